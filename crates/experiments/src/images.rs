@@ -31,7 +31,7 @@ pub(crate) struct ImageSettings {
 pub(crate) type Shared = Arc<dyn Examples<f32> + Send>;
 
 /// Sides of made-up images.
-const SIDE: usize = 12;
+pub(crate) const SIDE: usize = 12;
 
 impl ImageSettings {
     /// Training and test images.
@@ -56,17 +56,7 @@ impl ImageSettings {
     }
 
     fn in_folder(&self, folder: &Path, part: &str, count: usize) -> Result<Shared, ExperimentError> {
-        let file = |kind: &str| {
-            let plain = folder.join(format!("{part}-{kind}-ubyte"));
-            let packed = folder.join(format!("{part}-{kind}-ubyte.gz"));
-            [packed, plain.clone()].into_iter().find(|p| p.exists()).ok_or(ExperimentError::MissingData {
-                path: plain,
-                remedy:
-                    "put the IDX files of the data set there (also .gz), or change `folder` in the experiment"
-                        .into(),
-            })
-        };
-        let (images, labels) = (file("images-idx3")?, file("labels-idx1")?);
+        let [images, labels] = idx_files(folder, part)?;
         let set = ImageSet::read(&[images], &[labels], &ReadOptions::for_arrays())?;
         let shape = set.images.example_shape().to_vec();
         let (_, values) = set.images.into_parts();
@@ -99,23 +89,46 @@ impl ImageSettings {
         Ok(if count < available { Arc::new(Subset::new(whole, (0..count).collect())) } else { whole })
     }
 
-    /// One blurred spot at a place of its own for each class, shifted at random and with noise: for runs without files.
     fn made_up(&self, part: &str, count: usize) -> Result<Shared, ExperimentError> {
-        let mut rng = Streams::new(0).stream(&format!("experiment/images/{part}"));
-        let (mut bytes, mut labels) = (Vec::with_capacity(count * SIDE * SIDE), Vec::with_capacity(count));
-        for i in 0..count {
-            let class = i % self.classes;
-            let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
-            let angle = std::f64::consts::TAU * class as f64 / self.classes as f64;
-            let middle = 0.5 * (SIDE as f64 - 1.0);
-            let (y, x) = (middle + 3.0 * angle.sin() + normal(), middle + 3.0 * angle.cos() + normal());
-            for pixel in 0..SIDE * SIDE {
-                let (dy, dx) = ((pixel / SIDE) as f64 - y, (pixel % SIDE) as f64 - x);
-                let value = 200.0 * (-0.5 * (dy * dy + dx * dx)).exp() + 20.0 * normal().abs();
-                bytes.push(value.clamp(0.0, 255.0) as u8);
-            }
-            labels.push(class as u32);
-        }
+        let (bytes, labels) = spots(part, count, self.classes);
         self.images([1, SIDE, SIDE], bytes, labels, count)
     }
+}
+
+/// The IDX files of the images and labels of a part (`train` or `t10k`) in a folder.
+///
+/// # Errors
+/// [`ExperimentError::MissingData`].
+pub(crate) fn idx_files(folder: &Path, part: &str) -> Result<[PathBuf; 2], ExperimentError> {
+    let file = |kind: &str| {
+        let plain = folder.join(format!("{part}-{kind}-ubyte"));
+        let packed = folder.join(format!("{part}-{kind}-ubyte.gz"));
+        [packed, plain.clone()].into_iter().find(|p| p.exists()).ok_or(ExperimentError::MissingData {
+            path: plain,
+            remedy:
+                "put the IDX files of the data set there (also .gz), or change `folder` in the experiment"
+                    .into(),
+        })
+    };
+    Ok([file("images-idx3")?, file("labels-idx1")?])
+}
+
+/// One blurred spot at a place of its own for each class, shifted at random and with noise: for runs without files. Bytes of [`SIDE`] x [`SIDE`] pixels, and classes, which take turns.
+pub(crate) fn spots(part: &str, count: usize, classes: usize) -> (Vec<u8>, Vec<u32>) {
+    let mut rng = Streams::new(0).stream(&format!("experiment/images/{part}"));
+    let (mut bytes, mut labels) = (Vec::with_capacity(count * SIDE * SIDE), Vec::with_capacity(count));
+    for i in 0..count {
+        let class = i % classes;
+        let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
+        let angle = std::f64::consts::TAU * class as f64 / classes as f64;
+        let middle = 0.5 * (SIDE as f64 - 1.0);
+        let (y, x) = (middle + 3.0 * angle.sin() + normal(), middle + 3.0 * angle.cos() + normal());
+        for pixel in 0..SIDE * SIDE {
+            let (dy, dx) = ((pixel / SIDE) as f64 - y, (pixel % SIDE) as f64 - x);
+            let value = 200.0 * (-0.5 * (dy * dy + dx * dx)).exp() + 20.0 * normal().abs();
+            bytes.push(value.clamp(0.0, 255.0) as u8);
+        }
+        labels.push(class as u32);
+    }
+    (bytes, labels)
 }

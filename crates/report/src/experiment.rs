@@ -34,6 +34,7 @@ pub(crate) fn item(item: &Item) -> String {
         Item::Reliability(reliability) => Some(plots::reliability(reliability)),
         Item::Confusion(confusion) => plots::confusion(confusion),
         Item::Images(gallery) => plots::gallery(gallery),
+        Item::Picture(picture) => plots::picture(picture),
         Item::Plane(plane) => plots::plane(plane),
         Item::Posteriors(panels) => plots::posterior_panels(panels),
     };

@@ -55,7 +55,7 @@ pub use input::{
     Baseline, ClassificationBaseline, ClassificationReport, ConfusionFigure, Curves, Distribution,
     Distributions, FeatureLengthscale, FiguresReport, Hyperparameter, Image, ImageGallery, ImageLayout,
     ImagePrediction, Item, JointScores, Line, MethodRow, Note, NoteLevel, OutOfDistribution,
-    OutOfDistributionMethod, Plane, PlaneKind, PlanePanel, PosteriorPanel, PosteriorPanels, Predictions,
-    RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, Report, ScoredRows, Section,
-    ShiftCurve, ShiftCurves, SummaryRow, Table, TitledPosterior,
+    OutOfDistributionMethod, Picture, Plane, PlaneKind, PlanePanel, PosteriorPanel, PosteriorPanels,
+    Predictions, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, Report, ScoredRows,
+    Section, ShiftCurve, ShiftCurves, SummaryRow, Table, TitledPosterior,
 };

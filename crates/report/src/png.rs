@@ -3,9 +3,6 @@
 use crate::input::{Image, ImageLayout};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// Pictures with a longer side are left out.
-pub(crate) const LONGEST_SIDE: usize = 512;
-
 /// A picture as a data URI; `None` if its size is 0 or too large, or its bytes are not as many as its pixels.
 pub(crate) fn data_uri(image: &Image) -> Option<String> {
     let (height, width) = (image.height, image.width);
@@ -32,7 +29,7 @@ pub(crate) fn transparent_data_uri(width: usize, height: usize, pixels: &[[u8; 4
 
 /// The number of pixels, if the sides are in range.
 fn area(width: usize, height: usize) -> Option<usize> {
-    let fits = |side: usize| (1..=LONGEST_SIDE).contains(&side);
+    let fits = |side: usize| (1..=Image::LONGEST_SIDE).contains(&side);
     (fits(width) && fits(height)).then(|| width * height)
 }
 

@@ -22,6 +22,7 @@ mod generalised_curves;
 mod generalised_learning;
 mod generalised_tempering;
 mod images;
+mod inducing_galleries;
 mod landscape;
 mod plain;
 mod regression;
@@ -104,6 +105,7 @@ kinds! {
     "generalised-curves" generalised_curves "curves with blocks cut out by generalised variational inference: every combination of priors, variational kernels, regularisers and step sizes, and the published winners"
     "generalised-learning" generalised_learning "a process and its inducing points learned in turns on a curve: what it believes after each"
     "generalised-tempering" generalised_tempering "a process before and after its variances are multiplied by a factor that rows held back choose"
+    "inducing-galleries" inducing_galleries "images of each class that are chosen as inducing points, by chance and by greedy variance under several kernels, behind networks as well: pictures, and what the chosen explain"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"
 }
 

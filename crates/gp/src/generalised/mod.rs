@@ -10,7 +10,7 @@
 //! | file | what |
 //! |---|---|
 //! | `reference` | [`ReferenceProcess`]: P, a prior or its posterior given the inducing points |
-//! | `learning`, `pointwise` | its hyperparameters and inducing points, in turns ([`learn_reference`]) |
+//! | `learning`, `pointwise` | its hyperparameters and inducing points, in turns ([`learn_reference`]); those of processes of classes ([`learn_class_references`]) |
 //! | [`variational`] | kernels r: six families, with the way back to their parameters |
 //! | `mean` | [`VariationalMean`]: the prior's, constants, weights of inducing points, a network |
 //! | `risk` | [`Risk`]: expected or predictive |
@@ -44,12 +44,13 @@ pub use fit::{
     Breakdown, GeneralisedFit, GeneralisedOptions, GeneralisedState, GeneralisedTraining, fit_generalised,
 };
 pub use learning::{
-    LearnedReference, LearningOptions, RegulariserRisk, Selector, Turn, learn_reference, select_rows,
+    ClassLearningOptions, ClassTurn, LearnedClasses, LearnedReference, LearningOptions, RegulariserRisk,
+    Selector, Turn, learn_class_references, learn_reference, select_rows,
 };
 pub use mean::VariationalMean;
 pub use model::{GeneralisedData, GeneralisedGp, KnownRows};
 pub use objective::{GeneralisedEvaluation, GeneralisedObjective, generalised_objective, objective_on};
-pub use pointwise::pointwise_predictive_risk;
+pub use pointwise::{pointwise_class_risk, pointwise_predictive_risk};
 pub use reference::{JITTER, Mode, ReferenceMarginals, ReferenceProcess};
 pub use regulariser::{Regulariser, UnknownRegulariser};
 pub use risk::{Reduction, Risk};

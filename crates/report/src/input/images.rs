@@ -1,4 +1,4 @@
-//! Pictures with predictions.
+//! Pictures, with predictions or alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum ImageLayout {
     ColourPixels,
 }
 
-/// A picture of bytes. One with a side of 0 or more than 512, or with the wrong number of bytes, is left out and counted.
+/// A picture of bytes. One with a side of 0 or more than [`Image::LONGEST_SIDE`], or with the wrong number of bytes, is left out and counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// Order of the bytes.
@@ -26,6 +26,11 @@ pub struct Image {
     pub width: usize,
     /// The bytes: 0 is dark.
     pub pixels: Vec<u8>,
+}
+
+impl Image {
+    /// Pictures with a longer side are not drawn.
+    pub const LONGEST_SIDE: usize = 512;
 }
 
 /// A picture with the probabilities that a method gave its classes.
@@ -51,5 +56,17 @@ pub struct ImageGallery {
     /// The pictures in order.
     pub images: Vec<ImagePrediction>,
     /// How to read it; may be empty.
+    pub caption: String,
+}
+
+/// One picture of pixels by itself. One that [cannot be drawn](Image) is left out, and its caption says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Picture {
+    /// Heading, which is read out where the picture cannot be seen.
+    pub title: String,
+    /// The picture.
+    pub image: Image,
+    /// What is to be seen; may be empty.
     pub caption: String,
 }

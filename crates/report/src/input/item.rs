@@ -1,6 +1,6 @@
 //! Any picture or table, and the kinds that every experiment uses.
 
-use super::{ImageGallery, Plane, PosteriorPanels};
+use super::{ImageGallery, Picture, Plane, PosteriorPanels};
 use posterior_metrics::{ConfusionMatrix, ReliabilityBin};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,8 @@ pub enum Item {
     Confusion(ConfusionFigure),
     /// Pictures with predictions.
     Images(ImageGallery),
+    /// A picture of pixels.
+    Picture(Picture),
     /// Maps over the plane with points.
     Plane(Plane),
     /// Posteriors of functions of one input, side by side.

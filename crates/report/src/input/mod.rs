@@ -19,7 +19,7 @@ pub use classification::{
     ClassificationBaseline, ClassificationReport, JointScores, MethodRow, OutOfDistribution,
     OutOfDistributionMethod, ShiftCurve, ShiftCurves,
 };
-pub use images::{Image, ImageGallery, ImageLayout, ImagePrediction};
+pub use images::{Image, ImageGallery, ImageLayout, ImagePrediction, Picture};
 pub use item::{
     ConfusionFigure, Curves, Distribution, Distributions, Item, Line, Reliability, ReliabilityForm,
     ReliabilitySeries, Table,

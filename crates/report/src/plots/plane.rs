@@ -3,7 +3,7 @@
 use super::hues;
 use crate::{
     figure::Figure,
-    input::{Plane, PlaneKind, PlanePanel},
+    input::{Image, Plane, PlaneKind, PlanePanel},
     png,
     points::{MOST_POINTS, thin},
     svg::{Anchor, Axis, Frame, Range, Surface},
@@ -39,7 +39,7 @@ fn extent(grid: &[f64]) -> Option<Range> {
         && step > 0.0
         && step.is_finite()
         && grid.iter().enumerate().all(|(i, v)| (v - first - i as f64 * step).abs() <= 1e-3 * step);
-    (even && grid.len() <= png::LONGEST_SIDE).then(|| Range::new(first - 0.5 * step, last + 0.5 * step))
+    (even && grid.len() <= Image::LONGEST_SIDE).then(|| Range::new(first - 0.5 * step, last + 0.5 * step))
 }
 
 /// The figure; `None` without panels.

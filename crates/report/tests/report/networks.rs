@@ -61,9 +61,9 @@ fn the_demo_is_well_formed_complete_and_repeatable() {
     ] {
         assert!(html.contains(text), "{text}");
     }
-    // Ten figures of numbers, two galleries and the plane; one of each of the seven kinds of pictures.
-    assert_eq!(times(&html, "<figure"), 13 + 7);
-    assert_eq!(times(&html, "class=\"pixels\""), 36);
+    // Ten figures of numbers, two galleries and the plane; one of each of the eight kinds of pictures.
+    assert_eq!(times(&html, "<figure"), 13 + 8);
+    assert_eq!(times(&html, "class=\"pixels\""), 37);
     assert_eq!(times(&html, "class=\"map\""), 4);
     assert_eq!(times(&html, "class=\"best h"), 6);
     assert_eq!(times(&html, "class=\"ring h0\""), 21);
@@ -164,6 +164,7 @@ fn text_from_outside_cannot_become_markup() {
                 (p.title, p.target, p.caption) = (name(), name(), name());
                 (p.panels[0].title, p.panels[0].posterior.input) = (name(), name());
             }
+            Item::Picture(p) => (p.title, p.caption) = (name(), name()),
             Item::Images(g) => (g.title, g.caption, g.class_names) = (name(), name(), vec![name(); 10]),
             Item::Distributions(d) => (d.title, d.x, d.caption) = (name(), name(), name()),
             _ => {}
@@ -185,6 +186,7 @@ fn empty_sections_and_empty_items_are_pages_too() {
         Item::Reliability(Reliability::default()),
         Item::Confusion(ConfusionFigure::default()),
         Item::Images(ImageGallery::default()),
+        Item::Picture(Picture::default()),
         Item::Plane(Plane::default()),
         Item::Posteriors(PosteriorPanels::default()),
     ]);
@@ -231,6 +233,13 @@ fn what_cannot_be_drawn_is_left_out_and_said() {
     let html = items(vec![Item::Images(gallery)]);
     assert!(html.contains("Left out: 1 pictures") && html.contains("✗ is 7") && html.contains("20.0 %"));
     assert_eq!(times(&html, "class=\"pixels\""), 2);
+
+    let drawn = Picture { title: "digits".into(), image: picture(1, ImageLayout::Grey), caption: "c".into() };
+    let mut long = drawn.clone();
+    long.image.height = 513;
+    let html = items(vec![Item::Picture(drawn), Item::Picture(long)]);
+    assert_eq!((times(&html, "class=\"pixels\""), times(&html, "Not drawn: its sides")), (1, 1));
+    assert!(html.contains("aria-label=\"digits\"") && check_markup(&html).is_ok());
 
     let bin =
         |confidence, frequency| ReliabilityBin { lower: 0.0, upper: 1.0, count: 1, confidence, frequency };
@@ -341,6 +350,7 @@ proptest! {
                 ..Reliability::default() }),
             Item::Images(ImageGallery { images: vec![ImagePrediction { probabilities: a.clone(), label: Some(size),
                 image: picture(0, ImageLayout::Grey) }], ..ImageGallery::default() }),
+            Item::Picture(Picture { image: Image { height: size, width: 3, ..picture(0, ImageLayout::Grey) }, ..Picture::default() }),
             Item::Confusion(ConfusionFigure { matrix: ConfusionMatrix { classes: 2, counts: vec![size, 0, 1, 0] }, ..ConfusionFigure::default() }),
         ];
         let scores = report.scores.as_mut().unwrap();

@@ -1,5 +1,6 @@
 //! Fixture G of the specification's section 20, and what is checked against it.
 
+mod classes;
 mod gradients;
 mod kernels;
 mod learning;

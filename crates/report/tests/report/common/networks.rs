@@ -302,6 +302,11 @@ pub fn experiment() -> FiguresReport {
                     .collect(),
                 ..ImageGallery::default()
             }),
+            Item::Picture(Picture {
+                title: "Chosen".into(),
+                image: picture(1, ImageLayout::Grey),
+                caption: "In the order in which they were chosen.".into(),
+            }),
             Item::Plane(moons()),
             Item::Table(Table {
                 title: "Seconds".into(),

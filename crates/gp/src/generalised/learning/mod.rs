@@ -3,7 +3,15 @@
 //! The pair is as good as its points say: M of them, `O(M³)` an evaluation. It ends when points repeat any earlier set (a prototype of the specification's entered a cycle of two), and keeps the turn of the cycle with the
 //! least risk. Hyperparameters go on from the turn before (erratum E8: the published text begins anew and looks up targets by the old points).
 //!
+//! Classes have a process and inducing points each, and learn together ([`learn_class_references`]).
+//!
 //! Source: spec `generalised_variational_inference`, section 4.
+
+mod classes;
+
+#[cfg(test)]
+pub(super) use classes::together;
+pub use classes::{ClassLearningOptions, ClassTurn, LearnedClasses, learn_class_references};
 
 use super::error::GeneralisedError;
 use super::pointwise::pointwise_predictive_risk;
@@ -16,11 +24,12 @@ use posterior_kernels::inducing::{
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_linalg::random::Streams;
 use posterior_optim::{
-    Constrained, LoopOptions, Objective, ObjectiveError, Observer, Optimiser, Parameters, Progress, Signal,
-    State, minimise,
+    Constrained, LoopOptions, Objective, ObjectiveError, Observer, Optimiser, Outcome, Parameters, Progress,
+    Signal, State, minimise,
 };
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// How inducing points are chosen among the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,26 +246,52 @@ fn learn(
             let mut model = model;
             let map = Constrained::new(&mut model, &options.evidence.constraints)?;
             let start = map.unconstrained(&model.values());
-            let (optimiser, steps) = options.pointwise.clone();
-            let loop_options = LoopOptions {
-                steps,
-                gradient_tolerance: 1e-9,
-                value_tolerance: 0.0,
-                patience: usize::MAX,
+            let mut objective = Pointwise { model, data, map: &map };
+            let descent = Descent {
+                optimiser: options.pointwise.0.clone(),
+                steps: options.pointwise.1,
+                least_risk: options.least_risk,
                 time: options.evidence.steps.time,
             };
-            let mut objective = Pointwise { model, data, map: &map };
-            let mut stopped = false;
-            let found =
-                minimise(&mut objective, &start, optimiser, &loop_options, &mut |progress, state| {
-                    stopped |= observer(progress, state) == Signal::Stop;
-                    let deep_enough = progress.value.is_some_and(|value| value < options.least_risk);
-                    if stopped || deep_enough { Signal::Stop } else { Signal::Continue }
-                })?;
+            let (found, stopped) = descent.minimise(&mut objective, &start, observer)?;
             let mut model = objective.model;
             map.set(&mut model, &found.theta);
             Ok((model, found.value, found.steps, stopped))
         }
+    }
+}
+
+/// How a pointwise risk is minimised.
+struct Descent {
+    optimiser: Optimiser,
+    steps: usize,
+    /// The risk at which it ends.
+    least_risk: f64,
+    time: Option<Duration>,
+}
+
+impl Descent {
+    /// The best that was seen, and whether the observer ended it.
+    fn minimise(
+        self,
+        objective: &mut dyn Objective,
+        start: &[f64],
+        observer: &mut Observer<'_, State>,
+    ) -> Result<(Outcome, bool), GpError> {
+        let options = LoopOptions {
+            steps: self.steps,
+            gradient_tolerance: 1e-9,
+            value_tolerance: 0.0,
+            patience: usize::MAX,
+            time: self.time,
+        };
+        let mut stopped = false;
+        let found = minimise(objective, start, self.optimiser, &options, &mut |progress, state| {
+            stopped |= observer(progress, state) == Signal::Stop;
+            let deep_enough = progress.value.is_some_and(|value| value < self.least_risk);
+            if stopped || deep_enough { Signal::Stop } else { Signal::Continue }
+        })?;
+        Ok((found, stopped))
     }
 }
 
