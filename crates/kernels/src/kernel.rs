@@ -1,6 +1,7 @@
 //! The word that every covariance function speaks.
 
 use crate::features::{FeatureError, FeatureRecipe};
+use crate::infinite::ClippedCorrelations;
 use crate::{Prepared, PreparedBlock, TILE};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
@@ -153,6 +154,12 @@ pub trait Kernel<T: Real>: Any + Parameters + Debug + Send + Sync {
     /// Whether an observation has more variance than two at its place have in common ([`Self::values_at`]): white noise is in it.
     fn is_noisy(&self) -> bool {
         false
+    }
+
+    /// Correlations between points of x and of z that rounding puts above 1 inside of kernels that count them as 1 ([`crate::infinite`]); others have none. Costs some three times what the matrix does, on one thread.
+    fn clipped_correlations(&self, x: MatRef<'_, T>, z: MatRef<'_, T>) -> ClippedCorrelations {
+        let _ = (x, z);
+        ClippedCorrelations::default()
     }
 
     /// What random features of this kernel are made of.

@@ -75,7 +75,7 @@ impl Constrained {
                 match *constraint {
                     Constraint::Fixed { value, .. } => {
                         let value = value.unwrap_or(values[i]);
-                        if !value.is_finite() || (positive && value <= least) {
+                        if !entries[i].0.admits(entries[i].1, value) {
                             return refuse(format!(
                                 "it cannot be {value}; it must be finite and above {least}"
                             ));

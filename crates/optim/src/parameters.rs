@@ -42,6 +42,17 @@ pub trait Parameters {
     /// Natural values, blocks end to end.
     fn values(&self) -> Vec<f64>;
 
+    /// Whether these are natural values: as many as there are, all finite and each within its transform's range. Files are asked so before their numbers are believed.
+    fn admits(&self, values: &[f64]) -> bool {
+        let segments = self.segments();
+        let mut ranges = entries(&segments);
+        let own = ranges
+            .by_ref()
+            .zip(values)
+            .all(|((transform, position), value)| transform.admits(position, *value));
+        own && values.len() == segments.iter().map(Segment::len).sum::<usize>()
+    }
+
     /// Replaces the natural values.
     ///
     /// # Panics

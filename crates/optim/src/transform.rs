@@ -55,6 +55,20 @@ impl Transform {
         }
     }
 
+    /// Whether a number is a natural value of the entry at `position` of its block: finite, and within the range.
+    pub fn admits(self, position: usize, value: f64) -> bool {
+        value.is_finite()
+            && match self {
+                Self::Identity | Self::Fixed => true,
+                Self::Log | Self::Softplus => value > 0.0,
+                Self::LogAbove { lower } => value > lower,
+                Self::Bounded { lower, upper } | Self::LogBounded { lower, upper } => {
+                    (lower..=upper).contains(&value)
+                }
+                Self::Triangular => !is_diagonal(position) || value > 0.0,
+            }
+    }
+
     /// Unconstrained number of a natural value: the inverse of [`Transform::forward`]. A value at or beyond a bound maps to
     /// the nearest number that an optimiser can still move away from. NaN stays NaN, so that it is noticed.
     pub fn inverse(self, position: usize, value: f64) -> f64 {
@@ -161,6 +175,25 @@ mod tests {
             assert!(transform.inverse(0, f64::NAN).is_nan(), "{transform:?} hides NaN");
             assert!(transform.forward(0, f64::NAN).is_nan(), "{transform:?} hides NaN");
         }
+    }
+
+    #[test]
+    fn ranges_admit_what_is_in_them() {
+        let admits = |transform: Transform, value: f64| transform.admits(0, value);
+        for (transform, inside, outside) in [
+            (Transform::Identity, -3.0, f64::NAN),
+            (Transform::Fixed, 0.0, f64::INFINITY),
+            (Transform::Log, 1e-300, 0.0),
+            (Transform::LogAbove { lower: 0.1 }, 0.2, 0.1),
+            (Transform::Softplus, 0.5, -0.5),
+            (Transform::Bounded { lower: -1.0, upper: 1.0 }, -1.0, 1.5),
+            (Transform::LogBounded { lower: 0.5, upper: 2.0 }, 2.0, 0.4),
+            (Transform::Triangular, 1.0, -1.0),
+        ] {
+            assert!(admits(transform, inside) && !admits(transform, outside), "{transform:?}");
+        }
+        // Below the diagonal of a factor any number will do.
+        assert!(Transform::Triangular.admits(1, -1.0) && !Transform::Triangular.admits(2, -1.0));
     }
 
     #[test]

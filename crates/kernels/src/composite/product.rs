@@ -2,6 +2,7 @@
 
 use super::{cloned, ranges, segments, set_values, smallest_tile, values};
 use crate::features::{FeatureError, FeatureRecipe};
+use crate::infinite::ClippedCorrelations;
 use crate::kernel::{Adjoints, Kernel, Pair, column};
 use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
@@ -148,6 +149,10 @@ impl<T: Real> Kernel<T> for Product<T> {
             factor.prepared_tile(x.part(i), z.part(i), same, other.as_mut());
             multiply(&mut out, &other);
         }
+    }
+
+    fn clipped_correlations(&self, x: MatRef<'_, T>, z: MatRef<'_, T>) -> ClippedCorrelations {
+        ClippedCorrelations::sum(self.factors.iter().map(|factor| factor.clipped_correlations(x, z)))
     }
 
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {

@@ -1,6 +1,7 @@
 //! `k = v · k₁`: a variance in front.
 
 use crate::features::{FeatureError, FeatureRecipe};
+use crate::infinite::ClippedCorrelations;
 use crate::kernel::{Adjoints, Kernel, Pair, column};
 use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
@@ -133,6 +134,10 @@ impl<T: Real> Kernel<T> for Scaled<T> {
             }
         }
         self.variance * total
+    }
+
+    fn clipped_correlations(&self, x: MatRef<'_, T>, z: MatRef<'_, T>) -> ClippedCorrelations {
+        self.inner.clipped_correlations(x, z)
     }
 
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {

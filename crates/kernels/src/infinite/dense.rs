@@ -170,6 +170,10 @@ impl<T: Real> Kernel<T> for InfiniteNetwork {
         self.pull_tile(pair, adjoint, adjoints)
     }
 
+    fn clipped_correlations(&self, x: MatRef<'_, T>, z: MatRef<'_, T>) -> ClippedCorrelations {
+        Self::clipped_correlations(self, x, z)
+    }
+
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {
         Err(FeatureError::NoFeatures { kernel: "nngp".into() })
     }

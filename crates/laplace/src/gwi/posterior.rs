@@ -165,7 +165,7 @@ impl Gwi {
         let numbers = tensors.matrix("gwi.stand_ins", m, c)?;
         let kernel = separable::<f64>(text, d, 1, false).map_err(|e| tensors.corrupt(e))?;
         let mut model = exact_process(kernel.kernel().clone_box(), 1.0, 1.0, (d, c));
-        let values = positive(tensors, "gwi.prior", model.values().len())?;
+        let values = admitted(tensors, "gwi.prior", &model)?;
         model.set_values(&values);
         let data = Observations::new(z, numbers, None).map_err(|e| tensors.corrupt(e))?;
         let factor = Cholesky::from_factor(tensors.factor("gwi.prior_factor", m)?, Default::default());
@@ -183,7 +183,7 @@ impl Gwi {
                 Family::Cholesky | Family::Log | Family::Diagonal => {
                     tensors.vector(&kernel_name(j), own.values().len())?
                 }
-                _ => positive(tensors, &kernel_name(j), own.values().len())?,
+                _ => admitted(tensors, &kernel_name(j), &own)?,
             };
             if options.family == Family::Diagonal && values.iter().any(|v| *v < 0.0) {
                 return Err(tensors.corrupt("a variance of weights is negative"));
@@ -204,6 +204,15 @@ impl Gwi {
 
 fn kernel_name(c: usize) -> String {
     format!("gwi.kernel.{c}")
+}
+
+/// Natural values of a model, each within its range.
+fn admitted(tensors: &mut Tensors, name: &str, model: &dyn Parameters) -> Result<Vec<f64>, StoreError> {
+    let values = tensors.vector(name, model.values().len())?;
+    match model.admits(&values) {
+        true => Ok(values),
+        false => Err(tensors.corrupt(format!("a number of `{name}` is out of its range"))),
+    }
 }
 
 /// Numbers that must be above zero.

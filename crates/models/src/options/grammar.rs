@@ -50,6 +50,27 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
         "--optimizer adam; lbfgs finds its own steps",
     ),
     (
+        &["alternations"],
+        &[("prior_rows", &["0"])],
+        "--prior-rows 0, which learns the prior on its inducing points in turns",
+    ),
+    (
+        &["rows_together"],
+        &[
+            (
+                "regulariser",
+                &[
+                    "wasserstein",
+                    "wasserstein-symmetric-roots",
+                    "wasserstein-two-batches",
+                    "squared-difference",
+                ],
+            ),
+            ("objective", &["gwi"]),
+        ],
+        "regularisers of matrices: --objective gwi, --regulariser wasserstein or squared-difference",
+    ),
+    (
         &["preconditioner", "rank"],
         &[("method", &["cg", "dbk", "svdbk", "dkl", "svdkl"]), STOCHASTIC],
         "--method cg, or to --hyperparameter-search stochastic or refined, which solves by conjugate gradients",
@@ -62,8 +83,11 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
 ];
 
 /// Flags of searches for hyperparameters beside those of [`EvidenceOptions`]: nothing is searched for where hyperparameters are given.
-const SEARCH: [&str; 7] = [
+const SEARCH: [&str; 10] = [
     "restarts",
+    "prior_rows",
+    "alternations",
+    "regulariser_risk",
     "hyperparameter_search",
     "blocks",
     "block_size",
@@ -208,6 +232,7 @@ mod tests {
             (None, "bound") => "noise_variance=1..2".into(),
             (None, "momentum" | "natural_length") => "0.5".into(),
             (None, "regulariser") => "projected-kl".into(),
+            (None, "rows_together") => "16".into(),
             _ => "1".into(),
         }
     }

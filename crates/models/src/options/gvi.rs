@@ -70,9 +70,9 @@ pub struct GviOptions {
     /// What keeps the process near its prior: kl, renyi=0.5, hellinger, bhattacharyya of inducing values; projected-kl, projected-renyi=0.5, projected-wasserstein, ... of marginals; wasserstein, wasserstein-partial, squared-difference, multinomial=2 [default: kl of elbo, wasserstein of gwi, projected-renyi=0.5 of pgvi]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub regulariser: Option<Regulariser>,
-    /// What the regulariser is multiplied by
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().regulariser_weight))]
-    pub regulariser_weight: f64,
+    /// What the regulariser is multiplied by [default: 1; where no objective is named several are tried]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    pub regulariser_weight: Option<f64>,
     /// The process that regularises
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub regulariser_mode: Mode,
@@ -129,7 +129,7 @@ impl Default for GviOptions {
             kernel_network: BasisOptions::default(),
             objective: None,
             regulariser: None,
-            regulariser_weight: 1.0,
+            regulariser_weight: None,
             regulariser_mode: Mode::default(),
             regulariser_risk: RegulariserRisk::default(),
             prior_rows: 1000,
@@ -223,7 +223,7 @@ impl GviOptions {
         ) {
             return refuse("--method gvi takes --objective elbo, gwi or pgvi");
         }
-        if !(self.regulariser_weight > 0.0 && self.regulariser_weight.is_finite()) {
+        if self.regulariser_weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())) {
             return refuse("--regulariser-weight is a positive finite number");
         }
         let network = self.ways().iter().any(|way| way.mean == VariationalMeanName::Network);
@@ -234,6 +234,12 @@ impl GviOptions {
         }
         if self.freeze_mean && self.mean_network.is_none() {
             return refuse("--freeze-mean keeps a trained network as it is: name it with --mean-network");
+        }
+        let drawn = |path: &PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
+        if self.freeze_mean && self.mean_network.as_ref().is_some_and(drawn) {
+            return refuse(
+                "--freeze-mean keeps a trained network as it is, and --mean-network names an architecture, which has no weights: name an ONNX or safetensors file",
+            );
         }
         match &self.kernel_network {
             BasisOptions { basis: None, freeze_basis: true, .. } => {
@@ -250,6 +256,13 @@ impl GviOptions {
                 );
             }
             _ => {}
+        }
+        if self.objective == Some(ObjectiveName::Elbo)
+            && (self.risk == Some(Risk::Predictive) || self.risk_reduction == Some(Reduction::Mean))
+        {
+            return refuse(
+                "--objective elbo is the bound on the evidence, whose risk is the expected one, summed over rows: with another one it is --objective pgvi --regulariser kl",
+            );
         }
         match (self.objective, self.regulariser) {
             (Some(ObjectiveName::Elbo), Some(other))
@@ -310,11 +323,16 @@ impl GviOptions {
                 _ => "pgvi",
             }
         );
+        // One that is weighed is no bound any more.
+        let name = match self.regulariser_weight {
+            Some(weight) if elbo && weight != 1.0 => format!("{name}, weight {weight}"),
+            _ => name,
+        };
         let objective = GeneralisedObjective {
             risk,
             reduction,
             regulariser,
-            weight: self.regulariser_weight,
+            weight: self.regulariser_weight.unwrap_or(1.0),
             rows_together: self.rows_together,
         };
         GviWay { name, objective, family, mean }
@@ -336,9 +354,7 @@ impl GviOptions {
         let named = |family: Family, weight: f64| {
             let mut way = self.way(ObjectiveName::Pgvi);
             way.family = self.variational_kernel.unwrap_or(family);
-            if self.regulariser_weight == 1.0 {
-                way.objective.weight = weight;
-            }
+            way.objective.weight = self.regulariser_weight.unwrap_or(weight);
             way.name =
                 format!("{}, {} covariance, weight {}", way.name, name_of(way.family), way.objective.weight);
             way

@@ -3,6 +3,7 @@
 //! Source: spec `generalised_variational_inference`, section 6.4, equation (5.2).
 
 use faer::{Mat, MatMut, MatRef};
+use posterior_kernels::infinite::ClippedCorrelations;
 use posterior_kernels::{Adjoints, Kernel, Pair, Prepared, PreparedBlock, Request};
 use posterior_linear::LinearError;
 use posterior_linear::embedding::Embedding;
@@ -188,6 +189,10 @@ impl Kernel<f64> for MappedKernel {
 
     fn is_noisy(&self) -> bool {
         self.base.is_noisy()
+    }
+
+    fn clipped_correlations(&self, x: MatRef<'_, f64>, z: MatRef<'_, f64>) -> ClippedCorrelations {
+        self.base.clipped_correlations(self.mapped(x).as_ref(), self.mapped(z).as_ref())
     }
 
     fn tile(&self) -> usize {

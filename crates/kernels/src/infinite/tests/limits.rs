@@ -158,6 +158,11 @@ fn clipped_correlations_are_counted_and_are_roundings() {
         assert_eq!((found.of, found.count), (2 * 40 * 40, 0), "{activation:?} {found:?}");
         let found = kernel.clipped_correlations(far.as_ref(), far.as_ref());
         assert!(found.count > 0 && found.largest <= 8.0 * f64::EPSILON, "{activation:?} {found:?}");
+        // Sums and products ask their parts.
+        let together =
+            crate::composite::Sum::<f64>::new(vec![Box::new(kernel.clone()), Box::new(kernel.clone())]);
+        let both = crate::Kernel::clipped_correlations(&together, far.as_ref(), far.as_ref());
+        assert_eq!((both.count, both.of, both.largest), (2 * found.count, 2 * found.of, found.largest));
         // An observation with itself is exact, and is not among them.
         let one = far.subrows(0, 1);
         assert_eq!(kernel.clipped_correlations(one, one).count, 0);

@@ -11,7 +11,7 @@ use posterior_kernels::KernelExpression;
 use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linalg::cholesky::Cholesky;
 use posterior_networks::Architecture;
-use posterior_optim::{Parameters, Transform};
+use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::NetworkEmbedding;
 
@@ -69,16 +69,8 @@ pub(in crate::process) fn read(
     let kernel = kernel::read(summary.prior.network.as_ref(), (kernel, names), tensors)?;
     let mut model = ExactGp::new(kernel, mean, Gaussian::new(1.0, 0.0), d, functions);
     let values = finite(tensors, "prior_parameters", model.values().len())?;
-    let positive = model.segments();
-    let mut place = 0;
-    for segment in positive {
-        let own = &values[place..place + segment.len()];
-        // Weights of maps and means are any numbers, and what is held may be 0.
-        let any = matches!(segment.transform, Transform::Identity | Transform::Fixed);
-        if !any && own.iter().any(|v| *v <= 0.0) {
-            return Err(tensors.corrupt("a hyperparameter is not a positive finite number"));
-        }
-        place += segment.len();
+    if !model.admits(&values) {
+        return Err(tensors.corrupt("a hyperparameter is out of its range"));
     }
     model.set_values(&values);
     let data = Observations::new(z, targets, noise).map_err(|e| tensors.corrupt(e))?;

@@ -163,7 +163,9 @@ impl PriorTask<'_> {
         let PriorKernel { kernel, network, .. } = self.kernel()?;
         let mut model = self.model(kernel);
         model.set_values(&found.values);
-        let posterior = model.condition(self.data.select(&found.rows)?)?;
+        let data = self.data.select(&found.rows)?;
+        let clipped = model.kernel().clipped_correlations(data.inputs(), data.inputs());
+        let posterior = model.condition(data)?;
         let reference = ReferenceProcess::new(posterior, self.options.regulariser_mode, false, JITTER)?;
         let summary = PriorSummary {
             inducing: found.rows.len(),
@@ -175,6 +177,12 @@ impl PriorTask<'_> {
             noise: reference.noise_variance(),
             relative_jitter: reference.whitening().relative_jitter,
             network,
+            clipped_correlations: clipped,
+            asked: self
+                .options
+                .inducing
+                .inducing
+                .unwrap_or_else(|| self.options.points().min(self.data.rows())),
         };
         Ok((reference, summary))
     }

@@ -2,9 +2,9 @@
 
 use super::kernel::KernelNetwork;
 use posterior_gp::generalised::{
-    Breakdown, Coordinates, Family, GeneralisedObjective, Mode, Reduction, RegulariserRisk, Selector,
-    Tempered, Turn,
+    Breakdown, Coordinates, Family, GeneralisedObjective, Mode, RegulariserRisk, Selector, Tempered, Turn,
 };
+use posterior_kernels::infinite::ClippedCorrelations;
 use posterior_linear::training::Look;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,12 @@ pub struct PriorSummary {
     /// The network before its kernel; None where that acts on columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<KernelNetwork>,
+    /// Correlations between inducing points that rounding puts above 1 inside of an infinite network; they count as 1.
+    #[serde(default)]
+    pub clipped_correlations: ClippedCorrelations,
+    /// Inducing points that were asked for; there are fewer where further rows are predicted by those to rounding.
+    #[serde(default)]
+    pub asked: usize,
 }
 
 /// One way to train, and what the rows that were set aside say of it.
@@ -140,7 +146,21 @@ impl GviSummary {
                 ));
             }
         }
-        if self.objective.reduction == Reduction::Sum && self.best().is_some_and(|best| best.steps[0] < 100) {
+        let prior = &self.prior;
+        if prior.inducing < prior.asked {
+            out.push(format!(
+                "{} inducing points of {} that were asked for: to rounding these predict all other rows under the prior",
+                prior.inducing, prior.asked
+            ));
+        }
+        let clipped = prior.clipped_correlations;
+        if clipped.count > 0 {
+            out.push(format!(
+                "rounding put {} of {} correlations between inducing points up to {:.1e} above 1 inside of the kernel, where they count as 1: inputs are large beside their differences, standardise them",
+                clipped.count, clipped.of, clipped.largest
+            ));
+        }
+        if self.best().is_some_and(|best| best.steps[0] < 100) {
             out.push("training took fewer than 100 steps: give it more time or --iterations".into());
         }
         out
