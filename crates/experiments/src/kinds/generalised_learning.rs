@@ -7,6 +7,7 @@ use super::generalised_curves::figures::{banded, range, rings};
 use super::generalised_curves::prior::{LearnedPrior, LearningSettings, PriorKernel};
 use super::generalised_curves::problem::{Blocks, CURVES, DataSettings, Problem, some};
 use super::generalised_curves::training::Band;
+use super::generalised_curves::workers::alone;
 use super::generalised_curves::{Named, grid, points_of};
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
@@ -18,7 +19,6 @@ use posterior_linalg::random::Streams;
 use posterior_report::{Curves, Item, SummaryRow};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::sync::atomic::AtomicBool;
 use toml::Table;
 
 /// Settings of the kind.
@@ -110,10 +110,10 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     let (mut kernels, mut series) = (Map::new(), Map::new());
     for (done, &kernel) in settings.kernels.iter().enumerate() {
         let name = Named(kernel).to_string();
-        context.step(&name, done, settings.kernels.len())?;
-        let never = AtomicBool::new(false);
-        let learned = LearnedPrior::learn(&problem, (kernel, asked), &settings.learning, streams, &never)?;
-        let Some(learned) = learned else { return Err(ExperimentError::Interrupted) };
+        let place = (done, settings.kernels.len());
+        let learned = alone(&name, place, context, |stop| {
+            LearnedPrior::learn(&problem, (kernel, asked), &settings.learning, streams, stop)
+        })?;
         let (mut turns, mut bands) = (Map::new(), Vec::new());
         for (i, turn) in learned.turns.iter().enumerate() {
             let posterior = learned.posterior(&problem, kernel, Some(turn), streams)?;

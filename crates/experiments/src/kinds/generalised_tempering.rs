@@ -7,6 +7,7 @@ use super::generalised_curves::figures::{banded, range, rings};
 use super::generalised_curves::prior::{LearnedPrior, LearningSettings};
 use super::generalised_curves::problem::{Blocks, CURVES, DataSettings, Problem, curve, some};
 use super::generalised_curves::training::{Band, Trained, TrainingSettings, scored};
+use super::generalised_curves::workers::alone;
 use super::generalised_curves::{Configuration, grid};
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
@@ -19,7 +20,6 @@ use posterior_optim::{Adaptive, Optimiser, UpdateRule};
 use posterior_report::{Curves, Item, Line, SummaryRow};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::atomic::AtomicBool;
 use toml::Table;
 
 /// Settings of the kind.
@@ -132,18 +132,17 @@ fn along(model: &GeneralisedGp, problem: &Problem, alpha: f64) -> Result<Line, E
 
 /// Fits, tempers in both ways, and shows what changed.
 pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let (streams, never) = (Streams::new(context.seed), AtomicBool::new(false));
+    let streams = Streams::new(context.seed);
     let (configuration, way) = (&settings.configuration, &settings.learning);
     let problem = settings.data.problem(settings.curve, settings.blocks.of(settings.data.split), streams)?;
-    context.step("the prior", 0, 2)?;
     let asked = (configuration.prior, configuration.points(problem.train.rows()));
-    let learned = LearnedPrior::learn(&problem, asked, way, streams, &never)?;
-    let Some(learned) = learned else { return Err(ExperimentError::Interrupted) };
-    context.step("the fit", 1, 2)?;
+    let learned =
+        alone("the prior", (0, 2), context, |stop| LearnedPrior::learn(&problem, asked, way, streams, stop))?;
     let kernel = (configuration.prior, configuration.mode);
     let reference = learned.reference(&problem, kernel, way.noise_in, streams)?;
-    let trained = Trained::new(&problem, reference, &settings.training, configuration, streams, &never)?;
-    let Some(trained) = trained else { return Err(ExperimentError::Interrupted) };
+    let trained = alone("the fit", (1, 2), context, |stop| {
+        Trained::new(&problem, reference, &settings.training, configuration, streams, stop)
+    })?;
     let grid = grid(settings.points);
     let bands = [Band::of(&trained.before, &grid)?, Band::of(&trained.after, &grid)?];
     let rule = Adaptive::new(UpdateRule::AdaBelief.rule(), settings.gradient.rate);

@@ -3,6 +3,8 @@
 use super::LaplaceRequest;
 use crate::ModelError;
 use posterior_laplace::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
+use posterior_laplace::gwi::PriorRows;
+use posterior_laplace::learned::LearnedReport;
 use posterior_laplace::{Approximation, FitOptions};
 use posterior_networks::Graph;
 
@@ -67,16 +69,24 @@ pub(crate) fn settled(options: &FitOptions) -> (FitOptions, Option<String>) {
     (options, note)
 }
 
-/// What unseen rows choose of a fit by these options.
-pub(super) fn chosen_by_rows(options: &FitOptions) -> &'static str {
+/// What unseen rows chose of a fit by these options, which led to this report.
+pub(super) fn chosen_by_rows(options: &FitOptions, learned: Option<&LearnedReport>) -> &'static str {
+    let prior = match learned {
+        Some(LearnedReport::Gwi(report)) => report.prior.learned_from == PriorRows::Unseen,
+        _ => true,
+    };
     match &options.approximation {
         Approximation::Temperature => "its only number",
         Approximation::FixedMean(own) if own.closed_form => "its prior variance",
         Approximation::FixedMean(_) => "which of its steps was kept",
-        Approximation::Gwi(own) if own.tempering => {
-            "its prior, which of its steps was kept and what its variances were multiplied by"
-        }
-        Approximation::Gwi(_) => "its prior and which of its steps was kept",
+        Approximation::Gwi(own) => match (prior, own.tempering) {
+            (true, true) => {
+                "its prior, which of its steps was kept and what its variances were multiplied by"
+            }
+            (true, false) => "its prior and which of its steps was kept",
+            (false, true) => "which of its steps was kept and what its variances were multiplied by",
+            (false, false) => "which of its steps was kept",
+        },
         Approximation::Ella(own) if own.val_every.is_some() && !options.tunes_on_unseen() => {
             "how many examples are in its curvature"
         }

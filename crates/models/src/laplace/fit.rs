@@ -275,7 +275,7 @@ fn fit_in<T: SavedPrecision>(
     if unseen.is_some() && !apart && options.chooses_on_unseen() {
         notes.push(format!(
             "the unseen rows that score this fit also chose {}, which flatters the score a little",
-            chosen_by_rows(&options)
+            chosen_by_rows(&options, laplace.summary.learned.as_ref())
         ));
     } else if unseen.is_none() && !automatic && !options.seen_by_network {
         notes.push(

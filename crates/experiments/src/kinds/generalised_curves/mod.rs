@@ -26,7 +26,7 @@ mod tallies;
 #[cfg(test)]
 mod tests;
 pub(super) mod training;
-mod workers;
+pub(super) mod workers;
 
 pub(super) use configuration::{Configuration, Named, points_of};
 

@@ -119,6 +119,11 @@ impl LearningSettings {
         if self.name.is_empty() || self.name.contains('.') {
             return refused("[[learning]]: `name` is a word without points");
         }
+        if self.risk == RegulariserRisk::PointwisePredictive && self.starts != 1 {
+            return refused(
+                "[[learning]]: `starts` belong to the search for the evidence, the pointwise risk has one",
+            );
+        }
         if self.steps == 0 || self.starts == 0 || self.turns > 100 {
             return refused("[[learning]]: `steps` and `starts` are at least 1, `turns` at most 100");
         }

@@ -70,6 +70,11 @@ impl TrainingSettings {
         if self.seconds.is_some_and(|s| !positive(s)) || self.milliseconds.values().any(|m| !positive(*m)) {
             return refused("[training]: `seconds` and `milliseconds` are positive");
         }
+        if self.seconds.is_none() != self.milliseconds.is_empty() {
+            return refused(
+                "[training]: `seconds` are counted in steps of [training.milliseconds], and these mean nothing without: give both or neither",
+            );
+        }
         let families = Family::ALL.map(|family| Named(family).to_string());
         match self.milliseconds.keys().find(|key| !families.contains(key)) {
             Some(key) => refused(format!(

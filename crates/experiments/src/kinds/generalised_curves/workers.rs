@@ -17,18 +17,18 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What all tasks have in common.
-pub(super) struct Stage<'a> {
+pub(in crate::kinds) struct Stage<'a> {
     /// Its name in progress and journal.
-    pub(super) name: &'a str,
+    pub(in crate::kinds) name: &'a str,
     /// Threads; 0 are as many as the program may use.
-    pub(super) workers: usize,
+    pub(in crate::kinds) workers: usize,
 }
 
 /// What became of each task, in their order: from the journal where an earlier run finished it, by `work` otherwise, which gives nothing when it was told to stop. `depends` is everything that a task's result depends on besides seed and version.
 ///
 /// # Errors
 /// The first error of `work`; [`ExperimentError::Interrupted`]; a journal that cannot be written.
-pub(super) fn each<T: Sync, D: Debug, V: Serialize + DeserializeOwned + Send>(
+pub(in crate::kinds) fn each<T: Sync, D: Debug, V: Serialize + DeserializeOwned + Send>(
     stage: &Stage<'_>,
     tasks: &[T],
     context: &mut Context<'_>,
@@ -89,4 +89,35 @@ pub(super) fn each<T: Sync, D: Debug, V: Serialize + DeserializeOwned + Send>(
     })?;
     // Every task that was not interrupted has a result.
     found.into_iter().collect::<Option<Vec<V>>>().ok_or(ExperimentError::Interrupted)
+}
+
+/// One piece of work beside the observer, which may end it: `work` is told to stop and then gives nothing. `place` is what stands done, of how much.
+///
+/// # Errors
+/// That of `work`; [`ExperimentError::Interrupted`].
+pub(in crate::kinds) fn alone<V: Send>(
+    name: &str,
+    (done, all): (usize, usize),
+    context: &mut Context<'_>,
+    work: impl FnOnce(&AtomicBool) -> Result<Option<V>, ExperimentError> + Send,
+) -> Result<V, ExperimentError> {
+    let stop = AtomicBool::new(false);
+    let (sender, receiver) = mpsc::channel();
+    let found = thread::scope(|scope| {
+        let stop = &stop;
+        // Whoever does not listen any more has asked it to stop.
+        scope.spawn(move || drop(sender.send(work(stop))));
+        loop {
+            match receiver.recv_timeout(PATIENCE) {
+                Ok(found) => break found,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Ok(None),
+            }
+            if let Err(error) = context.step(name, done, all) {
+                stop.store(true, Ordering::Relaxed);
+                break Err(error);
+            }
+        }
+    })?;
+    found.ok_or(ExperimentError::Interrupted)
 }
