@@ -8,6 +8,7 @@ use super::objective::{Batch, GeneralisedObjective, evaluate};
 use super::variational::Known;
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
+use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::{Look, ObservedRows, RowTerms};
 use posterior_linear::training::{Patience, TrainingState};
 use posterior_optim::{
@@ -152,12 +153,15 @@ impl Iteration for GeneralisedTraining<'_> {
         let step = self.state.training.step;
         let rows = self.batches.batch(step);
         let whole = rows.len() == self.data.observations.rows();
+        let mut draw = Streams::new(self.options.seed).child("gp/rows-together", step as u64).stream("order");
+        let together = self.options.objective.together(rows.len(), Some(&mut draw));
         let evaluated = if let (true, Some(known)) = (whole, &self.known) {
             let batch = Batch {
                 observations: self.data.observations,
                 given: self.data.given,
                 known,
                 rows: rows.len(),
+                together,
             };
             evaluate(&self.model, &self.options.objective, &batch)?
         } else {
@@ -172,6 +176,7 @@ impl Iteration for GeneralisedTraining<'_> {
                 given: given.as_ref().map(Mat::as_ref),
                 known: &known,
                 rows: self.data.observations.rows(),
+                together,
             };
             evaluate(&self.model, &self.options.objective, &batch)?
         };
@@ -316,6 +321,7 @@ fn score(model: &GeneralisedGp, data: &GeneralisedData<'_>, known: &KnownRows) -
     Ok(-terms.value / observations.rows() as f64)
 }
 
-fn gathered(from: MatRef<'_, f64>, rows: &[usize]) -> Mat<f64> {
+/// Some rows of a matrix.
+pub(super) fn gathered(from: MatRef<'_, f64>, rows: &[usize]) -> Mat<f64> {
     Mat::from_fn(rows.len(), from.ncols(), |i, j| from[(rows[i], j)])
 }

@@ -20,8 +20,8 @@ use super::divergence::{
 };
 use super::error::GeneralisedError;
 use super::mean::VariationalMean;
-use super::model::GeneralisedGp;
-use super::objective::{Batch, GeneralisedObjective};
+use super::model::{GeneralisedGp, KnownRows};
+use super::objective::Batch;
 use super::reference::Mode;
 use super::variational::{Coordinates, Evaluated, Family, VariationalKernel};
 use crate::GpError;
@@ -69,12 +69,23 @@ pub(super) struct Regularisation {
     pub(super) means: Option<Mat<f64>>,
     /// In the variational variances, b x C.
     pub(super) variances: Option<Mat<f64>>,
-    /// In the covariances of the first rows, one symmetric adjoint for each function.
+    /// In the covariances of the rows together, one symmetric adjoint for each function.
     pub(super) covariances: Vec<Mat<f64>>,
     /// In the distribution of the weights.
     pub(super) weights: Option<WeightSlopes>,
     /// Eigenvalues that were clipped.
     pub(super) clipped: usize,
+}
+
+/// Rows that a regulariser of matrices looks at together.
+pub(super) struct Together<'a> {
+    /// Their places in the batch; None for all in their order.
+    pub(super) rows: Option<&'a [usize]>,
+    /// Their inputs.
+    pub(super) x: MatRef<'a, f64>,
+    pub(super) known: &'a KnownRows,
+    /// One kernel for each function there.
+    pub(super) kernels: &'a [Evaluated<'a>],
 }
 
 /// Slopes in the weights of inducing points, in the coordinates of the process.
@@ -162,13 +173,18 @@ impl Regulariser {
         Ok(())
     }
 
-    /// At a batch, given means (b x C) and kernels there.
+    /// Whether it looks at covariances of rows together.
+    pub(super) fn is_of_matrices(&self) -> bool {
+        matches!(self, Self::Wasserstein(_) | Self::WassersteinOfTwo | Self::SquaredDifference)
+    }
+
+    /// At a batch, given means (b x C) and kernels there, and those of the rows together.
     pub(super) fn evaluate(
         &self,
         model: &GeneralisedGp,
-        objective: &GeneralisedObjective,
         batch: &Batch<'_>,
         (means, kernels): (&Mat<f64>, &[Evaluated<'_>]),
+        together: &Together<'_>,
     ) -> Result<Regularisation, GpError> {
         match self {
             Self::Projected(_) | Self::PartialWasserstein => {
@@ -176,47 +192,40 @@ impl Regulariser {
             }
             Self::Inducing(divergence) => inducing(*divergence, model),
             Self::Wasserstein(_) | Self::WassersteinOfTwo | Self::SquaredDifference => {
-                self.together(model, objective, batch, (means, kernels))
+                self.together(model, means, together)
             }
             Self::Multinomial { power } => multinomial(*power, model, batch, means, kernels),
         }
     }
 
-    /// Regularisers of matrices, on the first rows of the batch.
+    /// Regularisers of matrices, at some rows of a batch with these means (b x C).
     fn together(
         &self,
         model: &GeneralisedGp,
-        objective: &GeneralisedObjective,
-        batch: &Batch<'_>,
-        (means, kernels): (&Mat<f64>, &[Evaluated<'_>]),
+        means: &Mat<f64>,
+        together: &Together<'_>,
     ) -> Result<Regularisation, GpError> {
-        let x = batch.observations.inputs();
-        let (b, functions) = (x.nrows(), model.functions());
-        let rows = b.min(objective.rows_together);
-        let some: Vec<usize> = (0..rows).collect();
+        let (b, functions) = means.shape();
+        let rows = together.x.nrows();
+        let place = |i: usize| together.rows.map_or(i, |rows| rows[i]);
         let share = 1.0 / functions as f64;
         let mut out = Regularisation { means: Some(Mat::zeros(b, functions)), ..Regularisation::default() };
         let references: Vec<Mat<f64>> = model
             .references()
             .iter()
-            .map(|reference| reference.covariance(x.subrows(0, rows)))
+            .map(|reference| reference.covariance(together.x))
             .collect::<Result<_, _>>()?;
         for c in 0..functions {
-            let covariance = if rows == b {
-                kernels[c].covariance()
-            } else {
-                let known = batch.known.of[model.place(c)].select(&some);
-                model.kernels()[c].at(model.reference(c), &known, x.subrows(0, rows))?.covariance()
-            };
-            let marginals = &batch.known.marginals[model.place(c)].means;
+            let covariance = together.kernels[c].covariance();
+            let marginals = &together.known.marginals[model.place(c)].means;
             let prior_means: Vec<f64> = (0..rows).map(|i| marginals[(i, model.column(c))]).collect();
-            let own = &means.col_as_slice(c)[..rows];
+            let own: Vec<f64> = (0..rows).map(|i| means[(place(i), c)]).collect();
             let prior = JointNormal { means: &prior_means, covariance: references[model.place(c)].as_ref() };
-            let posterior = JointNormal { means: own, covariance: covariance.as_ref() };
+            let posterior = JointNormal { means: &own, covariance: covariance.as_ref() };
             let found = self.of_matrices(prior, posterior)?;
             out.value += share * found.value;
             if let Some(of_means) = &mut out.means {
-                (0..found.means.len()).for_each(|i| of_means[(i, c)] = share * found.means[i]);
+                (0..found.means.len()).for_each(|i| of_means[(place(i), c)] = share * found.means[i]);
             }
             out.covariances.push(found.covariance * faer::Scale(share));
             out.clipped += found.clipped;

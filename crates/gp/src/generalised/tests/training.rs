@@ -103,17 +103,52 @@ fn every_family_learns_with_a_network_as_mean_and_is_better_on_rows_held_back() 
 }
 
 #[test]
+fn rows_beyond_those_that_are_looked_at_together_matter_in_full_batches() {
+    let data = wave(60, 0.0);
+    let given = GeneralisedData { observations: &data, given: None };
+    let mean = VariationalMean::Embedding(Box::new(Bends(vec![[0.4, 1.3, 0.2, -0.1]])));
+    let begun = model(&data, Family::Cholesky, mean);
+    for regulariser in ["squared-difference", "wasserstein", "wasserstein-two-batches"] {
+        let mut asked = options(regulariser, Risk::Predictive, Reduction::Mean);
+        asked.objective.rows_together = 8;
+        asked.steps = 40;
+        // Steps of no length, so that nothing but the rows changes.
+        (asked.patience.check_every, asked.patience.learning_rate) = (1, 1e-14);
+        let fitted =
+            fit_generalised(begun.clone(), given, None, &asked, None, &mut |_, _| Signal::Continue).unwrap();
+        let found: Vec<f64> = fitted.state.history.iter().map(|own| own.regularisation).collect();
+        assert_eq!(found.len(), 40);
+        let first = super::super::generalised_objective(&begun, &asked.objective, &given).unwrap();
+        let away = |value: &&f64| (**value / first.regularisation - 1.0).abs() > 0.01;
+        assert!(found.iter().filter(away).count() > 30, "{regulariser}: {found:?} {first:?}");
+        // All rows together are no draw, unless halves matter.
+        asked.objective.rows_together = 60;
+        let fitted =
+            fit_generalised(begun.clone(), given, None, &asked, None, &mut |_, _| Signal::Continue).unwrap();
+        let found: Vec<f64> = fitted.state.history.iter().map(|own| own.regularisation).collect();
+        let same = found.iter().all(|value| (value / found[0] - 1.0).abs() < 1e-6);
+        assert_eq!(same, regulariser != "wasserstein-two-batches", "{regulariser}: {found:?}");
+    }
+}
+
+#[test]
 fn runs_go_on_where_they_were_bit_for_bit_on_batches_and_without_kept_features() {
     let (data, held) = (wave(60, 0.0), wave(30, 0.03));
     let given = GeneralisedData { observations: &data, given: None };
     let aside = GeneralisedData { observations: &held, given: None };
-    for kept_bytes in [0, 1 << 20] {
-        let asked = GeneralisedOptions {
-            batch: 16,
+    for (kept_bytes, regulariser, batch) in [
+        (0, "projected-hellinger", 16),
+        (1 << 20, "projected-hellinger", 16),
+        (1 << 20, "wasserstein", 60),
+        (1 << 20, "wasserstein-two-batches", 60),
+    ] {
+        let mut asked = GeneralisedOptions {
+            batch,
             steps: 90,
             kept_bytes,
-            ..options("projected-hellinger", Risk::Predictive, Reduction::Mean)
+            ..options(regulariser, Risk::Predictive, Reduction::Mean)
         };
+        asked.objective.rows_together = 12;
         let begun = model(&data, Family::Diagonal, VariationalMean::Constant(vec![0.0]));
         let whole =
             fit_generalised(begun.clone(), given, Some(aside), &asked, None, &mut |_, _| Signal::Continue)
