@@ -60,6 +60,9 @@ pub struct GeneralisedState {
     pub floored: f64,
     /// Most eigenvalues that a regulariser of matrices clipped in one step.
     pub clipped: usize,
+    /// Steps that went without a regulariser, because their batch was too small for it.
+    #[serde(default)]
+    pub left_out: usize,
     /// The objective averaged over recent steps.
     pub average: f64,
 }
@@ -113,6 +116,7 @@ pub fn fit_generalised<'a>(
 ) -> Result<GeneralisedFit, GpError> {
     let clock = Clock::after(state.as_ref().map_or(0.0, |state| state.training.seconds()));
     options.objective.check(&model)?;
+    options.objective.check_batches(options.batch.min(data.observations.rows()))?;
     options.patience.check()?;
     model.check(&data)?;
     held.as_ref().map_or(Ok(()), |held| model.check(held))?;
@@ -185,6 +189,7 @@ impl Iteration for GeneralisedTraining<'_> {
         let share = evaluated.floored as f64 / (rows.len() * self.model.functions()) as f64;
         self.state.floored = self.state.floored.max(share);
         self.state.clipped = self.state.clipped.max(evaluated.clipped);
+        self.state.left_out += usize::from(evaluated.left_out);
         let theta = &self.state.training.theta;
         let gradient = self.model.chain(theta, &evaluated.gradient);
         if !evaluated.value.is_finite() || gradient.iter().any(|g| !g.is_finite()) {
@@ -253,7 +258,14 @@ impl<'a> GeneralisedTraining<'a> {
             }
             None => {
                 let training = begin(None)?;
-                GeneralisedState { training, history: Vec::new(), floored: 0.0, clipped: 0, average: 0.0 }
+                GeneralisedState {
+                    training,
+                    history: Vec::new(),
+                    floored: 0.0,
+                    clipped: 0,
+                    left_out: 0,
+                    average: 0.0,
+                }
             }
         };
         model.set_unconstrained(&state.training.theta);

@@ -62,6 +62,8 @@ pub struct GeneralisedEvaluation {
     pub floored: usize,
     /// Eigenvalues that a regulariser of matrices clipped, or took the real part of.
     pub clipped: usize,
+    /// Whether the regulariser was left out, because a batch of one row has no two parts.
+    pub left_out: bool,
     /// Largest jitter of a matrix of a kernel of its own, relative to the mean of its diagonal.
     pub relative_jitter: f64,
 }
@@ -80,15 +82,31 @@ impl GeneralisedObjective {
             }
             .into());
         }
-        if self.rows_together == 0 {
+        if self.rows_together < 2 {
             return Err(GeneralisedError::Option {
                 option: "the number of rows together",
-                value: 0.0,
+                value: self.rows_together as f64,
                 remedy: "take at least 2",
             }
             .into());
         }
         self.regulariser.check(model)
+    }
+
+    /// Refuses batches of so many rows that none of them could be parted in two where that is needed.
+    ///
+    /// # Errors
+    /// [`GeneralisedError::Option`].
+    pub(super) fn check_batches(&self, rows: usize) -> Result<(), GpError> {
+        if matches!(self.regulariser, Regulariser::WassersteinOfTwo) && rows < 2 {
+            return Err(GeneralisedError::Option {
+                option: "the number of rows of a batch",
+                value: rows as f64,
+                remedy: "wasserstein-two-batches compares two parts of it: take at least 2, or the regulariser wasserstein",
+            }
+            .into());
+        }
+        Ok(())
     }
 
     /// Rows of a batch of b that are looked at together, None for all in their order: the first ones, or a draw in random order, which says what is in which half where halves matter.
@@ -115,6 +133,7 @@ pub fn generalised_objective(
     data: &super::GeneralisedData<'_>,
 ) -> Result<GeneralisedEvaluation, GpError> {
     objective.check(model)?;
+    objective.check_batches(data.observations.rows())?;
     model.check(data)?;
     let known = model.known(data.observations.inputs())?;
     objective_on(model, objective, data, &known)
@@ -177,7 +196,7 @@ pub(super) fn evaluate(
         Reduction::Mean => objective.weight,
         Reduction::Sum => objective.weight / batch.rows as f64,
     };
-    let Regularisation { value, means, variances: of_variances, covariances, weights, clipped } =
+    let Regularisation { value, means, variances: of_variances, covariances, weights, clipped, left_out } =
         objective.regulariser.evaluate(model, batch, (&at.values, &evaluated), &together)?;
 
     let layout = model.layout();
@@ -218,6 +237,7 @@ pub(super) fn evaluate(
         gradient,
         floored: evaluated.iter().map(Evaluated::floored).sum(),
         clipped,
+        left_out,
         relative_jitter: evaluated.iter().map(Evaluated::relative_jitter).fold(0.0, f64::max),
     })
 }

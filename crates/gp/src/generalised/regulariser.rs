@@ -42,7 +42,7 @@ pub enum Regulariser {
     Inducing(Divergence),
     /// The squared Wasserstein distance of rows together, averaged over functions.
     Wasserstein(FidelityForm),
-    /// The same from two batches, the halves of the rows together: noisy, and it may be negative (erratum E14).
+    /// The same from two batches, the halves of the rows together: noisy, and it may be negative (erratum E14). A last batch of one row goes without it, and is counted.
     WassersteinOfTwo,
     /// The same without the term of eigenvalues.
     PartialWasserstein,
@@ -75,6 +75,8 @@ pub(super) struct Regularisation {
     pub(super) weights: Option<WeightSlopes>,
     /// Eigenvalues that were clipped.
     pub(super) clipped: usize,
+    /// Whether it was left out, because rows are too few.
+    pub(super) left_out: bool,
 }
 
 /// Rows that a regulariser of matrices looks at together.
@@ -207,6 +209,9 @@ impl Regulariser {
     ) -> Result<Regularisation, GpError> {
         let (b, functions) = means.shape();
         let rows = together.x.nrows();
+        if matches!(self, Self::WassersteinOfTwo) && rows < 2 {
+            return Ok(Regularisation { left_out: true, ..Regularisation::default() });
+        }
         let place = |i: usize| together.rows.map_or(i, |rows| rows[i]);
         let share = 1.0 / functions as f64;
         let mut out = Regularisation { means: Some(Mat::zeros(b, functions)), ..Regularisation::default() };

@@ -132,6 +132,27 @@ fn rows_beyond_those_that_are_looked_at_together_matter_in_full_batches() {
 }
 
 #[test]
+fn a_last_batch_of_one_row_goes_without_two_batches_and_is_counted() {
+    let data = wave(33, 0.0);
+    let given = GeneralisedData { observations: &data, given: None };
+    let begun = model(&data, Family::Diagonal, VariationalMean::Constant(vec![0.0]));
+    let mut asked = options("wasserstein-two-batches", Risk::Predictive, Reduction::Mean);
+    (asked.batch, asked.steps) = (16, 9);
+    let fitted =
+        fit_generalised(begun.clone(), given, None, &asked, None, &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!((fitted.steps, fitted.state.left_out), (9, 3));
+    let refused = |asked: &GeneralisedOptions| {
+        fit_generalised(begun.clone(), given, None, asked, None, &mut |_, _| Signal::Continue)
+            .unwrap_err()
+            .to_string()
+    };
+    let error = refused(&GeneralisedOptions { batch: 1, ..asked.clone() });
+    assert!(error.contains("take at least 2, or the regulariser wasserstein"), "{error}");
+    asked.objective.rows_together = 1;
+    assert!(refused(&asked).contains("the number of rows together is 1: take at least 2"));
+}
+
+#[test]
 fn runs_go_on_where_they_were_bit_for_bit_on_batches_and_without_kept_features() {
     let (data, held) = (wave(60, 0.0), wave(30, 0.03));
     let given = GeneralisedData { observations: &data, given: None };
