@@ -105,7 +105,7 @@ impl std::fmt::Debug for GeneralisedTraining<'_> {
 /// Cost of a step on b rows: what the family's variances cost, the likelihood, the mean there and back, and the regulariser. Memory: the features of all rows within [`GeneralisedOptions::kept_bytes`].
 ///
 /// # Errors
-/// [`GpError`]: rows that do not fit, a regulariser that the kernels do not admit, settings without a meaning; [`GeneralisedError::Diverged`] when the objective is no number and nothing better had been seen.
+/// [`GpError`]: rows that do not fit, a regulariser or an order that the kernels do not admit, settings without a meaning; [`GeneralisedError::Diverged`] when the objective is no number and nothing better had been seen.
 pub fn fit_generalised<'a>(
     model: GeneralisedGp,
     data: GeneralisedData<'a>,
@@ -249,6 +249,9 @@ impl<'a> GeneralisedTraining<'a> {
             }
             None => None,
         };
+        if state.is_none() {
+            options.objective.regulariser.check_order(&model, data.observations.inputs())?;
+        }
         let theta = model.unconstrained();
         let begin = |saved| TrainingState::begin(saved, theta, &options.patience);
         let state = match state {

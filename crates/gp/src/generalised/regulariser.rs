@@ -339,7 +339,7 @@ fn normals(
 }
 
 /// Of inducing values, whitened: there the prior is `N(0, I)`.
-fn inducing(divergence: Divergence, model: &GeneralisedGp) -> Result<Regularisation, GpError> {
+pub(super) fn inducing(divergence: Divergence, model: &GeneralisedGp) -> Result<Regularisation, GpError> {
     let mut out = Regularisation::default();
     let mut slopes = WeightSlopes { mean: Vec::new(), roots: Vec::new() };
     for c in 0..model.functions() {

@@ -132,6 +132,45 @@ fn rows_beyond_those_that_are_looked_at_together_matter_in_full_batches() {
 }
 
 #[test]
+fn orders_that_kernels_do_not_admit_are_refused_before_the_first_step() {
+    let data = wave(60, 0.0);
+    let given = GeneralisedData { observations: &data, given: None };
+    let fitted = |family, order: &str, mode| {
+        let mut begun = model(&data, family, VariationalMean::Constant(vec![0.0]));
+        let posterior = begun.reference(0).posterior().clone();
+        begun.references = vec![ReferenceProcess::new(posterior, mode, false, 0.0).unwrap()];
+        let mut asked = options(&format!("projected-renyi={order}"), Risk::Predictive, Reduction::Mean);
+        asked.steps = 3;
+        fit_generalised(begun, given, None, &asked, None, &mut |_, _| Signal::Continue)
+    };
+    // A kernelised variance begins at up to twice the prior's, in rows far from inducing points.
+    let times = {
+        let begun = model(&data, Family::Kernelised, VariationalMean::Prior);
+        let found = begun.latent(data.inputs(), None).unwrap();
+        (0..60).map(|i| found.variance[(i, 0)]).fold(0.0, f64::max)
+    };
+    assert!(times > 1.0 && times < 2.0, "{times}");
+    let limit = times / (times - 1.0);
+    let below = format!("{:.4}", 0.999 * limit);
+    assert!(fitted(Family::Kernelised, &below, Mode::Prior).is_ok());
+    let above = format!("{:.4}", 1.001 * limit);
+    let error = fitted(Family::Kernelised, &above, Mode::Prior).unwrap_err().to_string();
+    assert!(
+        error.contains(&above)
+            && error.contains("Kernelised")
+            && error.contains(&format!("an order below {limit:.3}"))
+            && error.contains("cholesky or sparse-posterior"),
+        "{error}"
+    );
+    for family in [Family::Cholesky, Family::SparsePosterior] {
+        assert!(fitted(family, "50", Mode::Prior).is_ok(), "{family:?}");
+    }
+    let error = fitted(Family::Kernelised, "1.5", Mode::Posterior).unwrap_err().to_string();
+    assert!(error.contains("the prior as reference"), "{error}");
+    assert!(fitted(Family::Kernelised, "0.9", Mode::Posterior).is_ok());
+}
+
+#[test]
 fn a_last_batch_of_one_row_goes_without_two_batches_and_is_counted() {
     let data = wave(33, 0.0);
     let given = GeneralisedData { observations: &data, given: None };
