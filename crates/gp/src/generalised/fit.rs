@@ -58,6 +58,9 @@ pub struct GeneralisedState {
     pub history: Vec<Breakdown>,
     /// Largest share of a batch's variances that were raised to their floor.
     pub floored: f64,
+    /// Largest share of the reference's variances at a batch that were raised to theirs.
+    #[serde(default)]
+    pub reference_floored: f64,
     /// Most eigenvalues that a regulariser of matrices clipped in one step.
     pub clipped: usize,
     /// Steps that went without a regulariser, because their batch was too small for it.
@@ -188,6 +191,8 @@ impl Iteration for GeneralisedTraining<'_> {
             self.state.training.largest_jitter.max(evaluated.relative_jitter);
         let share = evaluated.floored as f64 / (rows.len() * self.model.functions()) as f64;
         self.state.floored = self.state.floored.max(share);
+        let share = evaluated.reference_floored as f64 / (rows.len() * self.model.references().len()) as f64;
+        self.state.reference_floored = self.state.reference_floored.max(share);
         self.state.clipped = self.state.clipped.max(evaluated.clipped);
         self.state.left_out += usize::from(evaluated.left_out);
         let theta = &self.state.training.theta;
@@ -265,6 +270,7 @@ impl<'a> GeneralisedTraining<'a> {
                     training,
                     history: Vec::new(),
                     floored: 0.0,
+                    reference_floored: 0.0,
                     clipped: 0,
                     left_out: 0,
                     average: 0.0,

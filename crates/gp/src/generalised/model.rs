@@ -52,12 +52,18 @@ impl KnownRows {
         let marginals = |m: &ReferenceMarginals| ReferenceMarginals {
             means: matrix(&m.means),
             variances: rows.iter().map(|&i| m.variances[i]).collect(),
+            raised: rows.iter().map(|&i| m.raised[i]).collect(),
         };
         Self {
             of: self.of.iter().map(|known| known.select(rows)).collect(),
             prior_means: self.prior_means.iter().map(matrix).collect(),
             marginals: self.marginals.iter().map(marginals).collect(),
         }
+    }
+
+    /// Variances of the reference that were raised to their floor.
+    pub(super) fn raised(&self) -> usize {
+        self.marginals.iter().flat_map(|marginals| &marginals.raised).filter(|raised| **raised).count()
     }
 
     /// Variances that rounding had made negative.

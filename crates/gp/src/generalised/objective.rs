@@ -60,6 +60,8 @@ pub struct GeneralisedEvaluation {
     pub gradient: Vec<f64>,
     /// Variances (of functions at rows) that were raised to their floor.
     pub floored: usize,
+    /// Variances of the reference (of processes at rows) that were raised to theirs.
+    pub reference_floored: usize,
     /// Eigenvalues that a regulariser of matrices clipped, or took the real part of.
     pub clipped: usize,
     /// Whether the regulariser was left out, because a batch of one row has no two parts.
@@ -236,6 +238,7 @@ pub(super) fn evaluate(
         regularisation: value,
         gradient,
         floored: evaluated.iter().map(Evaluated::floored).sum(),
+        reference_floored: known.raised(),
         clipped,
         left_out,
         relative_jitter: evaluated.iter().map(Evaluated::relative_jitter).fold(0.0, f64::max),

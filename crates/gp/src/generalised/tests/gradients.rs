@@ -213,6 +213,46 @@ fn classes_with_a_process_each_and_means_that_are_given() {
 }
 
 #[test]
+fn a_row_without_prior_variance_is_raised_and_counted_and_divergences_stay_finite() {
+    // A linear kernel knows the origin for sure.
+    let z = Observations::new(column(&[0.8]), column(&[0.5]), None).unwrap();
+    let inputs = [-2.0, -1.2, -0.5, 0.0, 0.9, 1.7];
+    let rows = Observations::new(column(&inputs), column(&Y), None).unwrap();
+    let data = GeneralisedData { observations: &rows, given: None };
+    for mode in [Mode::Prior, Mode::Posterior] {
+        let posterior = process(super::kernel("linear(variance=2)")).condition(z.clone()).unwrap();
+        let own = ReferenceProcess::new(posterior, mode, false, 0.0).unwrap();
+        assert!((own.least_variance() / 1.28e-10 - 1.0).abs() < 1e-9, "{}", own.least_variance());
+        let marginals = own.marginals(column(&inputs).as_ref()).unwrap();
+        assert_eq!(marginals.raised, [false, false, false, true, false, false]);
+        assert_eq!(marginals.variances[3], own.least_variance());
+        let model = GeneralisedGp::begin(
+            vec![own],
+            (Family::Cholesky, Coordinates::Whitened),
+            VariationalMean::Prior,
+            Gaussian::new(0.3, 0.0).clone_box(),
+            column(&inputs).as_ref(),
+        )
+        .unwrap();
+        for regulariser in
+            ["projected-kl", "projected-kl-pq", "projected-renyi=0.5", "projected-bhattacharyya"]
+        {
+            let found =
+                generalised_objective(&model, &objective(Risk::Expected, regulariser), &data).unwrap();
+            assert!(found.value.is_finite(), "{mode:?} {regulariser}");
+            assert_eq!((found.reference_floored, found.floored), (1, 1));
+            // Both processes are sure of the same there: that row says nothing, so that five say all.
+            let others = rows.select(&[0, 1, 2, 4, 5]).unwrap();
+            let others = GeneralisedData { observations: &others, given: None };
+            let rest =
+                generalised_objective(&model, &objective(Risk::Expected, regulariser), &others).unwrap();
+            assert!((6.0 * found.regularisation - 5.0 * rest.regularisation).abs() < 1e-9);
+            assert_eq!(rest.reference_floored, 0);
+        }
+    }
+}
+
+#[test]
 fn what_does_not_go_together_is_refused_with_what_does() {
     let begin = |family, mean, mode| {
         GeneralisedGp::begin(

@@ -9,8 +9,8 @@ use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, Request, diagonal, gram, pullback_diagonal, pullback_gram};
 use posterior_optim::Parameters;
 
-/// Variances are not below so many times the kernel's own.
-pub(super) const FLOOR: f64 = 1e-10;
+/// Variances are not below so many times the kernel's own, nor those of P below so many times their mean at the inducing points.
+pub(in crate::generalised) const FLOOR: f64 = 1e-10;
 
 /// A variational kernel at some rows.
 #[derive(Debug)]
@@ -85,9 +85,12 @@ impl VariationalKernel {
         };
         let scale = scale.as_ref().unwrap_or(&known.prior);
         let mut floored = vec![false; variances.len()];
-        for ((v, scale), floored) in variances.iter_mut().zip(scale).zip(&mut floored) {
-            if *v < FLOOR * scale {
-                (*v, *floored) = (FLOOR * scale, true);
+        let least = reference.least_variance();
+        for (i, (v, floored)) in variances.iter_mut().zip(&mut floored).enumerate() {
+            // Where the prior has no variance of its own, P's is raised to the same.
+            let floor = if known.prior[i] < least { least } else { FLOOR * scale[i] };
+            if *v < floor {
+                (*v, *floored) = (floor, true);
             }
         }
         Ok(Evaluated { of: self, reference, known, x, variances, floored, behind })

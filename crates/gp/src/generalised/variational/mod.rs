@@ -22,5 +22,6 @@ mod kernel;
 mod known;
 
 pub use evaluated::Evaluated;
+pub(super) use evaluated::FLOOR;
 pub use kernel::{Family, VariationalKernel};
 pub use known::{Coordinates, Known};
