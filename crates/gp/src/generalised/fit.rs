@@ -63,6 +63,12 @@ pub struct GeneralisedState {
     pub reference_floored: f64,
     /// Most eigenvalues that a regulariser of matrices clipped in one step.
     pub clipped: usize,
+    /// Most roots in a regulariser of matrices that drowned in rounding in one step.
+    #[serde(default)]
+    pub unresolved: usize,
+    /// Largest jitter of a covariance in a regulariser of matrices, relative to the mean of its diagonal.
+    #[serde(default)]
+    pub regulariser_jitter: f64,
     /// Steps that went without a regulariser, because their batch was too small for it.
     #[serde(default)]
     pub left_out: usize,
@@ -194,6 +200,8 @@ impl Iteration for GeneralisedTraining<'_> {
         let share = evaluated.reference_floored as f64 / (rows.len() * self.model.references().len()) as f64;
         self.state.reference_floored = self.state.reference_floored.max(share);
         self.state.clipped = self.state.clipped.max(evaluated.clipped);
+        self.state.unresolved = self.state.unresolved.max(evaluated.unresolved);
+        self.state.regulariser_jitter = self.state.regulariser_jitter.max(evaluated.regulariser_jitter);
         self.state.left_out += usize::from(evaluated.left_out);
         let theta = &self.state.training.theta;
         let gradient = self.model.chain(theta, &evaluated.gradient);
@@ -272,6 +280,8 @@ impl<'a> GeneralisedTraining<'a> {
                     floored: 0.0,
                     reference_floored: 0.0,
                     clipped: 0,
+                    unresolved: 0,
+                    regulariser_jitter: 0.0,
                     left_out: 0,
                     average: 0.0,
                 }

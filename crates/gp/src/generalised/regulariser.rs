@@ -75,6 +75,10 @@ pub(super) struct Regularisation {
     pub(super) weights: Option<WeightSlopes>,
     /// Eigenvalues that were clipped.
     pub(super) clipped: usize,
+    /// Roots that drown in rounding.
+    pub(super) unresolved: usize,
+    /// Largest amount added to the diagonal of a covariance, relative to its mean.
+    pub(super) relative_jitter: f64,
     /// Whether it was left out, because rows are too few.
     pub(super) left_out: bool,
 }
@@ -234,6 +238,8 @@ impl Regulariser {
             }
             out.covariances.push(found.covariance * faer::Scale(share));
             out.clipped += found.clipped;
+            out.unresolved += found.unresolved;
+            out.relative_jitter = out.relative_jitter.max(found.relative_jitter);
         }
         Ok(out)
     }
@@ -245,6 +251,8 @@ struct OfMatrices {
     means: Vec<f64>,
     covariance: Mat<f64>,
     clipped: usize,
+    unresolved: usize,
+    relative_jitter: f64,
 }
 
 impl Regulariser {
@@ -252,27 +260,35 @@ impl Regulariser {
         let rows = posterior.means.len();
         if let Self::Wasserstein(form) = self {
             let options = SameBatch { form: *form, ..SameBatch::default() };
-            let BatchDistance { value, means, variances, mut covariance, clipped, .. } =
-                divergence::same_batch(prior, posterior, options)?;
+            let found = divergence::same_batch(prior, posterior, options)?;
+            let BatchDistance { value, means, variances, mut covariance, clipped, unresolved, .. } = found;
+            let relative = |jitter: f64, of: MatRef<'_, f64>| match jitter {
+                0.0 => 0.0,
+                jitter => jitter * rows as f64 / (0..rows).map(|i| of[(i, i)]).sum::<f64>(),
+            };
+            let relative_jitter = relative(found.prior_jitter, prior.covariance)
+                .max(relative(found.posterior_jitter, posterior.covariance));
             variances.iter().enumerate().for_each(|(i, v)| covariance[(i, i)] += v);
-            return Ok(OfMatrices { value, means, covariance, clipped });
+            return Ok(OfMatrices { value, means, covariance, clipped, unresolved, relative_jitter });
         }
         if matches!(self, Self::SquaredDifference) {
             let SquaredDifference { value, means, covariance } =
                 divergence::squared_difference(prior, posterior)?;
-            return Ok(OfMatrices { value, means, covariance, clipped: 0 });
+            let (clipped, unresolved, relative_jitter) = (0, 0, 0.0);
+            return Ok(OfMatrices { value, means, covariance, clipped, unresolved, relative_jitter });
         }
         // Rows of the first batch, then those of the second.
         let first = rows.div_ceil(2);
         let diagonal = |matrix: MatRef<'_, f64>| (0..first).map(|i| matrix[(i, i)]).collect::<Vec<_>>();
         let (k, r) = (diagonal(prior.covariance), diagonal(posterior.covariance));
-        let BatchDistance { value, means, variances, covariance: between, clipped, complex, .. } =
-            divergence::two_batches(
-                Normals { means: &prior.means[..first], variances: &k },
-                Normals { means: &posterior.means[..first], variances: &r },
-                prior.covariance.submatrix(0, first, first, rows - first),
-                posterior.covariance.submatrix(first, 0, rows - first, first),
-            )?;
+        let BatchDistance {
+            value, means, variances, covariance: between, clipped, complex, unresolved, ..
+        } = divergence::two_batches(
+            Normals { means: &prior.means[..first], variances: &k },
+            Normals { means: &posterior.means[..first], variances: &r },
+            prior.covariance.submatrix(0, first, first, rows - first),
+            posterior.covariance.submatrix(first, 0, rows - first, first),
+        )?;
         let mut covariance = Mat::zeros(rows, rows);
         variances.iter().enumerate().for_each(|(i, v)| covariance[(i, i)] = *v);
         for s in first..rows {
@@ -282,7 +298,8 @@ impl Regulariser {
                 (covariance[(s, b)], covariance[(b, s)]) = (half, half);
             }
         }
-        Ok(OfMatrices { value, means, covariance, clipped: clipped + complex })
+        let clipped = clipped + complex;
+        Ok(OfMatrices { value, means, covariance, clipped, unresolved, relative_jitter: 0.0 })
     }
 
     /// Regularisers of both marginals at each row.

@@ -253,6 +253,32 @@ fn a_row_without_prior_variance_is_raised_and_counted_and_divergences_stay_finit
 }
 
 #[test]
+fn jitter_and_unresolved_roots_of_matrices_are_told() {
+    let begin = |rows: &Observations| {
+        let mean = VariationalMean::Prior;
+        let noise = Gaussian::new(0.3, 0.0).clone_box();
+        let parts = (Family::SparsePosterior, Coordinates::Whitened);
+        GeneralisedGp::begin(vec![reference(Mode::Prior)], parts, mean, noise, rows.inputs()).unwrap()
+    };
+    let told = |rows: &Observations, regulariser: &str| {
+        let data = GeneralisedData { observations: rows, given: None };
+        let asked = GeneralisedObjective { rows_together: 6, ..objective(Risk::Expected, regulariser) };
+        generalised_objective(&begin(rows), &asked, &data).unwrap()
+    };
+    let beside: Vec<f64> = X.iter().map(|x| x + 0.17).collect();
+    let usual = Observations::new(column(&beside), column(&Y), None).unwrap();
+    let found = told(&usual, "wasserstein");
+    assert!((found.regulariser_jitter / 1e-8 - 1.0).abs() < 1e-6, "{found:?}");
+    assert_eq!(told(&usual, "squared-difference").regulariser_jitter, 0.0);
+    assert_eq!(told(&usual, "projected-kl").regulariser_jitter, 0.0);
+    // Rows at inducing points have no variance left: their roots are those of jitter and rounding.
+    let at_points = [X[0], X[2], X[4], X[0], X[2], X[4]];
+    let at_points = Observations::new(column(&at_points), column(&Y), None).unwrap();
+    let found = told(&at_points, "wasserstein");
+    assert!(found.regulariser_jitter > 1.5e-8 || found.unresolved > 0, "{found:?}");
+}
+
+#[test]
 fn what_does_not_go_together_is_refused_with_what_does() {
     let begin = |family, mean, mode| {
         GeneralisedGp::begin(
