@@ -56,7 +56,7 @@ pub enum GeneralisedError {
         /// Rows that there are.
         rows: usize,
     },
-    /// The objective stopped being a number, and nothing better had been seen.
+    /// The objective is no number where training begins.
     #[error("step {step}: {what} is not finite. Lower the step size, or standardise inputs and targets")]
     Diverged {
         /// The step, from 1.

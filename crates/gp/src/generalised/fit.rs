@@ -2,9 +2,10 @@
 //!
 //! Source: spec `generalised_variational_inference`, sections 9.1 and 13.
 
+use super::divergence::DivergenceError;
 use super::error::GeneralisedError;
 use super::model::{GeneralisedData, GeneralisedGp, KnownRows};
-use super::objective::{Batch, GeneralisedObjective, evaluate};
+use super::objective::{Batch, GeneralisedEvaluation, GeneralisedObjective, evaluate};
 use super::variational::Known;
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
@@ -72,6 +73,12 @@ pub struct GeneralisedState {
     /// Steps that went without a regulariser, because their batch was too small for it.
     #[serde(default)]
     pub left_out: usize,
+    /// The step, from 1, at which the run ended because its objective was not finite even after smaller steps: what there is are parameters from before.
+    #[serde(default)]
+    pub diverged: Option<usize>,
+    /// The last parameters at which the objective was finite, where nothing judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finite: Option<Vec<f64>>,
     /// The objective averaged over recent steps.
     pub average: f64,
 }
@@ -79,9 +86,9 @@ pub struct GeneralisedState {
 /// A trained process.
 #[derive(Clone, Debug)]
 pub struct GeneralisedFit {
-    /// At the best look, or after the last step where no rows were held back.
+    /// At the best look, or where no rows were held back after the last step at which the objective was finite.
     pub model: GeneralisedGp,
-    /// Why it ended.
+    /// Why it ended; [`Reason::Precision`] where [`GeneralisedState::diverged`] says at which step.
     pub reason: Reason,
     /// Steps, those of earlier runs included.
     pub steps: usize,
@@ -114,7 +121,7 @@ impl std::fmt::Debug for GeneralisedTraining<'_> {
 /// Cost of a step on b rows: what the family's variances cost, the likelihood, the mean there and back, and the regulariser. Memory: the features of all rows within [`GeneralisedOptions::kept_bytes`].
 ///
 /// # Errors
-/// [`GpError`]: rows that do not fit, a regulariser or an order that the kernels do not admit, settings without a meaning; [`GeneralisedError::Diverged`] when the objective is no number and nothing better had been seen.
+/// [`GpError`]: rows that do not fit, a regulariser or an order that the kernels do not admit, settings without a meaning; [`GeneralisedError::Diverged`] when the objective is no number before the first step. One that stops being a number later is followed by smaller steps from the best parameters (the last finite ones), and then ends the run with these.
 pub fn fit_generalised<'a>(
     model: GeneralisedGp,
     data: GeneralisedData<'a>,
@@ -149,6 +156,9 @@ impl Iteration for GeneralisedTraining<'_> {
     }
 
     fn converged(&self) -> Option<Reason> {
+        if self.state.diverged.is_some() {
+            return Some(Reason::Precision);
+        }
         (self.held.is_some() && self.state.training.is_over(&self.options.patience))
             .then_some(Reason::Patience)
     }
@@ -164,40 +174,16 @@ impl Iteration for GeneralisedTraining<'_> {
             self.look()?;
         }
         let step = self.state.training.step;
-        let rows = self.batches.batch(step);
-        let whole = rows.len() == self.data.observations.rows();
-        let mut draw = Streams::new(self.options.seed).child("gp/rows-together", step as u64).stream("order");
-        let together = self.options.objective.together(rows.len(), Some(&mut draw));
-        let evaluated = if let (true, Some(known)) = (whole, &self.known) {
-            let batch = Batch {
-                observations: self.data.observations,
-                given: self.data.given,
-                known,
-                rows: rows.len(),
-                together,
-            };
-            evaluate(&self.model, &self.options.objective, &batch)?
-        } else {
-            let observations = self.data.observations.select(&rows)?;
-            let given = self.data.given.map(|given| gathered(given, &rows));
-            let known = match &self.known {
-                Some(known) => known.select(&rows),
-                None => self.model.known(observations.inputs())?,
-            };
-            let batch = Batch {
-                observations: &observations,
-                given: given.as_ref().map(Mat::as_ref),
-                known: &known,
-                rows: self.data.observations.rows(),
-                together,
-            };
-            evaluate(&self.model, &self.options.objective, &batch)?
+        let (evaluated, rows) = match self.evaluated(step) {
+            // Parameters went where matrices cannot be factored.
+            Err(error) if step > 0 && is_of_numbers(&error) => return Ok(Step::Diverged),
+            other => other?,
         };
         self.state.training.largest_jitter =
             self.state.training.largest_jitter.max(evaluated.relative_jitter);
-        let share = evaluated.floored as f64 / (rows.len() * self.model.functions()) as f64;
+        let share = evaluated.floored as f64 / (rows * self.model.functions()) as f64;
         self.state.floored = self.state.floored.max(share);
-        let share = evaluated.reference_floored as f64 / (rows.len() * self.model.references().len()) as f64;
+        let share = evaluated.reference_floored as f64 / (rows * self.model.references().len()) as f64;
         self.state.reference_floored = self.state.reference_floored.max(share);
         self.state.clipped = self.state.clipped.max(evaluated.clipped);
         self.state.unresolved = self.state.unresolved.max(evaluated.unresolved);
@@ -207,6 +193,9 @@ impl Iteration for GeneralisedTraining<'_> {
         let gradient = self.model.chain(theta, &evaluated.gradient);
         if !evaluated.value.is_finite() || gradient.iter().any(|g| !g.is_finite()) {
             return Ok(Step::Diverged);
+        }
+        if self.held.is_none() {
+            self.state.finite.get_or_insert_default().clone_from(theta);
         }
         if due {
             let (risk, regularisation) = (evaluated.risk, evaluated.regularisation);
@@ -222,15 +211,22 @@ impl Iteration for GeneralisedTraining<'_> {
         Ok(Step::Taken)
     }
 
-    /// From the best parameters so far, with a smaller step.
+    /// From the best parameters so far (the last at which the objective was finite, where nothing judges), with a smaller step; the end of the run where steps have become small often enough.
     fn restart(&mut self) -> Result<(), GpError> {
         let patience = &self.options.patience;
-        let step = self.state.training.step + 1;
-        if self.state.training.best.is_none() || self.state.training.drops.len() >= patience.rate_drops.max(3)
-        {
-            return Err(GeneralisedError::Diverged { step, what: "the objective or its gradient" }.into());
+        let step = self.state.training.step;
+        if step == 0 || (self.state.training.best.is_none() && self.state.finite.is_none()) {
+            let what = "the objective or its gradient";
+            return Err(GeneralisedError::Diverged { step: step + 1, what }.into());
         }
-        self.state.training.go_back(patience);
+        if let (None, Some(finite)) = (&self.state.training.best, &self.state.finite) {
+            self.state.training.theta.clone_from(finite);
+        }
+        if self.state.training.drops.len() >= patience.rate_drops.max(3) {
+            self.state.diverged = Some(step + 1);
+        } else {
+            self.state.training.go_back(patience);
+        }
         self.take_own();
         Ok(())
     }
@@ -270,7 +266,8 @@ impl<'a> GeneralisedTraining<'a> {
         let state = match state {
             Some(state) => {
                 let training = begin(Some(state.training.clone()))?;
-                GeneralisedState { training, ..state }
+                let finite = state.finite.filter(|finite| finite.len() == training.theta.len());
+                GeneralisedState { training, diverged: None, finite, ..state }
             }
             None => {
                 let training = begin(None)?;
@@ -283,6 +280,8 @@ impl<'a> GeneralisedTraining<'a> {
                     unresolved: 0,
                     regulariser_jitter: 0.0,
                     left_out: 0,
+                    diverged: None,
+                    finite: None,
                     average: 0.0,
                 }
             }
@@ -299,6 +298,40 @@ impl<'a> GeneralisedTraining<'a> {
     /// The process as it is now.
     pub fn model(&self) -> &GeneralisedGp {
         &self.model
+    }
+
+    /// The objective on the batch of a step, and the rows of it.
+    fn evaluated(&mut self, step: usize) -> Result<(GeneralisedEvaluation, usize), GpError> {
+        let rows = self.batches.batch(step);
+        let whole = rows.len() == self.data.observations.rows();
+        let mut draw = Streams::new(self.options.seed).child("gp/rows-together", step as u64).stream("order");
+        let together = self.options.objective.together(rows.len(), Some(&mut draw));
+        let evaluated = if let (true, Some(known)) = (whole, &self.known) {
+            let batch = Batch {
+                observations: self.data.observations,
+                given: self.data.given,
+                known,
+                rows: rows.len(),
+                together,
+            };
+            evaluate(&self.model, &self.options.objective, &batch)?
+        } else {
+            let observations = self.data.observations.select(&rows)?;
+            let given = self.data.given.map(|given| gathered(given, &rows));
+            let known = match &self.known {
+                Some(known) => known.select(&rows),
+                None => self.model.known(observations.inputs())?,
+            };
+            let batch = Batch {
+                observations: &observations,
+                given: given.as_ref().map(Mat::as_ref),
+                known: &known,
+                rows: self.data.observations.rows(),
+                together,
+            };
+            evaluate(&self.model, &self.options.objective, &batch)?
+        };
+        Ok((evaluated, rows.len()))
     }
 
     fn take_own(&mut self) {
@@ -324,6 +357,25 @@ impl<'a> GeneralisedTraining<'a> {
         if self.held.is_some() && !self.state.training.is_looked_at() {
             self.look()?;
         }
+        // Where nothing judges, nothing has seen where the last step led to.
+        if let (None, None, Some(finite)) =
+            (&self.state.training.best, self.state.diverged, self.state.finite.clone())
+        {
+            let step = self.state.training.step;
+            let good = match self.evaluated(step) {
+                Ok((evaluated, _)) => evaluated.value.is_finite(),
+                Err(error) if is_of_numbers(&error) => false,
+                Err(error) => return Err(error),
+            };
+            if !good {
+                self.model.set_unconstrained(&finite);
+                // One that was interrupted goes on as if it had not been.
+                if reason != Reason::Interrupted {
+                    self.state.training.theta = finite;
+                    self.state.diverged = Some(step + 1);
+                }
+            }
+        }
         let best = self.state.training.best.clone();
         if let Some((_, theta)) = &best {
             self.model.set_unconstrained(theta);
@@ -335,6 +387,16 @@ impl<'a> GeneralisedTraining<'a> {
             best: best.map(|(look, _)| look),
             state: self.state,
         })
+    }
+}
+
+/// Whether an error is about numbers that parameters led to.
+fn is_of_numbers(error: &GpError) -> bool {
+    use DivergenceError::{Cholesky, Decomposition, NotFinite};
+    match error {
+        GpError::Cholesky(_) | GpError::NotFinite { .. } => true,
+        GpError::Divergence(own) => matches!(own, Cholesky(_) | Decomposition { .. } | NotFinite { .. }),
+        _ => false,
     }
 }
 

@@ -2,16 +2,19 @@
 
 use super::super::{
     Coordinates, Family, GeneralisedData, GeneralisedGp, GeneralisedObjective, GeneralisedOptions,
-    GeneralisedState, Mode, Reduction, ReferenceProcess, Risk, VariationalMean, fit_generalised,
+    GeneralisedState, GeneralisedTraining, Mode, Reduction, ReferenceProcess, Risk, VariationalMean,
+    fit_generalised,
 };
 use super::{Bends, process, se};
 use crate::MeanForm;
 use crate::Observations;
 use crate::inducing::collapsed::{CollapsedGp, collapsed_bound};
-use faer::Mat;
+use faer::{Mat, MatRef};
 use posterior_likelihoods::{CloneLikelihood, Gaussian};
+use posterior_linear::LinearError;
+use posterior_linear::embedding::{EmbeddedAt, Embedding};
 use posterior_linear::training::Patience;
-use posterior_optim::{Reason, Rule, Signal};
+use posterior_optim::{Progress, Reason, Rule, Signal};
 
 fn wave(n: usize, shift: f64) -> Observations {
     let x = Mat::from_fn(n, 1, |i, _| -2.0 + shift + 4.0 * i as f64 / n as f64);
@@ -168,6 +171,110 @@ fn orders_that_kernels_do_not_admit_are_refused_before_the_first_step() {
     let error = fitted(Family::Kernelised, "1.5", Mode::Posterior).unwrap_err().to_string();
     assert!(error.contains("the prior as reference"), "{error}");
     assert!(fitted(Family::Kernelised, "0.9", Mode::Posterior).is_ok());
+}
+
+/// A mean that is no number once its parameter has moved by so much.
+#[derive(Clone, Debug)]
+struct Cliff {
+    at: f64,
+    edge: f64,
+}
+
+struct CliffAt(Mat<f64>);
+
+impl Embedding for Cliff {
+    fn inputs(&self) -> usize {
+        1
+    }
+    fn width(&self) -> usize {
+        1
+    }
+    fn unconstrained(&self) -> Vec<f64> {
+        vec![self.at]
+    }
+    fn set_unconstrained(&mut self, numbers: &[f64]) {
+        self.at = numbers[0];
+    }
+    fn rows_at_once(&self) -> usize {
+        100
+    }
+    fn bytes_of_row(&self) -> usize {
+        8
+    }
+    fn embedded(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        let value = if self.at.abs() > self.edge { f64::NAN } else { self.at };
+        Ok(Mat::from_fn(x.nrows(), 1, |_, _| value))
+    }
+    fn at<'a>(&'a self, x: MatRef<'_, f64>) -> Result<Box<dyn EmbeddedAt + 'a>, LinearError> {
+        Ok(Box::new(CliffAt(self.embedded(x)?)))
+    }
+    fn clone_box(&self) -> Box<dyn Embedding> {
+        Box::new(self.clone())
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+impl EmbeddedAt for CliffAt {
+    fn embedded(&self) -> MatRef<'_, f64> {
+        self.0.as_ref()
+    }
+    fn pull_back(&self, slopes: MatRef<'_, f64>, gradient: &mut [f64]) -> Result<(), LinearError> {
+        gradient[0] += slopes.col(0).iter().sum::<f64>();
+        Ok(())
+    }
+    fn pull_back_inputs(&self, _: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        Ok(Mat::zeros(self.0.nrows(), 1))
+    }
+}
+
+#[test]
+fn an_objective_that_stops_being_a_number_ends_with_what_was_finite_before() {
+    let (data, held) = (wave(60, 0.0), wave(30, 0.03));
+    // Targets far up pull the mean over the edge.
+    let up = |data: &Observations| {
+        let y = Mat::from_fn(data.rows(), 1, |i, _| 5.0 + data.targets()[(i, 0)]);
+        Observations::new(data.inputs().to_owned(), y, None).unwrap()
+    };
+    let (data, held) = (up(&data), up(&held));
+    let given = GeneralisedData { observations: &data, given: None };
+    let aside = GeneralisedData { observations: &held, given: None };
+    let asked = GeneralisedOptions {
+        steps: 400,
+        ..options("projected-hellinger", Risk::Predictive, Reduction::Mean)
+    };
+    let begin = |at: f64, edge: f64| {
+        model(&data, Family::Diagonal, VariationalMean::Embedding(Box::new(Cliff { at, edge })))
+    };
+    let run = |begun: GeneralisedGp, aside: Option<GeneralisedData<'_>>| {
+        let mut ignored = |_: &Progress, _: &GeneralisedTraining<'_>| Signal::Continue;
+        fit_generalised(begun, given, aside, &asked, None, &mut ignored)
+    };
+    for aside in [None, Some(aside)] {
+        let fitted = run(begin(0.0, 0.5), aside).unwrap();
+        assert_eq!(fitted.reason, Reason::Precision);
+        let step = fitted.state.diverged.unwrap();
+        assert!(step > 20 && step < 400, "{step}");
+        // Smaller steps were tried before.
+        assert_eq!(fitted.state.training.drops.len(), 3);
+        let latent = fitted.model.latent(data.inputs(), None).unwrap();
+        let mean = latent.mean[(0, 0)];
+        assert!(mean > 0.3 && mean <= 0.5, "{mean}");
+        assert!((0..60).all(|i| latent.variance[(i, 0)].is_finite()));
+        // The state is one to go on from.
+        let text = serde_json::to_string(&fitted.state).unwrap();
+        assert_eq!(serde_json::from_str::<GeneralisedState>(&text).unwrap(), fitted.state);
+    }
+    // The very last step is looked at as well.
+    let late = GeneralisedOptions { steps: 1, ..asked.clone() };
+    let fitted =
+        fit_generalised(begin(0.0, 1e-3), given, None, &late, None, &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!(fitted.state.diverged, Some(2));
+    assert_eq!(fitted.model.latent(data.inputs(), None).unwrap().mean[(0, 0)], 0.0);
+    // What is no number before the first step leads nowhere.
+    let error = run(begin(1.0, 0.5), None).unwrap_err().to_string();
+    assert!(error.contains("step 1") && error.contains("Lower the step size"), "{error}");
 }
 
 #[test]
