@@ -6,6 +6,7 @@ use super::divergence::DivergenceError;
 use super::error::GeneralisedError;
 use super::model::{GeneralisedData, GeneralisedGp, KnownRows};
 use super::objective::{Batch, GeneralisedEvaluation, GeneralisedObjective, evaluate};
+use super::risk::total_weight;
 use super::variational::Known;
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
@@ -400,18 +401,18 @@ fn is_of_numbers(error: &GpError) -> bool {
     }
 }
 
-/// Mean negative log predictive density of rows under Q, nats.
+/// Mean negative log predictive density of rows under Q, each with its weight, nats.
 fn score(model: &GeneralisedGp, data: &GeneralisedData<'_>, known: &KnownRows) -> Result<f64, GpError> {
     let observations: &Observations = data.observations;
     let (means, variances, _) = model.marginals_of(observations.inputs(), known, data.given)?;
     let observed = ObservedRows {
         targets: observations.targets(),
         noise: observations.noise_variances(),
-        weights: None,
+        weights: observations.weights(),
         offsets: observations.offsets(),
     };
     let terms = RowTerms::of(model.likelihood(), 1.0, &observed, (&means, &variances));
-    Ok(-terms.value / observations.rows() as f64)
+    Ok(-terms.value / total_weight(observations))
 }
 
 /// Some rows of a matrix.
