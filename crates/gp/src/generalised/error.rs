@@ -40,7 +40,7 @@ pub enum GeneralisedError {
         /// What is wide enough, or narrow enough.
         wide: &'static str,
     },
-    /// Joint draws of what is no joint distribution.
+    /// Joint draws, or a joint covariance, of what is no joint distribution.
     #[error(
         "the fixed sparse posterior kernel is no covariance at these {points} points together (its variances are raised to a floor point by point, nothing raises a matrix): ask for predictions without draws, or fit with another variational kernel"
     )]
