@@ -15,8 +15,8 @@
 //! Source: spec `generalised_variational_inference`, sections 3.2, 10 and 11.
 
 use super::divergence::{
-    self, BatchDistance, Direction, Divergence, FidelityForm, JointNormal, Normal, Normals, SameBatch,
-    SquaredDifference,
+    self, BatchDistance, Direction, Divergence, DivergenceError, FidelityForm, JointNormal, Normal, Normals,
+    SameBatch, SquaredDifference,
 };
 use super::error::GeneralisedError;
 use super::mean::VariationalMean;
@@ -476,12 +476,27 @@ fn multinomial(
     })
 }
 
-/// A name that no regulariser has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no regulariser: take kl, kl-pq, symmetric-kullback-leibler, renyi, hellinger or bhattacharyya (of inducing values); the same after `projected-`, and projected-wasserstein or projected-squared-difference (of marginals); wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches, wasserstein-partial, squared-difference or multinomial. Orders stand behind `=`, as in projected-renyi=0.5 or multinomial=2"
-)]
-pub struct UnknownRegulariser(pub String);
+/// Text that says no regulariser.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum UnknownRegulariser {
+    /// A name that none has.
+    #[error(
+        "`{0}` is no regulariser: take kl, kl-pq, symmetric-kullback-leibler, renyi, hellinger or bhattacharyya (of inducing values); the same after `projected-`, and projected-wasserstein or projected-squared-difference (of marginals); wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches, wasserstein-partial, squared-difference or multinomial. Orders stand behind `=`, as in projected-renyi=0.5 or multinomial=2"
+    )]
+    Name(String),
+    /// An order at which it does not exist.
+    #[error(
+        "`{text}`: the order of the Rényi divergence is {order}: give a positive number that is not 1, such as {name}=0.5; at 1 it is {}", .name.replace("renyi", "kl")
+    )]
+    Order {
+        /// The whole text.
+        text: String,
+        /// Its name.
+        name: String,
+        /// Its order.
+        order: f64,
+    },
+}
 
 /// The usual names of both Kullback-Leibler divergences, of which the second is the one that the report prints.
 const KL: (&str, &str) = ("kl", "kl-pq");
@@ -494,12 +509,19 @@ fn write_divergence(divergence: &Divergence, f: &mut fmt::Formatter<'_>) -> fmt:
     }
 }
 
-fn read_divergence(text: &str) -> Option<Divergence> {
-    match text {
-        _ if text == KL.0 => Some(Divergence::KullbackLeibler { direction: Direction::PosteriorToPrior }),
-        _ if text == KL.1 => Some(Divergence::KullbackLeibler { direction: Direction::PriorToPosterior }),
-        _ => text.parse().ok(),
-    }
+/// A divergence whose name stands at the end of `text`.
+fn read_divergence(name: &str, text: &str) -> Result<Divergence, UnknownRegulariser> {
+    Ok(match name {
+        _ if name == KL.0 => Divergence::KullbackLeibler { direction: Direction::PosteriorToPrior },
+        _ if name == KL.1 => Divergence::KullbackLeibler { direction: Direction::PriorToPosterior },
+        _ => name.parse().map_err(|error| match error {
+            DivergenceError::Order { value: order, .. } => {
+                let name = text.split('=').next().unwrap_or(text).trim().into();
+                UnknownRegulariser::Order { text: text.into(), name, order }
+            }
+            _ => UnknownRegulariser::Name(text.into()),
+        })?,
+    })
 }
 
 impl fmt::Display for Regulariser {
@@ -524,10 +546,10 @@ impl FromStr for Regulariser {
     type Err = UnknownRegulariser;
 
     fn from_str(text: &str) -> Result<Self, UnknownRegulariser> {
-        let unknown = || UnknownRegulariser(text.into());
+        let unknown = || UnknownRegulariser::Name(text.into());
         let text = text.trim();
         if let Some(name) = text.strip_prefix("projected-") {
-            return read_divergence(name).map(Self::Projected).ok_or_else(unknown);
+            return read_divergence(name, text).map(Self::Projected);
         }
         Ok(match text {
             "wasserstein" => Self::Wasserstein(FidelityForm::NuclearNorm),
@@ -538,7 +560,7 @@ impl FromStr for Regulariser {
             "multinomial" => Self::Multinomial { power: 2.0 },
             _ => match text.strip_prefix("multinomial=") {
                 Some(power) => Self::Multinomial { power: power.parse().map_err(|_| unknown())? },
-                None => Self::Inducing(read_divergence(text).ok_or_else(unknown)?),
+                None => Self::Inducing(read_divergence(text, text)?),
             },
         })
     }

@@ -68,6 +68,7 @@ fn every_family_and_every_regulariser_under_gaussian_noise() {
         "wasserstein-partial",
         "wasserstein",
         "wasserstein-symmetric-roots",
+        "wasserstein-two-batches",
         "squared-difference",
     ];
     for family in Family::ALL {
@@ -114,7 +115,16 @@ fn divergences_of_inducing_values() {
                 )
                 .unwrap();
                 let model = moved(model);
-                for regulariser in ["kl", "kl-pq", "renyi=0.5", "renyi=1.2", "hellinger", "bhattacharyya"] {
+                let all = [
+                    "kl",
+                    "kl-pq",
+                    "symmetric-kullback-leibler",
+                    "renyi=0.5",
+                    "renyi=1.2",
+                    "hellinger",
+                    "bhattacharyya",
+                ];
+                for regulariser in all {
                     let objective = GeneralisedObjective {
                         reduction: Reduction::Sum,
                         ..objective(Risk::Expected, regulariser)
@@ -316,6 +326,13 @@ fn what_does_not_go_together_is_refused_with_what_does() {
     assert!(
         "projected-nothing".parse::<Regulariser>().unwrap_err().to_string().contains("projected-renyi=0.5")
     );
+    for (text, instead) in [("projected-renyi=1", "at 1 it is projected-kl"), ("renyi=1", "at 1 it is kl")] {
+        let error = text.parse::<Regulariser>().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`{text}`")) && error.ends_with(instead), "{error}");
+        assert!(error.contains("that is not 1"), "{error}");
+    }
+    let error = "projected-renyi=-2".parse::<Regulariser>().unwrap_err().to_string();
+    assert!(error.contains("is -2: give a positive number"), "{error}");
     for text in [
         "kl",
         "renyi=0.3",
