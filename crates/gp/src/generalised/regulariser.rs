@@ -22,8 +22,8 @@ use super::error::GeneralisedError;
 use super::mean::VariationalMean;
 use super::model::{GeneralisedGp, KnownRows};
 use super::objective::Batch;
-use super::reference::Mode;
-use super::variational::{Coordinates, Evaluated, Family, VariationalKernel};
+use super::reference::{Mode, ReferenceProcess};
+use super::variational::{Coordinates, Evaluated, Family, VariationalKernel, residual_covariance};
 use crate::GpError;
 use faer::{Mat, MatRef};
 use posterior_likelihoods::Slopes;
@@ -224,8 +224,15 @@ impl Regulariser {
             .iter()
             .map(|reference| reference.covariance(together.x))
             .collect::<Result<_, _>>()?;
+        // What does not depend on a function is there once for each reference.
+        let residual = |(place, reference): (usize, &ReferenceProcess)| {
+            let is_needed = |c: usize| model.place(c) == place && together.kernels[c].has_residual();
+            (0..functions).any(is_needed).then(|| residual_covariance(reference, together.x))
+        };
+        let residuals: Vec<Option<Mat<f64>>> = model.references().iter().enumerate().map(residual).collect();
         for c in 0..functions {
-            let covariance = together.kernels[c].covariance();
+            let residual = residuals[model.place(c)].as_ref().filter(|_| together.kernels[c].has_residual());
+            let covariance = together.kernels[c].covariance_beside(residual);
             let marginals = &together.known.marginals[model.place(c)].means;
             let prior_means: Vec<f64> = (0..rows).map(|i| marginals[(i, model.column(c))]).collect();
             let own: Vec<f64> = (0..rows).map(|i| means[(place(i), c)]).collect();

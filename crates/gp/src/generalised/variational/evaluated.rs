@@ -163,18 +163,34 @@ impl Evaluated<'_> {
 
     /// `r` of all pairs of rows, b x b; what rounding or (5.7) made of its diagonal is not raised. Cost `b² M`.
     pub fn covariance(&self) -> Mat<f64> {
+        let residual = self.has_residual().then(|| residual_covariance(self.reference, self.x));
+        self.covariance_beside(residual.as_ref())
+    }
+
+    /// Whether what inducing points leave of the prior is a part of it.
+    pub(in crate::generalised) fn has_residual(&self) -> bool {
+        !matches!(self.of.form, Form::Conditioned { .. })
+    }
+
+    /// [`Self::covariance`], given [`residual_covariance`] where that is a part of it: functions that share a reference share this.
+    pub(in crate::generalised) fn covariance_beside(&self, residual: Option<&Mat<f64>>) -> Mat<f64> {
+        let own = self.own_covariance();
+        match residual {
+            Some(residual) => own + residual,
+            None => own,
+        }
+    }
+
+    /// The part that is trained.
+    fn own_covariance(&self) -> Mat<f64> {
         let features = &self.known.features;
         match (&self.of.form, &self.behind) {
-            (_, Behind::Rooted { rooted, .. }) => {
-                residual_covariance(self.reference, self.x) + rooted.transpose() * rooted
-            }
+            (_, Behind::Rooted { rooted, .. }) => rooted.transpose() * rooted,
             (Form::Variances(v), _) => {
                 let scaled = Mat::from_fn(v.len(), features.ncols(), |i, j| v[i] * features[(i, j)]);
-                residual_covariance(self.reference, self.x) + features.transpose() * &scaled
+                features.transpose() * &scaled
             }
-            (Form::Kernelised(kernel), _) => {
-                residual_covariance(self.reference, self.x) + gram(&**kernel, self.x)
-            }
+            (Form::Kernelised(kernel), _) => gram(&**kernel, self.x),
             (Form::Conditioned { kernel, .. }, Behind::Conditioned(conditioned)) => {
                 gram(&**kernel, self.x) - conditioned.features.transpose() * &conditioned.features
             }
