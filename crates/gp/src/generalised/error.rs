@@ -24,7 +24,23 @@ pub enum GeneralisedError {
         /// What it should be.
         remedy: &'static str,
     },
-    /// Joint draws of what is no joint distribution.
+    /// An order of Rényi's divergence under which the objective is infinite where training begins.
+    #[error(
+        "the Rényi divergence of order {order} is infinite where training begins: the {family} variational kernel has {seen}, and it admits less than {:.3} times (order / (order - 1)). Take an order below {admitted:.3} (all below 1 are admitted), or {wide}", .order / (.order - 1.0)
+    )]
+    Order {
+        /// The order.
+        order: f64,
+        /// The family of kernels.
+        family: String,
+        /// How wide it is.
+        seen: String,
+        /// The orders below which it is finite there.
+        admitted: f64,
+        /// What is wide enough, or narrow enough.
+        wide: &'static str,
+    },
+    /// Joint draws, or a joint covariance, of what is no joint distribution.
     #[error(
         "the fixed sparse posterior kernel is no covariance at these {points} points together (its variances are raised to a floor point by point, nothing raises a matrix): ask for predictions without draws, or fit with another variational kernel"
     )]
@@ -40,7 +56,7 @@ pub enum GeneralisedError {
         /// Rows that there are.
         rows: usize,
     },
-    /// The objective stopped being a number, and nothing better had been seen.
+    /// The objective is no number where training begins.
     #[error("step {step}: {what} is not finite. Lower the step size, or standardise inputs and targets")]
     Diverged {
         /// The step, from 1.

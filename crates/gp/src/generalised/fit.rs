@@ -2,12 +2,15 @@
 //!
 //! Source: spec `generalised_variational_inference`, sections 9.1 and 13.
 
+use super::divergence::DivergenceError;
 use super::error::GeneralisedError;
 use super::model::{GeneralisedData, GeneralisedGp, KnownRows};
-use super::objective::{Batch, GeneralisedObjective, evaluate};
+use super::objective::{Batch, GeneralisedEvaluation, GeneralisedObjective, evaluate};
+use super::risk::total_weight;
 use super::variational::Known;
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
+use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::{Look, ObservedRows, RowTerms};
 use posterior_linear::training::{Patience, TrainingState};
 use posterior_optim::{
@@ -57,8 +60,26 @@ pub struct GeneralisedState {
     pub history: Vec<Breakdown>,
     /// Largest share of a batch's variances that were raised to their floor.
     pub floored: f64,
+    /// Largest share of the reference's variances at a batch that were raised to theirs.
+    #[serde(default)]
+    pub reference_floored: f64,
     /// Most eigenvalues that a regulariser of matrices clipped in one step.
     pub clipped: usize,
+    /// Most roots in a regulariser of matrices that drowned in rounding in one step.
+    #[serde(default)]
+    pub unresolved: usize,
+    /// Largest jitter of a covariance in a regulariser of matrices, relative to the mean of its diagonal.
+    #[serde(default)]
+    pub regulariser_jitter: f64,
+    /// Steps that went without a regulariser, because their batch was too small for it.
+    #[serde(default)]
+    pub left_out: usize,
+    /// The step, from 1, at which the run ended because its objective was not finite even after smaller steps: what there is are parameters from before.
+    #[serde(default)]
+    pub diverged: Option<usize>,
+    /// The last parameters at which the objective was finite, where nothing judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finite: Option<Vec<f64>>,
     /// The objective averaged over recent steps.
     pub average: f64,
 }
@@ -66,9 +87,9 @@ pub struct GeneralisedState {
 /// A trained process.
 #[derive(Clone, Debug)]
 pub struct GeneralisedFit {
-    /// At the best look, or after the last step where no rows were held back.
+    /// At the best look, or where no rows were held back after the last step at which the objective was finite.
     pub model: GeneralisedGp,
-    /// Why it ended.
+    /// Why it ended; [`Reason::Precision`] where [`GeneralisedState::diverged`] says at which step.
     pub reason: Reason,
     /// Steps, those of earlier runs included.
     pub steps: usize,
@@ -101,7 +122,7 @@ impl std::fmt::Debug for GeneralisedTraining<'_> {
 /// Cost of a step on b rows: what the family's variances cost, the likelihood, the mean there and back, and the regulariser. Memory: the features of all rows within [`GeneralisedOptions::kept_bytes`].
 ///
 /// # Errors
-/// [`GpError`]: rows that do not fit, a regulariser that the kernels do not admit, settings without a meaning; [`GeneralisedError::Diverged`] when the objective is no number and nothing better had been seen.
+/// [`GpError`]: rows that do not fit, a regulariser or an order that the kernels do not admit, settings without a meaning; [`GeneralisedError::Diverged`] when the objective is no number before the first step. One that stops being a number later is followed by smaller steps from the best parameters (the last finite ones), and then ends the run with these.
 pub fn fit_generalised<'a>(
     model: GeneralisedGp,
     data: GeneralisedData<'a>,
@@ -112,6 +133,7 @@ pub fn fit_generalised<'a>(
 ) -> Result<GeneralisedFit, GpError> {
     let clock = Clock::after(state.as_ref().map_or(0.0, |state| state.training.seconds()));
     options.objective.check(&model)?;
+    options.objective.check_batches(options.batch.min(data.observations.rows()))?;
     options.patience.check()?;
     model.check(&data)?;
     held.as_ref().map_or(Ok(()), |held| model.check(held))?;
@@ -135,6 +157,9 @@ impl Iteration for GeneralisedTraining<'_> {
     }
 
     fn converged(&self) -> Option<Reason> {
+        if self.state.diverged.is_some() {
+            return Some(Reason::Precision);
+        }
         (self.held.is_some() && self.state.training.is_over(&self.options.patience))
             .then_some(Reason::Patience)
     }
@@ -150,40 +175,28 @@ impl Iteration for GeneralisedTraining<'_> {
             self.look()?;
         }
         let step = self.state.training.step;
-        let rows = self.batches.batch(step);
-        let whole = rows.len() == self.data.observations.rows();
-        let evaluated = if let (true, Some(known)) = (whole, &self.known) {
-            let batch = Batch {
-                observations: self.data.observations,
-                given: self.data.given,
-                known,
-                rows: rows.len(),
-            };
-            evaluate(&self.model, &self.options.objective, &batch)?
-        } else {
-            let observations = self.data.observations.select(&rows)?;
-            let given = self.data.given.map(|given| gathered(given, &rows));
-            let known = match &self.known {
-                Some(known) => known.select(&rows),
-                None => self.model.known(observations.inputs())?,
-            };
-            let batch = Batch {
-                observations: &observations,
-                given: given.as_ref().map(Mat::as_ref),
-                known: &known,
-                rows: self.data.observations.rows(),
-            };
-            evaluate(&self.model, &self.options.objective, &batch)?
+        let (evaluated, rows) = match self.evaluated(step) {
+            // Parameters went where matrices cannot be factored.
+            Err(error) if step > 0 && is_of_numbers(&error) => return Ok(Step::Diverged),
+            other => other?,
         };
         self.state.training.largest_jitter =
             self.state.training.largest_jitter.max(evaluated.relative_jitter);
-        let share = evaluated.floored as f64 / (rows.len() * self.model.functions()) as f64;
+        let share = evaluated.floored as f64 / (rows * self.model.functions()) as f64;
         self.state.floored = self.state.floored.max(share);
+        let share = evaluated.reference_floored as f64 / (rows * self.model.references().len()) as f64;
+        self.state.reference_floored = self.state.reference_floored.max(share);
         self.state.clipped = self.state.clipped.max(evaluated.clipped);
+        self.state.unresolved = self.state.unresolved.max(evaluated.unresolved);
+        self.state.regulariser_jitter = self.state.regulariser_jitter.max(evaluated.regulariser_jitter);
+        self.state.left_out += usize::from(evaluated.left_out);
         let theta = &self.state.training.theta;
         let gradient = self.model.chain(theta, &evaluated.gradient);
         if !evaluated.value.is_finite() || gradient.iter().any(|g| !g.is_finite()) {
             return Ok(Step::Diverged);
+        }
+        if self.held.is_none() {
+            self.state.finite.get_or_insert_default().clone_from(theta);
         }
         if due {
             let (risk, regularisation) = (evaluated.risk, evaluated.regularisation);
@@ -199,15 +212,22 @@ impl Iteration for GeneralisedTraining<'_> {
         Ok(Step::Taken)
     }
 
-    /// From the best parameters so far, with a smaller step.
+    /// From the best parameters so far (the last at which the objective was finite, where nothing judges), with a smaller step; the end of the run where steps have become small often enough.
     fn restart(&mut self) -> Result<(), GpError> {
         let patience = &self.options.patience;
-        let step = self.state.training.step + 1;
-        if self.state.training.best.is_none() || self.state.training.drops.len() >= patience.rate_drops.max(3)
-        {
-            return Err(GeneralisedError::Diverged { step, what: "the objective or its gradient" }.into());
+        let step = self.state.training.step;
+        if step == 0 || (self.state.training.best.is_none() && self.state.finite.is_none()) {
+            let what = "the objective or its gradient";
+            return Err(GeneralisedError::Diverged { step: step + 1, what }.into());
         }
-        self.state.training.go_back(patience);
+        if let (None, Some(finite)) = (&self.state.training.best, &self.state.finite) {
+            self.state.training.theta.clone_from(finite);
+        }
+        if self.state.training.drops.len() >= patience.rate_drops.max(3) {
+            self.state.diverged = Some(step + 1);
+        } else {
+            self.state.training.go_back(patience);
+        }
         self.take_own();
         Ok(())
     }
@@ -239,16 +259,32 @@ impl<'a> GeneralisedTraining<'a> {
             }
             None => None,
         };
+        if state.is_none() {
+            options.objective.regulariser.check_order(&model, data.observations.inputs())?;
+        }
         let theta = model.unconstrained();
         let begin = |saved| TrainingState::begin(saved, theta, &options.patience);
         let state = match state {
             Some(state) => {
                 let training = begin(Some(state.training.clone()))?;
-                GeneralisedState { training, ..state }
+                let finite = state.finite.filter(|finite| finite.len() == training.theta.len());
+                GeneralisedState { training, diverged: None, finite, ..state }
             }
             None => {
                 let training = begin(None)?;
-                GeneralisedState { training, history: Vec::new(), floored: 0.0, clipped: 0, average: 0.0 }
+                GeneralisedState {
+                    training,
+                    history: Vec::new(),
+                    floored: 0.0,
+                    reference_floored: 0.0,
+                    clipped: 0,
+                    unresolved: 0,
+                    regulariser_jitter: 0.0,
+                    left_out: 0,
+                    diverged: None,
+                    finite: None,
+                    average: 0.0,
+                }
             }
         };
         model.set_unconstrained(&state.training.theta);
@@ -263,6 +299,40 @@ impl<'a> GeneralisedTraining<'a> {
     /// The process as it is now.
     pub fn model(&self) -> &GeneralisedGp {
         &self.model
+    }
+
+    /// The objective on the batch of a step, and the rows of it.
+    fn evaluated(&mut self, step: usize) -> Result<(GeneralisedEvaluation, usize), GpError> {
+        let rows = self.batches.batch(step);
+        let whole = rows.len() == self.data.observations.rows();
+        let mut draw = Streams::new(self.options.seed).child("gp/rows-together", step as u64).stream("order");
+        let together = self.options.objective.together(rows.len(), Some(&mut draw));
+        let evaluated = if let (true, Some(known)) = (whole, &self.known) {
+            let batch = Batch {
+                observations: self.data.observations,
+                given: self.data.given,
+                known,
+                rows: rows.len(),
+                together,
+            };
+            evaluate(&self.model, &self.options.objective, &batch)?
+        } else {
+            let observations = self.data.observations.select(&rows)?;
+            let given = self.data.given.map(|given| gathered(given, &rows));
+            let known = match &self.known {
+                Some(known) => known.select(&rows),
+                None => self.model.known(observations.inputs())?,
+            };
+            let batch = Batch {
+                observations: &observations,
+                given: given.as_ref().map(Mat::as_ref),
+                known: &known,
+                rows: self.data.observations.rows(),
+                together,
+            };
+            evaluate(&self.model, &self.options.objective, &batch)?
+        };
+        Ok((evaluated, rows.len()))
     }
 
     fn take_own(&mut self) {
@@ -288,6 +358,25 @@ impl<'a> GeneralisedTraining<'a> {
         if self.held.is_some() && !self.state.training.is_looked_at() {
             self.look()?;
         }
+        // Where nothing judges, nothing has seen where the last step led to.
+        if let (None, None, Some(finite)) =
+            (&self.state.training.best, self.state.diverged, self.state.finite.clone())
+        {
+            let step = self.state.training.step;
+            let good = match self.evaluated(step) {
+                Ok((evaluated, _)) => evaluated.value.is_finite(),
+                Err(error) if is_of_numbers(&error) => false,
+                Err(error) => return Err(error),
+            };
+            if !good {
+                self.model.set_unconstrained(&finite);
+                // One that was interrupted goes on as if it had not been.
+                if reason != Reason::Interrupted {
+                    self.state.training.theta = finite;
+                    self.state.diverged = Some(step + 1);
+                }
+            }
+        }
         let best = self.state.training.best.clone();
         if let Some((_, theta)) = &best {
             self.model.set_unconstrained(theta);
@@ -302,20 +391,31 @@ impl<'a> GeneralisedTraining<'a> {
     }
 }
 
-/// Mean negative log predictive density of rows under Q, nats.
+/// Whether an error is about numbers that parameters led to.
+fn is_of_numbers(error: &GpError) -> bool {
+    use DivergenceError::{Cholesky, Decomposition, NotFinite};
+    match error {
+        GpError::Cholesky(_) | GpError::NotFinite { .. } => true,
+        GpError::Divergence(own) => matches!(own, Cholesky(_) | Decomposition { .. } | NotFinite { .. }),
+        _ => false,
+    }
+}
+
+/// Mean negative log predictive density of rows under Q, each with its weight, nats.
 fn score(model: &GeneralisedGp, data: &GeneralisedData<'_>, known: &KnownRows) -> Result<f64, GpError> {
     let observations: &Observations = data.observations;
     let (means, variances, _) = model.marginals_of(observations.inputs(), known, data.given)?;
     let observed = ObservedRows {
         targets: observations.targets(),
         noise: observations.noise_variances(),
-        weights: None,
+        weights: observations.weights(),
         offsets: observations.offsets(),
     };
     let terms = RowTerms::of(model.likelihood(), 1.0, &observed, (&means, &variances));
-    Ok(-terms.value / observations.rows() as f64)
+    Ok(-terms.value / total_weight(observations))
 }
 
-fn gathered(from: MatRef<'_, f64>, rows: &[usize]) -> Mat<f64> {
+/// Some rows of a matrix.
+pub(super) fn gathered(from: MatRef<'_, f64>, rows: &[usize]) -> Mat<f64> {
     Mat::from_fn(rows.len(), from.ncols(), |i, j| from[(rows[i], j)])
 }

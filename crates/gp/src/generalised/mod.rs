@@ -18,6 +18,7 @@
 //! | [`divergence`] | their formulas, and slopes |
 //! | `model` | [`GeneralisedGp`]: Q |
 //! | `objective` | what is minimised, with its gradient |
+//! | `orders` | which orders of Rényi's divergence kernels admit |
 //! | `fit` | training, judged by rows held back |
 //! | `tempering` | variances that suit rows which were not trained on |
 //! | `posterior` | marginals, covariances, draws |
@@ -31,6 +32,7 @@ mod learning;
 mod mean;
 mod model;
 mod objective;
+mod orders;
 mod pointwise;
 mod posterior;
 mod reference;

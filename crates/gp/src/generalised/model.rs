@@ -2,7 +2,7 @@
 
 use super::mean::VariationalMean;
 use super::reference::{ReferenceMarginals, ReferenceProcess};
-use super::variational::{Coordinates, Family, Known, VariationalKernel};
+use super::variational::{Coordinates, Evaluated, Family, Known, VariationalKernel};
 use crate::data::{check_finite, same_width};
 use crate::inducing::check_targets;
 use crate::{GpError, Observations};
@@ -52,12 +52,18 @@ impl KnownRows {
         let marginals = |m: &ReferenceMarginals| ReferenceMarginals {
             means: matrix(&m.means),
             variances: rows.iter().map(|&i| m.variances[i]).collect(),
+            raised: rows.iter().map(|&i| m.raised[i]).collect(),
         };
         Self {
             of: self.of.iter().map(|known| known.select(rows)).collect(),
             prior_means: self.prior_means.iter().map(matrix).collect(),
             marginals: self.marginals.iter().map(marginals).collect(),
         }
+    }
+
+    /// Variances of the reference that were raised to their floor.
+    pub(super) fn raised(&self) -> usize {
+        self.marginals.iter().flat_map(|marginals| &marginals.raised).filter(|raised| **raised).count()
     }
 
     /// Variances that rounding had made negative.
@@ -264,6 +270,20 @@ impl GeneralisedGp {
                 .map(|reference| reference.marginals(x))
                 .collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The kernels of all functions at the rows of x, of which `known` knows what does not change.
+    ///
+    /// # Errors
+    /// [`GpError::Cholesky`] when the matrix of a kernel of its own cannot be factored.
+    pub(super) fn evaluated<'a>(
+        &'a self,
+        known: &'a KnownRows,
+        x: MatRef<'a, f64>,
+    ) -> Result<Vec<Evaluated<'a>>, GpError> {
+        (0..self.functions())
+            .map(|c| self.kernels[c].at(self.reference(c), &known.of[self.place(c)], x))
+            .collect()
     }
 
     /// `m_P` of all functions, b x C.

@@ -8,13 +8,16 @@
 //! Source: spec `generalised_variational_inference`, sections 5, 12 and 13.
 
 use super::error::GeneralisedError;
+use super::fit::gathered;
 use super::model::{GeneralisedGp, KnownRows};
-use super::regulariser::{Regularisation, Regulariser};
+use super::regulariser::{Regularisation, Regulariser, Together};
 use super::risk::{Reduction, Risk};
 use super::variational::Evaluated;
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
+use posterior_linalg::random::ChaCha8Rng;
 use posterior_linear::low_rank::{ObservedRows, RowTerms};
+use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
 /// What is minimised.
@@ -29,7 +32,7 @@ pub struct GeneralisedObjective {
     pub regulariser: Regulariser,
     /// λ.
     pub weight: f64,
-    /// Rows whose covariances a regulariser of matrices looks at together: their number cubed is what a step then costs.
+    /// Rows whose covariances a regulariser of matrices looks at together: their number cubed is what a step then costs. Each step of training draws them anew from its batch; an evaluation outside of training looks at the first ones.
     pub rows_together: usize,
 }
 
@@ -40,6 +43,8 @@ pub(super) struct Batch<'a> {
     pub(super) known: &'a KnownRows,
     /// Rows that they stand for.
     pub(super) rows: usize,
+    /// Those of them that a regulariser of matrices looks at; None for all in their order.
+    pub(super) together: Option<Vec<usize>>,
 }
 
 /// The objective on some rows.
@@ -55,8 +60,16 @@ pub struct GeneralisedEvaluation {
     pub gradient: Vec<f64>,
     /// Variances (of functions at rows) that were raised to their floor.
     pub floored: usize,
+    /// Variances of the reference (of processes at rows) that were raised to theirs.
+    pub reference_floored: usize,
     /// Eigenvalues that a regulariser of matrices clipped, or took the real part of.
     pub clipped: usize,
+    /// Roots of eigenvalues in a regulariser of matrices that drown in rounding, whose slopes are therefore not theirs.
+    pub unresolved: usize,
+    /// Largest jitter of a covariance in a regulariser of matrices, relative to the mean of its diagonal; 1e-8 at least in a distance of Wasserstein on one batch.
+    pub regulariser_jitter: f64,
+    /// Whether the regulariser was left out, because a batch of one row has no two parts.
+    pub left_out: bool,
     /// Largest jitter of a matrix of a kernel of its own, relative to the mean of its diagonal.
     pub relative_jitter: f64,
 }
@@ -75,15 +88,44 @@ impl GeneralisedObjective {
             }
             .into());
         }
-        if self.rows_together == 0 {
+        if self.rows_together < 2 {
             return Err(GeneralisedError::Option {
                 option: "the number of rows together",
-                value: 0.0,
+                value: self.rows_together as f64,
                 remedy: "take at least 2",
             }
             .into());
         }
         self.regulariser.check(model)
+    }
+
+    /// Refuses batches of so many rows that none of them could be parted in two where that is needed.
+    ///
+    /// # Errors
+    /// [`GeneralisedError::Option`].
+    pub(super) fn check_batches(&self, rows: usize) -> Result<(), GpError> {
+        if matches!(self.regulariser, Regulariser::WassersteinOfTwo) && rows < 2 {
+            return Err(GeneralisedError::Option {
+                option: "the number of rows of a batch",
+                value: rows as f64,
+                remedy: "wasserstein-two-batches compares two parts of it: take at least 2, or the regulariser wasserstein",
+            }
+            .into());
+        }
+        Ok(())
+    }
+
+    /// Rows of a batch of b that are looked at together, None for all in their order: the first ones, or a draw in random order, which says what is in which half where halves matter.
+    pub(super) fn together(&self, b: usize, draw: Option<&mut ChaCha8Rng>) -> Option<Vec<usize>> {
+        if !self.regulariser.is_of_matrices() {
+            return None;
+        }
+        let rows = b.min(self.rows_together);
+        let in_halves = matches!(self.regulariser, Regulariser::WassersteinOfTwo);
+        match draw {
+            Some(rng) if rows < b || in_halves => Some(index::sample(rng, b, rows).into_vec()),
+            _ => (rows < b).then(|| (0..rows).collect()),
+        }
     }
 }
 
@@ -97,6 +139,7 @@ pub fn generalised_objective(
     data: &super::GeneralisedData<'_>,
 ) -> Result<GeneralisedEvaluation, GpError> {
     objective.check(model)?;
+    objective.check_batches(data.observations.rows())?;
     model.check(data)?;
     let known = model.known(data.observations.inputs())?;
     objective_on(model, objective, data, &known)
@@ -112,8 +155,10 @@ pub fn objective_on(
     data: &super::GeneralisedData<'_>,
     known: &KnownRows,
 ) -> Result<GeneralisedEvaluation, GpError> {
-    let rows = data.observations.rows();
-    evaluate(model, objective, &Batch { observations: data.observations, given: data.given, known, rows })
+    let super::GeneralisedData { observations, given } = *data;
+    let rows = observations.rows();
+    let together = objective.together(rows, None);
+    evaluate(model, objective, &Batch { observations, given, known, rows, together })
 }
 
 pub(super) fn evaluate(
@@ -126,9 +171,18 @@ pub(super) fn evaluate(
     let (b, functions) = (x.nrows(), model.functions());
     let features = |c: usize| &known.of[model.place(c)].features;
     let at = model.mean.at(x, model.prior_means(known), features)?;
-    let evaluated: Vec<Evaluated<'_>> = (0..functions)
-        .map(|c| model.kernels[c].at(model.reference(c), &known.of[model.place(c)], x))
-        .collect::<Result<_, _>>()?;
+    let evaluated = model.evaluated(known, x)?;
+    // What is looked at together, where that is not the whole batch in its order.
+    let some = batch.together.as_deref();
+    let chosen = some.map(|rows| (gathered(x, rows), known.select(rows)));
+    let apart = match &chosen {
+        Some((x, known)) => model.evaluated(known, x.as_ref())?,
+        None => Vec::new(),
+    };
+    let together = match &chosen {
+        Some((x, known)) => Together { rows: some, x: x.as_ref(), known, kernels: &apart },
+        None => Together { rows: None, x, known, kernels: &evaluated },
+    };
     let variances = Mat::from_fn(b, functions, |i, c| evaluated[c].variances[i]);
     let observed = ObservedRows {
         targets: observations.targets(),
@@ -148,8 +202,8 @@ pub(super) fn evaluate(
         Reduction::Mean => objective.weight,
         Reduction::Sum => objective.weight / batch.rows as f64,
     };
-    let Regularisation { value, means, variances: of_variances, covariances, weights, clipped } =
-        objective.regulariser.evaluate(model, objective, batch, (&at.values, &evaluated))?;
+    let regularisation = objective.regulariser.evaluate(model, batch, (&at.values, &evaluated), &together)?;
+    let Regularisation { value, means, variances: of_variances, covariances, weights, .. } = &regularisation;
 
     let layout = model.layout();
     let mut gradient = vec![0.0; layout.last().map_or(0, |range| range.end)];
@@ -158,7 +212,7 @@ pub(super) fn evaluate(
         scale * terms.means[(i, c)] + means.as_ref().map_or(0.0, |m| weight * m[(i, c)])
     });
     model.mean.pull_back(&at, &slopes, features, &mut gradient[layout[0].clone()])?;
-    if let Some(weights) = &weights {
+    if let Some(weights) = weights {
         let own = &mut gradient[layout[0].clone()];
         let of_mean = weights.mean.iter().flat_map(|column| column.iter());
         own.iter_mut().zip(of_mean).for_each(|(g, w)| *g += weight * w);
@@ -173,17 +227,9 @@ pub(super) fn evaluate(
         evaluated[c].pull_back(&slopes, own);
         if let Some(adjoint) = covariances.get(c) {
             let scaled = adjoint * faer::Scale(weight);
-            if scaled.nrows() == b {
-                evaluated[c].pull_back_covariance(scaled.as_ref(), own);
-            } else {
-                let some: Vec<usize> = (0..scaled.nrows()).collect();
-                let known = known.of[model.place(c)].select(&some);
-                let x = x.subrows(0, some.len());
-                let part = model.kernels[c].at(model.reference(c), &known, x)?;
-                part.pull_back_covariance(scaled.as_ref(), own);
-            }
+            together.kernels[c].pull_back_covariance(scaled.as_ref(), own);
         }
-        if let Some(weights) = &weights {
+        if let Some(weights) = weights {
             let scaled = &weights.roots[c] * faer::Scale(weight);
             model.kernels[c].pull_back_root(scaled.as_ref(), own);
         }
@@ -193,10 +239,14 @@ pub(super) fn evaluate(
     Ok(GeneralisedEvaluation {
         value: risk + weight * value,
         risk,
-        regularisation: value,
+        regularisation: *value,
         gradient,
         floored: evaluated.iter().map(Evaluated::floored).sum(),
-        clipped,
+        reference_floored: known.raised(),
+        clipped: regularisation.clipped,
+        unresolved: regularisation.unresolved,
+        regulariser_jitter: regularisation.relative_jitter,
+        left_out: regularisation.left_out,
         relative_jitter: evaluated.iter().map(Evaluated::relative_jitter).fold(0.0, f64::max),
     })
 }

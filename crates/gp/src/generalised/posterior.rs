@@ -8,7 +8,7 @@ use crate::data::{check_finite, same_width};
 use crate::inducing::{InducingError, LatentMarginals};
 use crate::{GpError, JointPrediction, Posterior, Prediction};
 use faer::{Mat, MatRef};
-use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::cholesky::{Cholesky, CholeskyError, JitterPolicy};
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::tiles::pieces;
 use rand_distr::{Distribution, StandardNormal};
@@ -81,18 +81,31 @@ impl GeneralisedGp {
         Ok((means, variances, clipped))
     }
 
-    /// The joint covariance of function c at the rows of x, k x k, tempered. Cost `k² M` flops.
+    /// The joint covariance of function c at the rows of x, k x k, tempered. Cost `k² M` flops, and `k³/3` of the fixed sparse family, which need not be a covariance. Variances that are zero but for rounding are raised to their floor.
     ///
     /// # Errors
-    /// As [`Self::latent`].
+    /// As [`Self::latent`]; [`GeneralisedError::NoCovariance`].
     pub fn covariance(&self, x: MatRef<'_, f64>, c: usize) -> Result<Mat<f64>, GpError> {
         self.check_points(x, None)?;
         let known = self.known(x)?;
         let evaluated = self.kernels[c].at(self.reference(c), &known.of[self.place(c)], x)?;
         let mut covariance = evaluated.covariance();
+        let is_fixed = self.kernels[c].family() == Family::FixedSparsePosterior;
+        // What is below zero by more than its floor is above it is no rounding.
+        if is_fixed && (0..x.nrows()).any(|i| covariance[(i, i)] < -evaluated.variances[i]) {
+            return Err(GeneralisedError::NoCovariance { points: x.nrows() }.into());
+        }
         // A variance below its floor would make the matrix indefinite by more than rounding.
         for i in 0..x.nrows() {
             covariance[(i, i)] = f64::max(covariance[(i, i)], evaluated.variances[i]);
+        }
+        if is_fixed {
+            Cholesky::of(covariance.as_ref(), JitterPolicy::default()).map_err(|error| match error {
+                CholeskyError::NotPositiveDefinite { .. } => {
+                    GpError::from(GeneralisedError::NoCovariance { points: x.nrows() })
+                }
+                other => other.into(),
+            })?;
         }
         Ok(covariance * faer::Scale(self.tempering[c]))
     }
@@ -142,15 +155,7 @@ impl Posterior for GeneralisedGp {
             return Err(GpError::Shape { what: "targets of the model", expected, actual });
         }
         let (mean, covariance) = (self.means(x)?, self.covariance(x, target)?);
-        let factored =
-            Cholesky::of(covariance.as_ref(), JitterPolicy::default()).map_err(|error| {
-                match self.kernels[target].family() {
-                    Family::FixedSparsePosterior => {
-                        GpError::from(GeneralisedError::NoCovariance { points: x.nrows() })
-                    }
-                    _ => error.into(),
-                }
-            })?;
+        let factored = Cholesky::of(covariance.as_ref(), JitterPolicy::default())?;
         let white = Mat::from_fn(x.nrows(), count, |_, _| StandardNormal.sample(rng));
         let mut draws = factored.multiply_factor(white.as_ref());
         for j in 0..count {

@@ -10,6 +10,7 @@
 //! Source: spec `generalised_variational_inference`, sections 2.2 and 9.2. The posterior has seen the inducing targets, which are data; both modes leave out the noise unless
 //! asked for it (the published program adds it to the prior alone, erratum E31).
 
+use super::variational::FLOOR;
 use crate::data::same_width;
 use crate::exact::ExactPosterior;
 use crate::{GpError, Posterior};
@@ -38,6 +39,7 @@ pub struct ReferenceProcess {
     whitening: Whitening,
     mode: Mode,
     include_noise: bool,
+    least_variance: f64,
 }
 
 /// Marginals of P at some points.
@@ -45,8 +47,10 @@ pub struct ReferenceProcess {
 pub struct ReferenceMarginals {
     /// b x C.
     pub means: Mat<f64>,
-    /// b, shared by the functions.
+    /// b, shared by the functions; not below [`ReferenceProcess::least_variance`].
     pub variances: Vec<f64>,
+    /// Which of them were raised to it (b).
+    pub raised: Vec<bool>,
 }
 
 /// Relative jitter of `K_ZZ`, the published one.
@@ -67,7 +71,7 @@ impl ReferenceProcess {
         jitter: f64,
     ) -> Result<Self, GpError> {
         let whitening = Whitening::new(posterior.model().kernel(), posterior.data().inputs(), jitter, MORE)?;
-        Ok(Self { posterior, whitening, mode, include_noise })
+        Ok(Self::of_parts(posterior, whitening, mode, include_noise))
     }
 
     /// From parts that were computed before (a model file): `factor` is that of `K_ZZ`, jitter included. Nothing is computed again, so that predictions are equal to the last bit.
@@ -82,7 +86,18 @@ impl ReferenceProcess {
     ) -> Result<Self, GpError> {
         same_width("rows of the factor", posterior.data().rows(), factor.dimension())?;
         let whitening = Whitening { cholesky: factor, relative_jitter: 0.0 };
-        Ok(Self { posterior, whitening, mode, include_noise })
+        Ok(Self::of_parts(posterior, whitening, mode, include_noise))
+    }
+
+    fn of_parts(posterior: ExactPosterior, whitening: Whitening, mode: Mode, include_noise: bool) -> Self {
+        let own = diagonal(posterior.model().kernel(), posterior.data().inputs());
+        let least_variance = FLOOR * own.iter().sum::<f64>() / own.len() as f64;
+        Self { posterior, whitening, mode, include_noise, least_variance }
+    }
+
+    /// What variances of P are raised to: divergences from a process of no variance are infinite. 1e-10 times the mean of the prior's variances at the inducing points.
+    pub fn least_variance(&self) -> f64 {
+        self.least_variance
     }
 
     /// The prior's covariance function.
@@ -135,7 +150,7 @@ impl ReferenceProcess {
         self.posterior.model().mean().evaluate(x)
     }
 
-    /// Marginals at the rows of x (b x D).
+    /// Marginals at the rows of x (b x D). Variances are not below [`Self::least_variance`]; those that were raised to it are told.
     ///
     /// # Errors
     /// [`GpError::Shape`] for another width; [`GpError::NotFinite`].
@@ -152,10 +167,13 @@ impl ReferenceProcess {
             let noise = self.noise_variance();
             variances.iter_mut().for_each(|v| *v += noise);
         }
-        Ok(ReferenceMarginals { means, variances })
+        let raised: Vec<bool> = variances.iter().map(|v| *v < self.least_variance).collect();
+        let low = variances.iter_mut().zip(&raised).filter(|(_, raised)| **raised);
+        low.for_each(|(v, _)| *v = self.least_variance);
+        Ok(ReferenceMarginals { means, variances, raised })
     }
 
-    /// The joint covariance at the rows of x, b x b.
+    /// The joint covariance at the rows of x, b x b; its diagonal is not raised.
     ///
     /// # Errors
     /// As [`Self::marginals`].

@@ -15,15 +15,15 @@
 //! Source: spec `generalised_variational_inference`, sections 3.2, 10 and 11.
 
 use super::divergence::{
-    self, BatchDistance, Direction, Divergence, FidelityForm, JointNormal, Normal, Normals, SameBatch,
-    SquaredDifference,
+    self, BatchDistance, Direction, Divergence, DivergenceError, FidelityForm, JointNormal, Normal, Normals,
+    SameBatch, SquaredDifference,
 };
 use super::error::GeneralisedError;
 use super::mean::VariationalMean;
-use super::model::GeneralisedGp;
-use super::objective::{Batch, GeneralisedObjective};
-use super::reference::Mode;
-use super::variational::{Coordinates, Evaluated, Family, VariationalKernel};
+use super::model::{GeneralisedGp, KnownRows};
+use super::objective::Batch;
+use super::reference::{Mode, ReferenceProcess};
+use super::variational::{Coordinates, Evaluated, Family, VariationalKernel, residual_covariance};
 use crate::GpError;
 use faer::{Mat, MatRef};
 use posterior_likelihoods::Slopes;
@@ -42,7 +42,7 @@ pub enum Regulariser {
     Inducing(Divergence),
     /// The squared Wasserstein distance of rows together, averaged over functions.
     Wasserstein(FidelityForm),
-    /// The same from two batches, the halves of the rows together: noisy, and it may be negative (erratum E14).
+    /// The same from two batches, the halves of the rows together: noisy, and it may be negative (erratum E14). A last batch of one row goes without it, and is counted.
     WassersteinOfTwo,
     /// The same without the term of eigenvalues.
     PartialWasserstein,
@@ -69,12 +69,29 @@ pub(super) struct Regularisation {
     pub(super) means: Option<Mat<f64>>,
     /// In the variational variances, b x C.
     pub(super) variances: Option<Mat<f64>>,
-    /// In the covariances of the first rows, one symmetric adjoint for each function.
+    /// In the covariances of the rows together, one symmetric adjoint for each function.
     pub(super) covariances: Vec<Mat<f64>>,
     /// In the distribution of the weights.
     pub(super) weights: Option<WeightSlopes>,
     /// Eigenvalues that were clipped.
     pub(super) clipped: usize,
+    /// Roots that drown in rounding.
+    pub(super) unresolved: usize,
+    /// Largest amount added to the diagonal of a covariance, relative to its mean.
+    pub(super) relative_jitter: f64,
+    /// Whether it was left out, because rows are too few.
+    pub(super) left_out: bool,
+}
+
+/// Rows that a regulariser of matrices looks at together.
+pub(super) struct Together<'a> {
+    /// Their places in the batch; None for all in their order.
+    pub(super) rows: Option<&'a [usize]>,
+    /// Their inputs.
+    pub(super) x: MatRef<'a, f64>,
+    pub(super) known: &'a KnownRows,
+    /// One kernel for each function there.
+    pub(super) kernels: &'a [Evaluated<'a>],
 }
 
 /// Slopes in the weights of inducing points, in the coordinates of the process.
@@ -162,13 +179,18 @@ impl Regulariser {
         Ok(())
     }
 
-    /// At a batch, given means (b x C) and kernels there.
+    /// Whether it looks at covariances of rows together.
+    pub(super) fn is_of_matrices(&self) -> bool {
+        matches!(self, Self::Wasserstein(_) | Self::WassersteinOfTwo | Self::SquaredDifference)
+    }
+
+    /// At a batch, given means (b x C) and kernels there, and those of the rows together.
     pub(super) fn evaluate(
         &self,
         model: &GeneralisedGp,
-        objective: &GeneralisedObjective,
         batch: &Batch<'_>,
         (means, kernels): (&Mat<f64>, &[Evaluated<'_>]),
+        together: &Together<'_>,
     ) -> Result<Regularisation, GpError> {
         match self {
             Self::Projected(_) | Self::PartialWasserstein => {
@@ -176,50 +198,55 @@ impl Regulariser {
             }
             Self::Inducing(divergence) => inducing(*divergence, model),
             Self::Wasserstein(_) | Self::WassersteinOfTwo | Self::SquaredDifference => {
-                self.together(model, objective, batch, (means, kernels))
+                self.together(model, means, together)
             }
             Self::Multinomial { power } => multinomial(*power, model, batch, means, kernels),
         }
     }
 
-    /// Regularisers of matrices, on the first rows of the batch.
+    /// Regularisers of matrices, at some rows of a batch with these means (b x C).
     fn together(
         &self,
         model: &GeneralisedGp,
-        objective: &GeneralisedObjective,
-        batch: &Batch<'_>,
-        (means, kernels): (&Mat<f64>, &[Evaluated<'_>]),
+        means: &Mat<f64>,
+        together: &Together<'_>,
     ) -> Result<Regularisation, GpError> {
-        let x = batch.observations.inputs();
-        let (b, functions) = (x.nrows(), model.functions());
-        let rows = b.min(objective.rows_together);
-        let some: Vec<usize> = (0..rows).collect();
+        let (b, functions) = means.shape();
+        let rows = together.x.nrows();
+        if matches!(self, Self::WassersteinOfTwo) && rows < 2 {
+            return Ok(Regularisation { left_out: true, ..Regularisation::default() });
+        }
+        let place = |i: usize| together.rows.map_or(i, |rows| rows[i]);
         let share = 1.0 / functions as f64;
         let mut out = Regularisation { means: Some(Mat::zeros(b, functions)), ..Regularisation::default() };
         let references: Vec<Mat<f64>> = model
             .references()
             .iter()
-            .map(|reference| reference.covariance(x.subrows(0, rows)))
+            .map(|reference| reference.covariance(together.x))
             .collect::<Result<_, _>>()?;
+        // What does not depend on a function is there once for each reference.
+        let residual = |(place, reference): (usize, &ReferenceProcess)| {
+            let is_needed = |c: usize| model.place(c) == place && together.kernels[c].has_residual();
+            (0..functions).any(is_needed).then(|| residual_covariance(reference, together.x))
+        };
+        let residuals: Vec<Option<Mat<f64>>> = model.references().iter().enumerate().map(residual).collect();
         for c in 0..functions {
-            let covariance = if rows == b {
-                kernels[c].covariance()
-            } else {
-                let known = batch.known.of[model.place(c)].select(&some);
-                model.kernels()[c].at(model.reference(c), &known, x.subrows(0, rows))?.covariance()
-            };
-            let marginals = &batch.known.marginals[model.place(c)].means;
+            let residual = residuals[model.place(c)].as_ref().filter(|_| together.kernels[c].has_residual());
+            let covariance = together.kernels[c].covariance_beside(residual);
+            let marginals = &together.known.marginals[model.place(c)].means;
             let prior_means: Vec<f64> = (0..rows).map(|i| marginals[(i, model.column(c))]).collect();
-            let own = &means.col_as_slice(c)[..rows];
+            let own: Vec<f64> = (0..rows).map(|i| means[(place(i), c)]).collect();
             let prior = JointNormal { means: &prior_means, covariance: references[model.place(c)].as_ref() };
-            let posterior = JointNormal { means: own, covariance: covariance.as_ref() };
+            let posterior = JointNormal { means: &own, covariance: covariance.as_ref() };
             let found = self.of_matrices(prior, posterior)?;
             out.value += share * found.value;
             if let Some(of_means) = &mut out.means {
-                (0..found.means.len()).for_each(|i| of_means[(i, c)] = share * found.means[i]);
+                (0..found.means.len()).for_each(|i| of_means[(place(i), c)] = share * found.means[i]);
             }
             out.covariances.push(found.covariance * faer::Scale(share));
             out.clipped += found.clipped;
+            out.unresolved += found.unresolved;
+            out.relative_jitter = out.relative_jitter.max(found.relative_jitter);
         }
         Ok(out)
     }
@@ -231,6 +258,8 @@ struct OfMatrices {
     means: Vec<f64>,
     covariance: Mat<f64>,
     clipped: usize,
+    unresolved: usize,
+    relative_jitter: f64,
 }
 
 impl Regulariser {
@@ -238,27 +267,35 @@ impl Regulariser {
         let rows = posterior.means.len();
         if let Self::Wasserstein(form) = self {
             let options = SameBatch { form: *form, ..SameBatch::default() };
-            let BatchDistance { value, means, variances, mut covariance, clipped, .. } =
-                divergence::same_batch(prior, posterior, options)?;
+            let found = divergence::same_batch(prior, posterior, options)?;
+            let BatchDistance { value, means, variances, mut covariance, clipped, unresolved, .. } = found;
+            let relative = |jitter: f64, of: MatRef<'_, f64>| match jitter {
+                0.0 => 0.0,
+                jitter => jitter * rows as f64 / (0..rows).map(|i| of[(i, i)]).sum::<f64>(),
+            };
+            let relative_jitter = relative(found.prior_jitter, prior.covariance)
+                .max(relative(found.posterior_jitter, posterior.covariance));
             variances.iter().enumerate().for_each(|(i, v)| covariance[(i, i)] += v);
-            return Ok(OfMatrices { value, means, covariance, clipped });
+            return Ok(OfMatrices { value, means, covariance, clipped, unresolved, relative_jitter });
         }
         if matches!(self, Self::SquaredDifference) {
             let SquaredDifference { value, means, covariance } =
                 divergence::squared_difference(prior, posterior)?;
-            return Ok(OfMatrices { value, means, covariance, clipped: 0 });
+            let (clipped, unresolved, relative_jitter) = (0, 0, 0.0);
+            return Ok(OfMatrices { value, means, covariance, clipped, unresolved, relative_jitter });
         }
         // Rows of the first batch, then those of the second.
         let first = rows.div_ceil(2);
         let diagonal = |matrix: MatRef<'_, f64>| (0..first).map(|i| matrix[(i, i)]).collect::<Vec<_>>();
         let (k, r) = (diagonal(prior.covariance), diagonal(posterior.covariance));
-        let BatchDistance { value, means, variances, covariance: between, clipped, complex, .. } =
-            divergence::two_batches(
-                Normals { means: &prior.means[..first], variances: &k },
-                Normals { means: &posterior.means[..first], variances: &r },
-                prior.covariance.submatrix(0, first, first, rows - first),
-                posterior.covariance.submatrix(first, 0, rows - first, first),
-            )?;
+        let BatchDistance {
+            value, means, variances, covariance: between, clipped, complex, unresolved, ..
+        } = divergence::two_batches(
+            Normals { means: &prior.means[..first], variances: &k },
+            Normals { means: &posterior.means[..first], variances: &r },
+            prior.covariance.submatrix(0, first, first, rows - first),
+            posterior.covariance.submatrix(first, 0, rows - first, first),
+        )?;
         let mut covariance = Mat::zeros(rows, rows);
         variances.iter().enumerate().for_each(|(i, v)| covariance[(i, i)] = *v);
         for s in first..rows {
@@ -268,7 +305,8 @@ impl Regulariser {
                 (covariance[(s, b)], covariance[(b, s)]) = (half, half);
             }
         }
-        Ok(OfMatrices { value, means, covariance, clipped: clipped + complex })
+        let clipped = clipped + complex;
+        Ok(OfMatrices { value, means, covariance, clipped, unresolved, relative_jitter: 0.0 })
     }
 
     /// Regularisers of both marginals at each row.
@@ -325,7 +363,7 @@ fn normals(
 }
 
 /// Of inducing values, whitened: there the prior is `N(0, I)`.
-fn inducing(divergence: Divergence, model: &GeneralisedGp) -> Result<Regularisation, GpError> {
+pub(super) fn inducing(divergence: Divergence, model: &GeneralisedGp) -> Result<Regularisation, GpError> {
     let mut out = Regularisation::default();
     let mut slopes = WeightSlopes { mean: Vec::new(), roots: Vec::new() };
     for c in 0..model.functions() {
@@ -445,12 +483,27 @@ fn multinomial(
     })
 }
 
-/// A name that no regulariser has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no regulariser: take kl, kl-pq, symmetric-kullback-leibler, renyi, hellinger or bhattacharyya (of inducing values); the same after `projected-`, and projected-wasserstein or projected-squared-difference (of marginals); wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches, wasserstein-partial, squared-difference or multinomial. Orders stand behind `=`, as in projected-renyi=0.5 or multinomial=2"
-)]
-pub struct UnknownRegulariser(pub String);
+/// Text that says no regulariser.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum UnknownRegulariser {
+    /// A name that none has.
+    #[error(
+        "`{0}` is no regulariser: take kl, kl-pq, symmetric-kullback-leibler, renyi, hellinger or bhattacharyya (of inducing values); the same after `projected-`, and projected-wasserstein or projected-squared-difference (of marginals); wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches, wasserstein-partial, squared-difference or multinomial. Orders stand behind `=`, as in projected-renyi=0.5 or multinomial=2"
+    )]
+    Name(String),
+    /// An order at which it does not exist.
+    #[error(
+        "`{text}`: the order of the Rényi divergence is {order}: give a positive number that is not 1, such as {name}=0.5; at 1 it is {}", .name.replace("renyi", "kl")
+    )]
+    Order {
+        /// The whole text.
+        text: String,
+        /// Its name.
+        name: String,
+        /// Its order.
+        order: f64,
+    },
+}
 
 /// The usual names of both Kullback-Leibler divergences, of which the second is the one that the report prints.
 const KL: (&str, &str) = ("kl", "kl-pq");
@@ -463,12 +516,19 @@ fn write_divergence(divergence: &Divergence, f: &mut fmt::Formatter<'_>) -> fmt:
     }
 }
 
-fn read_divergence(text: &str) -> Option<Divergence> {
-    match text {
-        _ if text == KL.0 => Some(Divergence::KullbackLeibler { direction: Direction::PosteriorToPrior }),
-        _ if text == KL.1 => Some(Divergence::KullbackLeibler { direction: Direction::PriorToPosterior }),
-        _ => text.parse().ok(),
-    }
+/// A divergence whose name stands at the end of `text`.
+fn read_divergence(name: &str, text: &str) -> Result<Divergence, UnknownRegulariser> {
+    Ok(match name {
+        _ if name == KL.0 => Divergence::KullbackLeibler { direction: Direction::PosteriorToPrior },
+        _ if name == KL.1 => Divergence::KullbackLeibler { direction: Direction::PriorToPosterior },
+        _ => name.parse().map_err(|error| match error {
+            DivergenceError::Order { value: order, .. } => {
+                let name = text.split('=').next().unwrap_or(text).trim().into();
+                UnknownRegulariser::Order { text: text.into(), name, order }
+            }
+            _ => UnknownRegulariser::Name(text.into()),
+        })?,
+    })
 }
 
 impl fmt::Display for Regulariser {
@@ -493,10 +553,10 @@ impl FromStr for Regulariser {
     type Err = UnknownRegulariser;
 
     fn from_str(text: &str) -> Result<Self, UnknownRegulariser> {
-        let unknown = || UnknownRegulariser(text.into());
+        let unknown = || UnknownRegulariser::Name(text.into());
         let text = text.trim();
         if let Some(name) = text.strip_prefix("projected-") {
-            return read_divergence(name).map(Self::Projected).ok_or_else(unknown);
+            return read_divergence(name, text).map(Self::Projected);
         }
         Ok(match text {
             "wasserstein" => Self::Wasserstein(FidelityForm::NuclearNorm),
@@ -507,7 +567,7 @@ impl FromStr for Regulariser {
             "multinomial" => Self::Multinomial { power: 2.0 },
             _ => match text.strip_prefix("multinomial=") {
                 Some(power) => Self::Multinomial { power: power.parse().map_err(|_| unknown())? },
-                None => Self::Inducing(read_divergence(text).ok_or_else(unknown)?),
+                None => Self::Inducing(read_divergence(text, text)?),
             },
         })
     }

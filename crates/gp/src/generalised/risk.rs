@@ -7,6 +7,7 @@
 //!
 //! Both are energies of the likelihood (α = 0 and 1), so that every likelihood has them. Source: spec `generalised_variational_inference`, section 12.
 
+use crate::Observations;
 use serde::{Deserialize, Serialize};
 
 /// What is asked of the data.
@@ -29,6 +30,11 @@ impl Risk {
             Self::Predictive => 1.0,
         }
     }
+}
+
+/// What a mean over rows is divided by: the sum of their weights, so that weights which are all alike change nothing.
+pub(super) fn total_weight(observations: &Observations) -> f64 {
+    observations.weights().map_or(observations.rows() as f64, |weights| weights.iter().sum())
 }
 
 /// How rows are put together, which says how much the regulariser weighs beside them (erratum E32).

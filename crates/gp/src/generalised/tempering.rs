@@ -1,11 +1,12 @@
 //! **Tempering**: variances times a factor, chosen on rows that were not trained on; means stay.
 //!
 //! Of Gaussian noise `y ~ N(m, α (r + σ²))` and the best factor is the mean of `(y - m)² / (r + σ²)`; of other likelihoods latent variances are multiplied, by one factor for each function, which minimise the rows'
-//! negative log predictive density.
+//! negative log predictive density. Means over rows are weighted ones, where rows have weights.
 //!
 //! Source: spec `generalised_variational_inference`, section 9.3, (5.9) and (5.10) (erratum E10: the factor is positive).
 
 use super::model::{GeneralisedData, GeneralisedGp};
+use super::risk::total_weight;
 use crate::GpError;
 use faer::Mat;
 use posterior_linear::low_rank::{ObservedRows, RowTerms};
@@ -33,7 +34,7 @@ pub enum TemperingWay {
 pub struct Tempered {
     /// What the variances of each function are multiplied by (C).
     pub factors: Vec<f64>,
-    /// Mean negative log predictive density of the rows before, nats.
+    /// Mean negative log predictive density of the rows before, each with its weight, nats.
     pub before: f64,
     /// The same after; optimistic, since the factors were chosen by it.
     pub after: f64,
@@ -45,6 +46,8 @@ pub struct Tempered {
 struct Rows<'a> {
     model: &'a GeneralisedGp,
     observed: ObservedRows<'a>,
+    /// The sum of weights of rows.
+    total: f64,
     means: Mat<f64>,
     variances: Mat<f64>,
 }
@@ -53,6 +56,7 @@ impl Rows<'_> {
     /// Mean negative log predictive density at factors, with slopes in them.
     fn at(&self, factors: &[f64]) -> (f64, Vec<f64>) {
         let (b, functions) = self.means.shape();
+        let total = self.total;
         let variances = Mat::from_fn(b, functions, |i, c| factors[c] * self.variances[(i, c)]);
         let likelihood = self.model.noise_times(factors);
         let likelihood = likelihood.as_deref().unwrap_or(self.model.likelihood());
@@ -60,14 +64,14 @@ impl Rows<'_> {
         let mut slopes = vec![0.0; functions];
         for (c, slope) in slopes.iter_mut().enumerate() {
             let pairs = terms.variances.col_as_slice(c).iter().zip(self.variances.col_as_slice(c));
-            *slope = -pairs.map(|(s, v)| s * v).sum::<f64>() / b as f64;
+            *slope = -pairs.map(|(s, v)| s * v).sum::<f64>() / total;
         }
         if self.model.is_gaussian() {
             // Noise is multiplied as well, and there is one of it.
             let noise = self.model.likelihood().shared_noise_variance().unwrap_or(0.0);
-            slopes[0] -= terms.parameters[0] * noise / b as f64;
+            slopes[0] -= terms.parameters[0] * noise / total;
         }
-        (-terms.value / b as f64, slopes)
+        (-terms.value / total, slopes)
     }
 }
 
@@ -113,19 +117,22 @@ impl GeneralisedGp {
         let (noise, weights) = (observations.noise_variances(), observations.weights());
         let observed =
             ObservedRows { targets: observations.targets(), noise, weights, offsets: observations.offsets() };
-        let mut of = Rows { model: &model, observed, means: latent.mean, variances: latent.variance };
+        let total = total_weight(observations);
+        let (means, variances) = (latent.mean, latent.variance);
+        let mut of = Rows { model: &model, observed, total, means, variances };
         let one = vec![1.0; model.functions()];
         let (before, _) = of.at(&one);
-        let closed = model.is_gaussian() && noise.is_none() && weights.is_none();
+        let closed = model.is_gaussian() && noise.is_none();
         let factors = match way {
             TemperingWay::Best if closed => {
                 let sigma = model.likelihood().shared_noise_variance().unwrap_or(0.0);
                 let ratio = |i: usize| {
                     let offset = observations.offsets().map_or(0.0, |offsets| offsets[i]);
                     let residual = observations.targets()[(i, 0)] - of.means[(i, 0)] - offset;
-                    residual * residual / (of.variances[(i, 0)] + sigma)
+                    let weight = weights.map_or(1.0, |weights| weights[i]);
+                    weight * residual * residual / (of.variances[(i, 0)] + sigma)
                 };
-                vec![(0..rows).map(ratio).sum::<f64>() / rows as f64]
+                vec![(0..rows).map(ratio).sum::<f64>() / total]
             }
             TemperingWay::Best => {
                 let options = LoopOptions {

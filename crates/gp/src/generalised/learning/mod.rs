@@ -29,7 +29,7 @@ use posterior_optim::{
 };
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How inducing points are chosen among the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub struct LearningOptions {
     pub risk: RegulariserRisk,
     /// Turns at most (published: 5); 0 chooses points and learns nothing.
     pub turns: usize,
-    /// The search for the evidence: starts, beliefs, limits, seed.
+    /// The search for the evidence: starts, beliefs, limits, seed. Its time is that of all turns together, whatever is minimised; they end with the one in which it is used up.
     pub evidence: FitOptions,
     /// The minimisation of the pointwise risk: optimiser (published: AdaBelief with steps of 1e-4) and steps (10,000).
     pub pointwise: (Optimiser, usize),
@@ -172,31 +172,68 @@ fn nearest_rows(x: MatRef<'_, f64>, centres: MatRef<'_, f64>) -> Vec<usize> {
 /// # Errors
 /// [`GpError`]: too many points, nothing that could be factored, hyperpriors without parameters.
 pub fn learn_reference(
-    mut model: ExactGp,
+    model: ExactGp,
     data: &Observations,
     options: &LearningOptions,
     observer: &mut Observer<'_, State>,
 ) -> Result<LearnedReference, GpError> {
+    let started = Instant::now();
     let streams = Streams::new(options.evidence.seed);
-    let choose = |model: &ExactGp, turn: u64| {
-        let streams = streams.child("gp/inducing-turn", turn);
+    let choose = |model: &ExactGp, turn: usize| {
+        let streams = streams.child("gp/inducing-turn", turn as u64);
         select_rows(options.selector, model.kernel(), data.inputs(), options.points, streams)
     };
-    let mut rows = choose(&model, 0)?;
-    let (mut turns, mut settled, mut interrupted): (Vec<Turn>, bool, bool) = (Vec::new(), false, false);
-    for turn in 0..options.turns {
-        let own = data.select(&rows)?;
+    let left = || options.evidence.steps.time.map(|all| all.saturating_sub(started.elapsed()));
+    let mut search = |model: ExactGp, rows: &[usize], turn: usize| {
         let mut told = |progress: &Progress, state: &State| {
             observer(&Progress { part: turn, parts: options.turns, ..*progress }, state)
         };
-        let (learned, risk, steps, stopped) = learn(model, &own, options, &mut told)?;
+        let learned = learn(model, &data.select(rows)?, (options, left()), &mut told)?;
+        Ok(Learned { is_last: left().is_some_and(|left| left.is_zero()), ..learned })
+    };
+    let (model, taken) = take_turns(model, options.turns, &mut search, &choose)?;
+    let Turns { rows, turns, settled, interrupted } = taken;
+    let posterior = model.condition(data.select(&rows)?)?;
+    Ok(LearnedReference { posterior, rows, turns, settled, interrupted })
+}
+
+/// What one search led to.
+pub(super) struct Learned {
+    pub(super) model: ExactGp,
+    pub(super) risk: f64,
+    pub(super) steps: usize,
+    /// Whether the observer ended it.
+    pub(super) stopped: bool,
+    /// Whether there is no time for another.
+    pub(super) is_last: bool,
+}
+
+/// What turns led to.
+pub(super) struct Turns {
+    pub(super) rows: Vec<usize>,
+    pub(super) turns: Vec<Turn>,
+    pub(super) settled: bool,
+    pub(super) interrupted: bool,
+}
+
+/// At most so many turns of a `search` for hyperparameters, given rows and the turn, and of a choice of rows by these.
+pub(super) fn take_turns(
+    mut model: ExactGp,
+    most: usize,
+    search: &mut dyn FnMut(ExactGp, &[usize], usize) -> Result<Learned, GpError>,
+    choose: &dyn Fn(&ExactGp, usize) -> Result<Vec<usize>, GpError>,
+) -> Result<(ExactGp, Turns), GpError> {
+    let mut rows = choose(&model, 0)?;
+    let (mut turns, mut settled, mut interrupted): (Vec<Turn>, bool, bool) = (Vec::new(), false, false);
+    for turn in 0..most {
+        let Learned { model: learned, risk, steps, stopped, is_last } = search(model, &rows, turn)?;
         model = learned;
         turns.push(Turn { rows: rows.clone(), risk, values: model.values(), steps });
         interrupted = stopped;
-        if stopped {
+        if stopped || is_last {
             break;
         }
-        let next = choose(&model, turn as u64 + 1)?;
+        let next = choose(&model, turn + 1)?;
         let set = as_set(&next);
         if let Some(first) = turns.iter().position(|turn| as_set(&turn.rows) == set) {
             // The turns since then come back for ever: the best of them is as good as it gets.
@@ -208,12 +245,11 @@ pub fn learn_reference(
             settled = true;
             break;
         }
-        if turn + 1 < options.turns {
+        if turn + 1 < most {
             rows = next;
         }
     }
-    let posterior = model.condition(data.select(&rows)?)?;
-    Ok(LearnedReference { posterior, rows, turns, settled, interrupted })
+    Ok((model, Turns { rows, turns, settled, interrupted }))
 }
 
 fn as_set(rows: &[usize]) -> Vec<usize> {
@@ -222,25 +258,27 @@ fn as_set(rows: &[usize]) -> Vec<usize> {
     set
 }
 
-/// One search: the model, its risk, steps, whether the observer ended it.
+/// One search, within `left` where time is limited.
 fn learn(
     model: ExactGp,
     data: &Observations,
-    options: &LearningOptions,
+    (options, left): (&LearningOptions, Option<Duration>),
     observer: &mut Observer<'_, State>,
-) -> Result<(ExactGp, f64, usize, bool), GpError> {
+) -> Result<Learned, GpError> {
     let values = (data.rows() * data.targets().ncols()) as f64;
     match options.risk {
         RegulariserRisk::Evidence => {
             let mut stopped = false;
-            let found = fit(model, data.clone(), &options.evidence, &mut |progress, state| {
+            let mut evidence = options.evidence.clone();
+            evidence.steps.time = left;
+            let found = fit(model, data.clone(), &evidence, &mut |progress, state| {
                 let signal = observer(progress, state);
                 stopped |= signal == Signal::Stop;
                 signal
             })?;
             let model = found.posterior.model().clone();
             let risk = -log_evidence(&model, data, None)?.value / values;
-            Ok((model, risk, found.steps, stopped))
+            Ok(Learned { model, risk, steps: found.steps, stopped, is_last: false })
         }
         RegulariserRisk::PointwisePredictive => {
             let mut model = model;
@@ -251,12 +289,13 @@ fn learn(
                 optimiser: options.pointwise.0.clone(),
                 steps: options.pointwise.1,
                 least_risk: options.least_risk,
-                time: options.evidence.steps.time,
+                time: left,
             };
             let (found, stopped) = descent.minimise(&mut objective, &start, observer)?;
             let mut model = objective.model;
             map.set(&mut model, &found.theta);
-            Ok((model, found.value, found.steps, stopped))
+            let (risk, steps) = (found.value, found.steps);
+            Ok(Learned { model, risk, steps, stopped, is_last: false })
         }
     }
 }

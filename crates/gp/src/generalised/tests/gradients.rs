@@ -68,6 +68,7 @@ fn every_family_and_every_regulariser_under_gaussian_noise() {
         "wasserstein-partial",
         "wasserstein",
         "wasserstein-symmetric-roots",
+        "wasserstein-two-batches",
         "squared-difference",
     ];
     for family in Family::ALL {
@@ -114,7 +115,16 @@ fn divergences_of_inducing_values() {
                 )
                 .unwrap();
                 let model = moved(model);
-                for regulariser in ["kl", "kl-pq", "renyi=0.5", "renyi=1.2", "hellinger", "bhattacharyya"] {
+                let all = [
+                    "kl",
+                    "kl-pq",
+                    "symmetric-kullback-leibler",
+                    "renyi=0.5",
+                    "renyi=1.2",
+                    "hellinger",
+                    "bhattacharyya",
+                ];
+                for regulariser in all {
                     let objective = GeneralisedObjective {
                         reduction: Reduction::Sum,
                         ..objective(Risk::Expected, regulariser)
@@ -213,6 +223,72 @@ fn classes_with_a_process_each_and_means_that_are_given() {
 }
 
 #[test]
+fn a_row_without_prior_variance_is_raised_and_counted_and_divergences_stay_finite() {
+    // A linear kernel knows the origin for sure.
+    let z = Observations::new(column(&[0.8]), column(&[0.5]), None).unwrap();
+    let inputs = [-2.0, -1.2, -0.5, 0.0, 0.9, 1.7];
+    let rows = Observations::new(column(&inputs), column(&Y), None).unwrap();
+    let data = GeneralisedData { observations: &rows, given: None };
+    for mode in [Mode::Prior, Mode::Posterior] {
+        let posterior = process(super::kernel("linear(variance=2)")).condition(z.clone()).unwrap();
+        let own = ReferenceProcess::new(posterior, mode, false, 0.0).unwrap();
+        assert!((own.least_variance() / 1.28e-10 - 1.0).abs() < 1e-9, "{}", own.least_variance());
+        let marginals = own.marginals(column(&inputs).as_ref()).unwrap();
+        assert_eq!(marginals.raised, [false, false, false, true, false, false]);
+        assert_eq!(marginals.variances[3], own.least_variance());
+        let model = GeneralisedGp::begin(
+            vec![own],
+            (Family::Cholesky, Coordinates::Whitened),
+            VariationalMean::Prior,
+            Gaussian::new(0.3, 0.0).clone_box(),
+            column(&inputs).as_ref(),
+        )
+        .unwrap();
+        for regulariser in
+            ["projected-kl", "projected-kl-pq", "projected-renyi=0.5", "projected-bhattacharyya"]
+        {
+            let found =
+                generalised_objective(&model, &objective(Risk::Expected, regulariser), &data).unwrap();
+            assert!(found.value.is_finite(), "{mode:?} {regulariser}");
+            assert_eq!((found.reference_floored, found.floored), (1, 1));
+            // Both processes are sure of the same there: that row says nothing, so that five say all.
+            let others = rows.select(&[0, 1, 2, 4, 5]).unwrap();
+            let others = GeneralisedData { observations: &others, given: None };
+            let rest =
+                generalised_objective(&model, &objective(Risk::Expected, regulariser), &others).unwrap();
+            assert!((6.0 * found.regularisation - 5.0 * rest.regularisation).abs() < 1e-9);
+            assert_eq!(rest.reference_floored, 0);
+        }
+    }
+}
+
+#[test]
+fn jitter_and_unresolved_roots_of_matrices_are_told() {
+    let begin = |rows: &Observations| {
+        let mean = VariationalMean::Prior;
+        let noise = Gaussian::new(0.3, 0.0).clone_box();
+        let parts = (Family::SparsePosterior, Coordinates::Whitened);
+        GeneralisedGp::begin(vec![reference(Mode::Prior)], parts, mean, noise, rows.inputs()).unwrap()
+    };
+    let told = |rows: &Observations, regulariser: &str| {
+        let data = GeneralisedData { observations: rows, given: None };
+        let asked = GeneralisedObjective { rows_together: 6, ..objective(Risk::Expected, regulariser) };
+        generalised_objective(&begin(rows), &asked, &data).unwrap()
+    };
+    let beside: Vec<f64> = X.iter().map(|x| x + 0.17).collect();
+    let usual = Observations::new(column(&beside), column(&Y), None).unwrap();
+    let found = told(&usual, "wasserstein");
+    assert!((found.regulariser_jitter / 1e-8 - 1.0).abs() < 1e-6, "{found:?}");
+    assert_eq!(told(&usual, "squared-difference").regulariser_jitter, 0.0);
+    assert_eq!(told(&usual, "projected-kl").regulariser_jitter, 0.0);
+    // Rows at inducing points have no variance left: their roots are those of jitter and rounding.
+    let at_points = [X[0], X[2], X[4], X[0], X[2], X[4]];
+    let at_points = Observations::new(column(&at_points), column(&Y), None).unwrap();
+    let found = told(&at_points, "wasserstein");
+    assert!(found.regulariser_jitter > 1.5e-8 || found.unresolved > 0, "{found:?}");
+}
+
+#[test]
 fn what_does_not_go_together_is_refused_with_what_does() {
     let begin = |family, mean, mode| {
         GeneralisedGp::begin(
@@ -250,6 +326,13 @@ fn what_does_not_go_together_is_refused_with_what_does() {
     assert!(
         "projected-nothing".parse::<Regulariser>().unwrap_err().to_string().contains("projected-renyi=0.5")
     );
+    for (text, instead) in [("projected-renyi=1", "at 1 it is projected-kl"), ("renyi=1", "at 1 it is kl")] {
+        let error = text.parse::<Regulariser>().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`{text}`")) && error.ends_with(instead), "{error}");
+        assert!(error.contains("that is not 1"), "{error}");
+    }
+    let error = "projected-renyi=-2".parse::<Regulariser>().unwrap_err().to_string();
+    assert!(error.contains("is -2: give a positive number"), "{error}");
     for text in [
         "kl",
         "renyi=0.3",

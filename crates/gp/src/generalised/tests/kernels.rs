@@ -114,6 +114,41 @@ fn a_covariance_of_inverse_k_is_the_prior_and_all_rows_are_the_exact_process() {
 }
 
 #[test]
+fn what_is_no_covariance_is_refused_together_and_predicted_apart() {
+    let begin = |kernel| {
+        let mut model = GeneralisedGp::begin(
+            vec![reference(Mode::Prior)],
+            (Family::FixedSparsePosterior, Coordinates::Whitened),
+            no_mean(),
+            Gaussian::new(0.1, 0.0).clone_box(),
+            column(&X).as_ref(),
+        )
+        .unwrap();
+        model.kernels = vec![VariationalKernel::conditioned(kernel, true)];
+        model
+    };
+    let rng = || posterior_linalg::random::Streams::new(1).stream("test");
+    let (z, beside) = (column(&[X[0], X[2], X[4]]), column(&[-1.7, 0.4, 2.5]));
+    // Where it begins it is a covariance, of no variance at inducing points.
+    for x in [&z, &beside] {
+        assert!(begin(se(1.2, 0.8)).joint(x.as_ref()).is_ok());
+        assert!(begin(se(1.2, 0.8)).sample(x.as_ref(), 0, 2, &mut rng()).is_ok());
+    }
+    // r_0 = 1.5 k is none at them, one by one or together.
+    let grown = begin(kernel("se(variance=2.16, lengthscale=0.8)"));
+    for x in [&z, &column(&[X[2]])] {
+        assert!(grown.latent(x.as_ref(), None).is_ok());
+        for error in [
+            grown.joint(x.as_ref()).map(|_| ()).unwrap_err(),
+            grown.sample(x.as_ref(), 0, 2, &mut rng()).map(|_| ()).unwrap_err(),
+        ] {
+            let error = error.to_string();
+            assert!(error.contains("no covariance at these") && error.contains("without draws"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn covariances_are_positive_semidefinite_but_for_the_fixed_one_which_is_raised_and_counted() {
     let reference = reference(Mode::Prior);
     let x = Mat::from_fn(40, 1, |i, _| -2.5 + 0.13 * i as f64);

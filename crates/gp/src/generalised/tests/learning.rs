@@ -1,10 +1,11 @@
 //! Priors and inducing points in turns.
 
+use super::super::learning::{Learned, take_turns};
 use super::super::{
     LearningOptions, RegulariserRisk, Selector, learn_reference, pointwise_predictive_risk, select_rows,
 };
 use super::{all, kernel, process, se};
-use crate::exact::{FitOptions, log_evidence};
+use crate::exact::{ExactGp, FitOptions, log_evidence};
 use crate::{Observations, Posterior};
 use faer::Mat;
 use posterior_linalg::random::Streams;
@@ -94,6 +95,42 @@ fn turns_go_on_until_points_repeat_and_keep_the_best() {
     let stopped =
         learn_reference(process(se(1.0, 0.5)), &data, &options(12), &mut |_, _| Signal::Stop).unwrap();
     assert!(stopped.interrupted && stopped.turns.len() == 1);
+}
+
+#[test]
+fn turns_that_come_back_keep_the_one_of_the_cycle_with_the_least_risk() {
+    // Three turns lead into a cycle of two: 0, then 1 and 2 for ever. The first has less risk than both, but does not come back.
+    let sets = [[0, 1, 2], [1, 2, 3], [4, 3, 2]];
+    for (risks, best) in [([-9.0, 0.5, 0.2], 2), ([-9.0, 0.1, 0.2], 1)] {
+        let mut search = |mut model: ExactGp, rows: &[usize], turn: usize| {
+            assert_eq!(rows, sets[turn]);
+            let mut values = model.values();
+            values[0] = 1.0 + turn as f64;
+            model.set_values(&values);
+            Ok(Learned { model, risk: risks[turn], steps: 1, stopped: false, is_last: false })
+        };
+        // The order of rows is none of the set's.
+        let choose =
+            |_: &ExactGp, turn: usize| Ok(if turn == 3 { vec![3, 1, 2] } else { sets[turn].to_vec() });
+        let (model, found) = take_turns(process(se(1.0, 0.5)), 10, &mut search, &choose).unwrap();
+        assert!(found.settled && !found.interrupted);
+        assert_eq!(found.turns.len(), 3);
+        assert_eq!(found.rows, sets[best]);
+        assert_eq!(model.values()[0], 1.0 + best as f64);
+    }
+}
+
+#[test]
+fn one_limit_of_time_is_that_of_all_turns() {
+    for risk in [RegulariserRisk::Evidence, RegulariserRisk::PointwisePredictive] {
+        let mut asked = LearningOptions { risk, turns: 50, least_risk: f64::NEG_INFINITY, ..options(12) };
+        asked.evidence.steps.time = Some(std::time::Duration::from_micros(1));
+        let found =
+            learn_reference(process(se(1.0, 0.5)), &wave(120), &asked, &mut |_, _| Signal::Continue).unwrap();
+        assert_eq!(found.turns.len(), 1, "{risk:?}");
+        assert!(!found.interrupted && !found.settled);
+        assert_eq!(found.rows, found.turns[0].rows);
+    }
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Tempering against what it should do.
 
 use super::super::{
-    Coordinates, Family, GeneralisedData, GeneralisedGp, Mode, TemperingWay, VariationalMean,
+    Coordinates, Family, GeneralisedData, GeneralisedGp, Mode, ReferenceProcess, TemperingWay,
+    VariationalMean,
 };
-use super::{Bends, X, all, column, reference};
-use crate::Observations;
-use posterior_likelihoods::{CloneLikelihood, Gaussian, Likelihood, Poisson};
+use super::{Bends, X, all, column, reference, se};
+use crate::exact::ExactGp;
+use crate::{MeanForm, Observations};
+use faer::Mat;
+use posterior_likelihoods::{CloneLikelihood, Gaussian, Likelihood, Poisson, RobustMax};
 use posterior_optim::{Adaptive, Optimiser};
 
 fn begun(likelihood: Box<dyn Likelihood>) -> GeneralisedGp {
@@ -42,6 +45,79 @@ fn the_closed_form_is_the_numerical_minimiser() {
         })
         .sum();
     assert!((mean - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn weights_that_are_all_alike_change_nothing_and_others_count_rows_more_often() {
+    let rows = all();
+    let counts = Observations::new(column(&X), column(&[0.0, 3.0, 1.0, 0.0, 2.0, 5.0]), None).unwrap();
+    let likelihoods =
+        [(Gaussian::new(0.2, 0.0).clone_box(), &rows), (Poisson::new(1).unwrap().clone_box(), &counts)];
+    for (likelihood, rows) in likelihoods {
+        let told = |rows: &Observations| {
+            let data = GeneralisedData { observations: rows, given: None };
+            begun(likelihood.clone_box()).temper(&data, &TemperingWay::Best).unwrap().1
+        };
+        let plain = told(rows);
+        let heavy = told(&rows.clone().with_weights(vec![10.0; 6]).unwrap());
+        assert!((heavy.factors[0] / plain.factors[0] - 1.0).abs() < 1e-6, "{plain:?} {heavy:?}");
+        assert!((heavy.before - plain.before).abs() < 1e-12 && (heavy.after - plain.after).abs() < 1e-9);
+        // A row of weight 2 is two rows.
+        let twice = told(&rows.select(&[0, 1, 1, 2, 3, 4, 5, 5, 5]).unwrap());
+        let weighted = told(&rows.clone().with_weights(vec![1.0, 2.0, 1.0, 1.0, 1.0, 3.0]).unwrap());
+        assert!((weighted.factors[0] / twice.factors[0] - 1.0).abs() < 1e-6, "{twice:?} {weighted:?}");
+        assert!((weighted.before - twice.before).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn every_class_has_the_factor_that_a_search_over_a_grid_finds() {
+    let targets = Mat::from_fn(6, 1, |i, _| [0.0, 1.0, 2.0, 1.0, 0.0, 2.0][i]);
+    let rows = Observations::new(column(&X), targets, None).unwrap();
+    let data = GeneralisedData { observations: &rows, given: None };
+    let one_hot = Mat::from_fn(3, 3, |i, c| f64::from(u8::from(i == c)) - 1.0 / 3.0);
+    let z = Observations::new(column(&[X[0], X[2], X[4]]), one_hot, None).unwrap();
+    let shared = ExactGp::new(se(1.2, 0.8), MeanForm::Zero, Gaussian::new(0.1, 0.0), 1, 3);
+    let reference = ReferenceProcess::new(shared.condition(z).unwrap(), Mode::Prior, false, 0.0).unwrap();
+    let bends = vec![[2.0, 1.3, 0.2, -0.1], [-1.0, 0.4, 0.3, 0.2], [1.5, -0.8, 0.3, 0.0]];
+    let model = GeneralisedGp::begin(
+        vec![reference],
+        (Family::Diagonal, Coordinates::Whitened),
+        VariationalMean::Embedding(Box::new(Bends(bends))),
+        RobustMax::new(3, 0.01).unwrap().clone_box(),
+        column(&X).as_ref(),
+    )
+    .unwrap();
+    let (_, told) = model.clone().temper(&data, &TemperingWay::Best).unwrap();
+    let score = |factors: &[f64]| {
+        let latent =
+            model.clone().tempered(factors.to_vec()).unwrap().latent(column(&X).as_ref(), None).unwrap();
+        let own = |i: usize| {
+            let of = |m: &Mat<f64>| (0..3).map(|c| m[(i, c)]).collect::<Vec<f64>>();
+            let y = [rows.targets()[(i, 0)]];
+            -model.likelihood().log_predictive_density(&y, &of(&latent.mean), &of(&latent.variance))
+        };
+        (0..6).map(own).sum::<f64>() / 6.0
+    };
+    assert!((score(&told.factors) - told.after).abs() < 1e-9 && told.after <= told.before);
+    // Coarse to fine, coordinate by coordinate on a grid of logarithms, each in turn until none moves.
+    let mut logs = [0.0; 3];
+    let mut width = 4.0;
+    while width > 1e-3 {
+        for _ in 0..6 {
+            for c in 0..3 {
+                let at = |k: i32| {
+                    let mut moved = logs;
+                    moved[c] = f64::clamp(logs[c] + 0.1 * width * f64::from(k), -12.0, 12.0);
+                    (score(&moved.map(f64::exp)), moved)
+                };
+                logs = (-10..=10).map(at).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap().1;
+            }
+        }
+        width *= 0.4;
+    }
+    let found = score(&logs.map(f64::exp));
+    assert!((found - told.after).abs() < 1e-4, "{found} {told:?} {logs:?}");
 }
 
 #[test]

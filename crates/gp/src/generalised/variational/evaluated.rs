@@ -9,8 +9,8 @@ use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, Request, diagonal, gram, pullback_diagonal, pullback_gram};
 use posterior_optim::Parameters;
 
-/// Variances are not below so many times the kernel's own.
-pub(super) const FLOOR: f64 = 1e-10;
+/// Variances are not below so many times the kernel's own, nor those of P below so many times their mean at the inducing points.
+pub(in crate::generalised) const FLOOR: f64 = 1e-10;
 
 /// A variational kernel at some rows.
 #[derive(Debug)]
@@ -85,9 +85,12 @@ impl VariationalKernel {
         };
         let scale = scale.as_ref().unwrap_or(&known.prior);
         let mut floored = vec![false; variances.len()];
-        for ((v, scale), floored) in variances.iter_mut().zip(scale).zip(&mut floored) {
-            if *v < FLOOR * scale {
-                (*v, *floored) = (FLOOR * scale, true);
+        let least = reference.least_variance();
+        for (i, (v, floored)) in variances.iter_mut().zip(&mut floored).enumerate() {
+            // Where the prior has no variance of its own, P's is raised to the same.
+            let floor = if known.prior[i] < least { least } else { FLOOR * scale[i] };
+            if *v < floor {
+                (*v, *floored) = (floor, true);
             }
         }
         Ok(Evaluated { of: self, reference, known, x, variances, floored, behind })
@@ -160,18 +163,34 @@ impl Evaluated<'_> {
 
     /// `r` of all pairs of rows, b x b; what rounding or (5.7) made of its diagonal is not raised. Cost `b² M`.
     pub fn covariance(&self) -> Mat<f64> {
+        let residual = self.has_residual().then(|| residual_covariance(self.reference, self.x));
+        self.covariance_beside(residual.as_ref())
+    }
+
+    /// Whether what inducing points leave of the prior is a part of it.
+    pub(in crate::generalised) fn has_residual(&self) -> bool {
+        !matches!(self.of.form, Form::Conditioned { .. })
+    }
+
+    /// [`Self::covariance`], given [`residual_covariance`] where that is a part of it: functions that share a reference share this.
+    pub(in crate::generalised) fn covariance_beside(&self, residual: Option<&Mat<f64>>) -> Mat<f64> {
+        let own = self.own_covariance();
+        match residual {
+            Some(residual) => own + residual,
+            None => own,
+        }
+    }
+
+    /// The part that is trained.
+    fn own_covariance(&self) -> Mat<f64> {
         let features = &self.known.features;
         match (&self.of.form, &self.behind) {
-            (_, Behind::Rooted { rooted, .. }) => {
-                residual_covariance(self.reference, self.x) + rooted.transpose() * rooted
-            }
+            (_, Behind::Rooted { rooted, .. }) => rooted.transpose() * rooted,
             (Form::Variances(v), _) => {
                 let scaled = Mat::from_fn(v.len(), features.ncols(), |i, j| v[i] * features[(i, j)]);
-                residual_covariance(self.reference, self.x) + features.transpose() * &scaled
+                features.transpose() * &scaled
             }
-            (Form::Kernelised(kernel), _) => {
-                residual_covariance(self.reference, self.x) + gram(&**kernel, self.x)
-            }
+            (Form::Kernelised(kernel), _) => gram(&**kernel, self.x),
             (Form::Conditioned { kernel, .. }, Behind::Conditioned(conditioned)) => {
                 gram(&**kernel, self.x) - conditioned.features.transpose() * &conditioned.features
             }

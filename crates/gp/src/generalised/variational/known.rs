@@ -67,8 +67,11 @@ impl Known {
     }
 }
 
-/// `q(x, x')` of all pairs of rows, b x b.
-pub(super) fn residual_covariance(reference: &ReferenceProcess, x: MatRef<'_, f64>) -> Mat<f64> {
+/// `q(x, x')` of all pairs of rows, b x b. Cost `b² M` and the kernel's matrices.
+pub(in crate::generalised) fn residual_covariance(
+    reference: &ReferenceProcess,
+    x: MatRef<'_, f64>,
+) -> Mat<f64> {
     let whitened = reference.whitening().features(reference.kernel(), reference.inducing(), x);
     gram(reference.kernel(), x) - whitened.transpose() * &whitened
 }

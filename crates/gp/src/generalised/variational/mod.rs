@@ -22,5 +22,7 @@ mod kernel;
 mod known;
 
 pub use evaluated::Evaluated;
+pub(super) use evaluated::FLOOR;
 pub use kernel::{Family, VariationalKernel};
+pub(super) use known::residual_covariance;
 pub use known::{Coordinates, Known};

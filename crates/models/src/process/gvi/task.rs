@@ -265,6 +265,11 @@ impl Task<'_> {
             history: state.history.clone(),
             floored: state.floored,
             clipped: state.clipped,
+            reference_floored: state.reference_floored,
+            unresolved: state.unresolved,
+            regulariser_jitter: state.regulariser_jitter,
+            left_out: state.left_out,
+            diverged: state.diverged,
             ended: reason.to_string(),
             seconds: begun.elapsed().as_secs_f64(),
         };
@@ -307,6 +312,11 @@ fn failed(way: &GviWay, error: &ModelError, begun: Instant) -> Run {
         history: Vec::new(),
         floored: 0.0,
         clipped: 0,
+        reference_floored: 0.0,
+        unresolved: 0,
+        regulariser_jitter: 0.0,
+        left_out: 0,
+        diverged: None,
         ended: error.to_string(),
         seconds: begun.elapsed().as_secs_f64(),
     };
