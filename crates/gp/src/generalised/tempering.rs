@@ -11,14 +11,17 @@ use crate::GpError;
 use faer::Mat;
 use posterior_linear::low_rank::{ObservedRows, RowTerms};
 use posterior_optim::{
-    Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Parameters, Signal, minimise,
+    Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Parameters, Signal, Transform, minimise,
 };
 use serde::{Deserialize, Serialize};
+
+/// Factors that are searched for lie between one over this and this.
+const MOST: f64 = 1e4;
 
 /// How factors are found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TemperingWay {
-    /// In closed form where noise is Gaussian, by L-BFGS else.
+    /// In closed form where noise is Gaussian, by L-BFGS between 1e-4 and 1e4 else: rows that are all predicted, or not at all, have no best factor.
     Best,
     /// By so many steps of a rule on their logarithms, as published (AdaBelief, 5,000 steps of 1e-3).
     Gradient {
@@ -50,9 +53,15 @@ struct Rows<'a> {
     total: f64,
     means: Mat<f64>,
     variances: Mat<f64>,
+    /// From what is searched to a factor.
+    transform: Transform,
 }
 
 impl Rows<'_> {
+    fn factors(&self, theta: &[f64]) -> Vec<f64> {
+        theta.iter().map(|t| self.transform.forward(0, *t)).collect()
+    }
+
     /// Mean negative log predictive density at factors, with slopes in them.
     fn at(&self, factors: &[f64]) -> (f64, Vec<f64>) {
         let (b, functions) = self.means.shape();
@@ -81,9 +90,9 @@ impl Objective for Rows<'_> {
     }
 
     fn value_and_gradient(&mut self, theta: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
-        let factors: Vec<f64> = theta.iter().map(|t| t.exp()).collect();
-        let (value, slopes) = self.at(&factors);
-        gradient.iter_mut().zip(slopes).zip(&factors).for_each(|((g, s), f)| *g = s * f);
+        let (value, slopes) = self.at(&self.factors(theta));
+        let ways = theta.iter().map(|t| self.transform.derivative(0, *t));
+        gradient.iter_mut().zip(slopes).zip(ways).for_each(|((g, s), d)| *g = s * d);
         Ok(value)
     }
 }
@@ -119,7 +128,7 @@ impl GeneralisedGp {
             ObservedRows { targets: observations.targets(), noise, weights, offsets: observations.offsets() };
         let total = total_weight(observations);
         let (means, variances) = (latent.mean, latent.variance);
-        let mut of = Rows { model: &model, observed, total, means, variances };
+        let mut of = Rows { model: &model, observed, total, means, variances, transform: Transform::Log };
         let one = vec![1.0; model.functions()];
         let (before, _) = of.at(&one);
         let closed = model.is_gaussian() && noise.is_none();
@@ -140,10 +149,12 @@ impl GeneralisedGp {
                     value_tolerance: 1e-12,
                     ..LoopOptions::default()
                 };
-                let start = vec![0.0; one.len()];
+                // Some rows have no best factor: of classes that are all predicted, or none, larger or smaller is better for ever.
+                of.transform = Transform::LogBounded { lower: 1.0 / MOST, upper: MOST };
+                let start = vec![of.transform.inverse(0, 1.0); one.len()];
                 let optimiser = Optimiser::Lbfgs(Lbfgs::default());
                 let found = minimise(&mut of, &start, optimiser, &options, &mut |_, _| Signal::Continue)?;
-                found.theta.iter().map(|t| t.exp()).collect()
+                of.factors(&found.theta)
             }
             TemperingWay::Gradient { optimiser, steps } => {
                 let options = LoopOptions {
@@ -156,7 +167,7 @@ impl GeneralisedGp {
                 let start = vec![0.0; one.len()];
                 let found =
                     minimise(&mut of, &start, optimiser.clone(), &options, &mut |_, _| Signal::Continue)?;
-                found.theta.iter().map(|t| t.exp()).collect()
+                of.factors(&found.theta)
             }
         };
         // All residuals may be zero, and a factor of zero is no distribution.
