@@ -30,17 +30,17 @@ const LEAST_NOISE: f64 = 1e-6;
 pub(crate) struct Chosen {
     /// Images of the class, in the order in which they were chosen. Fewer than were asked for where the kernel's matrix has no more rank to give.
     pub(crate) rows: Vec<usize>,
-    /// What they are under the kernel that chose them; nothing where chance did.
-    pub(crate) judged: Option<Judged>,
+    /// What they are under the kernel that chose them, and as many by chance; nothing where chance chose.
+    pub(crate) judged: Option<[Under; 2]>,
 }
 
-/// What is known of a choice under the kernel that made it.
+/// What some images of a class are under a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Judged {
-    /// The share of the trace of the class's kernel matrix that they explain.
+pub(crate) struct Under {
+    /// The share of the trace of the class's kernel matrix that they explain, `tr(K_XZ K_ZZ⁻¹ K_ZX) / tr K`.
     pub(crate) explained: f64,
-    /// The same of as many images by chance, under the same kernel.
-    pub(crate) by_random: f64,
+    /// The largest variance that they leave, over the largest at first: what greedy choice lowers.
+    pub(crate) worst: f64,
     /// The largest correlation between two of them, in magnitude.
     pub(crate) correlation: f64,
 }
@@ -61,42 +61,32 @@ pub(crate) fn by_chance(images: usize, points: usize, (class, streams): (usize, 
     random_rows(images, points, streams.child("experiment/gallery-random", class as u64))
 }
 
-/// The share of the trace of k(x, x) that some of the rows explain: `tr(K_XZ K_ZZ⁻¹ K_ZX) / tr K`. Cost n m entries and `n m²` flops.
-///
-/// # Errors
-/// Rows whose matrix cannot be factored.
-pub(super) fn explained(
-    kernel: &dyn Kernel<f64>,
-    x: MatRef<'_, f64>,
-    rows: &[usize],
-) -> Result<f64, ExperimentError> {
-    let z = some(x, rows);
-    let whitening =
-        Whitening::new(kernel, z.as_ref(), 0.0, JitterPolicy::default()).map_err(GpError::from)?;
-    let features = whitening.features(kernel, z.as_ref(), x);
-    Ok(features.squared_norm_l2() / diagonal(kernel, x).iter().sum::<f64>())
-}
-
-/// Some rows of x.
-fn some(x: MatRef<'_, f64>, rows: &[usize]) -> Mat<f64> {
-    Mat::from_fn(rows.len(), x.ncols(), |i, j| x[(rows[i], j)])
-}
-
-/// What rows are under a kernel, beside others by chance.
-fn judged(
-    kernel: &dyn Kernel<f64>,
-    x: MatRef<'_, f64>,
-    rows: &[usize],
-    chance: &[usize],
-) -> Result<Judged, ExperimentError> {
-    let own = gram(kernel, some(x, rows).as_ref());
-    let pairs = (0..rows.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
-    let of = |(i, j): (usize, usize)| (own[(i, j)] / (own[(i, i)] * own[(j, j)]).sqrt()).abs();
-    Ok(Judged {
-        explained: explained(kernel, x, rows)?,
-        by_random: explained(kernel, x, chance)?,
-        correlation: pairs.map(of).fold(0.0, f64::max),
-    })
+impl Under {
+    /// Some rows of x. Cost `n m` entries of the kernel and `n m²` flops.
+    ///
+    /// # Errors
+    /// Rows whose matrix cannot be factored.
+    pub(crate) fn of(
+        kernel: &dyn Kernel<f64>,
+        x: MatRef<'_, f64>,
+        rows: &[usize],
+    ) -> Result<Self, ExperimentError> {
+        let z = Mat::from_fn(rows.len(), x.ncols(), |i, j| x[(rows[i], j)]);
+        let z = z.as_ref();
+        let whitening = Whitening::new(kernel, z, 0.0, JitterPolicy::default()).map_err(GpError::from)?;
+        let (features, variances) = (whitening.features(kernel, z, x), diagonal(kernel, x));
+        let known: Vec<f64> = (0..x.nrows()).map(|i| features.col(i).squared_norm_l2()).collect();
+        let mut left = variances.iter().zip(&known).map(|(all, known)| all - known);
+        let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
+        let own = gram(kernel, z);
+        let correlation = |i: usize, j: usize| (own[(i, j)] / (own[(i, i)] * own[(j, j)]).sqrt()).abs();
+        let pairs = (0..rows.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
+        Ok(Self {
+            explained: known.iter().sum::<f64>() / variances.iter().sum::<f64>(),
+            worst: largest(&mut left) / largest(&mut variances.iter().copied()),
+            correlation: largest(&mut pairs.map(|(i, j)| correlation(i, j))),
+        })
+    }
 }
 
 /// What a method that has nothing to learn chooses of every class. Each class is a part of its own.
@@ -123,8 +113,9 @@ pub(crate) fn choose(
             let (kernel, x) = prior.at(pixels.as_ref())?;
             let own = streams.child("experiment/gallery-choice", class as u64);
             let rows = select_rows(Selector::GreedyVariance, kernel, x.as_ref(), points, own)?;
-            let judged = judged(kernel, x.as_ref(), &rows, &chance)?;
-            Ok(Chosen { rows, judged: Some(judged) })
+            let of = |rows: &[usize]| Under::of(kernel, x.as_ref(), rows);
+            let judged = Some([of(&rows)?, of(&chance)?]);
+            Ok(Chosen { rows, judged })
         })
     };
     (0..images.classes()).map(of_class).collect()
@@ -177,8 +168,9 @@ pub(crate) fn learn(
             let learned = prior(class)?.with_values(&models[class].kernel().values());
             let (kernel, x) = learned.at(inputs[class].as_ref())?;
             let chance = by_chance(settings.data.images, points, (class, streams));
-            let judged = judged(kernel, x.as_ref(), &rows, &chance)?;
-            Ok(Chosen { rows, judged: Some(judged) })
+            let of = |rows: &[usize]| Under::of(kernel, x.as_ref(), rows);
+            let judged = Some([of(&rows)?, of(&chance)?]);
+            Ok(Chosen { rows, judged })
         };
         let of_turn = |turn: &ClassTurn| {
             let pairs = turn.rows.iter().zip(&rows);

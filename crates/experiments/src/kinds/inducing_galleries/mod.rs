@@ -138,22 +138,21 @@ impl Gallery {
                 ("spread", found.spread),
                 ("shared_with_random", shared as f64),
             ];
-            if let Some(judged) = choice.judged {
+            if let Some([chosen, chance]) = choice.judged {
                 own.extend([
-                    ("explained", judged.explained),
-                    ("explained_by_random", judged.by_random),
-                    ("correlation", judged.correlation),
+                    ("explained", chosen.explained),
+                    ("explained_by_random", chance.explained),
+                    ("worst", chosen.worst),
+                    ("worst_by_random", chance.worst),
+                    ("correlation", chosen.correlation),
+                    ("correlation_by_random", chance.correlation),
                 ]);
             }
             classes.push(own);
         }
         let mut out = Map::new();
         for (place, (key, _)) in classes[0].iter().enumerate() {
-            let values = || classes.iter().map(|own| own[place].1);
-            out.insert((*key).into(), json!(mean(values())));
-            if *key == "correlation" {
-                out.insert("largest_correlation".into(), json!(values().fold(0.0, f64::max)));
-            }
+            out.insert((*key).into(), json!(mean(classes.iter().map(|own| own[place].1))));
         }
         let by_class = |own: &Vec<(&str, f64)>| -> Map<String, Value> {
             own.iter().map(|(key, value)| ((*key).to_string(), json!(value))).collect()
@@ -235,10 +234,13 @@ fn tables(settings: &Settings) -> Vec<NumberTable> {
             greedy,
             &[
                 ("explained", "explained trace"),
-                ("explained_by_random", "by images by chance"),
-                ("correlation", "largest correlation between chosen"),
+                ("explained_by_random", "by chance"),
+                ("worst", "largest variance left"),
+                ("worst_by_random", "by chance"),
+                ("correlation", "largest correlation"),
+                ("correlation_by_random", "by chance"),
             ],
-            "On average over classes. Explained: the share of the trace of the class's kernel matrix; if all images were uncorrelated, that of the chosen among them.",
+            "On average over classes, beside as many images by chance under the same kernel. Explained: the share of the trace of the class's kernel matrix; if all images were uncorrelated, that of the chosen among them. The largest variance left is over the largest at first, and what greedy choice lowers; the largest correlation is between two of the chosen.",
         ));
     }
     let learned = names(&|method| method.epochs.is_some());

@@ -1,6 +1,6 @@
 //! What chosen images are as pictures, whatever chose them.
 
-use super::chosen::explained;
+use super::chosen::Under;
 use super::classes::ClassImages;
 use crate::error::ExperimentError;
 use faer::Mat;
@@ -53,7 +53,7 @@ impl Reference {
         let all: f64 = self.mean.iter().sum();
         let variance = self.centred.squared_norm_l2() / x.nrows() as f64;
         Ok(Pixels {
-            explained: explained(&kernel, x, rows)?,
+            explained: Under::of(&kernel, x, rows)?.explained,
             ink: 1.0 + sum / all,
             spread: spread / variance,
         })

@@ -1,6 +1,6 @@
 //! The file of the project, choices against brute force, and what is refused.
 
-use super::chosen::explained;
+use super::chosen::Under;
 use super::classes::{ClassImages, DataSettings};
 use super::method::{MethodSettings, Prior};
 use super::mosaic::mosaic;
@@ -49,8 +49,11 @@ fn the_galleries_run_quickly() {
     assert!(outcome.expectations.iter().all(|e| e.found.is_some() && e.compared.is_some()));
     let number = |method: &str, key: &str| outcome.mean["methods"][method][key].as_f64().unwrap();
     for method in ["fcnn-nngp", "cnn-nngp", "fcnn-map", "cnn-map", "fcnn-map-learned", "cnn-map-learned"] {
-        assert!(number(method, "explained") > number(method, "explained_by_random"), "{method}");
-        assert!((0.0..=1.0).contains(&number(method, "explained")), "{method}");
+        for key in ["explained", "worst", "correlation", "pixels_explained"] {
+            assert!((0.0..=1.0 + 1e-9).contains(&number(method, key)), "{method}: {key}");
+        }
+        // What greedy choice lowers is lower than by chance.
+        assert!(number(method, "worst") < number(method, "worst_by_random"), "{method}");
         assert!(number(method, "points") <= 4.0);
     }
     // Chance chooses what chance chooses.
@@ -98,11 +101,17 @@ fn what_is_explained_is_the_trace_that_greedy_choice_does_not_leave() {
         let k = gram(&*kernel, x.as_ref());
         let trace: f64 = (0..x.nrows()).map(|i| k[(i, i)]).sum();
         let expected = 1.0 - greedy.residuals[5] / trace;
-        let found = explained(&*kernel, x.as_ref(), &greedy.rows).unwrap();
+        let found = Under::of(&*kernel, x.as_ref(), &greedy.rows).unwrap().explained;
         assert!((found - expected).abs() < 1e-8, "{text}: {found} {expected}");
         // Of any rows: one alone explains its squared correlations.
         let alone = (0..x.nrows()).map(|i| k[(i, 3)] * k[(i, 3)] / k[(3, 3)]).sum::<f64>() / trace;
-        assert!((explained(&*kernel, x.as_ref(), &[3]).unwrap() - alone).abs() < 1e-12);
+        let found = Under::of(&*kernel, x.as_ref(), &[3]).unwrap();
+        assert!((found.explained - alone).abs() < 1e-12 && found.correlation == 0.0);
+        let largest = |of: &dyn Fn(usize) -> f64| (0..x.nrows()).map(of).fold(0.0, f64::max);
+        let worst = largest(&|i| k[(i, i)] - k[(i, 3)] * k[(i, 3)] / k[(3, 3)]) / largest(&|i| k[(i, i)]);
+        assert!((found.worst - worst).abs() < 1e-10, "{text}: {} {worst}", found.worst);
+        let two = Under::of(&*kernel, x.as_ref(), &[3, 8]).unwrap().correlation;
+        assert!((two - (k[(3, 8)] / (k[(3, 3)] * k[(8, 8)]).sqrt()).abs()).abs() < 1e-12);
     }
 }
 
@@ -188,13 +197,13 @@ fn what_does_not_fit_is_refused_with_what_to_do() {
     refused(&keys, &["`pionts`", "`data.image`", "`learning.step`", "`method.epoch`"]);
     refused(&[("points = 10", "points = 5001")], &["`points` is 5001", "5000"]);
     refused(&[("points = 4", "points = 0")], &["`points` is 0"]);
-    refused(&[("shape=12x12", "shape=8x8")], &["`cnn-nngp`, images of 12 x 12"]);
+    refused(&[("shape=12x12", "shape=10x10")], &["`cnn-nngp`, images of 12 x 12"]);
     refused(&[("se(ard, lengthscale=1)", "see(ard)")], &["`ard`", "see"]);
     refused(&[("networks.fcnn.input = [1, 12, 12]", "networks.fcnn.input = [1, 9, 16]")], &["[1, 9, 16]"]);
     refused(&[("network = \"cnn\"", "network = \"rnn\"")], &["no [networks.rnn]", "cnn, fcnn"]);
     refused(&[("name = \"ard\"", "name = \"random\"")], &["no `name` twice"]);
     refused(&[("name = \"random\"", "name = \"random\"\nepochs = 3")], &["`epochs` belong to a `kernel`"]);
-    refused(&[("epochs = 30", "epochs = 0")], &["`epochs` are at least 1"]);
+    refused(&[("epochs = 20", "epochs = 0")], &["`epochs` are at least 1"]);
     refused(&[("error_rate = 0.01", "error_rate = 1.0")], &["`error_rate`"]);
     refused(&[("images = 40", "images = 40, scale = 0.0")], &["`scale`"]);
     refused(&[("folder = \"\"", "folder = \"nowhere\"")], &["are not there", "nowhere"]);
