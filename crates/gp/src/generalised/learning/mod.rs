@@ -217,12 +217,16 @@ pub(super) struct Turns {
 }
 
 /// At most so many turns of a `search` for hyperparameters, given rows and the turn, and of a choice of rows by these.
-pub(super) fn take_turns(
+pub(super) fn take_turns<S, C>(
     mut model: ExactGp,
     most: usize,
-    search: &mut dyn FnMut(ExactGp, &[usize], usize) -> Result<Learned, GpError>,
-    choose: &dyn Fn(&ExactGp, usize) -> Result<Vec<usize>, GpError>,
-) -> Result<(ExactGp, Turns), GpError> {
+    mut search: S,
+    choose: C,
+) -> Result<(ExactGp, Turns), GpError>
+where
+    S: FnMut(ExactGp, &[usize], usize) -> Result<Learned, GpError>,
+    C: Fn(&ExactGp, usize) -> Result<Vec<usize>, GpError>,
+{
     let mut rows = choose(&model, 0)?;
     let (mut turns, mut settled, mut interrupted): (Vec<Turn>, bool, bool) = (Vec::new(), false, false);
     for turn in 0..most {
