@@ -290,10 +290,10 @@ fn kernels_act_behind_networks_and_survive_their_files() {
     };
     let mut found = Vec::new();
     for (place, (change, outputs)) in [
-        (json!({"basis": trained, "freeze-basis": true}), 4),
+        (json!({"basis": trained, "freeze-basis": true, "variational-mean": "inducing"}), 4),
         (json!({"basis": trained, "basis-layer": "last-hidden", "freeze-basis": true, "variational-mean": "network"}), 6),
-        (json!({"basis": trained}), 4),
-        (json!({"basis": drawn, "prior-rows": 0, "alternations": 2, "variational-kernel": "sparse-posterior"}), 4),
+        (json!({"basis": trained, "variational-mean": "inducing"}), 4),
+        (json!({"basis": drawn, "prior-rows": 0, "alternations": 2, "variational-kernel": "sparse-posterior", "variational-mean": "inducing"}), 4),
     ]
     .into_iter()
     .enumerate()
@@ -303,7 +303,10 @@ fn kernels_act_behind_networks_and_survive_their_files() {
         let model = fit(&asked).unwrap_or_else(|e| panic!("{change}: {e}"));
         let network = told(&model).prior.network.clone().unwrap();
         assert_eq!((network.outputs, network.kept), (outputs, change["freeze-basis"] == true), "{change}");
-        assert!(judged(&model).0 < 1.2, "{change}: {:?}", judged(&model));
+        // Four bends of ten columns by chance know something; a network as mean has hardly begun after so few steps.
+        let (error, within) = judged(&model);
+        assert!(error < if change["variational-mean"] == "inducing" { 1.1 } else { 1.5 }, "{change}: {error}");
+        assert!(within > 0.8, "{change}: {within}");
         // Weights are arrays, and no list to read.
         assert!(model.header().hyperparameters.iter().all(|own| own.values.len() <= 10), "{change}");
         let path = folder.path().join(format!("{place}.posterior"));

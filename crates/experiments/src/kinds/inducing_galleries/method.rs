@@ -43,10 +43,10 @@ impl MethodSettings {
             Some(_) if self.kernel.is_none() => return refuse("`epochs` belong to a `kernel`".into()),
             _ => {}
         }
-        if let Some(text) = &self.kernel {
-            if let Err(error) = text.parse::<KernelExpression>() {
-                return refuse(error.to_string());
-            }
+        if let Some(text) = &self.kernel
+            && let Err(error) = text.parse::<KernelExpression>()
+        {
+            return refuse(error.to_string());
         }
         if self.network.is_some() {
             architecture(self.described(networks)?)?.graph()?;

@@ -81,7 +81,7 @@ impl Checked for Settings {
             ));
         }
         let LearningSettings { turns, rate, least_risk, error_rate } = self.learning;
-        if !(1..=100).contains(&turns) || !(rate > 0.0 && rate.is_finite()) || least_risk.is_nan() {
+        if !((1..=100).contains(&turns) && rate > 0.0 && rate.is_finite()) || least_risk.is_nan() {
             return refused(
                 "[learning]: `turns` are from 1 to 100, `rate` is positive, `least_risk` a number",
             );

@@ -184,14 +184,14 @@ pub fn learn_reference(
         select_rows(options.selector, model.kernel(), data.inputs(), options.points, streams)
     };
     let left = || options.evidence.steps.time.map(|all| all.saturating_sub(started.elapsed()));
-    let mut search = |model: ExactGp, rows: &[usize], turn: usize| {
+    let search = |model: ExactGp, rows: &[usize], turn: usize| {
         let mut told = |progress: &Progress, state: &State| {
             observer(&Progress { part: turn, parts: options.turns, ..*progress }, state)
         };
         let learned = learn(model, &data.select(rows)?, (options, left()), &mut told)?;
         Ok(Learned { is_last: left().is_some_and(|left| left.is_zero()), ..learned })
     };
-    let (model, taken) = take_turns(model, options.turns, &mut search, &choose)?;
+    let (model, taken) = take_turns(model, options.turns, search, choose)?;
     let Turns { rows, turns, settled, interrupted } = taken;
     let posterior = model.condition(data.select(&rows)?)?;
     Ok(LearnedReference { posterior, rows, turns, settled, interrupted })

@@ -102,7 +102,7 @@ fn turns_that_come_back_keep_the_one_of_the_cycle_with_the_least_risk() {
     // Three turns lead into a cycle of two: 0, then 1 and 2 for ever. The first has less risk than both, but does not come back.
     let sets = [[0, 1, 2], [1, 2, 3], [4, 3, 2]];
     for (risks, best) in [([-9.0, 0.5, 0.2], 2), ([-9.0, 0.1, 0.2], 1)] {
-        let mut search = |mut model: ExactGp, rows: &[usize], turn: usize| {
+        let search = |mut model: ExactGp, rows: &[usize], turn: usize| {
             assert_eq!(rows, sets[turn]);
             let mut values = model.values();
             values[0] = 1.0 + turn as f64;
@@ -112,7 +112,7 @@ fn turns_that_come_back_keep_the_one_of_the_cycle_with_the_least_risk() {
         // The order of rows is none of the set's.
         let choose =
             |_: &ExactGp, turn: usize| Ok(if turn == 3 { vec![3, 1, 2] } else { sets[turn].to_vec() });
-        let (model, found) = take_turns(process(se(1.0, 0.5)), 10, &mut search, &choose).unwrap();
+        let (model, found) = take_turns(process(se(1.0, 0.5)), 10, search, choose).unwrap();
         assert!(found.settled && !found.interrupted);
         assert_eq!(found.turns.len(), 3);
         assert_eq!(found.rows, sets[best]);
