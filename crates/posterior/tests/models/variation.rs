@@ -299,13 +299,15 @@ fn kernels_act_behind_networks_and_survive_their_files() {
     .enumerate()
     {
         let mut asked = request(change.clone());
-        asked.kernel = "linear + constant + se".parse().unwrap();
+        set(&mut asked, json!({"regulariser-weight": 0.01, "iterations": 400}));
+        asked.kernel = "linear + constant".parse().unwrap();
         let model = fit(&asked).unwrap_or_else(|e| panic!("{change}: {e}"));
         let network = told(&model).prior.network.clone().unwrap();
         assert_eq!((network.outputs, network.kept), (outputs, change["freeze-basis"] == true), "{change}");
-        // Four bends of ten columns by chance know something; a network as mean has hardly begun after so few steps.
+        // What is learned knows the rows; four bends by chance, kept or learned from twenty points, may know nothing, and say so.
         let (error, within) = judged(&model);
-        assert!(error < if change["variational-mean"] == "inducing" { 1.1 } else { 1.5 }, "{change}: {error}");
+        let learned = !network.kept && change["prior-rows"] != 0;
+        assert!(error < if learned { 0.8 } else { 1.4 }, "{change}: {error}");
         assert!(within > 0.8, "{change}: {within}");
         // Weights are arrays, and no list to read.
         assert!(model.header().hyperparameters.iter().all(|own| own.values.len() <= 10), "{change}");
