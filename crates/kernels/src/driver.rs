@@ -115,7 +115,7 @@ pub fn pullback_gram<T: Real>(
     adjoints.both_arguments()
 }
 
-/// What adjoints (n) of the diagonal contribute. Cost `O(nD)`; with white noise each point with itself is a tile of one entry, which takes twenty times as long.
+/// What adjoints (n) of the diagonal contribute. Cost `O(nD)`; with white noise each point with itself is a tile of one entry, which takes ten times as long and more.
 pub fn pullback_diagonal<T: Real>(
     kernel: &dyn Kernel<T>,
     x: MatRef<'_, T>,

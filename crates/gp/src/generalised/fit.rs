@@ -4,6 +4,7 @@
 
 use super::divergence::DivergenceError;
 use super::error::GeneralisedError;
+use super::irregularities::Irregularities;
 use super::model::{GeneralisedData, GeneralisedGp, KnownRows};
 use super::objective::{Batch, GeneralisedEvaluation, GeneralisedObjective, evaluate};
 use super::risk::total_weight;
@@ -58,25 +59,9 @@ pub struct GeneralisedState {
     pub training: TrainingState,
     /// The objective at looks.
     pub history: Vec<Breakdown>,
-    /// Largest share of a batch's variances that were raised to their floor.
-    pub floored: f64,
-    /// Largest share of the reference's variances at a batch that were raised to theirs.
-    #[serde(default)]
-    pub reference_floored: f64,
-    /// Most eigenvalues that a regulariser of matrices clipped in one step.
-    pub clipped: usize,
-    /// Most roots in a regulariser of matrices that drowned in rounding in one step.
-    #[serde(default)]
-    pub unresolved: usize,
-    /// Largest jitter of a covariance in a regulariser of matrices, relative to the mean of its diagonal.
-    #[serde(default)]
-    pub regulariser_jitter: f64,
-    /// Steps that went without a regulariser, because their batch was too small for it.
-    #[serde(default)]
-    pub left_out: usize,
-    /// The step, from 1, at which the run ended because its objective was not finite even after smaller steps: what there is are parameters from before.
-    #[serde(default)]
-    pub diverged: Option<usize>,
+    /// Floors, jitter and what else is no part of the formulas.
+    #[serde(flatten)]
+    pub irregularities: Irregularities,
     /// The last parameters at which the objective was finite, where nothing judges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finite: Option<Vec<f64>>,
@@ -89,7 +74,7 @@ pub struct GeneralisedState {
 pub struct GeneralisedFit {
     /// At the best look, or where no rows were held back after the last step at which the objective was finite.
     pub model: GeneralisedGp,
-    /// Why it ended; [`Reason::Precision`] where [`GeneralisedState::diverged`] says at which step.
+    /// Why it ended; [`Reason::Precision`] where [`Irregularities::diverged`] says at which step.
     pub reason: Reason,
     /// Steps, those of earlier runs included.
     pub steps: usize,
@@ -157,7 +142,7 @@ impl Iteration for GeneralisedTraining<'_> {
     }
 
     fn converged(&self) -> Option<Reason> {
-        if self.state.diverged.is_some() {
+        if self.state.irregularities.diverged.is_some() {
             return Some(Reason::Precision);
         }
         (self.held.is_some() && self.state.training.is_over(&self.options.patience))
@@ -182,14 +167,8 @@ impl Iteration for GeneralisedTraining<'_> {
         };
         self.state.training.largest_jitter =
             self.state.training.largest_jitter.max(evaluated.relative_jitter);
-        let share = evaluated.floored as f64 / (rows * self.model.functions()) as f64;
-        self.state.floored = self.state.floored.max(share);
-        let share = evaluated.reference_floored as f64 / (rows * self.model.references().len()) as f64;
-        self.state.reference_floored = self.state.reference_floored.max(share);
-        self.state.clipped = self.state.clipped.max(evaluated.clipped);
-        self.state.unresolved = self.state.unresolved.max(evaluated.unresolved);
-        self.state.regulariser_jitter = self.state.regulariser_jitter.max(evaluated.regulariser_jitter);
-        self.state.left_out += usize::from(evaluated.left_out);
+        let (functions, references) = (self.model.functions(), self.model.references().len());
+        self.state.irregularities.add(&evaluated, rows, functions, references);
         let theta = &self.state.training.theta;
         let gradient = self.model.chain(theta, &evaluated.gradient);
         if !evaluated.value.is_finite() || gradient.iter().any(|g| !g.is_finite()) {
@@ -224,7 +203,7 @@ impl Iteration for GeneralisedTraining<'_> {
             self.state.training.theta.clone_from(finite);
         }
         if self.state.training.drops.len() >= patience.rate_drops.max(3) {
-            self.state.diverged = Some(step + 1);
+            self.state.irregularities.diverged = Some(step + 1);
         } else {
             self.state.training.go_back(patience);
         }
@@ -268,20 +247,15 @@ impl<'a> GeneralisedTraining<'a> {
             Some(state) => {
                 let training = begin(Some(state.training.clone()))?;
                 let finite = state.finite.filter(|finite| finite.len() == training.theta.len());
-                GeneralisedState { training, diverged: None, finite, ..state }
+                let irregularities = Irregularities { diverged: None, ..state.irregularities.clone() };
+                GeneralisedState { training, irregularities, finite, ..state }
             }
             None => {
                 let training = begin(None)?;
                 GeneralisedState {
                     training,
                     history: Vec::new(),
-                    floored: 0.0,
-                    reference_floored: 0.0,
-                    clipped: 0,
-                    unresolved: 0,
-                    regulariser_jitter: 0.0,
-                    left_out: 0,
-                    diverged: None,
+                    irregularities: Irregularities::default(),
                     finite: None,
                     average: 0.0,
                 }
@@ -360,7 +334,7 @@ impl<'a> GeneralisedTraining<'a> {
         }
         // Where nothing judges, nothing has seen where the last step led to.
         if let (None, None, Some(finite)) =
-            (&self.state.training.best, self.state.diverged, self.state.finite.clone())
+            (&self.state.training.best, self.state.irregularities.diverged, self.state.finite.clone())
         {
             let step = self.state.training.step;
             let good = match self.evaluated(step) {
@@ -373,7 +347,7 @@ impl<'a> GeneralisedTraining<'a> {
                 // One that was interrupted goes on as if it had not been.
                 if reason != Reason::Interrupted {
                     self.state.training.theta = finite;
-                    self.state.diverged = Some(step + 1);
+                    self.state.irregularities.diverged = Some(step + 1);
                 }
             }
         }

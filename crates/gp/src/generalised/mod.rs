@@ -20,6 +20,7 @@
 //! | `objective` | what is minimised, with its gradient |
 //! | `orders` | which orders of Rényi's divergence kernels admit |
 //! | `fit` | training, judged by rows held back |
+//! | `irregularities` | what training did to numbers that is no part of the formulas, in sentences |
 //! | `tempering` | variances that suit rows which were not trained on |
 //! | `posterior` | marginals, covariances, draws |
 //!
@@ -28,6 +29,7 @@
 pub mod divergence;
 mod error;
 mod fit;
+mod irregularities;
 mod learning;
 mod mean;
 mod model;
@@ -45,6 +47,7 @@ pub use error::GeneralisedError;
 pub use fit::{
     Breakdown, GeneralisedFit, GeneralisedOptions, GeneralisedState, GeneralisedTraining, fit_generalised,
 };
+pub use irregularities::Irregularities;
 pub use learning::{
     ClassLearningOptions, ClassTurn, LearnedClasses, LearnedReference, LearningOptions, RegulariserRisk,
     Selector, Turn, learn_class_references, learn_reference, select_rows,

@@ -1,6 +1,6 @@
 //! How a fit went.
 
-use posterior_gp::generalised::{Breakdown, Tempered};
+use posterior_gp::generalised::{Breakdown, Irregularities, Tempered};
 use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -60,25 +60,9 @@ pub struct GwiReport {
     pub tempering: Option<Tempered>,
     /// What was minimised, every so many steps.
     pub history: Vec<Breakdown>,
-    /// Largest share of a batch's variances that were raised to their floor.
-    pub floored: f64,
-    /// Most eigenvalues that the regulariser clipped in one step.
-    pub clipped: usize,
-    /// Largest share of the prior's variances at a batch that were raised to their floor.
-    #[serde(default)]
-    pub reference_floored: f64,
-    /// Most roots in a regulariser of matrices that drowned in rounding in one step.
-    #[serde(default)]
-    pub unresolved: usize,
-    /// Largest jitter of a covariance in a regulariser of matrices, relative to the mean of its diagonal.
-    #[serde(default)]
-    pub regulariser_jitter: f64,
-    /// Steps that went without a regulariser, because their batch was too small for it.
-    #[serde(default)]
-    pub left_out: usize,
-    /// The step, from 1, at which it ended because the objective was not finite.
-    #[serde(default)]
-    pub diverged: Option<usize>,
+    /// Floors, jitter of the regulariser and what else is no part of the formulas.
+    #[serde(flatten)]
+    pub irregularities: Irregularities,
     /// The largest amount added to a diagonal in training, relative to its mean.
     pub jitter: f64,
     /// The likelihood's parameters by name.

@@ -34,9 +34,6 @@ use std::time::Instant;
 /// Unseen rows from which on they are parted into those that the prior is learned from and those that judge.
 const LEAST_APART: usize = 4 * LEAST_HELD_OUT;
 
-/// Jitter relative to a diagonal that a distance of Wasserstein always has, and rounding.
-const USUAL_JITTER: f64 = 2e-8;
-
 /// Share of prior variance in the variance of residuals below which the evidence has found nothing but noise.
 const NOTHING: f64 = 1e-3;
 
@@ -179,13 +176,7 @@ fn run<T: Precision>(
         best_step: best.map(|look| look.step),
         plain_score,
         tempering,
-        floored: state.floored,
-        clipped: state.clipped,
-        reference_floored: state.reference_floored,
-        unresolved: state.unresolved,
-        regulariser_jitter: state.regulariser_jitter,
-        left_out: state.left_out,
-        diverged: state.diverged,
+        irregularities: state.irregularities,
         jitter: state.training.largest_jitter,
         noise: named(own.segments(), own.values()),
         history: state.history,
@@ -325,29 +316,7 @@ fn notes(options: &GwiOptions, numbers: bool, report: &GwiReport) -> Vec<String>
             prior.amplitude
         ));
     }
-    if report.unresolved > 0 || report.regulariser_jitter > USUAL_JITTER {
-        out.push(format!(
-            "matrices of the regulariser are near to singular (a jitter of up to {:.0e} times their diagonal, up to {} roots that drown in rounding): take fewer rows together",
-            report.regulariser_jitter, report.unresolved
-        ));
-    }
-    if report.reference_floored > 0.0 {
-        out.push(format!(
-            "up to {:.1} % of a batch's rows have no variance under the process that regularises, and it was raised to a floor",
-            100.0 * report.reference_floored
-        ));
-    }
-    if report.left_out > 0 {
-        out.push(format!(
-            "{} of {} steps went without the regulariser, because their batch was one row: take another batch",
-            report.left_out, report.steps
-        ));
-    }
-    if let Some(step) = report.diverged {
-        out.push(format!(
-            "the objective was not finite at step {step}, even after smaller steps: what was found before it is kept; take a smaller step size"
-        ));
-    }
+    out.extend(report.irregularities.sentences(report.steps));
     out.extend(no_better(report.score(), report.plain_score));
     out
 }

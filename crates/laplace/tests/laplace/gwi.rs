@@ -83,6 +83,10 @@ fn means_are_the_network_and_files_predict_the_same() {
             if family == Family::FixedSparsePosterior {
                 options.objective.regulariser = "wasserstein-partial".parse().unwrap();
             }
+            if family == Family::Kernelised {
+                // Deviations of biases that are 0 and stay so, of the prior and of the kernel of its own.
+                options.kernel = FixedMeanKernel::Inputs("nngp(depth=1, relu, bias=0)".into());
+            }
             if family == Family::Cholesky {
                 options = GwiOptions { mode: Mode::Posterior, ..features(options) };
             }

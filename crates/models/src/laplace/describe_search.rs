@@ -274,18 +274,6 @@ pub(super) fn remarks(report: &LearnedReport) -> Vec<String> {
                     "{added:.1e} of its mean was added to the diagonal of a kernel at the inducing points"
                 ));
             }
-            if report.floored > 0.0 {
-                out.push(format!(
-                    "up to {:.1} % of a batch's variances were below their floor in training and raised to it",
-                    100.0 * report.floored
-                ));
-            }
-            if report.clipped > 0 {
-                out.push(format!(
-                    "the regulariser clipped up to {} eigenvalues in one step: its distance is too large by what they were",
-                    report.clipped
-                ));
-            }
         }
         LearnedReport::Ella(report) => {
             out.extend(report.notes.iter().cloned());

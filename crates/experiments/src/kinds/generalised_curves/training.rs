@@ -212,7 +212,7 @@ impl Trained {
             return Ok(None);
         }
         let (after, tempered) = model.clone().temper(&held, &TemperingWay::Best)?;
-        let (history, looks, floored) = (state.history, state.training.looks, state.floored);
+        let (history, looks, floored) = (state.history, state.training.looks, state.irregularities.floored);
         let seconds = clock.elapsed().as_secs_f64();
         Ok(Some(Self { before: model, after, tempered, history, looks, steps, floored, seconds }))
     }

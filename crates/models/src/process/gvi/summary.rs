@@ -2,7 +2,8 @@
 
 use super::kernel::KernelNetwork;
 use posterior_gp::generalised::{
-    Breakdown, Coordinates, Family, GeneralisedObjective, Mode, RegulariserRisk, Selector, Tempered, Turn,
+    Breakdown, Coordinates, Family, GeneralisedObjective, Irregularities, Mode, RegulariserRisk, Selector,
+    Tempered, Turn,
 };
 use posterior_kernels::infinite::ClippedCorrelations;
 use posterior_linear::training::Look;
@@ -53,33 +54,14 @@ pub struct TriedWay {
     pub looks: Vec<Look>,
     /// What the objective was made of at looks.
     pub history: Vec<Breakdown>,
-    /// Largest share of a batch's variances that were raised to their floor.
-    pub floored: f64,
-    /// Most eigenvalues that a regulariser of matrices clipped in one step.
-    pub clipped: usize,
-    /// Largest share of the prior's variances at a batch that were raised to their floor.
-    #[serde(default)]
-    pub reference_floored: f64,
-    /// Most roots in a regulariser of matrices that drowned in rounding in one step.
-    #[serde(default)]
-    pub unresolved: usize,
-    /// Largest jitter of a covariance in a regulariser of matrices, relative to the mean of its diagonal.
-    #[serde(default)]
-    pub regulariser_jitter: f64,
-    /// Steps that went without a regulariser, because their batch was too small for it.
-    #[serde(default)]
-    pub left_out: usize,
-    /// The step, from 1, at which it ended because the objective was not finite.
-    #[serde(default)]
-    pub diverged: Option<usize>,
+    /// Floors, jitter and what else is no part of the formulas.
+    #[serde(flatten)]
+    pub irregularities: Irregularities,
     /// Why it ended, or what went wrong.
     pub ended: String,
     /// Wall-clock seconds.
     pub seconds: f64,
 }
-
-/// Jitter relative to a diagonal that a distance of Wasserstein always has, and rounding.
-const USUAL_JITTER: f64 = 2e-8;
 
 /// A mean and a covariance that were trained; part of the header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,50 +122,7 @@ impl GviSummary {
 
     /// What a user must know.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        if let Some(best) = self.best() {
-            if best.floored > 0.0 {
-                out.push(format!(
-                    "up to {:.1} % of a batch's variances were below their floor in training and raised to it: this kernel is sure of itself at inducing points, or no covariance (fixed-sparse-posterior)",
-                    100.0 * best.floored
-                ));
-            }
-            if best.clipped > 0 {
-                out.push(format!(
-                    "the regulariser clipped up to {} eigenvalues in one step: its distance is too large by what they were",
-                    best.clipped
-                ));
-            }
-            if best.reference_floored > 0.0 {
-                out.push(format!(
-                    "up to {:.1} % of a batch's rows have no variance under the process that regularises, and it was raised to a floor: it is sure of itself there, as a linear kernel is at the origin",
-                    100.0 * best.reference_floored
-                ));
-            }
-            if best.unresolved > 0 {
-                out.push(format!(
-                    "up to {} roots of the regulariser's matrices drowned in rounding in one step, and their slopes are not theirs: take fewer rows together (--rows-together)",
-                    best.unresolved
-                ));
-            }
-            if best.regulariser_jitter > USUAL_JITTER {
-                out.push(format!(
-                    "the regulariser's matrices needed a jitter of up to {:.0e} times their diagonal, and its distance is that of matrices which have it: take fewer rows together (--rows-together)",
-                    best.regulariser_jitter
-                ));
-            }
-            if best.left_out > 0 {
-                out.push(format!(
-                    "{} of {} steps went without the regulariser, because their batch was one row: take another --batch",
-                    best.left_out, best.steps[0]
-                ));
-            }
-            if let Some(step) = best.diverged {
-                out.push(format!(
-                    "the objective was not finite at step {step}, even after smaller steps: what was found before it is kept; lower --step-size"
-                ));
-            }
-        }
+        let mut out = self.best().map_or_else(Vec::new, |best| best.irregularities.sentences(best.steps[0]));
         if let Some(tempered) = &self.tempering {
             let far = tempered.factors.iter().filter(|factor| !(0.2..=5.0).contains(*factor)).count();
             if far > 0 {

@@ -8,8 +8,8 @@ use crate::process::deep::{Columns, Watched};
 use crate::process::fit::FitStage;
 use crate::{FitRequest, ModelError};
 use posterior_gp::generalised::{
-    GeneralisedData, GeneralisedFit, GeneralisedGp, GeneralisedOptions, GeneralisedState, ReferenceProcess,
-    Tempered, TemperingWay, fit_generalised,
+    GeneralisedData, GeneralisedFit, GeneralisedGp, GeneralisedOptions, GeneralisedState, Irregularities,
+    ReferenceProcess, Tempered, TemperingWay, fit_generalised,
 };
 use posterior_gp::{Hyperprior, Observations};
 use posterior_likelihoods::Likelihood;
@@ -263,13 +263,7 @@ impl Task<'_> {
             steps: [steps, best.map_or(0, |look| look.step)],
             looks: state.training.looks.clone(),
             history: state.history.clone(),
-            floored: state.floored,
-            clipped: state.clipped,
-            reference_floored: state.reference_floored,
-            unresolved: state.unresolved,
-            regulariser_jitter: state.regulariser_jitter,
-            left_out: state.left_out,
-            diverged: state.diverged,
+            irregularities: state.irregularities.clone(),
             ended: reason.to_string(),
             seconds: begun.elapsed().as_secs_f64(),
         };
@@ -310,13 +304,7 @@ fn failed(way: &GviWay, error: &ModelError, begun: Instant) -> Run {
         steps: [0; 2],
         looks: Vec::new(),
         history: Vec::new(),
-        floored: 0.0,
-        clipped: 0,
-        reference_floored: 0.0,
-        unresolved: 0,
-        regulariser_jitter: 0.0,
-        left_out: 0,
-        diverged: None,
+        irregularities: Irregularities::default(),
         ended: error.to_string(),
         seconds: begun.elapsed().as_secs_f64(),
     };
