@@ -94,13 +94,15 @@ pub enum Reason {
     Steps,
     /// The time is used up.
     Time,
+    /// What is minimised stopped being a number; what there is are parameters from before.
+    Diverged,
     /// The observer asked for it (Ctrl-C, say).
     Interrupted,
 }
 
 impl Reason {
     /// All of them.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Gradient,
         Self::Value,
         Self::Tolerance,
@@ -108,6 +110,7 @@ impl Reason {
         Self::Patience,
         Self::Steps,
         Self::Time,
+        Self::Diverged,
         Self::Interrupted,
     ];
 }

@@ -74,7 +74,7 @@ pub struct GeneralisedState {
 pub struct GeneralisedFit {
     /// At the best look, or where no rows were held back after the last step at which the objective was finite.
     pub model: GeneralisedGp,
-    /// Why it ended; [`Reason::Precision`] where [`Irregularities::diverged`] says at which step.
+    /// Why it ended; where it is [`Reason::Diverged`], [`Irregularities::diverged`] says at which step.
     pub reason: Reason,
     /// Steps, those of earlier runs included.
     pub steps: usize,
@@ -143,7 +143,7 @@ impl Iteration for GeneralisedTraining<'_> {
 
     fn converged(&self) -> Option<Reason> {
         if self.state.irregularities.diverged.is_some() {
-            return Some(Reason::Precision);
+            return Some(Reason::Diverged);
         }
         (self.held.is_some() && self.state.training.is_over(&self.options.patience))
             .then_some(Reason::Patience)
@@ -328,7 +328,7 @@ impl<'a> GeneralisedTraining<'a> {
         Ok(())
     }
 
-    fn finish(mut self, reason: Reason) -> Result<GeneralisedFit, GpError> {
+    fn finish(mut self, mut reason: Reason) -> Result<GeneralisedFit, GpError> {
         if self.held.is_some() && !self.state.training.is_looked_at() {
             self.look()?;
         }
@@ -348,6 +348,7 @@ impl<'a> GeneralisedTraining<'a> {
                 if reason != Reason::Interrupted {
                     self.state.training.theta = finite;
                     self.state.irregularities.diverged = Some(step + 1);
+                    reason = Reason::Diverged;
                 }
             }
         }

@@ -23,6 +23,7 @@
 //! | `irregularities` | what training did to numbers that is no part of the formulas, in sentences |
 //! | `tempering` | variances that suit rows which were not trained on |
 //! | `posterior` | marginals, covariances, draws |
+//! | `work` | what a step takes, for plans |
 //!
 //! Source: J. Wu, *Generalised Variational Inference for Gaussian Processes* (2023); spec `generalised_variational_inference`.
 
@@ -42,6 +43,7 @@ mod regulariser;
 mod risk;
 mod tempering;
 pub mod variational;
+mod work;
 
 pub use error::GeneralisedError;
 pub use fit::{
@@ -61,6 +63,7 @@ pub use regulariser::{Regulariser, UnknownRegulariser};
 pub use risk::{Reduction, Risk};
 pub use tempering::{Tempered, TemperingWay};
 pub use variational::{Coordinates, Family, VariationalKernel};
+pub use work::StepSize;
 
 #[cfg(test)]
 mod tests;

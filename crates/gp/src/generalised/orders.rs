@@ -28,7 +28,7 @@ impl Regulariser {
                 true => "the prior as reference, which is wider",
                 false => "a cholesky or sparse-posterior kernel, which begin no wider than the prior",
             };
-            Err(GeneralisedError::Order { order, family: format!("{family:?}"), seen, admitted, wide }.into())
+            Err(GeneralisedError::Order { order, family: format!("{family}"), seen, admitted, wide }.into())
         };
         if matches!(self, Self::Inducing(_)) {
             return match inducing(divergence, model)?.value.is_finite() {

@@ -7,7 +7,7 @@ use super::prior::{BEGINNING, candidates};
 use crate::LaplaceError;
 use crate::sight::{SAMPLED, Sight};
 use posterior_gp::exact;
-use posterior_gp::generalised::{Family, Regulariser};
+use posterior_gp::generalised::{Family, StepSize};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Network, Precision};
 
@@ -100,22 +100,13 @@ pub fn plan<T: Precision>(
     ];
     let batch = phases.into_iter().fold(0.0, f64::max) + WORKSPACE;
 
-    let kernel = match options.family {
-        Family::Cholesky | Family::Log | Family::FixedSparsePosterior => 4.0 * b * m * m,
-        Family::Diagonal => 4.0 * b * m,
-        Family::Kernelised => 60.0 * b,
-        Family::SparsePosterior => 4.0 * b * m * m + 3.0 * m.powi(3),
+    let size = StepSize {
+        rows: options.batch.min(examples),
+        inducing_points: points,
+        inputs: width,
+        functions: likelihood.outputs(),
     };
-    let covariances = 4.0 * together * together * (m + d);
-    let regulariser = match options.objective.regulariser {
-        Regulariser::Projected(_) | Regulariser::PartialWasserstein => 100.0 * b,
-        Regulariser::Inducing(_) => 2.0 * m.powi(3),
-        Regulariser::Wasserstein(_) => 30.0 * together.powi(3) + covariances,
-        Regulariser::WassersteinOfTwo => 30.0 * (0.5 * together).powi(3) + covariances,
-        Regulariser::SquaredDifference => covariances,
-        Regulariser::Multinomial { .. } => 1000.0 * b * c,
-    };
-    let step = c * (kernel + regulariser + 200.0 * b) + if fits(n) { 0.0 } else { b * m * (m + d) };
+    let step = size.flops(options.family, &options.objective) + if fits(n) { 0.0 } else { b * m * (m + d) };
     let tried = if numbers { 0.0 } else { u * c * (m * m + AMPLITUDES_TRIED as f64 * m) };
     let flops = (n + u) * graph.flops() as f64
         + search.map_or(0.0, |search| EVALUATIONS * search.flops_per_evaluation)

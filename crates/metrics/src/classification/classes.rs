@@ -38,6 +38,16 @@ pub struct ClassificationScores {
     /// 2001 call it the mean of one against the rest); of two classes the usual area. None where only one class occurs, or for more than 5e7 probabilities.
     #[serde(default)]
     pub auc: Option<f64>,
+    /// Share of the rows predicted to be of a class that are: its mean over the classes that are predicted or occur, each with equal weight (macro average); 0 for a class that is never predicted. None in files
+    /// from before it was computed.
+    #[serde(default)]
+    pub precision: Option<f64>,
+    /// Share of a class's rows that are predicted to be of it, averaged in the same way; 0 for a class that does not occur.
+    #[serde(default)]
+    pub recall: Option<f64>,
+    /// Harmonic mean of precision and recall of each class (F1), averaged in the same way.
+    #[serde(default)]
+    pub f1: Option<f64>,
     /// Mean probability of the most probable class.
     pub mean_confidence: f64,
     /// Mean entropy of the predictions.
@@ -114,6 +124,7 @@ impl<'a> Classes<'a> {
         }
         let n = self.labels.len() as f64;
         let (ece, adaptive_ece) = self.calibration_errors();
+        let [precision, recall, f1] = self.macro_averages().map(Some);
         ClassificationScores {
             rows: self.labels.len(),
             classes: self.probabilities.classes(),
@@ -123,10 +134,35 @@ impl<'a> Classes<'a> {
             ece,
             adaptive_ece,
             auc: self.area_under_the_curve(),
+            precision,
+            recall,
+            f1,
             mean_confidence: confidence / n,
             mean_entropy: entropy / n,
             impossible_labels,
         }
+    }
+
+    /// Precision, recall and F1, averaged over the classes that are predicted or occur. Cost `O(n C)`, memory 3 C counts.
+    fn macro_averages(&self) -> [f64; 3] {
+        // Rows of a class, rows predicted to be of it, and both.
+        let mut counts = vec![[0usize; 3]; self.probabilities.classes()];
+        for (row, label) in self.rows() {
+            let prediction = most_probable(row).0;
+            counts[label][0] += 1;
+            counts[prediction][1] += 1;
+            counts[label][2] += usize::from(prediction == label);
+        }
+        let ratio = |part: usize, of: usize| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        let (mut sums, mut seen) = ([0.0; 3], 0.0);
+        for [occurs, predicted, both] in
+            counts.into_iter().filter(|[occurs, predicted, _]| occurs + predicted > 0)
+        {
+            let each = [ratio(both, predicted), ratio(both, occurs), ratio(2 * both, occurs + predicted)];
+            sums.iter_mut().zip(each).for_each(|(sum, own)| *sum += own);
+            seen += 1.0;
+        }
+        sums.map(|sum| sum / seen)
     }
 
     /// One class against the rest, averaged over classes. Cost `O(C n log n)`.

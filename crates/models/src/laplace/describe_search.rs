@@ -2,7 +2,7 @@
 
 use super::LaplaceModel;
 use crate::text::{number, table};
-use posterior_gp::generalised::{Family, GeneralisedObjective, Mode, Reduction, Risk};
+use posterior_gp::generalised::{GeneralisedObjective, Mode, Reduction, Risk};
 use posterior_laplace::gwi::{GwiOptions, GwiReport, PriorRows};
 use posterior_laplace::learned::LearnedReport;
 use posterior_laplace::tune::HeldOutReport;
@@ -172,14 +172,7 @@ fn objective(own: &GwiOptions) -> String {
         Reduction::Mean => "averaged",
         Reduction::Sum => "summed",
     };
-    let family = match own.family {
-        Family::Cholesky => "any covariance of weights",
-        Family::Diagonal => "uncorrelated weights",
-        Family::Log => "positive roots of weights",
-        Family::Kernelised => "what inducing points leave of the prior, and a kernel of its own",
-        Family::SparsePosterior => "a kernel of its own, conditioned on inducing points",
-        Family::FixedSparsePosterior => "a kernel of its own, conditioned by the prior's matrix",
-    };
+    let family = own.family.description();
     let mode = match own.mode {
         Mode::Prior => "the prior",
         Mode::Posterior => "the prior's posterior",

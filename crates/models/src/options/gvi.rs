@@ -165,18 +165,6 @@ const STEP: f64 = 3e-3;
 /// The weight of a regulariser that leaves means to the rows: of `concrete`, `energy` and `airfoil` RMSE 0.32, 0.04 and 0.20 where weight 1 has 0.33, 0.07 and 0.25 (kernelised).
 const LIGHT: f64 = 0.01;
 
-/// A family as options have it.
-fn name_of(family: Family) -> &'static str {
-    match family {
-        Family::Cholesky => "cholesky",
-        Family::Diagonal => "diagonal",
-        Family::Log => "log",
-        Family::Kernelised => "kernelised",
-        Family::SparsePosterior => "sparse-posterior",
-        Family::FixedSparsePosterior => "fixed-sparse-posterior",
-    }
-}
-
 /// Steps that are taken at most, and that training waits for something better.
 const STEPS: (usize, usize) = (12_000, 2000);
 
@@ -234,6 +222,13 @@ impl GviOptions {
         }
         if self.freeze_mean && self.mean_network.is_none() {
             return refuse("--freeze-mean keeps a trained network as it is: name it with --mean-network");
+        }
+        let of_weights =
+            |way: &GviWay| way.family.is_of_weights() || way.mean == VariationalMeanName::Inducing;
+        if self.weight_coordinates != Coordinates::default() && !self.ways().iter().any(of_weights) {
+            return refuse(
+                "--weight-coordinates is about weights of inducing points, and nothing here has any: leave it out, or take --variational-kernel cholesky, diagonal or log, or --variational-mean inducing",
+            );
         }
         let drawn = |path: &PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
         if self.freeze_mean && self.mean_network.as_ref().is_some_and(drawn) {
@@ -355,8 +350,7 @@ impl GviOptions {
             let mut way = self.way(ObjectiveName::Pgvi);
             way.family = self.variational_kernel.unwrap_or(family);
             way.objective.weight = self.regulariser_weight.unwrap_or(weight);
-            way.name =
-                format!("{}, {} covariance, weight {}", way.name, name_of(way.family), way.objective.weight);
+            way.name = format!("{}, {} covariance, weight {}", way.name, way.family, way.objective.weight);
             way
         };
         // Beside a mean over rows a regulariser of weight 1 counts as much as they do: it draws means to the prior's, but no covariance is as careful. A light one leaves both to the rows.

@@ -6,7 +6,7 @@ use super::{CheckScores, CheckedOn, DeepSummary, FitCheck, Header, ScalableSumma
 use crate::text::{number, table};
 use posterior_data::{Feature, Schema, Standardisation};
 use posterior_gp::MeanForm;
-use posterior_gp::generalised::{Family, Mode, Reduction, Risk, Selector};
+use posterior_gp::generalised::{Mode, Reduction, Risk, Selector};
 use posterior_kernels::KernelExpression;
 use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior_linear::low_rank::Rest;
@@ -337,7 +337,7 @@ pub(super) fn variation(gvi: &GviSummary) -> Vec<SummaryRow> {
         ),
         SummaryRow::new("risk", format!("{risk}, {reduction}")),
         SummaryRow::new("variational mean", &gvi.mean),
-        SummaryRow::new("variational kernel", family(gvi.family)),
+        SummaryRow::new("variational kernel", format!("{}: {}", gvi.family, gvi.family.description())),
         SummaryRow::new("trained by", &gvi.chosen),
         SummaryRow::new(
             "rows set aside",
@@ -359,7 +359,11 @@ pub(super) fn variation(gvi: &GviSummary) -> Vec<SummaryRow> {
         ));
     }
     if !prior.turns.is_empty() {
-        let settled = if prior.settled { "points came back to an earlier set" } else { "not settled" };
+        let settled = match (prior.settled, prior.timed_out) {
+            (true, _) => "points came back to an earlier set",
+            (false, true) => "ended by time",
+            (false, false) => "not settled",
+        };
         rows.push(SummaryRow::new("prior learned in", format!("{} turns, {settled}", prior.turns.len())));
     }
     if let Some(tempered) = &gvi.tempering {
@@ -394,17 +398,6 @@ fn selector(selector: Selector) -> &'static str {
         Selector::GreedyVariance => "greedy variance",
         Selector::Random => "chance",
         Selector::KMeans => "k-means",
-    }
-}
-
-fn family(family: Family) -> &'static str {
-    match family {
-        Family::Cholesky => "cholesky: any covariance of weights of inducing points",
-        Family::Diagonal => "diagonal: uncorrelated weights of inducing points",
-        Family::Log => "log: weights of inducing points, with a positive root",
-        Family::Kernelised => "kernelised: what inducing points leave, and a kernel of its own",
-        Family::SparsePosterior => "sparse-posterior: a kernel of its own given the inducing points",
-        Family::FixedSparsePosterior => "fixed-sparse-posterior: a kernel of its own by the prior's inverse",
     }
 }
 
@@ -507,6 +500,7 @@ pub(super) fn reason(reason: posterior_optim::Reason) -> &'static str {
         Reason::Tolerance => "the tolerance",
         Reason::Precision => "the limit of precision",
         Reason::Patience => "the end of patience",
+        Reason::Diverged => "numbers that were not finite",
         Reason::Interrupted => "an interruption",
     }
 }

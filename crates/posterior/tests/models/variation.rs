@@ -363,6 +363,10 @@ fn what_means_nothing_is_refused_with_what_does() {
     refused(json!({"inducing-choice": "cover"}), "greedy, random or k-means");
     refused(json!({"mean-network": "n.toml", "variational-mean": "inducing"}), "--mean-network");
     refused(json!({"freeze-mean": true}), "--mean-network");
+    refused(
+        json!({"weight-coordinates": "kernel", "variational-kernel": "kernelised"}),
+        "--weight-coordinates is about weights",
+    );
     refused(json!({"regulariser-weight": 0.0}), "positive");
     refused(json!({"regulariser": "multinomial=2"}), "no classes");
     refused(json!({"regulariser-risk": "pointwise-predictive"}), "--prior-rows 0");

@@ -13,6 +13,7 @@ use crate::measured::{Measured, NumberTable};
 use crate::numbers::put;
 use crate::splits::{FOLDS, InputScale, Rows, ScaledBy};
 use crate::tables::Fold;
+use crate::unknown_keys::UnknownKeys;
 use choices::ChoiceSettings;
 use posterior_kernels::KernelExpression;
 use posterior_linalg::random::Streams;
@@ -143,6 +144,15 @@ fn with_rank(method: &MethodSettings, rank: usize) -> Result<MethodSettings, Exp
 }
 
 impl Checked for Settings {
+    fn check_keys(table: &Table) -> Result<(), ExperimentError> {
+        UnknownKeys::default()
+            .of::<Self>("", table)
+            .under::<TableSettings>("table", table)
+            .under::<RankSettings>("ranks", table)
+            .under::<ChoiceSettings>("choice", table)
+            .refuse()
+    }
+
     fn check(&self) -> Result<(), ExperimentError> {
         check_learned(&self.methods, self.seconds)?;
         check_names("table", self.tables.iter().map(|t| t.name.as_str()))?;

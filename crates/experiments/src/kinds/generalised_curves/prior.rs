@@ -183,7 +183,7 @@ impl LearnedPrior {
         let begun = process(kernel, streams)?;
         let seed = streams.child("experiment/generalised-prior", problem.number as u64).seed();
         let options = learning.options(points, seed);
-        let LearnedReference { posterior, rows, turns, settled, interrupted } =
+        let LearnedReference { posterior, rows, turns, settled, interrupted, .. } =
             learn_reference(begun, &problem.train, &options, &mut |_, _| signal(stop))?;
         let values = posterior.model().values();
         Ok((!interrupted).then_some(Self { rows, values, turns, settled }))

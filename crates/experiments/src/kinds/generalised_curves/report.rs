@@ -70,6 +70,7 @@ fn over_curves(sweep: &Sweep<'_>, way: usize) -> Value {
         "failed": fits.len() - found.len(),
         "seconds": found.iter().map(|s| s.seconds).sum::<f64>(),
         "mean_seconds": mean(&found, |s| s.seconds),
+        "most_seconds": found.iter().map(|s| s.seconds).fold(0.0, f64::max),
         "mean_steps": mean(&found, |s| s.steps as f64),
         "median_validation": median(found.iter().map(|s| s.validation).collect()),
         "same": curves.iter().filter(|c| c.best.is_some() && c.best == c.published).count(),

@@ -100,6 +100,8 @@ pub struct LearnedReference {
     pub turns: Vec<Turn>,
     /// Whether points came back to an earlier set, so that more turns would change nothing.
     pub settled: bool,
+    /// Whether time ended it before its turns were taken.
+    pub timed_out: bool,
     /// Whether the observer ended it.
     pub interrupted: bool,
 }
@@ -192,9 +194,9 @@ pub fn learn_reference(
         Ok(Learned { is_last: left().is_some_and(|left| left.is_zero()), ..learned })
     };
     let (model, taken) = take_turns(model, options.turns, search, choose)?;
-    let Turns { rows, turns, settled, interrupted } = taken;
+    let Turns { rows, turns, settled, timed_out, interrupted } = taken;
     let posterior = model.condition(data.select(&rows)?)?;
-    Ok(LearnedReference { posterior, rows, turns, settled, interrupted })
+    Ok(LearnedReference { posterior, rows, turns, settled, timed_out, interrupted })
 }
 
 /// What one search led to.
@@ -213,6 +215,7 @@ pub(super) struct Turns {
     pub(super) rows: Vec<usize>,
     pub(super) turns: Vec<Turn>,
     pub(super) settled: bool,
+    pub(super) timed_out: bool,
     pub(super) interrupted: bool,
 }
 
@@ -228,12 +231,13 @@ where
     C: Fn(&ExactGp, usize) -> Result<Vec<usize>, GpError>,
 {
     let mut rows = choose(&model, 0)?;
-    let (mut turns, mut settled, mut interrupted): (Vec<Turn>, bool, bool) = (Vec::new(), false, false);
+    let mut turns: Vec<Turn> = Vec::new();
+    let (mut settled, mut timed_out, mut interrupted) = (false, false, false);
     for turn in 0..most {
         let Learned { model: learned, risk, steps, stopped, is_last } = search(model, &rows, turn)?;
         model = learned;
         turns.push(Turn { rows: rows.clone(), risk, values: model.values(), steps });
-        interrupted = stopped;
+        (interrupted, timed_out) = (stopped, is_last && !stopped);
         if stopped || is_last {
             break;
         }
@@ -253,7 +257,7 @@ where
             rows = next;
         }
     }
-    Ok((model, Turns { rows, turns, settled, interrupted }))
+    Ok((model, Turns { rows, turns, settled, timed_out, interrupted }))
 }
 
 fn as_set(rows: &[usize]) -> Vec<usize> {

@@ -113,7 +113,7 @@ fn turns_that_come_back_keep_the_one_of_the_cycle_with_the_least_risk() {
         let choose =
             |_: &ExactGp, turn: usize| Ok(if turn == 3 { vec![3, 1, 2] } else { sets[turn].to_vec() });
         let (model, found) = take_turns(process(se(1.0, 0.5)), 10, search, choose).unwrap();
-        assert!(found.settled && !found.interrupted);
+        assert!(found.settled && !found.timed_out && !found.interrupted);
         assert_eq!(found.turns.len(), 3);
         assert_eq!(found.rows, sets[best]);
         assert_eq!(model.values()[0], 1.0 + best as f64);
@@ -128,7 +128,7 @@ fn one_limit_of_time_is_that_of_all_turns() {
         let found =
             learn_reference(process(se(1.0, 0.5)), &wave(120), &asked, &mut |_, _| Signal::Continue).unwrap();
         assert_eq!(found.turns.len(), 1, "{risk:?}");
-        assert!(!found.interrupted && !found.settled);
+        assert!(found.timed_out && !found.interrupted && !found.settled);
         assert_eq!(found.rows, found.turns[0].rows);
     }
 }

@@ -9,6 +9,7 @@ use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::triangular::root_of_inverse;
 use posterior_optim::{Parameters, Segment, Transform};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Families of variational kernels; see the table above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +45,25 @@ impl Family {
     /// Whether what is trained is a distribution of the weights of inducing points: only then has the process a finite Kullback-Leibler divergence from its prior.
     pub fn is_of_weights(self) -> bool {
         matches!(self, Self::Cholesky | Self::Diagonal | Self::Log)
+    }
+
+    /// What it is, in words.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Cholesky => "any covariance of weights of inducing points",
+            Self::Diagonal => "uncorrelated weights of inducing points",
+            Self::Log => "weights of inducing points, with a positive root",
+            Self::Kernelised => "what inducing points leave of the prior, and a kernel of its own",
+            Self::SparsePosterior => "a kernel of its own, conditioned on inducing points",
+            Self::FixedSparsePosterior => "a kernel of its own, conditioned by the prior's matrix",
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    /// The name that options and files have.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 

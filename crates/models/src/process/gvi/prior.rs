@@ -33,6 +33,9 @@ pub(super) struct FoundPrior {
     pub(super) rows: Vec<usize>,
     turns: Vec<Turn>,
     settled: bool,
+    /// Whether time ended it.
+    #[serde(default)]
+    timed_out: bool,
     /// Rows that hyperparameters were learned from.
     from: usize,
     /// Beliefs that were told.
@@ -97,7 +100,8 @@ impl PriorTask<'_> {
             ..FitOptions::default()
         };
         evidence.steps.time = time;
-        let (mut steps, mut from, mut interrupted) = (0, 0, false);
+        let (mut steps, mut from) = (0, 0);
+        let (mut interrupted, mut timed_out) = (false, false);
         let mut turns = options.alternations;
         if let Some(given) = &request.hyperparameters {
             set_hyperparameters(&mut model, given)?;
@@ -121,7 +125,7 @@ impl PriorTask<'_> {
             }
             let found =
                 exact::fit(model, own, &evidence, &mut |progress, _| observer(progress, &FitStage::Search))?;
-            interrupted = found.reason == Reason::Interrupted;
+            (interrupted, timed_out) = (found.reason == Reason::Interrupted, found.reason == Reason::Time);
             (steps, model) = (found.evaluations, found.posterior.model().clone());
             turns = 0;
         }
@@ -149,6 +153,7 @@ impl PriorTask<'_> {
             rows: learned.rows,
             turns: learned.turns,
             settled: learned.settled,
+            timed_out: timed_out || learned.timed_out,
             from,
             hyperpriors,
         };
@@ -174,6 +179,7 @@ impl PriorTask<'_> {
             risk: self.options.regulariser_risk,
             turns: found.turns.clone(),
             settled: found.settled,
+            timed_out: found.timed_out,
             noise: reference.noise_variance(),
             relative_jitter: reference.whitening().relative_jitter,
             network,

@@ -24,6 +24,9 @@ pub struct PriorSummary {
     pub turns: Vec<Turn>,
     /// Whether points came back to an earlier set.
     pub settled: bool,
+    /// Whether time ended the learning of hyperparameters: they are as far as it came.
+    #[serde(default)]
+    pub timed_out: bool,
     /// Its noise variance, of standardised targets or of the numbers that stand for labels.
     pub noise: f64,
     /// What was added to the diagonal of the matrix of inducing points, relative to its mean.
@@ -138,6 +141,9 @@ impl GviSummary {
                 "{} inducing points of {} that were asked for: to rounding these predict all other rows under the prior",
                 prior.inducing, prior.asked
             ));
+        }
+        if prior.timed_out {
+            out.push("the time for learning the prior was used up: its hyperparameters are as far as that came; give more --time-budget, or learn from fewer rows (--prior-rows)".into());
         }
         let clipped = prior.clipped_correlations;
         if clipped.count > 0 {

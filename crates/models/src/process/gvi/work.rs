@@ -4,7 +4,7 @@ use super::{kernel, mean};
 use crate::FitRequest;
 use crate::options::{GviOptions, InducingChoiceName, VariationalMeanName};
 use posterior_gp::exact;
-use posterior_gp::generalised::{Family, Regulariser};
+use posterior_gp::generalised::{Family, StepSize};
 
 /// What training a mean and a covariance takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +31,8 @@ impl GviWork {
     ) -> Self {
         let m = options.points().min(rows);
         let b = options.batch(rows);
-        let (b64, m64, c64) = (b as f64, m as f64, functions as f64);
+        let (b64, m64) = (b as f64, m as f64);
+        let size = StepSize { rows: b, inducing_points: m, inputs, functions };
         let ways = options.ways();
         let (activations, weights) = match ways.iter().any(|way| way.mean == VariationalMeanName::Network) {
             true => mean::sizes(options, inputs, functions),
@@ -39,31 +40,15 @@ impl GviWork {
         };
         let (mut flops, mut steps, mut numbers) = (0.0, 0, 0_u64);
         for way in &ways {
-            let kernel = match way.family {
-                Family::Cholesky | Family::Log => 4.0 * b64 * m64 * m64,
-                Family::Diagonal => 4.0 * b64 * m64,
-                Family::Kernelised => 60.0 * b64,
-                Family::SparsePosterior => 4.0 * b64 * m64 * m64 + 3.0 * m64.powi(3),
-                Family::FixedSparsePosterior => 4.0 * b64 * m64 * m64,
-            };
             let own = match way.family {
                 Family::Cholesky => m * (m + 1) / 2,
                 Family::Log => m * m,
                 Family::Diagonal => m,
                 _ => inputs + 2,
             };
-            let together = options.rows_together.min(b) as f64;
-            let regulariser = match way.objective.regulariser {
-                Regulariser::Projected(_) | Regulariser::PartialWasserstein => 100.0 * b64,
-                Regulariser::Inducing(_) => 2.0 * m64.powi(3),
-                Regulariser::Wasserstein(_) => 30.0 * together.powi(3) + 4.0 * together * together * m64,
-                Regulariser::WassersteinOfTwo => 30.0 * (together / 2.0).powi(3),
-                Regulariser::SquaredDifference => 4.0 * together * together * m64,
-                Regulariser::Multinomial { .. } => 1000.0 * b64 * c64,
-            };
             let network =
                 if way.mean == VariationalMeanName::Network { 6.0 * b64 * weights as f64 } else { 0.0 };
-            let each = c64 * (kernel + regulariser + 200.0 * b64) + network;
+            let each = size.flops(way.family, &way.objective) + network;
             flops += options.steps() as f64 * each;
             steps += options.steps();
             let of_mean = match way.mean {
