@@ -32,6 +32,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         (s.regulariser_weight.is_some(), "regulariser-weight", &[Gwi]),
         (s.regulariser_mode.is_some(), "regulariser-mode", &[Gwi]),
         (s.variational_kernel.is_some(), "variational-kernel", &[Gwi]),
+        (s.update_rule.is_some(), "update-rule", &[Gwi]),
         (s.alpha.is_some(), "alpha", processes),
         (s.energy_draws.is_some(), "energy-draws", processes),
         (s.companion.is_some(), "companion", &[FixedMean]),
@@ -230,6 +231,7 @@ fn gwi(a: &LaplaceArgs) -> GwiOptions {
     set(&mut own.objective.regulariser, s.regulariser);
     set(&mut own.objective.weight, s.regulariser_weight);
     set(&mut own.mode, s.regulariser_mode);
+    set(&mut own.rule, s.update_rule);
     if a.noise == Some(NoiseModel::Fixed) {
         own.noise = GwiNoise::Given;
     }

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use posterior::gp::generalised::{Family, Mode, Regulariser};
+use posterior::optim::UpdateRule;
 use posterior::options::numbers;
 
 /// Whether something takes part.
@@ -122,6 +123,10 @@ pub(crate) struct SearchArgs {
     /// Family of the covariance [default: diagonal]
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = GWI)]
     pub variational_kernel: Option<Family>,
+
+    /// What a step computes from gradients [default: adam]
+    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = GWI)]
+    pub update_rule: Option<UpdateRule>,
 
     /// Steps between two looks at the validation rows [default: 1000; valla and gwi 100]; ella: examples between them [default: none, one whole pass]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LOOKS, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]

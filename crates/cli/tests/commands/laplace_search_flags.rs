@@ -30,6 +30,7 @@ fn what_a_search_does_not_have_is_refused() {
         "regulariser-weight 2",
         "regulariser-mode posterior",
         "variational-kernel cholesky",
+        "update-rule adabelief",
     ] {
         let name = flag.split(' ').next().unwrap();
         for other in ["fixed-mean", "valla", "kronecker", "auto"] {

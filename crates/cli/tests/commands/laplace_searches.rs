@@ -12,7 +12,7 @@ pub(super) const RINGS: &str = "fit laplace --network net.safetensors --data tra
 const SHORT: [&str; 8] = [
     "--curvature fixed-mean --inducing-points 12 --steps 400 --batch 30 --validate-every 100 --learning-rate 0.01",
     "--curvature gwi --inducing-points 12 --steps 200 --batch 30",
-    "--curvature gwi --inducing-points 12 --steps 60 --kernel-inputs features --variational-kernel kernelised --regulariser projected-renyi=0.5 --regulariser-weight 0.1 --regulariser-mode posterior",
+    "--curvature gwi --inducing-points 12 --steps 60 --kernel-inputs features --variational-kernel kernelised --regulariser projected-renyi=0.5 --regulariser-weight 0.1 --regulariser-mode posterior --update-rule rmsprop",
     "--curvature valla --inducing-points 12 --steps 60 --batch 30 --validate-every 20",
     "--curvature valla --inducing-points 12 --closed-form",
     "--curvature ella --landmarks 40 --rank 12",

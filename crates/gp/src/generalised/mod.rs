@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `reference` | [`ReferenceProcess`]: P, a prior or its posterior given the inducing points |
 //! | `learning`, `pointwise` | its hyperparameters and inducing points, in turns ([`learn_reference`]); those of processes of classes ([`learn_class_references`]) |
+//! | `class_posterior` | [`ClassPosterior`]: exact processes of classes by their one-hot columns |
 //! | [`variational`] | kernels r: six families, with the way back to their parameters |
 //! | `mean` | [`VariationalMean`]: the prior's, constants, weights of inducing points, a network |
 //! | `risk` | [`Risk`]: expected or predictive |
@@ -27,6 +28,7 @@
 //!
 //! Source: J. Wu, *Generalised Variational Inference for Gaussian Processes* (2023); spec `generalised_variational_inference`.
 
+mod class_posterior;
 pub mod divergence;
 mod error;
 mod fit;
@@ -45,6 +47,7 @@ mod tempering;
 pub mod variational;
 mod work;
 
+pub use class_posterior::ClassPosterior;
 pub use error::GeneralisedError;
 pub use fit::{
     Breakdown, GeneralisedFit, GeneralisedOptions, GeneralisedState, GeneralisedTraining, fit_generalised,

@@ -30,7 +30,7 @@ pub struct GeneralisedObjective {
     pub reduction: Reduction,
     /// What keeps the process near its reference.
     pub regulariser: Regulariser,
-    /// λ.
+    /// λ. Regularisers of marginals and of rows together are averages over functions, those of inducing values (which are divergences of all functions at once) and the risk of Gaussian rows of several targets are sums.
     pub weight: f64,
     /// Rows whose covariances a regulariser of matrices looks at together: their number cubed is what a step then costs. Each step of training draws them anew from its batch; an evaluation outside of training looks at the first ones.
     pub rows_together: usize,

@@ -48,3 +48,20 @@ pub enum Reduction {
     #[default]
     Mean,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posterior_likelihoods::{Gaussian, Likelihood, Slopes};
+
+    #[test]
+    fn the_values_of_the_specification() {
+        // y = 1.2 under f ~ N(0.5, 0.3) and noise 0.25.
+        for (risk, expected) in [(Risk::Expected, 1.8057913526), (Risk::Predictive, 1.0654745783)] {
+            let (mut means, mut variances, mut parameters) = ([0.0], [0.0], [0.0]);
+            let slopes = Slopes { means: &mut means, variances: &mut variances, parameters: &mut parameters };
+            let found = Gaussian::new(0.25, 0.0).alpha_energy(risk.power(), &[1.2], &[0.5], &[0.3], slopes);
+            assert!((found - expected).abs() < 5e-11, "{risk:?}: {found}");
+        }
+    }
+}

@@ -244,3 +244,33 @@ fn settings_that_make_no_sense_are_refused() {
     let error = run(&missing, &RunOptions::default(), &mut |_| Signal::Continue).unwrap_err();
     assert!(matches!(error, ExperimentError::MissingData { .. }), "{error}");
 }
+
+/// The benchmarks that the report on generalised inference announced: standard folds, and a kernel that rows set aside choose.
+#[test]
+fn tables_in_standard_folds_by_generalised_inference() {
+    let outcome = quick("generalised_tables");
+    for table in ["airfoil", "bike"] {
+        let methods = outcome.mean["tables"][table].as_object().unwrap();
+        assert_eq!(methods.contains_key("exact"), table == "airfoil");
+        for (name, found) in methods {
+            let of = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{table}, {name}: {key}"));
+            assert_eq!((of("splits_counted"), of("failed")), (2.0, 0.0), "{table}, {name}");
+            assert!(of("rmse") < 1.6 && of("nll").is_finite(), "{table}, {name}");
+        }
+        // What is chosen is one of both on each fold, so that its mean is between the better and the worse of them.
+        let nll = |name: &str| methods[name]["nll"].as_f64().unwrap();
+        let (a, b, chosen) = (nll("gvi, SE"), nll("gvi, NNGP"), nll("gvi, kernel by validation"));
+        let (best, worst) = (a.min(b), a.max(b));
+        let spread = (worst - best).max(0.5);
+        assert!(chosen > best - spread && chosen < worst + spread, "{table}: {a} {b} {chosen}");
+    }
+    let unknown = [
+        ("seconds = 30.0", "secondz = 30.0"),
+        ("[[choice]]\nname", "[[choice]]\nnames"),
+        ("[[table]]\nname = \"wine\"", "[[table]]\nname = \"wine\"\nfold = 3"),
+    ];
+    let error = read("generalised_tables", &unknown).unwrap_err().to_string();
+    for key in ["`secondz`", "`choice.names`", "`table.fold`"] {
+        assert!(error.contains(key), "{key}: {error}");
+    }
+}

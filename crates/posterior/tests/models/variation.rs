@@ -5,7 +5,7 @@ use crate::options::set;
 use posterior::data::synthetic::{self, smooth_classes};
 use posterior::data::{Column, Extracted, Selection, Split, Table, Values};
 use posterior::gp::Posterior;
-use posterior::gp::generalised::{Family, VariationalMean};
+use posterior::gp::generalised::{Family, RegulariserRisk, VariationalMean};
 use posterior::gp::inducing::collapsed::{CollapsedGp, collapsed_bound};
 use posterior::likelihoods::Gaussian;
 use posterior::linalg::random::Streams;
@@ -75,17 +75,20 @@ fn every_family_and_mean_learns_and_survives_its_file() {
         json!({"variational-kernel": "diagonal", "variational-mean": "network", "regulariser": "projected-kl"}),
         json!({"variational-kernel": "log", "variational-mean": "inducing", "weight-coordinates": "kernel"}),
         json!({"variational-kernel": "kernelised", "variational-mean": "network", "regulariser-mode": "posterior"}),
-        json!({"variational-kernel": "sparse-posterior", "variational-mean": "inducing", "update-rule": "adabelief"}),
+        json!({"variational-kernel": "sparse-posterior", "variational-mean": "inducing", "update-rule": "adabelief", "inducing-choice": "k-means"}),
         json!({"variational-kernel": "fixed-sparse-posterior", "variational-mean": "network", "tempering": "gradient"}),
         json!({"objective": "gwi", "variational-mean": "constant", "rows-together": 16, "tempering": "none"}),
         json!({"objective": "elbo", "variational-kernel": "cholesky", "update-rule": "rmsprop"}),
-        json!({"objective": "gwi", "regulariser": "wasserstein-two-batches", "variational-mean": "prior", "prior-rows": 0, "inducing-choice": "random"}),
+        json!({"objective": "gwi", "regulariser": "wasserstein-two-batches", "variational-mean": "prior", "prior-rows": 0, "alternations": 1, "regulariser-risk": "pointwise-predictive", "inducing-choice": "random"}),
     ]
     .into_iter()
     .enumerate()
     {
         let model = fit(&request(change.clone())).unwrap_or_else(|e| panic!("{change}: {e}"));
         let (error, within) = judged(&model);
+        let pointwise = change["regulariser-risk"] == "pointwise-predictive";
+        let risk = if pointwise { RegulariserRisk::PointwisePredictive } else { RegulariserRisk::Evidence };
+        assert_eq!((told(&model).prior.risk, model.header().fit.hyperpriors.is_empty()), (risk, pointwise), "{change}");
         let knows = !matches!(told(&model).mean_form, MeanKind::Constant | MeanKind::Prior);
         assert!(error < if knows { 0.75 } else { 1.4 }, "{change}: {error}");
         assert!(within > if knows { 0.7 } else { 0.5 }, "{change}: {within}");
@@ -271,6 +274,58 @@ fn a_trained_network_keeps_its_means() {
         assert_eq!(found.mean[(i, 0)], f64::from(*output));
     }
     assert_eq!(posterior.kernels()[0].family(), Family::Diagonal);
+    // Networks of other rows or functions, and one whose last weight is no number.
+    let refused = |change: Value, words: &str| {
+        let error = fit(&request(change.clone())).err().unwrap_or_else(|| panic!("{change} was accepted"));
+        assert!(error.contains(words), "{change}: {error}");
+    };
+    for (name, from, to, words) in [
+        ("narrow", "inputs = 10", "inputs = 3", "takes 3 inputs, the table has 10 columns"),
+        ("wide", "outputs = 1", "outputs = 2", "one output for each"),
+    ] {
+        let other = folder.path().join(format!("{name}.toml"));
+        std::fs::write(&other, text.replace(from, to)).unwrap();
+        refused(json!({"mean-network": other}), words);
+    }
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 4;
+    bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    let broken = folder.path().join("broken.safetensors");
+    std::fs::write(&broken, bytes).unwrap();
+    for flag in ["mean-network", "basis"] {
+        refused(json!({flag: broken}), "holds NaN at position");
+    }
+}
+
+/// Infinitely wide networks as priors, of columns and of what stands in them as pictures.
+#[test]
+fn infinite_networks_are_priors_of_tables_and_survive_their_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |text: &str, change: Value| {
+        let mut asked = request(json!({"objective": "elbo", "prior-rows": 60}));
+        set(&mut asked, change);
+        asked.kernel = text.parse().unwrap();
+        asked
+    };
+    for (place, text) in
+        ["nngp(depth=2, relu) + constant", "nngp-conv(shape=2x5, conv=1x2, relu, dense, erf)"]
+            .into_iter()
+            .enumerate()
+    {
+        let model = fit(&of(text, json!({}))).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let (error, within) = judged(&model);
+        assert!(error < 0.75 && within > 0.7, "{text}: {error} {within}");
+        let path = folder.path().join(format!("{place}.posterior"));
+        model.save(&path).unwrap();
+        let x = posterior_matrix(&model, &[0, 5, 9]);
+        let back = ProcessModel::load(&path).unwrap();
+        assert_eq!(
+            back.posterior().predict(x.as_ref()).unwrap(),
+            model.posterior().predict(x.as_ref()).unwrap()
+        );
+    }
+    let error = fit(&of("nngp-conv(shape=28x28, conv=3, relu)", json!({}))).err().unwrap();
+    assert!(error.contains("784") && error.contains("10"), "{error}");
 }
 
 /// The prior's kernel on what a network makes of the columns: learned along with it, or kept.
@@ -370,6 +425,9 @@ fn what_means_nothing_is_refused_with_what_does() {
     refused(json!({"regulariser-weight": 0.0}), "positive");
     refused(json!({"regulariser": "multinomial=2"}), "no classes");
     refused(json!({"regulariser-risk": "pointwise-predictive"}), "--prior-rows 0");
+    let mut believed = request(json!({"regulariser-risk": "pointwise-predictive", "prior-rows": 0}));
+    believed.hyperpriors = vec![posterior::gp::Hyperprior::weak_lengthscale("rbf.lengthscale", 10)];
+    assert!(fit(&believed).err().unwrap().contains("no place for beliefs"));
     // Names that nobody has.
     let wrong =
         serde_json::from_value::<posterior::Method>(json!({"method": "gvi", "regulariser": "nothing"}));

@@ -1,6 +1,7 @@
 //! Numbers and tables: winners beside the published ones, and what each option is worth.
 
 use super::configuration::Configuration;
+use super::problem::Problem;
 use super::sweep::{OfCurve, Sweep};
 use super::tallies::{median, tallies};
 use super::training::Scores;
@@ -14,15 +15,18 @@ fn words(configuration: &Configuration) -> String {
 }
 
 /// Numbers of a fit.
-fn numbers(configuration: &Configuration, scores: Option<&Scores>) -> Map<String, Value> {
+fn numbers(configuration: &Configuration, scores: Option<&Scores>, problem: &Problem) -> Map<String, Value> {
     let mut out = Map::new();
     out.insert("words".into(), json!(words(configuration)));
     for (name, value) in super::configuration::OPTIONS.iter().zip(configuration.values()) {
         out.insert((*name).into(), json!(value));
     }
     let Some(s) = scores else { return out };
+    let rows = [&problem.train, &problem.validation, &problem.test].map(|rows| rows.rows() as f64);
+    let parts = [s.train, s.validation, s.test];
+    let full = parts.iter().zip(rows).map(|(nll, n)| nll * n).sum::<f64>() / rows.iter().sum::<f64>();
     let more = json!({
-        "train": s.train, "validation": s.validation, "test": s.test, "untempered": s.untempered,
+        "train": s.train, "validation": s.validation, "test": s.test, "full": full, "untempered": s.untempered,
         "rmse": s.rmse, "coverage_90": s.coverage_90, "alpha": s.alpha, "risk": s.risk,
         "regularisation": s.regularisation, "points": s.points, "steps": s.steps, "floored": s.floored,
     });
@@ -35,15 +39,16 @@ fn of_curve(sweep: &Sweep<'_>, curve: usize, own: &OfCurve<'_>) -> Value {
     let of = |i: Option<usize>| {
         i.and_then(|i| Some((sweep.tasks[i].configuration, sweep.found[i].as_ref().ok()?)))
     };
+    let problem = &sweep.problems[curve];
     let mut out = Map::new();
     let best = of(own.best);
     out.insert("fits".into(), json!(own.all.iter().filter(|i| sweep.found[**i].is_ok()).count()));
     if let Some((configuration, scores)) = &best {
-        out.insert("ours".into(), Value::Object(numbers(configuration, Some(scores))));
+        out.insert("ours".into(), Value::Object(numbers(configuration, Some(scores), problem)));
     }
     let Some(known) = sweep.known(curve) else { return Value::Object(out) };
     let published = of(own.published);
-    out.insert("published".into(), Value::Object(numbers(&known.winner, published.map(|p| p.1))));
+    out.insert("published".into(), Value::Object(numbers(&known.winner, published.map(|p| p.1), problem)));
     if let (Some((configuration, ours)), Some((_, theirs))) = (best, published) {
         out.insert("same".into(), json!(configuration == known.winner));
         out.insert("behind".into(), json!(theirs.validation - ours.validation));
@@ -109,6 +114,7 @@ fn tables(sweep: &Sweep<'_>, way: usize, prefix: &str) -> Vec<NumberTable> {
             ("train", "NLL of training rows"),
             ("validation", "of validation rows"),
             ("test", "of test rows"),
+            ("full", "of all rows"),
             ("rmse", "RMSE of test rows"),
             ("coverage_90", "coverage of 90 %"),
             ("steps", "steps"),

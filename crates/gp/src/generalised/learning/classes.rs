@@ -8,6 +8,7 @@
 use super::{Descent, Selector, select_rows};
 use crate::GpError;
 use crate::exact::ExactGp;
+use crate::generalised::class_posterior::ClassPosterior;
 use crate::generalised::pointwise::pointwise_class_risk;
 use faer::Mat;
 use posterior_likelihoods::RobustMax;
@@ -56,6 +57,24 @@ pub struct LearnedClasses {
     pub turns: Vec<ClassTurn>,
     /// Whether the observer ended it.
     pub interrupted: bool,
+}
+
+impl LearnedClasses {
+    /// The processes given their inducing points among the `inputs` (n_c x D of each class) that they were learned from: what predicts classes.
+    ///
+    /// # Errors
+    /// [`GpError`]: other inputs than those, matrices that cannot be factored.
+    pub fn condition(self, inputs: &[Mat<f64>], likelihood: RobustMax) -> Result<ClassPosterior, GpError> {
+        crate::data::same_width("tables of inputs, one for each class", self.rows.len(), inputs.len())?;
+        for (own, rows) in inputs.iter().zip(&self.rows) {
+            let needed = rows.iter().max().map_or(0, |row| row + 1);
+            if own.nrows() < needed {
+                crate::data::same_width("rows of a class", needed, own.nrows())?;
+            }
+        }
+        let (x, labels) = together(inputs, &self.rows);
+        ClassPosterior::new(self.models, x.as_ref(), &labels, likelihood)
+    }
 }
 
 /// Learns one process of one target for each class, and inducing points among its own rows (n_c x D each), in turns. The observer is told the steps of each search, the turn being the part of its progress.

@@ -9,10 +9,10 @@
 //! Source: spec `generalised_variational_inference`, section 2.3.
 
 use super::OwnMarginals;
+use crate::GpError;
 use crate::exact::ExactGp;
+use crate::generalised::class_posterior::one_hot;
 use crate::generalised::risk::Risk;
-use crate::inducing::check_targets;
-use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_likelihoods::RobustMax;
 use posterior_linear::low_rank::{ObservedRows, RowTerms};
@@ -31,15 +31,8 @@ pub fn pointwise_class_risk(
 ) -> Result<(f64, Vec<Vec<f64>>), GpError> {
     let (n, classes) = (x.nrows(), likelihood.classes());
     crate::data::same_width("processes, one for each class", classes, models.len())?;
-    crate::data::same_width("labels, one for each row", n, labels.len())?;
+    let one_hot = one_hot(x, labels, likelihood)?;
     let observed = Mat::from_fn(n, 1, |i, _| labels[i] as f64);
-    check_targets(likelihood, observed.as_ref())?;
-    let one_hot: Vec<Observations> = (0..classes)
-        .map(|class| {
-            let targets = Mat::from_fn(n, 1, |i, _| if labels[i] == class { 1.0 } else { 0.0 });
-            Observations::new(x.to_owned(), targets, None)
-        })
-        .collect::<Result<_, _>>()?;
     let marginals: Vec<OwnMarginals<'_>> = models
         .par_iter()
         .zip(&one_hot)

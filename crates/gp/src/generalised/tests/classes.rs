@@ -127,6 +127,28 @@ fn classes_learn_together_in_turns() {
     let none = learn(0);
     assert_eq!((none.rows, none.turns.len()), (found.turns[0].rows.clone(), 0));
     assert_eq!(none.models[0].values(), begun()[0].values());
+    // What predicts: classes where they lie, with probabilities of a process each, by hand.
+    let predicts = found.clone().condition(&classes(), likelihood).unwrap();
+    let at = Mat::from_fn(3, 1, |i, _| [-1.3, 0.2, 1.2][i]);
+    let (found_there, latent) =
+        (predicts.probabilities(at.as_ref()).unwrap(), predicts.latent(at.as_ref()).unwrap());
+    for i in 0..3 {
+        let own: Vec<f64> = (0..3).map(|c| found_there[(i, c)]).collect();
+        assert!((own.iter().sum::<f64>() - 1.0).abs() < 1e-12 && own[i] > 0.7, "{own:?}");
+        for c in 0..3 {
+            let posterior = predicts.posteriors()[c].predict(at.as_ref()).unwrap();
+            assert_eq!(
+                (latent.mean[(i, c)], latent.variance[(i, c)]),
+                (posterior.mean[(i, 0)], posterior.latent_variance[i])
+            );
+            let row = |from: &Mat<f64>| (0..3).map(|k| from[(i, k)]).collect::<Vec<f64>>();
+            let density =
+                likelihood.log_predictive_density(&[c as f64], &row(&latent.mean), &row(&latent.variance));
+            assert!((own[c] - density.exp()).abs() < 1e-9, "{} {}", own[c], density.exp());
+        }
+    }
+    let few = [classes()[0].clone(), classes()[1].clone(), Mat::zeros(0, 1)];
+    assert!(found.clone().condition(&few, likelihood).unwrap_err().to_string().contains("rows of a class"));
     // An observer who has seen enough, and a risk that is low enough, end it.
     let stopped = learn_class_references(begun(), &classes(), &options(2), &mut |_, _| Signal::Stop).unwrap();
     assert!(stopped.interrupted && stopped.turns.len() == 1 && stopped.turns[0].steps == 1);

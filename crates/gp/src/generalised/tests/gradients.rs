@@ -176,6 +176,25 @@ fn the_bound_on_the_evidence_is_one_of_these_objectives() {
     assert!((latent.mean[(0, 0)] + 0.1648352919).abs() < 1e-9);
 }
 
+/// By the formula of two normals at each row and function.
+fn the_regulariser_is_the_average_over_rows_and_functions(model: &GeneralisedGp, data: &GeneralisedData<'_>) {
+    let x = data.observations.inputs();
+    let own = model.latent(x, data.given).unwrap();
+    let several = model.references().len() > 1;
+    let divergence = |i: usize, c: usize| {
+        let prior = model.reference(c).marginals(x).unwrap();
+        let (m, v) = (own.mean[(i, c)], own.variance[(i, c)]);
+        let (p, k) = (prior.means[(i, if several { 0 } else { c })], prior.variances[i]);
+        0.5 * (v / k + (m - p) * (m - p) / k - 1.0 + (k / v).ln())
+    };
+    let all: Vec<f64> =
+        (0..x.nrows()).flat_map(|i| (0..3).map(move |c| (i, c))).map(|(i, c)| divergence(i, c)).collect();
+    let expected = all.iter().sum::<f64>() / all.len() as f64;
+    let found = generalised_objective(model, &objective(Risk::Expected, "projected-kl"), data).unwrap();
+    assert!((found.regularisation - expected).abs() < 1e-9 * expected, "{} {expected}", found.regularisation);
+    assert!((found.value - found.risk - 0.7 * expected).abs() < 1e-9 * expected);
+}
+
 #[test]
 fn classes_with_a_process_each_and_means_that_are_given() {
     let targets = Mat::from_fn(6, 1, |i, _| (i % 3) as f64);
@@ -214,6 +233,7 @@ fn classes_with_a_process_each_and_means_that_are_given() {
             )
             .unwrap();
             let model = moved(model);
+            the_regulariser_is_the_average_over_rows_and_functions(&model, &data);
             for regulariser in ["projected-kl", "wasserstein", "multinomial=2", "multinomial=1.5"] {
                 let worst = error(&model, &objective(Risk::Expected, regulariser), &data);
                 assert!(worst < 2e-6, "{regulariser}: {worst:.1e}");

@@ -3,7 +3,7 @@
 use super::super::variational::{Coordinates, Family, Known, VariationalKernel};
 use super::super::{GeneralisedGp, Mode, ReferenceProcess};
 use super::{X, all, close, column, kernel, no_mean, process, reference, se};
-use crate::Posterior;
+use crate::{Observations, Posterior};
 use faer::Mat;
 use posterior_likelihoods::{CloneLikelihood, Gaussian};
 
@@ -178,4 +178,56 @@ fn covariances_are_positive_semidefinite_but_for_the_fixed_one_which_is_raised_a
     let mut gradient = vec![0.0; 2];
     evaluated.pull_back(&[1.0, 1.0, 1.0], &mut gradient);
     assert_eq!(gradient, [0.0, 0.0]);
+}
+
+#[test]
+fn references_are_the_prior_or_its_posterior_with_or_without_noise() {
+    let x = column(&[-1.4, 0.3, 2.2]);
+    let exact = || process(se(1.2, 0.8)).condition(all().select(&[0, 2, 4]).unwrap()).unwrap();
+    let known = exact().joint(x.as_ref()).unwrap();
+    let of = |mode, noise| {
+        let own = ReferenceProcess::new(exact(), mode, noise, 0.0).unwrap();
+        (own.marginals(x.as_ref()).unwrap(), own.covariance(x.as_ref()).unwrap())
+    };
+    for noise in [false, true] {
+        let added = if noise { 0.1 } else { 0.0 };
+        let ((prior, k), (posterior, conditioned)) = (of(Mode::Prior, noise), of(Mode::Posterior, noise));
+        for i in 0..3 {
+            assert_eq!(prior.means[(i, 0)], 0.0);
+            close(posterior.means[(i, 0)], known.mean[(i, 0)]);
+            for j in 0..3 {
+                let own = if i == j { added } else { 0.0 };
+                let distance = (x[(i, 0)] - x[(j, 0)]) / 0.8;
+                close(k[(i, j)], 1.44 * (-0.5 * distance * distance).exp() + own);
+                close(conditioned[(i, j)], known.covariance[(i, j)] + own);
+            }
+            close(prior.variances[i], k[(i, i)]);
+            close(posterior.variances[i], conditioned[(i, i)]);
+        }
+    }
+}
+
+/// A constant prior of variance 2 knows everything from one point, so that only what is trained is left.
+#[test]
+fn under_constant_kernels_variances_are_known_by_hand() {
+    let z = Observations::new(column(&[0.3]), column(&[0.5]), None).unwrap();
+    let posterior = process(kernel("constant(variance=2)")).condition(z).unwrap();
+    let reference = ReferenceProcess::new(posterior, Mode::Prior, false, 0.0).unwrap();
+    let one = |v: f64| Mat::from_fn(1, 1, |_, _| v);
+    let own = || kernel("constant(variance=3)");
+    for (trained, expected) in [
+        // k(x, Z) v k(Z, x) = 4 v in the kernel's coordinates.
+        (VariationalKernel::with_variances(vec![0.7]), 4.0 * 0.7),
+        (VariationalKernel::with_root(one(0.7).as_ref()), 4.0 * 0.49),
+        (VariationalKernel::with_exponents(one(0.7_f64.ln())), 4.0 * 0.49),
+        (VariationalKernel::kernelised(own()), 3.0),
+        // 3 - 3 · 3 / 3, and 3 - 3 · 3 / 2.
+        (VariationalKernel::conditioned(own(), false), 0.0),
+        (VariationalKernel::conditioned(own(), true), -1.5),
+    ] {
+        let x = column(&[-4.0]);
+        let known = Known::of(&reference, Coordinates::Kernel, x.as_ref());
+        let found = trained.at(&reference, &known, x.as_ref()).unwrap().covariance()[(0, 0)];
+        assert!((found - expected).abs() < 1e-9, "{:?}: {found} {expected}", trained.family());
+    }
 }

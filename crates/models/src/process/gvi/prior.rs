@@ -90,7 +90,14 @@ impl PriorTask<'_> {
         let PriorKernel { kernel, columns, .. } = self.kernel()?;
         let mut model = self.model(kernel);
         let mut hyperpriors = request.hyperpriors.clone();
-        if request.lengthscale_prior == LengthscalePrior::Weak {
+        // The pointwise risk knows no beliefs.
+        let pointwise = options.regulariser_risk == RegulariserRisk::PointwisePredictive;
+        if pointwise && !hyperpriors.is_empty() {
+            return Err(ModelError::Request(
+                "--regulariser-risk pointwise-predictive has no place for beliefs about hyperparameters: leave hyperpriors out, or take --regulariser-risk evidence".into(),
+            ));
+        }
+        if request.lengthscale_prior == LengthscalePrior::Weak && !pointwise {
             add_weak_priors(&mut hyperpriors, &model, columns);
         }
         let mut evidence = FitOptions {
@@ -118,7 +125,7 @@ impl PriorTask<'_> {
             };
             from = rows.len();
             let own = data.select(&rows)?;
-            if options.regulariser_risk == RegulariserRisk::PointwisePredictive {
+            if pointwise {
                 return Err(ModelError::Request(
                     "--regulariser-risk pointwise-predictive is for hyperparameters that are learned on the inducing points: ask for that with --prior-rows 0".into(),
                 ));
