@@ -237,6 +237,7 @@ fn what_is_no_process_of_events_is_refused_with_its_place() {
         (&|r| r.labels.row_weights = Some("t".into()), "--row-weights"),
         (&|r| r.labels.inference = InferenceName::Laplace, "leave --inference out"),
         (&|r| r.method = posterior::options::MethodName::Svgp.into(), "svgp has no intensities"),
+        (&|r| r.method = posterior::options::MethodName::Gvi.into(), "gvi has no intensities"),
         (&|r| r.method = posterior::options::MethodName::Auto.into(), "--method svdbk"),
         (&|r| r.labels.window = Some("t=0:10,t=0:10".parse().unwrap()), "names the column `t` twice"),
         (&|r| r.labels.window = Some("t=-1e308:1e308".parse().unwrap()), "volume"),
