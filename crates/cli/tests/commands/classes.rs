@@ -118,7 +118,7 @@ fn labels_in_probabilities_out() {
     assert_eq!(fit["n"], 90);
     let scores = json(at, "evaluate --model m.posterior --data t.csv --test-fraction 0.25");
     assert_eq!((scores["n"].as_u64(), scores["scored_rows"].as_str()), (Some(30), Some("held-out")));
-    for key in ["accuracy", "nll", "brier", "ece", "auc"] {
+    for key in ["accuracy", "nll", "brier", "ece", "auc", "precision", "recall", "f1"] {
         assert!(scores[key].is_number(), "{key}: {scores}");
     }
     assert!(scores["nll"].as_f64().unwrap() < 0.5 * scores["baseline"]["nll"].as_f64().unwrap(), "{scores}");
