@@ -20,7 +20,7 @@ const METHODS: [(&str, &str); 10] = [
     ("inducing-sgd", "--method inducing-sgd --iterations 20 --samples 16 --inducing 500"),
     ("sgpr", "--method sgpr --iterations 3 --inducing 300"),
     ("svgp", "--method svgp --iterations 20 --inducing 300"),
-    ("gvi", "--method gvi --objective pgvi --iterations 20 --inducing 300 --prior-rows 300 --held-back 0"),
+    ("gvi", "--method gvi --objective pgvi --iterations 20 --prior-rows 300 --held-back 0"),
 ];
 
 /// Flags of a short search for hyperparameters, where a method has one.

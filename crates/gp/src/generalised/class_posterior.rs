@@ -78,6 +78,7 @@ impl ClassPosterior {
             LatentMarginals { mean: Mat::zeros(k, classes), variance: Mat::zeros(k, classes), clipped: 0 };
         for (class, posterior) in self.posteriors.iter().enumerate() {
             let found = posterior.predict(x)?;
+            out.clipped += found.clipped;
             out.mean.col_as_slice_mut(class).copy_from_slice(found.mean.col_as_slice(0));
             out.variance.col_as_slice_mut(class).copy_from_slice(&found.latent_variance);
         }

@@ -385,7 +385,11 @@ pub(super) fn variation(gvi: &GviSummary) -> Vec<SummaryRow> {
             score(tried.nll),
             tried.steps[0],
             tried.steps[1],
-            tried.ended,
+            if tried.irregularities.diverged.is_some() {
+                reason(posterior_optim::Reason::Diverged)
+            } else {
+                &tried.ended
+            },
             tried.seconds
         );
         rows.push(SummaryRow::new(format!("tried {}", tried.name), text));

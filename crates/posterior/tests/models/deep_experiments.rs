@@ -255,14 +255,16 @@ fn tables_in_standard_folds_by_generalised_inference() {
         for (name, found) in methods {
             let of = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{table}, {name}: {key}"));
             assert_eq!((of("splits_counted"), of("failed")), (2.0, 0.0), "{table}, {name}");
-            assert!(of("rmse") < 1.6 && of("nll").is_finite(), "{table}, {name}");
+            // The targets' deviation is 1; ten steps on 72 rows lead nowhere far from it.
+            assert!(of("rmse") < 2.0 && of("nll").is_finite(), "{table}, {name}");
         }
-        // What is chosen is one of both on each fold, so that its mean is between the better and the worse of them.
-        let nll = |name: &str| methods[name]["nll"].as_f64().unwrap();
-        let (a, b, chosen) = (nll("gvi, SE"), nll("gvi, NNGP"), nll("gvi, kernel by validation"));
-        let (best, worst) = (a.min(b), a.max(b));
-        let spread = (worst - best).max(0.5);
-        assert!(chosen > best - spread && chosen < worst + spread, "{table}: {a} {b} {chosen}");
+        // What is chosen is one of both on each fold.
+        let nll = |name: &str, fold: usize| methods[name]["each"][fold]["nll"].as_f64().unwrap();
+        for fold in 0..2 {
+            let (a, b) = (nll("gvi, SE", fold), nll("gvi, NNGP", fold));
+            let chosen = nll("gvi, kernel by validation", fold);
+            assert!(chosen == a || chosen == b, "{table}, fold {fold}: {a} {b} {chosen}");
+        }
     }
     let unknown = [
         ("seconds = 30.0", "secondz = 30.0"),

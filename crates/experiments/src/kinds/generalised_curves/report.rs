@@ -126,7 +126,7 @@ fn tables(sweep: &Sweep<'_>, way: usize, prefix: &str) -> Vec<NumberTable> {
     let own: Vec<(&str, &str)> = own.iter().map(|(key, head)| (key.as_str(), *head)).collect();
     if sweep.settings.grid.is_none() {
         let columns = [vec![("published.words", "setting")], own].concat();
-        return vec![by_curve("The published winners", &columns, level)];
+        return vec![by_curve("The settings of the file", &columns, level)];
     }
     let beside = [
         ("ours.words", "ours: power, prior, kernel, mode, regulariser, step size"),

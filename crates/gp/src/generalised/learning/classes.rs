@@ -63,10 +63,12 @@ impl LearnedClasses {
     /// The processes given their inducing points among the `inputs` (n_c x D of each class) that they were learned from: what predicts classes.
     ///
     /// # Errors
-    /// [`GpError`]: other inputs than those, matrices that cannot be factored.
+    /// [`GpError`]: inputs of fewer rows or another width than those, matrices that cannot be factored.
     pub fn condition(self, inputs: &[Mat<f64>], likelihood: RobustMax) -> Result<ClassPosterior, GpError> {
         crate::data::same_width("tables of inputs, one for each class", self.rows.len(), inputs.len())?;
+        let width = inputs.first().map_or(0, Mat::ncols);
         for (own, rows) in inputs.iter().zip(&self.rows) {
+            crate::data::same_width("columns of a class", width, own.ncols())?;
             let needed = rows.iter().max().map_or(0, |row| row + 1);
             if own.nrows() < needed {
                 crate::data::same_width("rows of a class", needed, own.nrows())?;

@@ -100,7 +100,7 @@ pub struct LearnedReference {
     pub turns: Vec<Turn>,
     /// Whether points came back to an earlier set, so that more turns would change nothing.
     pub settled: bool,
-    /// Whether time ended it before its turns were taken.
+    /// Whether its time was used up: in the last of its turns, or before all were taken.
     pub timed_out: bool,
     /// Whether the observer ended it.
     pub interrupted: bool,

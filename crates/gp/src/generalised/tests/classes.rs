@@ -127,7 +127,7 @@ fn classes_learn_together_in_turns() {
     let none = learn(0);
     assert_eq!((none.rows, none.turns.len()), (found.turns[0].rows.clone(), 0));
     assert_eq!(none.models[0].values(), begun()[0].values());
-    // What predicts: classes where they lie, with probabilities of a process each, by hand.
+    // What predicts: classes where they lie, with probabilities that are those of the likelihood.
     let predicts = found.clone().condition(&classes(), likelihood).unwrap();
     let at = Mat::from_fn(3, 1, |i, _| [-1.3, 0.2, 1.2][i]);
     let (found_there, latent) =

@@ -92,7 +92,7 @@ impl PriorTask<'_> {
         let mut hyperpriors = request.hyperpriors.clone();
         // The pointwise risk knows no beliefs.
         let pointwise = options.regulariser_risk == RegulariserRisk::PointwisePredictive;
-        if pointwise && !hyperpriors.is_empty() {
+        if pointwise && request.hyperparameters.is_none() && !hyperpriors.is_empty() {
             return Err(ModelError::Request(
                 "--regulariser-risk pointwise-predictive has no place for beliefs about hyperparameters: leave hyperpriors out, or take --regulariser-risk evidence".into(),
             ));

@@ -143,7 +143,13 @@ impl GviSummary {
             ));
         }
         if prior.timed_out {
-            out.push("the time for learning the prior was used up: its hyperparameters are as far as that came; give more --time-budget, or learn from fewer rows (--prior-rows)".into());
+            let way_out = match prior.rows {
+                0 => "fewer points (--inducing)",
+                _ => "fewer rows (--prior-rows)",
+            };
+            out.push(format!(
+                "the time for learning the prior was used up: its hyperparameters are as far as that came; give more --time-budget, or learn from {way_out}"
+            ));
         }
         let clipped = prior.clipped_correlations;
         if clipped.count > 0 {
