@@ -179,7 +179,8 @@ fn the_bound_on_the_evidence_is_one_of_these_objectives() {
 /// By the formula of two normals at each row and function.
 fn the_regulariser_is_the_average_over_rows_and_functions(model: &GeneralisedGp, data: &GeneralisedData<'_>) {
     let x = data.observations.inputs();
-    let own = model.latent(x, data.given).unwrap();
+    // Functions are what is left around means that are given.
+    let own = model.latent(x, None).unwrap();
     let several = model.references().len() > 1;
     let divergence = |i: usize, c: usize| {
         let prior = model.reference(c).marginals(x).unwrap();

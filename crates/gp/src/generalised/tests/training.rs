@@ -160,7 +160,7 @@ fn orders_that_kernels_do_not_admit_are_refused_before_the_first_step() {
     let error = fitted(Family::Kernelised, &above, Mode::Prior).unwrap_err().to_string();
     assert!(
         error.contains(&above)
-            && error.contains("Kernelised")
+            && error.contains("kernelised")
             && error.contains(&format!("an order below {limit:.3}"))
             && error.contains("cholesky or sparse-posterior"),
         "{error}"
