@@ -124,7 +124,8 @@ fn hyperparameters_by_the_pointwise_risk_say_so() {
         let prior = &told(model).prior;
         assert_eq!((prior.risk, prior.turns.len(), prior.timed_out), (risk, 1, false));
         assert_eq!(!model.header().fit.hyperpriors.is_empty(), believed, "{risk:?}");
-        assert!(judged(model).0 < 1.0, "{risk:?}: {:?}", judged(model));
+        // 0.61 and 0.59; the mean alone has 1.
+        assert!(judged(model).0 < 0.75, "{risk:?}: {:?}", judged(model));
     }
 }
 
@@ -332,7 +333,8 @@ fn infinite_networks_are_priors_of_tables_and_survive_their_files() {
     {
         let model = fit(&of(text, json!({}))).unwrap_or_else(|e| panic!("{text}: {e}"));
         let (error, within) = judged(&model);
-        assert!(error < 0.75 && within > 0.7, "{text}: {error} {within}");
+        // 0.58 and 0.52 of the targets' deviation, 98 % within two.
+        assert!(error < 0.7 && within > 0.9, "{text}: {error} {within}");
         let path = folder.path().join(format!("{place}.posterior"));
         model.save(&path).unwrap();
         let x = posterior_matrix(&model, &[0, 5, 9]);
