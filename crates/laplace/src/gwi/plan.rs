@@ -7,7 +7,7 @@ use super::prior::{BEGINNING, candidates};
 use crate::LaplaceError;
 use crate::sight::{SAMPLED, Sight};
 use posterior_gp::exact;
-use posterior_gp::generalised::{Family, StepSize};
+use posterior_gp::generalised::StepSize;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Network, Precision};
 
@@ -59,12 +59,7 @@ pub fn plan<T: Precision>(
     let of_row = m + 3.0 + 2.0 * c;
     let fits = |rows: f64| 8.0 * rows * (m + 2.0) <= KEPT as f64;
     let known = if fits(n) { n } else { 0.0 } + if fits(n + u) { u } else { 0.0 };
-    let own = match options.family {
-        Family::Cholesky => 0.5 * m * (m + 1.0),
-        Family::Log => m * m,
-        Family::Diagonal => m,
-        _ => d + 4.0,
-    };
+    let own = options.family.parameters(points, width) as f64;
     // Parameters with moments, the best of them and their gradient; the reference's matrices, and one for each function where training begins.
     let learned = 10.0 * c * own + (10.0 + 2.0 * c) * m * m;
     let curvature = 8.0 * (rows + known * of_row + learned);

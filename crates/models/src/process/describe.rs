@@ -385,11 +385,8 @@ pub(super) fn variation(gvi: &GviSummary) -> Vec<SummaryRow> {
             score(tried.nll),
             tried.steps[0],
             tried.steps[1],
-            if tried.irregularities.diverged.is_some() {
-                reason(posterior_optim::Reason::Diverged)
-            } else {
-                &tried.ended
-            },
+            // What went wrong stands there as it was said.
+            tried.ended.parse().map_or(tried.ended.as_str(), reason),
             tried.seconds
         );
         rows.push(SummaryRow::new(format!("tried {}", tried.name), text));

@@ -170,6 +170,11 @@ pub(crate) fn some(rows: &Observations, every: usize) -> (Vec<f64>, Vec<f64>) {
 }
 
 impl Problem {
+    /// Rows to learn from, held back and to test on.
+    pub(crate) fn rows(&self) -> [usize; 3] {
+        [&self.train, &self.validation, &self.test].map(|part| part.rows())
+    }
+
     /// The variance of the targets that are trained on.
     pub(crate) fn target_variance(&self) -> f64 {
         let (_, y) = some(&self.train, 1);

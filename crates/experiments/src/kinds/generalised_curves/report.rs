@@ -22,7 +22,7 @@ fn numbers(configuration: &Configuration, scores: Option<&Scores>, problem: &Pro
         out.insert((*name).into(), json!(value));
     }
     let Some(s) = scores else { return out };
-    let rows = [&problem.train, &problem.validation, &problem.test].map(|rows| rows.rows() as f64);
+    let rows = problem.rows().map(|rows| rows as f64);
     let parts = [s.train, s.validation, s.test];
     let full = parts.iter().zip(rows).map(|(nll, n)| nll * n).sum::<f64>() / rows.iter().sum::<f64>();
     let more = json!({
@@ -192,7 +192,7 @@ pub(super) fn measured(sweep: &Sweep<'_>) -> Measured {
         out.tables.extend(tables(sweep, way, &format!("ways.{}", learning.name)));
     }
     for problem in &sweep.problems {
-        let rows = [&problem.train, &problem.validation, &problem.test].map(|rows| rows.rows());
+        let rows = problem.rows();
         out.facts.push(SummaryRow::new(
             format!("curve {}", problem.number),
             format!("{} rows to learn from, {} held back, {} to test on", rows[0], rows[1], rows[2]),

@@ -101,7 +101,7 @@ fn the_grid_is_the_published_one_with_the_published_winners_in_it() {
     for known in &settings.known {
         let blocks = known.blocks.of(settings.data.split);
         let problem = settings.data.problem(known.number, blocks, streams).unwrap();
-        let rows = [&problem.train, &problem.validation, &problem.test].map(|part| part.rows());
+        let rows = problem.rows();
         let expected = if ten.contains(&known.number) { [400, 100, 500] } else { [600, 150, 250] };
         assert_eq!(rows, expected);
         assert_eq!(
@@ -113,11 +113,16 @@ fn the_grid_is_the_published_one_with_the_published_winners_in_it() {
             }
         );
     }
-    // The other files know the same of the same curves.
-    let winners = super::tests::settings("generalised_winners");
-    assert!(winners.grid.is_none() && winners.data == settings.data);
-    for (one, other) in settings.known.iter().zip(&winners.known) {
-        assert_eq!((one.number, &one.blocks, one.winner), (other.number, &other.blocks, other.winner));
+    // The other files know the same of the same curves; ours are settings of the sweep as well.
+    for (name, published) in [("generalised_winners", true), ("generalised_own_winners", false)] {
+        let winners = super::tests::settings(name);
+        assert!(winners.grid.is_none() && winners.data == settings.data, "{name}");
+        assert_eq!(winners.known.len(), settings.known.len());
+        for (one, other) in settings.known.iter().zip(&winners.known) {
+            assert_eq!((one.number, &one.blocks), (other.number, &other.blocks), "{name}");
+            assert_eq!(one.winner == other.winner, published, "{name}, {}", one.number);
+            assert!(configurations.contains(&other.winner), "{name}, {}", one.number);
+        }
     }
 }
 

@@ -47,6 +47,16 @@ impl Family {
         matches!(self, Self::Cholesky | Self::Diagonal | Self::Log)
     }
 
+    /// Numbers that it trains for each function, given inducing points and columns: of a kernel of its own a lengthscale for each column and what few scales it may have.
+    pub fn parameters(self, inducing_points: usize, inputs: usize) -> usize {
+        match self {
+            Self::Cholesky => inducing_points * (inducing_points + 1) / 2,
+            Self::Diagonal => inducing_points,
+            Self::Log => inducing_points * inducing_points,
+            Self::Kernelised | Self::SparsePosterior | Self::FixedSparsePosterior => inputs + 4,
+        }
+    }
+
     /// What it is, in words.
     pub fn description(self) -> &'static str {
         match self {

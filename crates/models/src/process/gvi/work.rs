@@ -4,7 +4,7 @@ use super::{kernel, mean};
 use crate::FitRequest;
 use crate::options::{GviOptions, InducingChoiceName, VariationalMeanName};
 use posterior_gp::exact;
-use posterior_gp::generalised::{Family, StepSize};
+use posterior_gp::generalised::StepSize;
 
 /// What training a mean and a covariance takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,12 +40,7 @@ impl GviWork {
         };
         let (mut flops, mut steps, mut numbers) = (0.0, 0, 0_u64);
         for way in &ways {
-            let own = match way.family {
-                Family::Cholesky => m * (m + 1) / 2,
-                Family::Log => m * m,
-                Family::Diagonal => m,
-                _ => inputs + 2,
-            };
+            let own = way.family.parameters(m, inputs);
             let network =
                 if way.mean == VariationalMeanName::Network { 6.0 * b64 * weights as f64 } else { 0.0 };
             let each = size.flops(way.family, &way.objective) + network;
