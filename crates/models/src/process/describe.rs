@@ -385,8 +385,11 @@ pub(super) fn variation(gvi: &GviSummary) -> Vec<SummaryRow> {
             score(tried.nll),
             tried.steps[0],
             tried.steps[1],
-            // What went wrong stands there as it was said.
-            tried.ended.parse().map_or(tried.ended.as_str(), reason),
+            match tried.ended.parse() {
+                Ok(known) => reason(known),
+                // What went wrong, as it was said.
+                Err(_) => &tried.ended,
+            },
             tried.seconds
         );
         rows.push(SummaryRow::new(format!("tried {}", tried.name), text));
