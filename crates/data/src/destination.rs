@@ -29,6 +29,8 @@ pub enum OutputKind {
     Predictions,
     /// An NPY array. The format has no place for a mark: any of them is replaced.
     Array,
+    /// A picture: NPY, TIFF or PNG. These formats have no place for a mark either.
+    Picture,
     /// An HTML report.
     Report,
     /// The numbers of an experiment, in JSON.
@@ -51,6 +53,7 @@ impl OutputKind {
             Self::Network => "a network that `posterior train` wrote",
             Self::Predictions => "a table of predictions",
             Self::Array => "an NPY array",
+            Self::Picture => "a picture (NPY, TIFF or PNG)",
             Self::Report => "a report of posterior",
             Self::State => "a state of `posterior optimize`",
             Self::LabelState => "a state of `posterior label`",
@@ -72,6 +75,10 @@ impl OutputKind {
         };
         Ok(match self {
             Self::Array => begins(b"\x93NUMPY")?,
+            Self::Picture => {
+                let marks: [&[u8]; 4] = [b"\x93NUMPY", b"\x89PNG", b"II*\0", b"MM\0*"];
+                marks.iter().map(|mark| begins(mark)).try_fold(false, |any, is| is.map(|is| any || is))?
+            }
             Self::Report => {
                 let mut head = Vec::new();
                 File::open(path)?.take(1 << 12).read_to_end(&mut head)?;

@@ -60,8 +60,8 @@ pub mod transform;
 mod write;
 
 pub use arrays::{
-    ArrayValues, CifarImages, CifarLabels, ImageSet, NonFinite, NumericArray, read_array, read_arrays,
-    read_cifar, read_idx, read_images, write_npy, write_npz,
+    ArrayValues, CifarImages, CifarLabels, ImageSet, NonFinite, NumericArray, PictureFormat, read_array,
+    read_arrays, read_cifar, read_idx, read_images, read_picture, write_npy, write_npz, write_picture,
 };
 pub use destination::{Output, OutputKind, REPORT_MARK, check_outputs};
 pub use error::DataError;

@@ -10,6 +10,7 @@
 //! | `idx` | the format of MNIST, [`read_idx`] |
 //! | `cifar` | the binary format of CIFAR-10 and CIFAR-100, [`read_cifar`] |
 //! | `images` | any of these by its content, [`read_images`] |
+//! | `picture` | grey pictures and volumes as NPY, TIFF or PNG, [`read_picture`], [`write_picture`] |
 //! | `image_set` | images with their labels, [`ImageSet`] |
 //!
 //! Gzip is recognised by its first two bytes, whatever the name of the file.
@@ -22,6 +23,7 @@ mod image_set;
 mod images;
 mod npy;
 mod npz;
+mod picture;
 mod source;
 mod write;
 
@@ -32,4 +34,5 @@ pub use idx::read_idx;
 pub use image_set::ImageSet;
 pub use images::read_images;
 pub use npz::{read_array, read_arrays};
+pub use picture::{PictureFormat, read_picture, write_picture};
 pub use write::{write_npy, write_npz};
