@@ -47,7 +47,7 @@ pub use hessian::Hessian;
 pub use kernel::{ObservedKernel, pull, push};
 pub use mode::ModeObjective;
 pub use model::SampledModel;
-pub use noise::{Noise, observed_normals};
+pub use noise::{Noise, observed_normals, weight_normals};
 pub use objective::{Objective, SampleObjective};
 pub use preconditioner::EXACT_ROOTS;
 pub use sampler::{Drawn, Sampler, Solve, SolverState, WatchSolver, WeightSpace};

@@ -47,7 +47,7 @@ impl Noise {
             Ok(())
         })?;
         model.scale(&mut pulled);
-        let white = white(d, &samples, seed);
+        let white = weight_normals(d, &samples, seed);
         Ok(Self { samples, seed, pulled, white })
     }
 
@@ -75,8 +75,8 @@ impl Noise {
     }
 }
 
-/// The standard normals of the weights, d x K.
-pub(super) fn white(dimension: usize, samples: &Range<usize>, seed: u64) -> Mat<f64> {
+/// The standard normals of the weights of all samples, d x K: the other half of what is random about a sample, beside [`observed_normals`].
+pub fn weight_normals(dimension: usize, samples: &Range<usize>, seed: u64) -> Mat<f64> {
     let mut out = Mat::zeros(dimension, samples.len());
     out.par_col_iter_mut().enumerate().for_each(|(j, column)| {
         let mut rng = sample_streams(seed, samples.start + j).stream("weights");

@@ -5,6 +5,7 @@ use super::exact::{ConjugateOptions, solve_exactly};
 use super::model::SampledModel;
 use super::noise::Noise;
 use super::objective::{Objective, SampleObjective};
+use super::state::FoundMode;
 use crate::features::FeatureMap;
 use crate::structure::Structure;
 use faer::Mat;
@@ -65,6 +66,19 @@ pub trait Sampler {
         saved: Option<Self::State>,
         watch: &mut WatchSolver<'_, Self::State>,
     ) -> Result<Drawn, SampledError>;
+
+    /// The mode in scaled coordinates, where the sampler's own space has it for less than a search over the weights.
+    ///
+    /// # Errors
+    /// [`SampledError`].
+    fn mode(
+        &mut self,
+        _precisions: &[f64],
+        _strength: f64,
+        _watch: &mut WatchSolver<'_, Self::State>,
+    ) -> Result<Option<FoundMode>, SampledError> {
+        Ok(None)
+    }
 }
 
 /// Samples in weight space.

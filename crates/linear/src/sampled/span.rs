@@ -3,7 +3,7 @@
 use super::descent::SampledError;
 use super::kernel::{Along, pull_along, push_along};
 use super::model::{Observer, SampledModel, column};
-use super::noise::{Noise, white};
+use super::noise::{Noise, weight_normals};
 use super::objective::Objective;
 use super::sampler::{Drawn, Sampler, Solve, SolverState, WatchSolver, WeightSpace};
 use crate::features::{DenseFeatures, FeatureMap, Numbered};
@@ -161,7 +161,7 @@ impl Span {
         seed: u64,
         observer: Observer<'_>,
     ) -> Result<SpanNoise, LinearError> {
-        let across = white(model.dimension(), &samples, seed);
+        let across = weight_normals(model.dimension(), &samples, seed);
         let within = Noise::draw(&self.model(model.likelihood()), samples, seed, observer)?;
         let white = self.coordinates(model, across.as_ref())?;
         Ok(SpanNoise { within: Noise { white, ..within }, across })

@@ -15,10 +15,15 @@ use posterior_linalg::Real;
 use posterior_optim::{Progress, Reason};
 
 impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
-    /// The mode for the precisions under way, in scaled coordinates, from the last one.
+    /// The mode for the precisions under way, in scaled coordinates: the sampler's, or a search from the last one.
     pub(super) fn mode(&mut self, each: &[f64]) -> Result<FoundMode, SampledError> {
         let (model, strength) = (self.model, self.strength());
-        let Self { options, state, watch, curvature, .. } = self;
+        let Self { sampler, options, state, watch, curvature, .. } = self;
+        let own =
+            sampler.mode(each, strength, &mut |progress, _| watch(Some(progress), &|| state.clone()))?;
+        if let Some(mode) = own {
+            return Ok(mode);
+        }
         let d = model.dimension();
         let scale = |i: usize| model.scales().map_or(1.0, |s| s[i]);
         let divided = |w: &[f64]| -> Vec<f64> {

@@ -1,0 +1,98 @@
+//! One checkpoint file.
+
+use crate::TomographyError;
+use posterior_store::{Checkpoint, Identity, Tensors};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Time between two writings, so that they cost nothing beside the work.
+const EVERY: Duration = Duration::from_secs(15);
+
+/// What every checkpoint of tomography says it is.
+const METHOD: &str = "tomography checkpoint";
+
+/// What the user is told where a checkpoint belongs to something else.
+const REMEDY: &str = "use another --checkpoint, or remove the file to begin anew";
+
+/// The small part of a state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Facts {
+    facts: Value,
+}
+
+/// Where a state is kept between runs; None keeps nothing.
+#[derive(Debug, Default)]
+pub struct Keeper {
+    file: Option<(PathBuf, Identity)>,
+    last: Option<Instant>,
+}
+
+impl Keeper {
+    /// That keeps nothing.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// In a file, for a request known by all that its result depends on.
+    pub fn in_file(path: &Path, identity: Identity) -> Self {
+        Self { file: Some((path.into(), identity)), last: None }
+    }
+
+    /// What an earlier run of the same request left, if anything.
+    ///
+    /// # Errors
+    /// [`TomographyError::Store`]: a checkpoint of something else, with what differs; damaged files.
+    pub fn earlier<S: DeserializeOwned>(&self) -> Result<Option<(S, Tensors)>, TomographyError> {
+        let Some((path, identity)) = self.file.as_ref().filter(|(path, _)| path.exists()) else {
+            return Ok(None);
+        };
+        let (state, tensors) = Checkpoint::<Facts>::read(path, METHOD, identity, REMEDY)?;
+        let facts = serde_json::from_value(state.facts).map_err(|e| tensors.corrupt(e))?;
+        Ok(Some((facts, tensors)))
+    }
+
+    /// Offers a state after a step: it is made and written where the last writing is some time ago.
+    ///
+    /// # Errors
+    /// [`TomographyError::Store`] when it cannot be written.
+    pub fn offer<S: Serialize>(
+        &mut self,
+        state: impl FnOnce() -> (S, Tensors),
+    ) -> Result<(), TomographyError> {
+        let last = *self.last.get_or_insert_with(Instant::now);
+        if self.file.is_none() || last.elapsed() < EVERY {
+            return Ok(());
+        }
+        self.keep(state)
+    }
+
+    /// Writes the state now: before an end, after a part that took long.
+    ///
+    /// # Errors
+    /// As [`Self::offer`].
+    pub fn keep<S: Serialize>(
+        &mut self,
+        state: impl FnOnce() -> (S, Tensors),
+    ) -> Result<(), TomographyError> {
+        let Some((path, identity)) = &self.file else { return Ok(()) };
+        let (facts, tensors) = state();
+        let facts =
+            serde_json::to_value(facts).unwrap_or_else(|e| unreachable!("facts of a checkpoint: {e}"));
+        let checkpoint =
+            Checkpoint { method: METHOD.into(), identity: identity.clone(), state: Facts { facts } };
+        checkpoint.write(tensors, path)?;
+        self.last = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Removes the file: the work is done.
+    pub fn finish(self) {
+        if let Some((path, _)) = self.file {
+            // What is left over does no harm: the same request ends at once.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! **Work that takes its time**: what is planned before it starts, what is told on the way, and what is kept so that the same request goes on.
+//!
+//! | file | what |
+//! |---|---|
+//! | `stage` | [`Stage`], [`Watch`]: how far it is |
+//! | `keeper` | [`Keeper`]: one checkpoint file, written now and then |
+//! | `saved` | states of trainings and of expectation maximisation as facts and arrays |
+//! | `plan` | [`Plan`]: bytes and operations, and the refusal of what does not fit |
+
+mod keeper;
+mod plan;
+mod saved;
+mod stage;
+
+pub use keeper::Keeper;
+pub use plan::{Plan, measured_flops};
+pub(crate) use saved::{SavedTraining, SavedTurns};
+pub use stage::{Stage, Watch};
