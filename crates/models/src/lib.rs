@@ -26,6 +26,7 @@
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`ensemble`] | several networks as one model |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
+//! | [`tomography`] | pictures from sinograms with their error bars, from files to files |
 //! | [`AnyModel`] | a model file of any kind |
 //! | [`Model`] | what a family says of itself; from that follow [`Answer`]s to a [`Question`] and [`Evaluation`]s beside a baseline, written once |
 
@@ -45,6 +46,7 @@ mod predictive;
 mod process;
 mod shift;
 pub mod text;
+pub mod tomography;
 
 pub use answer::{Answer, PredictedInto, Question};
 pub use any::AnyModel;

@@ -1,11 +1,137 @@
-//! What can go wrong in tomography, and what to do about it.
+//! What can be wrong with a scan, and what to do about it.
 
-use std::path::PathBuf;
-
-/// Why a scan could not be read, reconstructed or judged.
+/// What can go wrong in tomography. Every message says what is wrong, where, and what helps.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TomographyError {
+    /// Measurements that are not those of the geometry.
+    #[error(
+        "the sinogram is {found:?} and the geometry wants {expected:?} ({axes}): {axis} differ; give the file that belongs to this scan, transpose it, or change the geometry"
+    )]
+    SinogramShape {
+        /// The shape that was given.
+        found: Vec<usize>,
+        /// The shape of the geometry's measurements.
+        expected: Vec<usize>,
+        /// What its axes are.
+        axes: &'static str,
+        /// Which of them do not agree.
+        axis: String,
+    },
+    /// An image that is not one of the geometry.
+    #[error("the image is {found:?} and the geometry wants {expected:?}; resample one or change the other")]
+    ImageShape {
+        /// The shape (or the number of pixels) that was given.
+        found: Vec<usize>,
+        /// The shape of the geometry's images.
+        expected: Vec<usize>,
+    },
+    /// A measurement that is no number.
+    #[error(
+        "the sinogram is {value} at angle {angle}, detector element {detector} (counted from 0): leave out that angle, or repair the element from its neighbours"
+    )]
+    NotFinite {
+        /// The measurement.
+        value: f64,
+        /// Its angle's number.
+        angle: usize,
+        /// Its number among the angle's detector elements.
+        detector: usize,
+    },
+    /// A count below zero.
+    #[error(
+        "{negative} counts are negative, the first ({value}) at angle {angle}, detector element {detector} (counted from 0): counts of photons are not; subtract no more than the dark field, or give line integrals instead of counts"
+    )]
+    NegativeCount {
+        /// How many.
+        negative: usize,
+        /// The first.
+        value: f64,
+        /// Its angle's number.
+        angle: usize,
+        /// Its number among the angle's detector elements.
+        detector: usize,
+    },
+    /// No angles.
+    #[error("a scan has at least one angle: give `count` or a `list` of them")]
+    NoAngles,
+    /// An angle that is no number.
+    #[error("angle {index} (counted from 0) is {value}: angles are finite")]
+    Angle {
+        /// Its number.
+        index: usize,
+        /// Its value.
+        value: f64,
+    },
+    /// An angle that there is none of.
+    #[error("there is no angle {index} among {angles}, counted from 0")]
+    AngleIndex {
+        /// The number asked for.
+        index: usize,
+        /// How many there are.
+        angles: usize,
+    },
+    /// Sizes of zero, or more than can be meant.
+    #[error("{what} is {value}: it lies between 1 and {largest}")]
+    Size {
+        /// Which size.
+        what: &'static str,
+        /// Its value.
+        value: usize,
+        /// The largest that is taken.
+        largest: usize,
+    },
+    /// Sizes that are fine one by one, and too much together.
+    #[error(
+        "{what} are {sizes:?}, together more than {largest}: no memory was taken; check the sizes, or bin detector elements and pixels"
+    )]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// The sizes that multiply.
+        sizes: Vec<usize>,
+        /// The largest product that is taken.
+        largest: u64,
+    },
+    /// A length or distance that is not positive and finite.
+    #[error("{what} is {value}: {expected}")]
+    Length {
+        /// Which one.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A description of a geometry that does not read.
+    #[error("the geometry does not read: {0}")]
+    Description(String),
+    /// Something that this geometry does not have.
+    #[error("{what} is not there for {geometry}: {instead}")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// Which kind of geometry or scan.
+        geometry: String,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// An option outside its range.
+    #[error("{name} is {value}: {expected}")]
+    Option {
+        /// Which option.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A saved state of another problem.
+    #[error("the saved state does not fit: {0}; start again without it")]
+    State(String),
+    /// The optimiser's own failure.
+    #[error("the reconstruction failed: {0}")]
+    Optimiser(String),
     /// Two sizes that must agree do not.
     #[error("{what}: expected {expected}, found {found}")]
     Shape {
@@ -16,60 +142,19 @@ pub enum TomographyError {
         /// What was given.
         found: usize,
     },
-    /// A scan that cannot be.
-    #[error("the geometry has no meaning: {problem}")]
-    Geometry {
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A file that describes no scan.
+    /// What is computed stopped being a number.
     #[error(
-        "the geometry cannot be read: {problem}; a small one is: kind = \"parallel\", height = 128, width = 128, angles = {{ count = 60 }}"
+        "step {step} of {what} is no finite number: check the sinogram for huge values, or take a smaller step size"
     )]
-    GeometryFile {
-        /// What is wrong with it.
-        problem: String,
+    Diverged {
+        /// What was computed.
+        what: &'static str,
+        /// The step.
+        step: usize,
     },
-    /// A sinogram of another scan.
-    #[error(
-        "{path} has the shape {found:?}, but the geometry measures {expected:?} (angles, then detectors): {axis}"
-    )]
-    Sinogram {
-        /// The file.
-        path: PathBuf,
-        /// Its shape.
-        found: Vec<usize>,
-        /// That of the geometry.
-        expected: Vec<usize>,
-        /// Which axis differs, and what to do.
-        axis: String,
-    },
-    /// A picture of other pixels.
-    #[error(
-        "{path} has the shape {found:?}, but the geometry's picture is {expected:?}: change `height` and `width` (and `depth`), or the picture"
-    )]
-    Picture {
-        /// The file.
-        path: PathBuf,
-        /// Its shape.
-        found: Vec<usize>,
-        /// That of the geometry.
-        expected: Vec<usize>,
-    },
-    /// A measurement that is none.
-    #[error("{path}: the measurement at angle {angle}, detector element {element} is {value}: {remedy}")]
-    Measurement {
-        /// The file.
-        path: PathBuf,
-        /// The angle, from 0.
-        angle: usize,
-        /// The element, from 0; in space row by row.
-        element: usize,
-        /// What stands there.
-        value: f64,
-        /// What to do.
-        remedy: &'static str,
-    },
+    /// A network without convolutions.
+    #[error("the network has no convolutions, whose weights a linearised image prior is over: give a U-Net")]
+    NoConvolutions,
     /// More memory than allowed.
     #[error(
         "this takes {bytes} bytes, above the limit of {limit}; most of it is {largest} ({largest_bytes}): {remedy}"
@@ -86,32 +171,6 @@ pub enum TomographyError {
         /// The way out.
         remedy: String,
     },
-    /// Cones have no filtered back-projection here.
-    #[error("there is no filtered back-projection of these rays here: use total variation, which needs none")]
-    NoFilteredBackProjection,
-    /// An option is outside its range.
-    #[error("the option {name} is {value}: it must be {expected}")]
-    Option {
-        /// The option.
-        name: &'static str,
-        /// What it was set to.
-        value: f64,
-        /// What it may be.
-        expected: &'static str,
-    },
-    /// What is computed stopped being a number.
-    #[error(
-        "step {step} of {what} is no finite number: check the sinogram for huge values, or take a smaller step size"
-    )]
-    Diverged {
-        /// What was computed.
-        what: &'static str,
-        /// The step.
-        step: usize,
-    },
-    /// A network without convolutions.
-    #[error("the network has no convolutions, whose weights a linearised image prior is over: give a U-Net")]
-    NoConvolutions,
     /// The observer asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -136,6 +195,27 @@ pub enum TomographyError {
     /// A solver failed.
     #[error(transparent)]
     Solve(#[from] posterior_linalg::solve::SolveError),
+    /// Measurements of a prior failed.
+    #[error(transparent)]
+    Measured(#[from] crate::measured::MeasuredError),
+    /// A prior over pixels failed.
+    #[error(transparent)]
+    Prior(#[from] crate::priors::PriorError),
+    /// A design failed.
+    #[error(transparent)]
+    Design(#[from] crate::design::DesignError),
+    /// A score of patches failed.
+    #[error(transparent)]
+    Patch(#[from] crate::patches::PatchError),
+    /// Patches that do not fit the picture.
+    #[error(transparent)]
+    Tiling(#[from] crate::patches::TilingError),
+    /// A calibration failed.
+    #[error(transparent)]
+    Calibration(#[from] crate::calibration::CalibrationError),
+    /// A search failed.
+    #[error(transparent)]
+    Search(#[from] posterior_optim::OptimError),
 }
 
 /// Refuses two counts that differ.

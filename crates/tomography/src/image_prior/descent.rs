@@ -1,9 +1,9 @@
 //! Adam on the weights, and the best picture on the way.
 
 use super::dropout::ChannelDropout;
-use super::objective::ImageObjective;
 use crate::TomographyError;
-use crate::quality::peak_signal_to_noise_ratio;
+use crate::psnr;
+use crate::total_variation::Penalised;
 use posterior_networks::{Array, Network, Selection};
 use posterior_optim::{Clock, Iteration, Limits, Progress, Reason, Rule, Run, Signal, Step, drive};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub struct DeepImagePriorState {
 pub struct DeepImagePrior<'a> {
     network: Network<f32>,
     input: Array<f32>,
-    objective: &'a ImageObjective<'a>,
+    objective: &'a Penalised<'a>,
     options: &'a DeepImagePriorOptions,
     truth: Option<&'a [f64]>,
     selection: Selection,
@@ -82,7 +82,7 @@ impl<'a> DeepImagePrior<'a> {
     pub fn new(
         network: Network<f32>,
         input: Array<f32>,
-        objective: &'a ImageObjective<'a>,
+        objective: &'a Penalised<'a>,
         options: &'a DeepImagePriorOptions,
         truth: Option<&'a [f64]>,
         saved: Option<DeepImagePriorState>,
@@ -178,7 +178,7 @@ impl<'a> DeepImagePrior<'a> {
             state.best.clone_from(&state.weights);
         }
         if let Some(truth) = self.truth {
-            let quality = peak_signal_to_noise_ratio(truth, picture);
+            let quality = psnr(picture, truth);
             if state.best_quality.is_none_or(|(best, _)| quality > best) {
                 state.best_quality = Some((quality, step));
             }

@@ -4,7 +4,6 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `objective` | loss and gradient in the weights |
 //! | `descent` | [`DeepImagePrior`]: one step of Adam, the best iterate; its state can be saved |
 //! | `dropout` | [`ChannelDropout`]: masks of channels as weights, for the Monte Carlo baseline |
 //! | `pretraining` | [`EllipseExamples`]: pairs of filtered back-projection and picture for a supervised beginning |
@@ -15,13 +14,11 @@
 mod descent;
 mod dropout;
 mod input;
-mod objective;
 mod pretraining;
 
 pub use descent::{DeepImagePrior, DeepImagePriorOptions, DeepImagePriorState};
 pub use dropout::ChannelDropout;
 pub use input::network_input;
-pub use objective::ImageObjective;
 
 #[cfg(test)]
 mod tests;

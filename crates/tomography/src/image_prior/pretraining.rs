@@ -1,17 +1,17 @@
 //! A beginning for the weights: pictures of ellipses from their filtered back-projections.
 
 use crate::TomographyError;
-use crate::filtered::{Filter, filtered_back_projection};
-use crate::geometry::Geometry;
-use crate::phantom::ellipses;
-use crate::projector::Projector;
-use crate::simulate::simulate;
+use crate::phantom::random_ellipses;
+use crate::{Filter, Projector, filtered_back_projection, simulate};
 use posterior_linalg::random::{ChaCha8Rng, Streams};
 use posterior_networks::train::{Examples, Loss, Targets, TrainOptions, TrainState, Trained, train};
 use posterior_networks::{Array, Network};
 use posterior_optim::{Observer, Rule, Schedule};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+
+/// Diameter of the disk of the ellipses' centres, as a share of the picture's side: the published one of walnuts.
+const DIAMETER: f64 = 0.4745;
 
 /// How a network is pretrained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,6 @@ impl Default for PretrainOptions {
 
 /// Random ellipses, measured with noise and back-projected: made when they are asked for, the same for the same number.
 pub struct EllipseExamples<'a> {
-    geometry: &'a Geometry,
     projector: &'a Projector,
     input: Vec<usize>,
     count: usize,
@@ -64,13 +63,12 @@ impl<'a> EllipseExamples<'a> {
     /// # Errors
     /// [`TomographyError::Option`] for scans of volumes.
     pub fn new(
-        geometry: &'a Geometry,
         projector: &'a Projector,
         count: usize,
         noise: f64,
         seed: u64,
     ) -> Result<Self, TomographyError> {
-        let shape = geometry.image_shape();
+        let shape = projector.geometry().image_shape();
         if shape.len() != 2 {
             return Err(TomographyError::Option {
                 name: "pretraining",
@@ -79,16 +77,16 @@ impl<'a> EllipseExamples<'a> {
             });
         }
         let input = [1].into_iter().chain(shape).collect();
-        Ok(Self { geometry, projector, input, count, noise, streams: Streams::new(seed) })
+        Ok(Self { projector, input, count, noise, streams: Streams::new(seed) })
     }
 
     /// Input and picture with a number.
     fn example(&self, number: usize) -> Result<(Vec<f64>, Vec<f64>), TomographyError> {
         let streams = self.streams.child("tomography/pretraining", number as u64);
         let (height, width) = (self.input[1], self.input[2]);
-        let picture = ellipses(height, width, streams.seed());
-        let measured = simulate(self.projector, &picture, self.noise, streams.seed())?;
-        let input = filtered_back_projection(self.geometry, &measured.sinogram, Filter::RamLak)?;
+        let picture = random_ellipses(height, width, DIAMETER, streams, 0);
+        let measured = simulate(self.projector, &picture, self.noise, streams)?;
+        let input = filtered_back_projection(self.projector, &measured.sinogram, Filter::RamLak, None)?;
         Ok((input, picture))
     }
 }
@@ -127,7 +125,6 @@ impl Examples<f32> for EllipseExamples<'_> {
 /// [`TomographyError::Train`]; those of [`EllipseExamples::new`].
 pub fn pretrain(
     network: Network<f32>,
-    geometry: &Geometry,
     projector: &Projector,
     options: &PretrainOptions,
     state: Option<TrainState<f32>>,
@@ -136,7 +133,7 @@ pub fn pretrain(
     let seed = options.seed;
     let of = |count, name| {
         let own = Streams::new(seed).child(name, 0).seed();
-        EllipseExamples::new(geometry, projector, count, options.noise, own)
+        EllipseExamples::new(projector, count, options.noise, own)
     };
     let (training, validation) =
         (of(options.pictures, "training")?, of(options.validation.max(1), "validation")?);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::total_variation::TotalVariation;
+use crate::total_variation::{Penalised, TotalVariation};
 use faer::{Mat, MatRef};
 use posterior_linalg::operator::{Dense, LinearOperator};
 use posterior_linalg::random::Streams;
@@ -29,8 +29,8 @@ fn problem() -> (Dense<f64>, Vec<f64>, Vec<f64>) {
 #[test]
 fn the_gradient_of_a_picture_is_that_of_finite_differences() {
     let (projector, sinogram, _) = problem();
-    let objective =
-        ImageObjective::new(&projector, &sinogram, TotalVariation::new(&[SIDE, SIDE]), 0.03).unwrap();
+    let variation = TotalVariation::sum(&[SIDE, SIDE]).unwrap();
+    let objective = Penalised::new(&projector, &sinogram, &variation, 0.03).unwrap();
     let image: Vec<f64> = (0..SIDE * SIDE).map(|k| 0.5 + 0.3 * wave(k)).collect();
     let (_, gradient) = objective.value_and_gradient(&image);
     for i in [0, 9, 37, 63] {
@@ -42,10 +42,6 @@ fn the_gradient_of_a_picture_is_that_of_finite_differences() {
         let slope = (value(1e-6) - value(-1e-6)) / 2e-6;
         assert!((slope - gradient[i]).abs() < 1e-7, "{slope} {}", gradient[i]);
     }
-    assert!(
-        ImageObjective::new(&projector, &sinogram[1..], TotalVariation::new(&[SIDE, SIDE]), 0.03).is_err()
-    );
-    assert!(ImageObjective::new(&projector, &sinogram, TotalVariation::new(&[SIDE, SIDE]), -1.0).is_err());
 }
 
 fn run(
@@ -54,8 +50,8 @@ fn run(
     stop: usize,
 ) -> (Vec<f64>, DeepImagePriorState) {
     let (projector, sinogram, truth) = problem();
-    let objective =
-        ImageObjective::new(&projector, &sinogram, TotalVariation::new(&[SIDE, SIDE]), 1e-4).unwrap();
+    let variation = TotalVariation::sum(&[SIDE, SIDE]).unwrap();
+    let objective = Penalised::new(&projector, &sinogram, &variation, 1e-4).unwrap();
     let input = network_input(&[SIDE, SIDE], &vec![0.5; SIDE * SIDE]);
     let mut training =
         DeepImagePrior::new(network(), input, &objective, options, Some(&truth), saved).unwrap();
@@ -74,11 +70,11 @@ fn training_explains_the_sinogram_keeps_its_best_and_resumes() {
     assert!(best < 0.05 * first, "{first} {best}");
     // The picture that comes back is the one with the lowest loss that was seen.
     let (projector, sinogram, truth) = problem();
-    let objective =
-        ImageObjective::new(&projector, &sinogram, TotalVariation::new(&[SIDE, SIDE]), 1e-4).unwrap();
+    let variation = TotalVariation::sum(&[SIDE, SIDE]).unwrap();
+    let objective = Penalised::new(&projector, &sinogram, &variation, 1e-4).unwrap();
     assert!((objective.value_and_gradient(&picture).0 / best - 1.0).abs() < 1e-5);
     assert!(state.losses.iter().all(|(_, loss)| *loss >= best));
-    let quality = crate::quality::peak_signal_to_noise_ratio(&truth, &picture);
+    let quality = crate::psnr(&picture, &truth);
     assert!(state.best_quality.unwrap().0 >= quality - 1e-9);
     // What is stopped and goes on is the same run.
     let (_, half) = run(&options, None, 60);
@@ -90,8 +86,8 @@ fn training_explains_the_sinogram_keeps_its_best_and_resumes() {
 #[test]
 fn settings_without_meaning_are_refused() {
     let (projector, sinogram, _) = problem();
-    let objective =
-        ImageObjective::new(&projector, &sinogram, TotalVariation::new(&[SIDE, SIDE]), 0.0).unwrap();
+    let variation = TotalVariation::sum(&[SIDE, SIDE]).unwrap();
+    let objective = Penalised::new(&projector, &sinogram, &variation, 0.0).unwrap();
     let input = || network_input(&[SIDE, SIDE], &vec![0.5; SIDE * SIDE]);
     for options in [
         DeepImagePriorOptions { learning_rate: 0.0, ..Default::default() },

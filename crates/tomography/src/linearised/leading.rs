@@ -1,8 +1,7 @@
 //! What solves over the measurements are preconditioned with: the leading directions of the prior's covariance.
 
-use super::measurement_space::MeasuredCovariance;
+use crate::measured::ObservedPrior;
 use faer::Mat;
-use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::solve::{
     DrawnPreconditioner, LowRankPlusDiagonal, NoPreconditioner, Nystrom, SolveError,
 };
@@ -10,7 +9,7 @@ use posterior_linalg::solve::{
 /// `T K T' ~ U diag(lambda) U'` of some rank, found once: another variance of the prior multiplies the eigenvalues and leaves the directions as they are.
 ///
 /// The randomised Nyström approximation needs one product for each direction, half of what a randomised SVD does, and its preconditioner `U (L - lambda_q) U' + (lambda_q + noise) I` never has more than the condition of the system,
-/// so that nothing needs to fall back where the spectrum is flat. Source: Frangella, Tropp and Udell (2023); spec `tomography`, section 6, for which it stands.
+/// so that nothing needs to fall back where the spectrum is flat; the published preconditioner is [`crate::randomised`]. Source: Frangella, Tropp and Udell (2023); spec `tomography`, section 6.
 #[derive(Clone, Debug)]
 pub struct LeadingDirections {
     found: Option<Nystrom<f64>>,
@@ -23,17 +22,12 @@ impl LeadingDirections {
     ///
     /// # Errors
     /// [`SolveError`] where the covariance is not finite.
-    pub fn new(
-        root: &dyn LinearOperator<f64>,
-        projector: &dyn LinearOperator<f64>,
-        rank: usize,
-        seed: u64,
-    ) -> Result<Self, SolveError> {
-        let c = projector.shape().0;
+    pub fn new(observed: &ObservedPrior<'_>, rank: usize, seed: u64) -> Result<Self, SolveError> {
+        let c = observed.rows();
         if rank == 0 || c == 0 {
             return Ok(Self { found: None, last: 0.0 });
         }
-        let found = Nystrom::new(&MeasuredCovariance { root, projector, noise_variance: 0.0 }, rank, seed)?;
+        let found = Nystrom::new(&observed.signal(), rank, seed)?;
         // Directions of everything leave nothing for the last to stand for.
         let last = if rank >= c { 0.0 } else { found.eigenvalues().last().copied().unwrap_or(0.0).max(0.0) };
         Ok(Self { found: Some(found), last })

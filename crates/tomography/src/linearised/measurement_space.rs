@@ -3,8 +3,9 @@
 use super::filters::WeightPrior;
 use super::measured::MeasuredTangent;
 use super::tangent::PriorRoot;
-use faer::{Mat, MatMut, MatRef, Scale};
-use posterior_linalg::operator::{LinearOperator, check_apply};
+use crate::measured::ObservedPrior;
+use faer::{Mat, MatRef, Scale};
+use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::solve::{ConjugateGradientState, ConjugateGradients, Preconditioner, SolveError};
 use posterior_linear::LinearError;
 use posterior_linear::sampled::{
@@ -18,33 +19,6 @@ use std::ops::Range;
 /// What makes the preconditioner of `K / a + noise I` for a precision a and a noise variance.
 pub type MakePreconditioner<'a> =
     dyn Fn(f64, f64) -> Result<Box<dyn Preconditioner<f64>>, SolveError> + Sync + 'a;
-
-/// `C = T F F' T' + noise I` by products: one back-projection, one product back, one forward, one projection.
-pub struct MeasuredCovariance<'a> {
-    /// F (pixels x weights), the root of the prior over pictures.
-    pub root: &'a dyn LinearOperator<f64>,
-    /// T (c x pixels).
-    pub projector: &'a dyn LinearOperator<f64>,
-    /// Variance of the noise.
-    pub noise_variance: f64,
-}
-
-impl LinearOperator<f64> for MeasuredCovariance<'_> {
-    fn shape(&self) -> (usize, usize) {
-        (self.projector.shape().0, self.projector.shape().0)
-    }
-
-    fn apply(&self, input: MatRef<'_, f64>, mut output: MatMut<'_, f64>) {
-        check_apply(self.shape(), input, &output);
-        let pulled = self.root.multiply_transpose(self.projector.multiply_transpose(input).as_ref());
-        self.projector.apply(self.root.multiply(pulled.as_ref()).as_ref(), output.as_mut());
-        output += Scale(self.noise_variance) * input;
-    }
-
-    fn apply_transpose(&self, input: MatRef<'_, f64>, output: MatMut<'_, f64>) {
-        self.apply(input, output);
-    }
-}
 
 /// Samples of a g-prior's posterior by `zeta = a^-1/2 (w - F' T' C^-1 (E + T F w))` with the root F of the prior over pictures: those of [`posterior_linear::sampled::WeightSpace`] on the same noise.
 ///
@@ -93,6 +67,16 @@ impl Iteration for Solving<'_> {
         let within = self.residual <= self.tolerance;
         Ok(Step::Ended(if within { Reason::Tolerance } else { Reason::Precision }))
     }
+}
+
+/// The prior behind the projector, whose sizes and noise are known to be right.
+fn observed<'a>(
+    root: &'a dyn LinearOperator<f64>,
+    projector: &'a dyn LinearOperator<f64>,
+    noise_variance: f64,
+) -> Result<ObservedPrior<'a>, SampledError> {
+    let found = ObservedPrior::new(root, projector, noise_variance);
+    found.map_err(|e| LinearError::Features(Box::new(e)).into())
 }
 
 /// Solves `C U = R` (c x k) from zero or a saved state.
@@ -149,7 +133,7 @@ impl<T: Precision> Sampler for MeasurementSpace<'_, T> {
         let noise = Scale(noise_variance.sqrt()) * normals;
         let prior = projector.multiply(root.multiply(self.white.as_ref()).as_ref());
         let right = &prior + &noise;
-        let matrix = MeasuredCovariance { root: &root, projector, noise_variance };
+        let matrix = observed(&root, projector, noise_variance)?;
         let preconditioner = (self.preconditioner)(a, noise_variance)?;
         let (dual, steps, reason) =
             solve(&matrix, &*preconditioner, right.as_ref(), saved, self.options, watch)?;
@@ -170,7 +154,7 @@ impl<T: Precision> Sampler for MeasurementSpace<'_, T> {
         let (a, root) = self.root(precisions)?;
         let (c, noise_variance) = (self.measured.measurements(), self.unit_noise / strength);
         let projector = self.measured.projector();
-        let matrix = MeasuredCovariance { root: &root, projector, noise_variance };
+        let matrix = observed(&root, projector, noise_variance)?;
         let preconditioner = (self.preconditioner)(a, noise_variance)?;
         let right = MatRef::from_column_major_slice(self.targets, c, 1);
         let (dual, steps, reason) = solve(&matrix, &*preconditioner, right, None, self.options, watch)?;

@@ -41,7 +41,7 @@ pub use filters::{FILTER_JITTER, FilterHyperparameters, FilterPrior, WeightPrior
 pub use grams::{BlockGrams, DistanceGrams};
 pub use leading::LeadingDirections;
 pub use measured::MeasuredTangent;
-pub use measurement_space::{MakePreconditioner, MeasuredCovariance, MeasurementSpace};
+pub use measurement_space::{MakePreconditioner, MeasurementSpace};
 pub use roughness::{Roughness, RoughnessTerms};
 pub use sampled_roughness::{BendEstimate, SampledRoughness};
 pub use scaling::{ScaleEstimate, Scales, scales};

@@ -7,7 +7,6 @@
 
 use super::filters::{FilterHyperparameters, correlations, distances};
 use super::weights::{ConvolutionWeights, WeightBlock};
-use crate::total_variation::neighbours;
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
 use rayon::prelude::*;
@@ -105,6 +104,17 @@ impl RoughnessTerms {
         }
         (sum, slopes)
     }
+}
+
+/// Pairs of neighbouring pixels of a picture or volume of the given shape, axis by axis.
+pub(super) fn neighbours(shape: &[usize]) -> Vec<(usize, usize)> {
+    let pixels: usize = shape.iter().product();
+    let mut out = Vec::new();
+    for (axis, length) in shape.iter().enumerate() {
+        let step: usize = shape[axis + 1..].iter().product();
+        out.extend((0..pixels).filter(|i| i / step % length + 1 < *length).map(|i| (i, i + step)));
+    }
+    out
 }
 
 /// For one pair: sums over filters and positions p, q of products of differences, by distance of p and q.

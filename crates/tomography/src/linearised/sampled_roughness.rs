@@ -138,7 +138,7 @@ impl<T: Precision> SampledRoughness<'_, T> {
                 picture.iter_mut().zip(around).for_each(|(p, a)| *p += a);
             }
             value += self.total_variation.value(&picture);
-            self.total_variation.subgradient(&picture, slopes.col_as_slice_mut(j));
+            self.total_variation.add_subgradient(&picture, 1.0, slopes.col_as_slice_mut(j));
         }
         let pulled = self.tangent.multiply_transpose(slopes.as_ref());
         let mean = |moved: Mat<f64>| {

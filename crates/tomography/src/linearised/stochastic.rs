@@ -4,11 +4,12 @@ use super::evidence::{HeldFilters, ImageHyperparameters, LearnedHyperparameters,
 use super::filters::{FilterPrior, WeightPrior, correlations, distances};
 use super::leading::LeadingDirections;
 use super::measured::MeasuredTangent;
-use super::measurement_space::{MeasuredCovariance, solve};
+use super::measurement_space::solve;
 use super::sampled_roughness::SampledRoughness;
 use super::tangent::PriorRoot;
 use super::weights::ConvolutionWeights;
 use crate::TomographyError;
+use crate::measured::ObservedPrior;
 use faer::Mat;
 use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::random::Streams;
@@ -179,7 +180,8 @@ impl<'a, T: Precision> StochasticEvidence<'a, T> {
     /// The preconditioner's directions for some hyperparameters.
     fn find_leading(&self, at: &ImageHyperparameters) -> Result<LeadingDirections, TomographyError> {
         let root = self.root(at)?;
-        Ok(LeadingDirections::new(&root, self.measured.projector(), self.options.rank, self.options.seed)?)
+        let observed = ObservedPrior::new(&root, self.measured.projector(), at.log_noise_variance.exp())?;
+        Ok(LeadingDirections::new(&observed, self.options.rank, self.options.seed)?)
     }
 
     /// Slopes at some hyperparameters from the probes of a step.
@@ -195,7 +197,7 @@ impl<'a, T: Precision> StochasticEvidence<'a, T> {
         let (c, m, projector) =
             (self.measured.measurements(), self.options.probes, self.measured.projector());
         let (root, noise_variance) = (self.root(at)?, at.log_noise_variance.exp());
-        let matrix = MeasuredCovariance { root: &root, projector, noise_variance };
+        let matrix = ObservedPrior::new(&root, projector, noise_variance)?;
         let preconditioner = leading.preconditioner(1.0, noise_variance)?;
         let mut rng =
             Streams::new(self.options.seed).child("tomography/probes", step as u64).stream("probes");

@@ -43,6 +43,11 @@ impl<'a, T: Precision> ImageTangent<'a, T> {
         self.trace.output().values().iter().map(|v| v.to_f64()).collect()
     }
 
+    /// Its shape, `[height, width]` or `[depth, height, width]`: that of the output without examples and channels.
+    pub fn picture_shape(&self) -> Vec<usize> {
+        self.trace.output().shape()[2..].to_vec()
+    }
+
     /// The weights v of which it is the tangent (d).
     pub fn weights(&self) -> Vec<f64> {
         self.selection.flatten(self.trace.network().parameters()).iter().map(|v| v.to_f64()).collect()

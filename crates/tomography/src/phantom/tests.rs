@@ -1,66 +1,68 @@
 use super::*;
+use posterior_linalg::random::Streams;
+use std::f64::consts::PI;
 
-#[test]
-fn a_disk_has_the_area_of_a_circle_and_soft_edges() {
-    let disk = disk(64, 64, 20.0);
-    let area: f64 = disk.iter().sum();
-    assert!((area / (std::f64::consts::PI * 400.0) - 1.0).abs() < 2e-3, "{area}");
-    assert!(disk.iter().any(|v| *v > 0.1 && *v < 0.9));
+fn within_unit(image: &[f64]) {
+    let largest = image.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert!(image.iter().all(|v| (0.0..=1.0).contains(v)) && largest > 0.5, "largest {largest}");
 }
 
 #[test]
-fn the_head_has_its_known_values() {
-    let head = shepp_logan(129, 129);
-    let at =
-        |x: f64, y: f64| head[((0.5 - 0.5 * y) * 129.0) as usize * 129 + ((0.5 + 0.5 * x) * 129.0) as usize];
-    assert_eq!(at(0.95, 0.95), 0.0);
-    assert!((at(0.0, 0.9) - 1.0).abs() < 1e-9);
-    assert!((at(0.0, -0.4) - 0.2).abs() < 1e-9);
-    assert!(at(0.22, 0.0).abs() < 1e-9);
-    assert!((at(0.0, 0.35) - 0.3).abs() < 1e-9);
+fn areas_are_those_of_the_formulas() {
+    let sum = disk(64, 64, 20.0).iter().sum::<f64>();
+    assert!((sum / (PI * 400.0) - 1.0).abs() < 2e-3, "{sum}");
+    let some = [Ellipse { intensity: 2.0, axes: [0.5, 0.2], centre: [0.1, -0.2], angle: 0.7 }];
+    // Half the shorter side is 25 pixels.
+    let sum = ellipses(50, 70, &some).iter().sum::<f64>();
+    assert!((sum / (2.0 * PI * 0.5 * 0.2 * 625.0) - 1.0).abs() < 5e-3, "{sum}");
 }
 
 #[test]
-fn chance_has_a_seed_and_pictures_their_range() {
-    for of in [
-        &|seed| ellipses(40, 40, seed) as Vec<f64>,
-        &|seed| rectangles(40, 40, 3, seed),
-        &|seed| walnut(40, 40, seed),
-        &|seed| walnut_volume(6, 20, 20, seed),
-    ] as [&dyn Fn(u64) -> Vec<f64>; 4]
+fn the_head_phantom_has_its_intensities() {
+    let head = shepp_logan(128, 128);
+    within_unit(&head);
+    let at = |x: f64, y: f64| head[((64.0 - 64.0 * y) as usize) * 128 + (64.0 + 64.0 * x) as usize];
+    for (x, y, value) in
+        [(0.0, 0.9, 1.0), (0.5, 0.1, 0.2), (-0.25, 0.0, 0.0), (0.0, 0.35, 0.3), (0.9, 0.9, 0.0)]
     {
-        assert_eq!(of(1), of(1));
-        assert_ne!(of(1), of(2));
-        let picture = of(3);
-        assert!(picture.iter().all(|v| (0.0..=1.001).contains(v)));
-        let (low, high) = picture.iter().fold((1.0f64, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
-        assert!(low < 0.05 && high > 0.6, "{low} {high}");
+        assert!((at(x, y) - value).abs() < 1e-12, "({x}, {y}): {}", at(x, y));
     }
 }
 
 #[test]
-fn rectangles_share_a_direction_that_differs_from_picture_to_picture() {
-    // The direction of the strongest gradients, doubled since a line has no sense: its spread over pictures is wide.
-    let directions: Vec<f64> = (0..12)
-        .map(|seed| {
-            let picture = rectangles(64, 64, 3, seed);
-            let (mut c, mut s) = (0.0, 0.0);
-            for i in 1..63 {
-                for j in 1..63 {
-                    let gx = picture[i * 64 + j + 1] - picture[i * 64 + j - 1];
-                    let gy = picture[(i - 1) * 64 + j] - picture[(i + 1) * 64 + j];
-                    let strength = gx.hypot(gy);
-                    if strength > 0.1 {
-                        // Sides come in two directions, a right angle apart: four times the angle.
-                        let angle = 4.0 * gy.atan2(gx);
-                        c += strength * angle.cos();
-                        s += strength * angle.sin();
-                    }
-                }
-            }
-            s.atan2(c)
+fn random_images_are_their_seeds_and_differ() {
+    let streams = Streams::new(3);
+    let makers: [&dyn Fn(Streams, u64) -> Vec<f64>; 2] =
+        [&|s, i| random_ellipses(32, 32, 0.4745, s, i), &|s, i| random_rectangles(32, 32, s, i)];
+    for make in makers {
+        for index in 0..5 {
+            let image = make(streams, index);
+            within_unit(&image);
+            assert_eq!(image, make(streams, index));
+            assert_ne!(image, make(streams, index + 1));
+            assert_ne!(image, make(Streams::new(4), index));
+        }
+    }
+}
+
+#[test]
+fn the_walnut_has_a_shell_gaps_and_a_middle() {
+    let slice = walnut_slice(96, 96, Streams::new(1));
+    within_unit(&slice);
+    let share = |from: f64, to: f64| slice.iter().filter(|v| (from..to).contains(*v)).count() as f64 / 9216.0;
+    // Gaps, kernel and shell, rims.
+    let shares = [share(0.01, 0.1), share(0.3, 0.7), share(0.75, 1.1)];
+    assert!(slice[0] == 0.0 && shares[0] > 0.05 && shares[1] > 0.1 && shares[2] > 0.02, "{shares:?}");
+    let volume = walnut_volume([49, 48, 48], Streams::new(1));
+    within_unit(&volume);
+    // The middle slice of the volume is the picture at half the resolution.
+    let middle = &volume[24 * 48 * 48..25 * 48 * 48];
+    let coarse: Vec<f64> = (0..48 * 48)
+        .map(|p| {
+            let at = (p / 48) * 2 * 96 + (p % 48) * 2;
+            0.25 * (slice[at] + slice[at + 1] + slice[at + 96] + slice[at + 97])
         })
         .collect();
-    let (c, s) = directions.iter().fold((0.0, 0.0), |(c, s), d| (c + d.cos(), s + d.sin()));
-    assert!(c.hypot(s) / 12.0 < 0.7, "{directions:?}");
+    let difference = middle.iter().zip(&coarse).map(|(a, b)| (a - b).abs()).sum::<f64>() / (48.0 * 48.0);
+    assert!(difference < 0.05, "{difference}");
 }

@@ -1,72 +1,115 @@
-//! **Projectors**: line integrals along the rays of a scan, and their exact transpose.
+//! **The forward operator** `T`: line integrals of images, and its exact transpose, by Joseph's method.
 //!
-//! Joseph's method: a ray is followed line by line (plane by plane in space) along its main axis, and what lies between two pixels is interpolated. One generator of weights serves both directions: what back-projection scatters is what projection gathered, so that
-//! `<T x, y> = <x, T' y>` to rounding, on which conjugate gradients and every covariance rest. Sums have an order of their own that threads do not change.
+//! A ray marches along the axis that it runs along most, a line of pixels at a time, and at each takes the image between two pixels: with the ray at `u` on a
+//! line, `j = ⌊u⌋` and `t = u - j`, pixel j has weight `(1 - t) ℓ` and pixel j + 1 weight `t ℓ`, ℓ being the ray's length from line to line; what is outside counts as empty. In a volume
+//! the line is a plane and the weights are bilinear. Both directions make their weights in one place, so that one is the other's transpose to rounding.
 //!
 //! | file | what |
 //! |---|---|
-//! | `plane`, `space` | the two directions in the plane and in space |
-//! | `stored` | [`StoredProjector`]: the same weights as sparse rows of T and of T' |
+//! | `rays` | the rays as lines and numbers, in bundles that march the same way; every weight of a row |
+//! | `line` | a place on a line as pixel and remainder, and the innermost loops |
+//! | `plane` | one image |
+//! | `lanes` | several images, or slices, at once: each pixel a list of numbers |
+//! | `cone` | volumes under a cone: a fan in the plane, and along the depth a list that widens |
+//! | `frames` | an image with its rows, or its columns, one after the other |
+//! | `stored` | [`StoredProjector`]: the weights as compressed rows |
 //!
-//! Source: Joseph (1982); spec `tomography`, section 3.2.
+//! Forward is parallel over angles; backward over lines of the image, each owned by one task. Every sum has a fixed order, whatever the number of threads.
+//!
+//! Source: P. M. Joseph, *An improved algorithm for reprojecting rays through pixel images* (1982); spec `tomography`, section 3.2.
 
+mod cone;
+mod frames;
+mod lanes;
+mod line;
 mod plane;
-mod space;
+mod rays;
 mod stored;
+#[cfg(test)]
+mod tests;
 
+pub(crate) use line::split;
 pub use stored::StoredProjector;
 
-use crate::geometry::Geometry;
-use crate::{Scanner, TomographyError};
+use crate::{Geometry, TomographyError};
 use faer::{MatMut, MatRef};
-use posterior_linalg::Real;
 use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transpose};
-use rayon::prelude::*;
+use posterior_linalg::{PerPrecision, Real, compiled_here};
+use rays::Rays;
 
-/// T of a scan, computed as it is needed.
+/// The forward operator of a geometry, with weights made on the fly: measurements x pixels.
 ///
-/// Cost of a product with one picture: about 2 ns for each ray and line that it crosses (four for each plane in space), shared out among threads by angles on the way there and by lines of the picture on the way back. Memory: the picture once for each main axis.
+/// Memory: three or five numbers for each detector element of a row and angle, and while it works two copies of the image. Cost of a product: about
+/// `2 · measurements · max(h, w)` multiplications.
+///
+/// ```
+/// use faer::Mat;
+/// use posterior_linalg::operator::LinearOperator;
+/// use posterior_tomography::{ParallelBeam, Projector};
+/// let projector = Projector::new(ParallelBeam::usual(4, 4, 2)?)?;
+/// let image: Mat<f64> = Mat::full(16, 1, 1.0);
+/// let sinogram = projector.multiply(image.as_ref());
+/// // The middle ray of the first angle, straight up.
+/// assert!((sinogram[(3, 0)] - 4.0).abs() < 1e-12);
+/// # Ok::<(), posterior_tomography::TomographyError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Projector {
     geometry: Geometry,
+    rays: Rays,
 }
 
 impl Projector {
-    /// Of a scan.
+    /// The operator of a geometry.
     ///
     /// # Errors
-    /// [`TomographyError::Geometry`].
-    pub fn new(geometry: Geometry) -> Result<Self, TomographyError> {
+    /// What [`Geometry::check`] refuses.
+    pub fn new(geometry: impl Into<Geometry>) -> Result<Self, TomographyError> {
+        let geometry = geometry.into();
         geometry.check()?;
-        Ok(Self { geometry })
+        let rays = Rays::of(&geometry);
+        Ok(Self { geometry, rays })
     }
 
-    /// The scan.
+    /// The geometry.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// The same at some angles, in the order given.
-    pub fn at_angles(&self, chosen: &[usize]) -> Self {
-        Self { geometry: self.geometry.at_angles(chosen) }
+    /// The operator at some of the angles: its rows in the order named.
+    ///
+    /// # Errors
+    /// Those of [`Geometry::at_angles`].
+    pub fn at_angles(&self, chosen: &[usize]) -> Result<Self, TomographyError> {
+        Self::new(self.geometry.at_angles(chosen)?)
     }
 
-    /// Weights of all rays together, at most: two for each line, four for each plane.
-    pub fn weights(&self) -> u64 {
-        let shape = self.geometry.image_shape();
-        let (longest, each) = match &self.geometry {
-            Geometry::Cone(_) => (shape.iter().max().copied().unwrap_or(0), 4),
-            _ => (shape[shape.len() - 2].max(shape[shape.len() - 1]), 2),
-        };
-        (self.geometry.measurements() as u64).saturating_mul(longest as u64).saturating_mul(each)
+    /// The weights as compressed rows: for what needs its rows ([`StoredProjector::bytes`] says how much memory).
+    ///
+    /// # Errors
+    /// [`TomographyError::TooLarge`] beyond `most_bytes`, before memory is taken.
+    pub fn stored<T: Real>(&self, most_bytes: u64) -> Result<StoredProjector<T>, TomographyError> {
+        StoredProjector::new(self, most_bytes)
     }
 
-    /// Every weight of one ray: `visit(pixel, weight)`, each pixel once.
-    pub(crate) fn visit_ray(&self, angle: usize, element: usize, visit: &mut dyn FnMut(usize, f64)) {
-        match &self.geometry {
-            Geometry::Cone(cone) => space::visit(cone, angle, element, visit),
-            geometry => plane::visit(geometry, angle, element, visit),
-        }
+    /// `T x` for one image.
+    ///
+    /// # Errors
+    /// [`TomographyError::ImageShape`].
+    pub fn project(&self, image: &[f64]) -> Result<Vec<f64>, TomographyError> {
+        self.geometry.check_image(image)?;
+        let image = MatRef::from_column_major_slice(image, image.len(), 1);
+        Ok(self.multiply(image).col_as_slice(0).to_vec())
+    }
+
+    /// `Tᵀ y` for one sinogram: the matched back-projection.
+    ///
+    /// # Errors
+    /// [`TomographyError::SinogramShape`], [`TomographyError::NotFinite`].
+    pub fn back_project(&self, sinogram: &[f64]) -> Result<Vec<f64>, TomographyError> {
+        self.geometry.check_sinogram(&[sinogram.len()], sinogram)?;
+        let sinogram = MatRef::from_column_major_slice(sinogram, sinogram.len(), 1);
+        Ok(self.multiply_transpose(sinogram).col_as_slice(0).to_vec())
     }
 }
 
@@ -75,61 +118,33 @@ impl<T: Real> LinearOperator<T> for Projector {
         (self.geometry.measurements(), self.geometry.pixels())
     }
 
-    fn apply(&self, input: MatRef<'_, T>, mut output: MatMut<'_, T>) {
+    fn apply(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         check_apply(LinearOperator::<T>::shape(self), input, &output);
-        let columns: Vec<Vec<T>> = (0..input.ncols())
-            .into_par_iter()
-            .map(|j| {
-                let picture: Vec<T> = input.col(j).iter().copied().collect();
-                match &self.geometry {
-                    Geometry::Cone(cone) => space::project(cone, &picture),
-                    geometry => plane::project(geometry, &picture),
-                }
-            })
-            .collect();
-        fill(&mut output, &columns);
+        compiled_here!(T: Real, PerPrecision; ['a] forward,
+            (projector: &'a Projector = self, input: MatRef<'a, T> = input, output: MatMut<'a, T> = output) -> ());
     }
 
-    fn apply_transpose(&self, input: MatRef<'_, T>, mut output: MatMut<'_, T>) {
+    fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         check_apply_transpose(LinearOperator::<T>::shape(self), input, &output);
-        let columns: Vec<Vec<T>> = (0..input.ncols())
-            .into_par_iter()
-            .map(|j| {
-                let sinogram: Vec<T> = input.col(j).iter().copied().collect();
-                match &self.geometry {
-                    Geometry::Cone(cone) => space::back_project(cone, &sinogram),
-                    geometry => plane::back_project(geometry, &sinogram),
-                }
-            })
-            .collect();
-        fill(&mut output, &columns);
+        compiled_here!(T: Real, PerPrecision; ['a] backward,
+            (projector: &'a Projector = self, input: MatRef<'a, T> = input, output: MatMut<'a, T> = output) -> ());
     }
 }
 
-/// Writes columns.
-pub(super) fn fill<T: Real>(output: &mut MatMut<'_, T>, columns: &[Vec<T>]) {
-    for (j, column) in columns.iter().enumerate() {
-        output.as_mut().col_mut(j).iter_mut().zip(column).for_each(|(o, v)| *o = *v);
+fn forward<T: Real>(projector: &Projector, input: MatRef<'_, T>, output: MatMut<'_, T>) {
+    let rays = &projector.rays;
+    match &projector.geometry {
+        Geometry::Cone(beam) => cone::forward(rays, beam, input, output),
+        _ if rays.depth * input.ncols() == 1 => plane::forward(rays, input, output),
+        _ => lanes::forward(rays, input, output),
     }
 }
 
-impl Scanner for Projector {
-    fn pixels(&self) -> usize {
-        self.geometry.pixels()
-    }
-
-    fn angles(&self) -> usize {
-        self.geometry.angles().len()
-    }
-
-    fn per_angle(&self) -> usize {
-        self.geometry.measurements_per_angle()
-    }
-
-    fn at<'a>(&'a self, angles: &[usize]) -> Box<dyn LinearOperator<f64> + 'a> {
-        Box::new(self.at_angles(angles))
+fn backward<T: Real>(projector: &Projector, input: MatRef<'_, T>, output: MatMut<'_, T>) {
+    let rays = &projector.rays;
+    match &projector.geometry {
+        Geometry::Cone(beam) => cone::backward(rays, beam, input, output),
+        _ if rays.depth * input.ncols() == 1 => plane::backward(rays, input, output),
+        _ => lanes::backward(rays, input, output),
     }
 }
-
-#[cfg(test)]
-mod tests;

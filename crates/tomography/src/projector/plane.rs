@@ -1,179 +1,118 @@
-//! Rays in the plane: parallel, from a point, or the same through every slice.
+//! One image: rays are the vectors of the innermost loops.
 
-use crate::geometry::{Geometry, PlaneRay};
+use super::frames::{add_transposed, transposed};
+use super::line::{PAD, collect, gather, scatter};
+use super::rays::Rays;
+use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::vectorised::dispatch;
 use rayon::prelude::*;
-use std::ops::Range;
 
-/// Lines of a picture that one task back-projects.
-const LINES: usize = 16;
-
-/// The lines of a main axis: `count` of `width` pixels, in memory of `width + 2` with a margin of zeros on both sides, so that the loops need not ask where the picture ends.
-#[derive(Clone, Copy)]
-struct Lines {
-    count: usize,
-    width: usize,
+/// `T x`. Each angle is one task.
+pub(super) fn forward<T: Real>(rays: &Rays, image: MatRef<'_, T>, output: MatMut<'_, T>) {
+    let image: Vec<T> = image.col(0).iter().copied().collect();
+    let frames = both(&image, rays);
+    let mut sinogram = vec![T::ZERO; output.nrows()];
+    sinogram.par_chunks_mut(rays.per_angle).enumerate().for_each(|(angle, out)| {
+        dispatch(
+            #[inline(always)]
+            || one_angle(rays, angle, &frames, out),
+        );
+    });
+    output.col_mut(0).iter_mut().zip(sinogram).for_each(|(o, v)| *o = v);
 }
 
-impl Lines {
-    fn of(height: usize, width: usize, main: usize) -> Self {
-        if main == 0 { Self { count: height, width } } else { Self { count: width, width: height } }
-    }
-
-    fn stride(self) -> usize {
-        self.width + 2
-    }
-
-    /// A picture (row-major) along the main axis.
-    fn spread<T: Real>(self, picture: &[T], main: usize) -> Vec<T> {
-        let mut out = vec![T::ZERO; self.count * self.stride()];
-        for line in 0..self.count {
-            for place in 0..self.width {
-                let from = if main == 0 { line * self.width + place } else { place * self.count + line };
-                out[line * self.stride() + place + 1] = picture[from];
-            }
+#[inline(always)]
+fn one_angle<T: Real>(rays: &Rays, angle: usize, frames: &[Vec<T>; 2], out: &mut [T]) {
+    let mut sums = vec![T::ZERO; rays.per_angle];
+    for bundle in &rays.bundles[rays.of_angle[angle].clone()] {
+        let frame = &frames[usize::from(!bundle.rows)];
+        let first = bundle.positions.start;
+        let sums = &mut sums[..bundle.positions.len()];
+        sums.fill(T::ZERO);
+        let mut near = rays.near(bundle, 0);
+        for (i, line) in frame.chunks_exact(rays.across(bundle.rows) + 2 * PAD).enumerate() {
+            near = rays.touching(bundle, i, near);
+            let some = &mut sums[near.start - first..near.end - first];
+            gather(line, &rays.starts[near.clone()], &rays.slopes[near.clone()], i as f64, some);
         }
-        out
-    }
-
-    /// Adds lines to a picture, margins left out.
-    fn gather<T: Real>(self, lines: &[T], main: usize, picture: &mut [T]) {
-        for line in 0..self.count {
-            for place in 0..self.width {
-                let to = if main == 0 { line * self.width + place } else { place * self.count + line };
-                picture[to] += lines[line * self.stride() + place + 1];
-            }
+        for (q, sum) in sums.iter().enumerate() {
+            out[bundle.detector(q)] = *sum * T::from_f64(rays.scales[first + q]);
         }
     }
+}
 
-    /// Those of some lines at which the ray is above -1 and below the width: where the picture has a part in it.
-    fn crossed(self, ray: &PlaneRay, lines: Range<usize>) -> Range<usize> {
-        let inside = |p: usize| {
-            let at = position(ray, p);
-            at > -1.0 && at < self.width as f64
+/// The image with padded rows, and with padded columns; a frame that no ray marches through is empty.
+fn both<T: Real>(image: &[T], rays: &Rays) -> [Vec<T>; 2] {
+    [true, false].map(|rows| {
+        if !rays.bundles.iter().any(|bundle| bundle.rows == rows) {
+            return Vec::new();
+        }
+        let turned;
+        let image = if rows {
+            image
+        } else {
+            turned = transposed(image, rays.height, rays.width, 1);
+            &turned
         };
-        let (mut low, mut high) = (lines.start as f64, lines.end as f64);
-        if ray.slope.abs() > 1e-12 {
-            let [a, b] = [-1.0, self.width as f64].map(|edge| (edge - ray.start) / ray.slope);
-            // One more on either side: rounding decides below, in the same words as in the loops.
-            low = low.max(a.min(b).floor() - 1.0);
-            high = high.min(a.max(b).ceil() + 2.0);
+        let (lines, across) = (rays.lines(rows), rays.across(rows));
+        let mut padded = vec![T::ZERO; lines * (across + 2 * PAD)];
+        for (to, from) in padded.chunks_exact_mut(across + 2 * PAD).zip(image.chunks_exact(across)) {
+            to[PAD..PAD + across].copy_from_slice(from);
         }
-        if !(low < high) {
-            return 0..0;
-        }
-        let (mut start, mut end) = (low as usize, high as usize);
-        while start < end && !inside(start) {
-            start += 1;
-        }
-        while start < end && !inside(end - 1) {
-            end -= 1;
-        }
-        start..end
-    }
+        padded
+    })
 }
 
-/// Where a ray crosses a line.
-#[inline(always)]
-fn position(ray: &PlaneRay, line: usize) -> f64 {
-    ray.start + ray.slope * line as f64
-}
-
-/// First pixel, margin included, and the share of the second.
-#[inline(always)]
-fn between(ray: &PlaneRay, line: usize) -> (usize, f64) {
-    let place = position(ray, line) + 1.0;
-    let first = place as usize;
-    (first, place - first as f64)
-}
-
-/// Rows, columns, slices and elements of a slice's detector.
-fn sizes(geometry: &Geometry) -> (usize, usize, usize, usize) {
-    match geometry {
-        Geometry::Parallel(own) => (own.height, own.width, 1, own.detectors),
-        Geometry::Fan(own) => (own.height, own.width, 1, own.detectors),
-        Geometry::Stacked(own) => (own.slice.height, own.slice.width, own.depth, own.slice.detectors),
-        Geometry::Cone(_) => unreachable!("cones are rays in space"),
-    }
-}
-
-/// `T x`, angle by angle.
-pub(super) fn project<T: Real>(geometry: &Geometry, image: &[T]) -> Vec<T> {
-    let (height, width, slices, elements) = sizes(geometry);
-    let axes = [Lines::of(height, width, 0), Lines::of(height, width, 1)];
-    let spread: Vec<[Vec<T>; 2]> = image
-        .chunks_exact(height * width)
-        .map(|slice| [axes[0].spread(slice, 0), axes[1].spread(slice, 1)])
-        .collect();
-    let mut out = vec![T::ZERO; geometry.measurements()];
-    out.par_chunks_exact_mut(slices * elements).enumerate().for_each(|(angle, out)| {
-        let rays = geometry.plane_rays(angle);
-        for (slice, out) in spread.iter().zip(out.chunks_exact_mut(elements)) {
-            for (ray, out) in rays.iter().zip(out) {
-                let (axis, lines) = (axes[ray.main], &slice[ray.main]);
-                let stride = axis.stride();
-                let mut sum = T::ZERO;
-                for line in axis.crossed(ray, 0..axis.count) {
-                    let (first, share) = between(ray, line);
-                    let pair = &lines[line * stride + first..][..2];
-                    let share = T::from_f64(share);
-                    sum += pair[0] + share * (pair[1] - pair[0]);
-                }
-                *out = sum * T::from_f64(ray.length);
-            }
-        }
-    });
-    out
-}
-
-/// `T' y`: each task has a few lines of its own and goes through all rays in their order.
-pub(super) fn back_project<T: Real>(geometry: &Geometry, sinogram: &[T]) -> Vec<T> {
-    let (height, width, slices, elements) = sizes(geometry);
-    let angles = geometry.angles().len();
-    let rays: Vec<Vec<PlaneRay>> = (0..angles).map(|a| geometry.plane_rays(a)).collect();
-    let mut out = vec![T::ZERO; geometry.pixels()];
-    out.par_chunks_exact_mut(height * width).enumerate().for_each(|(slice, picture)| {
-        for main in 0..2 {
-            let axis = Lines::of(height, width, main);
-            let stride = axis.stride();
-            let mut lines = vec![T::ZERO; axis.count * stride];
-            lines.par_chunks_mut(LINES * stride).enumerate().for_each(|(task, lines)| {
-                let start = task * LINES;
-                let range = start..start + lines.len() / stride;
-                for (angle, rays) in rays.iter().enumerate() {
-                    let measured = &sinogram[(angle * slices + slice) * elements..][..elements];
-                    for (ray, y) in rays.iter().zip(measured).filter(|(ray, _)| ray.main == main) {
-                        let y = *y * T::from_f64(ray.length);
-                        for line in axis.crossed(ray, range.clone()) {
-                            let (first, share) = between(ray, line);
-                            let pair = &mut lines[(line - start) * stride + first..][..2];
-                            let second = T::from_f64(share) * y;
-                            pair[0] += y - second;
-                            pair[1] += second;
-                        }
-                    }
-                }
-            });
-            axis.gather(&lines, main, picture);
-        }
-    });
-    out
-}
-
-/// Every weight of one ray.
-pub(super) fn visit(geometry: &Geometry, angle: usize, element: usize, visit: &mut dyn FnMut(usize, f64)) {
-    let (height, width, _, elements) = sizes(geometry);
-    let ray = geometry.plane_rays(angle)[element % elements];
-    let axis = Lines::of(height, width, ray.main);
-    let first_pixel = element / elements * height * width;
-    for line in axis.crossed(&ray, 0..axis.count) {
-        let (first, share) = between(&ray, line);
-        for (place, weight) in [(first, 1.0 - share), (first + 1, share)] {
-            if place >= 1 && place <= axis.width && weight > 0.0 {
-                let place = place - 1;
-                let pixel = if ray.main == 0 { line * width + place } else { place * width + line };
-                visit(first_pixel + pixel, weight * ray.length);
+/// `Tᵀ y`. Each line of the image is one task.
+pub(super) fn backward<T: Real>(rays: &Rays, sinogram: MatRef<'_, T>, output: MatMut<'_, T>) {
+    let sinogram: Vec<T> = sinogram.col(0).iter().copied().collect();
+    let mut values = vec![T::ZERO; sinogram.len()];
+    for (angle, bundles) in rays.of_angle.iter().enumerate() {
+        for bundle in &rays.bundles[bundles.clone()] {
+            for (q, p) in bundle.positions.clone().enumerate() {
+                values[p] =
+                    sinogram[angle * rays.per_angle + bundle.detector(q)] * T::from_f64(rays.scales[p]);
             }
         }
     }
+    let [mut image, columns] = [true, false].map(|rows| {
+        let across = rays.across(rows);
+        let mut frame = vec![T::ZERO; rays.lines(rows) * across];
+        frame.par_chunks_mut(across).enumerate().for_each(|(i, line)| {
+            dispatch(
+                #[inline(always)]
+                || one_line(rays, rows, i, &values, line),
+            );
+        });
+        frame
+    });
+    add_transposed(&mut image, &columns, rays.height, rays.width, 1);
+    output.col_mut(0).iter_mut().zip(image).for_each(|(o, v)| *o = v);
+}
+
+#[inline(always)]
+fn one_line<T: Real>(rays: &Rays, rows: bool, i: usize, values: &[T], line: &mut [T]) {
+    let across = line.len();
+    let [mut lefts, mut rights] = [(); 2].map(|()| vec![T::ZERO; across + 2 * PAD]);
+    for bundle in rays.bundles.iter().filter(|bundle| bundle.rows == rows) {
+        if let Some(step) = bundle.step {
+            let values = &values[bundle.positions.clone()];
+            let start = rays.starts[bundle.positions.start] + rays.slopes[bundle.positions.start] * i as f64;
+            // Detector elements about a pixel apart: the usual ones.
+            if (1.0..2.0).contains(&step) {
+                collect::<T, 2>(line, start, step, values);
+                continue;
+            }
+            if (2.0 / 3.0..1.0).contains(&step) {
+                collect::<T, 3>(line, start, step, values);
+                continue;
+            }
+        }
+        let some = rays.touching(bundle, i, rays.near(bundle, i));
+        let (starts, slopes) = (&rays.starts[some.clone()], &rays.slopes[some.clone()]);
+        scatter([&mut lefts, &mut rights], starts, slopes, i as f64, &values[some]);
+    }
+    let both = lefts[PAD..].iter().zip(&rights[PAD..]);
+    line.iter_mut().zip(both).for_each(|(v, (left, right))| *v += *left + *right);
 }

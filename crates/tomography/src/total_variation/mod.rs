@@ -1,20 +1,26 @@
-//! **Total variation**: how rough a picture is, and the smoothest picture that explains a sinogram.
+//! **Total variation**: pictures that are flat where measurements do not say otherwise,
+//!
+//! `x̃ = argmin (1/c) ‖T x - y‖² + λ TV(x)`, `TV(x) = Σ |differences of neighbours along each axis|`.
 //!
 //! | file | what |
 //! |---|---|
-//! | `value` | [`TotalVariation`]: value and subgradient; [`neighbours`] |
-//! | `primal_dual` | [`PrimalDual`]: the minimum, with a bound on how far it is |
-//! | `adam` | [`AdamOnPixels`]: as published |
+//! | `variation` | [`TotalVariation`]: value, subgradient, differences and their transpose, in two and three dimensions |
+//! | `problem` | [`Penalised`]: the objective |
+//! | `primal_dual` | [`reconstruct`], the default: a method that knows how far from the optimum it is at most |
+//! | `pixels` | [`reconstruct_by_adam`]: as published, Adam on the pixels |
 //!
-//! Source: Antorán (2024), equations 7.2 and 7.3; spec `tomography`, sections 2 and 9.4.
+//! With noise of precision b the Bayesian reading `b ‖T x - y‖² + TV(x)` is `λ = 1/(b c)`.
+//!
+//! Source: spec `tomography`, sections 2 and 9.4.
 
-mod adam;
+mod pixels;
 mod primal_dual;
-mod value;
-
-pub use adam::{AdamOnPixels, AdamOnPixelsOptions};
-pub use primal_dual::{PrimalDual, PrimalDualOptions, PrimalDualState};
-pub use value::{TotalVariation, neighbours};
-
+mod problem;
 #[cfg(test)]
 mod tests;
+mod variation;
+
+pub use pixels::{AdamOptions, reconstruct_by_adam};
+pub use primal_dual::{PrimalDualOptions, PrimalDualState, Reconstructed, reconstruct};
+pub use problem::Penalised;
+pub use variation::TotalVariation;

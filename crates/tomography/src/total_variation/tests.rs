@@ -1,126 +1,185 @@
 use super::*;
-use crate::image_prior::ImageObjective;
-use faer::{Mat, MatRef};
-use posterior_linalg::operator::{Dense, LinearOperator};
-use posterior_optim::{Clock, Limits, Signal, drive};
+use crate::{
+    Filter, ParallelBeam, Projector, TomographyError, filtered_back_projection, phantom, psnr, simulate,
+};
+use faer::Mat;
+use posterior_linalg::operator::Dense;
+use posterior_linalg::random::Streams;
+use posterior_optim::{Progress, Reason, Signal, check};
+use rand_distr::{Distribution, StandardNormal};
 
-fn wave(k: usize) -> f64 {
-    ((k * k) as f64 * 0.7391 + k as f64 * 0.317).sin()
+fn normal(many: usize, name: &str) -> Vec<f64> {
+    let mut stream = Streams::new(2).stream(name);
+    (0..many).map(|_| StandardNormal.sample(&mut stream)).collect()
+}
+
+/// By pairs of places, each looked at by itself.
+fn plain(image: &[f64], [d, h, w]: [usize; 3], mean: bool) -> f64 {
+    let at = |k: usize, i: usize, j: usize| image[(k * h + i) * w + j];
+    let mut sums = [(0.0, 0.0); 3];
+    for (k, i, j) in (0..d * h * w).map(|p| (p / (h * w), p / w % h, p % w)) {
+        let nexts = [(k + 1, i, j), (k, i + 1, j), (k, i, j + 1)];
+        for (sum, (a, b, c)) in sums.iter_mut().zip(nexts) {
+            if a < d && b < h && c < w {
+                *sum = (sum.0 + (at(a, b, c) - at(k, i, j)).abs(), sum.1 + 1.0);
+            }
+        }
+    }
+    sums.iter().map(|(sum, pairs)| if mean && *pairs > 0.0 { sum / pairs } else { *sum }).sum()
 }
 
 #[test]
-fn value_and_subgradient_are_those_of_all_pairs() {
-    for shape in [vec![5, 7], vec![3, 4, 5], vec![1, 6], vec![4, 1]] {
-        let pixels: usize = shape.iter().product();
-        let picture: Vec<f64> = (0..pixels).map(wave).collect();
-        let pairs = neighbours(&shape);
-        let expected: f64 = pairs.iter().map(|(i, j)| (picture[*i] - picture[*j]).abs()).sum();
-        let (sum, mean) = (TotalVariation::new(&shape), TotalVariation::mean(&shape));
-        assert!((sum.value(&picture) - expected).abs() < 1e-12);
-        assert!((mean.value(&picture) - expected / pairs.len() as f64).abs() < 1e-12);
-        let mut slope = vec![0.0; pixels];
-        sum.subgradient(&picture, &mut slope);
-        for i in 0..pixels {
-            let value = |step: f64| {
-                let mut moved = picture.clone();
-                moved[i] += step;
-                sum.value(&moved)
-            };
-            assert!(((value(1e-7) - value(-1e-7)) / 2e-7 - slope[i]).abs() < 1e-6);
+fn values_subgradients_and_transposes() {
+    for shape in [[1, 5, 4], [3, 4, 5], [1, 1, 6]] {
+        let n = shape.iter().product();
+        let image = normal(n, "image");
+        for mean in [false, true] {
+            let variation =
+                if mean { TotalVariation::mean(&shape) } else { TotalVariation::sum(&shape) }.unwrap();
+            let value = plain(&image, shape, mean);
+            assert!((variation.value(&image) - value).abs() < 1e-12 * value);
+            let mut gradient = vec![0.0; n];
+            variation.add_subgradient(&image, 2.0, &mut gradient);
+            let numeric = check::gradient(|x| 2.0 * plain(x, shape, mean), &image);
+            check::assert_close(&gradient, &numeric, 1e-7, 1e-7);
+            // Flat images are at a kink in every direction; the subgradient there is 0.
+            let mut flat = vec![0.0; n];
+            variation.add_subgradient(&vec![3.0; n], 1.0, &mut flat);
+            assert_eq!(flat, vec![0.0; n]);
+            let (edges, mut differences, mut back) = (normal(3 * n, "edges"), vec![0.0; 3 * n], vec![0.0; n]);
+            variation.differences(&image, &mut differences);
+            variation.add_transpose(&edges, &mut back);
+            let a: f64 = differences.iter().zip(&edges).map(|(a, b)| a * b).sum();
+            let b: f64 = image.iter().zip(&back).map(|(a, b)| a * b).sum();
+            assert!((a - b).abs() < 1e-12 * a.abs().max(1.0));
         }
-        // sign(0) = 0.
-        let mut flat = vec![0.0; pixels];
-        sum.subgradient(&vec![0.4; pixels], &mut flat);
-        assert!(flat.iter().all(|s| *s == 0.0));
+    }
+    assert!(matches!(TotalVariation::sum(&[4]), Err(TomographyError::ImageShape { .. })));
+}
+
+fn quiet<V>() -> impl FnMut(&Progress, &V) -> Signal {
+    |_, _| Signal::Continue
+}
+
+#[test]
+fn two_pixels_have_a_closed_form() {
+    // ½ ‖x - y‖² + λ |x₁ - x₂|: the mean stays, and half the difference is shrunk by λ / 1 · ½ · 2.
+    let identity = Dense::new(Mat::<f64>::identity(2, 2));
+    let variation = TotalVariation::sum(&[1, 2]).unwrap();
+    for (y, weight) in [([1.0, 3.0], 0.4), ([3.0, 1.0], 0.4), ([1.0, 1.5], 0.9), ([-1.0, 2.0], 0.0)] {
+        let problem = Penalised::new(&identity, &y, &variation, weight).unwrap();
+        let options = PrimalDualOptions {
+            tolerance: 1e-12,
+            non_negative: false,
+            largest: Some(10.0),
+            ..PrimalDualOptions::default()
+        };
+        let found = reconstruct(&problem, &[0.0, 0.0], None, &options, &mut quiet()).unwrap();
+        let (mean, half) = (0.5 * (y[0] + y[1]), 0.5 * (y[1] - y[0]));
+        // d/dh of ½ · 2 (h - half)² + 2 λ |h|: h = half, less λ.
+        let shrunk = half.signum() * (half.abs() - weight).max(0.0);
+        check::assert_close(&found.image, &[mean - shrunk, mean + shrunk], 1e-5, 1e-5);
+        let exact = (half - shrunk).powi(2) + 2.0 * weight * shrunk.abs();
+        assert!(found.value >= exact - 1e-14 && found.value - found.gap <= exact + 1e-14);
     }
 }
 
-fn minimum(
-    projector: &dyn LinearOperator<f64>,
-    sinogram: &[f64],
-    shape: &[usize],
-    weight: f64,
-    tolerance: f64,
-) -> PrimalDualState {
-    let start = vec![0.5; shape.iter().product()];
-    let options = PrimalDualOptions { tolerance, iterations: 200_000, largest: Some(3.0) };
-    let tv = TotalVariation::new(shape);
-    let mut search = PrimalDual::new(projector, sinogram, tv, weight, &start, &options, None).unwrap();
-    let limits = Limits { steps: options.iterations, time: None };
-    drive(&mut search, limits, Clock::start(), &mut |_, _| Signal::Continue).unwrap();
-    search.into_state()
+/// A scan of 24 x 24 pixels at 12 angles with noise.
+fn small() -> (Projector, Vec<f64>, Vec<f64>) {
+    let projector = Projector::new(ParallelBeam::usual(24, 24, 12).unwrap()).unwrap();
+    let truth = phantom::shepp_logan(24, 24);
+    let sinogram = simulate(&projector, &truth, 0.05, Streams::new(4)).unwrap().sinogram;
+    (projector, truth, sinogram)
 }
 
 #[test]
-fn two_pixels_are_pulled_together_as_the_closed_form_says() {
-    // 1/2 ((a - 1)² + (b - 2)²) + w |a - b|: both move by w towards each other until they meet.
-    let identity = Dense::new(Mat::identity(2, 2));
-    for (weight, expected) in [(0.2, [1.2, 1.8]), (0.7, [1.5, 1.5])] {
-        let found = minimum(&identity, &[1.0, 2.0], &[1, 2], weight, 1e-10);
-        for (a, b) in found.picture.iter().zip(expected) {
-            assert!((a - b).abs() < 1e-4, "{:?}", found.picture);
+fn both_methods_agree_and_the_gap_bounds_the_distance() {
+    let (projector, truth, sinogram) = small();
+    let variation = TotalVariation::sum(&[24, 24]).unwrap();
+    let problem = Penalised::new(&projector, &sinogram, &variation, 1e-3).unwrap();
+    let start = filtered_back_projection(&projector, &sinogram, Filter::RamLak, None).unwrap();
+    let tight = PrimalDualOptions { tolerance: 1e-6, steps: 100_000, ..PrimalDualOptions::default() };
+    let mut gaps = Vec::new();
+    let best = reconstruct(&problem, &start, None, &tight, &mut |progress, state| {
+        gaps.push((state.value, state.bound));
+        assert_eq!(progress.value, Some(state.value));
+        Signal::Continue
+    })
+    .unwrap();
+    assert_eq!((best.reason, best.at_largest), (Reason::Tolerance, 0));
+    assert!((problem.value(&best.image) - best.value).abs() < 1e-12 * best.value);
+    // Every bound is below every value, and the intervals shrink.
+    assert!(gaps.iter().all(|(value, bound)| *bound <= best.value && *value >= best.value - best.gap));
+    let usual = reconstruct(&problem, &start, None, &PrimalDualOptions::default(), &mut quiet()).unwrap();
+    assert!(usual.value - best.value <= usual.gap && usual.reason == Reason::Tolerance);
+    println!(
+        "primal-dual: {} steps to 1e-3, {} to 1e-6; {:.2} dB, start {:.2} dB",
+        usual.steps,
+        best.steps,
+        psnr(&best.image, &truth),
+        psnr(&start, &truth)
+    );
+    assert!(psnr(&best.image, &truth) > psnr(&start, &truth) + 2.0);
+    let adam = AdamOptions { steps: 6_000, ..AdamOptions::default() };
+    let outcome = reconstruct_by_adam(&problem, &start, None, &adam, &mut quiet()).unwrap();
+    let above = (outcome.value - best.value) / best.value;
+    println!("adam: {above:.2e} above the minimum");
+    assert!((-1e-6..0.02).contains(&above), "{above}");
+    assert!((problem.value(&outcome.theta) - outcome.value).abs() < 1e-12);
+}
+
+#[test]
+fn resumed_runs_end_in_the_same_bits() {
+    let (projector, _, sinogram) = small();
+    let variation = TotalVariation::mean(&[24, 24]).unwrap();
+    let problem = Penalised::new(&projector, &sinogram, &variation, 0.3).unwrap();
+    let start = vec![0.1; 576];
+    let options = PrimalDualOptions { steps: 40, tolerance: 0.0, ..PrimalDualOptions::default() };
+    let mut saved = None;
+    let whole = reconstruct(&problem, &start, None, &options, &mut |progress, state| {
+        if progress.step == 17 {
+            saved = Some(state.clone());
         }
-    }
-    // What wants to be negative is zero.
-    let found = minimum(&identity, &[-1.0, 2.0], &[1, 2], 0.1, 1e-10);
-    assert!((found.picture[0]).abs() < 1e-4 && (found.picture[1] - 1.9).abs() < 1e-4);
-}
-
-fn problem() -> (Dense<f64>, Vec<f64>) {
-    let truth: Vec<f64> = (0..36).map(|k| if k % 6 < 3 { 0.2 } else { 1.0 }).collect();
-    let projector = Dense::new(Mat::from_fn(20, 36, |i, j| wave(17 * i + 5 * j).max(0.0)));
-    let y = projector.multiply(MatRef::from_column_major_slice(&truth, 36, 1));
-    (projector, (0..20).map(|i| y[(i, 0)] + 0.1 * wave(i + 400)).collect())
-}
-
-#[test]
-fn the_gap_bounds_the_loss_and_adam_comes_no_lower() {
-    let (projector, sinogram) = problem();
-    let found = minimum(&projector, &sinogram, &[6, 6], 0.02, 1e-6);
-    assert!(found.gap <= 1e-6, "{}", found.gap);
-    let objective = ImageObjective::new(&projector, &sinogram, TotalVariation::new(&[6, 6]), 0.02).unwrap();
-    let (loss, _) = objective.value_and_gradient(&found.picture);
-    assert!((loss / found.loss - 1.0).abs() < 1e-12);
-    let options = AdamOnPixelsOptions { learning_rate: 1e-3, iterations: 20_000 };
-    let mut adam = AdamOnPixels::new(&objective, vec![0.5; 36], &options).unwrap();
-    let limits = Limits { steps: options.iterations, time: None };
-    drive(&mut adam, limits, Clock::start(), &mut |_, _| Signal::Continue).unwrap();
-    let (picture, lowest) = adam.best();
-    assert!(picture.iter().all(|v| *v >= 0.0));
-    // No picture is below what the gap proves, and Adam ends near it.
-    assert!(lowest >= loss * (1.0 - found.gap) - 1e-12, "{lowest} {loss}");
-    assert!(lowest < loss * 1.02, "{lowest} {loss}");
+        Signal::Continue
+    })
+    .unwrap();
+    let resumed = reconstruct(&problem, &start, saved.clone(), &options, &mut quiet()).unwrap();
+    assert_eq!(resumed, whole);
+    let other = PrimalDualState { data: vec![0.0; 3], ..saved.unwrap() };
+    let refused = reconstruct(&problem, &start, Some(other), &options, &mut quiet());
+    assert!(matches!(refused, Err(TomographyError::State(_))));
+    let adam = AdamOptions { steps: 30, ..AdamOptions::default() };
+    let mut saved = None;
+    let whole = reconstruct_by_adam(&problem, &start, None, &adam, &mut |progress, state| {
+        if progress.step == 11 {
+            saved = Some(state.clone());
+        }
+        Signal::Continue
+    })
+    .unwrap();
+    let resumed = reconstruct_by_adam(&problem, &start, saved, &adam, &mut quiet()).unwrap();
+    assert_eq!((resumed.theta, resumed.value), (whole.theta, whole.value));
 }
 
 #[test]
-fn a_search_that_was_stopped_goes_on_bit_for_bit() {
-    let (projector, sinogram) = problem();
-    let options = PrimalDualOptions { tolerance: 1e-9, iterations: 90, largest: None };
-    let run = |saved, stop: usize| {
-        let tv = TotalVariation::new(&[6, 6]);
-        let mut search =
-            PrimalDual::new(&projector, &sinogram, tv, 0.02, &[0.5; 36], &options, saved).unwrap();
-        let limits = Limits { steps: 90, time: None };
-        drive(&mut search, limits, Clock::start(), &mut |p, _| {
-            if p.step == stop { Signal::Stop } else { Signal::Continue }
-        })
-        .unwrap();
-        search.into_state()
-    };
-    let half = run(None, 37);
-    assert_eq!(half.step, 37);
-    assert_eq!(run(Some(half), 0), run(None, 0));
-}
-
-#[test]
-fn what_has_no_meaning_is_refused() {
-    let (projector, sinogram) = problem();
-    let of = |weight, start: &[f64], options: &PrimalDualOptions| {
-        PrimalDual::new(&projector, &sinogram, TotalVariation::new(&[6, 6]), weight, start, options, None)
-            .is_err()
-    };
-    let fine = PrimalDualOptions::default();
-    assert!(of(-1.0, &[0.5; 36], &fine) && of(0.1, &[0.5; 35], &fine));
-    assert!(of(0.1, &[0.5; 36], &PrimalDualOptions { tolerance: 0.0, ..fine.clone() }));
-    assert!(of(0.1, &[0.5; 36], &PrimalDualOptions { largest: Some(f64::NAN), ..fine }));
+fn volumes_and_unsuitable_problems() {
+    let identity = Dense::new(Mat::<f64>::identity(27, 27));
+    let variation = TotalVariation::sum(&[3, 3, 3]).unwrap();
+    let y: Vec<f64> = (0..27).map(|p| f64::from(p / 9) + 0.1 * ((p * 7 % 5) as f64)).collect();
+    let problem = Penalised::new(&identity, &y, &variation, 1.0).unwrap();
+    // So heavy a penalty leaves nothing but the mean.
+    let options = PrimalDualOptions { tolerance: 1e-9, steps: 50_000, ..PrimalDualOptions::default() };
+    let found = reconstruct(&problem, &y, None, &options, &mut quiet()).unwrap();
+    let mean = y.iter().sum::<f64>() / 27.0;
+    check::assert_close(&found.image, &[mean; 27], 1e-4, 1e-4);
+    assert!(matches!(
+        Penalised::new(&identity, &y[..26], &variation, 1.0),
+        Err(TomographyError::SinogramShape { .. })
+    ));
+    assert!(matches!(Penalised::new(&identity, &y, &variation, -1.0), Err(TomographyError::Option { .. })));
+    let endless = PrimalDualOptions { balance: 0.0, ..options };
+    assert!(matches!(
+        reconstruct(&problem, &y, None, &endless, &mut quiet()),
+        Err(TomographyError::Option { .. })
+    ));
 }

@@ -13,6 +13,7 @@ mod saved;
 mod stage;
 
 pub use keeper::Keeper;
-pub use plan::{Plan, measured_flops};
+pub use plan::Plan;
+pub(crate) use plan::projection_flops;
 pub(crate) use saved::{SavedTraining, SavedTurns};
 pub use stage::{Stage, Watch};

@@ -1,7 +1,6 @@
 //! Bytes and operations, before the start.
 
-use crate::TomographyError;
-use posterior_networks::Graph;
+use crate::{Projector, TomographyError};
 use serde::Serialize;
 
 /// What a command will take.
@@ -11,12 +10,25 @@ pub struct Plan {
     pub blocks: Vec<(String, u64)>,
     /// Floating-point operations, at most: solvers end sooner where they converge sooner.
     pub flops: u64,
+    /// Passes through the network, counted as forward passes of one picture.
+    pub network_passes: u64,
+    /// Projections and back-projections of one picture.
+    pub projections: u64,
 }
 
 impl Plan {
-    /// Of blocks and operations.
-    pub fn new(blocks: Vec<(&str, u64)>, flops: u64) -> Self {
-        Self { blocks: blocks.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect(), flops }
+    /// Of blocks, passes through a network of so many operations, projections of so many, and other operations.
+    pub fn new(
+        blocks: Vec<(&str, u64)>,
+        (network_passes, each_pass): (u64, u64),
+        (projections, each_projection): (u64, u64),
+        others: u64,
+    ) -> Self {
+        let network = network_passes.saturating_mul(each_pass);
+        let flops =
+            network.saturating_add(projections.saturating_mul(each_projection)).saturating_add(others);
+        let blocks = blocks.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+        Self { blocks, flops, network_passes, projections }
     }
 
     /// Bytes of all blocks together, which may not all live at the same time.
@@ -44,7 +56,9 @@ impl Plan {
     }
 }
 
-/// Operations of one product forward and one back through a network and a projector with so many weights of rays: what a product with the covariance of the measurements costs.
-pub fn measured_flops(graph: &Graph, ray_weights: u64) -> u64 {
-    graph.flops().saturating_mul(4).saturating_add(ray_weights.saturating_mul(4))
+/// Operations of a projection: four for each ray and line that it crosses.
+pub(crate) fn projection_flops(projector: &Projector) -> u64 {
+    let geometry = projector.geometry();
+    let longest = geometry.image_shape().iter().max().copied().unwrap_or(0) as u64;
+    4 * (geometry.measurements() as u64).saturating_mul(longest)
 }

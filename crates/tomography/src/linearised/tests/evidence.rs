@@ -171,7 +171,8 @@ fn slopes_by_probes_are_those_of_the_stored_kernel_on_average() {
                 .unwrap();
         let prior = WeightPrior::Filters(FilterPrior::new(&small.weights, at.filters.clone()).unwrap());
         let root = PriorRoot::new(&tangent, prior).unwrap();
-        let leading = LeadingDirections::new(&root, &small.projector, 5, 0).unwrap();
+        let observed = crate::measured::ObservedPrior::new(&root, &small.projector, 1.0).unwrap();
+        let leading = LeadingDirections::new(&observed, 5, 0).unwrap();
         let rounds = 50;
         let drawn: Vec<Vec<f64>> = (0..rounds)
             .map(|step| {

@@ -1,6 +1,7 @@
 use super::{PIXELS, SIDE, Small, wave};
+use crate::linearised::roughness::neighbours;
 use crate::linearised::*;
-use crate::total_variation::{TotalVariation, neighbours};
+use crate::total_variation::TotalVariation;
 use std::f64::consts::PI;
 
 fn at(blocks: usize, log_lengthscale: f64) -> FilterHyperparameters {
@@ -45,7 +46,7 @@ fn samples_agree_with_the_closed_form_and_the_published_second_derivative_does_n
     let small = Small::new(false);
     let tangent = small.tangent();
     let terms = RoughnessTerms::new(&small.weights, &[SIDE, SIDE], small.jacobian().as_ref());
-    let total_variation = TotalVariation::new(&[SIDE, SIDE]);
+    let total_variation = TotalVariation::sum(&[SIDE, SIDE]).unwrap();
     let (hyperparameters, samples) = (at(5, 0.3), 3000);
     let sampled = |bend| SampledRoughness {
         tangent: &tangent,

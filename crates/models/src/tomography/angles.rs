@@ -1,0 +1,245 @@
+//! The angles at which to look next.
+
+use super::ScanError;
+use super::scan::{read_geometry, read_sinogram};
+use posterior_data::ReadOptions;
+use posterior_linalg::operator::LinearOperator;
+use posterior_linalg::solve::{Preconditioner, SolveError};
+use posterior_linear::sampled::ConjugateOptions;
+use posterior_networks::safetensors::read_network;
+use posterior_optim::LoopOptions;
+use posterior_optim::Signal;
+use posterior_tomography::design::{Acquisition, DesignMethod, DesignPlan, DesignSettings, Designer};
+use posterior_tomography::linearised::{
+    ConvolutionWeights, GPrior, GPriorOptions, ImageTangent, LeadingDirections, MeasuredTangent, PriorRoot,
+    ScaleEstimate, WeightPrior, scales,
+};
+use posterior_tomography::measured::ObservedPrior;
+use posterior_tomography::priors::{Isotropic, NoiseModel, PilotEvidence};
+use posterior_tomography::reconstruction::network_view;
+use posterior_tomography::work::{Stage, Watch};
+use posterior_tomography::{Projector, TomographyError};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What is believed of pictures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum DesignPrior {
+    /// The linearised network that explains the angles so far (--network)
+    #[default]
+    GPrior,
+    /// Neighbours are alike: a Matérn-1/2 kernel whose lengthscale fits the angles so far
+    Matern,
+    /// Every pixel by itself
+    Isotropic,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct DesignRequest {
+    /// The scanner with all angles that it could measure.
+    pub geometry: PathBuf,
+    /// Numbers of the angles that were measured.
+    pub measured: Vec<usize>,
+    /// What they measured.
+    pub sinogram: PathBuf,
+    /// The prior.
+    pub prior: DesignPrior,
+    /// The network that explains them.
+    pub network: Option<PathBuf>,
+    /// What is maximised.
+    pub acquisition: Acquisition,
+    /// Further angles.
+    pub count: usize,
+    /// Draws of the picture; None: exactly.
+    pub samples: Option<usize>,
+    /// Seed of the draws.
+    pub seed: u64,
+    /// Most memory.
+    pub memory: u64,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct DesignOutcome {
+    /// The next angles in order: numbers, degrees, scores.
+    pub angles: Vec<NextAngle>,
+    /// The noise variance that was used, in units of the sinogram.
+    pub noise_variance: f64,
+    /// Bytes that were planned.
+    pub planned_bytes: f64,
+    /// Operations that were planned.
+    pub planned_flops: f64,
+    /// Facts about the prior.
+    pub prior: serde_json::Value,
+    /// Seconds.
+    pub seconds: f64,
+    /// What looks wrong.
+    pub warnings: Vec<String>,
+}
+
+/// One angle.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct NextAngle {
+    /// Its number among the scanner's, from 0.
+    pub angle: usize,
+    /// Degrees.
+    pub degrees: f64,
+    /// What it is worth.
+    pub score: f64,
+}
+
+/// Chooses angles one by one, each by what is not known after those before it.
+///
+/// Source: Antorán (2024), section 7.5; spec `tomography`, section 9.
+///
+/// # Errors
+/// [`ScanError`].
+pub fn design(
+    request: &DesignRequest,
+    announce: &mut dyn FnMut(&str, &[String]),
+    watch: &mut Watch<'_>,
+) -> Result<DesignOutcome, ScanError> {
+    let begun = std::time::Instant::now();
+    let (geometry, warnings) = read_geometry(&request.geometry)?;
+    let scanner = Projector::new(geometry)?;
+    if request.measured.is_empty() {
+        let problem = "no angle was measured: begin with a few equidistant ones (--measured 0,40,80,120,160), which any design does as well";
+        return Err(ScanError::Request(problem.into()));
+    }
+    let pilot = scanner.at_angles(&request.measured)?;
+    let options = ReadOptions { memory_limit: request.memory };
+    let sinogram = read_sinogram(pilot.geometry(), &request.sinogram, false, &options)?;
+    let plan_and_go = |root: &dyn LinearOperator<f64>,
+                       noise_variance: f64,
+                       prior,
+                       announce: &mut dyn FnMut(&str, &[String]),
+                       watch: &mut Watch<'_>| {
+        let method = match request.samples {
+            Some(samples) => DesignMethod::Sampled { samples },
+            None => DesignMethod::Exact,
+        };
+        let all = request.measured.len() + request.count;
+        let plan = DesignPlan::of(&scanner, root.shape().1, method, request.measured.len(), all);
+        if plan.bytes > request.memory as f64 {
+            let problem = format!(
+                "this takes {:.1} GB, above the limit of {:.1}: allow more (--memory GB), draw fewer --samples, or choose fewer angles",
+                plan.bytes / 1e9,
+                request.memory as f64 / 1e9
+            );
+            return Err(ScanError::Request(problem));
+        }
+        announce(
+            &format!("at most {:.2} GB, {:.3} TFLOP beside the prior", plan.bytes / 1e9, plan.flops / 1e12),
+            &warnings,
+        );
+        let settings = DesignSettings {
+            acquisition: request.acquisition,
+            method,
+            noise_variance,
+            stabiliser: 0.0,
+            seed: request.seed,
+        };
+        let mut designer =
+            Designer::new(&scanner, root, settings, &request.measured).map_err(TomographyError::from)?;
+        let mut angles = Vec::new();
+        for done in 0..request.count {
+            let best = designer.step().map_err(TomographyError::from)?;
+            let degrees = scanner.geometry().angles()[best.angle].to_degrees();
+            angles.push(NextAngle { angle: best.angle, degrees, score: best.value });
+            if watch(Stage::Angles, done + 1, request.count, Some(best.value)) == Signal::Stop {
+                return Err(TomographyError::Interrupted.into());
+            }
+        }
+        Ok(DesignOutcome {
+            angles,
+            noise_variance,
+            planned_bytes: plan.bytes,
+            planned_flops: plan.flops,
+            prior,
+            seconds: 0.0,
+            warnings: warnings.clone(),
+        })
+    };
+    let shape = scanner.geometry().image_shape();
+    let mut outcome = match request.prior {
+        DesignPrior::GPrior => {
+            let path = request.network.as_ref().ok_or_else(|| {
+                ScanError::Request("the g-prior needs --network: the one that `posterior tomography reconstruct --method deep-image-prior` made of the angles so far".into())
+            })?;
+            let read = read_network::<f32>(path, None)?;
+            let (scaled, input) = network_view(&pilot, &sinogram)?;
+            let weights = ConvolutionWeights::of(read.network.graph())?;
+            let tangent = ImageTangent::new(&read.network, input, weights.selection())?;
+            let measured = MeasuredTangent::new(&tangent, &pilot)?;
+            let estimate = ScaleEstimate::Sampled { draws: 128, seed: request.seed };
+            let found = scales(&measured, estimate, &mut |done, all| watch(Stage::Scales, done, all, None))?;
+            let own = GPriorOptions { samples: 8, turns: 8, seed: request.seed, ..GPriorOptions::default() };
+            let prior = GPrior::new(&measured, &found, &scaled.sinogram, &own)?;
+            let unscaled = PriorRoot::new(&tangent, WeightPrior::Independent(found.values.clone()))?;
+            let observed = ObservedPrior::new(&unscaled, &pilot, 1.0).map_err(TomographyError::from)?;
+            let rank = 100.min(sinogram.len() / 4);
+            let leading =
+                LeadingDirections::new(&observed, rank, request.seed).map_err(TomographyError::from)?;
+            let preconditioner = |a: f64, noise: f64| -> Result<Box<dyn Preconditioner<f64>>, SolveError> {
+                Ok(Box::new(Owned(leading.preconditioner(1.0 / a, noise)?)))
+            };
+            let conjugate = ConjugateOptions { tolerance: 1e-2, steps: 100 };
+            let (fit, _) =
+                prior.over_measurements(&conjugate, &preconditioner, prior.begin()?, &mut |p, _| {
+                    watch(Stage::Hyperparameters, 0, own.turns, p.and_then(|p| p.residual))
+                })?;
+            let root = PriorRoot::new(&tangent, WeightPrior::Independent(fit.deviations(&found)))?;
+            let facts = serde_json::json!({ "name": "g-prior", "precision": fit.precision, "unit": scaled.unit, "turns": fit.turns.len() });
+            let mut out = plan_and_go(&root, fit.noise_variance, facts, announce, watch)?;
+            out.noise_variance *= scaled.unit * scaled.unit;
+            out
+        }
+        DesignPrior::Matern => {
+            let [height, width] = shape[..] else {
+                return Err(ScanError::Request("the Matérn prior is one of pictures, not of volumes".into()));
+            };
+            let evidence = PilotEvidence::new(&pilot, &sinogram, (height, width), NoiseModel::Fitted)
+                .map_err(TomographyError::from)?;
+            let mean = sinogram.iter().map(|y| y * y).sum::<f64>() / sinogram.len() as f64;
+            let variance = mean / (height.max(width) as f64).powi(2);
+            let fit = evidence
+                .fit(
+                    2.0f64.exp(),
+                    variance.max(f64::MIN_POSITIVE),
+                    1e-3 * mean.max(f64::MIN_POSITIVE),
+                    &LoopOptions::default(),
+                )
+                .map_err(TomographyError::from)?;
+            let root = fit.prior.root(4.0).map_err(TomographyError::from)?;
+            let facts = serde_json::json!({ "name": "matern", "lengthscale": fit.prior.lengthscale, "variance": fit.prior.variance, "steps": fit.steps });
+            plan_and_go(&root, fit.noise_variance, facts, announce, watch)?
+        }
+        DesignPrior::Isotropic => {
+            // A ray of length L through pixels of variance v has the variance v L; what is left of the square of the mean is the picture's.
+            let mean = sinogram.iter().map(|y| y * y).sum::<f64>() / sinogram.len() as f64;
+            let ones = vec![1.0; scanner.geometry().pixels()];
+            let lengths = pilot.project(&ones)?;
+            let length = lengths.iter().sum::<f64>() / lengths.len() as f64;
+            let variance = mean / length.max(f64::MIN_POSITIVE);
+            let noise_variance = 0.0025 * mean;
+            let root =
+                Isotropic::new(scanner.geometry().pixels(), variance).map_err(TomographyError::from)?;
+            let facts = serde_json::json!({ "name": "isotropic", "variance": variance, "noise": "taken as 5 % of the root mean square of the measurements" });
+            plan_and_go(&root, noise_variance, facts, announce, watch)?
+        }
+    };
+    outcome.seconds = begun.elapsed().as_secs_f64();
+    Ok(outcome)
+}
+
+/// A preconditioner that can be drawn from, as one.
+struct Owned(Box<dyn posterior_linalg::solve::DrawnPreconditioner<f64>>);
+
+impl Preconditioner<f64> for Owned {
+    fn apply(&self, input: faer::MatRef<'_, f64>, output: faer::MatMut<'_, f64>) {
+        self.0.apply(input, output);
+    }
+}

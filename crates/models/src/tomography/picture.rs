@@ -1,0 +1,163 @@
+//! A picture from a sinogram.
+
+use super::scan::{PlannedWork, Scan, read_truth};
+use super::{ScanError, pages};
+use posterior_data::{ReadOptions, create_atomically, write_picture};
+use posterior_linalg::random::Streams;
+use posterior_networks::safetensors::{ARCHITECTURE_KEY, read_network, save_safetensors};
+use posterior_networks::{Architecture, Network};
+use posterior_store::{Identity, numbers_digest};
+use posterior_tomography::reconstruction::{self, Method, ReconstructionReport, network_view};
+use posterior_tomography::work::{Keeper, Watch};
+use posterior_tomography::{TomographyError, psnr};
+use serde::Serialize;
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct ReconstructRequest {
+    /// The scan.
+    pub geometry: PathBuf,
+    /// What it measured.
+    pub sinogram: PathBuf,
+    /// Whether that are counts of photons.
+    pub counts: bool,
+    /// How.
+    pub method: Method,
+    /// A network to begin with.
+    pub start: Option<PathBuf>,
+    /// The truth, for comparison.
+    pub truth: Option<PathBuf>,
+    /// Where the picture goes.
+    pub out: PathBuf,
+    /// Where the network goes.
+    pub network_out: Option<PathBuf>,
+    /// Where the report goes.
+    pub report: Option<PathBuf>,
+    /// Where the state is kept.
+    pub checkpoint: PathBuf,
+    /// Most memory.
+    pub memory: u64,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReconstructOutcome {
+    /// Its plan.
+    pub planned: PlannedWork,
+    /// What happened on the way.
+    #[serde(flatten)]
+    pub report: ReconstructionReport,
+    /// Peak signal-to-noise ratio against the truth, dB.
+    pub psnr: Option<f64>,
+    /// Mean square of what the picture leaves of the measurements.
+    pub residual: f64,
+    /// Pixels that were cut to the range of the picture's format.
+    pub clipped_pixels: usize,
+    /// Seconds.
+    pub seconds: f64,
+    /// What looks wrong.
+    pub warnings: Vec<String>,
+}
+
+/// Reconstructs, and writes picture, network and report. A checkpoint of the same request is gone on from, and removed at the end.
+///
+/// # Errors
+/// [`ScanError`]; [`ScanError::interrupted`] where the watch stopped it: then the same request goes on.
+pub fn reconstruct(
+    request: &ReconstructRequest,
+    announce: &mut dyn FnMut(&PlannedWork, &[String]),
+    watch: &mut Watch<'_>,
+) -> Result<ReconstructOutcome, ScanError> {
+    let begun = std::time::Instant::now();
+    let scan = Scan::read(&request.geometry, &request.sinogram, request.counts, request.memory)?;
+    let geometry = scan.projector.geometry();
+    let options = ReadOptions { memory_limit: request.memory };
+    let truth = request.truth.as_ref().map(|path| read_truth(geometry, path, &options)).transpose()?;
+    let mut warnings = scan.warnings.clone();
+    let start = match &request.start {
+        Some(path) => {
+            let read = read_network::<f32>(path, None)?;
+            warnings.extend(read.notes);
+            Some(read.network)
+        }
+        None => None,
+    };
+    let plan = reconstruction::plan(&scan.projector, &request.method)?;
+    let timed = match &request.method {
+        Method::DeepImagePrior(own) => {
+            let input = [1].into_iter().chain(geometry.image_shape()).collect();
+            let unet = posterior_networks::architecture::Unet { input, ..own.network.clone() };
+            let graph = Architecture::Unet(unet).graph().map_err(|e| TomographyError::Network(e.into()))?;
+            let network =
+                Network::<f32>::initialised(graph, Streams::new(0)).map_err(TomographyError::Network)?;
+            Some((network, network_view(&scan.projector, &scan.sinogram)?.1))
+        }
+        _ => None,
+    };
+    let remedy = "allow more (--memory GB), or take fewer channels";
+    let planned = PlannedWork::of(
+        &plan,
+        &scan.projector,
+        timed.as_ref().map(|(network, input)| (network, input)),
+        request.memory,
+        remedy,
+    )?;
+    drop(timed);
+    announce(&planned, &warnings);
+    let began = start.as_ref().map(|network| {
+        let all = network.parameters().iter().flat_map(|p| p.values().iter().map(|v| f64::from(*v)));
+        numbers_digest("network", &[&all.collect::<Vec<f64>>()])
+    });
+    let settings = json!({
+        "command": "reconstruct", "geometry": geometry, "method": request.method, "counts": request.counts, "start": began,
+    });
+    let identity = Identity { settings, data: numbers_digest("sinogram", &[&scan.sinogram]) };
+    let mut keeper = Keeper::in_file(&request.checkpoint, identity);
+    let found = reconstruction::reconstruct(
+        &scan.projector,
+        &scan.sinogram,
+        &request.method,
+        start,
+        truth.as_deref(),
+        &mut keeper,
+        watch,
+    )?;
+    let projected = scan.projector.project(&found.picture)?;
+    let squares: f64 = projected.iter().zip(&scan.sinogram).map(|(a, y)| (a - y).powi(2)).sum();
+    if found.report.at_largest > 0 {
+        warnings.push(format!(
+            "{} pixels stand at the largest value that the search allows: the picture may be brighter there",
+            found.report.at_largest
+        ));
+    }
+    if found.report.held_back.as_ref().is_some_and(|h| h.at_edge) {
+        warnings.push(
+            "the best weight of total variation is at the edge of those tried: try others (--weight)".into(),
+        );
+    }
+    if let (Some(path), Some(network)) = (&request.network_out, &found.network) {
+        let architecture = Architecture::Unet(network.architecture.clone());
+        let text = architecture.to_toml().map_err(|e| ScanError::Request(e.to_string()))?;
+        let metadata = [(ARCHITECTURE_KEY.to_string(), text)].into();
+        save_safetensors(path, &network.network, &metadata)?;
+    }
+    let clipped_pixels = write_picture(&request.out, &geometry.image_shape(), &found.picture)?;
+    let outcome = ReconstructOutcome {
+        planned,
+        psnr: truth.as_ref().map(|t| psnr(&found.picture, t)),
+        residual: squares / scan.sinogram.len() as f64,
+        clipped_pixels,
+        seconds: begun.elapsed().as_secs_f64(),
+        report: found.report,
+        warnings,
+    };
+    if let Some(path) = &request.report {
+        let page = pages::reconstruction(&geometry.image_shape(), &found.picture, truth.as_deref(), &outcome);
+        create_atomically(path, |out| out.write_all(page.to_html().as_bytes()))?;
+    }
+    keeper.finish();
+    Ok(outcome)
+}

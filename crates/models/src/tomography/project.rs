@@ -1,0 +1,119 @@
+//! The sinogram of a picture.
+
+use super::ScanError;
+use super::scan::{read_geometry, read_truth};
+use posterior_data::{ArrayValues, NumericArray, ReadOptions, write_npy, write_picture};
+use posterior_linalg::random::Streams;
+use posterior_tomography::{Projector, phantom, simulate};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Phantoms by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum PhantomName {
+    /// Ten ellipses of a head
+    SheppLogan,
+    /// Random ellipses, as for pretraining
+    Ellipses,
+    /// Three rectangles that are turned nearly the same way
+    Rectangles,
+    /// A shell, a folded kernel and gaps
+    Walnut,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct ProjectRequest {
+    /// The scan.
+    pub geometry: PathBuf,
+    /// A picture, or
+    pub image: Option<PathBuf>,
+    /// a phantom.
+    pub phantom: Option<PhantomName>,
+    /// Noise as a share of the mean measurement.
+    pub noise: f64,
+    /// Seed of phantom and noise.
+    pub seed: u64,
+    /// Where the sinogram goes (NPY).
+    pub out: PathBuf,
+    /// Where the picture goes.
+    pub image_out: Option<PathBuf>,
+    /// Most memory.
+    pub memory: u64,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProjectOutcome {
+    /// Shape of the sinogram.
+    pub shape: Vec<usize>,
+    /// Shape of the picture.
+    pub image_shape: Vec<usize>,
+    /// Standard deviation of the noise.
+    pub noise: f64,
+    /// Seconds of the projection.
+    pub seconds: f64,
+    /// Pixels of the picture that were cut to its format's range.
+    pub clipped_pixels: usize,
+    /// What looks wrong.
+    pub warnings: Vec<String>,
+}
+
+/// Projects a picture or phantom, with noise where it is asked for.
+///
+/// # Errors
+/// [`ScanError`].
+pub fn project(request: &ProjectRequest) -> Result<ProjectOutcome, ScanError> {
+    let (geometry, warnings) = read_geometry(&request.geometry)?;
+    let shape = geometry.image_shape();
+    let bytes = 8 * (2 * geometry.measurements() + 4 * geometry.pixels()) as u64;
+    if bytes > request.memory {
+        let problem = format!(
+            "picture and sinogram take {bytes} bytes, above the limit of {}: allow more (--memory GB) or scan fewer angles",
+            request.memory
+        );
+        return Err(ScanError::Request(problem));
+    }
+    let options = ReadOptions { memory_limit: request.memory };
+    let streams = Streams::new(request.seed);
+    let picture = match (&request.image, request.phantom) {
+        (Some(path), None) => read_truth(&geometry, path, &options)?,
+        (None, Some(name)) => {
+            let [height, width] = shape[shape.len() - 2..] else { unreachable!("pictures have two axes") };
+            match (name, shape.len()) {
+                (PhantomName::Walnut, 3) => phantom::walnut_volume([shape[0], height, width], streams),
+                (_, 3) => {
+                    let problem =
+                        "of the phantoms only the walnut is a volume: give an image, or --phantom walnut";
+                    return Err(ScanError::Request(problem.into()));
+                }
+                (PhantomName::SheppLogan, _) => phantom::shepp_logan(height, width),
+                (PhantomName::Ellipses, _) => phantom::random_ellipses(height, width, 0.4745, streams, 0),
+                (PhantomName::Rectangles, _) => phantom::random_rectangles(height, width, streams, 0),
+                (PhantomName::Walnut, _) => phantom::walnut_slice(height, width, streams),
+            }
+        }
+        _ => return Err(ScanError::Request("give either an image or --phantom".into())),
+    };
+    let projector = Projector::new(geometry)?;
+    let begun = std::time::Instant::now();
+    let scanned = simulate(&projector, &picture, request.noise, streams)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let sinogram_shape = projector.geometry().sinogram_shape();
+    let array = NumericArray::new(sinogram_shape.clone(), ArrayValues::F64(scanned.sinogram))?;
+    write_npy(&request.out, &array)?;
+    let clipped_pixels = match &request.image_out {
+        Some(path) => write_picture(path, &shape, &picture)?,
+        None => 0,
+    };
+    Ok(ProjectOutcome {
+        shape: sinogram_shape,
+        image_shape: shape,
+        noise: scanned.noise,
+        seconds,
+        clipped_pixels,
+        warnings,
+    })
+}

@@ -1,0 +1,148 @@
+//! A geometry and its sinogram.
+
+use super::ScanError;
+use posterior_data::{DataError, ReadOptions, read_array, read_picture};
+use posterior_networks::{Array, Network};
+use posterior_tomography::work::Plan;
+use posterior_tomography::{Geometry, Projector};
+use serde::Serialize;
+use std::path::Path;
+use std::time::Instant;
+
+/// What was measured, and how.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    /// T.
+    pub projector: Projector,
+    /// Measurements.
+    pub sinogram: Vec<f64>,
+    /// What looks wrong though it can be computed.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a geometry; what looks wrong comes with it.
+pub(super) fn read_geometry(path: &Path) -> Result<(Geometry, Vec<String>), ScanError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+    let named = |source| ScanError::File { path: path.into(), source };
+    let geometry = Geometry::from_toml(&text).map_err(named)?;
+    let warnings = geometry.check().map_err(named)?;
+    let told = warnings.iter().map(|w| format!("{}: {w}", path.display())).collect();
+    Ok((geometry, told))
+}
+
+/// Reads numbers that must be a sinogram of a geometry; counts must not be negative.
+pub(super) fn read_sinogram(
+    geometry: &Geometry,
+    path: &Path,
+    counts: bool,
+    options: &ReadOptions,
+) -> Result<Vec<f64>, ScanError> {
+    let array = read_array(path, options)?;
+    let values = array.to_f64();
+    let checked = if counts {
+        geometry.check_counts(array.shape(), &values)
+    } else {
+        geometry.check_sinogram(array.shape(), &values)
+    };
+    checked.map_err(|source| ScanError::File { path: path.into(), source })?;
+    Ok(values)
+}
+
+/// Reads a picture of a geometry: the truth, say.
+pub(super) fn read_truth(
+    geometry: &Geometry,
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<Vec<f64>, ScanError> {
+    let array = read_picture(path, options)?;
+    if array.shape() != geometry.image_shape() {
+        let source = posterior_tomography::TomographyError::ImageShape {
+            found: array.shape().to_vec(),
+            expected: geometry.image_shape(),
+        };
+        return Err(ScanError::File { path: path.into(), source });
+    }
+    array.require_finite(path)?;
+    Ok(array.to_f64())
+}
+
+impl Scan {
+    /// Reads both; `counts` says that the file holds counts of photons, none of which is negative: they become line integrals by the logarithm of the largest.
+    ///
+    /// # Errors
+    /// [`ScanError`] with the file.
+    pub fn read(geometry: &Path, sinogram: &Path, counts: bool, memory: u64) -> Result<Self, ScanError> {
+        let options = ReadOptions { memory_limit: memory };
+        let (geometry, mut warnings) = read_geometry(geometry)?;
+        let mut values = read_sinogram(&geometry, sinogram, counts, &options)?;
+        if counts {
+            let brightest = values.iter().copied().fold(0.0, f64::max);
+            if !(brightest > 0.0) {
+                return Err(ScanError::Request(format!("{}: no photon was counted", sinogram.display())));
+            }
+            // A count of zero says no more than that it was less than one.
+            let dark = values.iter().filter(|v| **v < 1.0).count();
+            if dark > 0 {
+                warnings.push(format!(
+                    "{dark} measurements counted less than one photon; they are taken for one, which bounds what they say"
+                ));
+            }
+            values.iter_mut().for_each(|v| *v = (brightest / v.max(1.0)).ln());
+        }
+        Ok(Self { projector: Projector::new(geometry)?, sinogram: values, warnings })
+    }
+}
+
+/// What is planned, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlannedWork {
+    /// Bytes of the largest blocks together.
+    pub bytes: u64,
+    /// Floating-point operations, at most.
+    pub flops: u64,
+    /// Seconds, from one projection and one pass through the network on this machine; solvers may end sooner.
+    pub seconds: f64,
+    /// The blocks.
+    pub blocks: Vec<(String, u64)>,
+}
+
+impl PlannedWork {
+    /// Times a projection and a pass, and refuses what does not fit.
+    ///
+    /// # Errors
+    /// [`ScanError::Tomography`] with the way out.
+    pub(super) fn of(
+        plan: &Plan,
+        projector: &Projector,
+        network: Option<(&Network<f32>, &Array<f32>)>,
+        memory: u64,
+        remedy: &str,
+    ) -> Result<Self, ScanError> {
+        plan.within(memory, remedy)?;
+        let seconds = |work: &mut dyn FnMut()| {
+            let begun = Instant::now();
+            work();
+            begun.elapsed().as_secs_f64()
+        };
+        let picture = vec![0.0; projector.geometry().pixels()];
+        let projection = seconds(&mut || drop(std::hint::black_box(projector.project(&picture))));
+        let pass = network.map_or(0.0, |(network, input)| {
+            // The first pass asks the system for its memory.
+            drop(std::hint::black_box(network.forward(input)));
+            seconds(&mut || drop(std::hint::black_box(network.forward(input))))
+        });
+        let all = plan.projections as f64 * projection + plan.network_passes as f64 * pass;
+        Ok(Self { bytes: plan.bytes(), flops: plan.flops, seconds: all, blocks: plan.blocks.clone() })
+    }
+
+    /// For people.
+    pub fn describe(&self) -> String {
+        format!(
+            "at most {:.2} GB, {:.3} TFLOP, {} on this machine",
+            self.bytes as f64 / 1e9,
+            self.flops as f64 / 1e12,
+            crate::process::time(self.seconds)
+        )
+    }
+}

@@ -1,0 +1,205 @@
+//! Where not to trust the picture.
+
+use super::scan::{PlannedWork, Scan, read_truth};
+use super::{ScanError, pages};
+use posterior_data::{ArrayValues, NumericArray, ReadOptions, create_atomically, write_npy, write_picture};
+use posterior_networks::safetensors::read_network;
+use posterior_store::{Identity, numbers_digest};
+use posterior_tomography::calibration::Calibration;
+use posterior_tomography::patches::{Estimator, PatchCovariance, Tiling, patch_log_density};
+use posterior_tomography::reconstruction::network_view;
+use posterior_tomography::uncertainty::{self, UncertaintyOptions, UncertaintyReport};
+use posterior_tomography::work::{Keeper, Watch};
+use posterior_tomography::{TomographyError, psnr};
+use serde::Serialize;
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Added to every variance of patches, relative to the square of the picture's brightness.
+const PATCH_JITTER: f64 = 1e-6;
+
+/// Sides of the patches that are scored.
+const PATCHES: [usize; 5] = [1, 2, 3, 5, 10];
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct UncertainRequest {
+    /// The scan.
+    pub geometry: PathBuf,
+    /// What it measured.
+    pub sinogram: PathBuf,
+    /// Whether that are counts of photons.
+    pub counts: bool,
+    /// The network that made the picture.
+    pub network: PathBuf,
+    /// How.
+    pub options: UncertaintyOptions,
+    /// The truth, for comparison.
+    pub truth: Option<PathBuf>,
+    /// Where the standard deviations go.
+    pub out: PathBuf,
+    /// Where the picture goes.
+    pub picture_out: Option<PathBuf>,
+    /// Where the draws go (NPY, `[samples, ...]`).
+    pub samples_out: Option<PathBuf>,
+    /// Where the report goes.
+    pub report: Option<PathBuf>,
+    /// Where the state is kept.
+    pub checkpoint: PathBuf,
+    /// Most memory.
+    pub memory: u64,
+}
+
+/// What the posterior says of the truth.
+#[derive(Clone, Debug, Serialize)]
+pub struct Score {
+    /// PSNR of the picture, dB.
+    pub psnr: f64,
+    /// Side of patches and log density of the truth, nats a pixel.
+    pub patches: Vec<(usize, f64)>,
+    /// Nominal and found shares of pixels within intervals.
+    pub coverage: Vec<(f64, f64)>,
+    /// The largest distance between the two.
+    pub miscalibration: f64,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct UncertainOutcome {
+    /// Its plan.
+    pub planned: PlannedWork,
+    /// What the sinogram was divided by; the report's numbers are in these units.
+    pub unit: f64,
+    /// What happened on the way.
+    #[serde(flatten)]
+    pub report: UncertaintyReport,
+    /// Against the truth.
+    pub score: Option<Score>,
+    /// Median standard deviation of a pixel, in the units of the picture.
+    pub median_deviation: f64,
+    /// Largest.
+    pub largest_deviation: f64,
+    /// Pixels that were cut to the range of a picture's format.
+    pub clipped_pixels: usize,
+    /// Seconds.
+    pub seconds: f64,
+    /// What looks wrong.
+    pub warnings: Vec<String>,
+}
+
+/// The posterior around a network's picture, and its files. A checkpoint of the same request is gone on from, and removed at the end.
+///
+/// # Errors
+/// [`ScanError`]; [`ScanError::interrupted`] where the watch stopped it: then the same request goes on.
+pub fn uncertainty(
+    request: &UncertainRequest,
+    announce: &mut dyn FnMut(&PlannedWork, &[String]),
+    watch: &mut Watch<'_>,
+) -> Result<UncertainOutcome, ScanError> {
+    let begun = std::time::Instant::now();
+    let scan = Scan::read(&request.geometry, &request.sinogram, request.counts, request.memory)?;
+    let geometry = scan.projector.geometry();
+    let shape = geometry.image_shape();
+    let options = ReadOptions { memory_limit: request.memory };
+    let truth = request.truth.as_ref().map(|path| read_truth(geometry, path, &options)).transpose()?;
+    let mut warnings = scan.warnings.clone();
+    let read = read_network::<f32>(&request.network, None)?;
+    warnings.extend(read.notes);
+    let (scaled, input) = network_view(&scan.projector, &scan.sinogram)?;
+    let expected: Vec<usize> = [1].into_iter().chain(shape.iter().copied()).collect();
+    if read.network.graph().input_shape() != expected || read.network.graph().output_shape() != expected {
+        let problem = format!(
+            "{}: the network makes {:?} of {:?}, but the scan's pictures are {expected:?}: give the network that `posterior tomography reconstruct` wrote for this scan",
+            request.network.display(),
+            read.network.graph().output_shape(),
+            read.network.graph().input_shape(),
+        );
+        return Err(ScanError::Request(problem));
+    }
+    let plan = uncertainty::plan(&scan.projector, read.network.graph(), &request.options)?;
+    let remedy =
+        "allow more (--memory GB), draw fewer samples, or take --prior g-prior, which stores no Jacobian";
+    let planned =
+        PlannedWork::of(&plan, &scan.projector, Some((&read.network, &input)), request.memory, remedy)?;
+    announce(&planned, &warnings);
+    let all = read.network.parameters().iter().flat_map(|p| p.values().iter().map(|v| f64::from(*v)));
+    let network_digest = numbers_digest("network", &[&all.collect::<Vec<f64>>()]);
+    let settings = json!({
+        "command": "uncertainty", "geometry": geometry, "options": request.options, "counts": request.counts, "network": network_digest,
+    });
+    let identity = Identity { settings, data: numbers_digest("sinogram", &[&scan.sinogram]) };
+    let mut keeper = Keeper::in_file(&request.checkpoint, identity);
+    let mut found = uncertainty::infer(
+        &scan.projector,
+        &scaled.sinogram,
+        (&read.network, input),
+        &request.options,
+        &mut keeper,
+        watch,
+    )?;
+    let unit = scaled.unit;
+    found.picture.iter_mut().chain(&mut found.deviations).for_each(|v| *v *= unit);
+    found.samples.col_iter_mut().for_each(|column| column.iter_mut().for_each(|v| *v *= unit));
+    if found.report.residual > 4.0 * found.report.noise_variance {
+        warnings.push(format!(
+            "what the network's picture leaves of the measurements has {:.1} times the variance of the noise: it explains this sinogram badly; is it the network of this scan, and trained to its end?",
+            found.report.residual / found.report.noise_variance
+        ));
+    }
+    let score = match &truth {
+        Some(truth) if shape.len() == 2 => {
+            let covariance =
+                PatchCovariance::Samples { images: found.samples.as_ref(), estimator: Estimator::Inflated };
+            let mut patches = Vec::new();
+            for side in PATCHES.into_iter().filter(|s| *s <= shape[0].min(shape[1])) {
+                let tiling = Tiling::new(shape[0], shape[1], side).map_err(TomographyError::from)?;
+                let jitter = PATCH_JITTER * unit * unit;
+                let density = patch_log_density(truth, &found.picture, covariance, &tiling, jitter)
+                    .map_err(TomographyError::from)?;
+                patches.push((side, density.per_pixel()));
+            }
+            let calibration =
+                Calibration::new(truth, &found.picture, &found.deviations).map_err(TomographyError::from)?;
+            Some(Score {
+                psnr: psnr(&found.picture, truth),
+                patches,
+                coverage: calibration.curve(20),
+                miscalibration: calibration.miscalibration(),
+            })
+        }
+        _ => None,
+    };
+    let mut clipped_pixels = write_picture(&request.out, &shape, &found.deviations)?;
+    if let Some(path) = &request.picture_out {
+        clipped_pixels += write_picture(path, &shape, &found.picture)?;
+    }
+    if let Some(path) = &request.samples_out {
+        let whole: Vec<usize> = [found.samples.ncols()].into_iter().chain(shape.iter().copied()).collect();
+        let values = found
+            .samples
+            .col_iter()
+            .flat_map(|draw| draw.iter().zip(&found.picture).map(|(d, p)| d + p).collect::<Vec<f64>>())
+            .collect();
+        write_npy(path, &NumericArray::new(whole, ArrayValues::F64(values))?)?;
+    }
+    let mut sorted = found.deviations.clone();
+    sorted.sort_by(f64::total_cmp);
+    let outcome = UncertainOutcome {
+        planned,
+        unit,
+        report: found.report.clone(),
+        score,
+        median_deviation: sorted[sorted.len() / 2],
+        largest_deviation: sorted[sorted.len() - 1],
+        clipped_pixels,
+        seconds: begun.elapsed().as_secs_f64(),
+        warnings,
+    };
+    if let Some(path) = &request.report {
+        let page = pages::uncertainty(&shape, &found, truth.as_deref(), &outcome);
+        create_atomically(path, |out| out.write_all(page.to_html().as_bytes()))?;
+    }
+    keeper.finish();
+    Ok(outcome)
+}

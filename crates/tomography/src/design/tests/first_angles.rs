@@ -1,0 +1,182 @@
+//! The first angles that priors without a network ask for, on a sparse projector.
+
+use super::{EXACT, settings, steps};
+use crate::design::{Acquisition, Designer, Scanner};
+use crate::priors::{Isotropic, Matern};
+use crate::test_problem::{detectors, ray};
+use faer::{MatMut, MatRef};
+use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transpose};
+use rayon::prelude::*;
+
+/// A projector by its non-zeros.
+struct Rays {
+    pixels: usize,
+    per_angle: usize,
+    rows: Vec<Vec<(usize, f64)>>,
+}
+
+impl Rays {
+    fn new(side: usize, angles: usize) -> Self {
+        let per_angle = detectors(side, side);
+        let beta = |angle: usize| std::f64::consts::PI * angle as f64 / angles as f64;
+        let rows = (0..angles * per_angle)
+            .map(|row| ray(side, side, per_angle, beta(row / per_angle), row % per_angle))
+            .collect();
+        Self { pixels: side * side, per_angle, rows }
+    }
+}
+
+struct SomeRays<'a> {
+    rays: &'a Rays,
+    rows: Vec<usize>,
+}
+
+impl Scanner for Rays {
+    fn pixels(&self) -> usize {
+        self.pixels
+    }
+    fn angles(&self) -> usize {
+        self.rows.len() / self.per_angle
+    }
+    fn per_angle(&self) -> usize {
+        self.per_angle
+    }
+    fn at<'a>(&'a self, angles: &[usize]) -> Box<dyn LinearOperator<f64> + 'a> {
+        let rows =
+            angles.iter().flat_map(|angle| (0..self.per_angle).map(move |l| angle * self.per_angle + l));
+        Box::new(SomeRays { rays: self, rows: rows.collect() })
+    }
+}
+
+impl LinearOperator<f64> for SomeRays<'_> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows.len(), self.rays.pixels)
+    }
+    fn apply(&self, input: MatRef<'_, f64>, output: MatMut<'_, f64>) {
+        check_apply(self.shape(), input, &output);
+        output.par_col_chunks_mut(1).enumerate().for_each(|(k, mut column)| {
+            for (i, &row) in self.rows.iter().enumerate() {
+                column[(i, 0)] = self.rays.rows[row].iter().map(|(pixel, w)| w * input[(*pixel, k)]).sum();
+            }
+        });
+    }
+    fn apply_transpose(&self, input: MatRef<'_, f64>, output: MatMut<'_, f64>) {
+        check_apply_transpose(self.shape(), input, &output);
+        output.par_col_chunks_mut(1).enumerate().for_each(|(k, mut column)| {
+            column.fill(0.0);
+            for (i, &row) in self.rows.iter().enumerate() {
+                self.rays.rows[row].iter().for_each(|(pixel, w)| column[(*pixel, 0)] += w * input[(i, k)]);
+            }
+        });
+    }
+}
+
+/// The first angles (in degrees) that a prior asks for on `side x side` pixels after 5 equidistant ones, of 200.
+fn first_angles(
+    (side, count): (usize, usize),
+    root: &dyn LinearOperator<f64>,
+    noise: f64,
+    acquisition: Acquisition,
+) -> Vec<f64> {
+    let scanner = Rays::new(side, 200);
+    let mut designer =
+        Designer::new(&scanner, root, settings(acquisition, EXACT, noise), &[0, 40, 80, 120, 160]).unwrap();
+    steps(&mut designer, count);
+    designer.chosen()[5..].iter().map(|angle| (9 * angle) as f64 / 10.0).collect()
+}
+
+/// Two angles that mirror one another about 90° are worth the same; which comes first, rounding says.
+fn pair(angles: &[f64]) -> [f64; 2] {
+    [angles[0].min(angles[1]), angles[0].max(angles[1])]
+}
+
+/// The published choice (Antorán 2024, figure 7.17; spec, section 9.3): a prior without correlations asks for 45° and 135° first, along whose rays pixels are longest, then for 54° and 126°. With a hundredth of the prior variance and the
+/// same noise the second pair moves to 52.2° and 127.8°: designs do depend on the prior's variance (fix F10). Both are as the spec found them on 48 x 48 pixels, by the variance (ESE) and with a noise variance of a quarter of a pixel's, which it does not
+/// say; by information the first pair is 46.8° and 133.2° there.
+#[test]
+fn the_isotropic_prior_asks_for_the_diagonals_first() {
+    let first = |variance: f64| {
+        let root = Isotropic::new(48 * 48, variance).unwrap();
+        first_angles((48, 4), &root, 0.25, Acquisition::Variance)
+    };
+    let (own, weak) = (first(1.0), first(0.01));
+    println!("{own:?} {weak:?}");
+    assert_eq!((pair(&own), pair(&own[2..])), ([45.0, 135.0], [54.0, 126.0]));
+    assert_eq!((pair(&weak), pair(&weak[2..])), ([45.0, 135.0], [52.2, 127.8]));
+}
+
+/// `K = 1 1ᵀ + share I`: what the doubly exponentiated lengthscale of the published code comes to.
+struct NearlyConstant {
+    pixels: usize,
+    share: f64,
+}
+
+impl LinearOperator<f64> for NearlyConstant {
+    fn shape(&self) -> (usize, usize) {
+        (self.pixels, self.pixels + 1)
+    }
+    fn apply(&self, input: MatRef<'_, f64>, mut output: MatMut<'_, f64>) {
+        for k in 0..input.ncols() {
+            let all = input[(self.pixels, k)];
+            (0..self.pixels).for_each(|i| output[(i, k)] = all + self.share.sqrt() * input[(i, k)]);
+        }
+    }
+    fn apply_transpose(&self, input: MatRef<'_, f64>, mut output: MatMut<'_, f64>) {
+        for k in 0..input.ncols() {
+            (0..self.pixels).for_each(|i| output[(i, k)] = self.share.sqrt() * input[(i, k)]);
+            output[(self.pixels, k)] = input.col(k).iter().sum();
+        }
+    }
+}
+
+/// First angles of several priors, printed: to be compared with the lists of the spec's section 9.3, whose noise it does not say. Run it by name with `--ignored`.
+#[test]
+#[ignore = "a table, not a check"]
+fn first_angles_of_several_priors() {
+    let noise = 0.25;
+    for acquisition in [Acquisition::Variance, Acquisition::Information] {
+        let print = |name: &str, root: &dyn LinearOperator<f64>| {
+            println!("{name}, {acquisition:?}: {:?}", first_angles((48, 8), root, noise, acquisition));
+        };
+        for variance in [1.0, 0.01] {
+            print(&format!("isotropic x {variance}"), &Isotropic::new(48 * 48, variance).unwrap());
+        }
+        for lengthscale in [15.0, 22.0] {
+            let prior = Matern { height: 48, width: 48, lengthscale, variance: 1.0 };
+            let root = prior.root(4.0).unwrap();
+            print(&format!("matern {lengthscale}, {:?}", root.embedding()), &root);
+        }
+        print("nearly constant", &NearlyConstant { pixels: 48 * 48, share: 1e-5 });
+    }
+}
+
+/// One step at the published size (128 x 128 pixels, 200 angles of 183 rays, 5 of them measured, 3,000 draws): seconds and memory, printed. Run it by name with `--ignored`.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn a_step_of_the_published_size() {
+    use crate::design::{DesignMethod, DesignPlan};
+    use std::time::Instant;
+    let scanner = Rays::new(128, 200);
+    let method = DesignMethod::Sampled { samples: 3000 };
+    let isotropic = Isotropic::new(128 * 128, 1.0).unwrap();
+    let matern = Matern { height: 128, width: 128, lengthscale: 10.0, variance: 1.0 }.root(4.0).unwrap();
+    println!("{:?}", matern.embedding());
+    let roots: [(&str, &dyn LinearOperator<f64>); 2] = [("isotropic", &isotropic), ("matern", &matern)];
+    for (name, root) in roots {
+        let clock = Instant::now();
+        let seconds = |since: Instant| since.elapsed().as_secs_f64();
+        let own = settings(Acquisition::Variance, method, 0.25);
+        let mut designer = Designer::new(&scanner, root, own, &[0, 40, 80, 120, 160]).unwrap();
+        let begun = seconds(clock);
+        let clock = Instant::now();
+        let best = designer.choose().unwrap();
+        let scored = seconds(clock);
+        let clock = Instant::now();
+        designer.add(best.angle).unwrap();
+        println!("{name}: {begun:.1} s to begin, {scored:.1} s to score, {:.1} s to add", seconds(clock));
+        let plan = DesignPlan::of(&scanner, root.shape().1, method, 5, 6);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+        println!("{best:?}, planned {:.0} MB, {peak}", plan.bytes / 1e6);
+    }
+}

@@ -1,0 +1,21 @@
+//! **A picture from a sinogram**: filtered back-projection, total variation, or the deep image prior, with what is not given chosen on measurements that are held back.
+//!
+//! | file | what |
+//! |---|---|
+//! | `options` | [`Method`] and its options |
+//! | `scale` | pictures of brightness about 1, whatever the units of the sinogram |
+//! | `held_back` | the weight of total variation by measurements that were held back |
+//! | `run` | [`reconstruct`] |
+
+mod held_back;
+mod options;
+mod run;
+mod scale;
+
+pub use held_back::{HeldBack, WeightTrial, choose_weight};
+pub use options::{DeepImagePriorRequest, Method, TotalVariationRequest, TotalVariationSolver};
+pub use run::{NetworkPicture, Reconstruction, ReconstructionReport, network_view, plan, reconstruct};
+pub use scale::Scaled;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Variances and lengthscales of filters by the evidence.
+
+use super::infer::PriorReport;
+use super::options::FilterOptions;
+use crate::TomographyError;
+use crate::linearised::{
+    ChargedWeights, ConvolutionWeights, DistanceGrams, EvidenceSearch, FilterHyperparameters, FilterPrior,
+    ImageHyperparameters, MeasuredTangent, RoughnessTerms, StoredEvidence,
+};
+use crate::work::{Stage, Watch};
+use faer::Mat;
+use posterior_linalg::operator::LinearOperator;
+use posterior_optim::{Lbfgs, LoopOptions, Optimiser, Reason, Signal, minimise};
+use serde::{Deserialize, Serialize};
+
+/// What the search found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FilterReport {
+    /// Names of the blocks.
+    pub blocks: Vec<String>,
+    /// Variance and lengthscale of each.
+    pub filters: FilterHyperparameters,
+    /// Variance of the measurements' noise.
+    pub noise_variance: f64,
+    /// The evidence (with the density of lengthscales where it was asked for), nats.
+    pub evidence: f64,
+    /// Steps taken.
+    pub steps: usize,
+    /// Why the search ended.
+    pub reason: Reason,
+}
+
+/// The Jacobian's rows (d x count) along directions of pixels, a few at a time.
+fn rows(
+    measured: &MeasuredTangent<'_, f32>,
+    count: usize,
+    direction: &dyn Fn(usize) -> Mat<f64>,
+    done: &mut dyn FnMut(usize) -> Signal,
+) -> Result<Mat<f32>, TomographyError> {
+    let tangent = measured.tangent();
+    let mut out = Mat::zeros(tangent.shape().1, count);
+    let at_once = tangent.at_once();
+    for start in (0..count).step_by(at_once) {
+        let width = at_once.min(count - start);
+        let mut directions = Mat::zeros(tangent.shape().0, width);
+        for j in 0..width {
+            directions.as_mut().subcols_mut(j, 1).copy_from(direction(start + j));
+        }
+        out.as_mut().subcols_mut(start, width).copy_from(tangent.rows(directions.as_ref()));
+        if done(start + width) == Signal::Stop {
+            return Err(TomographyError::Interrupted);
+        }
+    }
+    Ok(out)
+}
+
+/// Finds the hyperparameters, unless they are known.
+pub(super) fn find(
+    measured: &MeasuredTangent<'_, f32>,
+    weights: &ConvolutionWeights,
+    sinogram: &[f64],
+    own: &FilterOptions,
+    known: Option<PriorReport>,
+    watch: &mut Watch<'_>,
+) -> Result<(FilterPrior, PriorReport), TomographyError> {
+    if let Some(PriorReport::Filters(report)) = known {
+        return Ok((FilterPrior::new(weights, report.filters.clone())?, PriorReport::Filters(report)));
+    }
+    let projector = measured.projector();
+    let (c, pixels) = projector.shape();
+    let all = if own.roughness > 0.0 { c + pixels } else { c };
+    let unit = |size: usize, at: usize| Mat::from_fn(size, 1, |i, _| f64::from(u8::from(i == at)));
+    let grams = {
+        let back = |i: usize| projector.multiply_transpose(unit(c, i).as_ref());
+        let jacobian = rows(measured, c, &back, &mut |done| watch(Stage::Jacobian, done, all, None))?;
+        DistanceGrams::new(weights, jacobian.as_ref())
+    };
+    let shape: Vec<usize> = measured.tangent().picture_shape();
+    let terms = if own.roughness > 0.0 {
+        let pixel = |i: usize| unit(pixels, i);
+        let jacobian =
+            rows(measured, pixels, &pixel, &mut |done| watch(Stage::Jacobian, c + done, all, None))?;
+        Some(RoughnessTerms::new(weights, &shape, jacobian.as_ref()))
+    } else {
+        None
+    };
+    let targets = measured.linear_targets(sinogram)?;
+    let residual: Vec<f64> = sinogram.iter().zip(measured.measured_picture()).map(|(y, g)| y - g).collect();
+    let squares = residual.iter().map(|r| r * r).sum::<f64>() / c as f64;
+    let blocks = weights.blocks();
+    let mut start = ImageHyperparameters {
+        filters: FilterHyperparameters::start(blocks.len()),
+        log_noise_variance: squares.max(f64::MIN_POSITIVE).ln(),
+    };
+    // Variances begin where the prior's measurements are as large as the targets.
+    let kernel = grams.kernel(&start.filters);
+    let trace: f64 = (0..c).map(|i| kernel[(i, i)]).sum();
+    let total: f64 = targets.iter().map(|t| t * t).sum();
+    let level = (total / trace.max(f64::MIN_POSITIVE)).max(f64::MIN_POSITIVE).ln();
+    start.filters.log_variances.iter_mut().for_each(|v| *v = level);
+    let evidence = StoredEvidence {
+        grams: &grams,
+        projector: None,
+        targets: &targets,
+        residual: &residual,
+        charged: ChargedWeights::Optimum,
+        roughness: terms.as_ref().map(|terms| (terms, own.roughness)),
+    };
+    let mut search = EvidenceSearch { evidence: &evidence, learned: own.learned, held: &start };
+    let loops = LoopOptions { steps: own.steps, ..LoopOptions::default() };
+    let optimiser = Optimiser::Lbfgs(Lbfgs::default());
+    let outcome = minimise(&mut search, &own.learned.pack(&start), optimiser, &loops, &mut |progress, _| {
+        watch(Stage::Hyperparameters, progress.step, own.steps, progress.value)
+    })?;
+    if outcome.reason == Reason::Interrupted {
+        return Err(TomographyError::Interrupted);
+    }
+    let found = own.learned.unpack(&outcome.theta, &start);
+    let report = FilterReport {
+        blocks: blocks.iter().map(|b| b.name.clone()).collect(),
+        noise_variance: found.log_noise_variance.exp(),
+        evidence: -outcome.value,
+        steps: outcome.steps,
+        reason: outcome.reason,
+        filters: found.filters,
+    };
+    Ok((FilterPrior::new(weights, report.filters.clone())?, PriorReport::Filters(report)))
+}

@@ -1,0 +1,125 @@
+//! Scales and the one precision of the g-prior.
+
+use super::infer::{PriorReport, Saved};
+use super::options::{UncertaintyOptions, scale_estimate};
+use crate::TomographyError;
+use crate::linearised::{
+    GPrior, GPriorFit, GPriorOptions, GPriorSolver, LeadingDirections, MeasuredTangent, PriorRoot, Scales,
+    WeightPrior, scales,
+};
+use crate::measured::ObservedPrior;
+use crate::work::{Keeper, SavedTurns, Stage, Watch};
+use faer::{MatMut, MatRef};
+use posterior_linalg::solve::{DrawnPreconditioner, Preconditioner, SolveError};
+use posterior_linear::LinearError;
+use posterior_linear::sampled::SampledError;
+use posterior_optim::Signal;
+use posterior_store::Tensors;
+
+/// A preconditioner that can be drawn from, as one.
+struct Owned(Box<dyn DrawnPreconditioner<f64>>);
+
+impl Preconditioner<f64> for Owned {
+    fn apply(&self, input: MatRef<'_, f64>, output: MatMut<'_, f64>) {
+        self.0.apply(input, output);
+    }
+}
+
+/// Interruptions by their own name.
+fn named(error: TomographyError) -> TomographyError {
+    match error {
+        TomographyError::Sampled(SampledError::Linear(LinearError::Interrupted))
+        | TomographyError::Linear(LinearError::Interrupted) => TomographyError::Interrupted,
+        other => other,
+    }
+}
+
+/// Finds scales, precision and noise, from what was kept on.
+pub(super) fn find(
+    measured: &MeasuredTangent<'_, f32>,
+    sinogram: &[f64],
+    own: &GPriorOptions,
+    options: &UncertaintyOptions,
+    (saved, tensors): (Saved, &mut Tensors),
+    known: Option<PriorReport>,
+    keeper: &mut Keeper,
+    watch: &mut Watch<'_>,
+) -> Result<(GPriorFit, Scales, PriorReport), TomographyError> {
+    let (c, d) = (measured.measurements(), measured.tangent().weights().len());
+    let found = match saved.raised {
+        Some(raised) => Scales { values: tensors.vector("scales", d)?, raised },
+        None => {
+            let estimate = scale_estimate(c, options.seed);
+            let found = scales(measured, estimate, &mut |done, all| watch(Stage::Scales, done, all, None))?;
+            keeper.keep(|| {
+                let mut tensors = Tensors::default();
+                tensors.insert_vector("scales", &found.values);
+                (Saved { raised: Some(found.raised), ..Saved::begin() }, tensors)
+            })?;
+            found
+        }
+    };
+    let raised = found.raised;
+    if let Some(PriorReport::GPrior { fit, raised }) = known {
+        return Ok((fit.clone(), found, PriorReport::GPrior { fit, raised }));
+    }
+    let prior = GPrior::new(measured, &found, sinogram, own)?;
+    let turns = own.turns;
+    let fit = match &own.solver {
+        GPriorSolver::Weights(descent) => {
+            let mut last = 0;
+            prior
+                .over_weights(descent, prior.begin()?, &mut |progress, state| match progress {
+                    Some(p) => watch(Stage::Hyperparameters, last, turns, p.value),
+                    None => {
+                        last = state().turns.len();
+                        watch(Stage::Hyperparameters, last, turns, None)
+                    }
+                })
+                .map_err(named)?
+                .0
+        }
+        GPriorSolver::Measurements(conjugate) => {
+            let root = PriorRoot::new(measured.tangent(), WeightPrior::Independent(found.values.clone()))?;
+            let observed = ObservedPrior::new(&root, measured.projector(), 1.0)?;
+            if watch(Stage::Directions, 0, options.rank, None) == Signal::Stop {
+                return Err(TomographyError::Interrupted);
+            }
+            let leading = LeadingDirections::new(&observed, options.rank, options.seed)?;
+            let preconditioner = |a: f64, noise: f64| -> Result<Box<dyn Preconditioner<f64>>, SolveError> {
+                Ok(Box::new(Owned(leading.preconditioner(1.0 / a, noise)?)))
+            };
+            let state = match saved.turns {
+                Some(turns) => turns.restore(&mut tensors.take_under("turns"))?,
+                None => prior.begin()?,
+            };
+            let (mut last, mut failed) = (state.turns.len(), None);
+            let outcome =
+                prior.over_measurements(conjugate, &preconditioner, state, &mut |progress, state| {
+                    let mut signal =
+                        watch(Stage::Hyperparameters, last, turns, progress.and_then(|p| p.residual));
+                    let write = || {
+                        let own = state();
+                        last = own.turns.len();
+                        let (facts, blocks) = SavedTurns::of(&own, d);
+                        let mut tensors = Tensors::default();
+                        tensors.insert_vector("scales", &found.values);
+                        tensors.extend_under("turns", blocks);
+                        (Saved { raised: Some(raised), turns: Some(facts), ..Saved::begin() }, tensors)
+                    };
+                    let kept = if signal == Signal::Stop { keeper.keep(write) } else { keeper.offer(write) };
+                    if let Err(error) = kept {
+                        failed = Some(error);
+                        signal = Signal::Stop;
+                    }
+                    signal
+                });
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            outcome.map_err(named)?.0
+        }
+    };
+    let report = PriorReport::GPrior { fit: fit.clone(), raised };
+    Ok((fit, found, report))
+}

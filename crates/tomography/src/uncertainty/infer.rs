@@ -1,0 +1,208 @@
+//! All of it.
+
+use super::filters::{self, FilterReport};
+use super::g_prior;
+use super::options::{ImagePriorChoice, UncertaintyOptions};
+use super::pictures::{Pictures, deviations, draw};
+use crate::linearised::{
+    ConvolutionWeights, GPriorFit, ImageTangent, LeadingDirections, MeasuredTangent, PriorRoot, WeightPrior,
+};
+use crate::measured::ObservedPrior;
+use crate::work::{Keeper, SavedTurns, Stage, Watch};
+use crate::{Projector, TomographyError};
+use faer::{Mat, MatMut, MatRef};
+use posterior_linalg::solve::Preconditioner;
+use posterior_networks::{Array, Network};
+use posterior_optim::Signal;
+use posterior_store::Tensors;
+use serde::{Deserialize, Serialize};
+
+/// What became of the prior.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "prior")]
+pub enum PriorReport {
+    /// One precision of scaled weights.
+    GPrior {
+        /// Expectation maximisation.
+        #[serde(flatten)]
+        fit: GPriorFit,
+        /// Weights that move no measurement, whose scales were kept from growing.
+        raised: usize,
+    },
+    /// Variances and lengthscales.
+    Filters(FilterReport),
+}
+
+impl PriorReport {
+    fn noise_variance(&self) -> f64 {
+        match self {
+            Self::GPrior { fit, .. } => fit.noise_variance,
+            Self::Filters(report) => report.noise_variance,
+        }
+    }
+}
+
+/// What happened on the way.
+#[derive(Clone, Debug, Serialize)]
+pub struct UncertaintyReport {
+    /// Weights that are random.
+    pub weights: usize,
+    /// Measurements.
+    pub measurements: usize,
+    /// The prior.
+    pub prior: PriorReport,
+    /// Variance of the measurements' noise.
+    pub noise_variance: f64,
+    /// Mean square of what the network's picture leaves of the measurements.
+    pub residual: f64,
+    /// Draws.
+    pub samples: usize,
+    /// The largest relative residual of a draw's solve.
+    pub largest_residual: f64,
+    /// Most steps that a solve of draws took.
+    pub steps: usize,
+    /// Directions of the preconditioner.
+    pub rank: usize,
+}
+
+/// The posterior over pictures.
+#[derive(Clone, Debug)]
+pub struct Uncertainty {
+    /// The picture of the network, which is the mean (pixels).
+    pub picture: Vec<f64>,
+    /// Standard deviation of each pixel.
+    pub deviations: Vec<f64>,
+    /// Draws around the picture, zero in the mean (pixels x samples).
+    pub samples: Mat<f64>,
+    /// What happened on the way.
+    pub report: UncertaintyReport,
+}
+
+/// What is kept between runs.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Saved {
+    /// Weights whose scales were raised; None before they are known.
+    pub(super) raised: Option<usize>,
+    pub(super) turns: Option<SavedTurns>,
+    pub(super) prior: Option<PriorReport>,
+    pub(super) done: usize,
+    pub(super) residual: f64,
+    pub(super) steps: usize,
+}
+
+impl Saved {
+    pub(super) fn begin() -> Self {
+        Self { raised: None, turns: None, prior: None, done: 0, residual: 0.0, steps: 0 }
+    }
+}
+
+/// The posterior of the picture that a trained network (at its fixed input) makes of a sinogram.
+///
+/// What is under way is kept by `keeper`, and the same request goes on from it with the same numbers. Cost and memory: [`super::plan`].
+///
+/// Source: Antorán (2024), sections 7.2 to 7.4; spec `tomography`, sections 5 to 8.
+///
+/// # Errors
+/// [`TomographyError`]: what does not fit, solves that fail, [`TomographyError::Interrupted`].
+pub fn infer(
+    projector: &Projector,
+    sinogram: &[f64],
+    (network, input): (&Network<f32>, Array<f32>),
+    options: &UncertaintyOptions,
+    keeper: &mut Keeper,
+    watch: &mut Watch<'_>,
+) -> Result<Uncertainty, TomographyError> {
+    let at_least_one = |name, count: usize| match count {
+        0 => Err(TomographyError::Option { name, value: 0.0, expected: "at least 1" }),
+        _ => Ok(()),
+    };
+    at_least_one("samples", options.samples)?;
+    let weights = ConvolutionWeights::of(network.graph())?;
+    let tangent = ImageTangent::new(network, input, weights.selection())?;
+    let measured = MeasuredTangent::new(&tangent, projector)?;
+    let (pixels, d) = (projector.geometry().pixels(), weights.len());
+    let (mut saved, mut tensors) =
+        keeper.earlier::<Saved>()?.unwrap_or_else(|| (Saved::begin(), Tensors::default()));
+    let mut pictures = Pictures::begin(pixels, options.samples);
+    if saved.done > 0 {
+        let done = tensors.matrix("pictures", pixels, saved.done)?;
+        pictures.images.as_mut().subcols_mut(0, saved.done).copy_from(&done);
+        (pictures.done, pictures.residual, pictures.steps) = (saved.done, saved.residual, saved.steps);
+    }
+    let prior = match (&options.prior, saved.prior.take()) {
+        (ImagePriorChoice::GPrior(own), known) => {
+            let found = g_prior::find(
+                &measured,
+                sinogram,
+                own,
+                options,
+                (saved, &mut tensors),
+                known,
+                keeper,
+                watch,
+            )?;
+            (WeightPrior::Independent(found.0.deviations(&found.1)), found.2, Some(found.1))
+        }
+        (ImagePriorChoice::Filters(own), known) => {
+            let (prior, report) = filters::find(&measured, &weights, sinogram, own, known, watch)?;
+            (WeightPrior::Filters(prior), report, None)
+        }
+    };
+    let (weight_prior, report, scales) = prior;
+    let noise_variance = report.noise_variance();
+    let root = PriorRoot::new(&tangent, weight_prior)?;
+    let observed = ObservedPrior::new(&root, projector, noise_variance)?;
+    if watch(Stage::Directions, 0, options.rank, None) == Signal::Stop {
+        return Err(TomographyError::Interrupted);
+    }
+    let leading = LeadingDirections::new(&observed, options.rank, options.seed)?;
+    let drawn = leading.preconditioner(1.0, noise_variance)?;
+    let preconditioner = Drawn(&*drawn);
+    let mut keep = |pictures: &Pictures| {
+        keeper.offer(|| {
+            let mut tensors = Tensors::default();
+            if let Some(scales) = &scales {
+                tensors.insert_vector("scales", &scales.values);
+            }
+            tensors.insert_matrix("pictures", pictures.images.subcols(0, pictures.done));
+            let facts = Saved {
+                raised: scales.as_ref().map(|s| s.raised),
+                turns: None,
+                prior: Some(report.clone()),
+                done: pictures.done,
+                residual: pictures.residual,
+                steps: pictures.steps,
+            };
+            (facts, tensors)
+        })
+    };
+    draw(&observed, &preconditioner, &options.conjugate, options.seed, &mut pictures, &mut keep, watch)?;
+    let picture = tangent.picture();
+    let each = sinogram.iter().zip(measured.measured_picture());
+    let residual = each.map(|(y, g)| (y - g).powi(2)).sum::<f64>() / sinogram.len() as f64;
+    Ok(Uncertainty {
+        picture,
+        deviations: deviations(&pictures.images),
+        report: UncertaintyReport {
+            weights: d,
+            measurements: sinogram.len(),
+            prior: report,
+            noise_variance,
+            residual,
+            samples: options.samples,
+            largest_residual: pictures.residual,
+            steps: pictures.steps,
+            rank: leading.eigenvalues().len(),
+        },
+        samples: pictures.images,
+    })
+}
+
+/// A preconditioner that can be drawn from, as one.
+pub(super) struct Drawn<'a>(pub(super) &'a dyn posterior_linalg::solve::DrawnPreconditioner<f64>);
+
+impl Preconditioner<f64> for Drawn<'_> {
+    fn apply(&self, input: MatRef<'_, f64>, output: MatMut<'_, f64>) {
+        self.0.apply(input, output);
+    }
+}
