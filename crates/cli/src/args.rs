@@ -9,6 +9,7 @@ mod network;
 mod online;
 mod optimize;
 mod stream;
+mod tomography;
 
 use crate::laplace_settings::chosen_integration;
 use crate::output::Failure;
@@ -29,6 +30,10 @@ use posterior::options::numbers;
 use posterior::{Question, VarianceMethod};
 use std::path::PathBuf;
 pub(crate) use stream::{BadRowsArg, FromArg, NoiseArg, StreamArgs};
+pub(crate) use tomography::{
+    CriterionArg, FilterArg, TomographyCommand, TomographyDesignArgs, TomographyMethodArg,
+    TomographyProjectArgs, TomographyReconstructArgs, TomographyUncertaintyArgs, WeightPriorArg,
+};
 
 /// Predictions that say how sure they are.
 ///
@@ -115,6 +120,14 @@ pub(crate) enum Command {
         after_help = "Examples:\n  posterior stream --state house.stream --target price --data house.csv --out predictions.csv\n  posterior stream --state house.stream --status\n\nRows come on standard input where no --data is given. The state is written in one step after every batch, behind its predictions: whatever is killed, the same command goes on where the state stands, and every row is counted once."
     )]
     Stream(Box<StreamArgs>),
+    /// Computed tomography: pictures from sinograms, where not to trust them, where to look next
+    #[command(
+        after_help = "Examples:\n  posterior tomography project --phantom walnut --geometry scan.toml --out sinogram.npy\n  posterior tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --network-out net.safetensors --out picture.png\n  posterior tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --out deviation.png --report report.html\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network net.safetensors\n\nA geometry is a small file: kind = \"parallel\" (or fan, stacked, cone), height = 128, width = 128, angles = { count = 60 }"
+    )]
+    Tomography {
+        #[command(subcommand)]
+        command: TomographyCommand,
+    },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  posterior completions bash > /etc/bash_completion.d/posterior")]
     Completions(CompletionsArgs),

@@ -53,6 +53,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Label { command } => commands::label::run(cli, command),
         Command::Stream(arguments) => commands::stream::run(cli, arguments),
         Command::Experiment { command } => commands::experiment::run(cli, command),
+        Command::Tomography { command } => commands::tomography::run(cli, command),
         Command::Completions(arguments) => commands::completions::run(cli, arguments),
     }
 }

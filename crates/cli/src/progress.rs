@@ -217,3 +217,48 @@ impl ExperimentProgress {
         self.bar.finish_and_clear();
     }
 }
+
+/// Draws the stages of work on scans and passes interruptions on.
+pub(crate) struct ScanProgress {
+    bar: ProgressBar,
+    interrupt: Interrupt,
+    stage: Option<posterior::tomography::work::Stage>,
+}
+
+impl ScanProgress {
+    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
+        let bar = ProgressBar::new(0);
+        if silent {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = "{msg} {wide_bar} {pos} of {len}, {elapsed}, {eta} left";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        Self { bar, interrupt, stage: None }
+    }
+
+    /// So many of so many done, with a loss or residual where there is one.
+    pub(crate) fn observe(
+        &mut self,
+        stage: posterior::tomography::work::Stage,
+        done: usize,
+        all: usize,
+        value: Option<f64>,
+    ) -> Signal {
+        if self.stage != Some(stage) {
+            self.stage = Some(stage);
+            self.bar.set_length(all as u64);
+            self.bar.set_position(done as u64);
+            self.bar.reset_eta();
+        }
+        self.bar.set_position(done as u64);
+        let value = value.map_or_else(String::new, |v| format!(", {v:.3e}"));
+        self.bar.set_message(format!("{stage}{value}"));
+        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

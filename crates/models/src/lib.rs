@@ -26,7 +26,7 @@
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`ensemble`] | several networks as one model |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
-//! | [`tomography`] | pictures from sinograms with their error bars, from files to files |
+//! | [`scans`] | pictures from sinograms with their error bars, from files to files |
 //! | [`AnyModel`] | a model file of any kind |
 //! | [`Model`] | what a family says of itself; from that follow [`Answer`]s to a [`Question`] and [`Evaluation`]s beside a baseline, written once |
 
@@ -44,9 +44,9 @@ pub mod options;
 mod plan;
 mod predictive;
 mod process;
+pub mod scans;
 mod shift;
 pub mod text;
-pub mod tomography;
 
 pub use answer::{Answer, PredictedInto, Question};
 pub use any::AnyModel;

@@ -82,6 +82,7 @@ pub use posterior_networks as networks;
 pub use posterior_onnx as onnx;
 pub use posterior_optim as optim;
 pub use posterior_report as report;
+pub use posterior_tomography as tomography;
 
 pub use posterior_models::*;
 

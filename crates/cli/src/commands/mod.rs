@@ -14,6 +14,7 @@ pub(crate) mod optimize;
 pub(crate) mod predict;
 pub(crate) mod stream;
 mod support;
+pub(crate) mod tomography;
 pub(crate) mod train;
 mod train_online;
 

@@ -74,21 +74,41 @@ pub(super) fn weighed_fan(fan: &FanBeam, sinogram: &[f64]) -> (Vec<f64>, f64) {
     (sinogram.iter().enumerate().map(weigh).collect(), spacing)
 }
 
-/// Fans over the whole turn.
+/// Fans over the whole turn: each pixel reads between two samples, with the inverse square of its share of the source's distance.
 pub(super) fn fan(beam: &FanBeam, filtered: &[f64]) -> Vec<f64> {
-    let plane = ConeBeam {
-        depth: 1,
-        height: beam.height,
-        width: beam.width,
-        source_distance: beam.source_distance,
-        detector_distance: beam.detector_distance,
-        rows: 1,
-        columns: beam.detectors,
-        row_spacing: 1.0,
-        column_spacing: beam.spacing,
-        angles: beam.angles.clone(),
-    };
-    cone(&plane, filtered)
+    let (height, width, stride) = (beam.height, beam.width, beam.detectors + 2 * PAD);
+    let lines = padded(filtered, beam.detectors);
+    let distance = beam.source_distance;
+    let spacing = beam.spacing * distance / (distance + beam.detector_distance);
+    let turns: Vec<(f64, f64)> = beam.angles.iter().map(|a| a.sin_cos()).collect();
+    let mut image = vec![0.0; height * width];
+    image.par_chunks_mut(width).enumerate().for_each(|(i, out)| {
+        let (x, y) = (-0.5 * (width as f64 - 1.0), 0.5 * (height as f64 - 1.0) - i as f64);
+        dispatch(
+            #[inline(always)]
+            || {
+                for (line, (sin, cos)) in lines.chunks_exact(stride).zip(&turns) {
+                    // How far the first pixel is from the source, seen along the central ray, in distances of the source, and where it is across that ray, in samples.
+                    let far = (1.0 + (y * cos - x * sin) / distance, -sin / distance);
+                    let across = ((x * cos + y * sin) / spacing, cos / spacing);
+                    add_read_far(line, across, far, 0.5 * (beam.detectors as f64 - 1.0), out);
+                }
+            },
+        );
+        // Half, since the turn sees every ray twice.
+        let scale = 0.5 * TAU / beam.angles.len() as f64;
+        out.iter_mut().for_each(|v| *v *= scale);
+    });
+    image
+}
+
+/// [`add_read`] under a fan: `out[j] += line(across_j / far_j + middle) / far_j²`, both linear in j.
+#[inline(always)]
+fn add_read_far(line: &[f64], across: (f64, f64), far: (f64, f64), middle: f64, out: &mut [f64]) {
+    for j in 0..out.len() {
+        let near = 1.0 / (far.0 + far.1 * j as f64);
+        out[j] += read(line, (across.0 + across.1 * j as f64) * near + middle) * (near * near);
+    }
 }
 
 /// As [`weighed_fan`], for the rows of a panel.

@@ -12,12 +12,15 @@ fn a_disk_has_the_checked_quality() {
     let disk = phantom::disk(64, 64, 20.0);
     let sharp = reconstructed(beam.clone(), &disk, Filter::RamLak);
     let smooth = reconstructed(beam, &disk, Filter::Hann);
-    let centre = 0.25
-        * [31 * 64 + 31, 31 * 64 + 32, 32 * 64 + 31, 32 * 64 + 32].iter().map(|&p| sharp[p]).sum::<f64>();
+    let place = |i: usize| i as f64 - 31.5;
+    let inner: Vec<f64> =
+        (0..4096).filter(|p| place(p / 64).hypot(place(p % 64)) < 5.0).map(|p| sharp[p]).collect();
+    let centre = inner.iter().sum::<f64>() / inner.len() as f64;
     println!("disk: {:.2} dB, {:.2} dB, centre {centre:.5}", psnr(&sharp, &disk), psnr(&smooth, &disk));
     assert!((psnr(&sharp, &disk) - 31.1).abs() < 0.15, "{}", psnr(&sharp, &disk));
     assert!((psnr(&smooth, &disk) - 25.3).abs() < 0.15, "{}", psnr(&smooth, &disk));
-    assert!((centre - 0.9998).abs() < 1e-3, "{centre}");
+    // The mean of a small disk; the four pixels in the middle are 0.99916, here and by the same formulas in NumPy.
+    assert!((centre - 0.9998).abs() < 5e-5 && (sharp[32 * 64 + 32] - 0.999_155).abs() < 1e-5, "{centre}");
 }
 
 #[test]
@@ -25,7 +28,7 @@ fn the_head_phantom_is_recovered() {
     let head = phantom::shepp_logan(128, 128);
     let picture = reconstructed(ParallelBeam::usual(128, 128, 180).unwrap(), &head, Filter::RamLak);
     println!("head: {:.2} dB", psnr(&picture, &head));
-    assert!(psnr(&picture, &head) > 24.0, "{}", psnr(&picture, &head));
+    assert!((psnr(&picture, &head) - 29.56).abs() < 0.1, "{}", psnr(&picture, &head));
 }
 
 #[test]

@@ -17,7 +17,7 @@ const MOST_MEASUREMENTS: u64 = 1 << 36;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GeometryWarning {
-    /// Angles that span more than two turns of radians.
+    /// Angles that span more than a turn of radians, or lie more than two away from 0.
     Degrees {
         /// The smallest angle.
         smallest: f64,
@@ -108,7 +108,8 @@ impl Geometry {
         let mut warnings = Vec::new();
         let smallest = angles.iter().copied().fold(f64::INFINITY, f64::min);
         let largest = angles.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if largest - smallest > 2.0 * TAU || smallest.abs().max(largest.abs()) > 4.0 * TAU {
+        // A turn with both its ends is one; single angles may be counted on from an earlier turn.
+        if largest - smallest > 1.001 * TAU || smallest.abs().max(largest.abs()) > 2.0 * TAU {
             warnings.push(GeometryWarning::Degrees { smallest, largest });
         }
         let seen = 0.5 * columns as f64 * spacing / magnification;

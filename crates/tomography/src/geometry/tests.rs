@@ -67,6 +67,12 @@ fn degrees_for_radians_are_noticed() {
     let warnings = Geometry::from_toml(degrees).unwrap().check().unwrap();
     assert_eq!(warnings, [GeometryWarning::Degrees { smallest: 0.0, largest: 179.0 }]);
     assert!(warnings[0].to_string().contains("between 0 and 179"));
+    let few = degrees.replace("0, 90, 179", "0, 3, 7");
+    assert!(matches!(
+        Geometry::from_toml(&few).unwrap().check().unwrap()[..],
+        [GeometryWarning::Degrees { .. }]
+    ));
+    assert!(Geometry::from(FanBeam::usual(3, 3, 9.0, 9.0, 360).unwrap()).check().unwrap().is_empty());
     assert!(Geometry::from(ParallelBeam::usual(3, 3, 9).unwrap()).check().unwrap().is_empty());
     let narrow = ParallelBeam { detectors: 2, ..ParallelBeam::usual(9, 9, 2).unwrap() };
     assert!(matches!(Geometry::from(narrow).check().unwrap()[..], [GeometryWarning::Truncated { .. }]));

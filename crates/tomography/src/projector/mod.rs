@@ -16,6 +16,16 @@
 //!
 //! Forward is parallel over angles; backward over lines of the image, each owned by one task. Every sum has a fixed order, whatever the number of threads.
 //!
+//! Milliseconds for 256 x 256 pixels and 180 angles on two shared cores with AVX-512, the fewest of nine (`benches/peers/tomography_projector.py`; scikit-image in f64 and ASTRA 2.5 on the processor in f32, both on one thread):
+//!
+//! | | forward, 1 and 2 threads | backward | filtered back-projection |
+//! |---|---|---|---|
+//! | on the fly, f32 | 9.2, 5.5 | 11.0, 6.2 | |
+//! | on the fly, f64 | 9.7, 5.9 | 11.5, 7.0 | 13.8, 6.3 |
+//! | stored, f32 | 62, 36 | 62, 34 | |
+//! | ASTRA, `linear` | 77 | 96 | 70 |
+//! | scikit-image | 194 | 107 | 107 |
+//!
 //! Source: P. M. Joseph, *An improved algorithm for reprojecting rays through pixel images* (1982); spec `tomography`, section 3.2.
 
 mod cone;

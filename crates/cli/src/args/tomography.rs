@@ -1,0 +1,350 @@
+//! The grammar of `posterior tomography`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use posterior::options::numbers;
+use posterior::scans::{DesignPrior, PhantomName};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TomographyCommand {
+    /// Make the sinogram of a picture or a phantom
+    #[command(
+        after_help = "Example:\n  posterior tomography project --phantom walnut --geometry scan.toml --noise 0.05 --out sinogram.npy --image-out truth.png"
+    )]
+    Project(TomographyProjectArgs),
+    /// Make a picture of a sinogram
+    #[command(
+        after_help = "Examples:\n  posterior tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --out picture.png\n  posterior tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --network-out net.safetensors --out picture.tiff\n\nA run that was stopped or killed goes on with the same command, to the same numbers."
+    )]
+    Reconstruct(Box<TomographyReconstructArgs>),
+    /// Say where a picture must not be trusted: the posterior around the network that made it
+    #[command(
+        after_help = "Example:\n  posterior tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --out deviation.png --report report.html\n\nA run that was stopped or killed goes on with the same command, to the same numbers."
+    )]
+    Uncertainty(Box<TomographyUncertaintyArgs>),
+    /// Choose the angles at which to look next
+    #[command(
+        after_help = "Example:\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network net.safetensors --count 5"
+    )]
+    Design(Box<TomographyDesignArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TomographyProjectArgs {
+    /// Picture or volume (.npy, .tiff, .png)
+    #[arg(long, value_name = "FILE", conflicts_with = "phantom", required_unless_present = "phantom")]
+    pub image: Option<PathBuf>,
+
+    /// Or a phantom
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub phantom: Option<PhantomName>,
+
+    /// The scan: kind, height, width, angles
+    #[arg(long, value_name = "FILE.toml")]
+    pub geometry: PathBuf,
+
+    /// Standard deviation of the noise, as a share of the mean measurement
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    pub noise: f64,
+
+    /// Seed of phantom and noise
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Where the sinogram goes
+    #[arg(long, value_name = "FILE.npy")]
+    pub out: PathBuf,
+
+    /// Where the picture goes (.npy, .tiff, .png)
+    #[arg(long, value_name = "FILE")]
+    pub image_out: Option<PathBuf>,
+
+    /// Replace files of other kinds
+    #[arg(long)]
+    pub force: bool,
+
+    /// Most memory, in gigabytes
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
+    pub threads: Option<usize>,
+}
+
+/// How a picture is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TomographyMethodArg {
+    /// Filtered back-projection
+    Filtered,
+    /// Total variation: flat where measurements do not say otherwise
+    TotalVariation,
+    /// A U-Net that explains the measurements
+    DeepImagePrior,
+}
+
+/// What projections are filtered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FilterArg {
+    /// Sharp
+    RamLak,
+    /// Smooth
+    Hann,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TomographyReconstructArgs {
+    /// Measurements, angles first
+    #[arg(long, value_name = "FILE.npy")]
+    pub sinogram: PathBuf,
+
+    /// The scan
+    #[arg(long, value_name = "FILE.toml")]
+    pub geometry: PathBuf,
+
+    /// The measurements are counts of photons, not line integrals
+    #[arg(long)]
+    pub counts: bool,
+
+    /// How
+    #[arg(long, value_enum, default_value = "total-variation")]
+    pub method: TomographyMethodArg,
+
+    /// Filter of --method filtered [default: ram-lak]
+    #[arg(long, value_enum)]
+    pub filter: Option<FilterArg>,
+
+    /// Weight of total variation, for pictures of brightness 1 [default: by measurements that are held back]
+    #[arg(long, value_name = "LAMBDA")]
+    pub weight: Option<f64>,
+
+    /// Steps at most [default: 5000 of total variation, 3000 of the deep image prior]
+    #[arg(long, value_name = "N")]
+    pub iterations: Option<usize>,
+
+    /// Total variation by Adam on the pixels, as published, with no bound on what is left
+    #[arg(long)]
+    pub adam: bool,
+
+    /// Step size of Adam [default: 1e-3]
+    #[arg(long, value_name = "RATE")]
+    pub learning_rate: Option<f64>,
+
+    /// Channels of the U-Net, scale by scale [default: 32,32,32]
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub channels: Option<Vec<usize>>,
+
+    /// Channels of its skips, deepest first [default: 4 each]
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub skips: Option<Vec<usize>>,
+
+    /// A U-Net without group norms
+    #[arg(long)]
+    pub no_norm: bool,
+
+    /// Pictures of ellipses to pretrain on [default: none]
+    #[arg(long, value_name = "N")]
+    pub pretrain: Option<usize>,
+
+    /// A network to begin with
+    #[arg(long, value_name = "FILE.safetensors", conflicts_with = "pretrain")]
+    pub start: Option<PathBuf>,
+
+    /// Seed of weights and of what is held back
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// The truth, for comparison (.npy, .tiff, .png)
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+
+    /// Where the picture goes (.npy, .tiff, .png)
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+
+    /// Where the network of the deep image prior goes
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub network_out: Option<PathBuf>,
+
+    /// Where the report goes
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+
+    /// Where the state is kept while it runs [default: beside --out]
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+
+    /// Replace files of other kinds
+    #[arg(long)]
+    pub force: bool,
+
+    /// Most memory, in gigabytes
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
+    pub threads: Option<usize>,
+}
+
+/// Priors over the network's weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WeightPriorArg {
+    /// One precision for weights that are scaled by what they move
+    GPrior,
+    /// A variance and a lengthscale for each block; stores the Jacobian
+    Filters,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TomographyUncertaintyArgs {
+    /// Measurements, angles first
+    #[arg(long, value_name = "FILE.npy")]
+    pub sinogram: PathBuf,
+
+    /// The scan
+    #[arg(long, value_name = "FILE.toml")]
+    pub geometry: PathBuf,
+
+    /// The measurements are counts of photons, not line integrals
+    #[arg(long)]
+    pub counts: bool,
+
+    /// The network that `reconstruct --method deep-image-prior` wrote of this sinogram
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub network: PathBuf,
+
+    /// Prior over its weights
+    #[arg(long, value_enum, default_value = "g-prior")]
+    pub prior: WeightPriorArg,
+
+    /// Draws of the picture
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub samples: usize,
+
+    /// Samples of each turn of expectation maximisation [default: 16]
+    #[arg(long, value_name = "N")]
+    pub samples_em: Option<usize>,
+
+    /// Turns at most [default: 12]
+    #[arg(long, value_name = "N")]
+    pub turns: Option<usize>,
+
+    /// By descent on the weights, for volumes with more measurements than a preconditioner can hold: so many steps
+    #[arg(long, value_name = "STEPS")]
+    pub descent: Option<usize>,
+
+    /// Variance of the measurements' noise [default: learned]
+    #[arg(long, value_name = "VARIANCE")]
+    pub noise_variance: Option<f64>,
+
+    /// Weight of the prior that expects smooth pictures (TV-PredCP), with --prior filters; 0: marginal likelihood [default: 1]
+    #[arg(long, value_name = "WEIGHT")]
+    pub roughness: Option<f64>,
+
+    /// Directions of the preconditioner
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub rank: usize,
+
+    /// Relative residual of solves
+    #[arg(long, value_name = "SHARE", default_value_t = 1e-2)]
+    pub tolerance: f64,
+
+    /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// The truth, for comparison (.npy, .tiff, .png)
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+
+    /// Where the standard deviations go (.npy, .tiff, .png)
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+
+    /// Where the picture goes
+    #[arg(long, value_name = "FILE")]
+    pub picture_out: Option<PathBuf>,
+
+    /// Where the draws go, one after the other
+    #[arg(long, value_name = "FILE.npy")]
+    pub samples_out: Option<PathBuf>,
+
+    /// Where the report goes
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+
+    /// Where the state is kept while it runs [default: beside --out]
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+
+    /// Replace files of other kinds
+    #[arg(long)]
+    pub force: bool,
+
+    /// Most memory, in gigabytes
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
+    pub threads: Option<usize>,
+}
+
+/// What the next angle is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CriterionArg {
+    /// Sum of the variances of what it would measure (ESE)
+    Variance,
+    /// Information about the picture (EIG)
+    Information,
+    /// The same without correlations of detector elements
+    DiagonalInformation,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TomographyDesignArgs {
+    /// The scanner with all angles that it could measure
+    #[arg(long, value_name = "FILE.toml")]
+    pub geometry: PathBuf,
+
+    /// Numbers of the angles that were measured, from 0
+    #[arg(long, value_name = "N,...", value_delimiter = ',', required = true)]
+    pub measured: Vec<usize>,
+
+    /// What they measured, in that order
+    #[arg(long, value_name = "FILE.npy")]
+    pub sinogram: PathBuf,
+
+    /// What is believed of pictures
+    #[arg(long, value_enum, default_value = "g-prior")]
+    pub prior: DesignPrior,
+
+    /// The network that explains them, for --prior g-prior
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub network: Option<PathBuf>,
+
+    /// What is maximised
+    #[arg(long, value_enum, default_value = "variance")]
+    pub criterion: CriterionArg,
+
+    /// Further angles
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub count: usize,
+
+    /// Draws of the picture; 0 computes covariances exactly
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub samples: usize,
+
+    /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Most memory, in gigabytes
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
+    pub threads: Option<usize>,
+}
