@@ -122,7 +122,7 @@ pub(crate) enum Command {
     Stream(Box<StreamArgs>),
     /// Computed tomography: pictures from sinograms, where not to trust them, where to look next
     #[command(
-        after_help = "Examples:\n  posterior tomography project --phantom walnut --geometry scan.toml --out sinogram.npy\n  posterior tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --network-out net.safetensors --out picture.png\n  posterior tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --out deviation.png --report report.html\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network net.safetensors\n\nA geometry is a small file: kind = \"parallel\" (or fan, stacked, cone), height = 128, width = 128, angles = { count = 60 }"
+        after_help = "Examples:\n  posterior tomography project --phantom walnut --geometry scan.toml --out sinogram.npy\n  posterior tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --network-out net.safetensors --out picture.png\n  posterior tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --out deviation.png --report report.html\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network pilot.safetensors\n\nA geometry is a small file: kind = \"parallel\" (or fan, stacked, cone), height = 128, width = 128, angles = { count = 60 }"
     )]
     Tomography {
         #[command(subcommand)]

@@ -24,7 +24,7 @@ pub(crate) enum TomographyCommand {
     Uncertainty(Box<TomographyUncertaintyArgs>),
     /// Choose the angles at which to look next
     #[command(
-        after_help = "Example:\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network net.safetensors --count 5"
+        after_help = "Example:\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network pilot.safetensors --count 5"
     )]
     Design(Box<TomographyDesignArgs>),
 }

@@ -21,3 +21,4 @@ mod stream;
 mod tables;
 mod tables_and_reports;
 mod threads;
+mod tomography;

@@ -131,7 +131,10 @@ impl Folder {
         let line = line.replace("/etc/bash_completion.d/", "./completion-of-");
         let mut before = "";
         for word in line.split([' ', ',']) {
-            let written = matches!(before, "--out" | "--report" | "--samples-out" | "--joint" | ">");
+            let written = matches!(
+                before,
+                "--out" | "--report" | "--samples-out" | "--joint" | "--network-out" | "--image-out" | ">"
+            );
             let begun = ["s.json", "labels.json", "arrays.json"].contains(&word)
                 && ["posterior optimize start", "posterior label start"].iter().any(|c| line.starts_with(c));
             if !written && !begun {
@@ -207,6 +210,29 @@ impl Folder {
             "resnet20.toml" => inputs::convolutional(&path),
             "data_batch_1.bin.gz" | "test_batch.bin.gz" => inputs::cifar(&path, ROWS),
             "./train.sh" => inputs::script(&path),
+            "scan.toml" => inputs::scan(&path, "{ count = 8 }"),
+            "scanner.toml" => inputs::scan(&path, "{ count = 200 }"),
+            "pilot.toml" => inputs::scan(&path, "{ list = [0, 36, 72, 108, 144] }"),
+            "sinogram.npy" | "pilot.npy" => {
+                let scan = if name == "pilot.npy" { "pilot.toml" } else { "scan.toml" };
+                make(&format!(
+                    "posterior tomography project --phantom rectangles --geometry {scan} --out {name}"
+                ));
+            }
+            "truth.png" => make(
+                "posterior tomography project --phantom rectangles --geometry scan.toml --out unread.npy --image-out truth.png",
+            ),
+            "pilot.safetensors" | "net.safetensors"
+                if name.starts_with("pilot") || self.document.contains("tomography") =>
+            {
+                let (scan, sinogram) = match name {
+                    "pilot.safetensors" => ("pilot.toml", "pilot.npy"),
+                    _ => ("scan.toml", "sinogram.npy"),
+                };
+                make(&format!(
+                    "posterior tomography reconstruct --sinogram {sinogram} --geometry {scan} --method deep-image-prior --channels 4,4 --weight 1e-4 --iterations 50 --network-out {name} --out unread.tiff"
+                ));
+            }
             "net.safetensors" | "house.safetensors" => {
                 let train = "posterior train --architecture net.toml --data house.csv --target price --loss gaussian --epochs 5";
                 make(&format!("{train} --out {name}"));

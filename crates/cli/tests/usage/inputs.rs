@@ -209,3 +209,9 @@ pub(crate) fn script(path: &Path) {
     .unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
+
+/// A scan of 16 x 16 pixels at some angles.
+pub(crate) fn scan(path: &Path, angles: &str) {
+    let text = format!("kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = {angles}\n");
+    std::fs::write(path, text).unwrap();
+}

@@ -11,7 +11,8 @@ use posterior_linear::features::Numbered;
 use posterior_linear::mode::Predictor;
 use posterior_linear::sampled::{
     ConjugateOptions, DescentOptions, Estimator, FoundMode, ModeSolver, Noise, Objective, SampledModel,
-    Sampler, Solve, SolverState, Turn, TurnOptions, Turns, TurnsState, Update, WeightSpace, weight_normals,
+    Sampler, Solve, SolverState, Turn, TurnOptions, Turns, TurnsState, Update, WatchTurns, WeightSpace,
+    weight_normals,
 };
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
 use posterior_linear::{LinearError, Prior};
@@ -84,11 +85,10 @@ impl GPriorFit {
 }
 
 /// Sees every step of a solver, or None between turns, and the state over the measurements; may stop the fit.
-pub type WatchExpectation<'a> =
-    dyn FnMut(Option<&Progress>, &dyn Fn() -> TurnsState<ConjugateGradientState<f64>>) -> Signal + 'a;
+pub type WatchExpectation<'a> = WatchTurns<'a, ConjugateGradientState<f64>>;
 
 /// The same over the weights.
-pub type WatchDescent<'a> = dyn FnMut(Option<&Progress>, &dyn Fn() -> TurnsState<SolverState>) -> Signal + 'a;
+pub type WatchDescent<'a> = WatchTurns<'a, SolverState>;
 
 /// The model of scaled weights that turns work on, with what all ways share.
 pub struct GPrior<'a, T: Precision> {
@@ -248,7 +248,7 @@ impl<'a, T: Precision> GPrior<'a, T> {
         sampler: S,
         mode: ModeSolver,
         state: TurnsState<S::State>,
-        watch: &mut dyn FnMut(Option<&Progress>, &dyn Fn() -> TurnsState<S::State>) -> Signal,
+        watch: &mut WatchTurns<'_, S::State>,
     ) -> Result<(GPriorFit, TurnsState<S::State>), TomographyError> {
         let (model, curvature) = (self.model()?, self.no_curvature()?);
         let prior = self.prior()?;

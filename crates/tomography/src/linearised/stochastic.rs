@@ -287,7 +287,7 @@ impl<T: Precision> Iteration for StochasticEvidence<'_, T> {
     }
 
     fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, TomographyError> {
-        let due = self.state.step % self.options.refresh == 0;
+        let due = self.state.step.is_multiple_of(self.options.refresh);
         if due {
             self.state.preconditioned = self.state.hyperparameters.clone();
         }

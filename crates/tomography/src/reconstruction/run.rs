@@ -16,9 +16,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Share of total variation's weight that the deep image prior is given.
-const BESIDE_NETWORK: f64 = 0.1;
-
 /// What happened on the way.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReconstructionReport {
@@ -180,12 +177,11 @@ pub fn reconstruct(
     let truth: Option<Vec<f64>> = truth.map(|t| t.iter().map(|v| v / scaled.unit).collect());
     let found = match method {
         Method::TotalVariation(own) => {
-            let weight = weight_of(projector, &scaled, own.weight, own.seed, 1.0, &mut report, watch)?;
+            let weight = weight_of(projector, &scaled, own.weight, own.seed, &mut report, watch)?;
             (smoothest(projector, &scaled, own, weight, &mut report, keeper, watch)?, None)
         }
         Method::DeepImagePrior(own) => {
-            let weight =
-                weight_of(projector, &scaled, own.weight, own.seed, BESIDE_NETWORK, &mut report, watch)?;
+            let weight = weight_of(projector, &scaled, own.weight, own.seed, &mut report, watch)?;
             let truth = truth.as_deref();
             trained(projector, &scaled, input, own, weight, start, truth, &mut report, keeper, watch)?
         }
@@ -195,13 +191,12 @@ pub fn reconstruct(
     Ok(Reconstruction { picture: picture.into_iter().map(|v| v * scaled.unit).collect(), network, report })
 }
 
-/// The weight that was given, or a share of the one that is chosen.
+/// The weight that was given, or the one that held-back measurements choose.
 fn weight_of(
     projector: &Projector,
     scaled: &Scaled,
     given: Option<f64>,
     seed: u64,
-    share: f64,
     report: &mut ReconstructionReport,
     watch: &mut Watch<'_>,
 ) -> Result<f64, TomographyError> {
@@ -213,7 +208,7 @@ fn weight_of(
                 choose_weight(projector, &scaled.sinogram, &shape, &scaled.first, seed, &mut |done, all| {
                     watch(Stage::Reconstruction, done, all, None)
                 })?;
-            let weight = share * found.weight;
+            let weight = found.weight;
             report.held_back = Some(found);
             weight
         }

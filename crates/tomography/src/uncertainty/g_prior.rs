@@ -34,6 +34,30 @@ fn named(error: TomographyError) -> TomographyError {
     }
 }
 
+/// What was found.
+pub(super) struct Found {
+    pub(super) fit: GPriorFit,
+    pub(super) scales: Scales,
+    pub(super) report: PriorReport,
+    /// Directions for a precision of 1, where they were needed on the way.
+    pub(super) leading: Option<LeadingDirections>,
+}
+
+/// Directions of the preconditioner for a precision of 1, of which those for others are multiples.
+pub(super) fn leading(
+    measured: &MeasuredTangent<'_, f32>,
+    scales: &Scales,
+    options: &UncertaintyOptions,
+    watch: &mut Watch<'_>,
+) -> Result<LeadingDirections, TomographyError> {
+    if watch(Stage::Directions, 0, options.rank, None) == Signal::Stop {
+        return Err(TomographyError::Interrupted);
+    }
+    let root = PriorRoot::new(measured.tangent(), WeightPrior::Independent(scales.values.clone()))?;
+    let observed = ObservedPrior::new(&root, measured.projector(), 1.0)?;
+    Ok(LeadingDirections::new(&observed, options.rank, options.seed)?)
+}
+
 /// Finds scales, precision and noise, from what was kept on.
 pub(super) fn find(
     measured: &MeasuredTangent<'_, f32>,
@@ -44,7 +68,7 @@ pub(super) fn find(
     known: Option<PriorReport>,
     keeper: &mut Keeper,
     watch: &mut Watch<'_>,
-) -> Result<(GPriorFit, Scales, PriorReport), TomographyError> {
+) -> Result<Found, TomographyError> {
     let (c, d) = (measured.measurements(), measured.tangent().weights().len());
     let found = match saved.raised {
         Some(raised) => Scales { values: tensors.vector("scales", d)?, raised },
@@ -61,10 +85,12 @@ pub(super) fn find(
     };
     let raised = found.raised;
     if let Some(PriorReport::GPrior { fit, raised }) = known {
-        return Ok((fit.clone(), found, PriorReport::GPrior { fit, raised }));
+        let report = PriorReport::GPrior { fit: fit.clone(), raised };
+        return Ok(Found { fit, scales: found, report, leading: None });
     }
     let prior = GPrior::new(measured, &found, sinogram, own)?;
     let turns = own.turns;
+    let mut leading_of = None;
     let fit = match &own.solver {
         GPriorSolver::Weights(descent) => {
             let mut last = 0;
@@ -80,12 +106,7 @@ pub(super) fn find(
                 .0
         }
         GPriorSolver::Measurements(conjugate) => {
-            let root = PriorRoot::new(measured.tangent(), WeightPrior::Independent(found.values.clone()))?;
-            let observed = ObservedPrior::new(&root, measured.projector(), 1.0)?;
-            if watch(Stage::Directions, 0, options.rank, None) == Signal::Stop {
-                return Err(TomographyError::Interrupted);
-            }
-            let leading = LeadingDirections::new(&observed, options.rank, options.seed)?;
+            let leading = leading_of.insert(self::leading(measured, &found, options, watch)?);
             let preconditioner = |a: f64, noise: f64| -> Result<Box<dyn Preconditioner<f64>>, SolveError> {
                 Ok(Box::new(Owned(leading.preconditioner(1.0 / a, noise)?)))
             };
@@ -121,5 +142,5 @@ pub(super) fn find(
         }
     };
     let report = PriorReport::GPrior { fit: fit.clone(), raised };
-    Ok((fit, found, report))
+    Ok(Found { fit, scales: found, report, leading: leading_of })
 }

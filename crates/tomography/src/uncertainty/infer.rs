@@ -129,34 +129,35 @@ pub fn infer(
         pictures.images.as_mut().subcols_mut(0, saved.done).copy_from(&done);
         (pictures.done, pictures.residual, pictures.steps) = (saved.done, saved.residual, saved.steps);
     }
-    let prior = match (&options.prior, saved.prior.take()) {
+    let (weight_prior, report, scales, known) = match (&options.prior, saved.prior.take()) {
         (ImagePriorChoice::GPrior(own), known) => {
-            let found = g_prior::find(
-                &measured,
-                sinogram,
-                own,
-                options,
-                (saved, &mut tensors),
-                known,
-                keeper,
-                watch,
-            )?;
-            (WeightPrior::Independent(found.0.deviations(&found.1)), found.2, Some(found.1))
+            let kept = (saved, &mut tensors);
+            let found = g_prior::find(&measured, sinogram, own, options, kept, known, keeper, watch)?;
+            let leading = match found.leading {
+                Some(leading) => leading,
+                None => g_prior::leading(&measured, &found.scales, options, watch)?,
+            };
+            let prior = WeightPrior::Independent(found.fit.deviations(&found.scales));
+            (prior, found.report, Some(found.scales), Some((leading, found.fit.precision.recip())))
         }
         (ImagePriorChoice::Filters(own), known) => {
             let (prior, report) = filters::find(&measured, &weights, sinogram, own, known, watch)?;
-            (WeightPrior::Filters(prior), report, None)
+            (WeightPrior::Filters(prior), report, None, None)
         }
     };
-    let (weight_prior, report, scales) = prior;
     let noise_variance = report.noise_variance();
     let root = PriorRoot::new(&tangent, weight_prior)?;
     let observed = ObservedPrior::new(&root, projector, noise_variance)?;
-    if watch(Stage::Directions, 0, options.rank, None) == Signal::Stop {
-        return Err(TomographyError::Interrupted);
-    }
-    let leading = LeadingDirections::new(&observed, options.rank, options.seed)?;
-    let drawn = leading.preconditioner(1.0, noise_variance)?;
+    let (leading, share) = match known {
+        Some(known) => known,
+        None => {
+            if watch(Stage::Directions, 0, options.rank, None) == Signal::Stop {
+                return Err(TomographyError::Interrupted);
+            }
+            (LeadingDirections::new(&observed, options.rank, options.seed)?, 1.0)
+        }
+    };
+    let drawn = leading.preconditioner(share, noise_variance)?;
     let preconditioner = Drawn(&*drawn);
     let mut keep = |pictures: &Pictures| {
         keeper.offer(|| {

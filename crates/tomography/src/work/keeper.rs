@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Time between two writings, so that they cost nothing beside the work.
-const EVERY: Duration = Duration::from_secs(15);
+/// Time until the first writing and between later ones, so that they cost nothing beside the work.
+const AFTER: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
 
 /// What every checkpoint of tomography says it is.
 const METHOD: &str = "tomography checkpoint";
@@ -28,6 +28,7 @@ struct Facts {
 pub struct Keeper {
     file: Option<(PathBuf, Identity)>,
     last: Option<Instant>,
+    written: bool,
 }
 
 impl Keeper {
@@ -38,7 +39,7 @@ impl Keeper {
 
     /// In a file, for a request known by all that its result depends on.
     pub fn in_file(path: &Path, identity: Identity) -> Self {
-        Self { file: Some((path.into(), identity)), last: None }
+        Self { file: Some((path.into(), identity)), ..Self::default() }
     }
 
     /// What an earlier run of the same request left, if anything.
@@ -63,7 +64,7 @@ impl Keeper {
         state: impl FnOnce() -> (S, Tensors),
     ) -> Result<(), TomographyError> {
         let last = *self.last.get_or_insert_with(Instant::now);
-        if self.file.is_none() || last.elapsed() < EVERY {
+        if self.file.is_none() || last.elapsed() < AFTER[usize::from(self.written)] {
             return Ok(());
         }
         self.keep(state)
@@ -84,7 +85,7 @@ impl Keeper {
         let checkpoint =
             Checkpoint { method: METHOD.into(), identity: identity.clone(), state: Facts { facts } };
         checkpoint.write(tensors, path)?;
-        self.last = Some(Instant::now());
+        (self.last, self.written) = (Some(Instant::now()), true);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::{EXACT, settings, steps};
 use crate::design::{Acquisition, Designer, Scanner};
-use crate::priors::{Isotropic, Matern};
+use crate::priors::Isotropic;
 use crate::test_problem::{detectors, ray};
 use faer::{MatMut, MatRef};
 use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transpose};
@@ -103,28 +103,4 @@ fn the_isotropic_prior_asks_for_the_diagonals_first() {
     println!("{own:?} {weak:?}");
     assert_eq!((pair(&own), pair(&own[2..])), ([45.0, 135.0], [54.0, 126.0]));
     assert_eq!((pair(&weak), pair(&weak[2..])), ([45.0, 135.0], [52.2, 127.8]));
-}
-
-/// `K = 1 1ᵀ + share I`: what the doubly exponentiated lengthscale of the published code comes to.
-struct NearlyConstant {
-    pixels: usize,
-    share: f64,
-}
-
-impl LinearOperator<f64> for NearlyConstant {
-    fn shape(&self) -> (usize, usize) {
-        (self.pixels, self.pixels + 1)
-    }
-    fn apply(&self, input: MatRef<'_, f64>, mut output: MatMut<'_, f64>) {
-        for k in 0..input.ncols() {
-            let all = input[(self.pixels, k)];
-            (0..self.pixels).for_each(|i| output[(i, k)] = all + self.share.sqrt() * input[(i, k)]);
-        }
-    }
-    fn apply_transpose(&self, input: MatRef<'_, f64>, mut output: MatMut<'_, f64>) {
-        for k in 0..input.ncols() {
-            (0..self.pixels).for_each(|i| output[(i, k)] = self.share.sqrt() * input[(i, k)]);
-            output[(self.pixels, k)] = input.col(k).iter().sum();
-        }
-    }
 }

@@ -1,0 +1,200 @@
+//! Scans as their users see them.
+
+use super::networks_common;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn json(at: &Path, line: &str) -> Value {
+    networks_common::json(at, &format!("tomography {line}"))
+}
+
+fn error(at: &Path, line: &str) -> String {
+    networks_common::error(at, &format!("tomography {line}"))
+}
+
+/// A scan of a phantom of 16 x 16.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(
+        at.join("scan.toml"),
+        "kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = { count = 8 }\n",
+    )
+    .unwrap();
+    let made = json(
+        at,
+        "project --phantom rectangles --geometry scan.toml --out sinogram.npy --image-out truth.npy --seed 4",
+    );
+    assert_eq!(made["shape"], serde_json::json!([8, 25]));
+    assert!(made["noise"].as_f64().unwrap() > 0.0);
+    folder
+}
+
+const NETWORK: &str = "reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --channels 8,8 --weight 1e-4 --learning-rate 5e-3 --truth truth.npy";
+
+#[test]
+fn from_a_phantom_to_error_bars_and_the_next_angle() {
+    let folder = folder();
+    let at = folder.path();
+    let filtered = json(
+        at,
+        "reconstruct --sinogram sinogram.npy --geometry scan.toml --method filtered --filter hann --truth truth.npy --out filtered.tiff",
+    );
+    let smooth = json(
+        at,
+        "reconstruct --sinogram sinogram.npy --geometry scan.toml --truth truth.npy --out smooth.png --report smooth.html",
+    );
+    let quality = |v: &Value| v["psnr"].as_f64().unwrap();
+    assert!(quality(&smooth) > quality(&filtered), "{} {}", quality(&smooth), quality(&filtered));
+    assert_eq!(smooth["reason"], "tolerance");
+    assert_eq!(smooth["held_back"]["trials"].as_array().unwrap().len(), 7);
+    assert!(smooth["planned"]["seconds"].as_f64().unwrap() > 0.0);
+    assert!(std::fs::read_to_string(at.join("smooth.html")).unwrap().contains("Absolute error"));
+
+    let network =
+        json(at, &format!("{NETWORK} --iterations 300 --network-out net.safetensors --out picture.npy"));
+    assert_eq!(network["steps"], 300);
+    assert!(network["best_quality"][0].as_f64().unwrap() >= quality(&network) - 1e-9);
+    // The checkpoint is gone with the work.
+    assert!(!at.join("picture.npy.checkpoint").exists());
+
+    let posterior = json(
+        at,
+        "uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --truth truth.npy --samples 20 --samples-em 4 --turns 3 --rank 20 --out deviation.npy --picture-out again.npy --samples-out draws.npy --report page.html",
+    );
+    assert_eq!(posterior["prior"]["prior"], "g-prior");
+    assert!(posterior["largest_residual"].as_f64().unwrap() <= 0.011);
+    assert_eq!(posterior["score"]["patches"].as_array().unwrap().len(), 5);
+    assert!(posterior["noise_variance"].as_f64().unwrap() > 0.0);
+    assert_eq!(std::fs::read(at.join("picture.npy")).unwrap(), std::fs::read(at.join("again.npy")).unwrap());
+    let page = std::fs::read_to_string(at.join("page.html")).unwrap();
+    assert!(page.contains("Draw 1") && page.contains("Coverage"));
+    // Numbers of the same request are the same.
+    let twice = "uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --samples 20 --samples-em 4 --turns 3 --rank 20 --out twice.npy";
+    json(at, twice);
+    assert_eq!(
+        std::fs::read(at.join("deviation.npy")).unwrap(),
+        std::fs::read(at.join("twice.npy")).unwrap()
+    );
+
+    let filters = json(
+        at,
+        "uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --prior filters --samples 8 --out filters.npy",
+    );
+    assert_eq!(filters["prior"]["prior"], "filters");
+    assert_eq!(filters["prior"]["blocks"][0], "in");
+
+    std::fs::write(
+        at.join("scanner.toml"),
+        "kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = { count = 32 }\n",
+    )
+    .unwrap();
+    let measured = "0,4,8,12,16,20,24,28";
+    for (prior, more) in
+        [("g-prior", "--network net.safetensors"), ("isotropic", ""), ("matern", "--samples 0")]
+    {
+        let line = format!(
+            "design --geometry scanner.toml --measured {measured} --sinogram sinogram.npy --prior {prior} {more} --count 3"
+        );
+        let next = json(at, &line);
+        let angles: Vec<u64> =
+            next["angles"].as_array().unwrap().iter().map(|a| a["angle"].as_u64().unwrap()).collect();
+        assert_eq!(angles.len(), 3, "{prior}");
+        assert!(angles.iter().all(|a| a % 4 != 0), "{prior}: {angles:?}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name() {
+    let folder = folder();
+    let at = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(at.join(name), text).unwrap();
+    write("other.toml", "kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = { count = 9 }\n");
+    let said = error(at, "reconstruct --sinogram sinogram.npy --geometry other.toml --out x.npy");
+    assert!(said.contains("sinogram.npy") && said.contains("[8, 25]") && said.contains("[9, 25]"), "{said}");
+    assert!(said.contains("angles"), "{said}");
+    write("none.toml", "kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = { count = 0 }\n");
+    assert!(
+        error(at, "reconstruct --sinogram sinogram.npy --geometry none.toml --out x.npy").contains("angle")
+    );
+    write(
+        "huge.toml",
+        "kind = \"parallel\"\nheight = 1000000000\nwidth = 1000000000\nangles = { count = 2 }\n",
+    );
+    assert!(error(at, "project --phantom walnut --geometry huge.toml --out x.npy").contains("huge.toml"));
+    write("typo.toml", "kind = \"parallel\"\nheigth = 16\nwidth = 16\nangles = { count = 2 }\n");
+    assert!(error(at, "project --phantom walnut --geometry typo.toml --out x.npy").contains("heigth"));
+    // Angles in degrees that are called radians are computed, with a warning.
+    write(
+        "radians.toml",
+        "kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = { list = [0, 45, 90, 135], unit = \"radians\" }\n",
+    );
+    let made = json(at, "project --phantom rectangles --geometry radians.toml --out r.npy");
+    assert!(made["warnings"][0].as_str().unwrap().contains("degrees"), "{made}");
+    // Flags that a method does not have, and places that would be destroyed.
+    assert!(
+        error(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --filter hann --out x.npy")
+            .contains("--filter")
+    );
+    assert!(
+        error(
+            at,
+            "reconstruct --sinogram sinogram.npy --geometry scan.toml --method filtered --out scan.toml"
+        )
+        .contains("scan.toml")
+    );
+    assert!(
+        error(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --out x.jpg").contains(".tiff")
+    );
+    // A picture of another size, line integrals called counts, memory.
+    write("small.toml", "kind = \"parallel\"\nheight = 8\nwidth = 8\nangles = { count = 8 }\n");
+    json(at, "project --phantom rectangles --geometry small.toml --out s.npy --image-out small.npy");
+    let said =
+        error(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --truth small.npy --out x.npy");
+    assert!(said.contains("small.npy") && said.contains("[8, 8]"), "{said}");
+    let said = error(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --counts --out x.npy");
+    assert!(said.contains("negative") || said.contains("counts"), "{said}");
+    let said = error(at, &format!("{NETWORK} --memory 0.00001 --out x.npy"));
+    assert!(said.contains("memory"), "{said}");
+    // A network of another scan.
+    let small = "reconstruct --sinogram s.npy --geometry small.toml --method deep-image-prior --channels 4,4 --weight 1e-4 --iterations 3 --network-out small.safetensors --out x.npy";
+    json(at, small);
+    let said = error(
+        at,
+        "uncertainty --sinogram sinogram.npy --geometry scan.toml --network small.safetensors --out d.npy",
+    );
+    assert!(said.contains("small.safetensors"), "{said}");
+}
+
+#[test]
+fn what_was_killed_goes_on_and_another_request_does_not() {
+    let folder = folder();
+    let at = folder.path();
+    let line = format!("{NETWORK} --iterations 4000");
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("posterior"))
+        .current_dir(at)
+        .arg("tomography")
+        .args(format!("{line} --out picture.npy").split_whitespace())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (state, started) = (at.join("picture.npy.checkpoint"), Instant::now());
+    while !state.exists() && started.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(state.exists() && !at.join("picture.npy").exists(), "it was killed too late");
+    let said = error(at, &format!("{NETWORK} --iterations 3999 --out picture.npy"));
+    assert!(said.contains("iterations"), "{said}");
+    let resumed = json(at, &format!("{line} --out picture.npy"));
+    let straight = json(at, &format!("{line} --out straight.npy"));
+    assert_eq!(resumed["loss"], straight["loss"]);
+    assert_eq!(
+        std::fs::read(at.join("picture.npy")).unwrap(),
+        std::fs::read(at.join("straight.npy")).unwrap()
+    );
+}
