@@ -48,7 +48,12 @@ pub(super) struct Design {
 
 impl Design {
     /// The angles of the scan of `count` angles, if the method has such a scan. Equidistant scans are no continuations of one another.
-    pub(super) fn at(&self, method: &MethodSettings, settings: &Settings, count: usize) -> Option<Vec<usize>> {
+    pub(super) fn at(
+        &self,
+        method: &MethodSettings,
+        settings: &Settings,
+        count: usize,
+    ) -> Option<Vec<usize>> {
         match method.choice {
             Choice::Equidistant => equidistant(settings.scan.candidates, settings.scan.pilot, count).ok(),
             _ => self.chosen.get(..count).map(<[usize]>::to_vec),

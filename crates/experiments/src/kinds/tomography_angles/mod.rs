@@ -46,9 +46,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         if image == 0 {
             let choices: Vec<_> = settings.methods.iter().map(|m| m.choice).collect();
             let stage = "image 0: its priors";
-            let looks = context.once(stage, &(&common, choices), |context| {
-                pictures::looks(&mut known, stage, context)
-            })?;
+            let looks = context
+                .once(stage, &(&common, choices), |context| pictures::looks(&mut known, stage, context))?;
             figures = looks.items(settings.scan.side);
         }
         for (method, courses) in settings.methods.iter().zip(&mut all) {

@@ -54,9 +54,9 @@ pub(super) fn train(
         reconstruct(projector, sinogram, &method, start, Some(truth), &mut Keeper::none(), &mut watch)?;
     let quality = psnr(&found.picture, truth);
     let quality_with_truth = found.report.best_quality.map_or(quality, |(best, _)| best.max(quality));
-    let weights = found.network.map_or_else(Vec::new, |own| {
-        Selection::all(own.network.graph()).flatten(own.network.parameters())
-    });
+    let weights = found
+        .network
+        .map_or_else(Vec::new, |own| Selection::all(own.network.graph()).flatten(own.network.parameters()));
     Ok(Trained { weights, quality, quality_with_truth })
 }
 

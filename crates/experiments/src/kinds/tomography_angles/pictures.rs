@@ -52,8 +52,7 @@ pub(super) fn looks(
     for (name, root) in roots {
         let observed = ObservedPrior::new(&*root, &known.problem.scanner, known.problem.noise_variance)
             .map_err(TomographyError::from)?;
-        let draws =
-            observed.prior_samples(known.settings.design.samples, Streams::new(known.problem.seed));
+        let draws = observed.prior_samples(known.settings.design.samples, Streams::new(known.problem.seed));
         deviations.push((name.to_string(), spread(&draws)));
     }
     Ok(Looks { truth: known.problem.truth.clone(), network, deviations })
@@ -89,7 +88,9 @@ impl Looks {
         ];
         for (name, values) in &self.deviations {
             let largest = values.iter().copied().fold(0.0, f64::max);
-            let caption = format!("Standard deviation of each pixel before any further angle: white is {largest:.3}. Priors without a network have the same at every pixel.");
+            let caption = format!(
+                "Standard deviation of each pixel before any further angle: white is {largest:.3}. Priors without a network have the same at every pixel."
+            );
             items.push(grey(format!("The prior by {name}"), values, side, caption));
         }
         items

@@ -120,8 +120,7 @@ pub(super) fn filters(
     let mut search = EvidenceSearch { evidence: &evidence, learned, held: &start };
     let loops = LoopOptions { steps, ..LoopOptions::default() };
     let optimiser = Optimiser::Lbfgs(Lbfgs::default());
-    let mut tell =
-        |progress: &posterior_optim::Progress, _: &_| context.tell(stage, progress.step, steps);
+    let mut tell = |progress: &posterior_optim::Progress, _: &_| context.tell(stage, progress.step, steps);
     let outcome = minimise(&mut search, &learned.pack(&start), optimiser, &loops, &mut tell)
         .map_err(TomographyError::from)?;
     if outcome.reason == Reason::Interrupted {

@@ -113,7 +113,7 @@ pub(super) fn tables(settings: &Settings) -> Vec<NumberTable> {
     };
     let mut tables: Vec<NumberTable> = WAYS.iter().map(of).collect();
     let columns = [("seconds_shown", "seconds of a design")];
-    tables.push(NumberTable::by_name("Cost", "angles by", "designs", names(), &columns, ""));
+    tables.push(NumberTable::by_name("Cost", "angles by", "designs", names(), &columns, "What methods share (the pilot's network, a stored covariance) is in the seconds of the first that asked for it."));
     tables
 }
 
@@ -165,8 +165,7 @@ pub(super) fn series(settings: &Settings, all: &[Vec<Course>]) -> Value {
         })
     };
     let each = settings.methods.iter().zip(all);
-    let lists = each.map(|(method, courses)| {
-        (method.name.clone(), Value::Array(courses.iter().map(of).collect()))
-    });
+    let lists =
+        each.map(|(method, courses)| (method.name.clone(), Value::Array(courses.iter().map(of).collect())));
     Value::Object(lists.collect())
 }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Course {
     /// The design.
     pub(super) design: Design,
-    /// Seconds that it took, with what had to be learned for it first.
+    /// Seconds that it took, with what it shares with others where it was the first to ask for it.
     pub(super) seconds: f64,
     /// Of total variation.
     pub(super) total_variation: Vec<(usize, f64)>,
@@ -84,11 +84,8 @@ fn smoothest(
     stage: &str,
     context: &mut Context<'_>,
 ) -> Result<f64, ExperimentError> {
-    let solver = PrimalDualOptions {
-        steps: own.steps,
-        tolerance: own.tolerance,
-        ..PrimalDualOptions::default()
-    };
+    let solver =
+        PrimalDualOptions { steps: own.steps, tolerance: own.tolerance, ..PrimalDualOptions::default() };
     let method = Method::TotalVariation(TotalVariationRequest {
         weight: Some(weight),
         solver: TotalVariationSolver::PrimalDual(solver),

@@ -202,7 +202,9 @@ impl Checked for Settings {
             );
         }
         if !(self.scan.noise > 0.0 && self.scan.noise.is_finite()) {
-            return refused("`scan.noise` is positive: without noise a second look at a ray is worth nothing");
+            return refused(
+                "`scan.noise` is positive: without noise a second look at a ray is worth nothing",
+            );
         }
         let at_least_one =
             [self.design.samples, self.design.refresh_every, self.design.scale_draws, self.filter_steps];

@@ -187,7 +187,8 @@ fn stored_roots_have_the_covariance_of_products() {
     let mut context = crate::context::Context::new(0, folder.path(), &mut observer, &mut journal);
     let stored = prior::stored(&root, "stored", &mut context).unwrap();
     let unit = Mat::<f64>::identity(256, 256);
-    let product = |root: &dyn LinearOperator<f64>| root.multiply(root.multiply_transpose(unit.as_ref()).as_ref());
+    let product =
+        |root: &dyn LinearOperator<f64>| root.multiply(root.multiply_transpose(unit.as_ref()).as_ref());
     let (a, b) = (product(&root), product(&stored));
     let largest = a[(0, 0)];
     let same = |i: usize, j: usize| (a[(i, j)] - b[(i, j)]).abs() < 1e-6 * largest;
