@@ -118,6 +118,9 @@ pub enum ExperimentError {
     /// The scores.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
+    /// The scan.
+    #[error(transparent)]
+    Tomography(Box<posterior_tomography::TomographyError>),
     /// The caller asked to stop; nothing was written.
     #[error("interrupted; no results were written")]
     Interrupted,
@@ -126,6 +129,15 @@ pub enum ExperimentError {
 impl From<posterior_models::ModelError> for ExperimentError {
     fn from(error: posterior_models::ModelError) -> Self {
         Self::Model(Box::new(error))
+    }
+}
+
+impl From<posterior_tomography::TomographyError> for ExperimentError {
+    fn from(error: posterior_tomography::TomographyError) -> Self {
+        match error {
+            posterior_tomography::TomographyError::Interrupted => Self::Interrupted,
+            other => Self::Tomography(Box::new(other)),
+        }
     }
 }
 

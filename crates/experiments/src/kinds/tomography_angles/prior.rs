@@ -1,0 +1,168 @@
+//! What is believed of a picture before all but the pilot's angles: roots of covariances, in the units of the sinogram.
+
+use super::network::View;
+use super::problem::Scan;
+use crate::ExperimentError;
+use crate::context::Context;
+use faer::Mat;
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::operator::{Dense, LinearOperator};
+use posterior_linalg::symmetric::average_with_transpose;
+use posterior_optim::{Lbfgs, LoopOptions, Optimiser, Reason, minimise};
+use posterior_tomography::TomographyError;
+use posterior_tomography::linearised::{
+    ChargedWeights, DistanceGrams, EvidenceSearch, FilterHyperparameters, FilterPrior, ImageHyperparameters,
+    ImageTangent, LearnedHyperparameters, MeasuredTangent, PriorRoot, ScaleEstimate, StoredEvidence,
+    WeightPrior, scales,
+};
+use posterior_tomography::priors::{Isotropic, Matern, NoiseModel, PilotEvidence};
+
+/// Columns of a covariance that are made at a time.
+const BLOCK: usize = 128;
+
+/// Rounding of products in single precision leaves covariances of pictures with small negative eigenvalues.
+const ROUNDING: JitterPolicy = JitterPolicy { initial: 1e-8, growth: 10.0, largest: 1e-3 };
+
+/// Variance of independent pixels with which measurements are as large as they are: a ray of length L through pixels of variance v has the variance of at most v L.
+///
+/// # Errors
+/// Measurements of nothing.
+pub(super) fn isotropic(scan: &Scan, noise_variance: f64) -> Result<Isotropic, ExperimentError> {
+    let pixels = scan.projector.geometry().pixels();
+    let lengths = scan.projector.project(&vec![1.0; pixels])?;
+    let signal: f64 = scan.sinogram.iter().map(|y| y * y - noise_variance).sum();
+    let variance = signal.max(noise_variance) / lengths.iter().sum::<f64>();
+    Ok(Isotropic::new(pixels, variance).map_err(TomographyError::from)?)
+}
+
+/// The Matérn-1/2 prior that the pilot scan chooses, its noise given.
+///
+/// # Errors
+/// A search that cannot begin.
+pub(super) fn matern(scan: &Scan, noise_variance: f64) -> Result<Matern, ExperimentError> {
+    let shape = scan.projector.geometry().image_shape();
+    let (height, width) = (shape[0], shape[1]);
+    let noise = NoiseModel::Given(noise_variance);
+    let evidence = PilotEvidence::new(&scan.projector, &scan.sinogram, (height, width), noise)
+        .map_err(TomographyError::from)?;
+    let mean = scan.sinogram.iter().map(|y| y * y).sum::<f64>() / scan.sinogram.len() as f64;
+    let variance = (mean / (height.max(width) as f64).powi(2)).max(f64::MIN_POSITIVE);
+    let fit = evidence
+        .fit(2f64.exp(), variance, noise_variance, &LoopOptions::default())
+        .map_err(TomographyError::from)?;
+    Ok(fit.prior)
+}
+
+/// The linearised network whose weights have the scales of a g-prior, estimated from a scan, times what makes the prior's measurements as large as the scan's: `tr (T K T') = sum (y² - sigma²)`.
+///
+/// Source: Antorán (2024), equation 6.12; the level is that of the authors' code (spec `tomography`, section 9.3).
+///
+/// # Errors
+/// A network that moves no measurement, interruption.
+pub(super) fn g_prior<'a>(
+    tangent: &'a ImageTangent<'a, f32>,
+    scan: &Scan,
+    noise_variance: f64,
+    (draws, seed): (usize, u64),
+    stage: &str,
+    context: &mut Context<'_>,
+) -> Result<PriorRoot<'a, f32>, ExperimentError> {
+    let measured = MeasuredTangent::new(tangent, &scan.projector)?;
+    let estimate = ScaleEstimate::Sampled { draws, seed };
+    let found = scales(&measured, estimate, &mut |done, all| context.tell(stage, done, all))?;
+    let signal: f64 = scan.sinogram.iter().map(|y| y * y - noise_variance).sum();
+    // Each column of T phi diag(s) has length one, but for those whose scales were kept from growing.
+    let columns = (found.values.len() - found.raised).max(1) as f64;
+    let level = (signal.max(noise_variance) / columns).sqrt();
+    let deviations = found.values.iter().map(|scale| level * scale).collect();
+    Ok(PriorRoot::new(tangent, WeightPrior::Independent(deviations))?)
+}
+
+/// Variances and lengthscales of the blocks of filters by the exact evidence of a scan, its noise given; in the units of the sinogram.
+///
+/// # Errors
+/// A search that fails, interruption.
+pub(super) fn filters(
+    view: &View,
+    scan: &Scan,
+    noise_variance: f64,
+    steps: usize,
+    stage: &str,
+    context: &mut Context<'_>,
+) -> Result<FilterHyperparameters, ExperimentError> {
+    let tangent = view.tangent()?;
+    let measured = MeasuredTangent::new(&tangent, &scan.projector)?;
+    let c = measured.measurements();
+    let back = scan.projector.multiply_transpose(Mat::<f64>::identity(c, c).as_ref());
+    let grams = DistanceGrams::new(&view.weights, tangent.rows(back.as_ref()).as_ref());
+    let scaled: Vec<f64> = scan.sinogram.iter().map(|y| y / view.unit).collect();
+    let targets = measured.linear_targets(&scaled)?;
+    let residual: Vec<f64> = scaled.iter().zip(measured.measured_picture()).map(|(y, g)| y - g).collect();
+    let mut start = ImageHyperparameters {
+        filters: FilterHyperparameters::start(view.weights.blocks().len()),
+        log_noise_variance: (noise_variance / view.unit.powi(2)).ln(),
+    };
+    // Variances begin where the prior's measurements are as large as the targets.
+    let kernel = grams.kernel(&start.filters);
+    let trace: f64 = (0..c).map(|i| kernel[(i, i)]).sum();
+    let total: f64 = targets.iter().map(|t| t * t).sum();
+    let level = (total / trace.max(f64::MIN_POSITIVE)).max(f64::MIN_POSITIVE).ln();
+    start.filters.log_variances.iter_mut().for_each(|v| *v = level);
+    let evidence = StoredEvidence {
+        grams: &grams,
+        projector: None,
+        targets: &targets,
+        residual: &residual,
+        charged: ChargedWeights::Optimum,
+        roughness: None,
+    };
+    let learned = LearnedHyperparameters { noise: false, ..LearnedHyperparameters::default() };
+    let mut search = EvidenceSearch { evidence: &evidence, learned, held: &start };
+    let loops = LoopOptions { steps, ..LoopOptions::default() };
+    let optimiser = Optimiser::Lbfgs(Lbfgs::default());
+    let mut tell = |progress: &posterior_optim::Progress, _: &_| context.tell(stage, progress.step, steps);
+    let outcome = minimise(&mut search, &learned.pack(&start), optimiser, &loops, &mut tell)
+        .map_err(TomographyError::from)?;
+    if outcome.reason == Reason::Interrupted {
+        return Err(ExperimentError::Interrupted);
+    }
+    let mut found = learned.unpack(&outcome.theta, &start).filters;
+    found.log_variances.iter_mut().for_each(|v| *v += 2.0 * view.unit.ln());
+    Ok(found)
+}
+
+/// The root of the prior that these are hyperparameters of.
+///
+/// # Errors
+/// Those of another network.
+pub(super) fn filter_root<'a>(
+    tangent: &'a ImageTangent<'a, f32>,
+    view: &View,
+    hyperparameters: &FilterHyperparameters,
+) -> Result<PriorRoot<'a, f32>, ExperimentError> {
+    let prior = FilterPrior::new(&view.weights, hyperparameters.clone())?;
+    Ok(PriorRoot::new(tangent, WeightPrior::Filters(prior))?)
+}
+
+/// A root as many columns wide as there are pixels, of the same covariance: a product with it costs less than two sweeps of a network, of which it takes as many as there are pixels.
+///
+/// # Errors
+/// A covariance that is not finite.
+pub(super) fn stored(
+    root: &dyn LinearOperator<f64>,
+    stage: &str,
+    context: &mut Context<'_>,
+) -> Result<Dense<f64>, ExperimentError> {
+    let pixels = root.shape().0;
+    let mut covariance = Mat::zeros(pixels, pixels);
+    for start in (0..pixels).step_by(BLOCK) {
+        let width = BLOCK.min(pixels - start);
+        let unit = Mat::from_fn(pixels, width, |i, j| f64::from(u8::from(i == start + j)));
+        let pulled = root.multiply_transpose(unit.as_ref());
+        root.apply(pulled.as_ref(), covariance.as_mut().subcols_mut(start, width));
+        context.step(stage, start + width, pixels)?;
+    }
+    average_with_transpose(covariance.as_mut());
+    let factor = Cholesky::of(covariance.as_ref(), ROUNDING).map_err(TomographyError::from)?.into_buffer();
+    Ok(Dense::new(Mat::from_fn(pixels, pixels, |i, j| if i >= j { factor[(i, j)] } else { 0.0 })))
+}
