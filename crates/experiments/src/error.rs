@@ -16,6 +16,7 @@ use posterior_metrics::MetricsError;
 use posterior_models::network::NetworkFileError;
 use posterior_networks::train::TrainError;
 use posterior_networks::{ArchitectureError, GraphError, NetworkError};
+use posterior_tomography::TomographyError;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -115,6 +116,9 @@ pub enum ExperimentError {
     /// Counts that are none.
     #[error(transparent)]
     Counts(#[from] CountError),
+    /// A scan, its pictures or what is known of them.
+    #[error(transparent)]
+    Tomography(Box<TomographyError>),
     /// The scores.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
@@ -126,6 +130,15 @@ pub enum ExperimentError {
 impl From<posterior_models::ModelError> for ExperimentError {
     fn from(error: posterior_models::ModelError) -> Self {
         Self::Model(Box::new(error))
+    }
+}
+
+impl From<TomographyError> for ExperimentError {
+    fn from(error: TomographyError) -> Self {
+        match error {
+            TomographyError::Interrupted => Self::Interrupted,
+            other => Self::Tomography(Box::new(other)),
+        }
     }
 }
 

@@ -35,6 +35,7 @@ mod spectral;
 mod step_function;
 mod streaming_classes;
 mod thompson;
+mod tomography_priors;
 mod toy_bound;
 mod toy_processes;
 
@@ -106,6 +107,7 @@ kinds! {
     "generalised-learning" generalised_learning "a process and its inducing points learned in turns on a curve: what it believes after each"
     "generalised-tempering" generalised_tempering "a process before and after its variances are multiplied by a factor that rows held back choose"
     "inducing-galleries" inducing_galleries "images of each class that are chosen as inducing points, by chance and by greedy variance under several kernels, behind networks as well: pictures, and what the chosen explain"
+    "tomography-priors" tomography_priors "pictures of scans by priors of networks, of pixels and by dropped channels: evidence choices, scores of error bars, expected roughness by lengthscale"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"
 }
 
