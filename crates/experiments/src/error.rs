@@ -16,6 +16,7 @@ use posterior_metrics::MetricsError;
 use posterior_models::network::NetworkFileError;
 use posterior_networks::train::TrainError;
 use posterior_networks::{ArchitectureError, GraphError, NetworkError};
+use posterior_tomography::TomographyError;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -115,12 +116,12 @@ pub enum ExperimentError {
     /// Counts that are none.
     #[error(transparent)]
     Counts(#[from] CountError),
+    /// A scan, its pictures or what is known of them.
+    #[error(transparent)]
+    Tomography(Box<TomographyError>),
     /// The scores.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
-    /// The scan.
-    #[error(transparent)]
-    Tomography(Box<posterior_tomography::TomographyError>),
     /// The caller asked to stop; nothing was written.
     #[error("interrupted; no results were written")]
     Interrupted,
@@ -132,10 +133,10 @@ impl From<posterior_models::ModelError> for ExperimentError {
     }
 }
 
-impl From<posterior_tomography::TomographyError> for ExperimentError {
-    fn from(error: posterior_tomography::TomographyError) -> Self {
+impl From<TomographyError> for ExperimentError {
+    fn from(error: TomographyError) -> Self {
         match error {
-            posterior_tomography::TomographyError::Interrupted => Self::Interrupted,
+            TomographyError::Interrupted => Self::Interrupted,
             other => Self::Tomography(Box::new(other)),
         }
     }

@@ -36,6 +36,7 @@ mod step_function;
 mod streaming_classes;
 mod thompson;
 mod tomography_angles;
+mod tomography_priors;
 mod toy_bound;
 mod toy_processes;
 
@@ -108,6 +109,7 @@ kinds! {
     "generalised-tempering" generalised_tempering "a process before and after its variances are multiplied by a factor that rows held back choose"
     "inducing-galleries" inducing_galleries "images of each class that are chosen as inducing points, by chance and by greedy variance under several kernels, behind networks as well: pictures, and what the chosen explain"
     "tomography-angles" tomography_angles "the angles of a scan chosen by what is not known of the picture: designs by several priors against equidistant and random ones, and what three reconstructions make of them"
+    "tomography-priors" tomography_priors "pictures of scans by priors of networks, of pixels and by dropped channels: evidence choices, scores of error bars, expected roughness by lengthscale"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"
 }
 

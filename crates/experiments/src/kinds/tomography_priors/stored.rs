@@ -1,0 +1,160 @@
+//! The linear model of a trained picture with everything stored: the projector, the Jacobian over pixels, and its grams.
+
+use faer::Mat;
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::product;
+use posterior_linalg::operator::LinearOperator;
+use posterior_networks::{Array, Network};
+use posterior_optim::{Lbfgs, LoopOptions, Optimiser, Progress, Reason, Signal, minimise};
+use posterior_tomography::linearised::{
+    ChargedWeights, ConvolutionWeights, DistanceGrams, EvidenceSearch, FilterHyperparameters,
+    ImageHyperparameters, ImageTangent, LearnedHyperparameters, MeasuredTangent, RoughnessTerms,
+    StoredEvidence,
+};
+use posterior_tomography::{Projector, TomographyError};
+
+/// A lengthscale so short that positions of a filter are not correlated at all.
+const UNCORRELATED: f64 = 1e-3;
+
+/// Whether the numbers of a filter know of one another where a search begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Correlation {
+    None,
+    /// A lengthscale of 0.1, as the reference begins.
+    Matern,
+}
+
+/// What stays of a picture's linear model when the network is put away. Memory: the grams, and `4 d p` bytes of the Jacobian (p pixels).
+pub(crate) struct StoredModel {
+    pub(crate) weights: ConvolutionWeights,
+    pub(crate) grams: DistanceGrams,
+    /// The transposed Jacobian (d x p).
+    pub(crate) jacobian: Mat<f32>,
+    /// T (c x p).
+    projector: Mat<f64>,
+    /// `g(v)` (p).
+    pub(crate) picture: Vec<f64>,
+    /// v (d).
+    trained: Vec<f64>,
+    targets: Vec<f64>,
+    residual: Vec<f64>,
+}
+
+/// Hyperparameters at the end of a search.
+pub(crate) struct Search {
+    pub(crate) hyperparameters: ImageHyperparameters,
+    /// Nats.
+    pub(crate) evidence: f64,
+    pub(crate) steps: usize,
+}
+
+impl StoredModel {
+    /// Of a trained network at its input. Cost: p products back and `2 p² d` flops for each distance in a filter.
+    ///
+    /// # Errors
+    /// [`TomographyError`].
+    pub(crate) fn new(
+        network: &Network<f32>,
+        input: Array<f32>,
+        projector: &Projector,
+        sinogram: &[f64],
+    ) -> Result<Self, TomographyError> {
+        let weights = ConvolutionWeights::of(network.graph())?;
+        let tangent = ImageTangent::new(network, input, weights.selection())?;
+        let measured = MeasuredTangent::new(&tangent, projector)?;
+        let pixels = projector.geometry().pixels();
+        let identity = Mat::<f64>::identity(pixels, pixels);
+        let jacobian = tangent.rows(identity.as_ref());
+        let each = sinogram.iter().zip(measured.measured_picture());
+        Ok(Self {
+            grams: DistanceGrams::new(&weights, jacobian.as_ref()),
+            projector: projector.multiply(identity.as_ref()),
+            picture: tangent.picture(),
+            trained: tangent.weights(),
+            targets: measured.linear_targets(sinogram)?,
+            residual: each.map(|(y, g)| y - g).collect(),
+            jacobian,
+            weights,
+        })
+    }
+
+    /// The evidence, charged for some weights.
+    pub(crate) fn evidence<'a>(
+        &'a self,
+        charged: ChargedWeights,
+        roughness: Option<(&'a RoughnessTerms, f64)>,
+    ) -> StoredEvidence<'a> {
+        StoredEvidence {
+            grams: &self.grams,
+            projector: Some(self.projector.as_ref()),
+            targets: &self.targets,
+            residual: &self.residual,
+            charged,
+            roughness,
+        }
+    }
+
+    /// The network's own weights, as what the evidence charges for.
+    pub(crate) fn held(&self) -> ChargedWeights {
+        ChargedWeights::held(&self.weights, &self.trained)
+    }
+
+    /// `Tᵀ T` (p x p).
+    pub(crate) fn normal(&self) -> Mat<f64> {
+        product(self.projector.transpose(), self.projector.as_ref())
+    }
+
+    /// Where searches begin: noise as large as what the network leaves of the measurements, variances such that the prior's measurements are as large as the targets.
+    pub(crate) fn start(&self, correlation: Correlation) -> ImageHyperparameters {
+        let c = self.targets.len() as f64;
+        let squares = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().max(f64::MIN_POSITIVE);
+        let mut filters = FilterHyperparameters::start(self.weights.blocks().len());
+        if correlation == Correlation::None {
+            filters.log_lengthscales.iter_mut().for_each(|l| *l = UNCORRELATED.ln());
+        }
+        let mut start =
+            ImageHyperparameters { filters, log_noise_variance: (squares(&self.residual) / c).ln() };
+        let system = self.evidence(ChargedWeights::Optimum, None).system(&start);
+        let trace: f64 = (0..system.nrows()).map(|i| system[(i, i)]).sum();
+        let signal = trace - c * start.log_noise_variance.exp();
+        let level = (squares(&self.targets) / signal.max(f64::MIN_POSITIVE)).ln();
+        start.filters.log_variances.iter_mut().for_each(|v| *v = level);
+        start
+    }
+
+    /// The hyperparameters that maximise an evidence, by L-BFGS.
+    ///
+    /// # Errors
+    /// [`TomographyError`]; [`TomographyError::Interrupted`].
+    pub(crate) fn search(
+        &self,
+        evidence: &StoredEvidence<'_>,
+        learned: LearnedHyperparameters,
+        start: &ImageHyperparameters,
+        steps: usize,
+        watch: &mut dyn FnMut(&Progress) -> Signal,
+    ) -> Result<Search, TomographyError> {
+        let mut objective = EvidenceSearch { evidence, learned, held: start };
+        let loops = LoopOptions { steps, ..LoopOptions::default() };
+        let optimiser = Optimiser::Lbfgs(Lbfgs::default());
+        let found = minimise(&mut objective, &learned.pack(start), optimiser, &loops, &mut |p, _| watch(p))?;
+        if found.reason == Reason::Interrupted {
+            return Err(TomographyError::Interrupted);
+        }
+        let hyperparameters = learned.unpack(&found.theta, start);
+        Ok(Search { hyperparameters, evidence: -found.value, steps: found.steps })
+    }
+
+    /// The exact covariance `K - K Tᵀ C⁻¹ T K` of the picture (p x p; equation 7.6). Cost: `c³/3 + 2 c p² + 2 c² p` flops.
+    ///
+    /// # Errors
+    /// [`TomographyError::Cholesky`].
+    pub(crate) fn covariance(&self, at: &ImageHyperparameters) -> Result<Mat<f64>, TomographyError> {
+        let system = self.evidence(ChargedWeights::Optimum, None).system(at);
+        let factor = Cholesky::of(system.as_ref(), JitterPolicy::default())?;
+        let kernel = self.grams.kernel(&at.filters);
+        let mut white = product(self.projector.as_ref(), kernel.as_ref());
+        factor.solve_factor_in_place(white.as_mut());
+        Ok(kernel - product(white.transpose(), white.as_ref()))
+    }
+}
