@@ -110,6 +110,14 @@ fn lines() -> Vec<Line> {
         "label status --state l.json",
         "label export --state l.json --out o.csv",
         "stream --state new.posterior --target y --start-rows 20 --inducing-points 8 --data t.csv --memory 0.2 --out o.csv",
+        "tomography project --phantom walnut --geometry scan.toml --memory 0.2 --out o.npy",
+        "tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --memory 0.2 --out o.npy",
+        "tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --memory 0.2 --weight 0.001 --adam --iterations 9 --out o.npy",
+        "tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --memory 0.2 --method deep-image-prior --channels 4,4 --iterations 9 --pretrain 8 --out o.npy",
+        "tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network unet.safetensors --memory 0.9 --samples 4 --samples-em 2 --turns 2 --rank 9 --out o.npy",
+        "tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network unet.safetensors --memory 0.9 --samples 4 --samples-em 2 --turns 2 --descent 5 --out o.npy",
+        "tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network unet.safetensors --memory 0.9 --samples 4 --prior filters --roughness 0 --out o.npy",
+        "tomography design --geometry scan.toml --measured 0,2,4,6 --sinogram few.npy --prior isotropic --memory 0.2 --samples 9 --count 1",
         "experiment list experiments",
         "completions bash",
     ];
@@ -133,6 +141,8 @@ fn folder() -> tempfile::TempDir {
     inputs::perceptron(&at.join("images.toml"), inputs::SIDE * inputs::SIDE, inputs::CLASSES);
     inputs::onnx(&at.join("net.onnx"));
     inputs::script(&at.join("train.sh"));
+    inputs::scan(&at.join("scan.toml"), "{ count = 8 }");
+    inputs::scan(&at.join("few.toml"), "{ list = [0, 45, 90, 135] }");
     let experiments = at.join("experiments");
     std::fs::create_dir(&experiments).unwrap();
     let file = "tanimoto.toml";
@@ -146,6 +156,9 @@ fn folder() -> tempfile::TempDir {
         "optimize start --state s.json --space a:0..1,b:1..6:integer --initial 9 --search-candidates 50 --search-rounds 1",
         "optimize ask --state s.json -n 3",
         "optimize tell --state s.json --id 2 --value 0.25",
+        "tomography project --phantom rectangles --geometry scan.toml --out sinogram.npy",
+        "tomography project --phantom rectangles --geometry few.toml --out few.npy",
+        "tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --channels 4,4 --weight 0.001 --iterations 9 --network-out unet.safetensors --out unread.npy",
         "label start --state l.json --pool t.csv --features a,b --initial 2",
         "label tell --state l.json --row 30 --label x",
         "label tell --state l.json --row 31 --label y",

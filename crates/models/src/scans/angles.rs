@@ -110,6 +110,11 @@ pub fn design(
         return Err(ScanError::Request(problem.into()));
     }
     let pilot = scanner.at_angles(&request.measured)?;
+    let left = scanner.geometry().angles().len().saturating_sub(request.measured.len());
+    if request.count > left {
+        let problem = format!("{} further angles are asked for, and only {left} are left", request.count);
+        return Err(ScanError::Request(problem));
+    }
     let options = ReadOptions { memory_limit: request.memory };
     let sinogram = read_sinogram(pilot.geometry(), &request.sinogram, false, &options)?;
     let plan_and_go = |root: &dyn LinearOperator<f64>,

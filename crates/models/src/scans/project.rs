@@ -68,7 +68,9 @@ pub struct ProjectOutcome {
 pub fn project(request: &ProjectRequest) -> Result<ProjectOutcome, ScanError> {
     let (geometry, warnings) = read_geometry(&request.geometry)?;
     let shape = geometry.image_shape();
-    let bytes = 8 * (2 * geometry.measurements() + 4 * geometry.pixels()) as u64;
+    let values =
+        geometry.measurements().saturating_mul(2).saturating_add(geometry.pixels().saturating_mul(4));
+    let bytes = (values as u64).saturating_mul(8);
     if bytes > request.memory {
         let problem = format!(
             "picture and sinogram take {bytes} bytes, above the limit of {}: allow more (--memory GB) or scan fewer angles",

@@ -40,7 +40,7 @@ impl DistanceGrams {
     /// Bytes of the matrices for n rows.
     pub fn bytes(weights: &ConvolutionWeights, n: usize) -> u64 {
         let matrices: usize = weights.blocks().iter().map(|b| distances(&b.kernel).0.len()).sum();
-        8 * (matrices as u64) * (n as u64).pow(2)
+        (8 * matrices as u64).saturating_mul((n as u64).saturating_pow(2))
     }
 
     /// Rows, n.

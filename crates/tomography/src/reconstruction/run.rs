@@ -5,7 +5,7 @@ use super::options::{DeepImagePriorRequest, Method, TotalVariationRequest, Total
 use super::scale::Scaled;
 use crate::image_prior::{DeepImagePrior, DeepImagePriorState, network_input, pretrain};
 use crate::total_variation::{self, Penalised, PrimalDualState, TotalVariation};
-use crate::work::{Keeper, Plan, SavedTraining, Stage, Watch, projection_flops};
+use crate::work::{Keeper, Plan, SavedTraining, Stage, Watch, meant, projection_flops, times};
 use crate::{Filter, Projector, TomographyError, filtered_back_projection};
 use posterior_linalg::random::Streams;
 use posterior_networks::architecture::Unet;
@@ -106,6 +106,8 @@ pub fn network_view(
 pub fn plan(projector: &Projector, method: &Method) -> Result<Plan, TomographyError> {
     /// Steps of the seven trials of a weight.
     const TRIALS: u64 = 7 * 300;
+    /// Channels of a layer that anyone can have meant.
+    const MOST_CHANNELS: usize = 1 << 16;
     let geometry = projector.geometry();
     let (c, pixels) = (geometry.measurements() as u64, geometry.pixels() as u64);
     let mut blocks = vec![("sinograms", 8 * 6 * c), ("pictures", 8 * 12 * pixels)];
@@ -120,19 +122,32 @@ pub fn plan(projector: &Projector, method: &Method) -> Result<Plan, TomographyEr
                 TotalVariationSolver::PrimalDual(solver) => solver.steps,
                 TotalVariationSolver::Adam(solver) => solver.steps,
             };
-            Plan::new(blocks, (0, 0), (2 * (steps as u64 + trials(own.weight)), each), 0)
+            let steps = (steps as u64).saturating_add(trials(own.weight));
+            Plan::new(blocks, (0, 0), (times(&[2, steps]), each), 0)
         }
         Method::DeepImagePrior(own) => {
+            meant("the number of iterations", own.training.iterations)?;
+            if let Some(channels) =
+                own.network.channels.iter().chain(&own.network.skips).find(|c| **c > MOST_CHANNELS)
+            {
+                let expected = "a layer has at most 65,536";
+                return Err(TomographyError::Option {
+                    name: "the number of channels",
+                    value: *channels as f64,
+                    expected,
+                });
+            }
             let graph = Architecture::Unet(fitted(&own.network, projector)).graph().map_err(network_error)?;
             blocks.push(("activations of the network", 8 * graph.activations() as u64));
             blocks.push(("weights and their moments", 4 * 6 * graph.trainable() as u64));
             let (mut passes, mut projections) = (3 * own.training.iterations as u64, trials(own.weight));
             if let Some(pretraining) = &own.pretraining {
-                let all = graph.activations().saturating_mul(pretraining.batch);
-                blocks.push(("activations of pretraining", 8 * all as u64));
-                let pictures = (pretraining.pictures * pretraining.epochs) as u64;
-                passes += 3 * pictures;
-                projections += pictures;
+                meant("the number of pictures to pretrain on", pretraining.pictures)?;
+                let all = times(&[8, graph.activations() as u64, pretraining.batch as u64]);
+                blocks.push(("activations of pretraining", all));
+                let pictures = times(&[pretraining.pictures as u64, pretraining.epochs as u64]);
+                passes = passes.saturating_add(times(&[3, pictures]));
+                projections = projections.saturating_add(pictures);
             }
             projections += 2 * own.training.iterations as u64;
             Plan::new(blocks, (passes, graph.flops()), (projections, each), 0)

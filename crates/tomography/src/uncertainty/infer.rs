@@ -5,10 +5,11 @@ use super::g_prior;
 use super::options::{ImagePriorChoice, UncertaintyOptions};
 use super::pictures::{Pictures, deviations, draw};
 use crate::linearised::{
-    ConvolutionWeights, GPriorFit, ImageTangent, LeadingDirections, MeasuredTangent, PriorRoot, WeightPrior,
+    ConvolutionWeights, GPriorFit, GPriorSolver, ImageTangent, LeadingDirections, MeasuredTangent, PriorRoot,
+    WeightPrior,
 };
 use crate::measured::ObservedPrior;
-use crate::work::{Keeper, SavedTurns, Stage, Watch};
+use crate::work::{Keeper, SavedTurns, Stage, Watch, meant};
 use crate::{Projector, TomographyError};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::solve::Preconditioner;
@@ -112,11 +113,23 @@ pub fn infer(
     keeper: &mut Keeper,
     watch: &mut Watch<'_>,
 ) -> Result<Uncertainty, TomographyError> {
-    let at_least_one = |name, count: usize| match count {
-        0 => Err(TomographyError::Option { name, value: 0.0, expected: "at least 1" }),
-        _ => Ok(()),
-    };
-    at_least_one("samples", options.samples)?;
+    meant("the number of samples", options.samples)?;
+    match &options.prior {
+        ImagePriorChoice::GPrior(own) => {
+            meant("the number of turns", own.turns)?;
+            meant("the number of samples of a turn", own.samples)?;
+            if let GPriorSolver::Weights(descent) = &own.solver {
+                meant("the number of descent's steps", descent.epochs)?;
+            }
+        }
+        ImagePriorChoice::Filters(own) => {
+            meant("the number of steps", own.steps)?;
+            if !(own.roughness >= 0.0 && own.roughness.is_finite()) {
+                let expected = "it is a finite weight of at least 0";
+                return Err(TomographyError::Option { name: "roughness", value: own.roughness, expected });
+            }
+        }
+    }
     let weights = ConvolutionWeights::of(network.graph())?;
     let tangent = ImageTangent::new(network, input, weights.selection())?;
     let measured = MeasuredTangent::new(&tangent, projector)?;

@@ -14,6 +14,6 @@ mod stage;
 
 pub use keeper::Keeper;
 pub use plan::Plan;
-pub(crate) use plan::projection_flops;
+pub(crate) use plan::{meant, projection_flops, times};
 pub(crate) use saved::{SavedTraining, SavedTurns};
 pub use stage::{Stage, Watch};

@@ -56,9 +56,28 @@ impl Plan {
     }
 }
 
+/// The product of counts that users may have chosen, at most the largest number.
+pub(crate) fn times(factors: &[u64]) -> u64 {
+    factors.iter().fold(1, |product, factor| product.saturating_mul(*factor))
+}
+
+/// Steps, samples and pictures that anyone can have meant.
+pub(crate) const MOST_STEPS: usize = 10_000_000;
+
+/// Refuses counts of zero, and those that nobody can have meant.
+///
+/// # Errors
+/// [`TomographyError::Option`].
+pub(crate) fn meant(name: &'static str, count: usize) -> Result<(), TomographyError> {
+    if (1..=MOST_STEPS).contains(&count) {
+        return Ok(());
+    }
+    Err(TomographyError::Option { name, value: count as f64, expected: "it lies between 1 and 10,000,000" })
+}
+
 /// Operations of a projection: four for each ray and line that it crosses.
 pub(crate) fn projection_flops(projector: &Projector) -> u64 {
     let geometry = projector.geometry();
     let longest = geometry.image_shape().iter().max().copied().unwrap_or(0) as u64;
-    4 * (geometry.measurements() as u64).saturating_mul(longest)
+    times(&[4, geometry.measurements() as u64, longest])
 }
