@@ -25,17 +25,17 @@ pub(crate) struct Judged<'a> {
 pub(crate) fn figures(judged: &Judged<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     for (i, subject) in judged.subjects.iter().enumerate() {
-        let lines = |of: &dyn Fn(&Scored) -> (Vec<f64>, Vec<f64>)| {
+        let lines = |of: &dyn Fn(&Scored) -> Vec<(f64, f64)>| {
             let line = |(k, own): (usize, &Vec<Scored>)| {
-                let (x, y) = of(&own[i]);
+                let (x, y) = of(&own[i]).into_iter().unzip();
                 Line::new(&judged.settings.methods[k].name, x, y)
             };
             judged.all.iter().enumerate().map(line).collect::<Vec<Line>>()
         };
-        let patches = lines(&|s| s.patches.iter().map(|(side, value)| (*side as f64, *value)).unzip());
+        let patches = lines(&|s| s.patches.iter().map(|(side, value)| (*side as f64, *value)).collect());
         let title = format!("{}: density of the truth by patch", subject.name);
         out.push(Curves::new(title, "side of a patch, pixels", "nats a pixel", patches).into());
-        let mut coverage = lines(&|s| s.coverage.iter().copied().unzip());
+        let mut coverage = lines(&|s| s.coverage.clone());
         coverage.push(Line::new("calibrated", vec![0.0, 1.0], vec![0.0, 1.0]));
         let title = format!("{}: coverage", subject.name);
         let curves = Curves::new(title, "level of an interval", "share of pixels within", coverage);
