@@ -172,7 +172,7 @@ fn what_does_not_fit_is_refused_by_name() {
 fn what_was_killed_goes_on_and_another_request_does_not() {
     let folder = folder();
     let at = folder.path();
-    let line = format!("{NETWORK} --iterations 4000");
+    let line = format!("{NETWORK} --iterations 12000");
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("posterior"))
         .current_dir(at)
         .arg("tomography")
@@ -183,12 +183,12 @@ fn what_was_killed_goes_on_and_another_request_does_not() {
         .unwrap();
     let (state, started) = (at.join("picture.npy.checkpoint"), Instant::now());
     while !state.exists() && started.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(10));
     }
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(state.exists() && !at.join("picture.npy").exists(), "it was killed too late");
-    let said = error(at, &format!("{NETWORK} --iterations 3999 --out picture.npy"));
+    let said = error(at, &format!("{NETWORK} --iterations 11999 --out picture.npy"));
     assert!(said.contains("iterations"), "{said}");
     let resumed = json(at, &format!("{line} --out picture.npy"));
     let straight = json(at, &format!("{line} --out straight.npy"));

@@ -212,7 +212,7 @@ impl Folder {
             "./train.sh" => inputs::script(&path),
             "scan.toml" => inputs::scan(&path, "{ count = 8 }"),
             "scanner.toml" => inputs::scan(&path, "{ count = 200 }"),
-            "pilot.toml" => inputs::scan(&path, "{ list = [0, 36, 72, 108, 144] }"),
+            "pilot.toml" => inputs::scan(&path, "{ list = [0, 36, 72, 108, 144], unit = \"degrees\" }"),
             "sinogram.npy" | "pilot.npy" => {
                 let scan = if name == "pilot.npy" { "pilot.toml" } else { "scan.toml" };
                 make(&format!(

@@ -142,7 +142,7 @@ fn folder() -> tempfile::TempDir {
     inputs::onnx(&at.join("net.onnx"));
     inputs::script(&at.join("train.sh"));
     inputs::scan(&at.join("scan.toml"), "{ count = 8 }");
-    inputs::scan(&at.join("few.toml"), "{ list = [0, 45, 90, 135] }");
+    inputs::scan(&at.join("few.toml"), "{ list = [0, 45, 90, 135], unit = \"degrees\" }");
     let experiments = at.join("experiments");
     std::fs::create_dir(&experiments).unwrap();
     let file = "tanimoto.toml";
