@@ -78,7 +78,7 @@ impl Scan {
         let mut values = read_sinogram(&geometry, sinogram, counts, &options)?;
         if counts {
             let brightest = values.iter().copied().fold(0.0, f64::max);
-            if !(brightest > 0.0) {
+            if brightest <= 0.0 {
                 return Err(ScanError::Request(format!("{}: no photon was counted", sinogram.display())));
             }
             // A count of zero says no more than that it was less than one.

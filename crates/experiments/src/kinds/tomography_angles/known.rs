@@ -13,6 +13,9 @@ use std::rc::Rc;
 /// A root of a covariance, stored or by products.
 pub(super) type Root<'a> = Rc<dyn LinearOperator<f64> + 'a>;
 
+/// A root, and what to keep of it where it was stored.
+type MaybeStored<'a> = (Root<'a>, Option<Rc<Dense<f64>>>);
+
 /// One image of a run.
 pub(super) struct Known<'s> {
     /// The run's.
@@ -162,7 +165,7 @@ impl<'s> Known<'s> {
         root: PriorRoot<'a, f32>,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<(Root<'a>, Option<Rc<Dense<f64>>>), ExperimentError> {
+    ) -> Result<MaybeStored<'a>, ExperimentError> {
         if root.shape().0 > self.settings.design.stored_pixels {
             return Ok((Rc::new(root), None));
         }
