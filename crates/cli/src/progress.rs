@@ -222,7 +222,7 @@ impl ExperimentProgress {
 pub(crate) struct ScanProgress {
     bar: ProgressBar,
     interrupt: Interrupt,
-    stage: Option<posterior::tomography::work::Stage>,
+    stage: Option<posterior::tomography::running::Stage>,
 }
 
 impl ScanProgress {
@@ -241,7 +241,7 @@ impl ScanProgress {
     /// So many of so many done, with a loss or residual where there is one.
     pub(crate) fn observe(
         &mut self,
-        stage: posterior::tomography::work::Stage,
+        stage: posterior::tomography::running::Stage,
         done: usize,
         all: usize,
         value: Option<f64>,

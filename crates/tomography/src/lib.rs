@@ -21,7 +21,7 @@
 //! | [`design`] | the next angle |
 //! | [`reconstruction`] | a picture in one go, with what is not given chosen on measurements that are held back |
 //! | [`uncertainty`] | from sinogram and network to draws of the picture, in one go |
-//! | [`work`] | plans, progress, checkpoints |
+//! | [`running`] | plans, progress, checkpoints |
 
 pub mod calibration;
 pub mod design;
@@ -38,12 +38,12 @@ mod projector;
 mod quality;
 pub mod randomised;
 pub mod reconstruction;
+pub mod running;
 mod simulate;
 #[cfg(test)]
 mod test_problem;
 pub mod total_variation;
 pub mod uncertainty;
-pub mod work;
 
 pub use error::TomographyError;
 pub use filtered::{BackProjection, Filter, filtered_back_projection};

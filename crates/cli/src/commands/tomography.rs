@@ -25,9 +25,9 @@ use posterior::tomography::linearised::{GPriorOptions, GPriorSolver};
 use posterior::tomography::reconstruction::{
     DeepImagePriorRequest, Method, TotalVariationRequest, TotalVariationSolver,
 };
+use posterior::tomography::running::Stage;
 use posterior::tomography::total_variation::{AdamOptions, PrimalDualOptions};
 use posterior::tomography::uncertainty::{FilterOptions, ImagePriorChoice, PriorReport, UncertaintyOptions};
-use posterior::tomography::work::Stage;
 use std::cell::RefCell;
 use std::path::Path;
 

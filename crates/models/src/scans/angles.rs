@@ -17,7 +17,7 @@ use posterior_tomography::linearised::{
 use posterior_tomography::measured::ObservedPrior;
 use posterior_tomography::priors::{Isotropic, NoiseModel, PilotEvidence};
 use posterior_tomography::reconstruction::network_view;
-use posterior_tomography::work::{Stage, Watch};
+use posterior_tomography::running::{Stage, Watch};
 use posterior_tomography::{Projector, TomographyError};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -189,7 +189,7 @@ pub fn design(
             let leading =
                 LeadingDirections::new(&observed, rank, request.seed).map_err(TomographyError::from)?;
             let preconditioner = |a: f64, noise: f64| -> Result<Box<dyn Preconditioner<f64>>, SolveError> {
-                Ok(Box::new(Owned(leading.preconditioner(1.0 / a, noise)?)))
+                Ok(leading.preconditioner(1.0 / a, noise)? as Box<dyn Preconditioner<f64>>)
             };
             let conjugate = ConjugateOptions { tolerance: 1e-2, steps: 100 };
             let (fit, _) =
@@ -238,13 +238,4 @@ pub fn design(
     };
     outcome.seconds = begun.elapsed().as_secs_f64();
     Ok(outcome)
-}
-
-/// A preconditioner that can be drawn from, as one.
-struct Owned(Box<dyn posterior_linalg::solve::DrawnPreconditioner<f64>>);
-
-impl Preconditioner<f64> for Owned {
-    fn apply(&self, input: faer::MatRef<'_, f64>, output: faer::MatMut<'_, f64>) {
-        self.0.apply(input, output);
-    }
 }

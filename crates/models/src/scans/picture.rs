@@ -8,7 +8,7 @@ use posterior_networks::safetensors::{ARCHITECTURE_KEY, read_network, save_safet
 use posterior_networks::{Architecture, Network};
 use posterior_store::{Identity, numbers_digest};
 use posterior_tomography::reconstruction::{self, Method, ReconstructionReport, network_view};
-use posterior_tomography::work::{Keeper, Watch};
+use posterior_tomography::running::{Keeper, Watch};
 use posterior_tomography::{TomographyError, psnr};
 use serde::Serialize;
 use serde_json::json;

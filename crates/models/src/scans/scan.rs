@@ -3,7 +3,7 @@
 use super::ScanError;
 use posterior_data::{DataError, ReadOptions, read_array, read_picture};
 use posterior_networks::{Array, Network};
-use posterior_tomography::work::Plan;
+use posterior_tomography::running::Plan;
 use posterior_tomography::{Geometry, Projector};
 use serde::Serialize;
 use std::path::Path;

@@ -216,7 +216,7 @@ impl<'a, T: Precision> StochasticEvidence<'a, T> {
         let mut residual = 0.0f64;
         let (solved, ..) = solve(
             &matrix,
-            &AsPreconditioner(&*preconditioner),
+            &*preconditioner,
             probes.as_ref(),
             None,
             &self.options.conjugate,
@@ -266,15 +266,6 @@ impl<'a, T: Precision> StochasticEvidence<'a, T> {
         let trace = trace.sum::<f64>() / m as f64;
         let noise = 0.5 * self.residual_sum / noise_variance - 0.5 * noise_variance * trace;
         Ok(EstimatedSlopes { filters, noise, residual })
-    }
-}
-
-/// A preconditioner that can be drawn from, as one.
-struct AsPreconditioner<'a>(&'a dyn posterior_linalg::solve::DrawnPreconditioner<f64>);
-
-impl posterior_linalg::solve::Preconditioner<f64> for AsPreconditioner<'_> {
-    fn apply(&self, input: faer::MatRef<'_, f64>, output: faer::MatMut<'_, f64>) {
-        self.0.apply(input, output);
     }
 }
 

@@ -4,8 +4,8 @@ use super::held_back::{HeldBack, choose_weight};
 use super::options::{DeepImagePriorRequest, Method, TotalVariationRequest, TotalVariationSolver};
 use super::scale::Scaled;
 use crate::image_prior::{DeepImagePrior, DeepImagePriorState, network_input, pretrain};
+use crate::running::{Keeper, Plan, SavedTraining, Stage, Watch, meant, projection_flops, times};
 use crate::total_variation::{self, Penalised, PrimalDualState, TotalVariation};
-use crate::work::{Keeper, Plan, SavedTraining, Stage, Watch, meant, projection_flops, times};
 use crate::{Filter, Projector, TomographyError, filtered_back_projection};
 use posterior_linalg::random::Streams;
 use posterior_networks::architecture::Unet;
@@ -115,7 +115,7 @@ pub fn plan(projector: &Projector, method: &Method) -> Result<Plan, TomographyEr
     let trials = |weight: Option<f64>| if weight.is_none() { TRIALS } else { 0 };
     Ok(match method {
         Method::Filtered(_) => {
-            Plan::new(blocks, (0, 0), (1, each), 20 * pixels * geometry.angles().len() as u64)
+            Plan::new(blocks, (0, 0), (1, each), (20 * pixels).saturating_mul(geometry.angles().len() as u64))
         }
         Method::TotalVariation(own) => {
             let steps = match &own.solver {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::image_prior::DeepImagePriorOptions;
+use crate::running::{Keeper, Stage};
 use crate::total_variation::PrimalDualOptions;
-use crate::work::{Keeper, Stage};
 use crate::{Filter, ParallelBeam, Projector, TomographyError, phantom, psnr, simulate};
 use posterior_linalg::random::Streams;
 use posterior_networks::architecture::Unet;

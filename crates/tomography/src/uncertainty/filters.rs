@@ -7,7 +7,7 @@ use crate::linearised::{
     ChargedWeights, ConvolutionWeights, DistanceGrams, EvidenceSearch, FilterHyperparameters, FilterPrior,
     ImageHyperparameters, MeasuredTangent, RoughnessTerms, StoredEvidence,
 };
-use crate::work::{Stage, Watch};
+use crate::running::{Stage, Watch};
 use faer::Mat;
 use posterior_linalg::operator::LinearOperator;
 use posterior_optim::{Lbfgs, LoopOptions, Optimiser, Reason, Signal, minimise};

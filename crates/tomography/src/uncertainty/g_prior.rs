@@ -8,22 +8,12 @@ use crate::linearised::{
     WeightPrior, scales,
 };
 use crate::measured::ObservedPrior;
-use crate::work::{Keeper, SavedTurns, Stage, Watch};
-use faer::{MatMut, MatRef};
-use posterior_linalg::solve::{DrawnPreconditioner, Preconditioner, SolveError};
+use crate::running::{Keeper, SavedTurns, Stage, Watch};
+use posterior_linalg::solve::{Preconditioner, SolveError};
 use posterior_linear::LinearError;
 use posterior_linear::sampled::SampledError;
 use posterior_optim::Signal;
 use posterior_store::Tensors;
-
-/// A preconditioner that can be drawn from, as one.
-struct Owned(Box<dyn DrawnPreconditioner<f64>>);
-
-impl Preconditioner<f64> for Owned {
-    fn apply(&self, input: MatRef<'_, f64>, output: MatMut<'_, f64>) {
-        self.0.apply(input, output);
-    }
-}
 
 /// Interruptions by their own name.
 fn named(error: TomographyError) -> TomographyError {
@@ -108,7 +98,7 @@ pub(super) fn find(
         GPriorSolver::Measurements(conjugate) => {
             let leading = leading_of.insert(self::leading(measured, &found, options, watch)?);
             let preconditioner = |a: f64, noise: f64| -> Result<Box<dyn Preconditioner<f64>>, SolveError> {
-                Ok(Box::new(Owned(leading.preconditioner(1.0 / a, noise)?)))
+                Ok(leading.preconditioner(1.0 / a, noise)? as Box<dyn Preconditioner<f64>>)
             };
             let state = match saved.turns {
                 Some(turns) => turns.restore(&mut tensors.take_under("turns"))?,

@@ -9,9 +9,9 @@ use crate::linearised::{
     WeightPrior,
 };
 use crate::measured::ObservedPrior;
-use crate::work::{Keeper, SavedTurns, Stage, Watch, meant};
+use crate::running::{Keeper, SavedTurns, Stage, Watch, meant};
 use crate::{Projector, TomographyError};
-use faer::{Mat, MatMut, MatRef};
+use faer::Mat;
 use posterior_linalg::solve::Preconditioner;
 use posterior_networks::{Array, Network};
 use posterior_optim::Signal;
@@ -171,7 +171,7 @@ pub fn infer(
         }
     };
     let drawn = leading.preconditioner(share, noise_variance)?;
-    let preconditioner = Drawn(&*drawn);
+    let preconditioner: &dyn Preconditioner<f64> = &*drawn;
     let mut keep = |pictures: &Pictures| {
         keeper.offer(|| {
             let mut tensors = Tensors::default();
@@ -190,7 +190,7 @@ pub fn infer(
             (facts, tensors)
         })
     };
-    draw(&observed, &preconditioner, &options.conjugate, options.seed, &mut pictures, &mut keep, watch)?;
+    draw(&observed, preconditioner, &options.conjugate, options.seed, &mut pictures, &mut keep, watch)?;
     let picture = tangent.picture();
     let each = sinogram.iter().zip(measured.measured_picture());
     let residual = each.map(|(y, g)| (y - g).powi(2)).sum::<f64>() / sinogram.len() as f64;
@@ -210,13 +210,4 @@ pub fn infer(
         },
         samples: pictures.images,
     })
-}
-
-/// A preconditioner that can be drawn from, as one.
-pub(super) struct Drawn<'a>(pub(super) &'a dyn posterior_linalg::solve::DrawnPreconditioner<f64>);
-
-impl Preconditioner<f64> for Drawn<'_> {
-    fn apply(&self, input: MatRef<'_, f64>, output: MatMut<'_, f64>) {
-        self.0.apply(input, output);
-    }
 }

@@ -2,7 +2,7 @@
 
 use crate::TomographyError;
 use crate::measured::{ObservedPrior, SampleSolver};
-use crate::work::{Stage, Watch};
+use crate::running::{Stage, Watch};
 use faer::Mat;
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::Preconditioner;

@@ -2,7 +2,7 @@
 
 use super::options::{ImagePriorChoice, UncertaintyOptions, scale_products};
 use crate::linearised::{ConvolutionWeights, DistanceGrams, GPriorSolver};
-use crate::work::{Plan, projection_flops, times};
+use crate::running::{Plan, projection_flops, times};
 use crate::{Projector, TomographyError};
 use posterior_networks::Graph;
 

@@ -5,7 +5,7 @@ use crate::linearised::{
 };
 use crate::measured::ObservedPrior;
 use crate::reconstruction::network_view;
-use crate::work::{Keeper, Stage};
+use crate::running::{Keeper, Stage};
 use crate::{ParallelBeam, Projector, TomographyError, phantom, simulate};
 use posterior_linalg::cholesky::JitterPolicy;
 use posterior_linalg::random::Streams;

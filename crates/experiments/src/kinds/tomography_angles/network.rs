@@ -10,7 +10,7 @@ use posterior_tomography::image_prior::DeepImagePriorOptions;
 use posterior_tomography::linearised::{ConvolutionWeights, ImageTangent};
 use posterior_tomography::psnr;
 use posterior_tomography::reconstruction::{DeepImagePriorRequest, Method, network_view, reconstruct};
-use posterior_tomography::work::Keeper;
+use posterior_tomography::running::Keeper;
 use serde::{Deserialize, Serialize};
 
 /// A trained network, as it is kept.

@@ -14,8 +14,8 @@ use posterior_tomography::measured::ObservedPrior;
 use posterior_tomography::reconstruction::{
     Method, TotalVariationRequest, TotalVariationSolver, reconstruct,
 };
+use posterior_tomography::running::Keeper;
 use posterior_tomography::total_variation::PrimalDualOptions;
-use posterior_tomography::work::Keeper;
 use posterior_tomography::{TomographyError, psnr};
 use serde::{Deserialize, Serialize};
 

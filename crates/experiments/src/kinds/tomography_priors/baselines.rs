@@ -17,7 +17,7 @@ use posterior_tomography::image_prior::ChannelDropout;
 use posterior_tomography::measured::{ObservedPrior, SampleSolver};
 use posterior_tomography::priors::Isotropic;
 use posterior_tomography::reconstruction::{Method, TotalVariationRequest, reconstruct};
-use posterior_tomography::work::Keeper;
+use posterior_tomography::running::Keeper;
 use posterior_tomography::{Projector, TomographyError};
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;

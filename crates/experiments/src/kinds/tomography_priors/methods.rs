@@ -10,10 +10,10 @@ use crate::error::{ExperimentError, refused};
 use posterior_linalg::random::Streams;
 use posterior_tomography::linearised::{GPriorOptions, LEAST_LOG_VARIANCE};
 use posterior_tomography::reconstruction::TotalVariationRequest;
+use posterior_tomography::running::{Keeper, Stage};
 use posterior_tomography::uncertainty::{
     FilterOptions, ImagePriorChoice, PriorReport, UncertaintyOptions, infer,
 };
-use posterior_tomography::work::{Keeper, Stage};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Instant;
