@@ -1,23 +1,19 @@
 //! The angles at which to look next.
 
 use super::ScanError;
-use super::scan::{read_geometry, read_sinogram};
+use super::scan::{PlannedWork, read_geometry, read_scan_network, read_sinogram};
 use posterior_data::ReadOptions;
 use posterior_linalg::operator::LinearOperator;
-use posterior_linalg::solve::{Preconditioner, SolveError};
-use posterior_linear::sampled::ConjugateOptions;
-use posterior_networks::safetensors::read_network;
 use posterior_optim::LoopOptions;
 use posterior_optim::Signal;
 use posterior_tomography::design::{Acquisition, DesignMethod, DesignPlan, DesignSettings, Designer};
 use posterior_tomography::linearised::{
-    ConvolutionWeights, GPrior, GPriorOptions, ImageTangent, LeadingDirections, MeasuredTangent, PriorRoot,
-    ScaleEstimate, WeightPrior, scales,
+    ConvolutionWeights, GPriorOptions, ImageTangent, MeasuredTangent, PriorRoot, WeightPrior,
 };
-use posterior_tomography::measured::ObservedPrior;
 use posterior_tomography::priors::{Isotropic, NoiseModel, PilotEvidence};
 use posterior_tomography::reconstruction::network_view;
 use posterior_tomography::running::{Stage, Watch};
+use posterior_tomography::uncertainty::{self, ImagePriorChoice, UncertaintyOptions};
 use posterior_tomography::{Projector, TomographyError};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -117,6 +113,10 @@ pub fn design(
     }
     let options = ReadOptions { memory_limit: request.memory };
     let sinogram = read_sinogram(pilot.geometry(), &request.sinogram, false, &options)?;
+    let network = match (request.prior, &request.network) {
+        (DesignPrior::GPrior, Some(path)) => Some(read_scan_network(path, pilot.geometry())?),
+        _ => None,
+    };
     let plan_and_go = |root: &dyn LinearOperator<f64>,
                        noise_variance: f64,
                        prior,
@@ -171,31 +171,29 @@ pub fn design(
     let shape = scanner.geometry().image_shape();
     let mut outcome = match request.prior {
         DesignPrior::GPrior => {
-            let path = request.network.as_ref().ok_or_else(|| {
+            let read = network.as_ref().ok_or_else(|| {
                 ScanError::Request("the g-prior needs --network: the one that `posterior tomography reconstruct --method deep-image-prior` made of the angles so far".into())
             })?;
-            let read = read_network::<f32>(path, None)?;
             let (scaled, input) = network_view(&pilot, &sinogram)?;
-            let weights = ConvolutionWeights::of(read.network.graph())?;
+            let own = GPriorOptions { samples: 8, turns: 8, seed: request.seed, ..GPriorOptions::default() };
+            let rank = 100.min(sinogram.len() / 4);
+            let search = UncertaintyOptions {
+                prior: ImagePriorChoice::GPrior(own.clone()),
+                samples: 0,
+                rank,
+                seed: request.seed,
+                ..UncertaintyOptions::default()
+            };
+            let graph = read.network.graph();
+            let plan = uncertainty::plan(&pilot, graph, &search)?;
+            let remedy = "allow more (--memory GB), or take --prior matern";
+            let planned =
+                PlannedWork::of(&plan, &pilot, Some((&read.network, &input)), request.memory, remedy)?;
+            announce(&format!("the prior: {}", planned.describe()), &read.notes);
+            let weights = ConvolutionWeights::of(graph)?;
             let tangent = ImageTangent::new(&read.network, input, weights.selection())?;
             let measured = MeasuredTangent::new(&tangent, &pilot)?;
-            let estimate = ScaleEstimate::Sampled { draws: 128, seed: request.seed };
-            let found = scales(&measured, estimate, &mut |done, all| watch(Stage::Scales, done, all, None))?;
-            let own = GPriorOptions { samples: 8, turns: 8, seed: request.seed, ..GPriorOptions::default() };
-            let prior = GPrior::new(&measured, &found, &scaled.sinogram, &own)?;
-            let unscaled = PriorRoot::new(&tangent, WeightPrior::Independent(found.values.clone()))?;
-            let observed = ObservedPrior::new(&unscaled, &pilot, 1.0).map_err(TomographyError::from)?;
-            let rank = 100.min(sinogram.len() / 4);
-            let leading =
-                LeadingDirections::new(&observed, rank, request.seed).map_err(TomographyError::from)?;
-            let preconditioner = |a: f64, noise: f64| -> Result<Box<dyn Preconditioner<f64>>, SolveError> {
-                Ok(leading.preconditioner(1.0 / a, noise)? as Box<dyn Preconditioner<f64>>)
-            };
-            let conjugate = ConjugateOptions { tolerance: 1e-2, steps: 100 };
-            let (fit, _) =
-                prior.over_measurements(&conjugate, &preconditioner, prior.begin()?, &mut |p, _| {
-                    watch(Stage::Hyperparameters, 0, own.turns, p.and_then(|p| p.residual))
-                })?;
+            let (fit, found) = uncertainty::fit_g_prior(&measured, &scaled.sinogram, &own, &search, watch)?;
             let root = PriorRoot::new(&tangent, WeightPrior::Independent(fit.deviations(&found)))?;
             let facts = serde_json::json!({ "name": "g-prior", "precision": fit.precision, "unit": scaled.unit, "turns": fit.turns.len() });
             let mut out = plan_and_go(&root, fit.noise_variance, facts, announce, watch)?;

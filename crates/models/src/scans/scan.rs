@@ -2,6 +2,7 @@
 
 use super::ScanError;
 use posterior_data::{DataError, ReadOptions, read_array, read_picture};
+use posterior_networks::safetensors::{ReadNetwork, read_network};
 use posterior_networks::{Array, Network};
 use posterior_tomography::running::Plan;
 use posterior_tomography::{Geometry, Projector};
@@ -65,6 +66,23 @@ pub(super) fn read_truth(
     }
     array.require_finite(path)?;
     Ok(array.to_f64())
+}
+
+/// Reads the network of a scan: one that makes its pictures of its pictures.
+pub(super) fn read_scan_network(path: &Path, geometry: &Geometry) -> Result<ReadNetwork<f32>, ScanError> {
+    let read = read_network::<f32>(path, None)?;
+    let expected: Vec<usize> = [1].into_iter().chain(geometry.image_shape()).collect();
+    let graph = read.network.graph();
+    if graph.input_shape() != expected || graph.output_shape() != expected {
+        let problem = format!(
+            "{}: the network makes {:?} of {:?}, but the scan's pictures are {expected:?}: give the network that `posterior tomography reconstruct` wrote for this scan",
+            path.display(),
+            graph.output_shape(),
+            graph.input_shape(),
+        );
+        return Err(ScanError::Request(problem));
+    }
+    Ok(read)
 }
 
 impl Scan {

@@ -1,9 +1,8 @@
 //! Where not to trust the picture.
 
-use super::scan::{PlannedWork, Scan, read_truth};
+use super::scan::{PlannedWork, Scan, read_scan_network, read_truth};
 use super::{ScanError, pages};
 use posterior_data::{ArrayValues, NumericArray, ReadOptions, create_atomically, write_npy, write_picture};
-use posterior_networks::safetensors::read_network;
 use posterior_store::{Identity, numbers_digest};
 use posterior_tomography::calibration::Calibration;
 use posterior_tomography::patches::{Estimator, PatchCovariance, Tiling, patch_log_density};
@@ -104,19 +103,9 @@ pub fn uncertainty(
     let options = ReadOptions { memory_limit: request.memory };
     let truth = request.truth.as_ref().map(|path| read_truth(geometry, path, &options)).transpose()?;
     let mut warnings = scan.warnings.clone();
-    let read = read_network::<f32>(&request.network, None)?;
+    let read = read_scan_network(&request.network, geometry)?;
     warnings.extend(read.notes);
     let (scaled, input) = network_view(&scan.projector, &scan.sinogram)?;
-    let expected: Vec<usize> = [1].into_iter().chain(shape.iter().copied()).collect();
-    if read.network.graph().input_shape() != expected || read.network.graph().output_shape() != expected {
-        let problem = format!(
-            "{}: the network makes {:?} of {:?}, but the scan's pictures are {expected:?}: give the network that `posterior tomography reconstruct` wrote for this scan",
-            request.network.display(),
-            read.network.graph().output_shape(),
-            read.network.graph().input_shape(),
-        );
-        return Err(ScanError::Request(problem));
-    }
     let plan = uncertainty::plan(&scan.projector, read.network.graph(), &request.options)?;
     let remedy =
         "allow more (--memory GB), draw fewer samples, or take --prior g-prior, which stores no Jacobian";

@@ -1,6 +1,8 @@
 //! Scales and the one precision of the g-prior.
 
 use super::infer::{PriorReport, Saved};
+#[cfg(doc)]
+use super::options::ImagePriorChoice;
 use super::options::{UncertaintyOptions, scale_estimate};
 use crate::TomographyError;
 use crate::linearised::{
@@ -48,6 +50,22 @@ pub(super) fn leading(
     Ok(LeadingDirections::new(&observed, options.rank, options.seed)?)
 }
 
+/// Scales, precision and noise alone, of [`ImagePriorChoice::GPrior`] with `own`: for who wants the prior and no draws. What it takes is [`super::plan`] of no samples.
+///
+/// # Errors
+/// [`TomographyError`]; [`TomographyError::Interrupted`].
+pub fn fit_g_prior(
+    measured: &MeasuredTangent<'_, f32>,
+    sinogram: &[f64],
+    own: &GPriorOptions,
+    options: &UncertaintyOptions,
+    watch: &mut Watch<'_>,
+) -> Result<(GPriorFit, Scales), TomographyError> {
+    let nothing = (Saved::begin(), &mut Tensors::default());
+    let found = find(measured, sinogram, own, options, nothing, None, &mut Keeper::none(), watch)?;
+    Ok((found.fit, found.scales))
+}
+
 /// Finds scales, precision and noise, from what was kept on.
 pub(super) fn find(
     measured: &MeasuredTangent<'_, f32>,
@@ -59,7 +77,7 @@ pub(super) fn find(
     keeper: &mut Keeper,
     watch: &mut Watch<'_>,
 ) -> Result<Found, TomographyError> {
-    let (c, d) = (measured.measurements(), measured.tangent().weights().len());
+    let (c, d) = (measured.measurements(), measured.tangent().selection().len());
     let found = match saved.raised {
         Some(raised) => Scales { values: tensors.vector("scales", d)?, raised },
         None => {

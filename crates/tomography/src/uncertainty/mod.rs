@@ -20,6 +20,7 @@ mod options;
 mod pictures;
 mod plan;
 
+pub use g_prior::fit_g_prior;
 pub use infer::{PriorReport, Uncertainty, UncertaintyReport, infer};
 pub use options::{FilterOptions, ImagePriorChoice, UncertaintyOptions};
 pub use plan::plan;
