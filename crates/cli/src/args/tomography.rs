@@ -29,6 +29,53 @@ pub(crate) enum TomographyCommand {
     Design(Box<TomographyDesignArgs>),
 }
 
+/// What was measured.
+#[derive(Debug, Args)]
+pub(crate) struct ScanArgs {
+    /// Measurements, angles first
+    #[arg(long, value_name = "FILE.npy")]
+    pub sinogram: PathBuf,
+
+    /// The scan
+    #[arg(long, value_name = "FILE.toml")]
+    pub geometry: PathBuf,
+
+    /// The measurements are counts of photons, not line integrals
+    #[arg(long)]
+    pub counts: bool,
+}
+
+/// What a long run leaves, and what it may take.
+#[derive(Debug, Args)]
+pub(crate) struct ScanRunArgs {
+    /// Where the report goes
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+
+    /// Where the state is kept while it runs [default: beside --out]
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+
+    /// Replace files of other kinds
+    #[arg(long)]
+    pub force: bool,
+
+    #[command(flatten)]
+    pub limits: ScanLimitArgs,
+}
+
+/// What a command may take.
+#[derive(Debug, Args)]
+pub(crate) struct ScanLimitArgs {
+    /// Most memory, in gigabytes
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
+    pub threads: Option<usize>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct TomographyProjectArgs {
     /// Picture or volume (.npy, .tiff, .png)
@@ -63,13 +110,8 @@ pub(crate) struct TomographyProjectArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// Most memory, in gigabytes
-    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
-    pub memory: u64,
-
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub limits: ScanLimitArgs,
 }
 
 /// How a picture is made.
@@ -94,17 +136,8 @@ pub(crate) enum FilterArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct TomographyReconstructArgs {
-    /// Measurements, angles first
-    #[arg(long, value_name = "FILE.npy")]
-    pub sinogram: PathBuf,
-
-    /// The scan
-    #[arg(long, value_name = "FILE.toml")]
-    pub geometry: PathBuf,
-
-    /// The measurements are counts of photons, not line integrals
-    #[arg(long)]
-    pub counts: bool,
+    #[command(flatten)]
+    pub scan: ScanArgs,
 
     /// How
     #[arg(long, value_enum, default_value = "total-variation")]
@@ -166,25 +199,8 @@ pub(crate) struct TomographyReconstructArgs {
     #[arg(long, value_name = "FILE.safetensors")]
     pub network_out: Option<PathBuf>,
 
-    /// Where the report goes
-    #[arg(long, value_name = "FILE.html")]
-    pub report: Option<PathBuf>,
-
-    /// Where the state is kept while it runs [default: beside --out]
-    #[arg(long, value_name = "FILE")]
-    pub checkpoint: Option<PathBuf>,
-
-    /// Replace files of other kinds
-    #[arg(long)]
-    pub force: bool,
-
-    /// Most memory, in gigabytes
-    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
-    pub memory: u64,
-
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub running: ScanRunArgs,
 }
 
 /// Priors over the network's weights.
@@ -198,17 +214,8 @@ pub(crate) enum WeightPriorArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct TomographyUncertaintyArgs {
-    /// Measurements, angles first
-    #[arg(long, value_name = "FILE.npy")]
-    pub sinogram: PathBuf,
-
-    /// The scan
-    #[arg(long, value_name = "FILE.toml")]
-    pub geometry: PathBuf,
-
-    /// The measurements are counts of photons, not line integrals
-    #[arg(long)]
-    pub counts: bool,
+    #[command(flatten)]
+    pub scan: ScanArgs,
 
     /// The network that `reconstruct --method deep-image-prior` wrote of this sinogram
     #[arg(long, value_name = "FILE.safetensors")]
@@ -270,25 +277,8 @@ pub(crate) struct TomographyUncertaintyArgs {
     #[arg(long, value_name = "FILE.npy")]
     pub samples_out: Option<PathBuf>,
 
-    /// Where the report goes
-    #[arg(long, value_name = "FILE.html")]
-    pub report: Option<PathBuf>,
-
-    /// Where the state is kept while it runs [default: beside --out]
-    #[arg(long, value_name = "FILE")]
-    pub checkpoint: Option<PathBuf>,
-
-    /// Replace files of other kinds
-    #[arg(long)]
-    pub force: bool,
-
-    /// Most memory, in gigabytes
-    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
-    pub memory: u64,
-
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub running: ScanRunArgs,
 }
 
 /// What the next angle is worth.
@@ -340,11 +330,6 @@ pub(crate) struct TomographyDesignArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 
-    /// Most memory, in gigabytes
-    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
-    pub memory: u64,
-
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub limits: ScanLimitArgs,
 }

@@ -15,8 +15,8 @@ use posterior::linear::sampled::{ConjugateOptions, DescentOptions};
 use posterior::networks::architecture::Unet;
 use posterior::optim::Signal;
 use posterior::scans::{
-    DesignRequest, PlannedWork, ProjectRequest, ReconstructRequest, ScanError, UncertainRequest, design,
-    project, reconstruct, uncertainty,
+    DesignPrior, DesignRequest, PlannedWork, ProjectRequest, ReconstructRequest, ScanError, UncertainRequest,
+    design, project, reconstruct, uncertainty,
 };
 use posterior::tomography::Filter;
 use posterior::tomography::design::Acquisition;
@@ -41,7 +41,7 @@ pub(crate) fn run(cli: &Cli, command: &TomographyCommand) -> Result<(), Failure>
 }
 
 fn run_project(cli: &Cli, a: &TomographyProjectArgs) -> Result<(), Failure> {
-    set_threads(a.threads)?;
+    set_threads(a.limits.threads)?;
     let remarks = remarks(cli);
     let outputs = [(Some(a.out.as_path()), OutputKind::Array), (a.image_out.as_deref(), OutputKind::Picture)];
     check_outputs(&outputs, std::iter::once(&a.geometry).chain(&a.image), a.force)?;
@@ -53,7 +53,7 @@ fn run_project(cli: &Cli, a: &TomographyProjectArgs) -> Result<(), Failure> {
         seed: a.seed,
         out: a.out.clone(),
         image_out: a.image_out.clone(),
-        memory: a.memory,
+        memory: a.limits.memory,
     })?;
     outcome.warnings.iter().for_each(|w| remarks.say(format!("warning: {w}")));
     if cli.json {
@@ -160,31 +160,31 @@ fn failed(error: ScanError, checkpoint: &Path) -> Failure {
 }
 
 fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failure> {
-    set_threads(a.threads)?;
+    set_threads(a.running.limits.threads)?;
     check_method(a)?;
     let remarks = remarks(cli);
-    let checkpoint = a.checkpoint.clone().unwrap_or_else(|| beside(&a.out));
+    let checkpoint = a.running.checkpoint.clone().unwrap_or_else(|| beside(&a.out));
     let outputs = [
         (Some(a.out.as_path()), OutputKind::Picture),
         (a.network_out.as_deref(), OutputKind::Network),
-        (a.report.as_deref(), OutputKind::Report),
-        (kept(a.checkpoint.as_deref(), &checkpoint), OutputKind::Checkpoint),
+        (a.running.report.as_deref(), OutputKind::Report),
+        (kept(a.running.checkpoint.as_deref(), &checkpoint), OutputKind::Checkpoint),
     ];
-    let inputs = [&a.sinogram, &a.geometry].into_iter().chain(&a.truth).chain(&a.start);
-    check_outputs(&outputs, inputs, a.force)?;
+    let inputs = [&a.scan.sinogram, &a.scan.geometry].into_iter().chain(&a.truth).chain(&a.start);
+    check_outputs(&outputs, inputs, a.running.force)?;
     posterior::data::PictureFormat::of(&a.out)?;
     let request = ReconstructRequest {
-        geometry: a.geometry.clone(),
-        sinogram: a.sinogram.clone(),
-        counts: a.counts,
+        geometry: a.scan.geometry.clone(),
+        sinogram: a.scan.sinogram.clone(),
+        counts: a.scan.counts,
         method: method(a),
         start: a.start.clone(),
         truth: a.truth.clone(),
         out: a.out.clone(),
         network_out: a.network_out.clone(),
-        report: a.report.clone(),
+        report: a.running.report.clone(),
         checkpoint: checkpoint.clone(),
-        memory: a.memory,
+        memory: a.running.limits.memory,
     };
     let progress = RefCell::new(ScanProgress::new(remarks.silent, Interrupt::listen()));
     let found = reconstruct(
@@ -236,7 +236,7 @@ fn announce(remarks: crate::output::Remarks, plan: &PlannedWork, warnings: &[Str
 }
 
 fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failure> {
-    set_threads(a.threads)?;
+    set_threads(a.running.limits.threads)?;
     let g_prior = a.prior == WeightPriorArg::GPrior;
     only(a.samples_em.is_some(), "samples-em", g_prior, "--prior g-prior")?;
     only(a.turns.is_some(), "turns", g_prior, "--prior g-prior")?;
@@ -247,16 +247,16 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
         return Err(Failure::usage("--tolerance must lie between 0 and 1".into()));
     }
     let remarks = remarks(cli);
-    let checkpoint = a.checkpoint.clone().unwrap_or_else(|| beside(&a.out));
+    let checkpoint = a.running.checkpoint.clone().unwrap_or_else(|| beside(&a.out));
     let outputs = [
         (Some(a.out.as_path()), OutputKind::Picture),
         (a.picture_out.as_deref(), OutputKind::Picture),
         (a.samples_out.as_deref(), OutputKind::Array),
-        (a.report.as_deref(), OutputKind::Report),
-        (kept(a.checkpoint.as_deref(), &checkpoint), OutputKind::Checkpoint),
+        (a.running.report.as_deref(), OutputKind::Report),
+        (kept(a.running.checkpoint.as_deref(), &checkpoint), OutputKind::Checkpoint),
     ];
-    let inputs = [&a.sinogram, &a.geometry, &a.network].into_iter().chain(&a.truth);
-    check_outputs(&outputs, inputs, a.force)?;
+    let inputs = [&a.scan.sinogram, &a.scan.geometry, &a.network].into_iter().chain(&a.truth);
+    check_outputs(&outputs, inputs, a.running.force)?;
     for path in [Some(&a.out), a.picture_out.as_ref()].into_iter().flatten() {
         posterior::data::PictureFormat::of(path)?;
     }
@@ -284,18 +284,18 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
     };
     let options = UncertaintyOptions { prior, samples: a.samples, conjugate, rank: a.rank, seed: a.seed };
     let request = UncertainRequest {
-        geometry: a.geometry.clone(),
-        sinogram: a.sinogram.clone(),
-        counts: a.counts,
+        geometry: a.scan.geometry.clone(),
+        sinogram: a.scan.sinogram.clone(),
+        counts: a.scan.counts,
         network: a.network.clone(),
         options,
         truth: a.truth.clone(),
         out: a.out.clone(),
         picture_out: a.picture_out.clone(),
         samples_out: a.samples_out.clone(),
-        report: a.report.clone(),
+        report: a.running.report.clone(),
         checkpoint: checkpoint.clone(),
-        memory: a.memory,
+        memory: a.running.limits.memory,
     };
     let progress = RefCell::new(ScanProgress::new(remarks.silent, Interrupt::listen()));
     let found = uncertainty(
@@ -362,10 +362,11 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
 }
 
 fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
-    set_threads(a.threads)?;
+    set_threads(a.limits.threads)?;
     if a.count == 0 {
         return Err(Failure::usage("--count must be at least 1".into()));
     }
+    only(a.network.is_some(), "network", a.prior == DesignPrior::GPrior, "--prior g-prior")?;
     let remarks = remarks(cli);
     let request = DesignRequest {
         geometry: a.geometry.clone(),
@@ -381,7 +382,7 @@ fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
         count: a.count,
         samples: (a.samples > 0).then_some(a.samples),
         seed: a.seed,
-        memory: a.memory,
+        memory: a.limits.memory,
     };
     let progress = RefCell::new(ScanProgress::new(remarks.silent, Interrupt::listen()));
     let found = design(
