@@ -138,6 +138,8 @@ fn what_does_not_fit_is_refused_by_name() {
         error(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --filter hann --out x.npy")
             .contains("--filter")
     );
+    let ignored = "design --geometry scan.toml --measured 0,2 --sinogram sinogram.npy --prior matern --network no.safetensors";
+    assert!(error(at, ignored).contains("--network"));
     assert!(
         error(
             at,
