@@ -10,7 +10,7 @@ use crate::{Filter, Projector, TomographyError, filtered_back_projection};
 use posterior_linalg::random::Streams;
 use posterior_networks::architecture::Unet;
 use posterior_networks::{Architecture, Array, Network};
-use posterior_optim::{Clock, Progress, Reason, Signal, State};
+use posterior_optim::{Clock, Progress, Reason, State};
 use posterior_store::{Tensors, numbers_from_tensors, numbers_to_tensors};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -249,7 +249,7 @@ fn smoothest(
             let saved: Option<PrimalDualState> = opened(keeper)?;
             let mut tell = |progress: &Progress, state: &PrimalDualState| {
                 let signal = watch(Stage::Reconstruction, progress.step, options.steps, progress.residual);
-                kept(keeper, signal, || closed(state), &mut failed)
+                keeper.offer_or_keep(signal, || closed(state), &mut failed)
             };
             let found = total_variation::reconstruct(&problem, &scaled.first, saved, options, &mut tell)?;
             ended(found.reason, failed)?;
@@ -263,7 +263,7 @@ fn smoothest(
             let saved: Option<State> = opened(keeper)?;
             let mut tell = |progress: &Progress, state: &State| {
                 let signal = watch(Stage::Reconstruction, progress.step, options.steps, progress.value);
-                kept(keeper, signal, || closed(state), &mut failed)
+                keeper.offer_or_keep(signal, || closed(state), &mut failed)
             };
             let found =
                 total_variation::reconstruct_by_adam(&problem, &scaled.first, saved, options, &mut tell)?;
@@ -287,23 +287,6 @@ fn opened<S: DeserializeOwned>(keeper: &Keeper) -> Result<Option<S>, TomographyE
     let Some((mut facts, mut tensors)) = keeper.earlier::<Value>()? else { return Ok(None) };
     numbers_from_tensors(&mut facts, "state", &mut tensors);
     Ok(Some(serde_json::from_value(facts).map_err(|e| tensors.corrupt(e))?))
-}
-
-/// Offers a state, or writes it now where somebody stops.
-fn kept<S: Serialize>(
-    keeper: &mut Keeper,
-    signal: Signal,
-    write: impl FnOnce() -> (S, Tensors),
-    failed: &mut Option<TomographyError>,
-) -> Signal {
-    let written = if signal == Signal::Stop { keeper.keep(write) } else { keeper.offer(write) };
-    match written {
-        Ok(()) => signal,
-        Err(error) => {
-            *failed = Some(error);
-            Signal::Stop
-        }
-    }
 }
 
 fn ended(reason: Reason, failed: Option<TomographyError>) -> Result<(), TomographyError> {
@@ -364,7 +347,7 @@ fn trained(
     let iterations = own.training.iterations;
     let reason = training.run(Clock::start(), &mut |progress: &Progress, state: &DeepImagePriorState| {
         let signal = watch(Stage::Training, progress.step, iterations, progress.value);
-        kept(keeper, signal, || SavedTraining::of(state), &mut failed)
+        keeper.offer_or_keep(signal, || SavedTraining::of(state), &mut failed)
     })?;
     ended(reason, failed)?;
     let (network, picture, state) = training.finish()?;

@@ -1,6 +1,7 @@
 //! One checkpoint file.
 
 use crate::TomographyError;
+use posterior_optim::Signal;
 use posterior_store::{Checkpoint, Identity, Tensors};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,23 @@ impl Keeper {
         checkpoint.write(tensors, path)?;
         (self.last, self.written) = (Some(Instant::now()), true);
         Ok(())
+    }
+
+    /// Offers a state in the middle of a loop, or writes it now where somebody stops; what fails ends the loop, and waits in `failed`.
+    pub fn offer_or_keep<S: Serialize>(
+        &mut self,
+        signal: Signal,
+        state: impl FnOnce() -> (S, Tensors),
+        failed: &mut Option<TomographyError>,
+    ) -> Signal {
+        let written = if signal == Signal::Stop { self.keep(state) } else { self.offer(state) };
+        match written {
+            Ok(()) => signal,
+            Err(error) => {
+                *failed = Some(error);
+                Signal::Stop
+            }
+        }
     }
 
     /// Removes the file: the work is done.

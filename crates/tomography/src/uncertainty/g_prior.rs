@@ -125,7 +125,7 @@ pub(super) fn find(
             let (mut last, mut failed) = (state.turns.len(), None);
             let outcome =
                 prior.over_measurements(conjugate, &preconditioner, state, &mut |progress, state| {
-                    let mut signal =
+                    let signal =
                         watch(Stage::Hyperparameters, last, turns, progress.and_then(|p| p.residual));
                     let write = || {
                         let own = state();
@@ -136,12 +136,7 @@ pub(super) fn find(
                         tensors.extend_under("turns", blocks);
                         (Saved { raised: Some(raised), turns: Some(facts), ..Saved::begin() }, tensors)
                     };
-                    let kept = if signal == Signal::Stop { keeper.keep(write) } else { keeper.offer(write) };
-                    if let Err(error) = kept {
-                        failed = Some(error);
-                        signal = Signal::Stop;
-                    }
-                    signal
+                    keeper.offer_or_keep(signal, write, &mut failed)
                 });
             if let Some(error) = failed {
                 return Err(error);
