@@ -106,6 +106,11 @@ impl Tensors {
         Self { path: path.into(), arrays: BTreeMap::new() }
     }
 
+    /// The file that they were read from; empty for others.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// That the file is damaged.
     pub fn corrupt(&self, reason: impl ToString) -> StoreError {
         StoreError::Corrupt { path: self.path.clone(), reason: reason.to_string() }

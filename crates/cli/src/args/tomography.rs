@@ -24,7 +24,7 @@ pub(crate) enum TomographyCommand {
     Uncertainty(Box<TomographyUncertaintyArgs>),
     /// Choose the angles at which to look next
     #[command(
-        after_help = "Example:\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network pilot.safetensors --count 5"
+        after_help = "Example:\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network pilot.safetensors --count 5\n\nA run that was stopped or killed goes on with the same command, to the same angles."
     )]
     Design(Box<TomographyDesignArgs>),
 }
@@ -329,6 +329,10 @@ pub(crate) struct TomographyDesignArgs {
     /// Seed of the draws
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+
+    /// Where the state is kept while it runs [default: beside --sinogram]
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
 
     #[command(flatten)]
     pub limits: ScanLimitArgs,

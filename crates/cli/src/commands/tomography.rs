@@ -368,6 +368,9 @@ fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
     }
     only(a.network.is_some(), "network", a.prior == DesignPrior::GPrior, "--prior g-prior")?;
     let remarks = remarks(cli);
+    let checkpoint = a.checkpoint.clone().unwrap_or_else(|| beside(&a.sinogram));
+    let outputs = [(kept(a.checkpoint.as_deref(), &checkpoint), OutputKind::Checkpoint)];
+    check_outputs(&outputs, [&a.sinogram, &a.geometry].into_iter().chain(&a.network), false)?;
     let request = DesignRequest {
         geometry: a.geometry.clone(),
         measured: a.measured.clone(),
@@ -382,6 +385,7 @@ fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
         count: a.count,
         samples: (a.samples > 0).then_some(a.samples),
         seed: a.seed,
+        checkpoint: checkpoint.clone(),
         memory: a.limits.memory,
     };
     let progress = RefCell::new(ScanProgress::new(remarks.silent, Interrupt::listen()));
@@ -396,7 +400,7 @@ fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
         },
     );
     progress.borrow().finish();
-    let outcome = found?;
+    let outcome = found.map_err(|e| failed(e, &checkpoint))?;
     if cli.json {
         return print_json(&outcome);
     }

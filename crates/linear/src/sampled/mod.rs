@@ -20,6 +20,7 @@
 //! | `span` | [`Span`]: the model in an orthonormal basis of what its examples move, and [`FunctionSpace`], which makes the samples of all weights there |
 //! | `update` | [`Update`]: the next precision |
 //! | `sampler` | [`Sampler`]: what makes samples for precisions; [`WeightSpace`] |
+//! | `saved` | [`SavedTurns`]: a state as facts and arrays |
 //! | `turns`, `state`, `turn_mode` | [`Turns`]: expectation maximisation; its options and state; its mode |
 //!
 //! Source: Antorán (2024), chapter 6; spec `linearised_laplace`, section 5; `valla`, section 7.3.
@@ -34,6 +35,7 @@ mod noise;
 mod objective;
 pub(crate) mod preconditioner;
 mod sampler;
+mod saved;
 mod span;
 mod state;
 mod turn_mode;
@@ -51,6 +53,7 @@ pub use noise::{Noise, observed_normals, weight_normals};
 pub use objective::{Objective, SampleObjective};
 pub use preconditioner::EXACT_ROOTS;
 pub use sampler::{Drawn, Sampler, Solve, SolverState, WatchSolver, WeightSpace};
+pub use saved::{ConjugateGradientFacts, SavedSolver, SavedTurns, SolverFacts};
 pub use span::{FunctionSpace, Span, SpanNoise};
 pub use state::{Estimator, FoundMode, ModeSolver, Turn, TurnOptions, TurnsState, WatchTurns};
 pub use turns::{Turns, curvature_spectrum};

@@ -1,18 +1,21 @@
 //! The angles at which to look next.
 
 use super::ScanError;
-use super::scan::{PlannedWork, read_geometry, read_scan_network, read_sinogram};
+use super::scan::{PlannedWork, network_digest, read_geometry, read_scan_network, read_sinogram};
 use posterior_data::ReadOptions;
 use posterior_linalg::operator::LinearOperator;
 use posterior_optim::LoopOptions;
 use posterior_optim::Signal;
-use posterior_tomography::design::{Acquisition, DesignMethod, DesignPlan, DesignSettings, Designer};
+use posterior_store::{Identity, numbers_digest};
+use posterior_tomography::design::{
+    Acquisition, DesignMethod, DesignPlan, DesignSettings, DesignState, Designer,
+};
 use posterior_tomography::linearised::{
     ConvolutionWeights, GPriorOptions, ImageTangent, MeasuredTangent, PriorRoot, WeightPrior,
 };
 use posterior_tomography::priors::{Isotropic, NoiseModel, PilotEvidence};
 use posterior_tomography::reconstruction::network_view;
-use posterior_tomography::running::{Stage, Watch};
+use posterior_tomography::running::{Keeper, Stage, Watch};
 use posterior_tomography::uncertainty::{self, ImagePriorChoice, UncertaintyOptions};
 use posterior_tomography::{Projector, TomographyError};
 use serde::{Deserialize, Serialize};
@@ -53,8 +56,19 @@ pub struct DesignRequest {
     pub samples: Option<usize>,
     /// Seed of the draws.
     pub seed: u64,
+    /// Where the state is kept.
+    pub checkpoint: PathBuf,
     /// Most memory.
     pub memory: u64,
+}
+
+/// What is kept between runs, beside what the prior keeps of itself.
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    #[serde(default)]
+    angles: Vec<NextAngle>,
+    #[serde(flatten)]
+    prior: serde_json::Map<String, serde_json::Value>,
 }
 
 /// What became of it.
@@ -77,7 +91,7 @@ pub struct DesignOutcome {
 }
 
 /// One angle.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NextAngle {
     /// Its number among the scanner's, from 0.
     pub angle: usize,
@@ -87,12 +101,12 @@ pub struct NextAngle {
     pub score: f64,
 }
 
-/// Chooses angles one by one, each by what is not known after those before it.
+/// Chooses angles one by one, each by what is not known after those before it. A checkpoint of the same request is gone on from, and removed at the end.
 ///
 /// Source: Antorán (2024), section 7.5; spec `tomography`, section 9.
 ///
 /// # Errors
-/// [`ScanError`].
+/// [`ScanError`]; [`ScanError::interrupted`] where the watch stopped it: then the same request goes on.
 pub fn design(
     request: &DesignRequest,
     announce: &mut dyn FnMut(&str, &[String]),
@@ -117,9 +131,18 @@ pub fn design(
         (DesignPrior::GPrior, Some(path)) => Some(read_scan_network(path, pilot.geometry())?),
         _ => None,
     };
+    let settings = serde_json::json!({
+        "command": "design", "geometry": scanner.geometry(), "measured": request.measured, "prior": request.prior,
+        "network": network.as_ref().map(|read| network_digest(&read.network)), "acquisition": request.acquisition,
+        "count": request.count, "samples": request.samples, "seed": request.seed,
+    });
+    let identity = Identity { settings, data: numbers_digest("sinogram", &[&sinogram]) };
+    let mut keeper = Keeper::in_file(&request.checkpoint, identity);
+    let earlier = keeper.earlier::<Kept>()?.map_or_else(Vec::new, |(kept, _)| kept.angles);
     let plan_and_go = |root: &dyn LinearOperator<f64>,
                        noise_variance: f64,
                        prior,
+                       keeper: &mut Keeper,
                        announce: &mut dyn FnMut(&str, &[String]),
                        watch: &mut Watch<'_>| {
         let method = match request.samples {
@@ -147,19 +170,28 @@ pub fn design(
             stabiliser: 0.0,
             seed: request.seed,
         };
-        let mut designer =
-            Designer::new(&scanner, root, settings, &request.measured).map_err(TomographyError::from)?;
-        let mut angles = Vec::new();
-        for done in 0..request.count {
+        let (beside, tensors) = keeper.earlier::<Kept>()?.unwrap_or_default();
+        let mut kept = Kept { angles: earlier, ..beside };
+        let chosen = request.measured.iter().copied().chain(kept.angles.iter().map(|next| next.angle));
+        let state =
+            DesignState { settings, chosen: chosen.collect(), since: request.measured.len(), refreshes: 0 };
+        let mut designer = Designer::resume(&scanner, root, state).map_err(TomographyError::from)?;
+        let mut failed = None;
+        while kept.angles.len() < request.count {
             let best = designer.step().map_err(TomographyError::from)?;
             let degrees = scanner.geometry().angles()[best.angle].to_degrees();
-            angles.push(NextAngle { angle: best.angle, degrees, score: best.value });
-            if watch(Stage::Angles, done + 1, request.count, Some(best.value)) == Signal::Stop {
+            kept.angles.push(NextAngle { angle: best.angle, degrees, score: best.value });
+            let signal = watch(Stage::Angles, kept.angles.len(), request.count, Some(best.value));
+            let stopped = keeper.offer_or_keep(signal, || (&kept, tensors.clone()), &mut failed);
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+            if stopped == Signal::Stop {
                 return Err(TomographyError::Interrupted.into());
             }
         }
         Ok(DesignOutcome {
-            angles,
+            angles: kept.angles,
             noise_variance,
             planned_bytes: plan.bytes,
             planned_flops: plan.flops,
@@ -193,10 +225,11 @@ pub fn design(
             let weights = ConvolutionWeights::of(graph)?;
             let tangent = ImageTangent::new(&read.network, input, weights.selection())?;
             let measured = MeasuredTangent::new(&tangent, &pilot)?;
-            let (fit, found) = uncertainty::fit_g_prior(&measured, &scaled.sinogram, &own, &search, watch)?;
+            let (fit, found) =
+                uncertainty::fit_g_prior(&measured, &scaled.sinogram, &own, &search, &mut keeper, watch)?;
             let root = PriorRoot::new(&tangent, WeightPrior::Independent(fit.deviations(&found)))?;
             let facts = serde_json::json!({ "name": "g-prior", "precision": fit.precision, "unit": scaled.unit, "turns": fit.turns.len() });
-            let mut out = plan_and_go(&root, fit.noise_variance, facts, announce, watch)?;
+            let mut out = plan_and_go(&root, fit.noise_variance, facts, &mut keeper, announce, watch)?;
             out.noise_variance *= scaled.unit * scaled.unit;
             out
         }
@@ -218,7 +251,7 @@ pub fn design(
                 .map_err(TomographyError::from)?;
             let root = fit.prior.root(4.0).map_err(TomographyError::from)?;
             let facts = serde_json::json!({ "name": "matern", "lengthscale": fit.prior.lengthscale, "variance": fit.prior.variance, "steps": fit.steps });
-            plan_and_go(&root, fit.noise_variance, facts, announce, watch)?
+            plan_and_go(&root, fit.noise_variance, facts, &mut keeper, announce, watch)?
         }
         DesignPrior::Isotropic => {
             // A ray of length L through pixels of variance v has the variance v L; what is left of the square of the mean is the picture's.
@@ -231,9 +264,10 @@ pub fn design(
             let root =
                 Isotropic::new(scanner.geometry().pixels(), variance).map_err(TomographyError::from)?;
             let facts = serde_json::json!({ "name": "isotropic", "variance": variance, "noise": "taken as 5 % of the root mean square of the measurements" });
-            plan_and_go(&root, noise_variance, facts, announce, watch)?
+            plan_and_go(&root, noise_variance, facts, &mut keeper, announce, watch)?
         }
     };
     outcome.seconds = begun.elapsed().as_secs_f64();
+    keeper.finish();
     Ok(outcome)
 }

@@ -1,6 +1,6 @@
 //! A picture from a sinogram.
 
-use super::scan::{PlannedWork, Scan, read_truth};
+use super::scan::{PlannedWork, Scan, network_digest, read_truth};
 use super::{ScanError, pages};
 use posterior_data::{ReadOptions, create_atomically, write_picture};
 use posterior_linalg::random::Streams;
@@ -107,10 +107,7 @@ pub fn reconstruct(
     )?;
     drop(timed);
     announce(&planned, &warnings);
-    let began = start.as_ref().map(|network| {
-        let all = network.parameters().iter().flat_map(|p| p.values().iter().map(|v| f64::from(*v)));
-        numbers_digest("network", &[&all.collect::<Vec<f64>>()])
-    });
+    let began = start.as_ref().map(network_digest);
     let settings = json!({
         "command": "reconstruct", "geometry": geometry, "method": request.method, "counts": request.counts, "start": began,
     });

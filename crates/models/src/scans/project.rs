@@ -19,6 +19,8 @@ pub enum PhantomName {
     Ellipses,
     /// Three rectangles that are turned nearly the same way
     Rectangles,
+    /// A digit in somebody's hand
+    Digit,
     /// A shell, a folded kernel and gaps
     Walnut,
 }
@@ -94,6 +96,7 @@ pub fn project(request: &ProjectRequest) -> Result<ProjectOutcome, ScanError> {
                 (PhantomName::SheppLogan, _) => phantom::shepp_logan(height, width),
                 (PhantomName::Ellipses, _) => phantom::random_ellipses(height, width, 0.4745, streams, 0),
                 (PhantomName::Rectangles, _) => phantom::random_rectangles(height, width, streams, 0),
+                (PhantomName::Digit, _) => phantom::random_digit(height, width, streams, request.seed),
                 (PhantomName::Walnut, _) => phantom::walnut_slice(height, width, streams),
             }
         }

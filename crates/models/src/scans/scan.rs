@@ -4,6 +4,7 @@ use super::ScanError;
 use posterior_data::{DataError, ReadOptions, read_array, read_picture};
 use posterior_networks::safetensors::{ReadNetwork, read_network};
 use posterior_networks::{Array, Network};
+use posterior_store::numbers_digest;
 use posterior_tomography::running::Plan;
 use posterior_tomography::{Geometry, Projector};
 use serde::Serialize;
@@ -83,6 +84,12 @@ pub(super) fn read_scan_network(path: &Path, geometry: &Geometry) -> Result<Read
         return Err(ScanError::Request(problem));
     }
     Ok(read)
+}
+
+/// What tells a network from others, to know whose checkpoint it is.
+pub(super) fn network_digest(network: &Network<f32>) -> String {
+    let all = network.parameters().iter().flat_map(|p| p.values().iter().map(|v| f64::from(*v)));
+    numbers_digest("network", &[&all.collect::<Vec<f64>>()])
 }
 
 impl Scan {

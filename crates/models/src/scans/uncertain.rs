@@ -1,6 +1,6 @@
 //! Where not to trust the picture.
 
-use super::scan::{PlannedWork, Scan, read_scan_network, read_truth};
+use super::scan::{PlannedWork, Scan, network_digest, read_scan_network, read_truth};
 use super::{ScanError, pages};
 use posterior_data::{ArrayValues, NumericArray, ReadOptions, create_atomically, write_npy, write_picture};
 use posterior_store::{Identity, numbers_digest};
@@ -112,10 +112,8 @@ pub fn uncertainty(
     let planned =
         PlannedWork::of(&plan, &scan.projector, Some((&read.network, &input)), request.memory, remedy)?;
     announce(&planned, &warnings);
-    let all = read.network.parameters().iter().flat_map(|p| p.values().iter().map(|v| f64::from(*v)));
-    let network_digest = numbers_digest("network", &[&all.collect::<Vec<f64>>()]);
     let settings = json!({
-        "command": "uncertainty", "geometry": geometry, "options": request.options, "counts": request.counts, "network": network_digest,
+        "command": "uncertainty", "geometry": geometry, "options": request.options, "counts": request.counts, "network": network_digest(&read.network),
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&scan.sinogram]) };
     let mut keeper = Keeper::in_file(&request.checkpoint, identity);

@@ -1,4 +1,4 @@
-//! The state of a run as a file: safetensors with counters in its metadata.
+//! The state of a run as facts and arrays, and as a file: safetensors with the facts in its metadata.
 
 use super::error::TrainError;
 use super::hook::HookState;
@@ -7,7 +7,7 @@ use crate::PerNetworkPrecision;
 use crate::array::{Array, Precision};
 use crate::graph::Graph;
 use posterior_linalg::compiled_here;
-use posterior_store::{Identity, StoreError, TensorFile, write_tensors};
+use posterior_store::{Identity, StoreError, TensorFile, Tensors, write_tensors};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,13 +15,20 @@ use std::path::Path;
 /// Version of the layout; raised when it changes.
 const VERSION: u32 = 1;
 
-/// What is not a tensor.
+/// What is not a tensor, in a file.
 #[derive(Serialize, Deserialize)]
-struct Counters {
+struct Header {
     version: u32,
     options: TrainOptions,
     /// What the run learns from, in the words of who started it.
     data: String,
+    #[serde(flatten)]
+    facts: TrainFacts,
+}
+
+/// The part of a [`TrainState`] that is not tensors.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TrainFacts {
     step: usize,
     clipped: usize,
     loss_sum: f64,
@@ -32,6 +39,28 @@ struct Counters {
 }
 
 impl<T: Precision> TrainState<T> {
+    /// The state as facts and arrays, for who keeps it among other things.
+    pub fn to_tensors(&self, graph: &Graph) -> (TrainFacts, Tensors) {
+        let mut tensors = Tensors::default();
+        for (name, array) in named(self, graph) {
+            tensors.insert(name, array.shape().to_vec(), array.values());
+        }
+        (facts(self), tensors)
+    }
+
+    /// The state again, of the same graph.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] for arrays that are missing, of another precision or of another network.
+    pub fn from_tensors(facts: TrainFacts, tensors: &mut Tensors, graph: &Graph) -> Result<Self, StoreError> {
+        let path = tensors.path().to_owned();
+        let mut vector = |name: &str| {
+            let shape = tensors.shape(name).unwrap_or_default();
+            tensors.take::<T>(name, &shape)
+        };
+        assembled(facts, graph, &mut vector, &|reason| StoreError::Corrupt { path: path.clone(), reason })
+    }
+
     /// Writes the state atomically: a run that dies while writing leaves the last checkpoint in place. `data` describes the examples; a run
     /// resumes only with the same description, options and graph.
     ///
@@ -67,27 +96,19 @@ impl<T: Precision> TrainState<T> {
     }
 }
 
-/// See [`TrainState::save`].
-fn save<T: Precision>(
-    state: &TrainState<T>,
-    path: &Path,
-    graph: &Graph,
-    options: &TrainOptions,
-    data: &str,
-) -> Result<(), TrainError> {
-    let error = |problem: String| TrainError::Checkpoint { path: path.display().to_string(), problem };
-    let counters = Counters {
-        version: VERSION,
-        options: *options,
-        data: data.into(),
+fn facts<T: Precision>(state: &TrainState<T>) -> TrainFacts {
+    TrainFacts {
         step: state.step,
         clipped: state.clipped,
         loss_sum: state.loss_sum,
         history: state.history.clone(),
         best: state.best.as_ref().map(|b| (b.epoch, b.score)),
         hook: state.hook.clone(),
-    };
-    let text = serde_json::to_string(&counters).map_err(|e| error(e.to_string()))?;
+    }
+}
+
+/// All arrays under their names.
+fn named<T: Precision>(state: &TrainState<T>, graph: &Graph) -> Vec<(String, Array<T>)> {
     let arrays = |prefix: &str, values: &[Array<T>]| -> Vec<_> {
         let slots = graph.parameters().iter().zip(values);
         slots.map(|(slot, values)| (format!("{prefix}/{}", slot.name), values.clone())).collect()
@@ -101,6 +122,73 @@ fn save<T: Precision>(
     named.push(("log_variance".into(), vector(&state.log_variance)));
     named.push(("first_moment".into(), vector(&state.first)));
     named.push(("second_moment".into(), vector(&state.second)));
+    named
+}
+
+/// The state of facts and the arrays that `vector` finds by name; `error` says that something does not fit.
+fn assembled<T: Precision, E>(
+    facts: TrainFacts,
+    graph: &Graph,
+    vector: &mut dyn FnMut(&str) -> Result<Vec<T>, E>,
+    error: &dyn Fn(String) -> E,
+) -> Result<TrainState<T>, E> {
+    let parameters = |prefix: &str, vector: &mut dyn FnMut(&str) -> Result<Vec<T>, E>| {
+        let slots = graph.parameters().iter().map(|slot| {
+            let values = vector(&format!("{prefix}/{}", slot.name))?;
+            if values.len() != slot.len() {
+                return Err(error(format!(
+                    "`{}` has another size: it belongs to another network",
+                    slot.name
+                )));
+            }
+            Ok(Array::new(slot.shape.clone(), values))
+        });
+        slots.collect::<Result<Vec<Array<T>>, E>>()
+    };
+    let best = match facts.best {
+        None => None,
+        Some((epoch, score)) => Some(Best {
+            epoch,
+            score,
+            parameters: parameters("best", vector)?,
+            log_variance: vector("best_log_variance")?,
+        }),
+    };
+    let state = TrainState::<T> {
+        step: facts.step,
+        history: facts.history,
+        clipped: facts.clipped,
+        log_variance: vector("log_variance")?,
+        hook: facts.hook,
+        parameters: parameters("parameter", vector)?,
+        first: vector("first_moment")?,
+        second: vector("second_moment")?,
+        loss_sum: facts.loss_sum,
+        best,
+    };
+    let expected = graph.trainable() + state.log_variance.len();
+    if state.first.len() != expected || !(state.second.is_empty() || state.second.len() == expected) {
+        return Err(error("its moments have another size: it belongs to another network".into()));
+    }
+    let parts = crate::graph::Selection::all(graph).parts().len();
+    if state.hook.as_ref().is_some_and(|h| h.weight_decay.len() != parts) {
+        return Err(error("its weight decays have another number: it belongs to another network".into()));
+    }
+    Ok(state)
+}
+
+/// See [`TrainState::save`].
+fn save<T: Precision>(
+    state: &TrainState<T>,
+    path: &Path,
+    graph: &Graph,
+    options: &TrainOptions,
+    data: &str,
+) -> Result<(), TrainError> {
+    let error = |problem: String| TrainError::Checkpoint { path: path.display().to_string(), problem };
+    let header = Header { version: VERSION, options: *options, data: data.into(), facts: facts(state) };
+    let text = serde_json::to_string(&header).map_err(|e| error(e.to_string()))?;
+    let mut named = named(state, graph);
     named.sort_by(|a, b| a.0.cmp(&b.0));
     let tensors: Vec<_> =
         named.iter().map(|(name, a)| (name.as_str(), a.shape(), T::numbers(a.values()))).collect();
@@ -123,22 +211,19 @@ fn load<T: Precision>(
         StoreError::Read { source, .. } => error(format!("it cannot be read: {source}")),
         e => damaged(&e),
     })?;
-    let counters = file.metadata().remove("posterior.training");
-    let counters = counters.ok_or_else(|| damaged(&"it has no training state"))?;
-    let counters: Counters = serde_json::from_str(&counters).map_err(|e| damaged(&e))?;
-    if counters.version != VERSION {
-        return Err(error(format!(
-            "layout {} is not the layout {VERSION} of this program",
-            counters.version
-        )));
+    let header = file.metadata().remove("posterior.training");
+    let header = header.ok_or_else(|| damaged(&"it has no training state"))?;
+    let header: Header = serde_json::from_str(&header).map_err(|e| damaged(&e))?;
+    if header.version != VERSION {
+        return Err(error(format!("layout {} is not the layout {VERSION} of this program", header.version)));
     }
     let identity = |options: &TrainOptions, data: &str| -> Result<Identity, TrainError> {
         let settings = serde_json::to_value(options).map_err(|e| error(e.to_string()))?;
         Ok(Identity { settings, data: data.into() })
     };
-    let differs = identity(&counters.options, &counters.data)?.differences(&identity(options, data)?);
-    if counters.data != data {
-        return Err(error(format!("it was made with other data: {} there, {data} here", counters.data)));
+    let differs = identity(&header.options, &header.data)?.differences(&identity(options, data)?);
+    if header.data != data {
+        return Err(error(format!("it was made with other data: {} there, {data} here", header.data)));
     }
     if !differs.is_empty() {
         let differs = differs.join(", ");
@@ -150,51 +235,5 @@ fn load<T: Precision>(
         T::of(file.values(name).map_err(|e| damaged(&e))?)
             .ok_or_else(|| error("it was made in another precision: use the same --precision".into()))
     };
-    type Vectors<'a, T> = &'a mut dyn FnMut(&str) -> Result<Vec<T>, TrainError>;
-    let parameters = |prefix: &str, vector: Vectors<'_, T>| -> Result<Vec<Array<T>>, TrainError> {
-        graph
-            .parameters()
-            .iter()
-            .map(|slot| {
-                let values = vector(&format!("{prefix}/{}", slot.name))?;
-                if values.len() != slot.len() {
-                    return Err(error(format!(
-                        "`{}` has another size: it belongs to another network",
-                        slot.name
-                    )));
-                }
-                Ok(Array::new(slot.shape.clone(), values))
-            })
-            .collect()
-    };
-    let best = match counters.best {
-        None => None,
-        Some((epoch, score)) => Some(Best {
-            epoch,
-            score,
-            parameters: parameters("best", &mut vector)?,
-            log_variance: vector("best_log_variance")?,
-        }),
-    };
-    let state = TrainState::<T> {
-        step: counters.step,
-        history: counters.history,
-        clipped: counters.clipped,
-        log_variance: vector("log_variance")?,
-        hook: counters.hook,
-        parameters: parameters("parameter", &mut vector)?,
-        first: vector("first_moment")?,
-        second: vector("second_moment")?,
-        loss_sum: counters.loss_sum,
-        best,
-    };
-    let expected = graph.trainable() + state.log_variance.len();
-    if state.first.len() != expected || !(state.second.is_empty() || state.second.len() == expected) {
-        return Err(error("its moments have another size: it belongs to another network".into()));
-    }
-    let parts = crate::graph::Selection::all(graph).parts().len();
-    if state.hook.as_ref().is_some_and(|h| h.weight_decay.len() != parts) {
-        return Err(error("its weight decays have another number: it belongs to another network".into()));
-    }
-    Ok(state)
+    assembled(header.facts, graph, &mut vector, &error)
 }

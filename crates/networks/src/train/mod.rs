@@ -26,6 +26,7 @@ mod loss_tests;
 mod tests;
 mod trainer;
 
+pub use checkpoint::TrainFacts;
 pub use error::TrainError;
 pub use examples::{Augmentation, Examples, Images, Subset, Tabular, Targets};
 pub use gaussianised::GaussianisedLoss;

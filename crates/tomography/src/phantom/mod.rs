@@ -5,16 +5,19 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `digits` | [`random_digit`]: made up, in many hands |
 //! | `ellipses` | [`shepp_logan`], [`disk`], [`random_ellipses`] |
 //! | `rectangles` | [`random_rectangles`]: three of them along one direction |
 //! | `walnut` | [`walnut_slice`], [`walnut_volume`]: shell, folded kernel with bright rims, dark gaps |
 
+mod digits;
 mod ellipses;
 mod rectangles;
 #[cfg(test)]
 mod tests;
 mod walnut;
 
+pub use digits::random_digit;
 pub use ellipses::{Ellipse, disk, ellipses, random_ellipses, shepp_logan};
 pub use rectangles::random_rectangles;
 pub use walnut::{walnut_slice, walnut_volume};

@@ -66,3 +66,33 @@ fn the_walnut_has_a_shell_gaps_and_a_middle() {
     let difference = middle.iter().zip(&coarse).map(|(a, b)| (a - b).abs()).sum::<f64>() / (48.0 * 48.0);
     assert!(difference < 0.05, "{difference}");
 }
+
+#[test]
+fn digits_are_more_like_themselves_than_like_others() {
+    const HANDS: u64 = 6;
+    let of = |digit: u64, hand: u64| random_digit(28, 28, Streams::new(5), digit + 10 * hand);
+    let all: Vec<Vec<Vec<f64>>> = (0..10).map(|d| (0..HANDS).map(|h| of(d, h)).collect()).collect();
+    let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+    for (digit, hands) in all.iter().enumerate() {
+        for image in hands {
+            within_unit(image);
+            let ink = image.iter().sum::<f64>() / 784.0;
+            assert!((0.02..0.3).contains(&ink), "{digit}: {ink}");
+        }
+        // The mean distance to other hands, of every digit.
+        let to = |other: usize| {
+            let pairs = hands.iter().enumerate().flat_map(|(i, a)| {
+                all[other]
+                    .iter()
+                    .enumerate()
+                    .filter(move |(j, _)| other != digit || i != *j)
+                    .map(move |(_, b)| (a, b))
+            });
+            let all: Vec<f64> = pairs.map(|(a, b)| distance(a, b)).collect();
+            all.iter().sum::<f64>() / all.len() as f64
+        };
+        let own = to(digit);
+        let nearest = (0..10).filter(|other| *other != digit).map(to).fold(f64::INFINITY, f64::min);
+        assert!(own < nearest, "{digit}: {own} {nearest}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The weight of total variation.
 
 use crate::TomographyError;
+use crate::error::same_count;
 use crate::total_variation::{Penalised, PrimalDualOptions, TotalVariation, reconstruct};
 use faer::{MatMut, MatRef};
 use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transpose};
@@ -42,6 +43,22 @@ pub struct HeldBack {
     pub at_edge: bool,
 }
 
+/// Where the trials stand: plain data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trials {
+    /// Those that are made.
+    pub made: Vec<WeightTrial>,
+    /// The picture of the last one, from which the next begins; empty before the first.
+    pub picture: Vec<f64>,
+}
+
+impl Trials {
+    /// How many there will be.
+    pub const ALL: usize = TRIED.len();
+    /// Steps of all of them together, at most.
+    pub(super) const STEPS: u64 = (TRIED.len() * TRIAL.1) as u64;
+}
+
 /// Some rows of an operator; the others count nothing.
 struct Kept<'a> {
     whole: &'a dyn LinearOperator<f64>,
@@ -71,7 +88,7 @@ impl LinearOperator<f64> for Kept<'_> {
     }
 }
 
-/// The weight of total variation under which the picture of most measurements best predicts a tenth of them, drawn at random. For pictures of brightness 1.
+/// The weight of total variation under which the picture of most measurements best predicts a tenth of them, drawn at random; from the trials of an earlier run on, where there are some. For pictures of brightness 1.
 ///
 /// Cost: seven searches of at most 300 projections and back-projections.
 ///
@@ -83,7 +100,8 @@ pub fn choose_weight(
     shape: &[usize],
     first: &[f64],
     seed: u64,
-    watch: &mut dyn FnMut(usize, usize) -> Signal,
+    saved: Option<Trials>,
+    watch: &mut dyn FnMut(&Trials) -> Signal,
 ) -> Result<HeldBack, TomographyError> {
     let mut rng = Streams::new(seed).stream("tomography/held back");
     let (mut rows, mut judges) = (Vec::new(), Vec::new());
@@ -102,20 +120,26 @@ pub fn choose_weight(
     let kept = Kept { whole: projector, rows };
     let options = PrimalDualOptions { tolerance: TRIAL.0, steps: TRIAL.1, ..PrimalDualOptions::default() };
     let variation = TotalVariation::sum(shape)?;
-    let (mut trials, mut picture) = (Vec::new(), first.to_vec());
+    let Trials { mut made, mut picture } = saved.unwrap_or_default();
+    if made.is_empty() {
+        picture = first.to_vec();
+    }
+    same_count("pixels of the trials that were kept", first.len(), picture.len())?;
     // From rough to smooth, each from the last one's picture.
-    for (done, weight) in TRIED.into_iter().enumerate() {
+    for weight in TRIED.into_iter().skip(made.len()) {
         let problem = Penalised::new(&kept, &own, &variation, weight)?;
         let found = reconstruct(&problem, &picture, None, &options, &mut |_, _| Signal::Continue)?;
-        picture = found.image;
         let gap = found.gap / found.value.max(f64::MIN_POSITIVE);
-        let all = projector.multiply(MatRef::from_column_major_slice(&picture, picture.len(), 1));
+        let all = projector.multiply(MatRef::from_column_major_slice(&found.image, found.image.len(), 1));
         let error = judges.iter().map(|i| (all[(*i, 0)] - sinogram[*i]).powi(2)).sum::<f64>();
-        trials.push(WeightTrial { weight, error: error / judges.len() as f64, gap });
-        if watch(done + 1, TRIED.len()) == Signal::Stop {
+        made.push(WeightTrial { weight, error: error / judges.len() as f64, gap });
+        let trials = Trials { made, picture: found.image };
+        if watch(&trials) == Signal::Stop {
             return Err(TomographyError::Interrupted);
         }
+        Trials { made, picture } = trials;
     }
+    let trials = made;
     let best =
         (0..trials.len()).fold(0, |best, i| if trials[i].error < trials[best].error { i } else { best });
     let at_edge = best == 0 || best + 1 == trials.len();

@@ -1,20 +1,20 @@
 //! Making the picture.
 
-use super::held_back::{HeldBack, choose_weight};
+use super::held_back::{HeldBack, Trials, choose_weight};
 use super::options::{DeepImagePriorRequest, Method, TotalVariationRequest, TotalVariationSolver};
+use super::plan::{fitted, network_error};
 use super::scale::Scaled;
+use super::standing::{Standing, Under};
 use crate::image_prior::{DeepImagePrior, DeepImagePriorState, network_input, pretrain};
-use crate::running::{Keeper, Plan, SavedTraining, Stage, Watch, meant, projection_flops, times};
+use crate::running::{Keeper, SavedTraining, Stage, Watch};
 use crate::total_variation::{self, Penalised, PrimalDualState, TotalVariation};
 use crate::{Filter, Projector, TomographyError, filtered_back_projection};
 use posterior_linalg::random::Streams;
 use posterior_networks::architecture::Unet;
+use posterior_networks::train::{TrainFacts, TrainState};
 use posterior_networks::{Architecture, Array, Network};
 use posterior_optim::{Clock, Progress, Reason, State};
-use posterior_store::{Tensors, numbers_from_tensors, numbers_to_tensors};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 /// What happened on the way.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -99,72 +99,6 @@ pub fn network_view(
     Ok((scaled, input))
 }
 
-/// What a reconstruction will take.
-///
-/// # Errors
-/// Those of the network's graph.
-pub fn plan(projector: &Projector, method: &Method) -> Result<Plan, TomographyError> {
-    /// Steps of the seven trials of a weight.
-    const TRIALS: u64 = 7 * 300;
-    /// Channels of a layer that anyone can have meant.
-    const MOST_CHANNELS: usize = 1 << 16;
-    let geometry = projector.geometry();
-    let (c, pixels) = (geometry.measurements() as u64, geometry.pixels() as u64);
-    let mut blocks = vec![("sinograms", 8 * 6 * c), ("pictures", 8 * 12 * pixels)];
-    let each = projection_flops(projector);
-    let trials = |weight: Option<f64>| if weight.is_none() { TRIALS } else { 0 };
-    Ok(match method {
-        Method::Filtered(_) => {
-            Plan::new(blocks, (0, 0), (1, each), (20 * pixels).saturating_mul(geometry.angles().len() as u64))
-        }
-        Method::TotalVariation(own) => {
-            let steps = match &own.solver {
-                TotalVariationSolver::PrimalDual(solver) => solver.steps,
-                TotalVariationSolver::Adam(solver) => solver.steps,
-            };
-            let steps = (steps as u64).saturating_add(trials(own.weight));
-            Plan::new(blocks, (0, 0), (times(&[2, steps]), each), 0)
-        }
-        Method::DeepImagePrior(own) => {
-            meant("the number of iterations", own.training.iterations)?;
-            if let Some(channels) =
-                own.network.channels.iter().chain(&own.network.skips).find(|c| **c > MOST_CHANNELS)
-            {
-                let expected = "a layer has at most 65,536";
-                return Err(TomographyError::Option {
-                    name: "the number of channels",
-                    value: *channels as f64,
-                    expected,
-                });
-            }
-            let graph = Architecture::Unet(fitted(&own.network, projector)).graph().map_err(network_error)?;
-            blocks.push(("activations of the network", 8 * graph.activations() as u64));
-            blocks.push(("weights and their moments", 4 * 6 * graph.trainable() as u64));
-            let (mut passes, mut projections) = (3 * own.training.iterations as u64, trials(own.weight));
-            if let Some(pretraining) = &own.pretraining {
-                meant("the number of pictures to pretrain on", pretraining.pictures)?;
-                let all = times(&[8, graph.activations() as u64, pretraining.batch as u64]);
-                blocks.push(("activations of pretraining", all));
-                let pictures = times(&[pretraining.pictures as u64, pretraining.epochs as u64]);
-                passes = passes.saturating_add(times(&[3, pictures]));
-                projections = projections.saturating_add(pictures);
-            }
-            projections += 2 * own.training.iterations as u64;
-            Plan::new(blocks, (passes, graph.flops()), (projections, each), 0)
-        }
-    })
-}
-
-fn network_error(error: posterior_networks::GraphError) -> TomographyError {
-    TomographyError::Network(error.into())
-}
-
-/// The network for the scan's pictures.
-fn fitted(network: &Unet, projector: &Projector) -> Unet {
-    let input = [1].into_iter().chain(projector.geometry().image_shape()).collect();
-    Unet { input, outputs: 1, ..network.clone() }
-}
-
 /// Makes the picture; `start` is a network to begin with (pretrained, say), `truth` only for comparison. What is under way is kept by `keeper`, and the same request goes on from it.
 ///
 /// # Errors
@@ -190,19 +124,21 @@ pub fn reconstruct(
     let (scaled, input) = network_view(projector, sinogram)?;
     let mut report = ReconstructionReport { unit: scaled.unit, ..ReconstructionReport::default() };
     let truth: Option<Vec<f64>> = truth.map(|t| t.iter().map(|v| v / scaled.unit).collect());
-    let found = match method {
+    let mut standing = Standing::open(keeper)?;
+    let (picture, network) = match method {
         Method::TotalVariation(own) => {
-            let weight = weight_of(projector, &scaled, own.weight, own.seed, &mut report, watch)?;
-            (smoothest(projector, &scaled, own, weight, &mut report, keeper, watch)?, None)
+            let weight =
+                weight_of(projector, &scaled, own.weight, own.seed, &mut report, &mut standing, watch)?;
+            (smoothest(projector, &scaled, own, weight, &mut report, &mut standing, watch)?, None)
         }
         Method::DeepImagePrior(own) => {
-            let weight = weight_of(projector, &scaled, own.weight, own.seed, &mut report, watch)?;
+            let weight =
+                weight_of(projector, &scaled, own.weight, own.seed, &mut report, &mut standing, watch)?;
             let truth = truth.as_deref();
-            trained(projector, &scaled, input, own, weight, start, truth, &mut report, keeper, watch)?
+            trained(projector, &scaled, input, own, weight, start, truth, &mut report, &mut standing, watch)?
         }
         Method::Filtered(_) => unreachable!("it was made above"),
     };
-    let (picture, network) = found;
     Ok(Reconstruction { picture: picture.into_iter().map(|v| v * scaled.unit).collect(), network, report })
 }
 
@@ -213,21 +149,26 @@ fn weight_of(
     given: Option<f64>,
     seed: u64,
     report: &mut ReconstructionReport,
+    standing: &mut Standing<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<f64, TomographyError> {
-    let weight = match given {
-        Some(weight) => weight,
-        None => {
-            let shape = projector.geometry().image_shape();
-            let found =
-                choose_weight(projector, &scaled.sinogram, &shape, &scaled.first, seed, &mut |done, all| {
-                    watch(Stage::Reconstruction, done, all, None)
-                })?;
-            let weight = found.weight;
-            report.held_back = Some(found);
-            weight
+    if given.is_none() && standing.behind.held_back.is_none() {
+        let shape = projector.geometry().image_shape();
+        let saved: Option<Trials> = standing.take_plain(Under::Weight)?;
+        let mut failed = None;
+        let found =
+            choose_weight(projector, &scaled.sinogram, &shape, &scaled.first, seed, saved, &mut |trials| {
+                let signal = watch(Stage::Weight, trials.made.len(), Trials::ALL, None);
+                standing.offer_plain(signal, Under::Weight, trials, &mut failed)
+            });
+        if let Some(error) = failed {
+            return Err(error);
         }
-    };
+        standing.behind.held_back = Some(found?);
+    }
+    report.held_back = standing.behind.held_back.clone();
+    let chosen = report.held_back.as_ref().map(|found| found.weight);
+    let weight = given.or(chosen).unwrap_or_else(|| unreachable!("it was chosen above"));
     report.weight = Some(weight);
     Ok(weight)
 }
@@ -238,7 +179,7 @@ fn smoothest(
     own: &TotalVariationRequest,
     weight: f64,
     report: &mut ReconstructionReport,
-    keeper: &mut Keeper,
+    standing: &mut Standing<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<f64>, TomographyError> {
     let variation = TotalVariation::sum(&projector.geometry().image_shape())?;
@@ -246,10 +187,10 @@ fn smoothest(
     let mut failed = None;
     match &own.solver {
         TotalVariationSolver::PrimalDual(options) => {
-            let saved: Option<PrimalDualState> = opened(keeper)?;
+            let saved: Option<PrimalDualState> = standing.take_plain(Under::Smoothing)?;
             let mut tell = |progress: &Progress, state: &PrimalDualState| {
                 let signal = watch(Stage::Reconstruction, progress.step, options.steps, progress.residual);
-                keeper.offer_or_keep(signal, || closed(state), &mut failed)
+                standing.offer_plain(signal, Under::Smoothing, state, &mut failed)
             };
             let found = total_variation::reconstruct(&problem, &scaled.first, saved, options, &mut tell)?;
             ended(found.reason, failed)?;
@@ -260,10 +201,10 @@ fn smoothest(
             Ok(found.image)
         }
         TotalVariationSolver::Adam(options) => {
-            let saved: Option<State> = opened(keeper)?;
+            let saved: Option<State> = standing.take_plain(Under::Smoothing)?;
             let mut tell = |progress: &Progress, state: &State| {
                 let signal = watch(Stage::Reconstruction, progress.step, options.steps, progress.value);
-                keeper.offer_or_keep(signal, || closed(state), &mut failed)
+                standing.offer_plain(signal, Under::Smoothing, state, &mut failed)
             };
             let found =
                 total_variation::reconstruct_by_adam(&problem, &scaled.first, saved, options, &mut tell)?;
@@ -274,27 +215,49 @@ fn smoothest(
     }
 }
 
-/// A state whose long lists of numbers are tensors.
-fn closed<S: Serialize>(state: &S) -> (Value, Tensors) {
-    let mut facts = serde_json::to_value(state).unwrap_or_else(|e| unreachable!("a state of a search: {e}"));
-    let mut tensors = Tensors::default();
-    numbers_to_tensors(&mut facts, "state", &mut tensors);
-    (facts, tensors)
-}
-
-/// The other way round.
-fn opened<S: DeserializeOwned>(keeper: &Keeper) -> Result<Option<S>, TomographyError> {
-    let Some((mut facts, mut tensors)) = keeper.earlier::<Value>()? else { return Ok(None) };
-    numbers_from_tensors(&mut facts, "state", &mut tensors);
-    Ok(Some(serde_json::from_value(facts).map_err(|e| tensors.corrupt(e))?))
-}
-
 fn ended(reason: Reason, failed: Option<TomographyError>) -> Result<(), TomographyError> {
     match (failed, reason) {
         (Some(error), _) => Err(error),
         (None, Reason::Interrupted) => Err(TomographyError::Interrupted),
         _ => Ok(()),
     }
+}
+
+/// The network to begin with: a given one, or a fresh one, pretrained where that is asked for.
+fn beginning(
+    projector: &Projector,
+    own: &DeepImagePriorRequest,
+    architecture: &Unet,
+    start: Option<Network<f32>>,
+    standing: &mut Standing<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Network<f32>, TomographyError> {
+    let graph = Architecture::Unet(architecture.clone()).graph().map_err(network_error)?;
+    if let Some(network) = start {
+        crate::error::same_count(
+            "weights of the network to begin with",
+            graph.trainable(),
+            network.graph().trainable(),
+        )?;
+        return Ok(network);
+    }
+    let fresh = Network::initialised(graph, Streams::new(own.seed))?;
+    let Some(options) = own.pretraining.as_ref().filter(|_| !standing.is(Under::Training)) else {
+        return Ok(fresh);
+    };
+    let graph = fresh.graph().clone();
+    let saved = match standing.take::<TrainFacts>(Under::Pretraining)? {
+        Some((facts, mut tensors)) => Some(TrainState::from_tensors(facts, &mut tensors, &graph)?),
+        None => None,
+    };
+    let mut failed = None;
+    let trained = pretrain(fresh, projector, options, saved, &mut |progress, state| {
+        let signal = watch(Stage::Pretraining, progress.step, progress.steps_planned, progress.value);
+        standing.offer(signal, Under::Pretraining, || state.to_tensors(&graph), &mut failed)
+    })?;
+    ended(trained.reason, failed)?;
+    standing.behind.pretrained_epoch = trained.best_epoch;
+    Ok(trained.network)
 }
 
 fn trained(
@@ -306,39 +269,16 @@ fn trained(
     start: Option<Network<f32>>,
     truth: Option<&[f64]>,
     report: &mut ReconstructionReport,
-    keeper: &mut Keeper,
+    standing: &mut Standing<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<f64>, Option<NetworkPicture>), TomographyError> {
     let architecture = fitted(&own.network, projector);
-    let graph = Architecture::Unet(architecture.clone()).graph().map_err(network_error)?;
-    let saved = match keeper.earlier::<SavedTraining>()? {
+    let network = beginning(projector, own, &architecture, start, standing, watch)?;
+    let saved = match standing.take::<SavedTraining>(Under::Training)? {
         Some((facts, mut tensors)) => Some(facts.restore(&mut tensors)?),
         None => None,
     };
-    let network = match start {
-        Some(network) => {
-            crate::error::same_count(
-                "weights of the network to begin with",
-                graph.trainable(),
-                network.graph().trainable(),
-            )?;
-            network
-        }
-        None => {
-            let fresh = Network::initialised(graph, Streams::new(own.seed))?;
-            match own.pretraining.as_ref().filter(|_| saved.is_none()) {
-                None => fresh,
-                Some(options) => {
-                    let trained = pretrain(fresh, projector, options, None, &mut |progress, _| {
-                        watch(Stage::Pretraining, progress.step, progress.steps_planned, progress.value)
-                    })?;
-                    ended(trained.reason, None)?;
-                    report.pretrained_epoch = trained.best_epoch;
-                    trained.network
-                }
-            }
-        }
-    };
+    report.pretrained_epoch = standing.behind.pretrained_epoch;
     report.weights = Some(network.graph().trainable());
     let variation = TotalVariation::sum(&projector.geometry().image_shape())?;
     let objective = Penalised::new(projector, &scaled.sinogram, &variation, weight)?;
@@ -347,7 +287,7 @@ fn trained(
     let iterations = own.training.iterations;
     let reason = training.run(Clock::start(), &mut |progress: &Progress, state: &DeepImagePriorState| {
         let signal = watch(Stage::Training, progress.step, iterations, progress.value);
-        keeper.offer_or_keep(signal, || SavedTraining::of(state), &mut failed)
+        standing.offer(signal, Under::Training, || SavedTraining::of(state), &mut failed)
     })?;
     ended(reason, failed)?;
     let (network, picture, state) = training.finish()?;

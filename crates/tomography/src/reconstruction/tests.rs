@@ -1,5 +1,5 @@
 use super::*;
-use crate::image_prior::DeepImagePriorOptions;
+use crate::image_prior::{DeepImagePriorOptions, PretrainOptions};
 use crate::running::{Keeper, Stage};
 use crate::total_variation::PrimalDualOptions;
 use crate::{Filter, ParallelBeam, Projector, TomographyError, phantom, psnr, simulate};
@@ -75,16 +75,15 @@ fn small() -> Method {
     }))
 }
 
-/// Stops in the middle, as Ctrl-C or a crash does, and goes on from the file.
-fn interrupted(method: &Method, stop: usize) -> Reconstruction {
+/// Stops a stage in the middle, as Ctrl-C or a crash does, and goes on from the file.
+fn interrupted(method: &Method, (stage, stop): (Stage, usize)) -> Reconstruction {
     let (projector, sinogram, truth) = scan();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint");
     let identity = Identity { settings: json!(method), data: "scan".into() };
     let keeper = || Keeper::in_file(&path, identity.clone());
-    let mut stopping = |stage: Stage, done: usize, _: usize, _: Option<f64>| {
-        let main = stage == Stage::Training || stage == Stage::Reconstruction;
-        if main && done == stop { Signal::Stop } else { Signal::Continue }
+    let mut stopping = |at: Stage, done: usize, _: usize, _: Option<f64>| {
+        if at == stage && done == stop { Signal::Stop } else { Signal::Continue }
     };
     let error = reconstruct(&projector, &sinogram, method, None, Some(&truth), &mut keeper(), &mut stopping)
         .unwrap_err();
@@ -104,26 +103,51 @@ fn interrupted(method: &Method, stop: usize) -> Reconstruction {
         None,
         Some(&truth),
         &mut keeper(),
-        &mut |_, done, _, _| {
-            steps.push(done);
+        &mut |at, done, _, _| {
+            steps.push((at, done));
             Signal::Continue
         },
     )
     .unwrap();
-    assert_eq!(steps[0], stop + 1);
+    // Nothing that was done is done again.
+    assert_eq!(steps[0], (stage, stop + 1));
     found
 }
 
 #[test]
 fn what_was_stopped_goes_on_to_the_same_picture() {
     let (projector, sinogram, truth) = scan();
-    for (method, stop) in [(small(), 50), (smooth(Some(1e-3)), 30)] {
-        let whole =
+    let Method::DeepImagePrior(mut whole) = small() else { unreachable!() };
+    whole.weight = None;
+    whole.training.iterations = 30;
+    whole.pretraining = Some(PretrainOptions {
+        pictures: 24,
+        validation: 4,
+        epochs: 2,
+        batch: 4,
+        ..PretrainOptions::default()
+    });
+    let whole = Method::DeepImagePrior(whole);
+    for (method, stops) in [
+        (small(), vec![(Stage::Training, 50)]),
+        (smooth(Some(1e-3)), vec![(Stage::Reconstruction, 30)]),
+        (smooth(None), vec![(Stage::Weight, 3), (Stage::Reconstruction, 30)]),
+        (
+            whole,
+            vec![(Stage::Weight, 5), (Stage::Pretraining, 4), (Stage::Pretraining, 8), (Stage::Training, 20)],
+        ),
+    ] {
+        let all =
             reconstruct(&projector, &sinogram, &method, None, Some(&truth), &mut Keeper::none(), &mut go_on)
                 .unwrap();
-        let resumed = interrupted(&method, stop);
-        assert_eq!(whole.picture, resumed.picture);
-        assert_eq!(whole.report.loss, resumed.report.loss);
+        for stop in stops {
+            let resumed = interrupted(&method, stop);
+            assert_eq!(all.picture, resumed.picture, "{stop:?}");
+            assert_eq!(all.report.loss, resumed.report.loss);
+            assert_eq!(all.report.weight, resumed.report.weight);
+            assert_eq!(all.report.held_back, resumed.report.held_back);
+            assert_eq!(all.report.pretrained_epoch, resumed.report.pretrained_epoch);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `stage` | [`Stage`], [`Watch`]: how far it is |
 //! | `keeper` | [`Keeper`]: one checkpoint file, written now and then |
-//! | `saved` | states of trainings and of expectation maximisation as facts and arrays |
+//! | `saved` | the state of a training as facts and arrays |
 //! | `plan` | [`Plan`]: bytes and operations, and the refusal of what does not fit |
 
 mod keeper;
@@ -15,5 +15,5 @@ mod stage;
 pub use keeper::Keeper;
 pub use plan::Plan;
 pub(crate) use plan::{meant, projection_flops, times};
-pub(crate) use saved::{SavedTraining, SavedTurns};
+pub(crate) use saved::SavedTraining;
 pub use stage::{Stage, Watch};

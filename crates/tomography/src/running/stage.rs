@@ -12,6 +12,8 @@ pub enum Stage {
     Pretraining,
     /// The deep image prior.
     Training,
+    /// The weight of total variation.
+    Weight,
     /// Total variation.
     Reconstruction,
     /// The scales of the g-prior.
@@ -33,6 +35,7 @@ impl fmt::Display for Stage {
         f.write_str(match self {
             Self::Pretraining => "pretraining",
             Self::Training => "training",
+            Self::Weight => "weight of total variation",
             Self::Reconstruction => "reconstruction",
             Self::Scales => "scales of weights",
             Self::Directions => "directions",

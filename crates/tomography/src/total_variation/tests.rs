@@ -183,3 +183,44 @@ fn volumes_and_unsuitable_problems() {
         Err(TomographyError::Option { .. })
     ));
 }
+
+/// The mean over chains of their means, and its standard error.
+fn over_chains(prior: &VariationPrior, options: &ChainOptions, of: impl Fn(&[f64]) -> f64) -> (f64, f64) {
+    let means: Vec<f64> = (0..24)
+        .map(|seed| {
+            let chain =
+                prior.draw(&ChainOptions { seed, ..options.clone() }, &mut |_, _| Signal::Continue).unwrap();
+            assert!((0.5..0.99).contains(&chain.accepted), "{}", chain.accepted);
+            let draws = chain.pictures.ncols();
+            (0..draws).map(|j| of(chain.pictures.col_as_slice(j))).sum::<f64>() / draws as f64
+        })
+        .collect();
+    let n = means.len() as f64;
+    let mean = means.iter().sum::<f64>() / n;
+    let variance = means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, (variance / n).sqrt())
+}
+
+#[test]
+fn draws_of_total_variation_have_the_moments_of_its_density() {
+    let options = ChainOptions { draws: 400, thin: 3, warm_up: 300, leaps: 12, ..ChainOptions::default() };
+    // Two pixels: half the sum is normal, and the difference has a density of one dimension.
+    let (weight, precision) = (1.7, 0.6);
+    let pair = VariationPrior::new(TotalVariation::sum(&[1, 2]).unwrap(), weight, precision).unwrap();
+    let (mut mass, mut moment) = (0.0, 0.0);
+    for i in 0..200_000 {
+        let d = (f64::from(i) + 0.5) * 1e-4;
+        let density = (-weight * d - 0.25 * precision * d * d).exp();
+        (mass, moment) = (mass + density, moment + d * density);
+    }
+    let (found, error) = over_chains(&pair, &options, |x| (x[1] - x[0]).abs());
+    assert!((found - moment / mass).abs() < 4.5 * error, "{found} {} {error}", moment / mass);
+    let (found, error) = over_chains(&pair, &options, |x| 0.5 * (x[0] + x[1]).powi(2));
+    assert!((found - 1.0 / precision).abs() < 4.5 * error, "{found} {error}");
+    // Pictures: `E x . dE/dx` is the number of pixels for any density, and total variation is homogeneous.
+    let variation = TotalVariation::sum(&[5, 4]).unwrap();
+    let picture = VariationPrior::new(variation.clone(), weight, precision).unwrap();
+    let virial = |x: &[f64]| weight * variation.value(x) + precision * x.iter().map(|v| v * v).sum::<f64>();
+    let (found, error) = over_chains(&picture, &options, virial);
+    assert!(error < 0.1 && (found - 20.0).abs() < 4.5 * error, "{found} {error}");
+}

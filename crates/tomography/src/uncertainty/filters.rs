@@ -1,16 +1,17 @@
 //! Variances and lengthscales of filters by the evidence.
 
-use super::infer::PriorReport;
+use super::infer::{PriorReport, Saved};
 use super::options::FilterOptions;
 use crate::TomographyError;
 use crate::linearised::{
     ChargedWeights, ConvolutionWeights, DistanceGrams, EvidenceSearch, FilterHyperparameters, FilterPrior,
     ImageHyperparameters, MeasuredTangent, RoughnessTerms, StoredEvidence,
 };
-use crate::running::{Stage, Watch};
+use crate::running::{Keeper, Stage, Watch};
 use faer::Mat;
 use posterior_linalg::operator::LinearOperator;
-use posterior_optim::{Lbfgs, LoopOptions, Optimiser, Reason, Signal, minimise};
+use posterior_optim::{Lbfgs, LoopOptions, Optimiser, Progress, Reason, Signal, State, minimise, resume};
+use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
 
 /// What the search found.
@@ -54,17 +55,18 @@ fn rows(
     Ok(out)
 }
 
-/// Finds the hyperparameters, unless they are known.
+/// Finds the hyperparameters, from what was kept on. The Jacobian is not kept, and made again: its sums are of measurements x measurements for each block and distance.
 pub(super) fn find(
     measured: &MeasuredTangent<'_, f32>,
     weights: &ConvolutionWeights,
     sinogram: &[f64],
     own: &FilterOptions,
-    known: Option<PriorReport>,
+    saved: Saved,
+    keeper: &mut Keeper,
     watch: &mut Watch<'_>,
-) -> Result<(FilterPrior, PriorReport), TomographyError> {
-    if let Some(PriorReport::Filters(report)) = known {
-        return Ok((FilterPrior::new(weights, report.filters.clone())?, PriorReport::Filters(report)));
+) -> Result<(FilterPrior, FilterReport), TomographyError> {
+    if let Some(PriorReport::Filters(report)) = saved.prior {
+        return Ok((FilterPrior::new(weights, report.filters.clone())?, report));
     }
     let projector = measured.projector();
     let (c, pixels) = projector.shape();
@@ -109,9 +111,19 @@ pub(super) fn find(
     let mut search = EvidenceSearch { evidence: &evidence, learned: own.learned, held: &start };
     let loops = LoopOptions { steps: own.steps, ..LoopOptions::default() };
     let optimiser = Optimiser::Lbfgs(Lbfgs::default());
-    let outcome = minimise(&mut search, &own.learned.pack(&start), optimiser, &loops, &mut |progress, _| {
-        watch(Stage::Hyperparameters, progress.step, own.steps, progress.value)
-    })?;
+    let mut failed = None;
+    let mut tell = |progress: &Progress, state: &State| {
+        let signal = watch(Stage::Hyperparameters, progress.step, own.steps, progress.value);
+        let kept = || (Saved { search: Some(state.clone()), ..Saved::default() }, Tensors::default());
+        keeper.offer_or_keep(signal, kept, &mut failed)
+    };
+    let outcome = match saved.search {
+        Some(state) => resume(&mut search, state, &loops, &mut tell)?,
+        None => minimise(&mut search, &own.learned.pack(&start), optimiser, &loops, &mut tell)?,
+    };
+    if let Some(error) = failed {
+        return Err(error);
+    }
     if outcome.reason == Reason::Interrupted {
         return Err(TomographyError::Interrupted);
     }
@@ -124,5 +136,5 @@ pub(super) fn find(
         reason: outcome.reason,
         filters: found.filters,
     };
-    Ok((FilterPrior::new(weights, report.filters.clone())?, PriorReport::Filters(report)))
+    Ok((FilterPrior::new(weights, report.filters.clone())?, report))
 }

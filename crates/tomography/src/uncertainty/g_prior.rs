@@ -10,10 +10,10 @@ use crate::linearised::{
     WeightPrior, scales,
 };
 use crate::measured::ObservedPrior;
-use crate::running::{Keeper, SavedTurns, Stage, Watch};
+use crate::running::{Keeper, Stage, Watch};
 use posterior_linalg::solve::{Preconditioner, SolveError};
 use posterior_linear::LinearError;
-use posterior_linear::sampled::SampledError;
+use posterior_linear::sampled::{SampledError, SavedSolver, SavedTurns, TurnsState, WatchTurns};
 use posterior_optim::Signal;
 use posterior_store::Tensors;
 
@@ -30,7 +30,6 @@ fn named(error: TomographyError) -> TomographyError {
 pub(super) struct Found {
     pub(super) fit: GPriorFit,
     pub(super) scales: Scales,
-    pub(super) report: PriorReport,
     /// Directions for a precision of 1, where they were needed on the way.
     pub(super) leading: Option<LeadingDirections>,
 }
@@ -50,7 +49,7 @@ pub(super) fn leading(
     Ok(LeadingDirections::new(&observed, options.rank, options.seed)?)
 }
 
-/// Scales, precision and noise alone, of [`ImagePriorChoice::GPrior`] with `own`: for who wants the prior and no draws. What it takes is [`super::plan`] of no samples.
+/// Scales, precision and noise alone, of [`ImagePriorChoice::GPrior`] with `own`: for who wants the prior and no draws. What it takes is [`super::plan`] of no samples; what is under way is kept as [`super::infer`] does.
 ///
 /// # Errors
 /// [`TomographyError`]; [`TomographyError::Interrupted`].
@@ -59,11 +58,32 @@ pub fn fit_g_prior(
     sinogram: &[f64],
     own: &GPriorOptions,
     options: &UncertaintyOptions,
+    keeper: &mut Keeper,
     watch: &mut Watch<'_>,
 ) -> Result<(GPriorFit, Scales), TomographyError> {
-    let nothing = (Saved::begin(), &mut Tensors::default());
-    let found = find(measured, sinogram, own, options, nothing, None, &mut Keeper::none(), watch)?;
+    let (saved, mut tensors) = keeper.earlier::<Saved>()?.unwrap_or_default();
+    let known = saved.prior.is_some();
+    let found = find(measured, sinogram, own, options, (saved, &mut tensors), keeper, watch)?;
+    if !known {
+        let prior = Some(found.report());
+        keeper.keep(|| with_scales(&found.scales, |_| Saved { prior, ..Saved::default() }))?;
+    }
     Ok((found.fit, found.scales))
+}
+
+impl Found {
+    /// For the report.
+    pub(super) fn report(&self) -> PriorReport {
+        PriorReport::GPrior { fit: self.fit.clone(), raised: self.scales.raised }
+    }
+}
+
+/// What is kept, with the scales.
+fn with_scales(scales: &Scales, rest: impl FnOnce(&mut Tensors) -> Saved) -> (Saved, Tensors) {
+    let mut tensors = Tensors::default();
+    tensors.insert_vector("scales", &scales.values);
+    let saved = rest(&mut tensors);
+    (Saved { raised: Some(scales.raised), ..saved }, tensors)
 }
 
 /// Finds scales, precision and noise, from what was kept on.
@@ -72,8 +92,7 @@ pub(super) fn find(
     sinogram: &[f64],
     own: &GPriorOptions,
     options: &UncertaintyOptions,
-    (saved, tensors): (Saved, &mut Tensors),
-    known: Option<PriorReport>,
+    (mut saved, tensors): (Saved, &mut Tensors),
     keeper: &mut Keeper,
     watch: &mut Watch<'_>,
 ) -> Result<Found, TomographyError> {
@@ -83,67 +102,96 @@ pub(super) fn find(
         None => {
             let estimate = scale_estimate(c, options.seed);
             let found = scales(measured, estimate, &mut |done, all| watch(Stage::Scales, done, all, None))?;
-            keeper.keep(|| {
-                let mut tensors = Tensors::default();
-                tensors.insert_vector("scales", &found.values);
-                (Saved { raised: Some(found.raised), ..Saved::begin() }, tensors)
-            })?;
+            keeper.keep(|| with_scales(&found, |_| Saved::default()))?;
             found
         }
     };
-    let raised = found.raised;
-    if let Some(PriorReport::GPrior { fit, raised }) = known {
-        let report = PriorReport::GPrior { fit: fit.clone(), raised };
-        return Ok(Found { fit, scales: found, report, leading: None });
+    if let Some(PriorReport::GPrior { fit, .. }) = saved.prior.take() {
+        return Ok(Found { fit, scales: found, leading: None });
     }
     let prior = GPrior::new(measured, &found, sinogram, own)?;
-    let turns = own.turns;
-    let mut leading_of = None;
-    let fit = match &own.solver {
+    let mut kept = KeptTurns { scales: &found, tensors, turns: own.turns, keeper, watch };
+    let (fit, leading) = match &own.solver {
         GPriorSolver::Weights(descent) => {
-            let mut last = 0;
-            prior
-                .over_weights(descent, prior.begin()?, &mut |progress, state| match progress {
-                    Some(p) => watch(Stage::Hyperparameters, last, turns, p.value),
-                    None => {
-                        last = state().turns.len();
-                        watch(Stage::Hyperparameters, last, turns, None)
-                    }
-                })
-                .map_err(named)?
-                .0
+            let put = |descent| Saved { descent: Some(descent), ..Saved::default() };
+            let fit = kept.run(
+                saved.descent,
+                put,
+                || prior.begin(),
+                |state, watch| prior.over_weights(descent, state, watch),
+            )?;
+            (fit, None)
         }
         GPriorSolver::Measurements(conjugate) => {
-            let leading = leading_of.insert(self::leading(measured, &found, options, watch)?);
+            let leading = self::leading(measured, &found, options, kept.watch)?;
             let preconditioner = |a: f64, noise: f64| -> Result<Box<dyn Preconditioner<f64>>, SolveError> {
                 Ok(leading.preconditioner(1.0 / a, noise)? as Box<dyn Preconditioner<f64>>)
             };
-            let state = match saved.turns {
-                Some(turns) => turns.restore(&mut tensors.take_under("turns"))?,
-                None => prior.begin()?,
-            };
-            let (mut last, mut failed) = (state.turns.len(), None);
-            let outcome =
-                prior.over_measurements(conjugate, &preconditioner, state, &mut |progress, state| {
-                    let signal =
-                        watch(Stage::Hyperparameters, last, turns, progress.and_then(|p| p.residual));
-                    let write = || {
-                        let own = state();
-                        last = own.turns.len();
-                        let (facts, blocks) = SavedTurns::of(&own, d);
-                        let mut tensors = Tensors::default();
-                        tensors.insert_vector("scales", &found.values);
-                        tensors.extend_under("turns", blocks);
-                        (Saved { raised: Some(raised), turns: Some(facts), ..Saved::begin() }, tensors)
-                    };
-                    keeper.offer_or_keep(signal, write, &mut failed)
-                });
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            outcome.map_err(named)?.0
+            let put = |turns| Saved { turns: Some(turns), ..Saved::default() };
+            let fit = kept.run(
+                saved.turns,
+                put,
+                || prior.begin(),
+                |state, watch| prior.over_measurements(conjugate, &preconditioner, state, watch),
+            )?;
+            (fit, Some(leading))
         }
     };
-    let report = PriorReport::GPrior { fit: fit.clone(), raised };
-    Ok(Found { fit, scales: found, report, leading: leading_of })
+    Ok(Found { fit, scales: found, leading })
+}
+
+/// Turns of whichever solver, with what they are kept beside.
+struct KeptTurns<'a, 'w> {
+    scales: &'a Scales,
+    tensors: &'a mut Tensors,
+    turns: usize,
+    keeper: &'a mut Keeper,
+    watch: &'a mut Watch<'w>,
+}
+
+impl KeptTurns<'_, '_> {
+    /// Runs them from what was kept on, or from their beginning.
+    fn run<S: SavedSolver>(
+        &mut self,
+        saved: Option<SavedTurns<S::Facts>>,
+        put: impl Fn(SavedTurns<S::Facts>) -> Saved,
+        begin: impl FnOnce() -> Result<TurnsState<S>, TomographyError>,
+        turn: impl FnOnce(
+            TurnsState<S>,
+            &mut WatchTurns<'_, S>,
+        ) -> Result<(GPriorFit, TurnsState<S>), TomographyError>,
+    ) -> Result<GPriorFit, TomographyError> {
+        let state = match saved {
+            Some(facts) => {
+                let mut own = self.tensors.take_under("turns");
+                let state: TurnsState<S> = facts.restored(&mut own)?;
+                if let Some(other) = state.other_dimension(self.scales.values.len()) {
+                    return Err(own.corrupt(format!("its turns are of {other} weights")).into());
+                }
+                state
+            }
+            None => begin()?,
+        };
+        let (mut taken, mut failed) = (state.turns.len(), None);
+        let outcome = turn(state, &mut |progress, state| {
+            if progress.is_none() {
+                taken = state().turns.len();
+            }
+            let size = progress.and_then(|p| p.residual.or(p.value));
+            let signal = (self.watch)(Stage::Hyperparameters, taken, self.turns, size);
+            let write = || {
+                with_scales(self.scales, |tensors| {
+                    let mut blocks = Tensors::default();
+                    let facts = SavedTurns::of(&state(), &mut blocks);
+                    tensors.extend_under("turns", blocks);
+                    put(facts)
+                })
+            };
+            self.keeper.offer_or_keep(signal, write, &mut failed)
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(outcome.map_err(named)?.0),
+        }
+    }
 }

@@ -9,12 +9,13 @@ use crate::linearised::{
     WeightPrior,
 };
 use crate::measured::ObservedPrior;
-use crate::running::{Keeper, SavedTurns, Stage, Watch, meant};
+use crate::running::{Keeper, Stage, Watch, meant};
 use crate::{Projector, TomographyError};
 use faer::Mat;
 use posterior_linalg::solve::Preconditioner;
+use posterior_linear::sampled::{ConjugateGradientFacts, SavedTurns, SolverFacts};
 use posterior_networks::{Array, Network};
-use posterior_optim::Signal;
+use posterior_optim::{Signal, State};
 use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
 
@@ -80,21 +81,20 @@ pub struct Uncertainty {
 }
 
 /// What is kept between runs.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Saved {
     /// Weights whose scales were raised; None before they are known.
     pub(super) raised: Option<usize>,
-    pub(super) turns: Option<SavedTurns>,
+    /// Expectation maximisation over the measurements.
+    pub(super) turns: Option<SavedTurns<ConjugateGradientFacts>>,
+    /// The same by descent on the weights.
+    pub(super) descent: Option<SavedTurns<SolverFacts>>,
+    /// The search for filters' hyperparameters.
+    pub(super) search: Option<State>,
     pub(super) prior: Option<PriorReport>,
     pub(super) done: usize,
     pub(super) residual: f64,
     pub(super) steps: usize,
-}
-
-impl Saved {
-    pub(super) fn begin() -> Self {
-        Self { raised: None, turns: None, prior: None, done: 0, residual: 0.0, steps: 0 }
-    }
 }
 
 /// The posterior of the picture that a trained network (at its fixed input) makes of a sinogram.
@@ -134,28 +134,27 @@ pub fn infer(
     let tangent = ImageTangent::new(network, input, weights.selection())?;
     let measured = MeasuredTangent::new(&tangent, projector)?;
     let (pixels, d) = (projector.geometry().pixels(), weights.len());
-    let (mut saved, mut tensors) =
-        keeper.earlier::<Saved>()?.unwrap_or_else(|| (Saved::begin(), Tensors::default()));
+    let (saved, mut tensors) = keeper.earlier::<Saved>()?.unwrap_or_default();
     let mut pictures = Pictures::begin(pixels, options.samples);
     if saved.done > 0 {
         let done = tensors.matrix("pictures", pixels, saved.done)?;
         pictures.images.as_mut().subcols_mut(0, saved.done).copy_from(&done);
         (pictures.done, pictures.residual, pictures.steps) = (saved.done, saved.residual, saved.steps);
     }
-    let (weight_prior, report, scales, known) = match (&options.prior, saved.prior.take()) {
-        (ImagePriorChoice::GPrior(own), known) => {
-            let kept = (saved, &mut tensors);
-            let found = g_prior::find(&measured, sinogram, own, options, kept, known, keeper, watch)?;
-            let leading = match found.leading {
+    let (weight_prior, report, scales, known) = match &options.prior {
+        ImagePriorChoice::GPrior(own) => {
+            let mut found =
+                g_prior::find(&measured, sinogram, own, options, (saved, &mut tensors), keeper, watch)?;
+            let leading = match found.leading.take() {
                 Some(leading) => leading,
                 None => g_prior::leading(&measured, &found.scales, options, watch)?,
             };
             let prior = WeightPrior::Independent(found.fit.deviations(&found.scales));
-            (prior, found.report, Some(found.scales), Some((leading, found.fit.precision.recip())))
+            (prior, found.report(), Some(found.scales), Some((leading, found.fit.precision.recip())))
         }
-        (ImagePriorChoice::Filters(own), known) => {
-            let (prior, report) = filters::find(&measured, &weights, sinogram, own, known, watch)?;
-            (WeightPrior::Filters(prior), report, None, None)
+        ImagePriorChoice::Filters(own) => {
+            let (prior, report) = filters::find(&measured, &weights, sinogram, own, saved, keeper, watch)?;
+            (WeightPrior::Filters(prior), PriorReport::Filters(report), None, None)
         }
     };
     let noise_variance = report.noise_variance();
@@ -172,8 +171,9 @@ pub fn infer(
     };
     let drawn = leading.preconditioner(share, noise_variance)?;
     let preconditioner: &dyn Preconditioner<f64> = &*drawn;
-    let mut keep = |pictures: &Pictures| {
-        keeper.offer(|| {
+    let mut failed = None;
+    let mut keep = |pictures: &Pictures, signal: Signal| {
+        let state = || {
             let mut tensors = Tensors::default();
             if let Some(scales) = &scales {
                 tensors.insert_vector("scales", &scales.values);
@@ -181,16 +181,22 @@ pub fn infer(
             tensors.insert_matrix("pictures", pictures.images.subcols(0, pictures.done));
             let facts = Saved {
                 raised: scales.as_ref().map(|s| s.raised),
-                turns: None,
                 prior: Some(report.clone()),
                 done: pictures.done,
                 residual: pictures.residual,
                 steps: pictures.steps,
+                ..Saved::default()
             };
             (facts, tensors)
-        })
+        };
+        keeper.offer_or_keep(signal, state, &mut failed)
     };
-    draw(&observed, preconditioner, &options.conjugate, options.seed, &mut pictures, &mut keep, watch)?;
+    let made =
+        draw(&observed, preconditioner, &options.conjugate, options.seed, &mut pictures, &mut keep, watch);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    made?;
     let picture = tangent.picture();
     let each = sinogram.iter().zip(measured.measured_picture());
     let residual = each.map(|(y, g)| (y - g).powi(2)).sum::<f64>() / sinogram.len() as f64;

@@ -35,7 +35,7 @@ pub(super) fn draw(
     conjugate: &ConjugateOptions,
     seed: u64,
     pictures: &mut Pictures,
-    keep: &mut dyn FnMut(&Pictures) -> Result<(), TomographyError>,
+    keep: &mut dyn FnMut(&Pictures, Signal) -> Signal,
     watch: &mut Watch<'_>,
 ) -> Result<(), TomographyError> {
     let samples = pictures.images.ncols();
@@ -51,8 +51,8 @@ pub(super) fn draw(
         pictures.residual = pictures.residual.max(drawn.largest_residual());
         pictures.steps = pictures.steps.max(drawn.steps);
         pictures.done = numbers.end;
-        keep(pictures)?;
-        if watch(Stage::Pictures, pictures.done, samples, Some(pictures.residual)) == Signal::Stop {
+        let signal = watch(Stage::Pictures, pictures.done, samples, Some(pictures.residual));
+        if keep(pictures, signal) == Signal::Stop {
             return Err(TomographyError::Interrupted);
         }
     }

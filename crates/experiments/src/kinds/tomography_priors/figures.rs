@@ -74,23 +74,33 @@ fn shown(judged: &Judged<'_>, subject: &Subject, method: &str, scored: &Scored) 
     let bright = largest(&subject.truth).max(f64::MIN_POSITIVE);
     let panels: [(&[f64], f64); 4] =
         [(&subject.truth, bright), (&scored.mean, bright), (&error, scale), (&scored.deviations, scale)];
-    let [height, width] = judged.shape;
-    let fitting = (Image::LONGEST_SIDE - 3 * BETWEEN.0) / 4;
-    let zoom = (SIDE.min(fitting) / width.max(height)).max(1);
-    let wide = 4 * zoom * width + 3 * BETWEEN.0;
-    let mut pixels = vec![BETWEEN.1; zoom * height * wide];
-    for (place, (values, most)) in panels.into_iter().enumerate() {
-        let left = place * (zoom * width + BETWEEN.0);
-        for i in 0..zoom * height {
-            for j in 0..zoom * width {
-                let value = values[i / zoom * width + j / zoom] / most;
-                pixels[i * wide + left + j] = (255.0 * value.clamp(0.0, 1.0)) as u8;
-            }
-        }
-    }
-    let image = Image { layout: ImageLayout::Grey, height: zoom * height, width: wide, pixels };
+    let row = panels.map(|(values, most)| values.iter().map(|v| v / most).collect::<Vec<f64>>());
+    let image = mosaic(judged.shape, &[row.to_vec()]);
     let caption = format!(
         "From the left: truth, reconstruction, absolute error, standard deviation; white is {bright:.3} for the first two and {scale:.3} for the others."
     );
     Item::Picture(Picture { title: format!("{}: {method}", subject.name), image, caption })
+}
+
+/// Rows of pictures beside each other, 0 black and 1 white; as many in each row as in the first.
+pub(crate) fn mosaic([height, width]: [usize; 2], rows: &[Vec<Vec<f64>>]) -> Image {
+    let columns = rows.first().map_or(0, Vec::len).max(1);
+    let fitting = (Image::LONGEST_SIDE - (columns - 1) * BETWEEN.0) / columns;
+    let zoom = (SIDE.min(fitting) / width.max(height)).max(1);
+    let side = |count: usize, size: usize| count * zoom * size + (count - 1) * BETWEEN.0;
+    let (high, wide) = (side(rows.len().max(1), height), side(columns, width));
+    let mut pixels = vec![BETWEEN.1; high * wide];
+    for (place, row) in rows.iter().enumerate() {
+        let top = place * (zoom * height + BETWEEN.0);
+        for (place, values) in row.iter().take(columns).enumerate() {
+            let left = place * (zoom * width + BETWEEN.0);
+            for i in 0..zoom * height {
+                for j in 0..zoom * width {
+                    let value = values[i / zoom * width + j / zoom];
+                    pixels[(top + i) * wide + left + j] = (255.0 * value.clamp(0.0, 1.0)) as u8;
+                }
+            }
+        }
+    }
+    Image { layout: ImageLayout::Grey, height: high, width: wide, pixels }
 }

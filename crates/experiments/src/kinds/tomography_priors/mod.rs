@@ -14,9 +14,11 @@
 //! | `uncertainty` | **study** `[uncertainty]`: methods side by side |
 //! | `figures` | its pictures |
 //! | `roughness` | **study** `[roughness]`: expected total variation against lengthscale, in closed form and by samples |
+//! | `draws` | pictures that priors expect: total variation, pixels, the linearised network |
 //! | `traces` | hyperparameters along the search, with and without the prior that expects smooth pictures |
 
 mod baselines;
+mod draws;
 mod evidence;
 mod figures;
 mod methods;

@@ -3,10 +3,10 @@
 use super::Settings;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
-use crate::images::{SIDE, idx_files, spots};
+use crate::images::idx_files;
 use crate::pictures::Pictures;
 use posterior_linalg::random::Streams;
-use posterior_tomography::phantom::{random_ellipses, walnut_slice};
+use posterior_tomography::phantom::{random_digit, random_ellipses, walnut_slice};
 use posterior_tomography::{ParallelBeam, Projector, Simulated, TomographyError, simulate};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub(crate) struct ImageSettings {
     pub(crate) name: String,
     pub(crate) source: Source,
     pub(crate) count: usize,
-    /// Folder with the IDX files of digits, counted from the experiment's file; empty: spots are made up.
+    /// Folder with the IDX files of digits, counted from the experiment's file; empty: they are made up.
     #[serde(default)]
     pub(crate) folder: PathBuf,
 }
@@ -90,8 +90,13 @@ impl ImageSettings {
             Source::Walnut => (0..self.count)
                 .map(|i| named(i, walnut_slice(side, side, streams.child("walnut", i as u64))))
                 .collect(),
+            Source::Digits if self.folder.as_os_str().is_empty() => {
+                (0..self.count).map(|i| named(i, random_digit(side, side, streams, i as u64))).collect()
+            }
             Source::Digits => {
-                let pictures = self.digits(base)?.like([1, side, side]);
+                let [images, labels] = idx_files(&base.join(&self.folder), "t10k")?;
+                let read = Pictures::read(Path::new(""), &[images], &[labels], Some(self.count))?;
+                let pictures = read.like([1, side, side]);
                 let found = pictures.labels.len();
                 if found < self.count {
                     return refused(format!("[[image]] `{}`: the files hold {found} images", self.name));
@@ -101,15 +106,6 @@ impl ImageSettings {
                 each.enumerate().map(|(i, bytes)| named(i, bright(bytes))).collect()
             }
         })
-    }
-
-    fn digits(&self, base: &Path) -> Result<Pictures, ExperimentError> {
-        if self.folder.as_os_str().is_empty() {
-            let (bytes, labels) = spots("test", self.count, 10);
-            return Ok(Pictures { shape: [1, SIDE, SIDE], bytes, labels });
-        }
-        let [images, labels] = idx_files(&base.join(&self.folder), "t10k")?;
-        Pictures::read(Path::new(""), &[images], &[labels], Some(self.count))
     }
 }
 

@@ -1,5 +1,6 @@
 //! **The study `[roughness]`**: expected total variation of a block's pictures against its lengthscale, in closed form; how far the estimates by samples are from it; and what the prior made of it does to a search.
 
+use super::draws::{self, DrawSettings};
 use super::problem::Subject;
 use super::stored::StoredModel;
 use super::traces::{self, Trace, TraceSettings};
@@ -38,6 +39,9 @@ pub(crate) struct RoughnessSettings {
     /// Searches with and without the prior over lengthscales; the first image only.
     #[serde(default)]
     traces: Option<TraceSettings>,
+    /// Pictures that priors expect, those of the searches among them; the first image only.
+    #[serde(default)]
+    draws: Option<DrawSettings>,
 }
 
 impl RoughnessSettings {
@@ -49,6 +53,12 @@ impl RoughnessSettings {
         if !self.sampled_at.iter().all(|l| positive(*l)) || self.samples == 0 || !positive(self.step) {
             return refused("[roughness]: `sampled_at` and `step` are positive, `samples` at least 1");
         }
+        if self.draws.is_some() && self.traces.is_none() {
+            return refused(
+                "[roughness.draws] needs [roughness.traces], whose hyperparameters it draws with",
+            );
+        }
+        self.draws.as_ref().map_or(Ok(()), DrawSettings::check)?;
         self.traces.as_ref().map_or(Ok(()), TraceSettings::check)
     }
 
@@ -107,6 +117,7 @@ pub(crate) fn run<'a>(
     context: &mut Context<'_>,
 ) -> Result<(Value, Value), ExperimentError> {
     let (mut curves, mut estimates, mut found) = (Vec::new(), Vec::new(), None);
+    let mut drawn = Vec::new();
     for (i, (subject, trained)) in learner.problem.subjects.iter().zip(pictures).enumerate() {
         let name = &subject.name;
         let network = learner.network(trained)?;
@@ -125,7 +136,11 @@ pub(crate) fn run<'a>(
             estimate(settings, &mut model, context)
         })?;
         if let Some(own) = &settings.traces {
-            found = Some(traces::run(own, &mut model, context)?);
+            let searches = traces::run(own, &mut model, context)?;
+            if let Some(own) = &settings.draws {
+                drawn = draws::run(own, &searches, &model, context)?;
+            }
+            found = Some(searches);
         }
     }
     out.figures.extend(figures(settings, &curves));
@@ -137,6 +152,12 @@ pub(crate) fn run<'a>(
         out.figures.extend(found.iter().flat_map(Trace::figures));
         out.tables.push(traces::table());
         numbers.insert("traces".into(), traces::numbers(found));
+    }
+    if !drawn.is_empty() {
+        let (image, shape) = (&learner.problem.subjects[0].name, learner.problem.shape());
+        out.figures.push(draws::figure(image, shape, &drawn));
+        out.tables.push(draws::table(&drawn));
+        numbers.insert("draws".into(), draws::numbers(&drawn));
     }
     let series = json!({"grid": settings.grid(), "curves": curves, "estimates": estimates, "traces": found});
     Ok((Value::Object(numbers), series))
@@ -151,6 +172,11 @@ pub(crate) struct LazyModel<'a> {
 }
 
 impl LazyModel<'_> {
+    /// The network, trained.
+    pub(crate) fn network(&self) -> &Network<f32> {
+        &self.network
+    }
+
     /// The model, and what expected total variation needs of it.
     ///
     /// # Errors

@@ -10,7 +10,8 @@ use posterior_optim::{Adaptive, Objective};
 use posterior_report::{Curves, Item, Line};
 use posterior_tomography::TomographyError;
 use posterior_tomography::linearised::{
-    ChargedWeights, EvidenceSearch, LEAST_LOG_VARIANCE, LearnedHyperparameters, RoughnessTerms,
+    ChargedWeights, EvidenceSearch, ImageHyperparameters, LEAST_LOG_VARIANCE, LearnedHyperparameters,
+    RoughnessTerms,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -41,7 +42,7 @@ impl TraceSettings {
 /// One search.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Trace {
-    name: String,
+    pub(crate) name: String,
     /// Blocks whose filters have several positions, and so a lengthscale.
     blocks: Vec<String>,
     /// After each step, for each of those blocks.
@@ -50,6 +51,8 @@ pub(crate) struct Trace {
     log_noise: Vec<f64>,
     /// What is maximised.
     values: Vec<f64>,
+    /// Where it ended, all blocks.
+    end: ImageHyperparameters,
 }
 
 /// Names of the two searches.
@@ -97,6 +100,7 @@ fn search(
         log_lengthscales: Vec::new(),
         log_noise: Vec::new(),
         values: Vec::new(),
+        end: held.clone(),
     };
     let mut theta = learned.pack(&held);
     let mut gradient = vec![0.0; theta.len()];
@@ -113,10 +117,16 @@ fn search(
         out.values.push(-value);
         adam.step(&mut theta, &gradient, settings.steps);
     }
+    out.end = learned.unpack(&theta, &held);
     Ok(out)
 }
 
 impl Trace {
+    /// Hyperparameters of all blocks after the last step.
+    pub(crate) fn end(&self) -> &ImageHyperparameters {
+        &self.end
+    }
+
     /// Variances and lengthscales by step.
     pub(crate) fn figures(&self) -> Vec<Item> {
         let steps: Vec<f64> = (0..self.values.len()).map(|i| i as f64).collect();

@@ -11,15 +11,12 @@ use posterior_networks::architecture::Unet;
 use posterior_networks::{Architecture, Array, Network, Selection};
 use posterior_optim::{Clock, Reason};
 use posterior_tomography::image_prior::{DeepImagePrior, DeepImagePriorOptions, network_input, pretrain};
-use posterior_tomography::reconstruction::{DeepImagePriorRequest, choose_weight};
+use posterior_tomography::reconstruction::{DeepImagePriorRequest, Trials, choose_weight};
 use posterior_tomography::total_variation::{Penalised, TotalVariation};
 use posterior_tomography::{Filter, TomographyError, filtered_back_projection, psnr};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
-
-/// What the network is given of the weight that total variation alone would have: it is a prior itself.
-const BESIDE_NETWORK: f64 = 0.1;
 
 /// A network after its training on one image.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -146,10 +143,11 @@ impl<'a> Learner<'a> {
         let weight = match self.request.weight {
             Some(weight) => weight,
             None => {
-                let mut watch = |done, all| context.tell("weight of total variation", done, all);
-                let found =
-                    choose_weight(projector, &sinogram, &shape, &first, self.request.seed, &mut watch)?;
-                BESIDE_NETWORK * found.weight
+                let mut watch = |trials: &Trials| {
+                    context.tell("weight of total variation", trials.made.len(), Trials::ALL)
+                };
+                let seed = self.request.seed;
+                choose_weight(projector, &sinogram, &shape, &first, seed, None, &mut watch)?.weight
             }
         };
         let variation = TotalVariation::sum(&shape)?;
