@@ -9,7 +9,6 @@ use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::product;
 use posterior_linalg::symmetric::mirror_lower;
-use posterior_optim::{Objective, ObjectiveError};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
@@ -231,37 +230,4 @@ pub(super) fn charge(
     let middle = product(product(inverse.as_ref(), scatter.as_ref()).as_ref(), inverse.as_ref());
     let bent: f64 = (0..n * n).map(|k| middle[(k / n, k % n)] * slope[which[k]]).sum();
     Ok((norm, [-norm, -precision * bent]))
-}
-
-/// The negative evidence as what a search minimises.
-pub struct EvidenceSearch<'a, 'b> {
-    /// What is evaluated.
-    pub evidence: &'a StoredEvidence<'b>,
-    /// What is learned.
-    pub learned: LearnedHyperparameters,
-    /// Where everything else stays.
-    pub held: &'a ImageHyperparameters,
-}
-
-impl Objective for EvidenceSearch<'_, '_> {
-    fn dimension(&self) -> usize {
-        self.learned.pack(self.held).len()
-    }
-
-    fn value_and_gradient(&mut self, at: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
-        let hyperparameters = self.learned.unpack(at, self.held);
-        let found = self.evidence.value_and_slopes(&hyperparameters);
-        let EvidenceValue { value, mut filters, noise } = found.map_err(|e| ObjectiveError(e.to_string()))?;
-        // A variance at its least does not move.
-        let r = filters[0].len();
-        for k in 0..r {
-            let own = at[if self.learned.tied { 0 } else { k }];
-            if own < LEAST_LOG_VARIANCE && filters[0][k] < 0.0 {
-                filters[0][k] = 0.0;
-            }
-        }
-        let slopes = self.learned.pack_slopes(&filters, noise);
-        gradient.iter_mut().zip(slopes).for_each(|(g, s)| *g = -s);
-        Ok(-value)
-    }
 }

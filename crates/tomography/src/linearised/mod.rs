@@ -10,6 +10,7 @@
 //! | `roughness` | expected total variation of a block's pictures, in closed form and by samples, and the prior over lengthscales that it makes |
 //! | `sampled_roughness` | the same by products: differences, or as published |
 //! | `evidence` | type-II MAP and marginal likelihood with a stored kernel |
+//! | `search` | its maximum |
 //! | `stochastic` | the same by products: conjugate gradients and probes |
 //! | `leading` | [`LeadingDirections`]: the preconditioner of all solves over the measurements |
 //! | `scaling` | the scales of the g-prior |
@@ -28,12 +29,13 @@ mod measurement_space;
 mod roughness;
 mod sampled_roughness;
 mod scaling;
+mod search;
 mod stochastic;
 mod tangent;
 mod weights;
 
 pub use evidence::{
-    ChargedWeights, EvidenceSearch, EvidenceValue, HeldFilters, ImageHyperparameters, LEAST_LOG_VARIANCE,
+    ChargedWeights, EvidenceValue, HeldFilters, ImageHyperparameters, LEAST_LOG_VARIANCE,
     LearnedHyperparameters, StoredEvidence,
 };
 pub use expectation::{GPrior, GPriorFit, GPriorOptions, GPriorSolver, WatchDescent, WatchExpectation};
@@ -45,6 +47,7 @@ pub use measurement_space::{MakePreconditioner, MeasurementSpace};
 pub use roughness::{Roughness, RoughnessTerms};
 pub use sampled_roughness::{BendEstimate, SampledRoughness};
 pub use scaling::{ScaleEstimate, Scales, scales};
+pub use search::{EvidenceSearch, FoundHyperparameters};
 pub use stochastic::{
     EstimatedSlopes, Probes, StochasticEvidence, StochasticEvidenceOptions, StochasticEvidenceState,
 };

@@ -24,6 +24,27 @@ pub use walnut::{walnut_slice, walnut_volume};
 
 use rayon::prelude::*;
 
+/// A pixel of a flat image: its middle and its side.
+#[derive(Clone, Copy)]
+struct Pixel {
+    x: f64,
+    y: f64,
+    side: f64,
+}
+
+/// An image of what each pixel is worth.
+fn by_pixel(height: usize, width: usize, value: impl Fn(Pixel) -> f64 + Sync) -> Vec<f64> {
+    let side = 2.0 / height.min(width) as f64;
+    let place = |i: usize, size: usize| side * (i as f64 + 0.5 - 0.5 * size as f64);
+    let mut out = vec![0.0; height * width];
+    out.par_chunks_mut(width.max(1)).enumerate().for_each(|(i, line)| {
+        for (j, pixel) in line.iter_mut().enumerate() {
+            *pixel = value(Pixel { x: place(j, width), y: -place(i, height), side });
+        }
+    });
+    out
+}
+
 /// The mean of `value(x, y)` over a grid of `samples` x `samples` points in each pixel of an image of `height` x `width`.
 fn drawn(height: usize, width: usize, samples: usize, value: impl Fn(f64, f64) -> f64 + Sync) -> Vec<f64> {
     volume([1, height, width], samples, 1, |x, y, _| value(x, y))

@@ -46,6 +46,34 @@ fn random_images_are_their_seeds_and_differ() {
 }
 
 #[test]
+fn ellipses_are_as_if_every_pixel_had_all_samples() {
+    let mut some = vec![Ellipse { intensity: -0.3, axes: [1e-3, 0.9], centre: [0.1, -0.2], angle: 0.4 }];
+    for k in 0..12 {
+        let k = f64::from(k);
+        let axes = [0.05 + 0.07 * (k * 2.3).sin().abs(), 0.02 + 0.4 * (k * 1.7).cos().abs()];
+        some.push(Ellipse {
+            intensity: 0.1 * k - 0.3,
+            axes,
+            centre: [(k * 1.1).sin(), (k * 0.7).cos()],
+            angle: k,
+        });
+    }
+    let brute = drawn(21, 30, 8, |x, y| {
+        let of = |e: &Ellipse| {
+            let ((sin, cos), x, y) = (e.angle.sin_cos(), x - e.centre[0], y - e.centre[1]);
+            let (along, across) = ((x * cos + y * sin) / e.axes[0], (y * cos - x * sin) / e.axes[1]);
+            if along * along + across * across <= 1.0 { e.intensity } else { 0.0 }
+        };
+        some.iter().map(of).sum()
+    });
+    let found = ellipses(21, 30, &some);
+    // A sample that lies on an edge but for rounding may fall on either side.
+    let wrong = found.iter().zip(&brute).filter(|(a, b)| (*a - *b).abs() > 1e-12).count();
+    assert!(wrong <= 2, "{wrong}");
+    assert!(found.iter().zip(&brute).all(|(a, b)| (a - b).abs() < 0.05));
+}
+
+#[test]
 fn the_walnut_has_a_shell_gaps_and_a_middle() {
     let slice = walnut_slice(96, 96, Streams::new(1));
     within_unit(&slice);

@@ -4,13 +4,13 @@ use super::infer::{PriorReport, Saved};
 use super::options::FilterOptions;
 use crate::TomographyError;
 use crate::linearised::{
-    ChargedWeights, ConvolutionWeights, DistanceGrams, EvidenceSearch, FilterHyperparameters, FilterPrior,
-    ImageHyperparameters, MeasuredTangent, RoughnessTerms, StoredEvidence,
+    ChargedWeights, ConvolutionWeights, DistanceGrams, FilterHyperparameters, FilterPrior, MeasuredTangent,
+    RoughnessTerms, StoredEvidence,
 };
 use crate::running::{Keeper, Stage, Watch};
 use faer::Mat;
 use posterior_linalg::operator::LinearOperator;
-use posterior_optim::{Lbfgs, LoopOptions, Optimiser, Progress, Reason, Signal, State, minimise, resume};
+use posterior_optim::{Progress, Reason, Signal, State};
 use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
 
@@ -88,18 +88,6 @@ pub(super) fn find(
     };
     let targets = measured.linear_targets(sinogram)?;
     let residual: Vec<f64> = sinogram.iter().zip(measured.measured_picture()).map(|(y, g)| y - g).collect();
-    let squares = residual.iter().map(|r| r * r).sum::<f64>() / c as f64;
-    let blocks = weights.blocks();
-    let mut start = ImageHyperparameters {
-        filters: FilterHyperparameters::start(blocks.len()),
-        log_noise_variance: squares.max(f64::MIN_POSITIVE).ln(),
-    };
-    // Variances begin where the prior's measurements are as large as the targets.
-    let kernel = grams.kernel(&start.filters);
-    let trace: f64 = (0..c).map(|i| kernel[(i, i)]).sum();
-    let total: f64 = targets.iter().map(|t| t * t).sum();
-    let level = (total / trace.max(f64::MIN_POSITIVE)).max(f64::MIN_POSITIVE).ln();
-    start.filters.log_variances.iter_mut().for_each(|v| *v = level);
     let evidence = StoredEvidence {
         grams: &grams,
         projector: None,
@@ -108,33 +96,26 @@ pub(super) fn find(
         charged: ChargedWeights::Optimum,
         roughness: terms.as_ref().map(|terms| (terms, own.roughness)),
     };
-    let mut search = EvidenceSearch { evidence: &evidence, learned: own.learned, held: &start };
-    let loops = LoopOptions { steps: own.steps, ..LoopOptions::default() };
-    let optimiser = Optimiser::Lbfgs(Lbfgs::default());
+    let blocks = weights.blocks();
+    let start = evidence.start(FilterHyperparameters::start(blocks.len()), None);
     let mut failed = None;
     let mut tell = |progress: &Progress, state: &State| {
         let signal = watch(Stage::Hyperparameters, progress.step, own.steps, progress.value);
         let kept = || (Saved { search: Some(state.clone()), ..Saved::default() }, Tensors::default());
         keeper.offer_or_keep(signal, kept, &mut failed)
     };
-    let outcome = match saved.search {
-        Some(state) => resume(&mut search, state, &loops, &mut tell)?,
-        None => minimise(&mut search, &own.learned.pack(&start), optimiser, &loops, &mut tell)?,
-    };
+    let found = evidence.search(own.learned, &start, own.steps, saved.search, &mut tell);
     if let Some(error) = failed {
         return Err(error);
     }
-    if outcome.reason == Reason::Interrupted {
-        return Err(TomographyError::Interrupted);
-    }
-    let found = own.learned.unpack(&outcome.theta, &start);
+    let found = found?;
     let report = FilterReport {
         blocks: blocks.iter().map(|b| b.name.clone()).collect(),
-        noise_variance: found.log_noise_variance.exp(),
-        evidence: -outcome.value,
-        steps: outcome.steps,
-        reason: outcome.reason,
-        filters: found.filters,
+        noise_variance: found.hyperparameters.log_noise_variance.exp(),
+        evidence: found.evidence,
+        steps: found.steps,
+        reason: found.reason,
+        filters: found.hyperparameters.filters,
     };
     Ok((FilterPrior::new(weights, report.filters.clone())?, report))
 }

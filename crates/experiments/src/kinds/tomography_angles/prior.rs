@@ -8,12 +8,11 @@ use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::operator::{Dense, LinearOperator};
 use posterior_linalg::symmetric::average_with_transpose;
-use posterior_optim::{Lbfgs, LoopOptions, Optimiser, Reason, minimise};
+use posterior_optim::{LoopOptions, Progress, State};
 use posterior_tomography::TomographyError;
 use posterior_tomography::linearised::{
-    ChargedWeights, DistanceGrams, EvidenceSearch, FilterHyperparameters, FilterPrior, ImageHyperparameters,
-    ImageTangent, LearnedHyperparameters, MeasuredTangent, PriorRoot, ScaleEstimate, StoredEvidence,
-    WeightPrior, scales,
+    ChargedWeights, DistanceGrams, FilterHyperparameters, FilterPrior, ImageTangent, LearnedHyperparameters,
+    MeasuredTangent, PriorRoot, ScaleEstimate, StoredEvidence, WeightPrior, scales,
 };
 use posterior_tomography::priors::{Isotropic, Matern, NoiseModel, PilotEvidence};
 
@@ -98,16 +97,6 @@ pub(super) fn filters(
     let scaled: Vec<f64> = scan.sinogram.iter().map(|y| y / view.unit).collect();
     let targets = measured.linear_targets(&scaled)?;
     let residual: Vec<f64> = scaled.iter().zip(measured.measured_picture()).map(|(y, g)| y - g).collect();
-    let mut start = ImageHyperparameters {
-        filters: FilterHyperparameters::start(view.weights.blocks().len()),
-        log_noise_variance: (noise_variance / view.unit.powi(2)).ln(),
-    };
-    // Variances begin where the prior's measurements are as large as the targets.
-    let kernel = grams.kernel(&start.filters);
-    let trace: f64 = (0..c).map(|i| kernel[(i, i)]).sum();
-    let total: f64 = targets.iter().map(|t| t * t).sum();
-    let level = (total / trace.max(f64::MIN_POSITIVE)).max(f64::MIN_POSITIVE).ln();
-    start.filters.log_variances.iter_mut().for_each(|v| *v = level);
     let evidence = StoredEvidence {
         grams: &grams,
         projector: None,
@@ -117,16 +106,12 @@ pub(super) fn filters(
         roughness: None,
     };
     let learned = LearnedHyperparameters { noise: false, ..LearnedHyperparameters::default() };
-    let mut search = EvidenceSearch { evidence: &evidence, learned, held: &start };
-    let loops = LoopOptions { steps, ..LoopOptions::default() };
-    let optimiser = Optimiser::Lbfgs(Lbfgs::default());
-    let mut tell = |progress: &posterior_optim::Progress, _: &_| context.tell(stage, progress.step, steps);
-    let outcome = minimise(&mut search, &learned.pack(&start), optimiser, &loops, &mut tell)
-        .map_err(TomographyError::from)?;
-    if outcome.reason == Reason::Interrupted {
-        return Err(ExperimentError::Interrupted);
-    }
-    let mut found = learned.unpack(&outcome.theta, &start).filters;
+    let start = evidence.start(
+        FilterHyperparameters::start(view.weights.blocks().len()),
+        Some((noise_variance / view.unit.powi(2)).ln()),
+    );
+    let mut tell = |progress: &Progress, _: &State| context.tell(stage, progress.step, steps);
+    let mut found = evidence.search(learned, &start, steps, None, &mut tell)?.hyperparameters.filters;
     found.log_variances.iter_mut().for_each(|v| *v += 2.0 * view.unit.ln());
     Ok(found)
 }

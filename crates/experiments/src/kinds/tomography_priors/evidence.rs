@@ -116,7 +116,7 @@ fn judge(
     let evidence = model.evidence(charged, None);
     let learned = LearnedHyperparameters { tied, correlated: false, noise: true };
     let start = model.start(Correlation::None);
-    let search = model.search(&evidence, learned, &start, settings.steps, &mut |progress| {
+    let search = evidence.search(learned, &start, settings.steps, None, &mut |progress, _| {
         context.tell(stage, progress.step, settings.steps)
     })?;
     let at = search.hyperparameters;

@@ -5,11 +5,9 @@ use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::product;
 use posterior_linalg::operator::LinearOperator;
 use posterior_networks::{Array, Network};
-use posterior_optim::{Lbfgs, LoopOptions, Optimiser, Progress, Reason, Signal, minimise};
 use posterior_tomography::linearised::{
-    ChargedWeights, ConvolutionWeights, DistanceGrams, EvidenceSearch, FilterHyperparameters,
-    ImageHyperparameters, ImageTangent, LearnedHyperparameters, MeasuredTangent, RoughnessTerms,
-    StoredEvidence,
+    ChargedWeights, ConvolutionWeights, DistanceGrams, FilterHyperparameters, ImageHyperparameters,
+    ImageTangent, MeasuredTangent, RoughnessTerms, StoredEvidence,
 };
 use posterior_tomography::{Projector, TomographyError};
 
@@ -38,14 +36,6 @@ pub(crate) struct StoredModel {
     trained: Vec<f64>,
     targets: Vec<f64>,
     residual: Vec<f64>,
-}
-
-/// Hyperparameters at the end of a search.
-pub(crate) struct Search {
-    pub(crate) hyperparameters: ImageHyperparameters,
-    /// Nats.
-    pub(crate) evidence: f64,
-    pub(crate) steps: usize,
 }
 
 impl StoredModel {
@@ -106,43 +96,11 @@ impl StoredModel {
 
     /// Where searches begin: noise as large as what the network leaves of the measurements, variances such that the prior's measurements are as large as the targets.
     pub(crate) fn start(&self, correlation: Correlation) -> ImageHyperparameters {
-        let c = self.targets.len() as f64;
-        let squares = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().max(f64::MIN_POSITIVE);
         let mut filters = FilterHyperparameters::start(self.weights.blocks().len());
         if correlation == Correlation::None {
             filters.log_lengthscales.iter_mut().for_each(|l| *l = UNCORRELATED.ln());
         }
-        let mut start =
-            ImageHyperparameters { filters, log_noise_variance: (squares(&self.residual) / c).ln() };
-        let system = self.evidence(ChargedWeights::Optimum, None).system(&start);
-        let trace: f64 = (0..system.nrows()).map(|i| system[(i, i)]).sum();
-        let signal = trace - c * start.log_noise_variance.exp();
-        let level = (squares(&self.targets) / signal.max(f64::MIN_POSITIVE)).ln();
-        start.filters.log_variances.iter_mut().for_each(|v| *v = level);
-        start
-    }
-
-    /// The hyperparameters that maximise an evidence, by L-BFGS.
-    ///
-    /// # Errors
-    /// [`TomographyError`]; [`TomographyError::Interrupted`].
-    pub(crate) fn search(
-        &self,
-        evidence: &StoredEvidence<'_>,
-        learned: LearnedHyperparameters,
-        start: &ImageHyperparameters,
-        steps: usize,
-        watch: &mut dyn FnMut(&Progress) -> Signal,
-    ) -> Result<Search, TomographyError> {
-        let mut objective = EvidenceSearch { evidence, learned, held: start };
-        let loops = LoopOptions { steps, ..LoopOptions::default() };
-        let optimiser = Optimiser::Lbfgs(Lbfgs::default());
-        let found = minimise(&mut objective, &learned.pack(start), optimiser, &loops, &mut |p, _| watch(p))?;
-        if found.reason == Reason::Interrupted {
-            return Err(TomographyError::Interrupted);
-        }
-        let hyperparameters = learned.unpack(&found.theta, start);
-        Ok(Search { hyperparameters, evidence: -found.value, steps: found.steps })
+        self.evidence(ChargedWeights::Optimum, None).start(filters, None)
     }
 
     /// The exact covariance `K - K Tᵀ C⁻¹ T K` of the picture (p x p; equation 7.6). Cost: `c³/3 + 2 c p² + 2 c² p` flops.
