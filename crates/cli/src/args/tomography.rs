@@ -249,13 +249,13 @@ pub(crate) struct TomographyUncertaintyArgs {
     #[arg(long, value_name = "WEIGHT")]
     pub roughness: Option<f64>,
 
-    /// Directions of the preconditioner
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub rank: usize,
+    /// Directions of the preconditioner [default: 100]
+    #[arg(long, value_name = "N")]
+    pub rank: Option<usize>,
 
-    /// Relative residual of solves
-    #[arg(long, value_name = "SHARE", default_value_t = 1e-2)]
-    pub tolerance: f64,
+    /// Relative residual of solves [default: 0.01]
+    #[arg(long, value_name = "SHARE")]
+    pub tolerance: Option<f64>,
 
     /// Seed of the draws
     #[arg(long, default_value_t = 0)]

@@ -243,7 +243,12 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
     only(a.descent.is_some(), "descent", g_prior, "--prior g-prior")?;
     only(a.noise_variance.is_some(), "noise-variance", g_prior, "--prior g-prior")?;
     only(a.roughness.is_some(), "roughness", !g_prior, "--prior filters")?;
-    if !(a.tolerance > 0.0 && a.tolerance < 1.0) {
+    let solves = "conjugate gradients, without --descent";
+    only(a.rank.is_some(), "rank", a.descent.is_none(), solves)?;
+    only(a.tolerance.is_some(), "tolerance", a.descent.is_none(), solves)?;
+    let usual = UncertaintyOptions::default();
+    let (rank, tolerance) = (a.rank.unwrap_or(usual.rank), a.tolerance.unwrap_or(usual.conjugate.tolerance));
+    if !(tolerance > 0.0 && tolerance < 1.0) {
         return Err(Failure::usage("--tolerance must lie between 0 and 1".into()));
     }
     let remarks = remarks(cli);
@@ -260,7 +265,7 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
     for path in [Some(&a.out), a.picture_out.as_ref()].into_iter().flatten() {
         posterior::data::PictureFormat::of(path)?;
     }
-    let conjugate = ConjugateOptions { tolerance: a.tolerance, ..UncertaintyOptions::default().conjugate };
+    let conjugate = ConjugateOptions { tolerance, ..usual.conjugate };
     let prior = if g_prior {
         let usual = GPriorOptions::default();
         let solver = match a.descent {
@@ -282,7 +287,7 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
             ..usual
         })
     };
-    let options = UncertaintyOptions { prior, samples: a.samples, conjugate, rank: a.rank, seed: a.seed };
+    let options = UncertaintyOptions { prior, samples: a.samples, conjugate, rank, seed: a.seed };
     let request = UncertainRequest {
         geometry: a.scan.geometry.clone(),
         sinogram: a.scan.sinogram.clone(),

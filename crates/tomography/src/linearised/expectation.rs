@@ -3,22 +3,26 @@
 use super::measured::MeasuredTangent;
 use super::measurement_space::{MakePreconditioner, MeasurementSpace};
 use super::scaling::Scales;
+use super::tangent::ImageTangent;
 use crate::TomographyError;
+use faer::Mat;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
+use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::solve::ConjugateGradientState;
 use posterior_linear::curvature::FitSums;
 use posterior_linear::features::Numbered;
 use posterior_linear::mode::Predictor;
 use posterior_linear::sampled::{
-    ConjugateOptions, DescentOptions, Estimator, FoundMode, ModeSolver, Noise, Objective, SampledModel,
-    Sampler, Solve, SolverState, Turn, TurnOptions, Turns, TurnsState, Update, WatchTurns, WeightSpace,
-    weight_normals,
+    ConjugateOptions, DescentOptions, Estimator, FoundMode, Hessian, ModeSolver, Noise, Objective,
+    SampledModel, Sampler, Solve, SolverState, Turn, TurnOptions, Turns, TurnsState, Update, WatchTurns,
+    WeightSpace, weight_normals,
 };
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
 use posterior_linear::{LinearError, Prior};
 use posterior_networks::Precision;
 use posterior_optim::{Clock, Limits, Progress, Reason, Signal, drive};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// How samples and modes are found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +86,17 @@ impl GPriorFit {
     pub fn deviations(&self, scales: &Scales) -> Vec<f64> {
         scales.values.iter().map(|s| s / self.precision.sqrt()).collect()
     }
+}
+
+/// Draws of weights, zero in the mean.
+#[derive(Clone, Debug)]
+pub struct WeightDraws {
+    /// d x draws.
+    pub weights: Mat<f64>,
+    /// Steps taken.
+    pub steps: usize,
+    /// The largest relative residual of their systems.
+    pub residual: f64,
 }
 
 /// Sees every step of a solver, or None between turns, and the state over the measurements; may stop the fit.
@@ -225,6 +240,52 @@ impl<'a, T: Precision> GPrior<'a, T> {
         self.turns(sampler, ModeSolver::Descent(descent), state, watch)
     }
 
+    /// The picture's tangent.
+    pub fn tangent(&self) -> &ImageTangent<'a, T> {
+        self.measured.tangent()
+    }
+
+    /// Draws of the weights around their mode under what a fit found, by the same descent: nothing has the size of measurements x measurements. Draw j is the same whatever others there are; those of the turns have other numbers.
+    ///
+    /// # Errors
+    /// As [`Self::over_measurements`].
+    pub fn draws_over_weights(
+        &self,
+        descent: &DescentOptions,
+        fit: &GPriorFit,
+        numbers: Range<usize>,
+        watch: &mut dyn FnMut(&Progress) -> Signal,
+    ) -> Result<WeightDraws, TomographyError> {
+        let (model, first) = (self.model()?, self.options.samples);
+        let precisions = vec![fit.precision; self.scales.values.len()];
+        let strength = self.unit() / fit.noise_variance;
+        let numbers = first + numbers.start..first + numbers.end;
+        let noise = Noise::draw(&model, numbers, self.options.seed, &mut |_, _| Signal::Continue)?;
+        let descent = DescentOptions { batch: self.sinogram.len(), ..descent.clone() };
+        let (solve, curvature) = (Solve::Descent(descent), self.no_curvature()?);
+        let mut sampler = WeightSpace {
+            model: &model,
+            noise: &noise,
+            curvature: &curvature,
+            solve: &solve,
+            objective: Objective::LowVariance,
+        };
+        let drawn = sampler.samples(&precisions, strength, None, None, &mut |progress, _| watch(progress))?;
+        if drawn.reason == Reason::Interrupted {
+            return Err(TomographyError::Interrupted);
+        }
+        let sides = noise.right_hand_sides(&precisions, strength).map_err(TomographyError::Linear)?;
+        let hessian = Hessian::new(&model, &precisions, strength, None);
+        let left = &sides - hessian.multiply(drawn.samples.as_ref());
+        hessian.failure().map_err(TomographyError::Linear)?;
+        let relative = |j: usize| left.col(j).norm_l2() / sides.col(j).norm_l2().max(f64::MIN_POSITIVE);
+        Ok(WeightDraws {
+            weights: model.unscaled(drawn.samples.as_ref()),
+            steps: drawn.steps,
+            residual: (0..sides.ncols()).map(relative).fold(0.0, f64::max),
+        })
+    }
+
     fn prior(&self) -> Result<Prior, TomographyError> {
         let prior = Prior::scalar(self.scales.values.len(), self.start);
         prior.map_err(|e| TomographyError::Linear(LinearError::Features(Box::new(e))))
@@ -238,7 +299,7 @@ impl<'a, T: Precision> GPrior<'a, T> {
     /// Nothing is preconditioned with the curvature of the weights here.
     fn no_curvature(&self) -> Result<Structure, TomographyError> {
         let d = self.scales.values.len();
-        let matrix = BlockMatrix::LowRank(LowRank::new(faer::Mat::zeros(d, 0), vec![0.0; d]));
+        let matrix = BlockMatrix::LowRank(LowRank::new(Mat::zeros(d, 0), vec![0.0; d]));
         let block = Block { name: "all weights".into(), range: 0..d, matrix };
         Structure::new(vec![block]).map_err(|e| TomographyError::Linear(e.into()))
     }

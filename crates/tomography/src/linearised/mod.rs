@@ -38,7 +38,9 @@ pub use evidence::{
     ChargedWeights, EvidenceValue, HeldFilters, ImageHyperparameters, LEAST_LOG_VARIANCE,
     LearnedHyperparameters, StoredEvidence,
 };
-pub use expectation::{GPrior, GPriorFit, GPriorOptions, GPriorSolver, WatchDescent, WatchExpectation};
+pub use expectation::{
+    GPrior, GPriorFit, GPriorOptions, GPriorSolver, WatchDescent, WatchExpectation, WeightDraws,
+};
 pub use filters::{FILTER_JITTER, FilterHyperparameters, FilterPrior, WeightPrior};
 pub use grams::{BlockGrams, DistanceGrams};
 pub use leading::LeadingDirections;

@@ -3,16 +3,15 @@
 use super::filters::{self, FilterReport};
 use super::g_prior;
 use super::options::{ImagePriorChoice, UncertaintyOptions};
-use super::pictures::{Pictures, deviations, draw};
+use super::pictures::{Draws, Pictures, deviations, draw};
 use crate::linearised::{
-    ConvolutionWeights, GPriorFit, GPriorSolver, ImageTangent, LeadingDirections, MeasuredTangent, PriorRoot,
-    WeightPrior,
+    ConvolutionWeights, GPrior, GPriorFit, GPriorSolver, ImageTangent, LeadingDirections, MeasuredTangent,
+    PriorRoot, WeightPrior,
 };
 use crate::measured::ObservedPrior;
 use crate::running::{Keeper, Stage, Watch, meant};
 use crate::{Projector, TomographyError};
 use faer::Mat;
-use posterior_linalg::solve::Preconditioner;
 use posterior_linear::sampled::{ConjugateGradientFacts, SavedTurns, SolverFacts};
 use posterior_networks::{Array, Network};
 use posterior_optim::{Signal, State};
@@ -141,28 +140,41 @@ pub fn infer(
         pictures.images.as_mut().subcols_mut(0, saved.done).copy_from(&done);
         (pictures.done, pictures.residual, pictures.steps) = (saved.done, saved.residual, saved.steps);
     }
-    let (weight_prior, report, scales, known) = match &options.prior {
+    let (weight_prior, report, mut found) = match &options.prior {
         ImagePriorChoice::GPrior(own) => {
-            let mut found =
+            let found =
                 g_prior::find(&measured, sinogram, own, options, (saved, &mut tensors), keeper, watch)?;
-            let leading = match found.leading.take() {
-                Some(leading) => leading,
-                None => g_prior::leading(&measured, &found.scales, options, watch)?,
-            };
-            let prior = WeightPrior::Independent(found.fit.deviations(&found.scales));
-            (prior, found.report(), Some(found.scales), Some((leading, found.fit.precision.recip())))
+            (WeightPrior::Independent(found.fit.deviations(&found.scales)), found.report(), Some(found))
         }
         ImagePriorChoice::Filters(own) => {
             let (prior, report) = filters::find(&measured, &weights, sinogram, own, saved, keeper, watch)?;
-            (WeightPrior::Filters(prior), PriorReport::Filters(report), None, None)
+            (WeightPrior::Filters(prior), PriorReport::Filters(report), None)
         }
     };
     let noise_variance = report.noise_variance();
     let root = PriorRoot::new(&tangent, weight_prior)?;
     let observed = ObservedPrior::new(&root, projector, noise_variance)?;
-    let (leading, share) = match known {
-        Some(known) => known,
-        None => {
+    let known = found.as_mut().and_then(|found| found.leading.take());
+    let by_descent = match (&options.prior, &found) {
+        (ImagePriorChoice::GPrior(own), Some(found)) => match &own.solver {
+            GPriorSolver::Weights(descent) => {
+                Some((GPrior::new(&measured, &found.scales, sinogram, own)?, found.fit.clone(), descent))
+            }
+            GPriorSolver::Measurements(_) => None,
+        },
+        _ => None,
+    };
+    // Directions for a precision of 1 serve every g-prior, by as much less as its precision is larger.
+    let (leading, share) = match (&by_descent, &found) {
+        (Some(_), _) => (LeadingDirections::new(&observed, 0, options.seed)?, 1.0),
+        (None, Some(found)) => {
+            let leading = match known {
+                Some(leading) => leading,
+                None => g_prior::leading(&measured, &found.scales, options, watch)?,
+            };
+            (leading, found.fit.precision.recip())
+        }
+        (None, None) => {
             if watch(Stage::Directions, 0, options.rank, None) == Signal::Stop {
                 return Err(TomographyError::Interrupted);
             }
@@ -170,17 +182,26 @@ pub fn infer(
         }
     };
     let drawn = leading.preconditioner(share, noise_variance)?;
-    let preconditioner: &dyn Preconditioner<f64> = &*drawn;
+    let draws = match &by_descent {
+        Some((prior, fit, descent)) => Draws::Weights { prior, fit, descent },
+        None => Draws::Measurements {
+            observed: &observed,
+            preconditioner: &*drawn,
+            conjugate: &options.conjugate,
+            seed: options.seed,
+        },
+    };
+    let scales = found.as_ref().map(|found| &found.scales);
     let mut failed = None;
     let mut keep = |pictures: &Pictures, signal: Signal| {
         let state = || {
             let mut tensors = Tensors::default();
-            if let Some(scales) = &scales {
+            if let Some(scales) = scales {
                 tensors.insert_vector("scales", &scales.values);
             }
             tensors.insert_matrix("pictures", pictures.images.subcols(0, pictures.done));
             let facts = Saved {
-                raised: scales.as_ref().map(|s| s.raised),
+                raised: scales.map(|s| s.raised),
                 prior: Some(report.clone()),
                 done: pictures.done,
                 residual: pictures.residual,
@@ -191,8 +212,7 @@ pub fn infer(
         };
         keeper.offer_or_keep(signal, state, &mut failed)
     };
-    let made =
-        draw(&observed, preconditioner, &options.conjugate, options.seed, &mut pictures, &mut keep, watch);
+    let made = draw(&draws, &mut pictures, &mut keep, watch);
     if let Some(error) = failed {
         return Err(error);
     }

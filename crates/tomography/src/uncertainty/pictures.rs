@@ -1,13 +1,16 @@
 //! Draws of the picture, a few at a time.
 
 use crate::TomographyError;
+use crate::linearised::{GPrior, GPriorFit};
 use crate::measured::{ObservedPrior, SampleSolver};
 use crate::running::{Stage, Watch};
 use faer::Mat;
+use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::Preconditioner;
-use posterior_linear::sampled::ConjugateOptions;
+use posterior_linear::sampled::{ConjugateOptions, DescentOptions};
 use posterior_optim::Signal;
+use std::ops::Range;
 
 /// Draws between two looks at who waits.
 const TOGETHER: usize = 16;
@@ -28,12 +31,52 @@ impl Pictures {
     }
 }
 
+/// How a few draws are made.
+pub(super) enum Draws<'a> {
+    /// By conjugate gradients over the measurements.
+    Measurements {
+        observed: &'a ObservedPrior<'a>,
+        preconditioner: &'a dyn Preconditioner<f64>,
+        conjugate: &'a ConjugateOptions,
+        seed: u64,
+    },
+    /// By descent on the weights.
+    Weights { prior: &'a GPrior<'a, f32>, fit: &'a GPriorFit, descent: &'a DescentOptions },
+}
+
+impl Draws<'_> {
+    /// Some of them, their largest residual and most steps.
+    fn make(
+        &self,
+        numbers: Range<usize>,
+        samples: usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<(Mat<f64>, f64, usize), TomographyError> {
+        match self {
+            Self::Measurements { observed, preconditioner, conjugate, seed } => {
+                let solver = SampleSolver::Iterative {
+                    preconditioner: *preconditioner,
+                    tolerance: conjugate.tolerance,
+                    steps: conjugate.steps,
+                };
+                let drawn = observed.posterior_samples(numbers, Streams::new(*seed), solver)?;
+                let residual = drawn.largest_residual();
+                Ok((drawn.images, residual, drawn.steps))
+            }
+            Self::Weights { prior, fit, descent } => {
+                let done = numbers.start;
+                let drawn = prior.draws_over_weights(descent, fit, numbers, &mut |progress| {
+                    watch(Stage::Pictures, done, samples, progress.value)
+                })?;
+                Ok((prior.tangent().multiply(drawn.weights.as_ref()), drawn.residual, drawn.steps))
+            }
+        }
+    }
+}
+
 /// Goes on from the draws that are there.
 pub(super) fn draw(
-    observed: &ObservedPrior<'_>,
-    preconditioner: &dyn Preconditioner<f64>,
-    conjugate: &ConjugateOptions,
-    seed: u64,
+    draws: &Draws<'_>,
     pictures: &mut Pictures,
     keep: &mut dyn FnMut(&Pictures, Signal) -> Signal,
     watch: &mut Watch<'_>,
@@ -41,15 +84,10 @@ pub(super) fn draw(
     let samples = pictures.images.ncols();
     while pictures.done < samples {
         let numbers = pictures.done..samples.min(pictures.done + TOGETHER);
-        let solver = SampleSolver::Iterative {
-            preconditioner,
-            tolerance: conjugate.tolerance,
-            steps: conjugate.steps,
-        };
-        let drawn = observed.posterior_samples(numbers.clone(), Streams::new(seed), solver)?;
-        pictures.images.as_mut().subcols_mut(numbers.start, numbers.len()).copy_from(&drawn.images);
-        pictures.residual = pictures.residual.max(drawn.largest_residual());
-        pictures.steps = pictures.steps.max(drawn.steps);
+        let (images, residual, steps) = draws.make(numbers.clone(), samples, watch)?;
+        pictures.images.as_mut().subcols_mut(numbers.start, numbers.len()).copy_from(&images);
+        pictures.residual = pictures.residual.max(residual);
+        pictures.steps = pictures.steps.max(steps);
         pictures.done = numbers.end;
         let signal = watch(Stage::Pictures, pictures.done, samples, Some(pictures.residual));
         if keep(pictures, signal) == Signal::Stop {

@@ -1,7 +1,7 @@
 //! Bytes and operations of an inference.
 
 use super::options::{ImagePriorChoice, UncertaintyOptions, scale_products};
-use crate::linearised::{ConvolutionWeights, DistanceGrams, GPriorSolver};
+use crate::linearised::{ConvolutionWeights, DistanceGrams, GPriorOptions, GPriorSolver};
 use crate::running::{Plan, projection_flops, times};
 use crate::{Projector, TomographyError};
 use posterior_networks::Graph;
@@ -25,23 +25,38 @@ pub fn plan(
     let (d, c) = (weights.len() as u64, projector.geometry().measurements() as u64);
     let (pixels, m) = (projector.geometry().pixels() as u64, options.samples as u64);
     let activations = times(&[4, AT_ONCE.saturating_mul(graph.activations() as u64).max(1 << 26)]);
-    let mut blocks = vec![
-        ("activations of the network", activations),
-        ("draws", times(&[8, pixels, m])),
-        ("vectors of solves", times(&[40, c, m.min(16)])),
-        ("directions of the preconditioner", times(&[48, c, options.rank as u64])),
-        ("weights of draws", times(&[24, d, m.min(16)])),
-    ];
-    let solves = times(&[m, USUAL_STEPS as u64]).saturating_add(options.rank as u64);
+    let mut blocks = vec![("activations of the network", activations), ("draws", times(&[8, pixels, m]))];
+    let descent = match &options.prior {
+        ImagePriorChoice::GPrior(GPriorOptions { solver: GPriorSolver::Weights(descent), .. }) => {
+            Some(descent)
+        }
+        _ => None,
+    };
+    let together = m.min(16);
+    let solves = match descent {
+        // Iterates, velocities, averages, gradients, noise: eight numbers for each weight and sample.
+        Some(descent) => {
+            blocks.push(("weights of draws", times(&[64, d, together])));
+            times(&[m, descent.epochs as u64])
+        }
+        None => {
+            blocks.push(("vectors of solves", times(&[40, c, together])));
+            blocks.push(("directions of the preconditioner", times(&[48, c, options.rank as u64])));
+            blocks.push(("weights of draws", times(&[24, d, together])));
+            times(&[m, USUAL_STEPS as u64]).saturating_add(options.rank as u64)
+        }
+    };
     let (products, others) = match &options.prior {
         ImagePriorChoice::GPrior(own) => {
-            blocks.push(("samples of the turns", times(&[32, d, own.samples as u64])));
-            let together = (own.samples as u64).saturating_add(1);
-            let turns = match &own.solver {
-                GPriorSolver::Measurements(_) => times(&[together, USUAL_STEPS as u64]),
-                GPriorSolver::Weights(descent) => times(&[together, descent.epochs as u64]),
+            let each = if descent.is_some() { 64 } else { 32 };
+            blocks.push(("samples of the turns", times(&[each, d, own.samples as u64])));
+            // The mode goes with the samples.
+            let columns = (own.samples as u64).saturating_add(1);
+            let (turns, directions) = match descent {
+                Some(descent) => (times(&[columns, descent.epochs as u64]), 0),
+                None => (times(&[columns, USUAL_STEPS as u64]), (options.rank as u64).min(c)),
             };
-            let before = (scale_products(c as usize) / 2) as u64 + (options.rank as u64).min(c);
+            let before = (scale_products(c as usize) / 2) as u64 + directions;
             let all = solves.saturating_add(times(&[own.turns as u64, turns]));
             (all.saturating_add(before), 0)
         }

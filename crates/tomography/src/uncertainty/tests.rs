@@ -71,8 +71,15 @@ fn deviations_are_those_of_the_exact_posterior() {
     let weights = ConvolutionWeights::of(case.network.graph()).unwrap();
     let tangent = ImageTangent::new(&case.network, case.input.clone(), weights.selection()).unwrap();
     let measured = MeasuredTangent::new(&tangent, &case.projector).unwrap();
-    for prior in [g_prior(), filters()] {
-        let samples = 600;
+    let samples = 600;
+    let patient = DescentOptions { epochs: 1000, ..DescentOptions::default() };
+    let solver = GPriorSolver::Weights(patient);
+    let descending = GPriorOptions { samples: 4, turns: 2, solver, ..GPriorOptions::default() };
+    for (prior, samples) in
+        [(g_prior(), samples), (filters(), samples), (ImagePriorChoice::GPrior(descending), 48)]
+    {
+        let descends =
+            matches!(&prior, ImagePriorChoice::GPrior(own) if matches!(own.solver, GPriorSolver::Weights(_)));
         let found = run(&case, &options(prior.clone(), samples));
         let weight_prior = match &found.report.prior {
             PriorReport::GPrior { fit, .. } => {
@@ -94,7 +101,11 @@ fn deviations_are_those_of_the_exact_posterior() {
             let expected = exact[(p, p)].max(0.0).sqrt();
             assert!((deviation / expected - 1.0).abs() < tolerance, "{p}: {deviation} {expected}");
         }
-        assert!(found.report.largest_residual < 1e-5);
+        assert!(
+            found.report.largest_residual < if descends { 0.05 } else { 1e-5 },
+            "{}",
+            found.report.largest_residual
+        );
         assert_eq!(found.report.weights, weights.len());
     }
 }
@@ -154,6 +165,13 @@ fn plans_grow_with_what_is_asked_and_nothing_is_asked_in_vain() {
     let of = |prior, samples| plan(&case.projector, case.network.graph(), &options(prior, samples)).unwrap();
     assert!(of(g_prior(), 100).bytes() > of(g_prior(), 10).bytes());
     assert!(of(g_prior(), 100).flops > of(g_prior(), 10).flops);
+    // A descent's work grows with its steps, and nothing of it with a preconditioner.
+    let steps = |epochs| {
+        let solver = GPriorSolver::Weights(DescentOptions { epochs, ..DescentOptions::default() });
+        of(ImagePriorChoice::GPrior(GPriorOptions { solver, ..GPriorOptions::default() }), 10)
+    };
+    assert!(steps(2000).flops > 9 * steps(200).flops);
+    assert!(steps(200).blocks.iter().all(|(name, _)| name != "directions of the preconditioner"));
     assert!(of(filters(), 10).blocks.iter().any(|(name, _)| name == "rows of the Jacobian"));
     let none = options(g_prior(), 0);
     let mut watch = |_: Stage, _: usize, _: usize, _: Option<f64>| Signal::Continue;
