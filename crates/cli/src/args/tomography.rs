@@ -306,6 +306,10 @@ pub(crate) struct TomographyDesignArgs {
     #[arg(long, value_name = "FILE.npy")]
     pub sinogram: PathBuf,
 
+    /// They are counts of photons, not line integrals
+    #[arg(long)]
+    pub counts: bool,
+
     /// What is believed of pictures
     #[arg(long, value_enum, default_value = "g-prior")]
     pub prior: DesignPrior,

@@ -380,6 +380,7 @@ fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
         geometry: a.geometry.clone(),
         measured: a.measured.clone(),
         sinogram: a.sinogram.clone(),
+        counts: a.counts,
         prior: a.prior,
         network: a.network.clone(),
         acquisition: match a.criterion {

@@ -49,7 +49,7 @@ fn from_a_phantom_to_error_bars_and_the_next_angle() {
     let quality = |v: &Value| v["psnr"].as_f64().unwrap();
     assert!(quality(&smooth) > quality(&filtered), "{} {}", quality(&smooth), quality(&filtered));
     assert_eq!(smooth["reason"], "tolerance");
-    assert_eq!(smooth["held_back"]["trials"].as_array().unwrap().len(), 7);
+    assert_eq!(smooth["held_back"]["trials"].as_array().unwrap().len(), 8);
     assert!(smooth["planned"]["seconds"].as_f64().unwrap() > 0.0);
     assert!(std::fs::read_to_string(at.join("smooth.html")).unwrap().contains("Absolute error"));
 

@@ -5,7 +5,7 @@ use super::scan::{PlannedWork, network_digest, read_geometry, read_scan_network,
 use posterior_data::ReadOptions;
 use posterior_linalg::operator::LinearOperator;
 use posterior_optim::LoopOptions;
-use posterior_optim::Signal;
+use posterior_optim::{Reason, Signal};
 use posterior_store::{Identity, numbers_digest};
 use posterior_tomography::design::{
     Acquisition, DesignMethod, DesignPlan, DesignSettings, DesignState, Designer,
@@ -44,6 +44,8 @@ pub struct DesignRequest {
     pub measured: Vec<usize>,
     /// What they measured.
     pub sinogram: PathBuf,
+    /// Whether that are counts of photons.
+    pub counts: bool,
     /// The prior.
     pub prior: DesignPrior,
     /// The network that explains them.
@@ -120,13 +122,23 @@ pub fn design(
         return Err(ScanError::Request(problem.into()));
     }
     let pilot = scanner.at_angles(&request.measured)?;
+    if let Some(twice) =
+        (1..request.measured.len()).find(|i| request.measured[..*i].contains(&request.measured[*i]))
+    {
+        let problem = format!(
+            "angle {} is measured twice: name every angle once (--measured)",
+            request.measured[twice]
+        );
+        return Err(ScanError::Request(problem));
+    }
     let left = scanner.geometry().angles().len().saturating_sub(request.measured.len());
     if request.count > left {
         let problem = format!("{} further angles are asked for, and only {left} are left", request.count);
         return Err(ScanError::Request(problem));
     }
     let options = ReadOptions { memory_limit: request.memory };
-    let sinogram = read_sinogram(pilot.geometry(), &request.sinogram, false, &options)?;
+    let (sinogram, dark) = read_sinogram(pilot.geometry(), &request.sinogram, request.counts, &options)?;
+    let warnings: Vec<String> = warnings.into_iter().chain(dark).collect();
     let network = match (request.prior, &request.network) {
         (DesignPrior::GPrior, Some(path)) => Some(read_scan_network(path, pilot.geometry())?),
         _ => None,
@@ -134,23 +146,18 @@ pub fn design(
     let settings = serde_json::json!({
         "command": "design", "geometry": scanner.geometry(), "measured": request.measured, "prior": request.prior,
         "network": network.as_ref().map(|read| network_digest(&read.network)), "acquisition": request.acquisition,
-        "count": request.count, "samples": request.samples, "seed": request.seed,
+        "count": request.count, "counts": request.counts, "samples": request.samples, "seed": request.seed,
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&sinogram]) };
     let mut keeper = Keeper::in_file(&request.checkpoint, identity);
     let earlier = keeper.earlier::<Kept>()?.map_or_else(Vec::new, |(kept, _)| kept.angles);
-    let plan_and_go = |root: &dyn LinearOperator<f64>,
-                       noise_variance: f64,
-                       prior,
-                       keeper: &mut Keeper,
-                       announce: &mut dyn FnMut(&str, &[String]),
-                       watch: &mut Watch<'_>| {
-        let method = match request.samples {
-            Some(samples) => DesignMethod::Sampled { samples },
-            None => DesignMethod::Exact,
-        };
+    let method = match request.samples {
+        Some(samples) => DesignMethod::Sampled { samples },
+        None => DesignMethod::Exact,
+    };
+    let plan_design = |columns: usize| -> Result<DesignPlan, ScanError> {
         let all = request.measured.len() + request.count;
-        let plan = DesignPlan::of(&scanner, root.shape().1, method, request.measured.len(), all);
+        let plan = DesignPlan::of(&scanner, columns, method, request.measured.len(), all);
         if plan.bytes > request.memory as f64 {
             let problem = format!(
                 "this takes {:.1} GB, above the limit of {:.1}: allow more (--memory GB), draw fewer --samples, or choose fewer angles",
@@ -159,6 +166,15 @@ pub fn design(
             );
             return Err(ScanError::Request(problem));
         }
+        Ok(plan)
+    };
+    let plan_and_go = |root: &dyn LinearOperator<f64>,
+                       noise_variance: f64,
+                       prior,
+                       keeper: &mut Keeper,
+                       announce: &mut dyn FnMut(&str, &[String]),
+                       watch: &mut Watch<'_>| {
+        let plan = plan_design(root.shape().1)?;
         announce(
             &format!("at most {:.2} GB, {:.3} TFLOP beside the prior", plan.bytes / 1e9, plan.flops / 1e12),
             &warnings,
@@ -184,7 +200,7 @@ pub fn design(
             let signal = watch(Stage::Angles, kept.angles.len(), request.count, Some(best.value));
             let stopped = keeper.offer_or_keep(signal, || (&kept, tensors.clone()), &mut failed);
             if let Some(error) = failed {
-                return Err(error.into());
+                return Err(ScanError::from(error));
             }
             if stopped == Signal::Stop {
                 return Err(TomographyError::Interrupted.into());
@@ -223,6 +239,7 @@ pub fn design(
                 PlannedWork::of(&plan, &pilot, Some((&read.network, &input)), request.memory, remedy)?;
             announce(&format!("the prior: {}", planned.describe()), &read.notes);
             let weights = ConvolutionWeights::of(graph)?;
+            plan_design(weights.len())?;
             let tangent = ImageTangent::new(&read.network, input, weights.selection())?;
             let measured = MeasuredTangent::new(&tangent, &pilot)?;
             let (fit, found) =
@@ -237,32 +254,38 @@ pub fn design(
             let [height, width] = shape[..] else {
                 return Err(ScanError::Request("the Matérn prior is one of pictures, not of volumes".into()));
             };
+            let bytes = PilotEvidence::bytes(sinogram.len());
+            if bytes > request.memory {
+                let problem = format!(
+                    "a Matérn prior's evidence for {} measurements takes {:.1} GB, above the limit of {:.1}: allow more (--memory GB), or take --prior isotropic or g-prior",
+                    sinogram.len(),
+                    bytes as f64 / 1e9,
+                    request.memory as f64 / 1e9
+                );
+                return Err(ScanError::Request(problem));
+            }
+            announce(&format!("the prior: at most {:.2} GB", bytes as f64 / 1e9), &[]);
             let evidence = PilotEvidence::new(&pilot, &sinogram, (height, width), NoiseModel::Fitted)
                 .map_err(TomographyError::from)?;
-            let mean = sinogram.iter().map(|y| y * y).sum::<f64>() / sinogram.len() as f64;
-            let variance = mean / (height.max(width) as f64).powi(2);
+            let start = evidence.usual_start(1e-3);
+            let steps = LoopOptions::default().steps;
             let fit = evidence
-                .fit(
-                    2.0f64.exp(),
-                    variance.max(f64::MIN_POSITIVE),
-                    1e-3 * mean.max(f64::MIN_POSITIVE),
-                    &LoopOptions::default(),
-                )
+                .fit(start, &LoopOptions::default(), &mut |progress| {
+                    watch(Stage::Hyperparameters, progress.step, steps, progress.value)
+                })
                 .map_err(TomographyError::from)?;
+            if fit.reason == Reason::Interrupted {
+                return Err(TomographyError::Interrupted.into());
+            }
             let root = fit.prior.root(4.0).map_err(TomographyError::from)?;
             let facts = serde_json::json!({ "name": "matern", "lengthscale": fit.prior.lengthscale, "variance": fit.prior.variance, "steps": fit.steps });
             plan_and_go(&root, fit.noise_variance, facts, &mut keeper, announce, watch)?
         }
         DesignPrior::Isotropic => {
-            // A ray of length L through pixels of variance v has the variance v L; what is left of the square of the mean is the picture's.
             let mean = sinogram.iter().map(|y| y * y).sum::<f64>() / sinogram.len() as f64;
-            let ones = vec![1.0; scanner.geometry().pixels()];
-            let lengths = pilot.project(&ones)?;
-            let length = lengths.iter().sum::<f64>() / lengths.len() as f64;
-            let variance = mean / length.max(f64::MIN_POSITIVE);
             let noise_variance = 0.0025 * mean;
-            let root =
-                Isotropic::new(scanner.geometry().pixels(), variance).map_err(TomographyError::from)?;
+            let root = Isotropic::of_measurements(&pilot, &sinogram, noise_variance)?;
+            let variance = root.variance();
             let facts = serde_json::json!({ "name": "isotropic", "variance": variance, "noise": "taken as 5 % of the root mean square of the measurements" });
             plan_and_go(&root, noise_variance, facts, &mut keeper, announce, watch)?
         }

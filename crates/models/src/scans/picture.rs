@@ -81,15 +81,26 @@ pub fn reconstruct(
         Some(path) => {
             let read = read_network::<f32>(path, None)?;
             warnings.extend(read.notes);
+            if let Method::DeepImagePrior(own) = &request.method {
+                let asked = reconstruction::architecture(&own.network, &scan.projector);
+                if read.architecture != Architecture::Unet(asked) {
+                    let problem = format!(
+                        "{}: it is another network than the one that is asked for: give the --channels, --skips and --no-norm of the run that wrote it, and a scan of pictures of its size",
+                        path.display()
+                    );
+                    return Err(ScanError::Request(problem));
+                }
+            }
             Some(read.network)
         }
         None => None,
     };
     let plan = reconstruction::plan(&scan.projector, &request.method)?;
+    let remedy = "allow more (--memory GB), or take fewer channels";
+    plan.within(request.memory, remedy)?;
     let timed = match &request.method {
         Method::DeepImagePrior(own) => {
-            let input = [1].into_iter().chain(geometry.image_shape()).collect();
-            let unet = posterior_networks::architecture::Unet { input, ..own.network.clone() };
+            let unet = reconstruction::architecture(&own.network, &scan.projector);
             let graph = Architecture::Unet(unet).graph().map_err(|e| TomographyError::Network(e.into()))?;
             let network =
                 Network::<f32>::initialised(graph, Streams::new(0)).map_err(TomographyError::Network)?;
@@ -97,7 +108,6 @@ pub fn reconstruct(
         }
         _ => None,
     };
-    let remedy = "allow more (--memory GB), or take fewer channels";
     let planned = PlannedWork::of(
         &plan,
         &scan.projector,
@@ -112,7 +122,11 @@ pub fn reconstruct(
         "command": "reconstruct", "geometry": geometry, "method": request.method, "counts": request.counts, "start": began,
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&scan.sinogram]) };
-    let mut keeper = Keeper::in_file(&request.checkpoint, identity);
+    // What is made at once keeps nothing, and leaves alone what another method has kept there.
+    let mut keeper = match &request.method {
+        Method::Filtered(_) => Keeper::none(),
+        _ => Keeper::in_file(&request.checkpoint, identity),
+    };
     let found = reconstruction::reconstruct(
         &scan.projector,
         &scan.sinogram,

@@ -33,22 +33,35 @@ pub(super) fn read_geometry(path: &Path) -> Result<(Geometry, Vec<String>), Scan
     Ok((geometry, told))
 }
 
-/// Reads numbers that must be a sinogram of a geometry; counts must not be negative.
+/// Reads a sinogram of a geometry. `counts` says that the file holds counts of photons, none of which is negative: they become line integrals by the logarithm of the largest; what that had to bend is said.
 pub(super) fn read_sinogram(
     geometry: &Geometry,
     path: &Path,
     counts: bool,
     options: &ReadOptions,
-) -> Result<Vec<f64>, ScanError> {
+) -> Result<(Vec<f64>, Option<String>), ScanError> {
     let array = read_array(path, options)?;
-    let values = array.to_f64();
+    let mut values = array.to_f64();
     let checked = if counts {
         geometry.check_counts(array.shape(), &values)
     } else {
         geometry.check_sinogram(array.shape(), &values)
     };
     checked.map_err(|source| ScanError::File { path: path.into(), source })?;
-    Ok(values)
+    if !counts {
+        return Ok((values, None));
+    }
+    let brightest = values.iter().copied().fold(0.0, f64::max);
+    if brightest <= 0.0 {
+        return Err(ScanError::Request(format!("{}: no photon was counted", path.display())));
+    }
+    // A count of zero says no more than that it was less than one.
+    let dark = values.iter().filter(|v| **v < 1.0).count();
+    values.iter_mut().for_each(|v| *v = (brightest / v.max(1.0)).ln());
+    let said = format!(
+        "{dark} measurements counted less than one photon; they are taken for one, which bounds what they say"
+    );
+    Ok((values, (dark > 0).then_some(said)))
 }
 
 /// Reads a picture of a geometry: the truth, say.
@@ -93,28 +106,15 @@ pub(super) fn network_digest(network: &Network<f32>) -> String {
 }
 
 impl Scan {
-    /// Reads both; `counts` says that the file holds counts of photons, none of which is negative: they become line integrals by the logarithm of the largest.
+    /// Reads both; `counts` says that the file holds counts of photons.
     ///
     /// # Errors
     /// [`ScanError`] with the file.
     pub fn read(geometry: &Path, sinogram: &Path, counts: bool, memory: u64) -> Result<Self, ScanError> {
         let options = ReadOptions { memory_limit: memory };
         let (geometry, mut warnings) = read_geometry(geometry)?;
-        let mut values = read_sinogram(&geometry, sinogram, counts, &options)?;
-        if counts {
-            let brightest = values.iter().copied().fold(0.0, f64::max);
-            if brightest <= 0.0 {
-                return Err(ScanError::Request(format!("{}: no photon was counted", sinogram.display())));
-            }
-            // A count of zero says no more than that it was less than one.
-            let dark = values.iter().filter(|v| **v < 1.0).count();
-            if dark > 0 {
-                warnings.push(format!(
-                    "{dark} measurements counted less than one photon; they are taken for one, which bounds what they say"
-                ));
-            }
-            values.iter_mut().for_each(|v| *v = (brightest / v.max(1.0)).ln());
-        }
+        let (values, dark) = read_sinogram(&geometry, sinogram, counts, &options)?;
+        warnings.extend(dark);
         Ok(Self { projector: Projector::new(geometry)?, sinogram: values, warnings })
     }
 }

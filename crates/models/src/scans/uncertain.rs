@@ -8,7 +8,7 @@ use posterior_tomography::calibration::Calibration;
 use posterior_tomography::patches::{Estimator, PatchCovariance, Tiling, patch_log_density};
 use posterior_tomography::reconstruction::network_view;
 use posterior_tomography::running::{Keeper, Watch};
-use posterior_tomography::uncertainty::{self, UncertaintyOptions, UncertaintyReport};
+use posterior_tomography::uncertainty::{self, ImagePriorChoice, UncertaintyOptions, UncertaintyReport};
 use posterior_tomography::{TomographyError, psnr};
 use serde::Serialize;
 use serde_json::json;
@@ -55,7 +55,7 @@ pub struct UncertainRequest {
 pub struct Score {
     /// PSNR of the picture, dB.
     pub psnr: f64,
-    /// Side of patches and log density of the truth, nats a pixel.
+    /// Side of patches and log density of the truth, nats a pixel; none of volumes.
     pub patches: Vec<(usize, f64)>,
     /// Nominal and found shares of pixels within intervals.
     pub coverage: Vec<(f64, f64)>,
@@ -100,8 +100,8 @@ pub fn uncertainty(
     let scan = Scan::read(&request.geometry, &request.sinogram, request.counts, request.memory)?;
     let geometry = scan.projector.geometry();
     let shape = geometry.image_shape();
-    let options = ReadOptions { memory_limit: request.memory };
-    let truth = request.truth.as_ref().map(|path| read_truth(geometry, path, &options)).transpose()?;
+    let reading = ReadOptions { memory_limit: request.memory };
+    let truth = request.truth.as_ref().map(|path| read_truth(geometry, path, &reading)).transpose()?;
     let mut warnings = scan.warnings.clone();
     let read = read_scan_network(&request.network, geometry)?;
     warnings.extend(read.notes);
@@ -117,11 +117,16 @@ pub fn uncertainty(
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&scan.sinogram]) };
     let mut keeper = Keeper::in_file(&request.checkpoint, identity);
+    // A variance that is given is one of the sinogram's measurements.
+    let mut options = request.options.clone();
+    if let ImagePriorChoice::GPrior(own) = &mut options.prior {
+        own.noise_variance = own.noise_variance.map(|v| v / (scaled.unit * scaled.unit));
+    }
     let mut found = uncertainty::infer(
         &scan.projector,
         &scaled.sinogram,
         (&read.network, input),
-        &request.options,
+        &options,
         &mut keeper,
         watch,
     )?;
@@ -135,11 +140,13 @@ pub fn uncertainty(
         ));
     }
     let score = match &truth {
-        Some(truth) if shape.len() == 2 => {
+        Some(truth) => {
             let covariance =
                 PatchCovariance::Samples { images: found.samples.as_ref(), estimator: Estimator::Inflated };
             let mut patches = Vec::new();
-            for side in PATCHES.into_iter().filter(|s| *s <= shape[0].min(shape[1])) {
+            // Patches are of flat pictures.
+            let sides = if shape.len() == 2 { &PATCHES[..] } else { &[] };
+            for &side in sides.iter().filter(|s| **s <= shape[0].min(shape[1])) {
                 let tiling = Tiling::new(shape[0], shape[1], side).map_err(TomographyError::from)?;
                 let jitter = PATCH_JITTER * unit * unit;
                 let density = patch_log_density(truth, &found.picture, covariance, &tiling, jitter)
@@ -155,7 +162,7 @@ pub fn uncertainty(
                 miscalibration: calibration.miscalibration(),
             })
         }
-        _ => None,
+        None => None,
     };
     let mut clipped_pixels = write_picture(&request.out, &shape, &found.deviations)?;
     if let Some(path) = &request.picture_out {

@@ -61,7 +61,7 @@ impl<'a> EllipseExamples<'a> {
     /// So many for a scan of flat pictures, with a share of noise and a seed.
     ///
     /// # Errors
-    /// [`TomographyError::Option`] for scans of volumes.
+    /// [`TomographyError::Option`] for scans of volumes; those of a measurement and its filtered back-projection.
     pub fn new(
         projector: &'a Projector,
         count: usize,
@@ -77,7 +77,10 @@ impl<'a> EllipseExamples<'a> {
             });
         }
         let input = [1].into_iter().chain(shape).collect();
-        Ok(Self { projector, input, count, noise, streams: Streams::new(seed) })
+        let examples = Self { projector, input, count, noise, streams: Streams::new(seed) };
+        // What cannot be measured or back-projected is said before anything is learned.
+        examples.example(0)?;
+        Ok(examples)
     }
 
     /// Input and picture with a number.

@@ -14,8 +14,8 @@ use posterior_linear::features::Numbered;
 use posterior_linear::mode::Predictor;
 use posterior_linear::sampled::{
     ConjugateOptions, DescentOptions, Estimator, FoundMode, Hessian, ModeSolver, Noise, Objective,
-    SampledModel, Sampler, Solve, SolverState, Turn, TurnOptions, Turns, TurnsState, Update, WatchTurns,
-    WeightSpace, weight_normals,
+    SampledModel, Sampler, Solve, SolverState, Turn, TurnOptions, Turns, TurnsState, Update, WatchSolver,
+    WatchTurns, WeightSpace, weight_normals,
 };
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
 use posterior_linear::{LinearError, Prior};
@@ -245,7 +245,7 @@ impl<'a, T: Precision> GPrior<'a, T> {
         self.measured.tangent()
     }
 
-    /// Draws of the weights around their mode under what a fit found, by the same descent: nothing has the size of measurements x measurements. Draw j is the same whatever others there are; those of the turns have other numbers.
+    /// Draws of the weights around their mode under what a fit found, by the same descent: nothing has the size of measurements x measurements. Draw j is the same whatever others there are; those of the turns have other numbers. A solve goes on from its saved state.
     ///
     /// # Errors
     /// As [`Self::over_measurements`].
@@ -254,7 +254,8 @@ impl<'a, T: Precision> GPrior<'a, T> {
         descent: &DescentOptions,
         fit: &GPriorFit,
         numbers: Range<usize>,
-        watch: &mut dyn FnMut(&Progress) -> Signal,
+        saved: Option<SolverState>,
+        watch: &mut WatchSolver<'_, SolverState>,
     ) -> Result<WeightDraws, TomographyError> {
         let (model, first) = (self.model()?, self.options.samples);
         let precisions = vec![fit.precision; self.scales.values.len()];
@@ -270,7 +271,7 @@ impl<'a, T: Precision> GPrior<'a, T> {
             solve: &solve,
             objective: Objective::LowVariance,
         };
-        let drawn = sampler.samples(&precisions, strength, None, None, &mut |progress, _| watch(progress))?;
+        let drawn = sampler.samples(&precisions, strength, None, saved, watch)?;
         if drawn.reason == Reason::Interrupted {
             return Err(TomographyError::Interrupted);
         }

@@ -27,16 +27,15 @@ impl Objective for EvidenceSearch<'_, '_> {
     fn value_and_gradient(&mut self, at: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
         let hyperparameters = self.learned.unpack(at, self.held);
         let found = self.evidence.value_and_slopes(&hyperparameters);
-        let EvidenceValue { value, mut filters, noise } = found.map_err(|e| ObjectiveError(e.to_string()))?;
+        let EvidenceValue { value, filters, noise } = found.map_err(|e| ObjectiveError(e.to_string()))?;
         // A variance at its least does not move.
-        let r = filters[0].len();
-        for k in 0..r {
-            let own = at[if self.learned.tied { 0 } else { k }];
-            if own < LEAST_LOG_VARIANCE && filters[0][k] < 0.0 {
-                filters[0][k] = 0.0;
+        let mut slopes = self.learned.pack_slopes(&filters, noise);
+        let variances = if self.learned.tied { 1 } else { filters[0].len() };
+        for (own, slope) in at.iter().zip(&mut slopes).take(variances) {
+            if *own < LEAST_LOG_VARIANCE && *slope < 0.0 {
+                *slope = 0.0;
             }
         }
-        let slopes = self.learned.pack_slopes(&filters, noise);
         gradient.iter_mut().zip(slopes).for_each(|(g, s)| *g = -s);
         Ok(-value)
     }
@@ -71,7 +70,7 @@ impl StoredEvidence<'_> {
         let system = self.system(&start);
         let trace: f64 = (0..system.nrows()).map(|i| system[(i, i)]).sum();
         let signal = trace - c * log_noise_variance.exp();
-        let level = (squares(self.targets) / signal.max(least)).ln();
+        let level = (squares(self.targets) / signal.max(least)).ln().max(LEAST_LOG_VARIANCE);
         start.filters.log_variances.iter_mut().for_each(|v| *v = level);
         start
     }

@@ -16,7 +16,7 @@ use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
 use posterior_optim::{
-    Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Outcome, Reason, Signal, minimise,
+    Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Outcome, Progress, Reason, Signal, minimise,
 };
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
@@ -87,16 +87,29 @@ impl<'a> PilotEvidence<'a> {
         Ok(Self { operator, measurements, height, width, noise })
     }
 
-    /// Maximises the evidence from a prior and, where it is fitted, a noise variance. The published runs began with `log ℓ = 2`.
+    /// Bytes of a search over so many measurements.
+    pub fn bytes(measurements: usize) -> u64 {
+        (measurements as u64).saturating_pow(2).saturating_mul(40)
+    }
+
+    /// Where a search begins: the published lengthscale, a variance under which a ray through the image measures what the mean square of the measurements says, and a noise of this share of that.
+    pub fn usual_start(&self, noise_share: f64) -> (f64, f64, f64) {
+        let c = self.measurements.len().max(1) as f64;
+        let mean = self.measurements.iter().map(|y| y * y).sum::<f64>() / c;
+        let mean = mean.max(f64::MIN_POSITIVE);
+        let variance = mean / (self.height.max(self.width) as f64).powi(2);
+        (2f64.exp(), variance.max(f64::MIN_POSITIVE), (noise_share * mean).max(f64::MIN_POSITIVE))
+    }
+
+    /// Maximises the evidence from a prior and, where it is fitted, a noise variance; a search that the observer stops ends with [`Reason::Interrupted`]. The published runs began with `log ℓ = 2`.
     ///
     /// # Errors
     /// [`PriorError::Setting`] for a start that is not positive; [`PriorError::Fit`] when the evidence does not exist at the start.
     pub fn fit(
         mut self,
-        lengthscale: f64,
-        variance: f64,
-        noise_variance: f64,
+        (lengthscale, variance, noise_variance): (f64, f64, f64),
         options: &LoopOptions,
+        observer: &mut dyn FnMut(&Progress) -> Signal,
     ) -> Result<MaternFit, PriorError> {
         for (what, value) in [
             ("the initial lengthscale", lengthscale),
@@ -111,7 +124,9 @@ impl<'a> PilotEvidence<'a> {
         // A lengthscale e³ times as long as the last would be a constant image.
         lbfgs.longest_move = 1.0;
         let Outcome { theta, value, reason, steps, .. } =
-            minimise(&mut self, start, Optimiser::Lbfgs(lbfgs), options, &mut |_, _| Signal::Continue)?;
+            minimise(&mut self, start, Optimiser::Lbfgs(lbfgs), options, &mut |progress, _| {
+                observer(progress)
+            })?;
         let (prior, noise_variance) = self.natural(&theta);
         Ok(MaternFit { prior, noise_variance, log_evidence: -value, reason, steps })
     }

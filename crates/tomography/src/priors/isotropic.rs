@@ -1,6 +1,7 @@
 //! `K = σ² I`: pixels that know nothing of one another.
 
 use super::PriorError;
+use crate::{Projector, TomographyError};
 use faer::{MatMut, MatRef};
 use posterior_linalg::operator::{LinearOperator, check_apply};
 
@@ -19,6 +20,27 @@ impl Isotropic {
     pub fn new(pixels: usize, variance: f64) -> Result<Self, PriorError> {
         super::error::positive("the variance of a pixel", variance)?;
         Ok(Self { pixels, deviation: variance.sqrt() })
+    }
+
+    /// Of a variance with which measurements are as large as they are beside their noise: a ray of length L through pixels of variance v has the variance of at most v L.
+    ///
+    /// # Errors
+    /// Those of [`Self::new`] and of the projection.
+    pub fn of_measurements(
+        projector: &Projector,
+        sinogram: &[f64],
+        noise_variance: f64,
+    ) -> Result<Self, TomographyError> {
+        let pixels = projector.geometry().pixels();
+        let lengths: f64 = projector.project(&vec![1.0; pixels])?.iter().sum();
+        let signal: f64 = sinogram.iter().map(|y| y * y - noise_variance).sum();
+        let variance = signal.max(noise_variance) / lengths.max(f64::MIN_POSITIVE);
+        Ok(Self::new(pixels, variance)?)
+    }
+
+    /// The variance of a pixel.
+    pub fn variance(&self) -> f64 {
+        self.deviation * self.deviation
     }
 }
 

@@ -7,7 +7,7 @@ use faer::Mat;
 use posterior_linalg::cholesky::JitterPolicy;
 use posterior_linalg::operator::{Dense, LinearOperator};
 use posterior_linalg::random::Streams;
-use posterior_optim::{LoopOptions, Objective, check};
+use posterior_optim::{LoopOptions, Objective, Signal, check};
 
 fn matern(height: usize, width: usize, lengthscale: f64) -> Matern {
     Matern { height, width, lengthscale, variance: 1.7 }
@@ -118,7 +118,8 @@ fn a_fit_is_no_worse_than_the_truth() {
         let at = [4f64.ln(), 2f64.ln(), 0.1f64.ln()];
         let dimension = evidence.dimension();
         let value = evidence.value_and_gradient(&at[..dimension], &mut vec![0.0; dimension]).unwrap();
-        let fit = evidence.fit(2f64.exp(), 1.0, 1.0, &LoopOptions::default()).unwrap();
+        let fit =
+            evidence.fit((2f64.exp(), 1.0, 1.0), &LoopOptions::default(), &mut |_| Signal::Continue).unwrap();
         println!("{noise:?}: {fit:?} against {value}");
         assert!(fit.log_evidence >= -value - 1e-6);
         let mut again = PilotEvidence::new(&operator, measurements, (height, width), noise).unwrap();

@@ -18,7 +18,7 @@ mod standing;
 
 pub use held_back::{HeldBack, Trials, WeightTrial, choose_weight};
 pub use options::{DeepImagePriorRequest, Method, TotalVariationRequest, TotalVariationSolver};
-pub use plan::plan;
+pub use plan::{architecture, plan};
 pub use run::{NetworkPicture, Reconstruction, ReconstructionReport, network_view, reconstruct};
 pub use scale::Scaled;
 

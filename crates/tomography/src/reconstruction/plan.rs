@@ -2,6 +2,7 @@
 
 use super::held_back::Trials;
 use super::options::{Method, TotalVariationSolver};
+use crate::image_prior::EllipseExamples;
 use crate::running::{Plan, meant, projection_flops, times};
 use crate::{Projector, TomographyError};
 use posterior_networks::Architecture;
@@ -43,17 +44,24 @@ pub fn plan(projector: &Projector, method: &Method) -> Result<Plan, TomographyEr
                     expected,
                 });
             }
-            let graph = Architecture::Unet(fitted(&own.network, projector)).graph().map_err(network_error)?;
+            let graph =
+                Architecture::Unet(architecture(&own.network, projector)).graph().map_err(network_error)?;
             blocks.push(("activations of the network", 8 * graph.activations() as u64));
             blocks.push(("weights and their moments", 4 * 6 * graph.trainable() as u64));
-            let (mut passes, mut projections) = (3 * own.training.iterations as u64, trials(own.weight));
+            let (mut passes, mut projections) =
+                (3 * own.training.iterations as u64, times(&[2, trials(own.weight)]));
             if let Some(pretraining) = &own.pretraining {
                 meant("the number of pictures to pretrain on", pretraining.pictures)?;
+                EllipseExamples::new(projector, 1, pretraining.noise, pretraining.seed)?;
                 let all = times(&[8, graph.activations() as u64, pretraining.batch as u64]);
                 blocks.push(("activations of pretraining", all));
-                let pictures = times(&[pretraining.pictures as u64, pretraining.epochs as u64]);
-                passes = passes.saturating_add(times(&[3, pictures]));
-                projections = projections.saturating_add(pictures);
+                let epochs = pretraining.epochs as u64;
+                let (learned, judged) = (
+                    times(&[pretraining.pictures as u64, epochs]),
+                    times(&[pretraining.validation as u64, epochs]),
+                );
+                passes = passes.saturating_add(times(&[3, learned])).saturating_add(judged);
+                projections = projections.saturating_add(times(&[2, learned.saturating_add(judged)]));
             }
             projections += 2 * own.training.iterations as u64;
             Plan::new(blocks, (passes, graph.flops()), (projections, each), 0)
@@ -66,7 +74,7 @@ pub(super) fn network_error(error: posterior_networks::GraphError) -> Tomography
 }
 
 /// The network for the scan's pictures.
-pub(super) fn fitted(network: &Unet, projector: &Projector) -> Unet {
+pub fn architecture(network: &Unet, projector: &Projector) -> Unet {
     let input = [1].into_iter().chain(projector.geometry().image_shape()).collect();
     Unet { input, outputs: 1, ..network.clone() }
 }

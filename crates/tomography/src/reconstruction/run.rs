@@ -2,7 +2,7 @@
 
 use super::held_back::{HeldBack, Trials, choose_weight};
 use super::options::{DeepImagePriorRequest, Method, TotalVariationRequest, TotalVariationSolver};
-use super::plan::{fitted, network_error};
+use super::plan::{architecture as for_scan, network_error};
 use super::scale::Scaled;
 use super::standing::{Standing, Under};
 use crate::image_prior::{DeepImagePrior, DeepImagePriorState, network_input, pretrain};
@@ -272,7 +272,7 @@ fn trained(
     standing: &mut Standing<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<f64>, Option<NetworkPicture>), TomographyError> {
-    let architecture = fitted(&own.network, projector);
+    let architecture = for_scan(&own.network, projector);
     let network = beginning(projector, own, &architecture, start, standing, watch)?;
     let saved = match standing.take::<SavedTraining>(Under::Training)? {
         Some((facts, mut tensors)) => Some(facts.restore(&mut tensors)?),

@@ -34,7 +34,7 @@ impl SavedTraining {
             best_loss: state.best_loss.is_finite().then_some(state.best_loss),
             best_step: state.best_step,
             losses: state.losses.clone(),
-            best_quality: state.best_quality,
+            best_quality: state.best_quality.filter(|(quality, _)| quality.is_finite()),
             clipped: state.clipped,
             weights: state.weights.len(),
         };

@@ -107,6 +107,7 @@ impl VariationPrior {
         meant("the number of draws", options.draws)?;
         meant("the number of trajectories between draws", options.thin)?;
         meant("the number of steps of a trajectory", options.leaps)?;
+        meant("the number of trajectories before the first draw", options.warm_up)?;
         let wanted = options.accepted;
         if !(wanted > 0.0 && wanted < 1.0) {
             let (name, expected) = ("the share of accepted trajectories", "between 0 and 1");
@@ -158,9 +159,9 @@ impl VariationPrior {
             moved = self.at(std::mem::take(&mut moved.picture));
             kick(&mut momentum, &moved.gradient, if leap + 1 < leaps { step } else { 0.5 * step });
         }
-        let accepted = (before - moved.energy - kinetic(&momentum)).exp().min(1.0);
+        let gain = before - moved.energy - kinetic(&momentum);
         // A trajectory that ran away is not accepted.
-        let accepted = if accepted.is_finite() { accepted } else { 0.0 };
+        let accepted = if gain.is_nan() { 0.0 } else { gain.exp().min(1.0) };
         if rng.random::<f64>() < accepted {
             *state = moved;
         }

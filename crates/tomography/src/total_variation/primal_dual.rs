@@ -151,7 +151,8 @@ fn fitting(state: PrimalDualState, problem: &Penalised<'_>) -> Result<PrimalDual
     let (rows, pixels) = problem.operator.shape();
     let images = [&state.position.0, &state.ahead.0, &state.best].iter().all(|v| v.len() == pixels);
     let sinograms = [&state.position.1, &state.ahead.1, &state.data].iter().all(|v| v.len() == rows);
-    if !images || !sinograms || state.edges.len() != 3 * pixels {
+    let positive = state.largest > 0.0 && state.step_sizes.iter().all(|s| *s > 0.0);
+    if !images || !sinograms || !positive || state.edges.len() != 3 * pixels {
         return Err(TomographyError::State(format!(
             "it is not one of {rows} measurements of {pixels} pixels"
         )));

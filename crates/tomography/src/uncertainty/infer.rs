@@ -12,7 +12,7 @@ use crate::measured::ObservedPrior;
 use crate::running::{Keeper, Stage, Watch, meant};
 use crate::{Projector, TomographyError};
 use faer::Mat;
-use posterior_linear::sampled::{ConjugateGradientFacts, SavedTurns, SolverFacts};
+use posterior_linear::sampled::{ConjugateGradientFacts, SavedSolver, SavedTurns, SolverFacts, SolverState};
 use posterior_networks::{Array, Network};
 use posterior_optim::{Signal, State};
 use posterior_store::Tensors;
@@ -88,6 +88,8 @@ pub(super) struct Saved {
     pub(super) turns: Option<SavedTurns<ConjugateGradientFacts>>,
     /// The same by descent on the weights.
     pub(super) descent: Option<SavedTurns<SolverFacts>>,
+    /// The solve of draws by descent.
+    pub(super) solving: Option<SolverFacts>,
     /// The search for filters' hyperparameters.
     pub(super) search: Option<State>,
     pub(super) prior: Option<PriorReport>,
@@ -133,13 +135,24 @@ pub fn infer(
     let tangent = ImageTangent::new(network, input, weights.selection())?;
     let measured = MeasuredTangent::new(&tangent, projector)?;
     let (pixels, d) = (projector.geometry().pixels(), weights.len());
-    let (saved, mut tensors) = keeper.earlier::<Saved>()?.unwrap_or_default();
+    let (mut saved, mut tensors) = keeper.earlier::<Saved>()?.unwrap_or_default();
     let mut pictures = Pictures::begin(pixels, options.samples);
+    if saved.done > options.samples {
+        return Err(tensors.corrupt(format!("it has {} draws of {}", saved.done, options.samples)).into());
+    }
     if saved.done > 0 {
         let done = tensors.matrix("pictures", pixels, saved.done)?;
         pictures.images.as_mut().subcols_mut(0, saved.done).copy_from(&done);
         (pictures.done, pictures.residual, pictures.steps) = (saved.done, saved.residual, saved.steps);
     }
+    let known_before = saved.prior.is_some();
+    let solving = match saved.solving.take() {
+        Some(facts) => {
+            let mut take = |name: &str| tensors.columns::<f64>(&format!("solving.{name}"), None);
+            Some(SolverState::restored(facts, &mut take)?)
+        }
+        None => None,
+    };
     let (weight_prior, report, mut found) = match &options.prior {
         ImagePriorChoice::GPrior(own) => {
             let found =
@@ -151,10 +164,37 @@ pub fn infer(
             (WeightPrior::Filters(prior), PriorReport::Filters(report), None)
         }
     };
+    let known = found.as_mut().and_then(|found| found.leading.take());
+    let scales = found.as_ref().map(|found| &found.scales);
+    let kept = |pictures: &Pictures, solving: Option<&dyn Fn() -> SolverState>| {
+        let mut tensors = Tensors::default();
+        if let Some(scales) = scales {
+            tensors.insert_vector("scales", &scales.values);
+        }
+        tensors.insert_matrix("pictures", pictures.images.subcols(0, pictures.done));
+        let solving = solving.map(|state| {
+            let mut put = |name: &str, block: &Mat<f64>| {
+                tensors.insert_columns(format!("solving.{name}"), block.as_ref());
+            };
+            state().facts(&mut put)
+        });
+        let facts = Saved {
+            raised: scales.map(|s| s.raised),
+            prior: Some(report.clone()),
+            done: pictures.done,
+            residual: pictures.residual,
+            steps: pictures.steps,
+            solving,
+            ..Saved::default()
+        };
+        (facts, tensors)
+    };
+    if !known_before {
+        keeper.keep(|| kept(&pictures, None))?;
+    }
     let noise_variance = report.noise_variance();
     let root = PriorRoot::new(&tangent, weight_prior)?;
     let observed = ObservedPrior::new(&root, projector, noise_variance)?;
-    let known = found.as_mut().and_then(|found| found.leading.take());
     let by_descent = match (&options.prior, &found) {
         (ImagePriorChoice::GPrior(own), Some(found)) => match &own.solver {
             GPriorSolver::Weights(descent) => {
@@ -191,28 +231,11 @@ pub fn infer(
             seed: options.seed,
         },
     };
-    let scales = found.as_ref().map(|found| &found.scales);
     let mut failed = None;
-    let mut keep = |pictures: &Pictures, signal: Signal| {
-        let state = || {
-            let mut tensors = Tensors::default();
-            if let Some(scales) = scales {
-                tensors.insert_vector("scales", &scales.values);
-            }
-            tensors.insert_matrix("pictures", pictures.images.subcols(0, pictures.done));
-            let facts = Saved {
-                raised: scales.map(|s| s.raised),
-                prior: Some(report.clone()),
-                done: pictures.done,
-                residual: pictures.residual,
-                steps: pictures.steps,
-                ..Saved::default()
-            };
-            (facts, tensors)
-        };
-        keeper.offer_or_keep(signal, state, &mut failed)
+    let mut keep = |pictures: &Pictures, solving: Option<&dyn Fn() -> SolverState>, signal: Signal| {
+        keeper.offer_or_keep(signal, || kept(pictures, solving), &mut failed)
     };
-    let made = draw(&draws, &mut pictures, &mut keep, watch);
+    let made = draw(&draws, &mut pictures, solving, &mut keep, watch);
     if let Some(error) = failed {
         return Err(error);
     }

@@ -8,7 +8,7 @@ use faer::Mat;
 use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::Preconditioner;
-use posterior_linear::sampled::{ConjugateOptions, DescentOptions};
+use posterior_linear::sampled::{ConjugateOptions, DescentOptions, SolverState, WatchSolver};
 use posterior_optim::Signal;
 use std::ops::Range;
 
@@ -31,6 +31,9 @@ impl Pictures {
     }
 }
 
+/// Keeps finished draws, and the state of the solve under way where there is one.
+pub(super) type Keep<'a> = dyn FnMut(&Pictures, Option<&dyn Fn() -> SolverState>, Signal) -> Signal + 'a;
+
 /// How a few draws are made.
 pub(super) enum Draws<'a> {
     /// By conjugate gradients over the measurements.
@@ -49,8 +52,8 @@ impl Draws<'_> {
     fn make(
         &self,
         numbers: Range<usize>,
-        samples: usize,
-        watch: &mut Watch<'_>,
+        saved: Option<SolverState>,
+        watch: &mut WatchSolver<'_, SolverState>,
     ) -> Result<(Mat<f64>, f64, usize), TomographyError> {
         match self {
             Self::Measurements { observed, preconditioner, conjugate, seed } => {
@@ -64,10 +67,7 @@ impl Draws<'_> {
                 Ok((drawn.images, residual, drawn.steps))
             }
             Self::Weights { prior, fit, descent } => {
-                let done = numbers.start;
-                let drawn = prior.draws_over_weights(descent, fit, numbers, &mut |progress| {
-                    watch(Stage::Pictures, done, samples, progress.value)
-                })?;
+                let drawn = prior.draws_over_weights(descent, fit, numbers, saved, watch)?;
                 Ok((prior.tangent().multiply(drawn.weights.as_ref()), drawn.residual, drawn.steps))
             }
         }
@@ -78,19 +78,25 @@ impl Draws<'_> {
 pub(super) fn draw(
     draws: &Draws<'_>,
     pictures: &mut Pictures,
-    keep: &mut dyn FnMut(&Pictures, Signal) -> Signal,
+    mut solving: Option<SolverState>,
+    keep: &mut Keep<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(), TomographyError> {
     let samples = pictures.images.ncols();
     while pictures.done < samples {
         let numbers = pictures.done..samples.min(pictures.done + TOGETHER);
-        let (images, residual, steps) = draws.make(numbers.clone(), samples, watch)?;
+        let own = &*pictures;
+        let (images, residual, steps) =
+            draws.make(numbers.clone(), solving.take(), &mut |progress, state| {
+                let signal = watch(Stage::Pictures, own.done, samples, progress.value);
+                keep(own, Some(state), signal)
+            })?;
         pictures.images.as_mut().subcols_mut(numbers.start, numbers.len()).copy_from(&images);
         pictures.residual = pictures.residual.max(residual);
         pictures.steps = pictures.steps.max(steps);
         pictures.done = numbers.end;
         let signal = watch(Stage::Pictures, pictures.done, samples, Some(pictures.residual));
-        if keep(pictures, signal) == Signal::Stop {
+        if keep(pictures, None, signal) == Signal::Stop {
             return Err(TomographyError::Interrupted);
         }
     }

@@ -122,7 +122,7 @@ fn every_stage_goes_on_where_it_was_stopped() {
     let case = case();
     for (prior, stages) in [
         (g_prior(), vec![(Stage::Scales, 8), (Stage::Hyperparameters, 1), (Stage::Pictures, 16)]),
-        (descending(), vec![(Stage::Hyperparameters, 1)]),
+        (descending(), vec![(Stage::Hyperparameters, 1), (Stage::Pictures, 0), (Stage::Pictures, 16)]),
         (filters(), vec![(Stage::Jacobian, 64), (Stage::Hyperparameters, 3), (Stage::Pictures, 32)]),
     ] {
         let options = options(prior, 40);

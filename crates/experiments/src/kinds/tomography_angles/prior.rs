@@ -8,7 +8,7 @@ use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::operator::{Dense, LinearOperator};
 use posterior_linalg::symmetric::average_with_transpose;
-use posterior_optim::{LoopOptions, Progress, State};
+use posterior_optim::{LoopOptions, Progress, Signal, State};
 use posterior_tomography::TomographyError;
 use posterior_tomography::linearised::{
     ChargedWeights, DistanceGrams, FilterHyperparameters, FilterPrior, ImageTangent, LearnedHyperparameters,
@@ -22,16 +22,12 @@ const BLOCK: usize = 128;
 /// Rounding of products in single precision leaves covariances of pictures with small negative eigenvalues.
 const ROUNDING: JitterPolicy = JitterPolicy { initial: 1e-8, growth: 10.0, largest: 1e-3 };
 
-/// Variance of independent pixels with which measurements are as large as they are: a ray of length L through pixels of variance v has the variance of at most v L.
+/// Independent pixels with which measurements are as large as they are.
 ///
 /// # Errors
 /// Measurements of nothing.
 pub(super) fn isotropic(scan: &Scan, noise_variance: f64) -> Result<Isotropic, ExperimentError> {
-    let pixels = scan.projector.geometry().pixels();
-    let lengths = scan.projector.project(&vec![1.0; pixels])?;
-    let signal: f64 = scan.sinogram.iter().map(|y| y * y - noise_variance).sum();
-    let variance = signal.max(noise_variance) / lengths.iter().sum::<f64>();
-    Ok(Isotropic::new(pixels, variance).map_err(TomographyError::from)?)
+    Ok(Isotropic::of_measurements(&scan.projector, &scan.sinogram, noise_variance)?)
 }
 
 /// The Matérn-1/2 prior that the pilot scan chooses, its noise given.
@@ -44,10 +40,10 @@ pub(super) fn matern(scan: &Scan, noise_variance: f64) -> Result<Matern, Experim
     let noise = NoiseModel::Given(noise_variance);
     let evidence = PilotEvidence::new(&scan.projector, &scan.sinogram, (height, width), noise)
         .map_err(TomographyError::from)?;
-    let mean = scan.sinogram.iter().map(|y| y * y).sum::<f64>() / scan.sinogram.len() as f64;
-    let variance = (mean / (height.max(width) as f64).powi(2)).max(f64::MIN_POSITIVE);
+    let (lengthscale, variance, _) = evidence.usual_start(1.0);
+    let start = (lengthscale, variance, noise_variance);
     let fit = evidence
-        .fit(2f64.exp(), variance, noise_variance, &LoopOptions::default())
+        .fit(start, &LoopOptions::default(), &mut |_| Signal::Continue)
         .map_err(TomographyError::from)?;
     Ok(fit.prior)
 }

@@ -1,6 +1,6 @@
 //! Pictures of scans whose truth is known, and what Gaussian priors say about their errors: the linearised deep image prior by every choice of its hyperparameters, dropped channels, priors over pixels.
 //!
-//! A network is pretrained on ellipses once and trained on every image from there; then follow the studies that the file asks for. Serves the U-Net column of table 5.1, table 7.1 and figures 7.5 to 7.13 of the thesis (spec `tomography`).
+//! A network is pretrained on ellipses once and trained on every image from there; then follow the studies that the file asks for. Serves the U-Net column of table 5.1, table 7.1 and figures 7.3 and 7.5 to 7.13 of the thesis (spec `tomography`).
 //!
 //! | file | idea |
 //! |---|---|
