@@ -21,7 +21,7 @@ use posterior::scans::{
 use posterior::tomography::Filter;
 use posterior::tomography::design::Acquisition;
 use posterior::tomography::image_prior::{DeepImagePriorOptions, PretrainOptions};
-use posterior::tomography::linearised::{GPriorOptions, GPriorSolver};
+use posterior::tomography::linearised::{GPriorOptions, GPriorSolver, weight_descent};
 use posterior::tomography::reconstruction::{
     DeepImagePriorRequest, Method, TotalVariationRequest, TotalVariationSolver,
 };
@@ -269,7 +269,7 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
     let prior = if g_prior {
         let usual = GPriorOptions::default();
         let solver = match a.descent {
-            Some(epochs) => GPriorSolver::Weights(DescentOptions { epochs, ..DescentOptions::default() }),
+            Some(epochs) => GPriorSolver::Weights(DescentOptions { epochs, ..weight_descent() }),
             None => GPriorSolver::Measurements(conjugate.clone()),
         };
         ImagePriorChoice::GPrior(GPriorOptions {

@@ -22,7 +22,7 @@ pub struct DescentOptions {
     pub batch: usize,
     /// Nesterov's momentum, in [0, 1).
     pub momentum: f64,
-    /// The step size; where None, `1 - momentum` over the largest eigenvalue of a batch's Hessian.
+    /// The step size; where None, `1 - momentum` over the largest eigenvalue of a batch's Hessian, or 1 over it where every batch is all examples: without the noise of batches nothing has to be averaged out.
     pub step_size: Option<f64>,
     /// Times that a diverging run may begin anew with half the step.
     pub restarts: usize,
@@ -165,7 +165,11 @@ pub fn descend<G: BatchGradient>(
         None => {
             let step_size = match options.step_size {
                 Some(value) => value,
-                None => (1.0 - options.momentum) / objective.steepness(options)?.max(f64::MIN_POSITIVE),
+                None => {
+                    let noisy = options.batch < objective.examples();
+                    let share = if noisy { 1.0 - options.momentum } else { 1.0 };
+                    share / objective.steepness(options)?.max(f64::MIN_POSITIVE)
+                }
             };
             begun(&start, step_size, 0)
         }

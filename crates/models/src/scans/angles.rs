@@ -4,6 +4,7 @@ use super::ScanError;
 use super::scan::{PlannedWork, network_digest, read_geometry, read_scan_network, read_sinogram};
 use posterior_data::ReadOptions;
 use posterior_linalg::operator::LinearOperator;
+use posterior_networks::{Array, Network};
 use posterior_optim::LoopOptions;
 use posterior_optim::{Reason, Signal};
 use posterior_store::{Identity, numbers_digest};
@@ -80,10 +81,8 @@ pub struct DesignOutcome {
     pub angles: Vec<NextAngle>,
     /// The noise variance that was used, in units of the sinogram.
     pub noise_variance: f64,
-    /// Bytes that were planned.
-    pub planned_bytes: f64,
-    /// Operations that were planned.
-    pub planned_flops: f64,
+    /// Its plan, beside that of the prior.
+    pub planned: PlannedWork,
     /// Facts about the prior.
     pub prior: serde_json::Value,
     /// Seconds.
@@ -155,30 +154,22 @@ pub fn design(
         Some(samples) => DesignMethod::Sampled { samples },
         None => DesignMethod::Exact,
     };
-    let plan_design = |columns: usize| -> Result<DesignPlan, ScanError> {
+    let plan_design = |columns: usize, seen: Option<(&Network<f32>, &Array<f32>)>| {
         let all = request.measured.len() + request.count;
         let plan = DesignPlan::of(&scanner, columns, method, request.measured.len(), all);
-        if plan.bytes > request.memory as f64 {
-            let problem = format!(
-                "this takes {:.1} GB, above the limit of {:.1}: allow more (--memory GB), draw fewer --samples, or choose fewer angles",
-                plan.bytes / 1e9,
-                request.memory as f64 / 1e9
-            );
-            return Err(ScanError::Request(problem));
-        }
-        Ok(plan)
+        let plan = plan.work(&scanner, seen.map(|(network, _)| network.graph().flops()));
+        let remedy = "allow more (--memory GB), draw fewer --samples, or choose fewer angles";
+        PlannedWork::of(&plan, &scanner, seen, request.memory, remedy)
     };
     let plan_and_go = |root: &dyn LinearOperator<f64>,
                        noise_variance: f64,
                        prior,
+                       seen: Option<(&Network<f32>, &Array<f32>)>,
                        keeper: &mut Keeper,
                        announce: &mut dyn FnMut(&str, &[String]),
                        watch: &mut Watch<'_>| {
-        let plan = plan_design(root.shape().1)?;
-        announce(
-            &format!("at most {:.2} GB, {:.3} TFLOP beside the prior", plan.bytes / 1e9, plan.flops / 1e12),
-            &warnings,
-        );
+        let planned = plan_design(root.shape().1, seen)?;
+        announce(&format!("the angles: {}", planned.describe()), &warnings);
         let settings = DesignSettings {
             acquisition: request.acquisition,
             method,
@@ -209,8 +200,7 @@ pub fn design(
         Ok(DesignOutcome {
             angles: kept.angles,
             noise_variance,
-            planned_bytes: plan.bytes,
-            planned_flops: plan.flops,
+            planned,
             prior,
             seconds: 0.0,
             warnings: warnings.clone(),
@@ -239,14 +229,22 @@ pub fn design(
                 PlannedWork::of(&plan, &pilot, Some((&read.network, &input)), request.memory, remedy)?;
             announce(&format!("the prior: {}", planned.describe()), &read.notes);
             let weights = ConvolutionWeights::of(graph)?;
-            plan_design(weights.len())?;
-            let tangent = ImageTangent::new(&read.network, input, weights.selection())?;
+            plan_design(weights.len(), Some((&read.network, &input)))?;
+            let tangent = ImageTangent::new(&read.network, input.clone(), weights.selection())?;
             let measured = MeasuredTangent::new(&tangent, &pilot)?;
             let (fit, found) =
                 uncertainty::fit_g_prior(&measured, &scaled.sinogram, &own, &search, &mut keeper, watch)?;
             let root = PriorRoot::new(&tangent, WeightPrior::Independent(fit.deviations(&found)))?;
             let facts = serde_json::json!({ "name": "g-prior", "precision": fit.precision, "unit": scaled.unit, "turns": fit.turns.len() });
-            let mut out = plan_and_go(&root, fit.noise_variance, facts, &mut keeper, announce, watch)?;
+            let mut out = plan_and_go(
+                &root,
+                fit.noise_variance,
+                facts,
+                Some((&read.network, &input)),
+                &mut keeper,
+                announce,
+                watch,
+            )?;
             out.noise_variance *= scaled.unit * scaled.unit;
             out
         }
@@ -279,7 +277,7 @@ pub fn design(
             }
             let root = fit.prior.root(4.0).map_err(TomographyError::from)?;
             let facts = serde_json::json!({ "name": "matern", "lengthscale": fit.prior.lengthscale, "variance": fit.prior.variance, "steps": fit.steps });
-            plan_and_go(&root, fit.noise_variance, facts, &mut keeper, announce, watch)?
+            plan_and_go(&root, fit.noise_variance, facts, None, &mut keeper, announce, watch)?
         }
         DesignPrior::Isotropic => {
             let mean = sinogram.iter().map(|y| y * y).sum::<f64>() / sinogram.len() as f64;
@@ -287,7 +285,7 @@ pub fn design(
             let root = Isotropic::of_measurements(&pilot, &sinogram, noise_variance)?;
             let variance = root.variance();
             let facts = serde_json::json!({ "name": "isotropic", "variance": variance, "noise": "taken as 5 % of the root mean square of the measurements" });
-            plan_and_go(&root, noise_variance, facts, &mut keeper, announce, watch)?
+            plan_and_go(&root, noise_variance, facts, None, &mut keeper, announce, watch)?
         }
     };
     outcome.seconds = begun.elapsed().as_secs_f64();

@@ -1,6 +1,7 @@
 //! A geometry and its sinogram.
 
 use super::ScanError;
+use faer::Mat;
 use posterior_data::{DataError, ReadOptions, read_array, read_picture};
 use posterior_networks::safetensors::{ReadNetwork, read_network};
 use posterior_networks::{Array, Network};
@@ -124,9 +125,9 @@ impl Scan {
 pub struct PlannedWork {
     /// Bytes of the largest blocks together.
     pub bytes: u64,
-    /// Floating-point operations, at most.
+    /// Floating-point operations, about.
     pub flops: u64,
-    /// Seconds, from one projection and one pass through the network on this machine; solvers may end sooner.
+    /// Seconds, from one projection, one pass through the network and one product of matrices on this machine; solvers may end sooner.
     pub seconds: f64,
     /// The blocks.
     pub blocks: Vec<(String, u64)>,
@@ -157,14 +158,24 @@ impl PlannedWork {
             drop(std::hint::black_box(network.forward(input)));
             seconds(&mut || drop(std::hint::black_box(network.forward(input))))
         });
-        let all = plan.projections as f64 * projection + plan.network_passes as f64 * pass;
+        // The rate of a product of dense matrices.
+        const SIDE: usize = 192;
+        let dense = match plan.dense_flops {
+            0 => 0.0,
+            flops => {
+                let ones = Mat::<f64>::full(SIDE, SIDE, 1.0);
+                let one = seconds(&mut || drop(std::hint::black_box(&ones * &ones)));
+                one * flops as f64 / (2 * SIDE.pow(3)) as f64
+            }
+        };
+        let all = plan.projections as f64 * projection + plan.network_passes as f64 * pass + dense;
         Ok(Self { bytes: plan.bytes(), flops: plan.flops, seconds: all, blocks: plan.blocks.clone() })
     }
 
     /// For people.
     pub fn describe(&self) -> String {
         format!(
-            "at most {:.2} GB, {:.3} TFLOP, {} on this machine",
+            "at most {:.2} GB, about {:.3} TFLOP and {} on this machine",
             self.bytes as f64 / 1e9,
             self.flops as f64 / 1e12,
             crate::process::time(self.seconds)

@@ -8,7 +8,9 @@ use posterior_tomography::calibration::Calibration;
 use posterior_tomography::patches::{Estimator, PatchCovariance, Tiling, patch_log_density};
 use posterior_tomography::reconstruction::network_view;
 use posterior_tomography::running::{Keeper, Watch};
-use posterior_tomography::uncertainty::{self, ImagePriorChoice, UncertaintyOptions, UncertaintyReport};
+use posterior_tomography::uncertainty::{
+    self, ImagePriorChoice, PriorReport, UncertaintyOptions, UncertaintyReport,
+};
 use posterior_tomography::{TomographyError, psnr};
 use serde::Serialize;
 use serde_json::json;
@@ -17,6 +19,9 @@ use std::path::PathBuf;
 
 /// Added to every variance of patches, relative to the square of the picture's brightness.
 const PATCH_JITTER: f64 = 1e-6;
+
+/// Residual from which draws do not count as solved for.
+const UNSOLVED: f64 = 0.1;
 
 /// Sides of the patches that are scored.
 const PATCHES: [usize; 5] = [1, 2, 3, 5, 10];
@@ -137,6 +142,22 @@ pub fn uncertainty(
         warnings.push(format!(
             "what the network's picture leaves of the measurements has {:.1} times the variance of the noise: it explains this sinogram badly; is it the network of this scan, and trained to its end?",
             found.report.residual / found.report.noise_variance
+        ));
+    }
+    let dimension = match &found.report.prior {
+        PriorReport::GPrior { fit, .. } => fit.turns.last().and_then(|turn| turn.by_prediction),
+        PriorReport::Filters(_) => None,
+    };
+    if let Some(beyond) = dimension.filter(|gamma| *gamma > found.report.weights as f64) {
+        warnings.push(format!(
+            "the effective dimension is {beyond:.0} of {} weights, which cannot be: samples of the turns were not solved for; take more steps (--descent), or conjugate gradients (without it)",
+            found.report.weights
+        ));
+    }
+    if found.report.largest_residual > UNSOLVED {
+        warnings.push(format!(
+            "draws are not solved for: what is left of their systems is {:.2} of them; take more steps (--descent), or a larger --rank without it",
+            found.report.largest_residual
         ));
     }
     let score = match &truth {

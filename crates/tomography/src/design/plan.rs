@@ -1,6 +1,8 @@
 //! What a design costs, before it begins.
 
 use super::{DesignMethod, Scanner};
+use crate::Projector;
+use crate::running::{Plan, projection_flops};
 use serde::{Deserialize, Serialize};
 
 /// Memory and work of a [`Designer`](super::Designer) that ends with a number of angles, beside what the root and the projector keep and need for themselves.
@@ -60,5 +62,19 @@ impl DesignPlan {
                 }
             }
         }
+    }
+
+    /// The same as work of a projector and, where the root is a network's, of passes through it: so many operations each.
+    pub fn work(&self, scanner: &Projector, pass_flops: Option<u64>) -> Plan {
+        let rays = scanner.geometry().measurements().max(1) as f64;
+        // A product with a network's root is about two passes.
+        let passes = pass_flops.map_or((0, 0), |each| ((2.0 * self.root_columns) as u64, each));
+        let projections = ((self.rays / rays).ceil() as u64, projection_flops(scanner));
+        Plan::new(
+            vec![("draws, their projections and the factor", self.bytes as u64)],
+            passes,
+            projections,
+            self.flops as u64,
+        )
     }
 }

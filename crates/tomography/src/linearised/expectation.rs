@@ -34,6 +34,11 @@ pub enum GPriorSolver {
     Weights(DescentOptions),
 }
 
+/// Descent on all measurements at once: without the noise of batches, momentum as long as the run allows is what makes it fast.
+pub fn weight_descent() -> DescentOptions {
+    DescentOptions { epochs: 300, momentum: 0.98, ..DescentOptions::default() }
+}
+
 /// What is asked of expectation maximisation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -40,6 +40,7 @@ pub use evidence::{
 };
 pub use expectation::{
     GPrior, GPriorFit, GPriorOptions, GPriorSolver, WatchDescent, WatchExpectation, WeightDraws,
+    weight_descent,
 };
 pub use filters::{FILTER_JITTER, FilterHyperparameters, FilterPrior, WeightPrior};
 pub use grams::{BlockGrams, DistanceGrams};

@@ -20,11 +20,14 @@ pub fn plan(projector: &Projector, method: &Method) -> Result<Plan, TomographyEr
     let mut blocks = vec![("sinograms", 8 * 6 * c), ("pictures", 8 * 12 * pixels)];
     let each = projection_flops(projector);
     let trials = |weight: Option<f64>| if weight.is_none() { Trials::STEPS } else { 0 };
+    // The state of total variation is text for a moment before it is arrays.
+    let written = ("the state while it is written", times(&[40, 6 * pixels + 3 * c]));
     Ok(match method {
         Method::Filtered(_) => {
             Plan::new(blocks, (0, 0), (1, each), (20 * pixels).saturating_mul(geometry.angles().len() as u64))
         }
         Method::TotalVariation(own) => {
+            blocks.push(written);
             let steps = match &own.solver {
                 TotalVariationSolver::PrimalDual(solver) => solver.steps,
                 TotalVariationSolver::Adam(solver) => solver.steps,

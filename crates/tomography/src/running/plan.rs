@@ -8,12 +8,14 @@ use serde::Serialize;
 pub struct Plan {
     /// Its largest blocks, by name.
     pub blocks: Vec<(String, u64)>,
-    /// Floating-point operations, at most: solvers end sooner where they converge sooner.
+    /// Floating-point operations, about: solvers are counted with all their steps, or with those that they usually need.
     pub flops: u64,
     /// Passes through the network, counted as forward passes of one picture.
     pub network_passes: u64,
     /// Projections and back-projections of one picture.
     pub projections: u64,
+    /// Operations of dense matrices beside them, of those above.
+    pub dense_flops: u64,
 }
 
 impl Plan {
@@ -28,7 +30,7 @@ impl Plan {
         let flops =
             network.saturating_add(projections.saturating_mul(each_projection)).saturating_add(others);
         let blocks = blocks.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
-        Self { blocks, flops, network_passes, projections }
+        Self { blocks, flops, network_passes, projections, dense_flops: others }
     }
 
     /// Bytes of all blocks together, which may not all live at the same time.

@@ -34,9 +34,9 @@ pub fn plan(
     };
     let together = m.min(16);
     let solves = match descent {
-        // Iterates, velocities, averages, gradients, noise: eight numbers for each weight and sample.
+        // Iterates, velocities, averages, gradients, noise and what is written of them: thirteen numbers for each weight and sample.
         Some(descent) => {
-            blocks.push(("weights of draws", times(&[64, d, together])));
+            blocks.push(("weights of draws", times(&[104, d, together])));
             times(&[m, descent.epochs as u64])
         }
         None => {
@@ -48,7 +48,7 @@ pub fn plan(
     };
     let (products, others) = match &options.prior {
         ImagePriorChoice::GPrior(own) => {
-            let each = if descent.is_some() { 64 } else { 32 };
+            let each = if descent.is_some() { 104 } else { 32 };
             blocks.push(("samples of the turns", times(&[each, d, own.samples as u64])));
             // The mode goes with the samples.
             let columns = (own.samples as u64).saturating_add(1);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::linearised::{
     ConvolutionWeights, FilterPrior, GPriorOptions, GPriorSolver, ImageTangent, MeasuredTangent, PriorRoot,
-    WeightPrior, scales,
+    WeightPrior, scales, weight_descent,
 };
 use crate::measured::ObservedPrior;
 use crate::reconstruction::network_view;
@@ -72,7 +72,7 @@ fn deviations_are_those_of_the_exact_posterior() {
     let tangent = ImageTangent::new(&case.network, case.input.clone(), weights.selection()).unwrap();
     let measured = MeasuredTangent::new(&tangent, &case.projector).unwrap();
     let samples = 600;
-    let patient = DescentOptions { epochs: 1000, ..DescentOptions::default() };
+    let patient = DescentOptions { epochs: 400, ..weight_descent() };
     let solver = GPriorSolver::Weights(patient);
     let descending = GPriorOptions { samples: 4, turns: 2, solver, ..GPriorOptions::default() };
     for (prior, samples) in
