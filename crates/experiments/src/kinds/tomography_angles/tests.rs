@@ -83,13 +83,13 @@ fn numbers(value: &Value, out: &mut Vec<f64>) {
 }
 
 #[test]
-fn the_file_has_every_published_method_and_counts_that_have_equidistant_scans() {
+fn the_file_has_every_prior_and_criterion_and_counts_that_have_equidistant_scans() {
     let experiment = Experiment::read(&path()).unwrap();
     let settings: Settings = crate::kinds::settings(&experiment.settings).unwrap();
     let of = |choice: Choice| settings.methods.iter().filter(|m| m.choice == choice).count();
     assert_eq!(
         [Choice::Isotropic, Choice::Matern, Choice::GPrior, Choice::Filters, Choice::Retrained].map(of),
-        [2, 2, 3, 2, 1]
+        [1, 1, 3, 1, 1]
     );
     let scan = &settings.scan;
     let there: Vec<usize> = (settings.scores.total_variation.iter().copied())

@@ -110,7 +110,7 @@ fn linearised(
     let options = UncertaintyOptions { prior, samples, conjugate, rank, seed };
     let input = learner.input(&sinogram)?;
     let begun = Instant::now();
-    // Directions are found once more when the hyperparameters are known: the last time that they are begun ends the search.
+    // What comes before the draws is the search.
     let mut known = begun;
     let found = infer(
         &learner.problem.projector,
@@ -119,7 +119,7 @@ fn linearised(
         &options,
         &mut Keeper::none(),
         &mut |stage, done, all, _| {
-            if stage == Stage::Directions {
+            if stage != Stage::Pictures {
                 known = Instant::now();
             }
             context.tell(&format!("{}: {name}: {stage}", subject.name), done, all)
