@@ -229,7 +229,7 @@ pub(crate) struct TomographyUncertaintyArgs {
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub samples: usize,
 
-    /// Samples of each turn of expectation maximisation [default: 16]
+    /// Samples of each turn of expectation maximisation [default: 4]
     #[arg(long, value_name = "N")]
     pub samples_em: Option<usize>,
 

@@ -200,3 +200,53 @@ fn what_was_killed_goes_on_and_another_request_does_not() {
         std::fs::read(at.join("straight.npy")).unwrap()
     );
 }
+
+/// Bytes that no plan counts, as in the tests of other plans: names, headers, what the allocator holds back.
+const UNCOUNTED: i64 = 32 << 20;
+
+#[test]
+fn plans_of_pictures_bound_their_peaks() {
+    let folder = folder();
+    let at = folder.path();
+    let bytes = |v: &Value, key: &str| v[key].as_i64().unwrap();
+    let bare =
+        json(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --method filtered --out bare.npy");
+    if bare["peak_memory_bytes"].is_null() {
+        posterior_testing::skip("this system does not tell the peak memory of a process");
+        return;
+    }
+    let program = bytes(&bare, "peak_memory_bytes");
+    let flat = "kind = \"parallel\"\nheight = 64\nwidth = 64\nangles = { count = 10 }\n";
+    let deep = "kind = \"stacked\"\ndepth = 16\nheight = 24\nwidth = 24\nangles = { count = 6 }\n";
+    let mut wrong = Vec::new();
+    let mut check = |what: &str, found: &Value| {
+        let (peak, planned) =
+            (bytes(found, "peak_memory_bytes") - program, bytes(&found["planned"], "bytes"));
+        println!("{what}: peak {:.1} MB, planned {:.1} MB", peak as f64 / 1e6, planned as f64 / 1e6);
+        if peak > planned + UNCOUNTED {
+            wrong.push(format!("{what}: peak {peak}, planned {planned}"));
+        }
+    };
+    for (name, text) in [("flat", flat), ("deep", deep)] {
+        std::fs::write(at.join(format!("{name}.toml")), text).unwrap();
+        json(at, &format!("project --phantom walnut --geometry {name}.toml --out {name}.npy"));
+        let scan = format!("--sinogram {name}.npy --geometry {name}.toml");
+        check(&format!("{name}, smooth"), &json(at, &format!("reconstruct {scan} --out {name}_smooth.npy")));
+        let network = format!(
+            "--method deep-image-prior --weight 1e-4 --iterations 3 --network-out {name}.safetensors"
+        );
+        check(
+            &format!("{name}, network"),
+            &json(at, &format!("reconstruct {scan} {network} --channels 16,16 --out {name}_deep.npy")),
+        );
+        let bars =
+            format!("uncertainty {scan} --network {name}.safetensors --samples 16 --turns 1 --rank 70");
+        check(&format!("{name}, g-prior"), &json(at, &format!("{bars} --out {name}_bars.npy")));
+        let descent = bars.replace("--rank 70", "--descent 3");
+        check(&format!("{name}, descent"), &json(at, &format!("{descent} --out {name}_descent.npy")));
+    }
+    json(at, &format!("{NETWORK} --iterations 3 --network-out net.safetensors --out picture.npy"));
+    let filters = "uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --samples 16 --prior filters --out filters.npy";
+    check("filters", &json(at, filters));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

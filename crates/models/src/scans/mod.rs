@@ -17,6 +17,8 @@ mod pages;
 mod picture;
 mod project;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod uncertain;
 
 pub use angles::{DesignOutcome, DesignPrior, DesignRequest, design};

@@ -56,6 +56,8 @@ pub struct ReconstructOutcome {
     pub residual: f64,
     /// Pixels that were cut to the range of the picture's format.
     pub clipped_pixels: usize,
+    /// The most memory of the process, where the system tells it.
+    pub peak_memory_bytes: Option<u64>,
     /// Seconds.
     pub seconds: f64,
     /// What looks wrong.
@@ -161,6 +163,7 @@ pub fn reconstruct(
         psnr: truth.as_ref().map(|t| psnr(&found.picture, t)),
         residual: squares / scan.sinogram.len() as f64,
         clipped_pixels,
+        peak_memory_bytes: crate::peak_memory_bytes(),
         seconds: begun.elapsed().as_secs_f64(),
         report: found.report,
         warnings,

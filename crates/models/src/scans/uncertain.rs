@@ -86,6 +86,8 @@ pub struct UncertainOutcome {
     pub largest_deviation: f64,
     /// Pixels that were cut to the range of a picture's format.
     pub clipped_pixels: usize,
+    /// The most memory of the process, where the system tells it.
+    pub peak_memory_bytes: Option<u64>,
     /// Seconds.
     pub seconds: f64,
     /// What looks wrong.
@@ -208,6 +210,7 @@ pub fn uncertainty(
         median_deviation: sorted[sorted.len() / 2],
         largest_deviation: sorted[sorted.len() - 1],
         clipped_pixels,
+        peak_memory_bytes: crate::peak_memory_bytes(),
         seconds: begun.elapsed().as_secs_f64(),
         warnings,
     };

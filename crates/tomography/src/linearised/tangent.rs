@@ -4,10 +4,13 @@ use super::filters::WeightPrior;
 use crate::TomographyError;
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transpose};
-use posterior_networks::{Array, Network, Precision, Selection, Trace};
+use posterior_networks::{Array, Graph, Network, Precision, Selection, Trace};
 
 /// Bytes of activations that products may hold at a time.
 const BYTES: usize = 1 << 28;
+
+/// What a sweep takes for each value that is alive in it: the value itself, its unrolled neighbourhoods, and what is made of both.
+const SWEEP: u64 = 8;
 
 /// Vectors that go through the network at a time at least: one alone costs nearly twice its share of four.
 const LEAST: usize = 4;
@@ -34,8 +37,16 @@ impl<'a, T: Precision> ImageTangent<'a, T> {
     ) -> Result<Self, TomographyError> {
         let trace = network.trace(input)?;
         let pixels = trace.output().len();
-        let each = network.graph().live_values().max(1) * size_of::<T>();
-        Ok(Self { trace, selection, at_once: (BYTES / each).clamp(LEAST, 64), pixels })
+        Ok(Self { trace, selection, at_once: at_once::<T>(network.graph()), pixels })
+    }
+
+    /// Bytes that it and its products take at most: what is kept of the one forward pass, and the sweeps of as many vectors as go through at a time.
+    pub fn bytes(graph: &Graph) -> u64 {
+        let (each, sweeps) = (size_of::<T>() as u64, at_once::<T>(graph) as u64);
+        let kept = (graph.activations() as u64).saturating_mul(2 * each);
+        let swept = (graph.live_values() as u64).saturating_mul(each).saturating_mul(SWEEP * sweeps);
+        let weights = (graph.trainable() as u64).saturating_mul(2 * each * sweeps);
+        kept.saturating_add(swept).saturating_add(weights)
     }
 
     /// The picture `g(v)` (pixels).
@@ -125,6 +136,11 @@ impl<T: Precision> LinearOperator<f64> for ImageTangent<'_, T> {
         check_apply_transpose(self.shape(), input, &output);
         self.pull(input.ncols(), |i, j| T::from_f64(input[(i, j)]), |j, own| fill(&mut output, j, own));
     }
+}
+
+/// Vectors that go through a network at a time.
+fn at_once<T>(graph: &Graph) -> usize {
+    (BYTES / (graph.live_values().max(1) * size_of::<T>())).clamp(LEAST, 64)
 }
 
 fn fill<T: Precision>(output: &mut MatMut<'_, f64>, column: usize, values: &[T]) {

@@ -1,16 +1,13 @@
 //! Bytes and operations of an inference.
 
 use super::options::{ImagePriorChoice, UncertaintyOptions, scale_products};
-use crate::linearised::{ConvolutionWeights, DistanceGrams, GPriorOptions, GPriorSolver};
+use crate::linearised::{ConvolutionWeights, DistanceGrams, GPriorOptions, GPriorSolver, ImageTangent};
 use crate::running::{Plan, projection_flops, times};
 use crate::{Projector, TomographyError};
 use posterior_networks::Graph;
 
 /// Steps that conjugate gradients are counted with: with a preconditioner they need about ten.
 const USUAL_STEPS: usize = 15;
-
-/// Products at a time: activations of so many vectors.
-const AT_ONCE: u64 = 4;
 
 /// What [`super::infer`] will take.
 ///
@@ -24,8 +21,10 @@ pub fn plan(
     let weights = ConvolutionWeights::of(graph)?;
     let (d, c) = (weights.len() as u64, projector.geometry().measurements() as u64);
     let (pixels, m) = (projector.geometry().pixels() as u64, options.samples as u64);
-    let activations = times(&[4, AT_ONCE.saturating_mul(graph.activations() as u64).max(1 << 26)]);
-    let mut blocks = vec![("activations of the network", activations), ("draws", times(&[8, pixels, m]))];
+    let mut blocks = vec![
+        ("sweeps through the network", ImageTangent::<f32>::bytes(graph)),
+        ("draws", times(&[8, pixels, m])),
+    ];
     let descent = match &options.prior {
         ImagePriorChoice::GPrior(GPriorOptions { solver: GPriorSolver::Weights(descent), .. }) => {
             Some(descent)
