@@ -52,11 +52,11 @@ pub struct UncertaintyOptions {
     pub prior: ImagePriorChoice,
     /// Draws of the picture.
     pub samples: usize,
-    /// How far their solves are pursued.
+    /// How far their solves are pursued; those by descent have the options of their solver.
     pub conjugate: ConjugateOptions,
-    /// Directions of the preconditioner.
+    /// Directions of the preconditioner; a descent has none.
     pub rank: usize,
-    /// Seed of the draws.
+    /// Seed of scales, directions and draws; draws by descent have the seed of the g-prior, as its turns do.
     pub seed: u64,
 }
 
