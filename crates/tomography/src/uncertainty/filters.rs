@@ -25,6 +25,8 @@ pub struct FilterReport {
     pub noise_variance: f64,
     /// The evidence (with the density of lengthscales where it was asked for), nats.
     pub evidence: f64,
+    /// Blocks whose variances fell as far as they may: they have next to no part in the picture.
+    pub at_least: usize,
     /// Steps taken.
     pub steps: usize,
     /// Why the search ended.
@@ -113,6 +115,7 @@ pub(super) fn find(
         blocks: blocks.iter().map(|b| b.name.clone()).collect(),
         noise_variance: found.hyperparameters.log_noise_variance.exp(),
         evidence: found.evidence,
+        at_least: found.at_least,
         steps: found.steps,
         reason: found.reason,
         filters: found.hyperparameters.filters,

@@ -8,7 +8,7 @@ use super::uncertainty::UncertaintySettings;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use posterior_linalg::random::Streams;
-use posterior_tomography::linearised::{GPriorOptions, LEAST_LOG_VARIANCE};
+use posterior_tomography::linearised::GPriorOptions;
 use posterior_tomography::reconstruction::TotalVariationRequest;
 use posterior_tomography::running::{Keeper, Stage};
 use posterior_tomography::uncertainty::{
@@ -138,13 +138,9 @@ fn linearised(
         }
         PriorReport::Filters(report) => {
             let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
-            let least = |v: &&f64| **v <= LEAST_LOG_VARIANCE;
             facts.insert("mean_log_variance".into(), mean(&report.filters.log_variances));
             facts.insert("mean_log_lengthscale".into(), mean(&report.filters.log_lengthscales));
-            facts.insert(
-                "least_variances".into(),
-                report.filters.log_variances.iter().filter(least).count() as f64,
-            );
+            facts.insert("least_variances".into(), report.at_least as f64);
             facts.insert("steps".into(), report.steps as f64);
         }
     }
