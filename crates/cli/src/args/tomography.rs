@@ -249,7 +249,7 @@ pub(crate) struct TomographyUncertaintyArgs {
     #[arg(long, value_name = "WEIGHT")]
     pub roughness: Option<f64>,
 
-    /// Directions of the preconditioner [default: 100]
+    /// Directions of the preconditioner [default: a quarter of the measurements, 1000 at most]
     #[arg(long, value_name = "N")]
     pub rank: Option<usize>,
 

@@ -247,7 +247,7 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
     only(a.rank.is_some(), "rank", a.descent.is_none(), solves)?;
     only(a.tolerance.is_some(), "tolerance", a.descent.is_none(), solves)?;
     let usual = UncertaintyOptions::default();
-    let (rank, tolerance) = (a.rank.unwrap_or(usual.rank), a.tolerance.unwrap_or(usual.conjugate.tolerance));
+    let (rank, tolerance) = (a.rank, a.tolerance.unwrap_or(usual.conjugate.tolerance));
     if !(tolerance > 0.0 && tolerance < 1.0) {
         return Err(Failure::usage("--tolerance must lie between 0 and 1".into()));
     }

@@ -214,11 +214,9 @@ pub fn design(
             })?;
             let (scaled, input) = network_view(&pilot, &sinogram)?;
             let own = GPriorOptions { samples: 8, turns: 8, seed: request.seed, ..GPriorOptions::default() };
-            let rank = 100.min(sinogram.len() / 4);
             let search = UncertaintyOptions {
                 prior: ImagePriorChoice::GPrior(own.clone()),
                 samples: 0,
-                rank,
                 seed: request.seed,
                 ..UncertaintyOptions::default()
             };

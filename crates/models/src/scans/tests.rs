@@ -124,7 +124,7 @@ fn a_given_noise_is_one_of_the_measurements_whatever_their_unit() {
                 prior,
                 conjugate,
                 samples: 8,
-                rank: 20,
+                rank: Some(20),
                 ..UncertaintyOptions::default()
             },
             truth: None,

@@ -1,10 +1,16 @@
 //! What solves over the measurements are preconditioned with: the leading directions of the prior's covariance.
 
+use crate::TomographyError;
 use crate::measured::ObservedPrior;
 use faer::Mat;
+use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::solve::{
     DrawnPreconditioner, LowRankPlusDiagonal, NoPreconditioner, Nystrom, SolveError,
 };
+use posterior_optim::Signal;
+
+/// Directions that go through the network between two looks at what was asked.
+const AT_ONCE: usize = 64;
 
 /// `T K T' ~ U diag(lambda) U'` of some rank, found once: another variance of the prior multiplies the eigenvalues and leaves the directions as they are.
 ///
@@ -21,13 +27,36 @@ impl LeadingDirections {
     /// Of the covariance of the measurements' prior, without its noise. Cost: `rank` products, `14 c rank²` flops; memory `5 c rank` doubles while it is found, one of which stays.
     ///
     /// # Errors
-    /// [`SolveError`] where the covariance is not finite.
-    pub fn new(observed: &ObservedPrior<'_>, rank: usize, seed: u64) -> Result<Self, SolveError> {
+    /// [`TomographyError::Solve`] where the covariance is not finite.
+    pub fn new(observed: &ObservedPrior<'_>, rank: usize, seed: u64) -> Result<Self, TomographyError> {
+        Self::watched(observed, rank, seed, &mut |_| Signal::Continue)
+    }
+
+    /// The same with somebody who sees how many directions have had their product, and may stop it.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`TomographyError::Interrupted`].
+    pub fn watched(
+        observed: &ObservedPrior<'_>,
+        rank: usize,
+        seed: u64,
+        watch: &mut dyn FnMut(usize) -> Signal,
+    ) -> Result<Self, TomographyError> {
         let c = observed.rows();
-        if rank == 0 || c == 0 {
+        let width = rank.min(c);
+        if width == 0 {
             return Ok(Self { found: None, last: 0.0 });
         }
-        let found = Nystrom::new(&observed.signal(), rank, seed)?;
+        let test = Nystrom::<f64>::test_vectors(c, width, seed);
+        let (signal, mut products) = (observed.signal(), Mat::zeros(c, width));
+        for start in (0..width).step_by(AT_ONCE) {
+            if watch(start) == Signal::Stop {
+                return Err(TomographyError::Interrupted);
+            }
+            let own = AT_ONCE.min(width - start);
+            signal.apply(test.subcols(start, own), products.as_mut().subcols_mut(start, own));
+        }
+        let found = Nystrom::of_products(test.as_ref(), products, f64::EPSILON)?;
         // Directions of everything leave nothing for the last to stand for.
         let last = if rank >= c { 0.0 } else { found.eigenvalues().last().copied().unwrap_or(0.0).max(0.0) };
         Ok(Self { found: Some(found), last })

@@ -182,7 +182,7 @@ impl<'a, T: Precision> StochasticEvidence<'a, T> {
     fn find_leading(&self, at: &ImageHyperparameters) -> Result<LeadingDirections, TomographyError> {
         let root = self.root(at)?;
         let observed = ObservedPrior::new(&root, self.measured.projector(), at.log_noise_variance.exp())?;
-        Ok(LeadingDirections::new(&observed, self.options.rank, self.options.seed)?)
+        LeadingDirections::new(&observed, self.options.rank, self.options.seed)
     }
 
     /// Slopes at some hyperparameters from the probes of a step.

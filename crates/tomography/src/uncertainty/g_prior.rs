@@ -14,7 +14,6 @@ use crate::running::{Keeper, Stage, Watch};
 use posterior_linalg::solve::{Preconditioner, SolveError};
 use posterior_linear::LinearError;
 use posterior_linear::sampled::{SampledError, SavedSolver, SavedTurns, TurnsState, WatchTurns};
-use posterior_optim::Signal;
 use posterior_store::Tensors;
 
 /// Interruptions by their own name.
@@ -24,6 +23,18 @@ fn named(error: TomographyError) -> TomographyError {
         | TomographyError::Linear(LinearError::Interrupted) => TomographyError::Interrupted,
         other => other,
     }
+}
+
+/// As many directions as are asked for.
+pub(super) fn directions(
+    observed: &ObservedPrior<'_>,
+    options: &UncertaintyOptions,
+    watch: &mut Watch<'_>,
+) -> Result<LeadingDirections, TomographyError> {
+    let rank = options.rank_of(observed.rows());
+    LeadingDirections::watched(observed, rank, options.seed, &mut |done| {
+        watch(Stage::Directions, done, rank, None)
+    })
 }
 
 /// What was found.
@@ -41,12 +52,9 @@ pub(super) fn leading(
     options: &UncertaintyOptions,
     watch: &mut Watch<'_>,
 ) -> Result<LeadingDirections, TomographyError> {
-    if watch(Stage::Directions, 0, options.rank, None) == Signal::Stop {
-        return Err(TomographyError::Interrupted);
-    }
     let root = PriorRoot::new(measured.tangent(), WeightPrior::Independent(scales.values.clone()))?;
     let observed = ObservedPrior::new(&root, measured.projector(), 1.0)?;
-    Ok(LeadingDirections::new(&observed, options.rank, options.seed)?)
+    directions(&observed, options, watch)
 }
 
 /// Scales, precision and noise alone, of [`ImagePriorChoice::GPrior`] with `own`: for who wants the prior and no draws. What it takes is [`super::plan`] of no samples; what is under way is kept as [`super::infer`] does.

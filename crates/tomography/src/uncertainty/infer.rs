@@ -9,7 +9,7 @@ use crate::linearised::{
     PriorRoot, WeightPrior,
 };
 use crate::measured::ObservedPrior;
-use crate::running::{Keeper, Stage, Watch, meant};
+use crate::running::{Keeper, Watch, meant};
 use crate::{Projector, TomographyError};
 use faer::Mat;
 use posterior_linear::sampled::{ConjugateGradientFacts, SavedSolver, SavedTurns, SolverFacts, SolverState};
@@ -214,12 +214,7 @@ pub fn infer(
             };
             (leading, found.fit.precision.recip())
         }
-        (None, None) => {
-            if watch(Stage::Directions, 0, options.rank, None) == Signal::Stop {
-                return Err(TomographyError::Interrupted);
-            }
-            (LeadingDirections::new(&observed, options.rank, options.seed)?, 1.0)
-        }
+        (None, None) => (g_prior::directions(&observed, options, watch)?, 1.0),
     };
     let drawn = leading.preconditioner(share, noise_variance)?;
     let draws = match &by_descent {

@@ -20,6 +20,7 @@ pub fn plan(
 ) -> Result<Plan, TomographyError> {
     let weights = ConvolutionWeights::of(graph)?;
     let (d, c) = (weights.len() as u64, projector.geometry().measurements() as u64);
+    let rank = options.rank_of(c as usize) as u64;
     let (pixels, m) = (projector.geometry().pixels() as u64, options.samples as u64);
     let mut blocks = vec![
         ("sweeps through the network", ImageTangent::<f32>::bytes(graph)),
@@ -40,9 +41,9 @@ pub fn plan(
         }
         None => {
             blocks.push(("vectors of solves", times(&[40, c, together])));
-            blocks.push(("directions of the preconditioner", times(&[48, c, options.rank as u64])));
+            blocks.push(("directions of the preconditioner", times(&[48, c, rank])));
             blocks.push(("weights of draws", times(&[24, d, together])));
-            times(&[m, USUAL_STEPS as u64]).saturating_add(options.rank as u64)
+            times(&[m, USUAL_STEPS as u64]).saturating_add(rank)
         }
     };
     let (products, others) = match &options.prior {
@@ -53,7 +54,7 @@ pub fn plan(
             let columns = (own.samples as u64).saturating_add(1);
             let (turns, directions) = match descent {
                 Some(descent) => (times(&[columns, descent.epochs as u64]), 0),
-                None => (times(&[columns, USUAL_STEPS as u64]), (options.rank as u64).min(c)),
+                None => (times(&[columns, USUAL_STEPS as u64]), rank),
             };
             let before = (scale_products(c as usize) / 2) as u64 + directions;
             let all = solves.saturating_add(times(&[own.turns as u64, turns]));

@@ -46,7 +46,7 @@ fn options(prior: ImagePriorChoice, samples: usize) -> UncertaintyOptions {
         prior,
         samples,
         conjugate: ConjugateOptions { tolerance: 1e-6, steps: 200 },
-        rank: 20,
+        rank: Some(20),
         seed: 5,
     }
 }

@@ -135,11 +135,11 @@ fn by_prior(
             let tangent = view.tangent()?;
             while walk.state.chosen.len() < most {
                 let root: Root<'_> = if walk.state.refreshes == 0 {
-                    known.g_prior(&tangent, stage, context)?
+                    known.g_prior(&tangent, &view, stage, context)?
                 } else {
                     // The network is that of the pilot: only what moves measurements has changed.
                     let scan = known.problem.scan(&walk.state.chosen)?;
-                    known.fresh_g_prior(&tangent, &scan, stage, context)?
+                    known.fresh_g_prior(&tangent, &view, &scan, stage, context)?
                 };
                 walk.on(&known.problem.scanner, &*root, every, context)?;
             }
@@ -167,10 +167,10 @@ fn retrained(
         {
             let tangent = view.tangent()?;
             let root = match walk.state.refreshes {
-                0 => known.g_prior(&tangent, walk.stage, context)?,
+                0 => known.g_prior(&tangent, &view, walk.stage, context)?,
                 _ => {
                     let scan = known.problem.scan(&walk.state.chosen)?;
-                    known.fresh_g_prior(&tangent, &scan, walk.stage, context)?
+                    known.fresh_g_prior(&tangent, &view, &scan, walk.stage, context)?
                 }
             };
             walk.on(&known.problem.scanner, &*root, every, context)?;

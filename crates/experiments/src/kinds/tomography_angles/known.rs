@@ -82,6 +82,7 @@ impl<'s> Known<'s> {
     pub(super) fn g_prior<'a>(
         &mut self,
         tangent: &'a ImageTangent<'a, f32>,
+        view: &View,
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Root<'a>, ExperimentError> {
@@ -89,7 +90,7 @@ impl<'s> Known<'s> {
             return Ok(stored.clone());
         }
         let root = self.g_prior_of(tangent, &self.problem.pilot_scan()?, stage, context)?;
-        let (root, stored) = self.stored(root, stage, context)?;
+        let (root, stored) = self.stored(root, (tangent, view), stage, context)?;
         self.g_prior = stored;
         Ok(root)
     }
@@ -101,12 +102,13 @@ impl<'s> Known<'s> {
     pub(super) fn fresh_g_prior<'a>(
         &self,
         tangent: &'a ImageTangent<'a, f32>,
+        view: &View,
         scan: &Scan,
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Root<'a>, ExperimentError> {
         let root = self.g_prior_of(tangent, scan, stage, context)?;
-        Ok(self.stored(root, stage, context)?.0)
+        Ok(self.stored(root, (tangent, view), stage, context)?.0)
     }
 
     fn g_prior_of<'a>(
@@ -154,22 +156,24 @@ impl<'s> Known<'s> {
             return Ok(stored.clone());
         }
         let root = prior::filter_root(tangent, view, &self.hyperparameters(context)?)?;
-        let (root, stored) = self.stored(root, stage, context)?;
+        let (root, stored) = self.stored(root, (tangent, view), stage, context)?;
         self.filters = stored;
         Ok(root)
     }
 
-    /// A root of small images stored, any other as it is.
+    /// A root of small images stored, any other as it is: of a view's tangent.
     fn stored<'a>(
         &self,
         root: PriorRoot<'a, f32>,
+        (tangent, view): (&ImageTangent<'_, f32>, &View),
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<MaybeStored<'a>, ExperimentError> {
         if root.shape().0 > self.settings.design.stored_pixels {
             return Ok((Rc::new(root), None));
         }
-        let stored = Rc::new(prior::stored(&root, stage, context)?);
+        let jacobian = view.jacobian(tangent, stage, context)?;
+        let stored = Rc::new(prior::stored(jacobian.as_ref(), root.prior(), stage, context)?);
         Ok((stored.clone(), Some(stored)))
     }
 }

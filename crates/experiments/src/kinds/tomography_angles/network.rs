@@ -4,6 +4,8 @@ use super::problem::Scan;
 use super::settings::{NetworkSettings, TrainingSettings};
 use crate::ExperimentError;
 use crate::context::Context;
+use faer::Mat;
+use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::random::Streams;
 use posterior_networks::{Architecture, Array, Network, Selection};
 use posterior_tomography::image_prior::DeepImagePriorOptions;
@@ -12,6 +14,7 @@ use posterior_tomography::psnr;
 use posterior_tomography::reconstruction::{DeepImagePriorRequest, Method, network_view, reconstruct};
 use posterior_tomography::running::Keeper;
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 
 /// A trained network, as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -91,7 +94,11 @@ pub(super) struct View {
     pub(super) weights: ConvolutionWeights,
     /// What its pictures are multiplied by.
     pub(super) unit: f64,
+    jacobian: OnceCell<Mat<f32>>,
 }
+
+/// Rows of a Jacobian that are made between two looks at what was asked.
+const ROWS: usize = 256;
 
 impl View {
     /// Of the scan that the network was trained on.
@@ -106,7 +113,7 @@ impl View {
         let network = trained.network(settings, side_of(scan))?;
         let (scaled, input) = network_view(&scan.projector, &scan.sinogram)?;
         let weights = ConvolutionWeights::of(network.graph())?;
-        Ok(Self { network, input, weights, unit: scaled.unit })
+        Ok(Self { network, input, weights, unit: scaled.unit, jacobian: OnceCell::new() })
     }
 
     /// The Jacobian of its picture, in its own units.
@@ -115,5 +122,29 @@ impl View {
     /// Those of the network.
     pub(super) fn tangent(&self) -> Result<ImageTangent<'_, f32>, ExperimentError> {
         Ok(ImageTangent::new(&self.network, self.input.clone(), self.weights.selection())?)
+    }
+
+    /// The same stored, transposed (weights x pixels), when it is first asked for. Cost: half a product with each pixel; 4 bytes for each pixel and weight.
+    ///
+    /// # Errors
+    /// Interruption.
+    pub(super) fn jacobian(
+        &self,
+        tangent: &ImageTangent<'_, f32>,
+        stage: &str,
+        context: &mut Context<'_>,
+    ) -> Result<&Mat<f32>, ExperimentError> {
+        if let Some(known) = self.jacobian.get() {
+            return Ok(known);
+        }
+        let (pixels, d) = tangent.shape();
+        let mut found = Mat::zeros(d, pixels);
+        for start in (0..pixels).step_by(ROWS) {
+            let width = ROWS.min(pixels - start);
+            let unit = Mat::from_fn(pixels, width, |i, j| f64::from(u8::from(i == start + j)));
+            found.as_mut().subcols_mut(start, width).copy_from(tangent.rows(unit.as_ref()));
+            context.step(stage, start + width, pixels)?;
+        }
+        Ok(self.jacobian.get_or_init(|| found))
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn looks(
     let [by_scales, by_filters] = [used(Choice::GPrior), used(Choice::Filters)];
     let mut roots = Vec::new();
     if by_scales {
-        roots.push(("g-prior", known.g_prior(&tangent, stage, context)?));
+        roots.push(("g-prior", known.g_prior(&tangent, &view, stage, context)?));
     }
     if by_filters {
         roots.push(("filters", known.filters(&tangent, &view, stage, context)?));

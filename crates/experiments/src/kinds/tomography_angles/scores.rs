@@ -109,7 +109,7 @@ fn linearised(
     let view = known.view(context)?;
     let tangent = view.tangent()?;
     let picture: Vec<f64> = tangent.picture().iter().map(|v| v * view.unit).collect();
-    let root = known.g_prior(&tangent, stage, context)?;
+    let root = known.g_prior(&tangent, &view, stage, context)?;
     let counts: Vec<usize> = (settings.scan.pilot..=settings.design.most).collect();
     let scans: Vec<(usize, Vec<usize>)> =
         counts.iter().filter_map(|&n| Some((n, design.at(method, settings, n)?))).collect();

@@ -59,7 +59,7 @@ pub(super) struct DesignChoices {
     pub(super) refresh_every: usize,
     /// Vectors of noise from which the scales of weights are estimated.
     pub(super) scale_draws: usize,
-    /// Images of at most so many pixels have their covariance stored: 8 bytes for each pair of pixels.
+    /// Images of at most so many pixels have their covariances stored, 8 bytes for each pair of pixels, and the Jacobian of their network, 4 bytes for each pixel and weight.
     pub(super) stored_pixels: usize,
 }
 

@@ -1,5 +1,6 @@
 //! The file of the project, a run that is small, and what it is made of.
 
+use super::network::{View, train};
 use super::report::interpolated;
 use super::settings::{Choice, Settings};
 use super::{prior, problem::Problem, scores};
@@ -179,20 +180,32 @@ fn leading_blocks_of_one_factor_are_the_scans_by_themselves() {
 fn stored_roots_have_the_covariance_of_products() {
     let settings: Settings = crate::kinds::settings(&parsed(&small("")).unwrap().settings).unwrap();
     let problem = Problem::new(&settings.scan, 3, 0).unwrap();
-    let root = prior::matern(&problem.pilot_scan().unwrap(), problem.noise_variance).unwrap();
-    let root = root.root(4.0).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut journal = crate::journal::Journal::open(&folder.path().join("j"), true).unwrap();
     let mut observer = |_: &crate::Event<'_>| Signal::Continue;
     let mut context = crate::context::Context::new(0, folder.path(), &mut observer, &mut journal);
-    let stored = prior::stored(&root, "stored", &mut context).unwrap();
-    let unit = Mat::<f64>::identity(256, 256);
-    let product =
-        |root: &dyn LinearOperator<f64>| root.multiply(root.multiply_transpose(unit.as_ref()).as_ref());
-    let (a, b) = (product(&root), product(&stored));
-    let largest = a[(0, 0)];
-    let same = |i: usize, j: usize| (a[(i, j)] - b[(i, j)]).abs() < 1e-6 * largest;
-    assert!((0..256).all(|i| (0..256).all(|j| same(i, j))));
+    let how = (&settings.network, &settings.pilot_training);
+    let pilot = problem.pilot_scan().unwrap();
+    let trained = train(&pilot, &problem.truth, how, (None, 3), "trained", &mut context).unwrap();
+    let view = View::new(&trained, &settings.network, &pilot).unwrap();
+    let tangent = view.tangent().unwrap();
+    let independent =
+        prior::g_prior(&tangent, &pilot, problem.noise_variance, (8, 3), "scales", &mut context);
+    let hyperparameters =
+        prior::filters(&view, &pilot, problem.noise_variance, 4, "filters", &mut context).unwrap();
+    let filters = prior::filter_root(&tangent, &view, &hyperparameters);
+    for root in [independent.unwrap(), filters.unwrap()] {
+        let jacobian = view.jacobian(&tangent, "jacobian", &mut context).unwrap();
+        let stored = prior::stored(jacobian.as_ref(), root.prior(), "stored", &mut context).unwrap();
+        let unit = Mat::<f64>::identity(256, 256);
+        let product =
+            |root: &dyn LinearOperator<f64>| root.multiply(root.multiply_transpose(unit.as_ref()).as_ref());
+        let (a, b) = (product(&root), product(&stored));
+        let largest = (0..256).map(|i| a[(i, i)]).fold(0.0, f64::max);
+        // Single precision on both sides.
+        let same = |i: usize, j: usize| (a[(i, j)] - b[(i, j)]).abs() < 1e-5 * largest;
+        assert!((0..256).all(|i| (0..256).all(|j| same(i, j))));
+    }
 }
 
 #[test]

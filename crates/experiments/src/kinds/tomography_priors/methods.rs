@@ -106,7 +106,7 @@ fn linearised(
     let network = learner.network(trained)?;
     let sinogram = learner.problem.measure(subject)?.sinogram;
     let seed = Streams::new(context.seed).child("experiment/tomography draws", 0).seed();
-    let (samples, rank, conjugate) = (settings.samples, settings.rank, settings.conjugate.clone());
+    let (samples, rank, conjugate) = (settings.samples, Some(settings.rank), settings.conjugate.clone());
     let options = UncertaintyOptions { prior, samples, conjugate, rank, seed };
     let input = learner.input(&sinogram)?;
     let begun = Instant::now();
