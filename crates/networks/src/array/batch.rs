@@ -129,6 +129,13 @@ impl<T: Precision> Array<T> {
     }
 }
 
+/// So many zeros, in a buffer that comes back.
+pub(super) fn zeros<T: Precision>(length: usize) -> Buffer<T> {
+    let mut values = buffer(T::pool().any(length, T::ZERO));
+    values.fill(T::ZERO);
+    values
+}
+
 fn buffer<T: Precision>(values: Vec<T>) -> Buffer<T> {
     Buffer::new(values, |buffer| T::pool().give(buffer), |values| T::pool().copy(values))
 }

@@ -2,6 +2,7 @@
 //! it clears every page anew, which takes longer than most operations on them (measured: a third of a residual network's time). Dropped
 //! buffers wait here instead, up to a limit, and are handed out again.
 
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -11,6 +12,9 @@ const SHORTEST: usize = 1 << 13;
 /// Bytes of dropped buffers that may wait for others, for each precision ([`release_buffers`](crate::release_buffers) frees them).
 pub const WAITING_BYTES: usize = 512 << 20;
 
+/// Values that one thread copies.
+const PIECE: usize = 1 << 18;
+
 /// Buffers of one precision, by capacity.
 #[derive(Debug)]
 pub struct Pool<T> {
@@ -19,13 +23,34 @@ pub struct Pool<T> {
 
 #[derive(Debug)]
 struct Shelves<T> {
-    by_capacity: BTreeMap<usize, Vec<Vec<T>>>,
+    /// With when they came: the last first out.
+    by_capacity: BTreeMap<usize, Vec<(u64, Vec<T>)>>,
     bytes: usize,
+    given: u64,
 }
 
-impl<T: Clone> Pool<T> {
+impl<T> Shelves<T> {
+    const fn new() -> Self {
+        Self { by_capacity: BTreeMap::new(), bytes: 0, given: 0 }
+    }
+
+    /// Takes the buffer out that came first.
+    fn longest_waiting(&mut self) -> Option<Vec<T>> {
+        let first = |(&capacity, shelf): (&usize, &Vec<(u64, Vec<T>)>)| Some((shelf.first()?.0, capacity));
+        let (_, capacity) = self.by_capacity.iter().filter_map(first).min()?;
+        let shelf = self.by_capacity.get_mut(&capacity)?;
+        let (_, buffer) = shelf.remove(0);
+        if shelf.is_empty() {
+            self.by_capacity.remove(&capacity);
+        }
+        self.bytes -= capacity * size_of::<T>();
+        Some(buffer)
+    }
+}
+
+impl<T: Copy + Send + Sync> Pool<T> {
     pub(super) const fn new() -> Self {
-        Self { shelves: Mutex::new(Shelves { by_capacity: BTreeMap::new(), bytes: 0 }) }
+        Self { shelves: Mutex::new(Shelves::new()) }
     }
 
     /// An empty or used buffer that can hold `length` values.
@@ -45,7 +70,7 @@ impl<T: Clone> Pool<T> {
                 if shelf.is_empty() {
                     shelves.by_capacity.remove(&capacity);
                 }
-                if let Some(buffer) = buffer {
+                if let Some((_, buffer)) = buffer {
                     shelves.bytes -= capacity * size_of::<T>();
                     return buffer;
                 }
@@ -64,8 +89,11 @@ impl<T: Clone> Pool<T> {
     /// A copy.
     pub(super) fn copy(&self, values: &[T]) -> Vec<T> {
         let mut buffer = self.take(values.len());
-        buffer.clear();
-        buffer.extend_from_slice(values);
+        let known = buffer.len().min(values.len());
+        buffer.truncate(known);
+        let pieces = buffer.par_chunks_mut(PIECE).zip(values[..known].par_chunks(PIECE));
+        pieces.for_each(|(own, values)| own.copy_from_slice(values));
+        buffer.extend_from_slice(&values[known..]);
         buffer
     }
 }
@@ -74,7 +102,7 @@ impl<T> Pool<T> {
     /// Frees all that waits.
     pub(super) fn clear(&self) {
         if let Ok(mut shelves) = self.shelves.lock() {
-            *shelves = Shelves { by_capacity: BTreeMap::new(), bytes: 0 };
+            *shelves = Shelves::new();
         }
     }
 
@@ -84,11 +112,20 @@ impl<T> Pool<T> {
         if capacity < SHORTEST {
             return;
         }
-        if let Ok(mut shelves) = self.shelves.lock()
-            && shelves.bytes + capacity * size_of::<T>() <= WAITING_BYTES
-        {
-            shelves.bytes += capacity * size_of::<T>();
-            shelves.by_capacity.entry(capacity).or_default().push(buffer);
+        let bytes = capacity * size_of::<T>();
+        if bytes > WAITING_BYTES {
+            return;
+        }
+        let mut freed = Vec::new();
+        if let Ok(mut shelves) = self.shelves.lock() {
+            // Those that have waited longest make room: nobody asks for their sizes any more.
+            while shelves.bytes + bytes > WAITING_BYTES {
+                freed.extend(shelves.longest_waiting());
+            }
+            shelves.bytes += bytes;
+            shelves.given += 1;
+            let now = shelves.given;
+            shelves.by_capacity.entry(capacity).or_default().push((now, buffer));
         }
     }
 }
@@ -155,5 +192,25 @@ mod tests {
         assert_ne!(short.as_ptr(), place);
         let grown = POOL.any(SHORTEST + 2, 7.0);
         assert_eq!((grown.as_ptr(), grown.len(), grown[SHORTEST + 1]), (place, SHORTEST + 2, 7.0));
+    }
+
+    /// A pool that is full of sizes that nobody wants takes those that somebody does.
+    #[test]
+    fn what_has_waited_longest_makes_room() {
+        static POOL: Pool<u8> = Pool::new();
+        let half = WAITING_BYTES / 2;
+        POOL.give(Vec::with_capacity(half + 1));
+        POOL.give(Vec::with_capacity(SHORTEST));
+        let wanted = Vec::with_capacity(half);
+        let place = wanted.as_ptr();
+        POOL.give(wanted);
+        let taken = POOL.take(half);
+        assert_eq!(taken.as_ptr(), place);
+        let shelves = POOL.shelves.lock().unwrap();
+        assert_eq!((shelves.bytes, shelves.by_capacity.len()), (SHORTEST, 1));
+        drop(shelves);
+        // More than everything that may wait does not wait.
+        POOL.give(Vec::with_capacity(WAITING_BYTES + 1));
+        assert_eq!(POOL.shelves.lock().unwrap().bytes, SHORTEST);
     }
 }

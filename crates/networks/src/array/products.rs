@@ -6,6 +6,7 @@ use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
 use posterior_linalg::vectorised::dispatch;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// A row-major matrix or its transpose.
 #[derive(Clone, Copy)]
@@ -13,6 +14,9 @@ pub struct Matrix<'a, T> {
     values: &'a [T],
     rows: usize,
     columns: usize,
+    /// Values from one row to the next, and of a row that are left out before the first.
+    stride: usize,
+    first: usize,
     transposed: bool,
 }
 
@@ -23,7 +27,13 @@ impl<'a, T: Precision> Matrix<'a, T> {
     /// When there are more values or fewer.
     pub fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
         assert_eq!(values.len(), rows * columns, "a matrix of {rows} x {columns}");
-        Self { values, rows, columns, transposed: false }
+        Self { values, rows, columns, stride: columns, first: 0, transposed: false }
+    }
+
+    /// Some columns of what is not transposed.
+    pub(crate) fn columns(self, own: Range<usize>) -> Self {
+        debug_assert!(!self.transposed && own.end <= self.columns);
+        Self { columns: own.len(), first: self.first + own.start, ..self }
     }
 
     /// Its transpose, without moving anything.
@@ -32,7 +42,8 @@ impl<'a, T: Precision> Matrix<'a, T> {
     }
 
     fn view(self) -> MatRef<'a, T> {
-        let view = MatRef::from_row_major_slice(self.values, self.rows, self.columns);
+        let all = MatRef::from_row_major_slice(self.values, self.rows, self.stride);
+        let view = all.subcols(self.first, self.columns);
         if self.transposed { view.transpose() } else { view }
     }
 }
@@ -96,6 +107,19 @@ pub(crate) fn product_here<T: Precision>(
     b: Matrix<'_, T>,
 ) {
     run(out, columns, accumulate, a.view(), b.view());
+}
+
+/// The same into some columns of `out`, which has rows of so many values.
+pub(crate) fn product_in_columns<T: Precision>(
+    (out, stride, own): (&mut [T], usize, Range<usize>),
+    accumulate: bool,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+) {
+    let (a, b) = (a.view(), b.view());
+    let out = MatMut::from_row_major_slice_mut(out, a.nrows(), stride);
+    let accumulate = if accumulate { Accum::Add } else { Accum::Replace };
+    matmul(out.subcols_mut(own.start, own.len()), accumulate, a, b, T::ONE, Par::Seq);
 }
 
 /// What [`product`] does.

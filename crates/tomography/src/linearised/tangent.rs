@@ -7,7 +7,7 @@ use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transp
 use posterior_networks::{Array, Graph, Network, Precision, Selection, Trace};
 
 /// Bytes of activations that products may hold at a time.
-const BYTES: usize = 1 << 28;
+const BYTES: usize = 1 << 26;
 
 /// What a sweep takes for each value that is alive in it: the value itself, its unrolled neighbourhoods, and what is made of both.
 const SWEEP: u64 = 8;

@@ -1,40 +1,54 @@
 //! Products with the patches of an example, where several blocks of weights or of cotangents meet the same one: each value of a patch, which costs a copy, is then used a hundred times and
 //! more by a matrix product, the quickest kernel there is.
 
-use super::run::{Map, in_parts};
+use super::run::{CACHE, Map, in_parts};
 use crate::Precision;
 use crate::array::add_to;
-use crate::array::products::{Matrix, product_here};
+use crate::array::batch::zeros;
+use crate::array::pool::Buffer;
+use crate::array::products::{Matrix, product_in_columns};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What the weights multiply at each output position of one example, as a matrix; of convolutions in one group.
+/// Positions that a product is worth its call for.
+const FEWEST: usize = 128;
+
+/// What the weights multiply at each output position of one example, a band of positions at a time; of convolutions in one group.
 struct Patches<'a, 'g, T> {
     map: &'a Map<'g>,
     offsets: Vec<usize>,
-    grid: Vec<T>,
-    /// `[channels_in * taps, positions]`.
+    grid: Buffer<T>,
+    /// `[channels_in * taps, positions of a band]`.
     values: Vec<T>,
 }
 
 impl<'a, 'g, T: Precision> Patches<'a, 'g, T> {
     fn new(map: &'a Map<'g>) -> Self {
         let offsets = map.offsets(&map.plan.lattices[0], 0);
-        let values = vec![T::ZERO; offsets.len() * map.geometry.positions()];
-        Self { map, grid: vec![T::ZERO; map.grid_len()], offsets, values }
+        Self { map, grid: zeros(map.grid_len()), offsets, values: Vec::new() }
     }
 
-    /// `[channels_in * taps, positions]` of one example. Rows of positions are copied whole: a fraction of the product's time, where it has a dozen rows.
-    fn of(&mut self, source: &[T]) -> Matrix<'_, T> {
+    /// Shows the patches of one example, `[channels_in * taps, positions]` of some positions after others: as many as stay in the cache while a product meets them. Rows of positions are copied whole: a
+    /// fraction of the product's time, where it has a dozen rows.
+    fn of(&mut self, source: &[T], mut show: impl FnMut(Range<usize>, Matrix<'_, T>)) {
         self.map.fill(source, &mut self.grid);
-        let (grid, lattice, positions) =
-            (&self.grid, &self.map.plan.lattices[0], self.map.geometry.positions());
-        for (row, &offset) in self.values.chunks_exact_mut(positions).zip(&self.offsets) {
-            lattice.rows(|at, target, count, _| {
-                row[target..target + count].copy_from_slice(&grid[offset + at..][..count]);
-            });
+        let (grid, lattice) = (&self.grid, &self.map.plan.lattices[0]);
+        let longest = (CACHE / (self.offsets.len() * size_of::<T>())).max(FEWEST);
+        let mut begin = 0;
+        for band in lattice.bands(longest) {
+            let mut end = begin;
+            lattice.rows_of(&band, |_, _, count, _| end += count);
+            let positions = end - begin;
+            self.values.resize(self.values.len().max(self.offsets.len() * positions), T::ZERO);
+            for (row, &offset) in self.values.chunks_exact_mut(positions).zip(&self.offsets) {
+                lattice.rows_of(&band, |at, target, count, _| {
+                    row[target - begin..][..count].copy_from_slice(&grid[band.grid + offset + at..][..count]);
+                });
+            }
+            let values = &self.values[..self.offsets.len() * positions];
+            show(begin..end, Matrix::new(values, self.offsets.len(), positions));
+            begin = end;
         }
-        Matrix::new(&self.values, self.offsets.len(), positions)
     }
 }
 
@@ -60,14 +74,16 @@ pub(super) fn correlate_stacked<T: Precision>(
             || Patches::new(map),
             |patches, (source, stack, out)| {
                 let weights = Matrix::new(stack, stack.len() / columns, columns);
-                product_here(out, positions, false, weights, patches.of(source));
+                patches.of(source, |at, patches| {
+                    product_in_columns((&mut *out, positions, at), false, weights, patches);
+                });
             },
         );
 }
 
 /// How many of `count` blocks with so many rows make one product: all, except that those of few examples are cut, for threads to share. Depends on sizes only.
 fn together(examples: usize, count: usize, rows: usize) -> usize {
-    if examples < 8 { (256 / rows).clamp(1, count) } else { count }
+    if examples < 8 { ((count * rows / 8).clamp(64, 256) / rows).clamp(1, count) } else { count }
 }
 
 /// `out[r * stride..] =` the gradient of row `r`: products of its channels, and where they follow one another those of all `width` rows of its example, with the example's patches.
@@ -85,15 +101,17 @@ pub(super) fn gradients_by_row<T: Precision>(
         (geometry.channels_in * geometry.taps(), geometry.positions(), geometry.channels_out);
     let each = together(source.len() / in_row, width, channels);
     let share = |patches: &mut Patches<'_, '_, T>, example: usize, cotangent: &[T], out: &mut [T]| {
-        let patches = patches.of(&source[example * in_row..][..in_row]).transposed();
-        if stride == set_len {
-            let rows = Matrix::new(cotangent, cotangent.len() / positions, positions);
-            return product_here(out, columns, false, rows, patches);
-        }
-        for (cotangent, out) in cotangent.chunks_exact(out_row).zip(out.chunks_mut(stride)) {
-            let rows = Matrix::new(cotangent, channels, positions);
-            product_here(&mut out[..set_len], columns, false, rows, patches);
-        }
+        patches.of(&source[example * in_row..][..in_row], |at, patches| {
+            let (add, patches) = (at.start > 0, patches.transposed());
+            if stride == set_len {
+                let rows = Matrix::new(cotangent, cotangent.len() / positions, positions).columns(at);
+                return product_in_columns((&mut *out, columns, 0..columns), add, rows, patches);
+            }
+            for (cotangent, out) in cotangent.chunks_exact(out_row).zip(out.chunks_mut(stride)) {
+                let rows = Matrix::new(cotangent, channels, positions).columns(at.clone());
+                product_in_columns((&mut out[..set_len], columns, 0..columns), add, rows, patches);
+            }
+        });
     };
     out.par_chunks_mut(width * stride)
         .zip(cotangent.par_chunks_exact(width * out_row))
@@ -126,8 +144,10 @@ pub(super) fn stacked_gradients<T: Precision>(
         for example in examples {
             let cotangent = &cotangent[example * out_row..][..out_row];
             let rows = Matrix::new(cotangent, width * geometry.channels_out, positions);
-            let patches = patches.of(&source[example * in_row..][..in_row]).transposed();
-            product_here(&mut own, columns, true, rows, patches);
+            patches.of(&source[example * in_row..][..in_row], |at, patches| {
+                let own = (&mut own[..], columns, 0..columns);
+                product_in_columns(own, true, rows.columns(at), patches.transposed());
+            });
         }
         own
     };

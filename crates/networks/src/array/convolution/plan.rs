@@ -1,6 +1,7 @@
 //! Where things lie: the grid that one example is copied into, and the shifts that a kernel reads it at.
 
 use super::geometry::{Geometry, coordinates};
+use std::ops::Range;
 
 /// How one channel of the source is laid out, with padding and by phase.
 #[derive(Clone, Debug)]
@@ -91,18 +92,48 @@ impl Lattice {
         (last(0) * self.extent[1] + last(1)) * self.extent[2] + self.count[2]
     }
 
-    /// Calls `row(grid position, target position, count, step)` for each row of outputs.
+    /// Where a row of outputs begins in the grid.
+    fn row_start(&self, row: usize) -> usize {
+        (row / self.count[1] * self.extent[1] + row % self.count[1]) * self.extent[2]
+    }
+
+    /// All rows of outputs in bands that reach over about so many grid positions, but over one row at least.
+    pub(super) fn bands(&self, longest: usize) -> impl Iterator<Item = Band> + '_ {
+        let rows = self.count[0] * self.count[1];
+        let each = (longest * rows / self.span().max(1)).max(1);
+        (0..rows).step_by(each).map(move |first| {
+            let rows = first..(first + each).min(rows);
+            let grid = self.row_start(first);
+            Band { grid, span: self.row_start(rows.end - 1) + self.count[2] - grid, rows }
+        })
+    }
+
+    /// Calls `row(grid position within the band, target position, count, step)` for each row of a band.
     #[inline(always)]
-    pub(super) fn rows(&self, mut row: impl FnMut(usize, usize, usize, usize)) {
-        for z in 0..self.count[0] {
-            for y in 0..self.count[1] {
-                let grid = (z * self.extent[1] + y) * self.extent[2];
-                let (tz, ty) = (self.origin[0] + z * self.step[0], self.origin[1] + y * self.step[1]);
-                let target = (tz * self.target[1] + ty) * self.target[2] + self.origin[2];
-                row(grid, target, self.count[2], self.step[2]);
-            }
+    pub(super) fn rows_of(&self, band: &Band, mut row: impl FnMut(usize, usize, usize, usize)) {
+        for index in band.rows.clone() {
+            let (z, y) = (index / self.count[1], index % self.count[1]);
+            let (tz, ty) = (self.origin[0] + z * self.step[0], self.origin[1] + y * self.step[1]);
+            let target = (tz * self.target[1] + ty) * self.target[2] + self.origin[2];
+            row(self.row_start(index) - band.grid, target, self.count[2], self.step[2]);
         }
     }
+
+    /// The same for all rows, from the beginning of the grid.
+    #[inline(always)]
+    pub(super) fn rows(&self, row: impl FnMut(usize, usize, usize, usize)) {
+        let band = Band { grid: 0, span: self.span(), rows: 0..self.count[0] * self.count[1] };
+        self.rows_of(&band, row);
+    }
+}
+
+/// Rows of outputs that follow one another.
+pub(super) struct Band {
+    /// Where the first begins in the grid.
+    pub(super) grid: usize,
+    /// Grid positions from there to the last output.
+    pub(super) span: usize,
+    rows: Range<usize>,
 }
 
 /// A grid and the lattices of outputs that are computed from it.

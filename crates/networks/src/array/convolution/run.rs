@@ -5,12 +5,13 @@ use super::kernel::{INNER_ROWS, INNER_SHIFTS, Inner, Product, SLACK, block_rows}
 use super::patches::{correlate_stacked, gradients_by_row, stacked_gradients};
 use super::plan::{Lattice, Plan, backward, forward};
 use crate::Precision;
+use crate::array::batch::zeros;
 use crate::array::{Sets, add_to};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Grids and cotangents of the images that a weight gradient sums at once stay below this many bytes (a part of the second-level cache).
-const CACHE: usize = 384 << 10;
+pub(super) const CACHE: usize = 384 << 10;
 
 /// Kernel weights, `[sets, channels_out, channels_in / groups, kernel...]`, and the rows that use each set.
 #[derive(Clone, Copy)]
@@ -25,6 +26,9 @@ enum Direction {
     Forward,
     Backward,
 }
+
+/// Grid positions of a band of outputs: what is written of it stays in the second-level cache until it is copied to its place.
+const BAND: usize = 4096;
 
 /// A plan with the number of channels on both of its sides and its weights laid out for the product.
 pub(super) struct Map<'a> {
@@ -154,35 +158,37 @@ impl<'a> Map<'a> {
         let mut used = 0;
         for (lattice, offsets) in self.plan.lattices.iter().zip(offsets) {
             let offsets = &offsets[group];
-            let stride = (lattice.span() + SLACK).next_multiple_of(SLACK);
-            scratch.resize(rows * stride, T::ZERO);
-            T::product(Product {
-                weights: &packed[used..used + offsets.len() * rows],
-                rows,
-                offsets,
-                grid,
-                span: lattice.span(),
-                out: scratch,
-                stride,
-            });
-            used += offsets.len() * rows;
-            for m in 0..rows.min(to - first) {
-                let bias = bias.map_or(T::ZERO, |b| b[group * to + first + m]);
-                let (row, out) =
-                    (&scratch[m * stride..(m + 1) * stride], &mut out[m * out_channel..][..out_channel]);
-                lattice.rows(|grid, target, count, step| {
-                    let row = &row[grid..grid + count];
-                    if step == 1 {
-                        for (o, &v) in out[target..target + count].iter_mut().zip(row) {
-                            *o = v + bias;
-                        }
-                    } else {
-                        for (i, &v) in row.iter().enumerate() {
-                            out[target + i * step] = v + bias;
-                        }
-                    }
+            for band in lattice.bands(BAND) {
+                let stride = (band.span + SLACK).next_multiple_of(SLACK);
+                scratch.resize(scratch.len().max(rows * stride), T::ZERO);
+                T::product(Product {
+                    weights: &packed[used..used + offsets.len() * rows],
+                    rows,
+                    offsets,
+                    grid: &grid[band.grid..],
+                    span: band.span,
+                    out: scratch,
+                    stride,
                 });
+                for m in 0..rows.min(to - first) {
+                    let bias = bias.map_or(T::ZERO, |b| b[group * to + first + m]);
+                    let (row, out) =
+                        (&scratch[m * stride..(m + 1) * stride], &mut out[m * out_channel..][..out_channel]);
+                    lattice.rows_of(&band, |grid, target, count, step| {
+                        let row = &row[grid..grid + count];
+                        if step == 1 {
+                            for (o, &v) in out[target..target + count].iter_mut().zip(row) {
+                                *o = v + bias;
+                            }
+                        } else {
+                            for (i, &v) in row.iter().enumerate() {
+                                out[target + i * step] = v + bias;
+                            }
+                        }
+                    });
+                }
             }
+            used += offsets.len() * rows;
         }
     }
 
@@ -222,7 +228,7 @@ impl<'a> Map<'a> {
         let start = |&(group, first, _): &(usize, usize, usize)| (group * to + first) * out_channel;
         if rows >= rayon::current_num_threads() {
             out.par_chunks_exact_mut(out_row).enumerate().for_each_init(
-                || (vec![T::ZERO; grid_len], Vec::new()),
+                || (zeros::<T>(grid_len), Vec::new()),
                 |(grid, scratch), (row, out)| {
                     self.fill(&source[row / width * in_row..][..in_row], grid);
                     let own;
@@ -240,7 +246,7 @@ impl<'a> Map<'a> {
             );
         } else {
             // Few examples, perhaps large ones: the threads share the channels of each.
-            let mut grid = vec![T::ZERO; grid_len];
+            let mut grid = zeros::<T>(grid_len);
             let channel = self.plan.grid.channel_len();
             for (row, mut out) in out.chunks_exact_mut(out_row).enumerate() {
                 let source = &source[row / width * in_row..][..in_row];
@@ -382,8 +388,8 @@ fn accumulate<'a, T: Precision>(
     let row_len = geometry.groups * padded * stride;
     let together = (CACHE / ((grid_len + row_len) * size_of::<T>())).clamp(1, 32);
     let offsets: Vec<Vec<usize>> = (0..geometry.groups).map(|group| map.offsets(lattice, group)).collect();
-    let mut grids = vec![T::ZERO; together * grid_len];
-    let mut cotangents = vec![T::ZERO; together * row_len];
+    let mut grids = zeros::<T>(together * grid_len);
+    let mut cotangents = zeros::<T>(together * row_len);
     let mut rows = rows.peekable();
     while rows.peek().is_some() {
         let mut images = 0;
