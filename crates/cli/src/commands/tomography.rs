@@ -332,9 +332,6 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
         PriorReport::Filters(found) => {
             rows.push(row("evidence, nats", number(found.evidence)));
             rows.push(row("steps", format!("{} ({})", found.steps, found.reason)));
-            if found.at_least > 0 {
-                rows.push(row("blocks with next to no part", found.at_least.to_string()));
-            }
             for (k, name) in found.blocks.iter().enumerate() {
                 let (variance, lengthscale) =
                     (found.filters.log_variances[k].exp(), found.filters.log_lengthscales[k].exp());

@@ -156,6 +156,14 @@ pub fn uncertainty(
             found.report.weights
         ));
     }
+    if let PriorReport::Filters(own) = &found.report.prior {
+        let (bound, blocks) = (own.filters.blocks_at_bound(), own.blocks.len());
+        if bound > 0 {
+            warnings.push(format!(
+                "{bound} of {blocks} blocks of filters ended at the least variance that a search may give: the evidence would have made it smaller",
+            ));
+        }
+    }
     if found.report.largest_residual > UNSOLVED {
         warnings.push(format!(
             "draws are not solved for: what is left of their systems is {:.2} of them; take more steps (--descent), or a larger --rank without it",

@@ -12,10 +12,8 @@ use posterior_linalg::symmetric::mirror_lower;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
-/// How far below where a search began the log variance of a block may fall: a thousandth of its part in the picture.
-///
-/// The reference keeps log variances above -6.9, in searches that begin at 0.
-pub const LOG_VARIANCE_FALL: f64 = 6.9;
+/// Least log variance that a block may have: below it the block has no part in the picture.
+pub const LEAST_LOG_VARIANCE: f64 = -6.9;
 
 /// Which weights the evidence charges for.
 #[derive(Clone, Debug)]
@@ -79,19 +77,6 @@ pub struct ImageHyperparameters {
     pub log_noise_variance: f64,
 }
 
-impl ImageHyperparameters {
-    /// The least log variance of a block in a search that begins here.
-    pub fn least_log_variance(&self, block: usize) -> f64 {
-        self.filters.log_variances[block] - LOG_VARIANCE_FALL
-    }
-
-    /// Blocks whose variances are as small as a search from `start` lets them become.
-    pub fn at_least(&self, start: &Self) -> usize {
-        let least = |(k, v): (usize, &f64)| *v <= start.least_log_variance(k);
-        self.filters.log_variances.iter().enumerate().filter(|each| least(*each)).count()
-    }
-}
-
 impl LearnedHyperparameters {
     /// The vector that is searched.
     pub fn pack(self, from: &ImageHyperparameters) -> Vec<f64> {
@@ -106,13 +91,13 @@ impl LearnedHyperparameters {
         out
     }
 
-    /// The hyperparameters of a vector in a search that began at `start`: what is not learned is as there, variances are kept above [`ImageHyperparameters::least_log_variance`].
-    pub fn unpack(self, theta: &[f64], start: &ImageHyperparameters) -> ImageHyperparameters {
-        let r = start.filters.log_variances.len();
-        let mut out = start.clone();
+    /// The hyperparameters of a vector; what is not learned is as in `held`.
+    pub fn unpack(self, theta: &[f64], held: &ImageHyperparameters) -> ImageHyperparameters {
+        let r = held.filters.log_variances.len();
+        let mut out = held.clone();
         let at = if self.tied { 1 } else { r };
         for (k, own) in out.filters.log_variances.iter_mut().enumerate() {
-            *own = theta[if self.tied { 0 } else { k }].max(start.least_log_variance(k));
+            *own = theta[if self.tied { 0 } else { k }].max(LEAST_LOG_VARIANCE);
         }
         if self.correlated {
             out.filters.log_lengthscales.copy_from_slice(&theta[at..at + r]);

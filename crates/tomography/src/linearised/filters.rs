@@ -1,5 +1,6 @@
 //! Priors over filters.
 
+use super::evidence::LEAST_LOG_VARIANCE;
 use super::weights::{ConvolutionWeights, WeightBlock};
 use crate::TomographyError;
 use faer::{Mat, MatMut, MatRef};
@@ -22,6 +23,11 @@ impl FilterHyperparameters {
     /// Where searches begin: variance 1, lengthscale 0.1.
     pub fn start(blocks: usize) -> Self {
         Self { log_variances: vec![0.0; blocks], log_lengthscales: vec![0.1f64.ln(); blocks] }
+    }
+
+    /// Blocks whose variance is [`LEAST_LOG_VARIANCE`]: a search would have made it smaller.
+    pub fn blocks_at_bound(&self) -> usize {
+        self.log_variances.iter().filter(|v| **v <= LEAST_LOG_VARIANCE).count()
     }
 }
 

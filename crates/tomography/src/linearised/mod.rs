@@ -35,7 +35,7 @@ mod tangent;
 mod weights;
 
 pub use evidence::{
-    ChargedWeights, EvidenceValue, HeldFilters, ImageHyperparameters, LOG_VARIANCE_FALL,
+    ChargedWeights, EvidenceValue, HeldFilters, ImageHyperparameters, LEAST_LOG_VARIANCE,
     LearnedHyperparameters, StoredEvidence,
 };
 pub use expectation::{

@@ -1,6 +1,8 @@
 //! The search for hyperparameters of filters with a stored kernel.
 
-use super::evidence::{EvidenceValue, ImageHyperparameters, LearnedHyperparameters, StoredEvidence};
+use super::evidence::{
+    EvidenceValue, ImageHyperparameters, LEAST_LOG_VARIANCE, LearnedHyperparameters, StoredEvidence,
+};
 use super::filters::FilterHyperparameters;
 use crate::TomographyError;
 use posterior_optim::{
@@ -13,24 +15,24 @@ pub struct EvidenceSearch<'a, 'b> {
     pub evidence: &'a StoredEvidence<'b>,
     /// What is learned.
     pub learned: LearnedHyperparameters,
-    /// Where it begins, and everything else stays.
-    pub start: &'a ImageHyperparameters,
+    /// Where everything else stays.
+    pub held: &'a ImageHyperparameters,
 }
 
 impl Objective for EvidenceSearch<'_, '_> {
     fn dimension(&self) -> usize {
-        self.learned.pack(self.start).len()
+        self.learned.pack(self.held).len()
     }
 
     fn value_and_gradient(&mut self, at: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
-        let hyperparameters = self.learned.unpack(at, self.start);
+        let hyperparameters = self.learned.unpack(at, self.held);
         let found = self.evidence.value_and_slopes(&hyperparameters);
         let EvidenceValue { value, filters, noise } = found.map_err(|e| ObjectiveError(e.to_string()))?;
         // A variance at its least does not move.
         let mut slopes = self.learned.pack_slopes(&filters, noise);
         let variances = if self.learned.tied { 1 } else { filters[0].len() };
-        for (k, (own, slope)) in at.iter().zip(&mut slopes).take(variances).enumerate() {
-            if *own < self.start.least_log_variance(k) && *slope < 0.0 {
+        for (own, slope) in at.iter().zip(&mut slopes).take(variances) {
+            if *own < LEAST_LOG_VARIANCE && *slope < 0.0 {
                 *slope = 0.0;
             }
         }
@@ -46,8 +48,6 @@ pub struct FoundHyperparameters {
     pub hyperparameters: ImageHyperparameters,
     /// Their evidence (with the density of lengthscales where it was asked for), nats.
     pub evidence: f64,
-    /// Blocks whose variances are at their least.
-    pub at_least: usize,
     /// Steps taken.
     pub steps: usize,
     /// Why it ended.
@@ -70,7 +70,7 @@ impl StoredEvidence<'_> {
         let system = self.system(&start);
         let trace: f64 = (0..system.nrows()).map(|i| system[(i, i)]).sum();
         let signal = trace - c * log_noise_variance.exp();
-        let level = (squares(self.targets) / signal.max(least)).ln();
+        let level = (squares(self.targets) / signal.max(least)).ln().max(LEAST_LOG_VARIANCE);
         start.filters.log_variances.iter_mut().for_each(|v| *v = level);
         start
     }
@@ -87,7 +87,7 @@ impl StoredEvidence<'_> {
         saved: Option<State>,
         observer: &mut Observer<'_, State>,
     ) -> Result<FoundHyperparameters, TomographyError> {
-        let mut search = EvidenceSearch { evidence: self, learned, start };
+        let mut search = EvidenceSearch { evidence: self, learned, held: start };
         let loops = LoopOptions { steps, ..LoopOptions::default() };
         let outcome = match saved {
             Some(state) => resume(&mut search, state, &loops, observer)?,
@@ -99,10 +99,8 @@ impl StoredEvidence<'_> {
         if outcome.reason == Reason::Interrupted {
             return Err(TomographyError::Interrupted);
         }
-        let hyperparameters = learned.unpack(&outcome.theta, start);
         Ok(FoundHyperparameters {
-            at_least: hyperparameters.at_least(start),
-            hyperparameters,
+            hyperparameters: learned.unpack(&outcome.theta, start),
             evidence: -outcome.value,
             steps: outcome.steps,
             reason: outcome.reason,

@@ -105,7 +105,6 @@ pub struct StochasticEvidence<'a, T: Precision> {
     residual_sum: f64,
     roughness: Option<&'a SampledRoughness<'a, T>>,
     options: &'a StochasticEvidenceOptions,
-    start: &'a ImageHyperparameters,
     state: StochasticEvidenceState,
     leading: Option<LeadingDirections>,
 }
@@ -122,7 +121,7 @@ pub struct EstimatedSlopes {
 }
 
 impl<'a, T: Precision> StochasticEvidence<'a, T> {
-    /// Of a picture's linear model, measurements (c), the weights that are charged for, and roughness by samples; from a state on or from the start; both need the start, below which variances do not fall without end.
+    /// Of a picture's linear model, measurements (c), the weights that are charged for, and roughness by samples; from a state on, or from hyperparameters.
     ///
     /// # Errors
     /// [`TomographyError::Shape`], [`TomographyError::Option`].
@@ -133,7 +132,7 @@ impl<'a, T: Precision> StochasticEvidence<'a, T> {
         charged: &'a [HeldFilters],
         roughness: Option<&'a SampledRoughness<'a, T>>,
         options: &'a StochasticEvidenceOptions,
-        start: &'a ImageHyperparameters,
+        start: &ImageHyperparameters,
         saved: Option<StochasticEvidenceState>,
     ) -> Result<Self, TomographyError> {
         crate::error::same_count("measurements", measured.measurements(), sinogram.len())?;
@@ -165,7 +164,7 @@ impl<'a, T: Precision> StochasticEvidence<'a, T> {
         });
         let each = sinogram.iter().zip(measured.measured_picture());
         let residual_sum = each.map(|(y, g)| (y - g).powi(2)).sum();
-        Ok(Self { measured, weights, charged, residual_sum, roughness, options, start, state, leading: None })
+        Ok(Self { measured, weights, charged, residual_sum, roughness, options, state, leading: None })
     }
 
     /// Where it stands.
@@ -298,7 +297,7 @@ impl<T: Precision> Iteration for StochasticEvidence<'_, T> {
             return Err(TomographyError::Diverged { what: "the evidence", step: self.state.step });
         }
         self.state.adam.step(&mut theta, &slopes, run.steps_planned());
-        self.state.hyperparameters = learned.unpack(&theta, self.start);
+        self.state.hyperparameters = learned.unpack(&theta, &at);
         self.state.trace.push(self.state.hyperparameters.clone());
         self.state.residual = self.state.residual.max(found.residual);
         self.state.step += 1;

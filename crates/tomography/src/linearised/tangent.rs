@@ -5,6 +5,7 @@ use crate::TomographyError;
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transpose};
 use posterior_networks::{Array, Graph, Network, Precision, Selection, Trace};
+use posterior_optim::Signal;
 
 /// Bytes of activations that products may hold at a time.
 const BYTES: usize = 1 << 26;
@@ -119,6 +120,31 @@ impl<'a, T: Precision> ImageTangent<'a, T> {
             |j, weights| rows.col_as_slice_mut(j).copy_from_slice(weights),
         );
         rows
+    }
+
+    /// The same for `count` directions that are made when they are needed, a few at a time; `watch` sees how many are done, and may stop it.
+    ///
+    /// # Errors
+    /// [`TomographyError::Interrupted`].
+    pub fn rows_along(
+        &self,
+        count: usize,
+        direction: &dyn Fn(usize) -> Mat<f64>,
+        watch: &mut dyn FnMut(usize) -> Signal,
+    ) -> Result<Mat<T>, TomographyError> {
+        let mut out = Mat::zeros(self.selection.len(), count);
+        for start in (0..count).step_by(self.at_once) {
+            let width = self.at_once.min(count - start);
+            let mut directions = Mat::zeros(self.pixels, width);
+            for j in 0..width {
+                directions.as_mut().subcols_mut(j, 1).copy_from(direction(start + j));
+            }
+            out.as_mut().subcols_mut(start, width).copy_from(self.rows(directions.as_ref()));
+            if watch(start + width) == Signal::Stop {
+                return Err(TomographyError::Interrupted);
+            }
+        }
+        Ok(out)
     }
 }
 

@@ -9,8 +9,7 @@ use crate::linearised::{
 };
 use crate::running::{Keeper, Stage, Watch};
 use faer::Mat;
-use posterior_linalg::operator::LinearOperator;
-use posterior_optim::{Progress, Reason, Signal, State};
+use posterior_optim::{Progress, Reason, State};
 use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
 
@@ -25,36 +24,10 @@ pub struct FilterReport {
     pub noise_variance: f64,
     /// The evidence (with the density of lengthscales where it was asked for), nats.
     pub evidence: f64,
-    /// Blocks whose variances fell as far as they may: they have next to no part in the picture.
-    pub at_least: usize,
     /// Steps taken.
     pub steps: usize,
     /// Why the search ended.
     pub reason: Reason,
-}
-
-/// The Jacobian's rows (d x count) along directions of pixels, a few at a time.
-fn rows(
-    measured: &MeasuredTangent<'_, f32>,
-    count: usize,
-    direction: &dyn Fn(usize) -> Mat<f64>,
-    done: &mut dyn FnMut(usize) -> Signal,
-) -> Result<Mat<f32>, TomographyError> {
-    let tangent = measured.tangent();
-    let mut out = Mat::zeros(tangent.shape().1, count);
-    let at_once = tangent.at_once();
-    for start in (0..count).step_by(at_once) {
-        let width = at_once.min(count - start);
-        let mut directions = Mat::zeros(tangent.shape().0, width);
-        for j in 0..width {
-            directions.as_mut().subcols_mut(j, 1).copy_from(direction(start + j));
-        }
-        out.as_mut().subcols_mut(start, width).copy_from(tangent.rows(directions.as_ref()));
-        if done(start + width) == Signal::Stop {
-            return Err(TomographyError::Interrupted);
-        }
-    }
-    Ok(out)
 }
 
 /// Finds the hyperparameters, from what was kept on. The Jacobian is not kept, and made again: its sums are of measurements x measurements for each block and distance.
@@ -70,20 +43,20 @@ pub(super) fn find(
     if let Some(PriorReport::Filters(report)) = saved.prior {
         return Ok((FilterPrior::new(weights, report.filters.clone())?, report));
     }
-    let projector = measured.projector();
+    let (tangent, projector) = (measured.tangent(), measured.projector());
     let (c, pixels) = projector.shape();
     let all = if own.roughness > 0.0 { c + pixels } else { c };
     let unit = |size: usize, at: usize| Mat::from_fn(size, 1, |i, _| f64::from(u8::from(i == at)));
     let grams = {
         let back = |i: usize| projector.multiply_transpose(unit(c, i).as_ref());
-        let jacobian = rows(measured, c, &back, &mut |done| watch(Stage::Jacobian, done, all, None))?;
+        let jacobian = tangent.rows_along(c, &back, &mut |done| watch(Stage::Jacobian, done, all, None))?;
         DistanceGrams::new(weights, jacobian.as_ref())
     };
-    let shape: Vec<usize> = measured.tangent().picture_shape();
+    let shape: Vec<usize> = tangent.picture_shape();
     let terms = if own.roughness > 0.0 {
         let pixel = |i: usize| unit(pixels, i);
         let jacobian =
-            rows(measured, pixels, &pixel, &mut |done| watch(Stage::Jacobian, c + done, all, None))?;
+            tangent.rows_along(pixels, &pixel, &mut |done| watch(Stage::Jacobian, c + done, all, None))?;
         Some(RoughnessTerms::new(weights, &shape, jacobian.as_ref()))
     } else {
         None
@@ -115,7 +88,6 @@ pub(super) fn find(
         blocks: blocks.iter().map(|b| b.name.clone()).collect(),
         noise_variance: found.hyperparameters.log_noise_variance.exp(),
         evidence: found.evidence,
-        at_least: found.at_least,
         steps: found.steps,
         reason: found.reason,
         filters: found.hyperparameters.filters,

@@ -97,9 +97,6 @@ pub(super) struct View {
     jacobian: OnceCell<Mat<f32>>,
 }
 
-/// Rows of a Jacobian that are made between two looks at what was asked.
-const ROWS: usize = 256;
-
 impl View {
     /// Of the scan that the network was trained on.
     ///
@@ -137,14 +134,9 @@ impl View {
         if let Some(known) = self.jacobian.get() {
             return Ok(known);
         }
-        let (pixels, d) = tangent.shape();
-        let mut found = Mat::zeros(d, pixels);
-        for start in (0..pixels).step_by(ROWS) {
-            let width = ROWS.min(pixels - start);
-            let unit = Mat::from_fn(pixels, width, |i, j| f64::from(u8::from(i == start + j)));
-            found.as_mut().subcols_mut(start, width).copy_from(tangent.rows(unit.as_ref()));
-            context.step(stage, start + width, pixels)?;
-        }
+        let pixels = tangent.shape().0;
+        let pixel = |at: usize| Mat::from_fn(pixels, 1, |i, _| f64::from(u8::from(i == at)));
+        let found = tangent.rows_along(pixels, &pixel, &mut |done| context.tell(stage, done, pixels))?;
         Ok(self.jacobian.get_or_init(|| found))
     }
 }

@@ -140,7 +140,7 @@ fn linearised(
             let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
             facts.insert("mean_log_variance".into(), mean(&report.filters.log_variances));
             facts.insert("mean_log_lengthscale".into(), mean(&report.filters.log_lengthscales));
-            facts.insert("least_variances".into(), report.at_least as f64);
+            facts.insert("least_variances".into(), report.filters.blocks_at_bound() as f64);
             facts.insert("steps".into(), report.steps as f64);
         }
     }

@@ -10,7 +10,8 @@ use posterior_optim::{Adaptive, Objective};
 use posterior_report::{Curves, Item, Line};
 use posterior_tomography::TomographyError;
 use posterior_tomography::linearised::{
-    ChargedWeights, EvidenceSearch, ImageHyperparameters, LearnedHyperparameters, RoughnessTerms,
+    ChargedWeights, EvidenceSearch, ImageHyperparameters, LEAST_LOG_VARIANCE, LearnedHyperparameters,
+    RoughnessTerms,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -52,7 +53,6 @@ pub(crate) struct Trace {
     values: Vec<f64>,
     /// Where it ended, all blocks.
     end: ImageHyperparameters,
-    at_least: usize,
 }
 
 /// Names of the two searches.
@@ -89,8 +89,8 @@ fn search(
 ) -> Result<Trace, ExperimentError> {
     let roughness = (name == NAMES[1]).then_some((terms, settings.weight));
     let evidence = model.evidence(ChargedWeights::Optimum, roughness);
-    let (learned, start) = (LearnedHyperparameters::default(), model.start(Correlation::Matern));
-    let mut objective = EvidenceSearch { evidence: &evidence, learned, start: &start };
+    let (learned, held) = (LearnedHyperparameters::default(), model.start(Correlation::Matern));
+    let mut objective = EvidenceSearch { evidence: &evidence, learned, held: &held };
     let wide: Vec<usize> =
         (0..model.weights.blocks().len()).filter(|k| model.weights.blocks()[*k].positions() > 1).collect();
     let mut out = Trace {
@@ -100,10 +100,9 @@ fn search(
         log_lengthscales: Vec::new(),
         log_noise: Vec::new(),
         values: Vec::new(),
-        end: start.clone(),
-        at_least: 0,
+        end: held.clone(),
     };
-    let mut theta = learned.pack(&start);
+    let mut theta = learned.pack(&held);
     let mut gradient = vec![0.0; theta.len()];
     let mut adam = Adaptive::adam(settings.learning_rate);
     for step in 0..settings.steps {
@@ -111,15 +110,14 @@ fn search(
         let value = objective
             .value_and_gradient(&theta, &mut gradient)
             .map_err(|e| TomographyError::Optimiser(e.to_string()))?;
-        let own = learned.unpack(&theta, &start);
+        let own = learned.unpack(&theta, &held);
         out.log_variances.push(wide.iter().map(|k| own.filters.log_variances[*k]).collect());
         out.log_lengthscales.push(wide.iter().map(|k| own.filters.log_lengthscales[*k]).collect());
         out.log_noise.push(own.log_noise_variance);
         out.values.push(-value);
         adam.step(&mut theta, &gradient, settings.steps);
     }
-    out.end = learned.unpack(&theta, &start);
-    out.at_least = out.end.at_least(&start);
+    out.end = learned.unpack(&theta, &held);
     Ok(out)
 }
 
@@ -150,10 +148,11 @@ pub(crate) fn numbers(traces: &[Trace]) -> Value {
     for trace in traces {
         let last = |rows: &[Vec<f64>]| rows.last().cloned().unwrap_or_default();
         let variances = last(&trace.log_variances);
+        let gone = variances.iter().filter(|v| **v <= LEAST_LOG_VARIANCE).count();
         let own = json!({
             "log_lengthscale": mean(last(&trace.log_lengthscales)),
             "log_variance": mean(variances.iter().copied()),
-            "least_variances": trace.at_least,
+            "least_variances": gone,
             "log_noise": trace.log_noise.last(),
             "value": trace.values.last(),
         });
