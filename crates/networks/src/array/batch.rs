@@ -32,13 +32,8 @@ impl<T: Precision> Array<T> {
         let shape = shape.into();
         let length = shape.iter().product();
         // Fresh pages are zero already, and large arrays are better off with them than with a buffer to clear.
-        let values =
-            if length > LARGE { vec![T::ZERO; length] } else { Self::any(vec![length]).into_values() };
-        let mut out = Self::new(shape, values);
-        if length <= LARGE {
-            out.values.fill(T::ZERO);
-        }
-        out
+        let values = if length > LARGE { buffer(vec![T::ZERO; length]) } else { zeros(length) };
+        Self { shape, values }
     }
 
     /// With any finite numbers in it, for those who write every value.

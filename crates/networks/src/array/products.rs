@@ -51,16 +51,21 @@ impl<'a, T: Precision> Matrix<'a, T> {
 /// Multiplications below which one thread is quicker than two.
 const SERIAL: usize = 1 << 18;
 
-/// One product on this thread.
-fn run<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: MatRef<'_, T>, b: MatRef<'_, T>) {
+/// One product on this thread, into some columns of `out`, which has rows of so many values.
+fn run<T: Precision>(
+    (out, stride, own): (&mut [T], usize, Range<usize>),
+    accumulate: bool,
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+) {
     assert_eq!(a.ncols(), b.nrows(), "factors fit each other");
-    assert_eq!(out.len(), a.nrows() * columns, "the product fits its place");
+    assert_eq!(out.len(), a.nrows() * stride, "the product fits its place");
     if out.is_empty() {
         return;
     }
-    let out = MatMut::from_row_major_slice_mut(out, a.nrows(), columns);
+    let out = MatMut::from_row_major_slice_mut(out, a.nrows(), stride);
     let accumulate = if accumulate { Accum::Add } else { Accum::Replace };
-    matmul(out, accumulate, a, b, T::ONE, Par::Seq);
+    matmul(out.subcols_mut(own.start, own.len()), accumulate, a, b, T::ONE, Par::Seq);
 }
 
 /// One product on all threads: each takes some rows. (The threads of the matrix library spin while they wait for each other, which costs
@@ -74,7 +79,7 @@ fn share<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: Matri
     let parts = if a.nrows() >= 128 * threads { 2 * threads } else { threads };
     let parts = parts.min(a.nrows() / 8).min(work / (SERIAL / 2));
     if threads == 1 || work <= SERIAL || parts < 2 || out.is_empty() {
-        return run(out, columns, accumulate, a, b);
+        return run((out, columns, 0..columns), accumulate, a, b);
     }
     let edge = |part: usize| if part == parts { a.nrows() } else { part * a.nrows() / parts / 8 * 8 };
     let mut rest = out;
@@ -86,7 +91,7 @@ fn share<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: Matri
         rest = others;
     }
     cuts.into_par_iter().for_each(|(rows, out)| {
-        run(out, columns, accumulate, a.subrows(rows.start, rows.len()), b);
+        run((out, columns, 0..columns), accumulate, a.subrows(rows.start, rows.len()), b);
     });
 }
 
@@ -106,20 +111,17 @@ pub(crate) fn product_here<T: Precision>(
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
 ) {
-    run(out, columns, accumulate, a.view(), b.view());
+    run((out, columns, 0..columns), accumulate, a.view(), b.view());
 }
 
 /// The same into some columns of `out`, which has rows of so many values.
 pub(crate) fn product_in_columns<T: Precision>(
-    (out, stride, own): (&mut [T], usize, Range<usize>),
+    out: (&mut [T], usize, Range<usize>),
     accumulate: bool,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
 ) {
-    let (a, b) = (a.view(), b.view());
-    let out = MatMut::from_row_major_slice_mut(out, a.nrows(), stride);
-    let accumulate = if accumulate { Accum::Add } else { Accum::Replace };
-    matmul(out.subcols_mut(own.start, own.len()), accumulate, a, b, T::ONE, Par::Seq);
+    run(out, accumulate, a.view(), b.view());
 }
 
 /// What [`product`] does.
@@ -256,7 +258,7 @@ pub(crate) fn products_apart<'a, T: Precision>(
         if count < threads {
             share(out, columns, accumulate, a, b);
         } else {
-            run(out, columns, accumulate, a.view(), b.view());
+            run((out, columns, 0..columns), accumulate, a.view(), b.view());
         }
     };
     if count < threads {

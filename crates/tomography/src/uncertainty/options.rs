@@ -77,8 +77,8 @@ impl Default for UncertaintyOptions {
 }
 
 impl UncertaintyOptions {
-    /// Directions of the preconditioner for a scan of so many measurements. Each costs a product, and each step of a solve one for each of its right-hand sides: where a scan tells much of a picture, a tenth
-    /// of the measurements leaves solves three times as long as a quarter of them does.
+    /// Directions of the preconditioner for a scan of so many measurements. Each costs a product, and each step of a solve one for each of its right-hand sides: of 2,790 measurements, 100
+    /// directions leave 37 steps, a quarter 13.
     pub fn rank_of(&self, measurements: usize) -> usize {
         self.rank.unwrap_or((measurements / 4).min(MOST_DIRECTIONS)).min(measurements)
     }

@@ -121,7 +121,15 @@ fn descending() -> ImagePriorChoice {
 fn every_stage_goes_on_where_it_was_stopped() {
     let case = case();
     for (prior, stages) in [
-        (g_prior(), vec![(Stage::Scales, 8), (Stage::Hyperparameters, 1), (Stage::Pictures, 16)]),
+        (
+            g_prior(),
+            vec![
+                (Stage::Scales, 8),
+                (Stage::Directions, 0),
+                (Stage::Hyperparameters, 1),
+                (Stage::Pictures, 16),
+            ],
+        ),
         (descending(), vec![(Stage::Hyperparameters, 1), (Stage::Pictures, 0), (Stage::Pictures, 16)]),
         (filters(), vec![(Stage::Jacobian, 64), (Stage::Hyperparameters, 3), (Stage::Pictures, 32)]),
     ] {

@@ -152,6 +152,50 @@ fn the_layers_of_a_residual_network() {
     }
 }
 
+/// Tangents with weights of their own against the definition, of examples that several of them meet.
+fn check_tangents(g: &Geometry, examples: usize, width: usize) {
+    let (s, t, w, rows) = (g.source_len(), g.target_len(), g.weights(), examples * width);
+    let (x, y, weights) = (numbers(examples * s, 1), numbers(rows * t, 2), numbers(width * w, 3));
+    let (mut forward, mut gradient) = (vec![0.0; rows * t], vec![0.0; width * w]);
+    for r in 0..rows {
+        let (from, set) = (r / width * s, r % width * w);
+        terms(g, |i, o, k| {
+            forward[r * t + o] += weights[set + k] * x[from + i];
+            gradient[set + k] += y[r * t + o] * x[from + i];
+        });
+    }
+    let sets = Sets::Tangents(width);
+    let mut out = vec![0.0; rows * t];
+    correlate(g, &x, Weights { values: &weights, sets }, None, &mut out);
+    close(&out, &forward);
+    let mut out = vec![0.0; width * w];
+    weight_gradient(g, &x, &y, sets, w, &mut out);
+    close(&out, &gradient);
+}
+
+/// Pictures of more positions than a band has, in slices whose borders bands cross, with and without a stride; blocks of several tangents of one picture.
+#[test]
+fn large_pictures_go_through_in_bands() {
+    let geometry = |source: [usize; 3], channels: (usize, usize), stride: usize| Geometry {
+        channels_in: channels.0,
+        channels_out: channels.1,
+        groups: 1,
+        source,
+        kernel: [1, 3, 3],
+        stride: [1, stride, stride],
+        dilation: [1; 3],
+        padding: [0, 1, 1],
+        target: [source[0], source[1].div_ceil(stride), source[2].div_ceil(stride)],
+    };
+    for (source, stride) in [([1, 83, 71], 1), ([3, 41, 53], 1), ([1, 141, 143], 2)] {
+        check(&geometry(source, (2, 5), stride), 1);
+        check_tangents(&geometry(source, (2, 5), stride), 2, 3);
+    }
+    // Patches of many channels: few positions at a time. Shares of some tangents each.
+    check_tangents(&geometry([1, 29, 17], (40, 24), 1), 1, 7);
+    check(&geometry([2, 13, 17], (40, 24), 1), 3);
+}
+
 /// The sum over examples is cut by their number alone.
 #[test]
 fn gradients_of_weights_do_not_depend_on_threads() {
