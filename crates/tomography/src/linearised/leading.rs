@@ -1,8 +1,9 @@
 //! What solves over the measurements are preconditioned with: the leading directions of the prior's covariance.
 
 use crate::TomographyError;
+use crate::error::same_count;
 use crate::measured::ObservedPrior;
-use faer::Mat;
+use faer::{Mat, MatRef};
 use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::solve::{
     DrawnPreconditioner, LowRankPlusDiagonal, NoPreconditioner, Nystrom, SolveError,
@@ -29,18 +30,19 @@ impl LeadingDirections {
     /// # Errors
     /// [`TomographyError::Solve`] where the covariance is not finite.
     pub fn new(observed: &ObservedPrior<'_>, rank: usize, seed: u64) -> Result<Self, TomographyError> {
-        Self::watched(observed, rank, seed, &mut |_| Signal::Continue)
+        Self::resumed(observed, rank, seed, None, &mut |_| Signal::Continue)
     }
 
-    /// The same with somebody who sees how many directions have had their product, and may stop it.
+    /// The same with somebody who sees the products that are made (c x as many), and may stop it. Those that an earlier run saw are where this one goes on, to the same bits.
     ///
     /// # Errors
-    /// As [`Self::new`]; [`TomographyError::Interrupted`].
-    pub fn watched(
+    /// As [`Self::new`]; [`TomographyError::Shape`] for products of something else, [`TomographyError::Interrupted`].
+    pub fn resumed(
         observed: &ObservedPrior<'_>,
         rank: usize,
         seed: u64,
-        watch: &mut dyn FnMut(usize) -> Signal,
+        made: Option<MatRef<'_, f64>>,
+        watch: &mut dyn FnMut(MatRef<'_, f64>) -> Signal,
     ) -> Result<Self, TomographyError> {
         let c = observed.rows();
         let width = rank.min(c);
@@ -49,12 +51,23 @@ impl LeadingDirections {
         }
         let test = Nystrom::<f64>::test_vectors(c, width, seed);
         let (signal, mut products) = (observed.signal(), Mat::zeros(c, width));
-        for start in (0..width).step_by(AT_ONCE) {
-            if watch(start) == Signal::Stop {
+        let mut done = 0;
+        if let Some(made) = made {
+            done = made.ncols();
+            same_count("measurements of directions", c, made.nrows())?;
+            same_count("directions", width.min(done), done)?;
+            products.as_mut().subcols_mut(0, done).copy_from(made);
+        }
+        loop {
+            if watch(products.subcols(0, done)) == Signal::Stop {
                 return Err(TomographyError::Interrupted);
             }
-            let own = AT_ONCE.min(width - start);
-            signal.apply(test.subcols(start, own), products.as_mut().subcols_mut(start, own));
+            if done == width {
+                break;
+            }
+            let own = AT_ONCE.min(width - done);
+            signal.apply(test.subcols(done, own), products.as_mut().subcols_mut(done, own));
+            done += own;
         }
         let found = Nystrom::of_products(test.as_ref(), products, f64::EPSILON)?;
         // Directions of everything leave nothing for the last to stand for.

@@ -30,6 +30,8 @@ pub struct Keeper {
     file: Option<(PathBuf, Identity)>,
     last: Option<Instant>,
     written: bool,
+    /// Files that go when this one does.
+    beside: Vec<PathBuf>,
 }
 
 impl Keeper {
@@ -41,6 +43,15 @@ impl Keeper {
     /// In a file, for a request known by all that its result depends on.
     pub fn in_file(path: &Path, identity: Identity) -> Self {
         Self { file: Some((path.into(), identity)), ..Self::default() }
+    }
+
+    /// Another file of the same request, called after this one: for what is large, and need not be written again with everything that changes. It goes when this one does.
+    pub fn beside(&mut self, name: &str) -> Self {
+        let Some((path, identity)) = &self.file else { return Self::none() };
+        let mut own = path.clone().into_os_string();
+        own.push(format!(".{name}"));
+        self.beside.push(own.clone().into());
+        Self::in_file(Path::new(&own), identity.clone())
     }
 
     /// What an earlier run of the same request left, if anything.
@@ -107,9 +118,10 @@ impl Keeper {
         }
     }
 
-    /// Removes the file: the work is done.
+    /// Removes the file and those beside it: the work is done.
     pub fn finish(self) {
-        if let Some((path, _)) = self.file {
+        let own = self.file.into_iter().map(|(path, _)| path);
+        for path in self.beside.into_iter().chain(own) {
             // What is left over does no harm: the same request ends at once.
             let _ = std::fs::remove_file(path);
         }

@@ -11,9 +11,11 @@ use crate::linearised::{
 };
 use crate::measured::ObservedPrior;
 use crate::running::{Keeper, Stage, Watch};
+use faer::{Mat, MatRef};
 use posterior_linalg::solve::{Preconditioner, SolveError};
 use posterior_linear::LinearError;
 use posterior_linear::sampled::{SampledError, SavedSolver, SavedTurns, TurnsState, WatchTurns};
+use posterior_optim::Signal;
 use posterior_store::Tensors;
 
 /// Interruptions by their own name.
@@ -25,16 +27,42 @@ fn named(error: TomographyError) -> TomographyError {
     }
 }
 
-/// As many directions as are asked for.
+/// As many directions as are asked for. Their products are kept in a file of their own: they are as large as all else together, and do not change.
 pub(super) fn directions(
     observed: &ObservedPrior<'_>,
     options: &UncertaintyOptions,
+    keeper: &mut Keeper,
     watch: &mut Watch<'_>,
 ) -> Result<LeadingDirections, TomographyError> {
-    let rank = options.rank_of(observed.rows());
-    LeadingDirections::watched(observed, rank, options.seed, &mut |done| {
-        watch(Stage::Directions, done, rank, None)
-    })
+    let (c, rank) = (observed.rows(), options.rank_of(observed.rows()));
+    let mut keeper = keeper.beside("directions");
+    let made = match keeper.earlier::<usize>()? {
+        Some((made, mut tensors)) => Some(tensors.matrix("products", c, made)?),
+        None => None,
+    };
+    let earlier = made.as_ref().map_or(0, Mat::ncols);
+    let mut failed = None;
+    let mut tell = |products: MatRef<'_, f64>| {
+        let made = products.ncols();
+        let signal = watch(Stage::Directions, made, rank, None);
+        let kept = || {
+            let mut tensors = Tensors::default();
+            tensors.insert_matrix("products", products);
+            (made, tensors)
+        };
+        if made == rank && made > earlier {
+            // The last to be seen of them.
+            failed = keeper.keep(kept).err();
+            return if failed.is_some() { Signal::Stop } else { signal };
+        }
+        keeper.offer_or_keep(signal, kept, &mut failed)
+    };
+    let made = made.as_ref().map(Mat::as_ref);
+    let found = LeadingDirections::resumed(observed, rank, options.seed, made, &mut tell);
+    match failed {
+        Some(error) => Err(error),
+        None => found,
+    }
 }
 
 /// What was found.
@@ -50,11 +78,12 @@ pub(super) fn leading(
     measured: &MeasuredTangent<'_, f32>,
     scales: &Scales,
     options: &UncertaintyOptions,
+    keeper: &mut Keeper,
     watch: &mut Watch<'_>,
 ) -> Result<LeadingDirections, TomographyError> {
     let root = PriorRoot::new(measured.tangent(), WeightPrior::Independent(scales.values.clone()))?;
     let observed = ObservedPrior::new(&root, measured.projector(), 1.0)?;
-    directions(&observed, options, watch)
+    directions(&observed, options, keeper, watch)
 }
 
 /// Scales, precision and noise alone, of [`ImagePriorChoice::GPrior`] with `own`: for who wants the prior and no draws. What it takes is [`super::plan`] of no samples; what is under way is kept as [`super::infer`] does.
@@ -131,7 +160,7 @@ pub(super) fn find(
             (fit, None)
         }
         GPriorSolver::Measurements(conjugate) => {
-            let leading = self::leading(measured, &found, options, kept.watch)?;
+            let leading = self::leading(measured, &found, options, kept.keeper, kept.watch)?;
             let preconditioner = |a: f64, noise: f64| -> Result<Box<dyn Preconditioner<f64>>, SolveError> {
                 Ok(leading.preconditioner(1.0 / a, noise)? as Box<dyn Preconditioner<f64>>)
             };

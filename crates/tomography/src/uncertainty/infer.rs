@@ -210,11 +210,11 @@ pub fn infer(
         (None, Some(found)) => {
             let leading = match known {
                 Some(leading) => leading,
-                None => g_prior::leading(&measured, &found.scales, options, watch)?,
+                None => g_prior::leading(&measured, &found.scales, options, keeper, watch)?,
             };
             (leading, found.fit.precision.recip())
         }
-        (None, None) => (g_prior::directions(&observed, options, watch)?, 1.0),
+        (None, None) => (g_prior::directions(&observed, options, keeper, watch)?, 1.0),
     };
     let drawn = leading.preconditioner(share, noise_variance)?;
     let draws = match &by_descent {

@@ -126,6 +126,8 @@ fn every_stage_goes_on_where_it_was_stopped() {
             vec![
                 (Stage::Scales, 8),
                 (Stage::Directions, 0),
+                (Stage::Directions, 64),
+                (Stage::Directions, 80),
                 (Stage::Hyperparameters, 1),
                 (Stage::Pictures, 16),
             ],
@@ -133,7 +135,8 @@ fn every_stage_goes_on_where_it_was_stopped() {
         (descending(), vec![(Stage::Hyperparameters, 1), (Stage::Pictures, 0), (Stage::Pictures, 16)]),
         (filters(), vec![(Stage::Jacobian, 64), (Stage::Hyperparameters, 3), (Stage::Pictures, 32)]),
     ] {
-        let options = options(prior, 40);
+        // Directions of two groups.
+        let options = UncertaintyOptions { rank: Some(80), ..options(prior, 40) };
         let whole = run(&case, &options);
         for (stage, stop) in stages {
             let folder = tempfile::tempdir().unwrap();
@@ -159,8 +162,8 @@ fn every_stage_goes_on_where_it_was_stopped() {
                 infer(&case.projector, &case.sinogram, network(), &options, &mut keeper, &mut watch).unwrap();
             assert_eq!(whole.deviations, resumed.deviations, "{stage}");
             assert_eq!(whole.samples, resumed.samples, "{stage}");
-            // Turns, steps and draws are not made again; scales and Jacobian are, from their beginning.
-            if matches!(stage, Stage::Hyperparameters | Stage::Pictures) {
+            // Directions, turns, steps and draws are not made again; scales and Jacobian are, from their beginning.
+            if matches!(stage, Stage::Directions | Stage::Hyperparameters | Stage::Pictures) {
                 assert!(first >= Some(stop), "{stage}: {first:?}");
             }
         }
