@@ -10,6 +10,7 @@
 //! | `direct` | Cholesky, the reference |
 //! | `conjugate` | preconditioned conjugate gradients ([`ConjugateGradientOptions`]) |
 //! | `dual` | stochastic dual descent ([`DualDescentOptions`]): the method of choice on large data |
+//! | `sketch` | sketch-and-project, for ill-conditioned systems ([`SketchAndProjectOptions`]) |
 //! | `descent` | stochastic gradient descent on the primal, and what papers compare with ([`DescentOptions`]) |
 //! | `stochastic` | what the stochastic ones share: residuals of batches, divergence, restarts |
 //! | `step_size` | the automatic step ([`StepSize`], [`Curvature`]) |
@@ -35,6 +36,7 @@ mod pathwise;
 mod problem;
 mod residual;
 mod search;
+mod sketch;
 mod solver;
 mod spectral;
 mod state;
@@ -62,6 +64,7 @@ pub use search::{
     EvidenceSearch, ProbeKind, SearchHeader, SearchIterate, SearchOptions, SearchState, SearchStep,
     search_evidence,
 };
+pub use sketch::{Acceleration, SketchAndProjectOptions};
 pub use solver::{Budget, Iterate, Method, Solution, SolveObserver, Start, solve};
 pub use spectral::{Region, SpectralBasis, regions};
 pub use state::{SolverState, StateHeader};

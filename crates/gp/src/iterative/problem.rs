@@ -73,15 +73,22 @@ impl<'a, T: Real> Problem<'a, T> {
         self.function[(i, j)] + self.noise.map_or(T::ZERO, |noise| noise[(i, j)])
     }
 
-    /// Makes products of a batch's rows of K with `point` (r x s) the residuals: `+ noise point - z`.
-    pub(super) fn add_rest(&self, batch: &[usize], point: MatRef<'_, T>, products: &mut Mat<T>) {
+    /// Makes products of a batch's rows of K with `point` (n x k) the residuals of k right-hand sides, told by their columns: `+ noise point - z`.
+    pub(super) fn add_rest(
+        &self,
+        batch: &[usize],
+        point: MatRef<'_, T>,
+        right: impl Fn(usize) -> usize,
+        products: &mut Mat<T>,
+    ) {
         let noise = self.system.noise();
         dispatch(
             #[inline(always)]
             || {
-                for j in 0..products.ncols() {
+                for j in 0..point.ncols() {
+                    let right = right(j);
                     for (value, &i) in products.col_as_slice_mut(j).iter_mut().zip(batch) {
-                        *value = noise[i].mul_add(point[(i, j)], *value) - self.target(i, j);
+                        *value = noise[i].mul_add(point[(i, j)], *value) - self.target(i, right);
                     }
                 }
             },

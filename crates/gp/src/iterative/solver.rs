@@ -5,6 +5,7 @@ use super::descent::{DescentOptions, solve_by_descent};
 use super::direct::solve_directly;
 use super::dual::{DualDescentOptions, solve_by_dual_descent};
 use super::problem::Problem;
+use super::sketch::{SketchAndProjectOptions, solve_by_sketch_and_project};
 use super::state::SolverState;
 use crate::GpError;
 use faer::Mat;
@@ -23,8 +24,26 @@ pub enum Method {
     ConjugateGradients(ConjugateGradientOptions),
     /// Stochastic dual descent.
     DualDescent(DualDescentOptions),
+    /// Sketch-and-project: blocks of rows, each solved nearly exactly.
+    SketchAndProject(SketchAndProjectOptions),
     /// Stochastic gradient descent on the primal objective, and the variants that papers compare.
     Descent(DescentOptions),
+}
+
+impl Method {
+    /// Rows of K that a step multiplies with; as many as there are make a pass. Of a system with n rows and s right-hand sides.
+    pub fn rows_of_a_step(&self, rows: usize, columns: usize) -> usize {
+        match self {
+            Self::Direct | Self::ConjugateGradients(_) => rows,
+            Self::DualDescent(options) => options.batch.min(rows),
+            Self::SketchAndProject(options) => options.block_of(rows, columns),
+            Self::Descent(options) => {
+                // The primal's data term multiplies with rows and with columns.
+                let passes = if options.gradient.is_dual() { 1 } else { 2 };
+                passes * if options.gradient.is_by_batch() { options.batch.min(rows) } else { rows }
+            }
+        }
+    }
 }
 
 /// How long to work.
@@ -127,6 +146,9 @@ fn solve_by<T: Real>(
             solve_by_conjugate_gradients(options, problem, start, budget, observer)
         }
         Method::DualDescent(options) => solve_by_dual_descent(options, problem, start, budget, observer),
+        Method::SketchAndProject(options) => {
+            solve_by_sketch_and_project(options, problem, start, budget, observer)
+        }
         Method::Descent(options) => solve_by_descent(options, problem, start, budget, observer),
     }
 }

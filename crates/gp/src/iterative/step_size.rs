@@ -48,7 +48,7 @@ pub struct Curvature {
 }
 
 impl Curvature {
-    /// Estimates it from 500 rows. Cost: 500 columns of K.
+    /// Estimates it from 500 rows. Cost: their 250,000 entries of K.
     ///
     /// # Errors
     /// [`GpError::Solve`] when the kernel matrix is not finite.

@@ -29,7 +29,12 @@ pub(super) trait StochasticMethod<T: Real> {
     fn gradient(&mut self) -> Result<&Mat<T>, GpError>;
 
     /// Steps along the gradient that was computed; the step size is `times_rows / n`.
-    fn descend(&mut self, times_rows: f64);
+    fn descend(&mut self, times_rows: f64) -> Result<(), GpError>;
+
+    /// Whether it knows that nothing is left to do.
+    fn solved(&self) -> bool {
+        false
+    }
 
     /// Forgets all steps.
     fn reset(&mut self);
@@ -111,7 +116,8 @@ impl<T: Real> Iteration for Descent<'_, T> {
     }
 
     fn converged(&self) -> Option<Reason> {
-        (self.monitor.largest() <= self.tolerance).then_some(Reason::Tolerance)
+        let solved = self.method.solved() || self.monitor.largest() <= self.tolerance;
+        solved.then_some(Reason::Tolerance)
     }
 
     fn step(&mut self, _: &mut Run<'_, Self>) -> Result<Step, GpError> {
@@ -119,7 +125,7 @@ impl<T: Real> Iteration for Descent<'_, T> {
         if self.monitor.diverged() {
             return Ok(Step::Diverged);
         }
-        self.method.descend(self.times_rows);
+        self.method.descend(self.times_rows)?;
         Ok(Step::Taken)
     }
 

@@ -145,6 +145,26 @@ impl<T: Real> SymmetricTiles<T> for KernelTiles<T> {
         }
     }
 
+    fn chosen_tile(
+        &self,
+        selection: &Chosen<T>,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        mut out: MatMut<'_, T>,
+    ) {
+        if let Some(stored) = &self.stored {
+            let own = &selection.numbers[rows];
+            for (j, &number) in selection.numbers[columns].iter().enumerate() {
+                let (source, target) = (stored.col_as_slice(number), crate::kernel::column(&mut out, j));
+                target.iter_mut().zip(own).for_each(|(o, &i)| *o = source[i]);
+            }
+            return;
+        }
+        let same = Some((rows.start, columns.start));
+        let (points, others) = (selection.points.block(rows), selection.points.block(columns));
+        self.kernel.prepared_tile(points, others, same, out);
+    }
+
     fn diagonal(&self) -> Vec<T> {
         self.diagonal.clone()
     }
@@ -179,5 +199,8 @@ impl<T: Real> RowAccess<T> for KernelMatrix<T> {
     }
     fn columns_into(&self, columns: &[usize], output: MatMut<'_, T>) {
         self.matrix.columns_into(columns, output);
+    }
+    fn principal_into(&self, rows: &[usize], output: MatMut<'_, T>) {
+        self.matrix.principal_into(rows, output);
     }
 }

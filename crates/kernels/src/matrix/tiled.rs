@@ -4,7 +4,10 @@ use super::gathered::Gathered;
 use super::tiles::{TileSource, multiply, multiply_symmetric, multiply_transpose};
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
-use posterior_linalg::operator::{LinearOperator, RowAccess, check_apply, check_apply_transpose};
+use posterior_linalg::operator::{
+    LinearOperator, RowAccess, check_apply, check_apply_transpose, check_principal,
+};
+use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::{Cover, for_each_tile};
 use std::ops::Range;
 
@@ -27,6 +30,15 @@ pub trait SymmetricTiles<T: Real>: Send + Sync {
         &self,
         rows: Range<usize>,
         selection: &Self::Selection,
+        columns: Range<usize>,
+        out: MatMut<'_, T>,
+    );
+
+    /// Writes `A[chosen[rows], chosen[columns]]` (column-major), where `chosen` are all different.
+    fn chosen_tile(
+        &self,
+        selection: &Self::Selection,
+        rows: Range<usize>,
         columns: Range<usize>,
         out: MatMut<'_, T>,
     );
@@ -121,5 +133,14 @@ impl<T: Real, S: SymmetricTiles<T>> RowAccess<T> for TiledMatrix<S> {
         for_each_tile(output, crate::TILE, Cover::Full, |rows, columns, tile| {
             source.tile(rows, columns, tile);
         });
+    }
+
+    fn principal_into(&self, rows: &[usize], mut output: MatMut<'_, T>) {
+        check_principal(self.tiles.size(), rows, &output);
+        let selection = self.tiles.select(rows);
+        for_each_tile(output.as_mut(), crate::TILE, Cover::Lower, |rows, columns, tile| {
+            self.tiles.chosen_tile(&selection, rows, columns, tile);
+        });
+        mirror_lower(output);
     }
 }

@@ -60,6 +60,17 @@ impl<T: Real> SymmetricTiles<T> for TanimotoTiles<T> {
         scale(self.variance, out);
     }
 
+    fn chosen_tile(
+        &self,
+        selection: &SparseCounts<T>,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        mut out: MatMut<'_, T>,
+    ) {
+        selection.tile(rows, selection, columns, out.as_mut());
+        scale(self.variance, out);
+    }
+
     fn diagonal(&self) -> Vec<T> {
         vec![self.variance; self.rows.rows()]
     }

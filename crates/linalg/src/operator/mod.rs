@@ -38,7 +38,7 @@ mod tests;
 pub use dense::Dense;
 pub use error::OperatorError;
 pub use product::Product;
-pub use rows::RowAccess;
+pub use rows::{RowAccess, check_principal};
 pub use sum::Sum;
 pub use transposed::Transposed;
 

@@ -22,6 +22,9 @@ pub trait RowAccess<T: Real>: LinearOperator<T> {
 
     /// `output <- A[:, columns]`: n x r, in memory of the caller.
     fn columns_into(&self, columns: &[usize], output: MatMut<'_, T>);
+
+    /// `output <- A[rows, rows]`: r x r, symmetric to the last bit; `r²` entries, whatever n is. Rows are all different.
+    fn principal_into(&self, rows: &[usize], output: MatMut<'_, T>);
 }
 
 impl<T: Real> RowAccess<T> for Dense<T> {
@@ -47,6 +50,27 @@ impl<T: Real> RowAccess<T> for Dense<T> {
             output.as_mut().col_mut(j).copy_from(self.matrix().col(column));
         }
     }
+
+    fn principal_into(&self, rows: &[usize], mut output: MatMut<'_, T>) {
+        check_principal(self.shape().0, rows, &output);
+        for (j, &column) in rows.iter().enumerate() {
+            let own = output.as_mut().col_mut(j);
+            own.iter_mut()
+                .zip(rows)
+                .for_each(|(o, &row)| *o = self.matrix()[(row.max(column), row.min(column))]);
+        }
+    }
+}
+
+/// Checks the block of [`RowAccess::principal_into`] for a matrix of n rows.
+///
+/// # Panics
+/// When it does not fit, or a row does not exist.
+#[track_caller]
+pub fn check_principal<T>(n: usize, rows: &[usize], output: &MatMut<'_, T>) {
+    let shape = (output.nrows(), output.ncols());
+    assert_eq!(shape, (rows.len(), rows.len()), "a row and a column for each chosen one");
+    assert!(rows.iter().all(|&i| i < n), "rows of a matrix of {n} are counted from 0");
 }
 
 fn gather<T: Real>(matrix: MatRef<'_, T>, columns: &[usize]) -> Mat<T> {
@@ -75,6 +99,9 @@ mod tests {
         let mut columns = Mat::zeros(3, 3);
         dense.columns_into(&chosen, columns.as_mut());
         assert_eq!(back, &columns * &v);
+        let mut principal = Mat::zeros(2, 2);
+        dense.principal_into(&[2, 0], principal.as_mut());
+        assert_eq!(principal, mat![[4.0, 0.5], [0.5, 2.0]]);
         assert_eq!(RowAccess::diagonal(&dense), [2.0, 3.0, 4.0]);
     }
 }

@@ -6,7 +6,10 @@ use crate::curvature::OutputCurvature;
 use crate::features::FeatureMap;
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
-use posterior_linalg::operator::{LinearOperator, RowAccess, check_apply, check_apply_transpose};
+use posterior_linalg::operator::{
+    LinearOperator, RowAccess, check_apply, check_apply_transpose, check_principal,
+};
+use posterior_linalg::symmetric::mirror_lower;
 use posterior_optim::Signal;
 use std::sync::Mutex;
 
@@ -261,5 +264,12 @@ impl<T: Real, F: FeatureMap<T>> RowAccess<f64> for ObservedKernel<'_, T, F> {
     fn columns_into(&self, columns: &[usize], output: MatMut<'_, f64>) {
         let own = Mat::<f64>::identity(columns.len(), columns.len());
         self.apply_columns(columns, own.as_ref(), output);
+    }
+
+    fn principal_into(&self, rows: &[usize], mut output: MatMut<'_, f64>) {
+        check_principal(self.shape().0, rows, &output);
+        let own = Mat::<f64>::identity(rows.len(), rows.len());
+        self.deliver(self.between(Some(rows), Some(rows), own.as_ref()), output.as_mut());
+        mirror_lower(output);
     }
 }

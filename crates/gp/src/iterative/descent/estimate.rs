@@ -110,7 +110,7 @@ pub fn gradient_estimate<T: Real>(
         None => matrix.apply_rows(batch, point, rows.as_mut()),
     }
     let mut residuals = rows.clone();
-    problem.add_rest(batch, point, &mut residuals);
+    problem.add_rest(batch, point, |column| column, &mut residuals);
     let scale = T::from_f64(n as f64 / batch.len() as f64);
     let dual_rest = |i: usize, j: usize| noise[i] * point[(i, j)] - problem.target(i, j);
     let mut out = Mat::zeros(n, s);

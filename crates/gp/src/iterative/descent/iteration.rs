@@ -76,8 +76,9 @@ impl<T: Real> StochasticMethod<T> for EngineMethod<'_, T> {
         Ok(&self.residuals)
     }
 
-    fn descend(&mut self, times_rows: f64) {
+    fn descend(&mut self, times_rows: f64) -> Result<(), GpError> {
         self.engine.step_along(&self.gradient, times_rows);
+        Ok(())
     }
 
     fn reset(&mut self) {

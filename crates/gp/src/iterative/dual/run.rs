@@ -135,14 +135,15 @@ impl<T: Real> StochasticMethod<T> for DualMethod<'_, T> {
         self.batch = self.batches.batch(self.state.step());
         let (system, ahead) = (self.problem.system, self.state.lookahead());
         system.matrix().apply_rows(&self.batch, ahead, self.residuals.as_mut());
-        self.problem.add_rest(&self.batch, ahead, &mut self.residuals);
+        self.problem.add_rest(&self.batch, ahead, |column| column, &mut self.residuals);
         Ok(&self.residuals)
     }
 
-    fn descend(&mut self, times_rows: f64) {
+    fn descend(&mut self, times_rows: f64) -> Result<(), GpError> {
         // β (n/r) with β = times_rows / n.
         let step = times_rows / self.batch.len() as f64;
         self.state.step_along(&self.decay, &self.batch, &self.residuals, step);
+        Ok(())
     }
 
     fn reset(&mut self) {

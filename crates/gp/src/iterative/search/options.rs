@@ -123,6 +123,12 @@ impl SearchOptions {
                 (rank, false, self.solves.budget.steps as f64 * n * n * (0.5 * kernel + 2.0 * s))
             }
             Method::DualDescent(options) => (0, false, on_batches(options.batch, 2.0)),
+            Method::SketchAndProject(options) => {
+                let block = options.block_of(rows, columns);
+                // The block's matrix, its copy, and its sketch in f64.
+                let own = block.saturating_mul(2 * block + 8 * options.rank.min(block));
+                (own.div_ceil(rows.max(1)), false, on_batches(block, 2.5))
+            }
             Method::Descent(options) => (0, false, on_batches(options.batch, 4.0)),
         };
         // Targets and their noise, as generated and as solved for; at most seven blocks of a solver or of the pullback; the start, and the solutions it is

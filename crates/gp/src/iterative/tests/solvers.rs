@@ -9,6 +9,15 @@ fn methods() -> Vec<(Method, Budget)> {
     let dual = |batch, sampling| {
         Method::DualDescent(DualDescentOptions { batch, sampling, ..DualDescentOptions::default() })
     };
+    let sketch = |block, acceleration| {
+        let own = SketchAndProjectOptions::default();
+        Method::SketchAndProject(SketchAndProjectOptions {
+            block: Some(block),
+            rank: 10,
+            acceleration,
+            ..own
+        })
+    };
     vec![
         (Method::Direct, Budget::steps(1)),
         (
@@ -22,6 +31,9 @@ fn methods() -> Vec<(Method, Budget)> {
         (dual(7, Sampling::Independent), Budget::steps(20_000)),
         (dual(20, Sampling::Permutation), Budget::steps(10_000)),
         (dual(80, Sampling::Permutation), Budget::steps(4_000)),
+        (sketch(20, Acceleration::Adaptive), Budget::steps(3_000)),
+        (sketch(30, Acceleration::Fixed(0.05)), Budget::steps(2_000)),
+        (sketch(20, Acceleration::None), Budget::steps(4_000)),
     ]
 }
 
@@ -244,6 +256,7 @@ fn single_precision_solves_and_bad_settings_do_not() {
         Method::Direct,
         Method::ConjugateGradients(ConjugateGradientOptions::default()),
         Method::DualDescent(DualDescentOptions { batch: 32, ..DualDescentOptions::default() }),
+        Method::SketchAndProject(SketchAndProjectOptions::default()),
     ] {
         let budget = Budget { tolerance: 1e-5, ..Budget::steps(5000) };
         let found = solve(&method, &problem, Start::Zero, &budget, &mut watch).unwrap();

@@ -1,0 +1,295 @@
+//! Settings, blocks, columns that leave, checkpoints.
+
+use super::acceleration::{Acceleration, Adaptation, Momentum};
+use super::block::Block;
+use super::iterates::Iterates;
+use crate::GpError;
+use crate::iterative::problem::Problem;
+use crate::iterative::solver::{Budget, Solution, SolveObserver, Start};
+use crate::iterative::state::{SolverState, StateHeader};
+use crate::iterative::stochastic::{StochasticMethod, Terms, descend, row_batches};
+use faer::Mat;
+use posterior_linalg::Real;
+use posterior_linalg::random::Streams;
+use posterior_linalg::solve::SolveError;
+use posterior_optim::{Batches, Sampling};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+/// Settings of sketch-and-project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SketchAndProjectOptions {
+    /// Rows of a block, b; None: [`Self::block_of`].
+    pub block: Option<usize>,
+    /// Columns of the sketch of a block, r.
+    pub rank: usize,
+    /// How steps are accelerated.
+    pub acceleration: Acceleration,
+    /// Seed of blocks and sketches.
+    pub seed: u64,
+    /// Times that a diverging run may begin anew with half the step.
+    pub restarts: usize,
+}
+
+impl Default for SketchAndProjectOptions {
+    fn default() -> Self {
+        Self { block: None, rank: 100, acceleration: Acceleration::default(), seed: 0, restarts: 20 }
+    }
+}
+
+/// Flops that a value of a kernel is counted with.
+const VALUE: usize = 45;
+
+/// Most rows of a block that nobody chose: 128 MiB of a matrix in f64.
+const MOST_ROWS: usize = 4096;
+
+impl SketchAndProjectOptions {
+    /// Rows of a block of a system with n rows and s right-hand sides: as many as leave the sketch and the power iterations a quarter of the gradient's work, at least twice the rank, at most 4,096 and n.
+    pub fn block_of(&self, rows: usize, columns: usize) -> usize {
+        let gradient = rows.saturating_mul(VALUE + 2 * columns);
+        let sketch = 22 * self.rank.saturating_mul(self.rank);
+        let widest = (gradient / 4).saturating_sub(sketch) / (2 * self.rank + 20 + VALUE);
+        let size = self.block.unwrap_or_else(|| widest.max(2 * self.rank).min(MOST_ROWS));
+        size.clamp(1, rows.max(1))
+    }
+}
+
+const METHOD: &str = "sketch-and-project";
+const BLOCKS: [&str; 2] = ["ahead", "memory"];
+
+pub(in crate::iterative) fn solve_by_sketch_and_project<T: Real>(
+    options: &SketchAndProjectOptions,
+    problem: &Problem<'_, T>,
+    start: Start<T>,
+    budget: &Budget,
+    observer: &mut SolveObserver<'_, T>,
+) -> Result<Solution<T>, GpError> {
+    let (rows, columns) = problem.shape();
+    for (what, count) in [("the block", options.block.unwrap_or(1)), ("the rank of the sketch", options.rank)]
+    {
+        if count == 0 {
+            return Err(SolveError::Setting { what, value: 0.0, needed: "at least 1" }.into());
+        }
+    }
+    let size = options.block_of(rows, columns);
+    let diagonal = problem.system.matrix().diagonal();
+    let mean = diagonal.iter().map(|v| v.to_f64()).sum::<f64>() / rows as f64;
+    let mu = options.acceleration.first(problem.system.mean_noise() / mean.max(f64::MIN_POSITIVE))?;
+    let (mut origin, mut saved) = (None, None);
+    let (iterates, pass) = match start {
+        Start::Zero => (Iterates::at(Mat::zeros(rows, columns)), Pass::first(columns, mu)),
+        Start::Weights(weights) => (Iterates::at(origin.insert(weights).clone()), Pass::first(columns, mu)),
+        Start::Resume(from) => {
+            let (header, iterates, pass) = restore(from, (rows, columns))?;
+            saved = Some(header);
+            (iterates, pass)
+        }
+    };
+    let mut method = SketchMethod {
+        problem,
+        norms: problem.target_norms(),
+        tolerance: budget.tolerance,
+        batches: row_batches(rows, size, Sampling::Permutation, options.seed),
+        step: saved.as_ref().map_or(0, |header| header.step),
+        options,
+        mu,
+        iterates,
+        pass,
+        origin,
+        rows: Vec::new(),
+        gradient: Mat::zeros(size, columns),
+        seen: Mat::zeros(size, columns),
+    };
+    let terms = Terms { rows, norms: problem.target_norms(), restarts: options.restarts, saved };
+    // The steps of blocks are known; what may be halved is a factor of them.
+    descend(&mut method, terms, || Ok(1.0), budget, observer)
+}
+
+/// What is known of the pass under way, and of which columns there is still something to do.
+#[derive(Clone, Debug, PartialEq)]
+struct Pass {
+    /// Squares of residuals so far, for each right-hand side.
+    squares: Vec<f64>,
+    /// The largest relative residual of the pass before; infinite before there is one.
+    before: f64,
+    /// None without acceleration.
+    adaptation: Option<Adaptation>,
+    /// Right-hand sides in the order of the iterates' columns.
+    order: Vec<usize>,
+    /// How many of them are unsolved: the first.
+    active: usize,
+}
+
+impl Pass {
+    fn first(columns: usize, mu: Option<f64>) -> Self {
+        Self {
+            squares: vec![0.0; columns],
+            before: f64::INFINITY,
+            adaptation: mu.map(|mu| Adaptation { mu, falling: 0 }),
+            order: (0..columns).collect(),
+            active: columns,
+        }
+    }
+}
+
+/// Steps of blocks.
+struct SketchMethod<'a, T: Real> {
+    problem: &'a Problem<'a, T>,
+    options: &'a SketchAndProjectOptions,
+    norms: Vec<f64>,
+    tolerance: f64,
+    batches: Batches,
+    step: usize,
+    /// μ to begin with.
+    mu: Option<f64>,
+    iterates: Iterates<T>,
+    pass: Pass,
+    /// Where it begins, if not at zero.
+    origin: Option<Mat<T>>,
+    rows: Vec<usize>,
+    /// Of the unsolved columns, in their order (b x s).
+    gradient: Mat<T>,
+    /// The same by right-hand sides; zeros of those that are solved.
+    seen: Mat<T>,
+}
+
+impl<T: Real> SketchMethod<'_, T> {
+    /// After the last block of a pass: which columns are solved, and what the residuals say of μ.
+    fn judge_pass(&mut self) {
+        let seen = self.batches.per_epoch() * self.batches.size();
+        let share = self.problem.shape().0 as f64 / seen as f64;
+        let relative = |j: usize| {
+            let norm = if self.norms[j] > 0.0 { self.norms[j] } else { 1.0 };
+            (share * self.pass.squares[j]).sqrt() / norm
+        };
+        let mut now: f64 = 0.0;
+        let mut column = 0;
+        while column < self.pass.active {
+            let residual = relative(self.pass.order[column]);
+            if residual > self.tolerance {
+                now = now.max(residual);
+                column += 1;
+                continue;
+            }
+            let last = self.pass.active - 1;
+            self.iterates.rest(column);
+            self.iterates.swap(column, last);
+            self.pass.order.swap(column, last);
+            self.pass.active = last;
+        }
+        if self.options.acceleration == Acceleration::Adaptive
+            && let Some(adaptation) = &mut self.pass.adaptation
+            && adaptation.judge(self.pass.before, now)
+        {
+            (0..self.pass.active).for_each(|column| self.iterates.rest(column));
+            self.iterates.mixed = 0.0;
+        }
+        self.pass.before = now;
+        self.pass.squares.fill(0.0);
+    }
+}
+
+impl<T: Real> StochasticMethod<T> for SketchMethod<'_, T> {
+    fn name(&self) -> &'static str {
+        METHOD
+    }
+
+    fn steps(&self) -> usize {
+        self.step
+    }
+
+    fn gradient(&mut self) -> Result<&Mat<T>, GpError> {
+        self.rows = self.batches.batch(self.step);
+        let (system, active) = (self.problem.system, self.pass.active);
+        let ahead = self.iterates.ahead.subcols(0, active);
+        system.matrix().apply_rows(&self.rows, ahead, self.gradient.as_mut().subcols_mut(0, active));
+        let order = &self.pass.order;
+        self.problem.add_rest(&self.rows, ahead, |column| order[column], &mut self.gradient);
+        self.seen.fill(T::ZERO);
+        for (j, &right) in order[..active].iter().enumerate() {
+            let own = self.gradient.col_as_slice(j);
+            self.seen.col_as_slice_mut(right).copy_from_slice(own);
+            self.pass.squares[right] += own.iter().map(|g| g.to_f64().powi(2)).sum::<f64>();
+        }
+        Ok(&self.seen)
+    }
+
+    fn descend(&mut self, factor: f64) -> Result<(), GpError> {
+        let streams = Streams::new(self.options.seed).child("gp/sketch", self.step as u64);
+        let seed = streams.stream("seed").random();
+        let block = Block::of(self.problem.system, &self.rows, self.options.rank, seed)?;
+        let gradient = self.gradient.subcols(0, self.pass.active);
+        let mut directions = Mat::zeros(gradient.nrows(), gradient.ncols());
+        block.direction(gradient, directions.as_mut());
+        directions *= faer::Scale(T::from_f64(factor));
+        let blocks = self.problem.shape().0 as f64 / self.rows.len() as f64;
+        let momentum = self.pass.adaptation.map(|own| Momentum::new(own.mu, blocks));
+        self.iterates.step(&self.rows, directions.as_ref(), momentum);
+        self.step += 1;
+        if self.step.is_multiple_of(self.batches.per_epoch()) {
+            self.judge_pass();
+        }
+        Ok(())
+    }
+
+    fn solved(&self) -> bool {
+        self.pass.active == 0
+    }
+
+    fn reset(&mut self) {
+        let (rows, columns) = self.problem.shape();
+        self.iterates = Iterates::at(self.origin.clone().unwrap_or_else(|| Mat::zeros(rows, columns)));
+        self.pass = Pass::first(columns, self.mu);
+        self.step = 0;
+    }
+
+    fn weights(&self) -> Mat<T> {
+        let (rows, columns) = self.problem.shape();
+        let mut out = Mat::zeros(rows, columns);
+        for (column, &right) in self.pass.order.iter().enumerate() {
+            let own = out.col_as_slice_mut(right).iter_mut();
+            own.zip(self.iterates.weights(column)).for_each(|(o, w)| *o = w);
+        }
+        out
+    }
+
+    fn save(&self) -> (Vec<(String, Mat<T>)>, Vec<u64>) {
+        let Iterates { ahead, memory, mixed } = &self.iterates;
+        let Pass { squares, before, adaptation, order, active } = &self.pass;
+        let blocks = BLOCKS.into_iter().zip([ahead, memory]).map(|(name, m)| (name.into(), m.clone()));
+        let (mu, falling) = adaptation.map_or((f64::NAN, 0), |own| (own.mu, own.falling));
+        // Bits, because some formats have no infinity.
+        let bits = [*mixed, *before, mu].into_iter().chain(squares.iter().copied());
+        let counts = [*active, falling].into_iter().chain(order.iter().copied()).map(|count| count as u64);
+        (blocks.collect(), counts.chain(bits.map(f64::to_bits)).collect())
+    }
+}
+
+fn restore<T: Real>(
+    saved: SolverState<T>,
+    shape: (usize, usize),
+) -> Result<(StateHeader, Iterates<T>, Pass), GpError> {
+    let (header, [ahead, memory]) = saved.open(METHOD, BLOCKS, shape)?;
+    let s = shape.1;
+    let wrong = |problem: &str| GpError::State { problem: problem.into() };
+    if header.integers.len() != 2 * s + 5 {
+        return Err(wrong("its numbers are not those of as many right-hand sides"));
+    }
+    let (counts, bits) = header.integers.split_at(s + 2);
+    let counts: Vec<usize> = counts.iter().map(|&count| count as usize).collect();
+    let (active, falling, order) = (counts[0], counts[1], counts[2..].to_vec());
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if active > s || !sorted.into_iter().eq(0..s) {
+        return Err(wrong("its order of right-hand sides is none"));
+    }
+    let numbers: Vec<f64> = bits.iter().map(|&b| f64::from_bits(b)).collect();
+    let (mixed, before, mu) = (numbers[0], numbers[1], numbers[2]);
+    if !(0.0..1.0).contains(&mixed) || before.is_nan() {
+        return Err(wrong("its acceleration is none"));
+    }
+    let adaptation = (!mu.is_nan()).then_some(Adaptation { mu, falling });
+    let pass = Pass { squares: numbers[3..].to_vec(), before, adaptation, order, active };
+    Ok((header, Iterates { ahead, memory, mixed }, pass))
+}

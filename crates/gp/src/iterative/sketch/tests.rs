@@ -1,0 +1,247 @@
+//! Directions against dense solves, iterates against the printed recursion, passes against the specification's table.
+
+use super::acceleration::{Acceleration, Adaptation, Momentum};
+use super::block::Block;
+use super::iterates::Iterates;
+use super::run::SketchAndProjectOptions;
+use crate::iterative::tests::{dense, exact_solution, kernel_matrix, normal, shifted, watch};
+use crate::iterative::{Budget, DualDescentOptions, Iterate, Method, Problem, Start, solve};
+use faer::{Mat, MatRef};
+use posterior_linalg::Real;
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::eigenvalues;
+use posterior_linalg::operator::Dense;
+use posterior_linalg::operator::LinearOperator;
+use posterior_linalg::solve::System;
+use posterior_optim::{Progress, Signal};
+
+fn options(block: usize, rank: usize, acceleration: Acceleration) -> SketchAndProjectOptions {
+    SketchAndProjectOptions { block: Some(block), rank, acceleration, ..SketchAndProjectOptions::default() }
+}
+
+fn method(block: usize, rank: usize, acceleration: Acceleration) -> Method {
+    Method::SketchAndProject(options(block, rank, acceleration))
+}
+
+#[test]
+fn one_step_on_everything_is_the_direct_solution() {
+    let n = 60;
+    let matrix = kernel_matrix(n, 0.5, true);
+    let noise: Vec<f64> = (0..n).map(|i| 0.1 + 0.01 * (i % 5) as f64).collect();
+    let k = dense(&matrix);
+    let system = System::new(&k, noise.clone()).unwrap();
+    let targets = normal(n, 3, "targets");
+    let problem = Problem::new(&system, targets.as_ref(), None).unwrap();
+    let exact = exact_solution(&matrix, &noise, &targets);
+    let budget = Budget::steps(1);
+    let found = solve(&method(n, n, Acceleration::None), &problem, Start::Zero, &budget, &mut watch).unwrap();
+    let error = (&found.weights - &exact).norm_max() / exact.norm_max();
+    assert!(error < 1e-9, "{error}");
+}
+
+/// What a block makes of a gradient.
+fn directions_of<T: Real>(
+    system: &System<'_, T>,
+    rows: &[usize],
+    rank: usize,
+    gradient: MatRef<'_, T>,
+) -> Mat<T> {
+    let mut out = Mat::zeros(gradient.nrows(), gradient.ncols());
+    Block::of(system, rows, rank, 0).unwrap().direction(gradient, out.as_mut());
+    out
+}
+
+/// The direction is `step P^-1 G` of a P whose spectrum over the block's matrix is what a Nyström approximation leaves: in (0, 2), and f32 agrees with f64.
+#[test]
+fn directions_solve_their_block_nearly() {
+    let (n, b, rank) = (120, 50, 20);
+    let matrix = kernel_matrix(n, 1.0, true);
+    let noise = vec![1e-3; n];
+    let rows: Vec<usize> = (0..b).map(|i| 2 * i + 1).collect();
+    let k = dense(&matrix);
+    let system = System::new(&k, noise.clone()).unwrap();
+    let inverse = directions_of(&system, &rows, rank, Mat::<f64>::identity(b, b).as_ref());
+    // Symmetric, as step times an inverse of a symmetric P is.
+    assert!((&inverse - inverse.transpose()).norm_max() < 1e-9 * inverse.norm_max());
+    let block = Mat::from_fn(b, b, |i, j| matrix[(rows[i], rows[j])] + if i == j { noise[0] } else { 0.0 });
+    let root = Cholesky::of(block.as_ref(), JitterPolicy::NONE).unwrap();
+    let root = root.multiply_factor(Mat::<f64>::identity(b, b).as_ref());
+    let similar = root.transpose() * &inverse * &root;
+    let spectrum = eigenvalues(similar.as_ref()).unwrap();
+    let (least, most) = spectrum.iter().fold((f64::INFINITY, 0.0f64), |(l, m), &e| (l.min(e), m.max(e)));
+    assert!(least > 0.0 && (0.95..1.3).contains(&most), "{least} {most}");
+    // Better than no preconditioner by the condition that is left.
+    let plain = eigenvalues(block.as_ref()).unwrap();
+    let condition =
+        plain.iter().fold(0.0f64, |m, &e| m.max(e)) / plain.iter().fold(f64::INFINITY, |l, &e| l.min(e));
+    assert!(most / least < 0.1 * condition, "{} {condition}", most / least);
+
+    let narrow = Mat::<f32>::from_fn(n, n, |i, j| matrix[(i, j)] as f32);
+    let k = Dense::new(narrow);
+    let system = System::new(&k, vec![1e-3f32; n]).unwrap();
+    let gradient = normal(b, 2, "gradient");
+    let single = Mat::<f32>::from_fn(b, 2, |i, j| gradient[(i, j)] as f32);
+    let single = directions_of(&system, &rows, rank, single.as_ref());
+    let double = &inverse * &gradient;
+    let difference = Mat::from_fn(b, 2, |i, j| f64::from(single[(i, j)]) - double[(i, j)]);
+    assert!(
+        difference.norm_max() < 1e-3 * double.norm_max(),
+        "{}",
+        difference.norm_max() / double.norm_max()
+    );
+}
+
+/// Y, V and the W that is not stored, against the three recursions as they are printed.
+#[test]
+fn two_blocks_of_numbers_say_what_three_would() {
+    let (n, s, b) = (30, 2, 5);
+    let start = normal(n, s, "start");
+    let mut own = Iterates::at(start.clone());
+    let (mut w, mut v, mut y) = (start.clone(), start.clone(), start);
+    for step in 0..40 {
+        let rows: Vec<usize> = (0..b).map(|i| (7 * i + 3 * step) % n).collect();
+        let directions = normal(b, s, &format!("directions {step}"));
+        // μ changes on the way.
+        let momentum = Momentum::new(if step < 20 { 1e-3 } else { 3e-3 }, n as f64 / b as f64);
+        own.step(&rows, directions.as_ref(), Some(momentum));
+        let Momentum { alpha, beta, gamma } = momentum;
+        (w, v) = (y.clone(), Mat::from_fn(n, s, |i, j| beta * v[(i, j)] + (1.0 - beta) * y[(i, j)]));
+        for (a, &i) in rows.iter().enumerate() {
+            for j in 0..s {
+                w[(i, j)] -= directions[(a, j)];
+                v[(i, j)] -= gamma * directions[(a, j)];
+            }
+        }
+        y = Mat::from_fn(n, s, |i, j| alpha * v[(i, j)] + (1.0 - alpha) * w[(i, j)]);
+    }
+    let scale = v.norm_max();
+    assert!((&own.ahead - &y).norm_max() < 1e-12 * scale && (&own.memory - &v).norm_max() < 1e-12 * scale);
+    for j in 0..s {
+        own.weights(j).zip(w.col(j).iter()).for_each(|(own, w)| assert!((own - w).abs() < 1e-12 * scale));
+    }
+    own.rest(1);
+    assert_eq!(own.ahead.col(1), own.memory.col(1));
+    assert!((own.ahead.col(1) - w.col(1)).norm_max() < 1e-12 * scale);
+}
+
+#[test]
+fn momentum_stays_in_its_bounds() {
+    for (mu, nu) in [(1e-9, 1e6), (1e-3, 5.0), (1.0, 1.0), (1.0, 100.0), (0.5, 0.2)] {
+        let Momentum { alpha, beta, gamma } = Momentum::new(mu, nu);
+        assert!(alpha > 0.0 && alpha <= 0.5 && (0.0..1.0).contains(&beta) && gamma >= 1.0, "{mu} {nu}");
+    }
+    // Small rises ask for less acceleration, large ones for a new beginning, three slow falls for more.
+    let mut own = Adaptation { mu: 1e-3, falling: 0 };
+    assert!(!own.judge(f64::INFINITY, 1.0) && !own.judge(1.0, 1.1) && own.mu > 1e-3 && own.falling == 0);
+    let risen = own.mu;
+    assert!(own.judge(1.0, 2.0) && own.mu == 2.0 * risen);
+    for now in [0.95, 0.9, 0.86] {
+        assert!(!own.judge(now / 0.95, now));
+    }
+    assert!(own.mu < 2.0 * risen);
+    let fast = own;
+    (0..5).for_each(|_| assert!(!own.judge(1.0, 0.5)));
+    assert_eq!(own.mu, fast.mu);
+    let mut largest = Adaptation { mu: 0.9, falling: 0 };
+    assert!(largest.judge(1.0, 9.0) && largest.mu == 1.0);
+    assert!(Acceleration::Fixed(-1.0).first(0.1).is_err());
+}
+
+/// n points of the plane, three functions of the prior under noise, blocks of a fifth.
+struct Table {
+    matrix: Dense<f64>,
+    noise: f64,
+    targets: Mat<f64>,
+}
+
+const BLOCK: usize = 60;
+
+impl Table {
+    fn new(noise: f64) -> Self {
+        let n = 5 * BLOCK;
+        let matrix = kernel_matrix(n, 1.0, true);
+        let factor = Cholesky::of(shifted(&matrix, &vec![noise; n]).as_ref(), JitterPolicy::NONE).unwrap();
+        let targets = factor.multiply_factor(normal(n, 3, "white").as_ref());
+        Self { matrix: dense(&matrix), noise, targets }
+    }
+
+    /// The largest relative residual after some passes.
+    fn residual(&self, method: &Method, passes: usize) -> f64 {
+        let n = self.targets.nrows();
+        let system = System::uniform(&self.matrix, self.noise).unwrap();
+        let problem = Problem::new(&system, self.targets.as_ref(), None).unwrap();
+        let steps = passes * n / method.rows_of_a_step(n, 3);
+        let found = solve(method, &problem, Start::Zero, &Budget::steps(steps), &mut watch).unwrap();
+        problem.relative_residuals(found.weights.as_ref()).into_iter().fold(0.0, f64::max)
+    }
+}
+
+/// By passes over the rows: ten times ahead of dual descent where noise is small, not behind where it is not, and acceleration that adapts is better after some than none after twice as many, up to a factor of two.
+#[test]
+fn ill_conditioned_systems_are_solved_in_few_passes() {
+    for (noise, passes, times) in [(1e-6, 60, 10), (1e-3, 60, 10), (1e-2, 40, 1)] {
+        let table = Table::new(noise);
+        let adaptive = table.residual(&method(BLOCK, 30, Acceleration::Adaptive), passes);
+        let plain = table.residual(&method(BLOCK, 30, Acceleration::None), 2 * passes);
+        assert!(adaptive < 2.0 * plain, "{noise}: {adaptive} {plain}");
+        let dual = Method::DualDescent(DualDescentOptions { batch: 30, ..DualDescentOptions::default() });
+        let dual = table.residual(&dual, times * passes);
+        assert!(adaptive < dual, "{noise}: {adaptive} {dual}");
+    }
+    let easy = Table::new(1e-2).residual(&method(BLOCK, 30, Acceleration::Fixed(1e-3)), 400);
+    assert!(easy < 1e-10, "{easy}");
+}
+
+/// Columns that are solved leave, and the others are what they would be alone.
+#[test]
+fn right_hand_sides_are_solved_as_if_alone() {
+    let table = Table::new(1e-2);
+    let n = table.targets.nrows();
+    let system = System::uniform(&table.matrix, table.noise).unwrap();
+    // One is solved at once, one soon.
+    let targets = Mat::from_fn(n, 3, |i, j| [0.0, 1.0, 1.0][j] * table.targets[(i, j)]);
+    let budget = Budget { tolerance: 1e-6, ..Budget::steps(2000) };
+    // A fixed μ, since residuals of one right-hand side adapt that of all.
+    let own = method(BLOCK, 30, Acceleration::Fixed(1e-2));
+    let together = Problem::new(&system, targets.as_ref(), None).unwrap();
+    let found = solve(&own, &together, Start::Zero, &budget, &mut watch).unwrap();
+    let left = together.relative_residuals(found.weights.as_ref());
+    assert!(left.iter().all(|&residual| residual < 2e-6), "{left:?}");
+    for j in 0..3 {
+        let alone = Problem::new(&system, targets.subcols(j, 1), None).unwrap();
+        let steps = Budget::steps(found.progress.step);
+        let alone = solve(&own, &alone, Start::Zero, &steps, &mut watch).unwrap();
+        let apart = (found.weights.col(j) - alone.weights.col(0)).norm_max();
+        assert!(apart <= 1e-3 * alone.weights.norm_max(), "{j}: {apart}");
+    }
+}
+
+/// Without acceleration no step makes the objective larger, whatever block, rank and noise.
+#[test]
+fn plain_steps_never_climb() {
+    let n = 40;
+    let matrix = kernel_matrix(n, 1.0, true);
+    let k = dense(&matrix);
+    let targets = normal(n, 1, "targets");
+    for (block, rank, noise) in
+        [(1, 1, 1e-6), (3, 2, 1e-4), (10, 1, 1e-6), (10, 10, 1e-2), (40, 5, 1e-4), (17, 40, 1.0)]
+    {
+        let system = System::uniform(&k, noise).unwrap();
+        let problem = Problem::new(&system, targets.as_ref(), None).unwrap();
+        let objective = |w: &Mat<f64>| {
+            let product = system.multiply(w.as_ref());
+            (0..n).map(|i| w[(i, 0)] * (0.5 * product[(i, 0)] - targets[(i, 0)])).sum::<f64>()
+        };
+        let mut values = vec![0.0];
+        let own = method(block, rank, Acceleration::None);
+        let mut look = |_: &Progress, iterate: &dyn Iterate<f64>| {
+            values.push(objective(&iterate.weights()));
+            Signal::Continue
+        };
+        solve(&own, &problem, Start::Zero, &Budget::steps(60), &mut look).unwrap();
+        let scale = values.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        for pair in values.windows(2) {
+            assert!(pair[1] <= pair[0] + 1e-10 * scale, "{block} {rank} {noise}: {pair:?}");
+        }
+    }
+}
