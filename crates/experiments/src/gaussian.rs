@@ -45,7 +45,7 @@ pub(crate) struct MethodSettings {
 }
 
 /// Options without which nothing is left but a solver for given right-hand sides.
-const OF_SOLVERS: [&str; 10] = [
+const OF_SOLVERS: [&str; 12] = [
     "name",
     "method",
     "beyond",
@@ -56,6 +56,8 @@ const OF_SOLVERS: [&str; 10] = [
     "tolerance",
     "preconditioner",
     "rank",
+    "block-rows",
+    "acceleration",
 ];
 
 /// What is to be fitted, and how precisely.
@@ -218,7 +220,7 @@ impl MethodSettings {
     }
 
     pub(crate) fn check(&self) -> Result<(), ExperimentError> {
-        let Budget { steps, tolerance, .. } = self.options.budget(None);
+        let Budget { steps, tolerance, .. } = self.options.budget(1, None);
         if steps == 0 || !(tolerance >= 0.0 && tolerance.is_finite()) {
             return Err(self.wrong("`iterations` must be at least 1 and `tolerance` zero or positive"));
         }
@@ -259,20 +261,24 @@ impl MethodSettings {
     }
 
     /// Most steps.
-    pub(crate) fn steps(&self) -> usize {
-        self.options.steps()
+    pub(crate) fn steps(&self, rows: usize) -> usize {
+        self.options.steps(rows)
     }
 
     /// The solver of weights on all rows, and when it ends; all other options are refused.
-    pub(crate) fn rows_solver(&self, seed: u64) -> Result<(RowsMethod, Budget), ExperimentError> {
+    pub(crate) fn rows_solver(
+        &self,
+        rows: usize,
+        seed: u64,
+    ) -> Result<(RowsMethod, Budget), ExperimentError> {
         if let Some(key) = self.table.keys().find(|key| !OF_SOLVERS.contains(&key.as_str())) {
             return Err(
                 self.wrong(&format!("`{key}` has no meaning here, where a solver is looked at alone"))
             );
         }
         match self.solver(seed) {
-            Some(Solver::Rows(solver)) => Ok((solver, self.options.budget(None))),
-            _ => Err(self.wrong("weights on all rows are looked at here: use cg, sgd or sdd")),
+            Some(Solver::Rows(solver)) => Ok((solver, self.options.budget(rows, None))),
+            _ => Err(self.wrong("weights on all rows are looked at here: use cg, sgd, sdd or sap")),
         }
     }
 
@@ -383,7 +389,7 @@ impl MethodSettings {
         };
         let seconds = self.time_budget.or(job.time_budget);
         let time = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let settings = iterative.conditioning(self.options.budget(time), job.seed);
+        let settings = iterative.conditioning(self.options.budget(job.data.rows(), time), job.seed);
         let support = match (solver, self.options.inducing()) {
             (Solver::Rows(solver), _) => Support::Rows(solver),
             (Solver::Inducing(options), Some(asked)) => {

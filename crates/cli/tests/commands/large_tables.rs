@@ -47,6 +47,7 @@ fn every_method_from_fit_to_scores() {
     let quick = "--blocks 1 --block-size 120 --refining-rows 0";
     for (method, flags) in [
         ("sdd", format!("{quick} --iterations 800 --batch 64 --samples 32 --random-features 500")),
+        ("sap", format!("{quick} --samples 32 --random-features 500 --block-rows 100 --rank 30")),
         ("cg", format!("{quick} --samples 32 --random-features 500 --precision f64 --rank 20")),
         (
             "sgd",
@@ -414,7 +415,7 @@ fn options_of_other_methods_are_refused() {
     let at = folder.path();
     write_table(&at.join("t.csv"), 30);
     for (flags, expected) in [
-        ("--method exact --samples 3", "--samples belongs to --method cg, sgd, sdd, inducing-sgd"),
+        ("--method exact --samples 3", "--samples belongs to --method cg, sgd, sdd, sap, inducing-sgd"),
         (
             "--method sdd --hyperparameters h.json --steps 3",
             "--steps belongs to the search for hyperparameters, which --hyperparameters gives",
@@ -424,10 +425,11 @@ fn options_of_other_methods_are_refused() {
         ("--method svgp --steps 5", "--steps belongs to"),
         ("--method exact --checkpoint-every 3", "--checkpoint-every belongs to"),
         ("--method svgp --rank 3", "--rank belongs to --method cg"),
+        ("--method sap --batch 3", "--batch belongs to"),
         ("--method sdd --inducing 3", "--inducing belongs to"),
         (
             "--method inducing-sgd --tolerance 0.1",
-            "--tolerance belongs to --method cg, sgd, sdd; inducing-sgd has none",
+            "--tolerance belongs to --method cg, sgd, sdd, sap; inducing-sgd has none",
         ),
         ("--method sdd --time-budget soon", "is no time"),
         ("--method sdd --samples 0", "a whole number from 1"),

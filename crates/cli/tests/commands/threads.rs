@@ -90,7 +90,7 @@ fn processes_do_not_depend_on_the_number_of_threads() {
     for preconditioner in ["none", "pivoted-cholesky", "nystrom"] {
         fits(folder.path(), &iterative, &[&format!("{quick} --preconditioner {preconditioner}")]);
     }
-    for method in ["sdd", "sgd", "inducing-sgd --inducing 200"] {
+    for method in ["sdd", "sap --block-rows 150", "sgd", "inducing-sgd --inducing 200"] {
         fits(folder.path(), table, &[&format!("{method} {quick}")]);
     }
     let bounds = [

@@ -67,6 +67,7 @@ fn lines() -> Vec<Line> {
         "fit gp --data t.csv --target y --memory 0.2 --folds folds.csv --fold 1 --restarts 1 --out o.posterior",
         "fit gp --data t.csv --target y --memory 0.2 --method sdd --iterations 20 --batch 8 --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
         "fit gp --data t.csv --target y --memory 0.2 --method sgd --iterations 20 --batch 8 --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --method sap --iterations 20 --block-rows 8 --rank 4 --acceleration none --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
         "fit gp --data t.csv --target y --memory 0.2 --method cg --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
         "fit gp --data t.csv --target y --memory 0.2 --method cg --samples 4 --random-features 20 --hyperparameter-search neighbourhoods --neighbourhoods 2 --neighbourhood-size 10 --steps 3 --out o.posterior",
         "fit gp --data t.csv --target y --memory 0.2 --method cg --samples 4 --random-features 20 --hyperparameter-search stochastic --steps 3 --probes 2 --out o.posterior",

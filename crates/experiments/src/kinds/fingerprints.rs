@@ -61,7 +61,7 @@ pub(crate) struct Settings {
 impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
         check_methods(&self.methods)?;
-        self.methods.iter().try_for_each(|m| m.rows_solver(0).map(|_| ()))?;
+        self.methods.iter().try_for_each(|m| m.rows_solver(1, 0).map(|_| ()))?;
         if ["generating", "learned", "brute force"].iter().any(|n| self.methods.iter().any(|m| m.name == *n))
         {
             return refused("[[method]]: `generating`, `learned` and `brute force` are there anyway");
@@ -166,7 +166,7 @@ fn iterative(
     let errors = Mat::from_fn(n, 1 + s, |i, j| if j == 0 { 0.0 } else { settings.noise * white[(i, j - 1)] });
     let system = System::uniform(matrix, settings.noise * settings.noise).map_err(GpError::from)?;
     let problem = Problem::new(&system, function.as_ref(), Some(errors.as_ref()))?;
-    let (solver, budget) = method.rows_solver(context.seed)?;
+    let (solver, budget) = method.rows_solver(n, context.seed)?;
     let solution = solve(&solver, &problem, Start::Zero, &budget, &mut |progress, _| {
         context.tell(&method.name, progress.step, progress.steps_planned)
     })?;

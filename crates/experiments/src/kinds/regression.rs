@@ -201,7 +201,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 };
                 if done == 0 {
                     for share in &settings.shares {
-                        let steps = (share * method.steps() as f64).ceil() as i64;
+                        let steps = (share * method.steps(rows.train.rows()) as f64).ceil() as i64;
                         let early =
                             fit(&method.with(&Table::from_iter([("iterations".into(), steps.into())]))?)?;
                         courses.entry(named.name.as_str()).or_default().push(early);

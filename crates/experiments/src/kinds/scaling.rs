@@ -50,7 +50,7 @@ pub(crate) struct Settings {
 
 impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        self.method.rows_solver(0)?;
+        self.method.rows_solver(1, 0)?;
         if self.rows.len() < 2 || self.rows[0] < 2 || !self.rows.windows(2).all(|w| w[0] < w[1]) {
             return refused("`rows` must be at least two ascending sizes");
         }
@@ -96,7 +96,7 @@ fn one_size(
     context: &mut Context<'_>,
 ) -> Result<Size, ExperimentError> {
     let stage = format!("{n} rows");
-    context.step(&stage, 0, settings.method.steps())?;
+    context.step(&stage, 0, settings.method.steps(n))?;
     let streams = Streams::new(context.seed);
     let truth = covariance.draw::<f32>(1, settings.truth_features, streams.child("experiment/truth", 0))?;
     let x = uniform(n, settings.columns, streams.child("experiment/size", n as u64), "experiment/inputs");
@@ -142,7 +142,7 @@ fn one_size(
         let squares = (0..mean.nrows()).map(|i| f64::from(mean[(i, 0)] - wanted[(i, 0)]).powi(2));
         (squares.sum::<f64>() / mean.nrows() as f64).sqrt()
     };
-    let (solver, budget) = settings.method.rows_solver(context.seed)?;
+    let (solver, budget) = settings.method.rows_solver(n, context.seed)?;
     let (started, mut checking) = (Instant::now(), 0.0);
     let (mut trace, mut reached) = (Vec::new(), None);
     let solution = solve(&solver, &problem, Start::Zero, &budget, &mut |progress, iterate| {

@@ -58,7 +58,7 @@ pub(crate) struct Settings {
 impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
         check_methods(&self.methods)?;
-        self.methods.iter().try_for_each(|m| m.rows_solver(0).map(|_| ()))?;
+        self.methods.iter().try_for_each(|m| m.rows_solver(1, 0).map(|_| ()))?;
         if !(4..=8000).contains(&self.rows) || !(2..=100_000).contains(&self.grid) {
             return refused(
                 "`rows` must be between 4 and 8000 (all are decomposed) and `grid` between 2 and 100000",
@@ -191,7 +191,7 @@ fn solve(
         mean: Mean::new(MeanForm::Zero, 1, 1),
         noise: Gaussian::new(settings.noise * settings.noise, 0.0),
     };
-    let (solver, budget) = method.rows_solver(context.seed)?;
+    let (solver, budget) = method.rows_solver(problem.data.rows(), context.seed)?;
     let wanted = PathwiseSettings {
         budget,
         samples: settings.samples,
@@ -201,6 +201,7 @@ fn solve(
         seed: context.seed,
         cache_bytes: 1 << 30,
     };
+    let steps = wanted.budget.steps;
     let mut seen: Vec<(usize, Mat<f64>)> = Vec::new();
     let posterior = model.condition(
         problem.data.clone(),
@@ -209,7 +210,7 @@ fn solve(
         Start::Zero,
         &mut |progress, iterate| {
             let step = progress.step;
-            if settings.checkpoints.contains(&step) && step < method.steps() {
+            if settings.checkpoints.contains(&step) && step < steps {
                 seen.push((step, iterate.weights().get(.., ..1).to_owned()));
             }
             context.tell(&method.name, step, progress.steps_planned)

@@ -4,8 +4,8 @@ use super::deep::{DbkOptions, DeepKind, DklOptions};
 use super::groups::{BatchOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions};
 use super::gvi::GviOptions;
 use super::methods::{
-    AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,
-    SvgpOptions,
+    AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SapOptions, SddOptions, SgdOptions,
+    SgprOptions, SvgpOptions,
 };
 use super::search::EvidenceOptions;
 use crate::process::Solver;
@@ -87,6 +87,8 @@ methods! {
     Sgd = "sgd" => SgdOptions,
     /// Stochastic dual descent: the method of choice for large tables
     Sdd = "sdd" => SddOptions,
+    /// Sketch-and-project: blocks of rows, each solved nearly exactly; for little noise and smooth functions
+    Sap = "sap" => SapOptions,
     /// Stochastic gradient descent on weights of inducing points
     InducingSgd = "inducing-sgd" => InducingSgdOptions,
     /// The collapsed bound of inducing points (Titsias)
@@ -150,6 +152,7 @@ impl Method {
             | Self::Cg(CgOptions { iterative, .. })
             | Self::Sgd(SgdOptions { iterative, .. })
             | Self::Sdd(SddOptions { iterative, .. })
+            | Self::Sap(SapOptions { iterative, .. })
             | Self::InducingSgd(InducingSgdOptions { iterative, .. }) => Some(iterative),
             _ => None,
         }
@@ -162,6 +165,7 @@ impl Method {
             | Self::Cg(CgOptions { iterative, .. })
             | Self::Sgd(SgdOptions { iterative, .. })
             | Self::Sdd(SddOptions { iterative, .. })
+            | Self::Sap(SapOptions { iterative, .. })
             | Self::InducingSgd(InducingSgdOptions { iterative, .. }) => Some(iterative),
             _ => None,
         }
@@ -248,6 +252,7 @@ impl Method {
             Self::Cg(options) => Some(Solver::Rows(options.iterative.system.conjugate_gradients(seed))),
             Self::Sgd(options) => Some(Solver::Rows(options.solver(seed))),
             Self::Sdd(options) => Some(Solver::Rows(options.solver(seed))),
+            Self::Sap(options) => Some(Solver::Rows(options.solver(seed))),
             Self::InducingSgd(options) => Some(Solver::Inducing(options.solver(seed))),
             _ => None,
         }
@@ -260,20 +265,22 @@ impl Method {
             Self::Cg(options) => options.tolerance,
             Self::Sgd(options) => options.tolerance,
             Self::Sdd(options) => options.tolerance,
+            Self::Sap(options) => options.tolerance,
             _ => None,
         }
     }
 
-    /// How long a solver goes on: so many steps, so much time, to a tolerance that conjugate gradients have and others are asked for.
-    pub fn budget(&self, time: Option<Duration>) -> Budget {
-        let usual = if matches!(self, Self::Cg(_)) { 1e-3 } else { 0.0 };
-        Budget { steps: self.steps(), time, tolerance: self.tolerance().unwrap_or(usual) }
+    /// How long a solver of so many rows goes on: so many steps, so much time, to a tolerance that conjugate gradients and sketch-and-project have and others are asked for.
+    pub fn budget(&self, rows: usize, time: Option<Duration>) -> Budget {
+        let usual = if matches!(self, Self::Cg(_) | Self::Sap(_)) { 1e-3 } else { 0.0 };
+        Budget { steps: self.steps(rows), time, tolerance: self.tolerance().unwrap_or(usual) }
     }
 
-    /// Steps of the solver or bound.
-    pub fn steps(&self) -> usize {
+    /// Steps of the solver or bound on so many rows.
+    pub fn steps(&self, rows: usize) -> usize {
         let usual = match self {
             Self::Cg(_) => 1000,
+            Self::Sap(options) => options.steps(rows),
             Self::Sgd(_) | Self::InducingSgd(_) => 20_000,
             Self::Svgp(options) => return options.steps(),
             Self::Sgpr(options) => return options.steps(),

@@ -2,12 +2,13 @@
 
 use super::groups::{BatchOptions, InducingOptions, IterativeOptions, LargeTableOptions};
 #[cfg(feature = "clap")]
-use super::numbers::{self, MOST_STEPS};
+use super::numbers::{self, MOST_KEPT, MOST_STEPS};
 use super::search::EvidenceOptions;
 use posterior_gp::exact::FitOptions;
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::iterative::{
-    DescentOptions, DualDescentOptions, InducingDescentOptions, Method as SolveMethod,
+    Acceleration, DescentOptions, DualDescentOptions, InducingDescentOptions, Method as SolveMethod,
+    SketchAndProjectOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +80,7 @@ pub struct CgOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub iterative: IterativeOptions,
-    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
+    /// Relative residual at which a solver stops [default: 1e-3 for cg and sap, none for others]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
@@ -97,7 +98,7 @@ pub struct SgdOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub batches: BatchOptions,
-    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
+    /// Relative residual at which a solver stops [default: 1e-3 for cg and sap, none for others]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
@@ -129,7 +130,7 @@ pub struct SddOptions {
     /// Momentum of sdd
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::share_or_none, default_value_t = DualDescentOptions::default().momentum))]
     pub momentum: f64,
-    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
+    /// Relative residual at which a solver stops [default: 1e-3 for cg and sap, none for others]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
@@ -154,6 +155,70 @@ impl SddOptions {
             seed,
             ..DualDescentOptions::default()
         })
+    }
+}
+
+/// Sketch-and-project.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct SapOptions {
+    /// What iterative solvers are told; the rank is that of a block's sketch.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub iterative: IterativeOptions,
+    /// Rows of a block of sap [default: as many as leave its sketch a quarter of the work, at most 4096]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT)))]
+    pub block_rows: Option<usize>,
+    /// Whether steps of sap are accelerated
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub acceleration: AccelerationName,
+    /// Relative residual at which a solver stops [default: 1e-3 for cg and sap, none for others]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    pub tolerance: Option<f64>,
+}
+
+/// Acceleration of sketch-and-project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum AccelerationName {
+    /// As much as the residuals of passes bear
+    #[default]
+    Adaptive,
+    /// Not at all
+    None,
+}
+
+/// Passes over the rows of a solve by sketch-and-project that nobody limits.
+const PASSES: usize = 100;
+
+impl SapOptions {
+    fn own(&self, seed: u64) -> SketchAndProjectOptions {
+        SketchAndProjectOptions {
+            block: self.block_rows,
+            rank: self.iterative.system.rank(),
+            acceleration: match self.acceleration {
+                AccelerationName::Adaptive => Acceleration::Adaptive,
+                AccelerationName::None => Acceleration::None,
+            },
+            seed,
+            ..SketchAndProjectOptions::default()
+        }
+    }
+
+    pub(crate) fn solver(&self, seed: u64) -> SolveMethod {
+        SolveMethod::SketchAndProject(self.own(seed))
+    }
+
+    /// Rows of a block of a table with so many rows.
+    pub(crate) fn block_of(&self, rows: usize) -> usize {
+        self.own(0).block_of(rows, self.iterative.sampling.samples + 1)
+    }
+
+    /// Blocks that nobody limits.
+    pub(crate) fn steps(&self, rows: usize) -> usize {
+        PASSES * (rows / self.block_of(rows)).max(1)
     }
 }
 

@@ -45,8 +45,8 @@ pub use likelihood::{
 };
 pub use method::{Method, MethodName};
 pub use methods::{
-    AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,
-    SvgpOptions, VariationalName,
+    AccelerationName, AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SapOptions, SddOptions,
+    SgdOptions, SgprOptions, SvgpOptions, VariationalName,
 };
 pub use search::{
     EvidenceOptions, HyperparameterOptions, HyperparameterSearch, ObjectiveName, OptimizerName,

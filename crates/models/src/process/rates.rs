@@ -88,7 +88,10 @@ pub(super) fn expected(
     let step = match method.iterative() {
         None => plan.flops_per_step / rate,
         Some(options) => {
-            let batch = method.batches().map_or(512, BatchOptions::solver_batch);
+            let batch = match method {
+                Method::Sap(options) => options.block_of(rows),
+                _ => method.batches().map_or(512, BatchOptions::solver_batch),
+            };
             let pairs = match method {
                 Method::Cg(_) => rows as f64 * rows as f64,
                 _ => batch.min(rows) as f64 * rows as f64,

@@ -64,6 +64,7 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
     for (method, steps, tolerances) in [
         (MethodName::Cg, 500, Some((0.01, 0.4))),
         (MethodName::Sdd, 15_000, Some((0.02, 0.4))),
+        (MethodName::Sap, 500, Some((0.01, 0.4))),
         // Descent on the primal is slow where eigenvalues are small: far from done, it is judged by the way that it has come.
         (MethodName::Sgd, 3000, None),
         (MethodName::InducingSgd, 4000, None),
@@ -74,7 +75,7 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
         let mut request = request(method);
         request.hyperparameters = Some(exact.header().hyperparameters.clone());
         set(&mut request, json!({"iterations": steps, "batch": 64, "fixed-inducing": true}));
-        if method == MethodName::Cg {
+        if matches!(method, MethodName::Cg | MethodName::Sap) {
             set(&mut request, json!({"tolerance": 1e-8}));
         }
         if method == MethodName::Svgp {
@@ -114,7 +115,7 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
         };
         let solved = model.predict_with(&fresh, None, solves(u64::MAX));
         match method {
-            MethodName::Cg | MethodName::Sdd | MethodName::Sgd => {
+            MethodName::Cg | MethodName::Sdd | MethodName::Sgd | MethodName::Sap => {
                 let solved = solved.unwrap();
                 let solves_made = solved.solves.unwrap();
                 let VarianceSolves::Rows { residual, iterations } = solves_made else {
@@ -141,7 +142,7 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
         };
         let whole = model.predict_with(&fresh, None, lanczos(400, u64::MAX));
         match method {
-            MethodName::Cg | MethodName::Sdd | MethodName::Sgd => {
+            MethodName::Cg | MethodName::Sdd | MethodName::Sgd | MethodName::Sap => {
                 let (whole, few) =
                     (whole.unwrap(), model.predict_with(&fresh, None, lanczos(20, u64::MAX)).unwrap());
                 let basis = |p: &Predictions| match p.solves {
@@ -253,9 +254,14 @@ fn single_precision_differs_by_rounding() {
 fn interrupted_fits_go_on_to_the_same_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let fresh = synthetic::friedman(30, Streams::new(4));
-    for method in
-        [MethodName::Sdd, MethodName::Cg, MethodName::Svgp, MethodName::Sgpr, MethodName::InducingSgd]
-    {
+    for method in [
+        MethodName::Sdd,
+        MethodName::Sap,
+        MethodName::Cg,
+        MethodName::Svgp,
+        MethodName::Sgpr,
+        MethodName::InducingSgd,
+    ] {
         let mut request = request(method);
         set(
             &mut request,

@@ -39,7 +39,7 @@ fn with_step(solver: &Method, times_rows: f64) -> Option<Method> {
             (options.step_size, options.restarts) = (size, 0);
             Some(Method::DualDescent(options))
         }
-        Method::Direct | Method::ConjugateGradients(_) => None,
+        Method::Direct | Method::ConjugateGradients(_) | Method::SketchAndProject(_) => None,
     }
 }
 

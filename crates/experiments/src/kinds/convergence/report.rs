@@ -40,7 +40,7 @@ pub(super) struct Report<'a> {
 }
 
 /// Means over folds. A method that diverged on any of them has no errors.
-fn summary(courses: &[Trajectory]) -> Result<Value, ExperimentError> {
+fn summary(courses: &[Trajectory], goals: &[f64]) -> Result<Value, ExperimentError> {
     let column = |value: &dyn Fn(&Trajectory) -> f64| courses.iter().map(value).collect::<Vec<f64>>();
     let mut out = Map::new();
     put(&mut out, "seconds", &column(&|c| c.seconds))?;
@@ -57,6 +57,14 @@ fn summary(courses: &[Trajectory]) -> Result<Value, ExperimentError> {
         }
     }
     let diverged = courses.iter().any(|c| c.diverged);
+    for (i, &goal) in goals.iter().enumerate() {
+        // What is never reached has the passes that were made, which are fewer than it takes.
+        let key = goal_key(i);
+        put(&mut out, &key, &column(&|c| c.passes_to(goal).0))?;
+        if courses.iter().any(|c| c.diverged || !c.passes_to(goal).1) {
+            out.insert(format!("{key}_shown"), json!("not reached"));
+        }
+    }
     for (quantity, key, _) in Quantity::ALL {
         let last = courses.iter().map(|c| Some(c.points.last()?.errors.of(quantity)));
         match last.collect::<Option<Vec<f64>>>() {
@@ -69,9 +77,15 @@ fn summary(courses: &[Trajectory]) -> Result<Value, ExperimentError> {
     Ok(Value::Object(out))
 }
 
+/// What the passes to a goal are called.
+fn goal_key(index: usize) -> String {
+    format!("passes_to_{}", index + 1)
+}
+
 fn line(entry: &Entry, trajectory: &Trajectory, axis: Axis, quantity: Quantity) -> Line {
     let x = |p: &super::trajectory::Point| match axis {
         Axis::Steps => p.step as f64,
+        Axis::Passes => p.passes,
         Axis::Seconds => p.seconds,
     };
     let diverged = if trajectory.diverged { " (diverged)" } else { "" };
@@ -103,7 +117,7 @@ impl<'a> Report<'a> {
             put(&mut exact, "rmse", &rmse)?;
             put(&mut exact, "seconds", &found.exact.iter().map(|e| e.1).collect::<Vec<f64>>())?;
             for (entry, courses) in self.settings.methods.iter().zip(&found.courses) {
-                methods.insert(entry.method.name.clone(), summary(courses)?);
+                methods.insert(entry.method.name.clone(), summary(courses, &self.settings.goals)?);
                 curves.insert(entry.method.name.clone(), json!(courses));
             }
             self.draw(set, &found);
@@ -133,6 +147,15 @@ impl<'a> Report<'a> {
                 ("steps_shown".into(), "steps"),
                 ("seconds_shown".into(), "seconds"),
             ]);
+            let goals: Vec<(String, String)> = settings
+                .goals
+                .iter()
+                .enumerate()
+                .map(|(i, goal)| {
+                    (format!("{}_shown", goal_key(i)), format!("passes to a residual of {goal:e}"))
+                })
+                .collect();
+            columns.extend(goals.iter().map(|(key, title)| (key.clone(), title.as_str())));
             if searched {
                 columns.push(("largest_step_shown".into(), "largest stable βn"));
                 columns.push(("limit_shown".into(), "in closed form"));
@@ -156,7 +179,7 @@ impl<'a> Report<'a> {
                     self.figures.push(
                         Curves::new(
                             format!("{title}: {}", quantity.title()),
-                            if axis == Axis::Steps { "steps" } else { "seconds" },
+                            axis.title(),
                             quantity.title(),
                             lines.collect(),
                         )

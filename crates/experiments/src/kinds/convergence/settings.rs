@@ -28,6 +28,9 @@ pub(crate) struct Settings {
     pub(super) cache_mb: usize,
     /// Steps at which errors are looked at, at most: logarithmically spaced.
     pub(super) checkpoints: usize,
+    /// Relative residuals whose first passes are told.
+    #[serde(default)]
+    pub(super) goals: Vec<f64>,
     /// Horizontal axes.
     pub(super) against: Vec<Axis>,
     /// What is drawn.
@@ -70,6 +73,8 @@ pub(super) struct Entry {
 pub(super) enum Axis {
     /// Steps.
     Steps,
+    /// Rows of the kernel matrix that were multiplied with, in units of all: products with the whole matrix.
+    Passes,
     /// Seconds of the solver.
     Seconds,
 }
@@ -88,16 +93,30 @@ pub(super) enum Quantity {
     Function,
     /// `‖K(α - α⋆)‖₂ / ‖Kα⋆‖₂`: at the training rows.
     Predictions,
+    /// `‖z - K̃α‖₂ / ‖z‖₂`: what is left of the system.
+    Residual,
+}
+
+impl Axis {
+    /// What it is called.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Passes => "passes",
+            Self::Seconds => "seconds",
+        }
+    }
 }
 
 impl Quantity {
     /// All of them with their keys in the numbers and what they are called.
-    pub(super) const ALL: [(Self, &'static str, &'static str); 5] = [
+    pub(super) const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Rmse, "rmse", "test RMSE"),
         (Self::FromExact, "from_exact", "RMSE to the exact mean"),
         (Self::Euclidean, "euclidean", "relative error of the weights"),
         (Self::Function, "function", "relative error in the K-norm"),
         (Self::Predictions, "predictions", "relative error in the K²-norm"),
+        (Self::Residual, "residual", "relative residual"),
     ];
 
     /// What it is called.
@@ -132,11 +151,14 @@ impl Checked for Settings {
         if self.features == 0 || !(2..=200).contains(&self.checkpoints) {
             return refused("`features` must be at least 1 and `checkpoints` between 2 and 200");
         }
+        if self.goals.iter().any(|goal| !(*goal > 0.0 && goal.is_finite())) {
+            return refused("`goals` are relative residuals above 0");
+        }
         if self.against.is_empty() || self.quantities.is_empty() {
             return refused("`against` and `quantities` name at least one thing to draw each");
         }
         for method in &self.methods {
-            let (solver, _) = method.method.rows_solver(0)?;
+            let (solver, _) = method.method.rows_solver(1, 0)?;
             if let Some(problem) = method.largest_step.and_then(|s| s.problem(&solver)) {
                 return refused(format!("[[method]] `{}`: {problem}", method.method.name));
             }

@@ -40,12 +40,14 @@ pub(super) struct Errors {
     euclidean: f64,
     function: f64,
     predictions: f64,
+    residual: f64,
 }
 
 /// A checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Point {
     pub(super) step: usize,
+    pub(super) passes: f64,
     pub(super) seconds: f64,
     pub(super) errors: Errors,
 }
@@ -68,6 +70,14 @@ pub(super) struct Trajectory {
     pub(super) rise: f64,
 }
 
+impl Trajectory {
+    /// Passes after which the residual was first so small, and whether it ever was: if not, all of them.
+    pub(super) fn passes_to(&self, goal: f64) -> (f64, bool) {
+        let found = self.points.iter().find(|p| p.errors.residual <= goal);
+        (found.or(self.points.last()).map_or(0.0, |p| p.passes), found.is_some())
+    }
+}
+
 impl Errors {
     pub(super) fn of(&self, quantity: Quantity) -> f64 {
         match quantity {
@@ -76,6 +86,7 @@ impl Errors {
             Quantity::Euclidean => self.euclidean,
             Quantity::Function => self.function,
             Quantity::Predictions => self.predictions,
+            Quantity::Residual => self.residual,
         }
     }
 }
@@ -120,7 +131,7 @@ impl Case<'_> {
         Ok(Exact { weights: solution.weights.col(0).iter().copied().collect(), seconds })
     }
 
-    /// Errors of every column of `weights` (n x s), for one product with K.
+    /// Errors of every column of `weights` (n x s), for two products with K.
     pub(super) fn errors(&self, weights: &Mat<f64>, exact: &Exact) -> Result<Vec<Errors>, GpError> {
         let (n, s) = weights.shape();
         let repeated = |columns| Mat::from_fn(n, columns, |i, _| exact.weights[i]);
@@ -129,12 +140,16 @@ impl Case<'_> {
         let means = self.between.multiply(weights.as_ref());
         let wanted = self.between.multiply(repeated(1).as_ref());
         let m = means.nrows();
+        let norm = root_mean_square(self.problem.targets().col(0).iter().copied());
+        let apart = Mat::from_fn(n, s, |i, j| weights[(i, j)] - exact.weights[i]);
+        let left = self.problem.system().multiply(apart.as_ref());
         let of = |(j, found): (usize, &WeightErrors)| Errors {
             rmse: root_mean_square((0..m).map(|i| means[(i, j)] - self.truth[i])),
             from_exact: root_mean_square((0..m).map(|i| means[(i, j)] - wanted[(i, 0)])),
             euclidean: found.euclidean / base.euclidean,
             function: found.function / base.function,
             predictions: found.predictions / base.predictions,
+            residual: root_mean_square(left.col_as_slice(j).iter().copied()) / norm,
         };
         Ok(missing.iter().enumerate().map(of).collect())
     }
@@ -148,8 +163,10 @@ impl Case<'_> {
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Trajectory, ExperimentError> {
-        let (solver, budget) = entry.method.rows_solver(self.seed)?;
+        let (solver, budget) = entry.method.rows_solver(self.problem.shape().0, self.seed)?;
         let at = checkpoints(budget.steps, count);
+        let n = self.problem.shape().0;
+        let passes = |step: usize| step as f64 * solver.rows_of_a_step(n, 1) as f64 / n as f64;
         let mut seen: Vec<(usize, f64, Mat<f64>)> = Vec::new();
         let (mut steps, mut step_size, mut restarts) = (0, None, 0);
         let (started, mut watched) = (Instant::now(), Duration::ZERO);
@@ -191,7 +208,12 @@ impl Case<'_> {
         let points: Vec<Point> = seen
             .iter()
             .zip(errors)
-            .map(|((step, seconds, _), errors)| Point { step: *step, seconds: *seconds, errors })
+            .map(|((step, seconds, _), errors)| Point {
+                step: *step,
+                passes: passes(*step),
+                seconds: *seconds,
+                errors,
+            })
             // What is about to diverge may be beyond all numbers, which results cannot hold.
             .filter(|p| Quantity::ALL.iter().all(|q| p.errors.of(q.0).is_finite()))
             .collect();

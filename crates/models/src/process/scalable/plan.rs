@@ -52,7 +52,7 @@ impl ScalablePlan {
         let learned = DeepWork::of((request, method), deep::Scatter::Gaussian, rows, inputs);
         let varied = method.gvi().map(|options| GviWork::of(options, request, (rows, inputs, 1)));
         let steps = learned.as_ref().map(|own| own.steps).or(varied.map(|own| own.steps));
-        let steps = steps.unwrap_or_else(|| method.steps());
+        let steps = steps.unwrap_or_else(|| method.steps(rows));
         let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
         let batch = method.batches().map_or(512, BatchOptions::solver_batch).min(rows) as f64;
         let columns = 2.0 * s as f64;
@@ -87,6 +87,19 @@ impl ScalablePlan {
                 product(n, number * (12 * s + 200)).saturating_add(checkpoint(n, 4)),
                 kernel(batch * rows as f64) + 2.0 * batch * rows as f64 * columns,
             ),
+            // Two iterates, targets and the draws they come from; a block with its sketch in double precision, four times each.
+            Method::Sap(options) => {
+                let (b, rank) = (options.block_of(rows), options.iterative.system.rank() as f64);
+                let own = product(b as u64, 3 * b as u64 * number + 8 * 4 * rank as u64 + 4 * s * number);
+                let b = b as f64;
+                (
+                    product(n, number * 5 * s).saturating_add(own).saturating_add(checkpoint(n, 2)),
+                    kernel(b * rows as f64 + b * b / 2.0)
+                        + b * rows as f64 * columns
+                        + b * b * (2.0 * rank + 20.0)
+                        + 22.0 * b * rank * rank,
+                )
+            }
             Method::InducingSgd(_) => {
                 let pairs = batch * m as f64;
                 (

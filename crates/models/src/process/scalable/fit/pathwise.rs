@@ -56,8 +56,8 @@ pub(super) fn fit<T: SolverPrecision>(
     let Searched { model, found, source, hyperpriors } = searched;
     let seed = request.seed;
     let kernel = kernel_of::<T>(prepared, request, &model)?;
-    let conjugate = matches!(method, Method::Cg(_));
-    let conditioning = options.conditioning(method.budget(Allowance::duration(judging.seconds)), seed);
+    let rows = prepared.data.rows();
+    let conditioning = options.conditioning(method.budget(rows, Allowance::duration(judging.seconds)), seed);
     let mut inducing_radius = None;
     let Some(solver) = method.solver(seed) else {
         return Err(ModelError::NotIterative { method: method.name() });
@@ -90,7 +90,12 @@ pub(super) fn fit<T: SolverPrecision>(
         conditioning: &conditioning,
         harmless: (inducing == 0).then(|| harmless(model.noise().noise_variance())),
     };
-    let mut stopping = EarlyStopping::new(if conjugate { 6 } else { 100 });
+    let mut stopping = EarlyStopping::new(match method {
+        Method::Cg(_) => 6,
+        // Two passes.
+        Method::Sap(options) => 2 * (rows / options.block_of(rows)).max(1),
+        _ => 100,
+    });
     let mut stopped = Outlook::Open;
     let mut failed = None;
     let posterior = process.condition(
