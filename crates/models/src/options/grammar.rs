@@ -71,14 +71,19 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
         "regularisers of matrices: --objective gwi, --regulariser wasserstein or squared-difference",
     ),
     (
-        &["preconditioner", "rank"],
+        &["preconditioner"],
         &[("method", &["cg", "dbk", "svdbk", "dkl", "svdkl"]), STOCHASTIC],
         "--method cg, or to --hyperparameter-search stochastic or refined, which solves by conjugate gradients",
     ),
     (
+        &["rank"],
+        &[("method", &["cg", "sap", "dbk", "svdbk", "dkl", "svdkl"]), STOCHASTIC],
+        "--method cg, sap, or to --hyperparameter-search stochastic or refined, which solves by conjugate gradients",
+    ),
+    (
         &["cache"],
-        &[("method", &["auto", "cg", "sgd", "sdd"]), STOCHASTIC],
-        "--method cg, sgd, sdd, or to --hyperparameter-search stochastic or refined",
+        &[("method", &["auto", "cg", "sgd", "sdd", "sap"]), STOCHASTIC],
+        "--method cg, sgd, sdd, sap, or to --hyperparameter-search stochastic or refined",
     ),
 ];
 
