@@ -30,8 +30,6 @@ pub struct Keeper {
     file: Option<(PathBuf, Identity)>,
     last: Option<Instant>,
     written: bool,
-    /// Files that go when this one does.
-    beside: Vec<PathBuf>,
 }
 
 impl Keeper {
@@ -45,13 +43,12 @@ impl Keeper {
         Self { file: Some((path.into(), identity)), ..Self::default() }
     }
 
-    /// Another file of the same request, called after this one: for what is large, and need not be written again with everything that changes. It goes when this one does.
-    pub fn beside(&mut self, name: &str) -> Self {
-        let Some((path, identity)) = &self.file else { return Self::none() };
-        let mut own = path.clone().into_os_string();
-        own.push(format!(".{name}"));
-        self.beside.push(own.clone().into());
-        Self::in_file(Path::new(&own), identity.clone())
+    /// The directions of a preconditioner, in a file of their own: they are large, and need not be written again with everything that changes. It goes when this one does.
+    pub fn directions(&self) -> Self {
+        match &self.file {
+            Some((path, identity)) => Self::in_file(&directions_beside(path), identity.clone()),
+            None => Self::none(),
+        }
     }
 
     /// What an earlier run of the same request left, if anything.
@@ -118,12 +115,19 @@ impl Keeper {
         }
     }
 
-    /// Removes the file and those beside it: the work is done.
+    /// Removes the file and the directions beside it: the work is done.
     pub fn finish(self) {
-        let own = self.file.into_iter().map(|(path, _)| path);
-        for path in self.beside.into_iter().chain(own) {
+        if let Some((path, _)) = self.file {
             // What is left over does no harm: the same request ends at once.
+            let _ = std::fs::remove_file(directions_beside(&path));
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// Where directions are kept.
+fn directions_beside(path: &Path) -> PathBuf {
+    let mut own = path.as_os_str().to_owned();
+    own.push(".directions");
+    own.into()
 }

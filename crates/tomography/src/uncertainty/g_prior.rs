@@ -31,11 +31,11 @@ fn named(error: TomographyError) -> TomographyError {
 pub(super) fn directions(
     observed: &ObservedPrior<'_>,
     options: &UncertaintyOptions,
-    keeper: &mut Keeper,
+    keeper: &Keeper,
     watch: &mut Watch<'_>,
 ) -> Result<LeadingDirections, TomographyError> {
     let (c, rank) = (observed.rows(), options.rank_of(observed.rows()));
-    let mut keeper = keeper.beside("directions");
+    let mut keeper = keeper.directions();
     let made = match keeper.earlier::<usize>()? {
         Some((made, mut tensors)) => Some(tensors.matrix("products", c, made)?),
         None => None,
