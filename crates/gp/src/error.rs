@@ -96,7 +96,7 @@ pub enum GpError {
     },
     /// Exact variances of a posterior that is an approximation itself.
     #[error(
-        "weights on inducing points have no exact variances: take those of the samples, or fit with weights on all rows (sdd, sgd, cg)"
+        "weights on inducing points have no exact variances: take those of the samples, or fit with weights on all rows (sdd, sap, sgd, cg)"
     )]
     ExactVariance,
     /// A method that needs random features was given none.

@@ -31,6 +31,11 @@ pub(super) trait StochasticMethod<T: Real> {
     /// Steps along the gradient that was computed; the step size is `times_rows / n`.
     fn descend(&mut self, times_rows: f64) -> Result<(), GpError>;
 
+    /// The largest relative residual of the right-hand sides, where it knows better than the last batches tell.
+    fn residual(&self) -> Option<f64> {
+        None
+    }
+
     /// Whether it knows that nothing is left to do.
     fn solved(&self) -> bool {
         false
@@ -102,13 +107,20 @@ struct Descent<'a, T: Real> {
     tolerance: f64,
 }
 
+impl<T: Real> Descent<'_, T> {
+    /// NaN before the first batch.
+    fn residual(&self) -> f64 {
+        self.method.residual().unwrap_or_else(|| self.monitor.largest())
+    }
+}
+
 impl<T: Real> Iteration for Descent<'_, T> {
     type Error = GpError;
 
     fn progress(&self) -> Progress {
         Progress {
             step: self.method.steps(),
-            residual: Some(self.monitor.largest()).filter(|residual| !residual.is_nan()),
+            residual: Some(self.residual()).filter(|residual| !residual.is_nan()),
             step_size: Some(self.times_rows),
             restarts: self.restarts,
             ..Progress::default()
@@ -116,7 +128,7 @@ impl<T: Real> Iteration for Descent<'_, T> {
     }
 
     fn converged(&self) -> Option<Reason> {
-        let solved = self.method.solved() || self.monitor.largest() <= self.tolerance;
+        let solved = self.method.solved() || self.residual() <= self.tolerance;
         solved.then_some(Reason::Tolerance)
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Block<T: Real> {
 }
 
 impl<T: Real> Block<T> {
-    /// Of different rows. Cost: `b²` entries of K, `2 b² rank + 14 b rank²` flops; memory `b²` numbers while it is made, `b rank` after.
+    /// Of different rows. Cost: `b²` entries of K, `2 b² rank + 22 b rank² + 20 b²` flops; memory `b²` numbers while it is made, `b rank` after.
     pub(super) fn of(
         system: &System<'_, T>,
         rows: &[usize],

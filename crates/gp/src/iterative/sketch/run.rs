@@ -47,11 +47,20 @@ const MOST_ROWS: usize = 4096;
 impl SketchAndProjectOptions {
     /// Rows of a block of a system with n rows and s right-hand sides: as many as leave the sketch and the power iterations a quarter of the gradient's work, at least twice the rank, at most 4,096 and n.
     pub fn block_of(&self, rows: usize, columns: usize) -> usize {
-        let gradient = rows.saturating_mul(VALUE + 2 * columns);
-        let sketch = 22 * self.rank.saturating_mul(self.rank);
-        let widest = (gradient / 4).saturating_sub(sketch) / (2 * self.rank + 20 + VALUE);
-        let size = self.block.unwrap_or_else(|| widest.max(2 * self.rank).min(MOST_ROWS));
+        let gradient = rows.saturating_mul(columns.saturating_mul(2).saturating_add(VALUE));
+        let sketch = self.rank.saturating_mul(self.rank).saturating_mul(22);
+        let each = self.rank.saturating_mul(2).saturating_add(20 + VALUE);
+        let widest = (gradient / 4).saturating_sub(sketch) / each;
+        let least = self.rank.saturating_mul(2);
+        let size = self.block.unwrap_or_else(|| widest.max(least).min(MOST_ROWS));
         size.clamp(1, rows.max(1))
+    }
+
+    /// What the sketch and the power iterations of a step take, as a share of its gradient.
+    pub fn sketch_share(&self, rows: usize, columns: usize) -> f64 {
+        let (b, r) = (self.block_of(rows, columns) as f64, self.rank as f64);
+        let gradient = rows.max(1) as f64 * (VALUE + 2 * columns) as f64;
+        (b * (2.0 * r + 20.0 + VALUE as f64) + 22.0 * r * r) / gradient
     }
 }
 
@@ -111,8 +120,10 @@ pub(in crate::iterative) fn solve_by_sketch_and_project<T: Real>(
 struct Pass {
     /// Squares of residuals so far, for each right-hand side.
     squares: Vec<f64>,
-    /// The largest relative residual of the pass before; infinite before there is one.
+    /// The largest relative residual of the pass before, of columns that were unsolved after it; infinite before there is one.
     before: f64,
+    /// The same with those that it solved.
+    residual: f64,
     /// None without acceleration.
     adaptation: Option<Adaptation>,
     /// Right-hand sides in the order of the iterates' columns.
@@ -126,6 +137,7 @@ impl Pass {
         Self {
             squares: vec![0.0; columns],
             before: f64::INFINITY,
+            residual: f64::INFINITY,
             adaptation: mu.map(|mu| Adaptation { mu, falling: 0 }),
             order: (0..columns).collect(),
             active: columns,
@@ -163,11 +175,13 @@ impl<T: Real> SketchMethod<'_, T> {
             let norm = if self.norms[j] > 0.0 { self.norms[j] } else { 1.0 };
             (share * self.pass.squares[j]).sqrt() / norm
         };
-        let mut now: f64 = 0.0;
+        let (mut now, mut largest) = (0.0f64, 0.0f64);
         let mut column = 0;
         while column < self.pass.active {
             let residual = relative(self.pass.order[column]);
-            if residual > self.tolerance {
+            largest = largest.max(residual);
+            // What is no number is not solved.
+            if residual > self.tolerance || residual.is_nan() {
                 now = now.max(residual);
                 column += 1;
                 continue;
@@ -185,7 +199,7 @@ impl<T: Real> SketchMethod<'_, T> {
             (0..self.pass.active).for_each(|column| self.iterates.rest(column));
             self.iterates.mixed = 0.0;
         }
-        self.pass.before = now;
+        (self.pass.before, self.pass.residual) = (now, largest);
         self.pass.squares.fill(0.0);
     }
 }
@@ -233,6 +247,10 @@ impl<T: Real> StochasticMethod<T> for SketchMethod<'_, T> {
         Ok(())
     }
 
+    fn residual(&self) -> Option<f64> {
+        Some(self.pass.residual).filter(|residual| residual.is_finite())
+    }
+
     fn solved(&self) -> bool {
         self.pass.active == 0
     }
@@ -256,11 +274,11 @@ impl<T: Real> StochasticMethod<T> for SketchMethod<'_, T> {
 
     fn save(&self) -> (Vec<(String, Mat<T>)>, Vec<u64>) {
         let Iterates { ahead, memory, mixed } = &self.iterates;
-        let Pass { squares, before, adaptation, order, active } = &self.pass;
+        let Pass { squares, before, residual, adaptation, order, active } = &self.pass;
         let blocks = BLOCKS.into_iter().zip([ahead, memory]).map(|(name, m)| (name.into(), m.clone()));
         let (mu, falling) = adaptation.map_or((f64::NAN, 0), |own| (own.mu, own.falling));
         // Bits, because some formats have no infinity.
-        let bits = [*mixed, *before, mu].into_iter().chain(squares.iter().copied());
+        let bits = [*mixed, *before, *residual, mu].into_iter().chain(squares.iter().copied());
         let counts = [*active, falling].into_iter().chain(order.iter().copied()).map(|count| count as u64);
         (blocks.collect(), counts.chain(bits.map(f64::to_bits)).collect())
     }
@@ -273,7 +291,7 @@ fn restore<T: Real>(
     let (header, [ahead, memory]) = saved.open(METHOD, BLOCKS, shape)?;
     let s = shape.1;
     let wrong = |problem: &str| GpError::State { problem: problem.into() };
-    if header.integers.len() != 2 * s + 5 {
+    if header.integers.len() != 2 * s + 6 {
         return Err(wrong("its numbers are not those of as many right-hand sides"));
     }
     let (counts, bits) = header.integers.split_at(s + 2);
@@ -285,11 +303,11 @@ fn restore<T: Real>(
         return Err(wrong("its order of right-hand sides is none"));
     }
     let numbers: Vec<f64> = bits.iter().map(|&b| f64::from_bits(b)).collect();
-    let (mixed, before, mu) = (numbers[0], numbers[1], numbers[2]);
-    if !(0.0..1.0).contains(&mixed) || before.is_nan() {
+    let (mixed, before, residual, mu) = (numbers[0], numbers[1], numbers[2], numbers[3]);
+    if !(0.0..1.0).contains(&mixed) || before.is_nan() || residual.is_nan() {
         return Err(wrong("its acceleration is none"));
     }
     let adaptation = (!mu.is_nan()).then_some(Adaptation { mu, falling });
-    let pass = Pass { squares: numbers[3..].to_vec(), before, adaptation, order, active };
+    let pass = Pass { squares: numbers[4..].to_vec(), before, residual, adaptation, order, active };
     Ok((header, Iterates { ahead, memory, mixed }, pass))
 }
