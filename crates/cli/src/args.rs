@@ -169,7 +169,7 @@ pub(crate) struct QuestionArgs {
     #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
 
-    /// Where variances of sdd, sgd and cg come from; other models have them in closed form [default: samples]
+    /// Where variances of sdd, sap, sgd and cg come from; other models have them in closed form [default: samples]
     #[arg(long, value_enum)]
     pub variances: Option<VariancesArg>,
 

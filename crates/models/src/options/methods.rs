@@ -167,7 +167,7 @@ pub struct SapOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub iterative: IterativeOptions,
-    /// Rows of a block of sap [default: as many as leave its sketch a quarter of the work, at most 4096]
+    /// Rows of a block of sap [default: as many as leave its sketch a quarter of the work, at least twice the rank, at most 4096]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT)))]
     pub block_rows: Option<usize>,
     /// Whether steps of sap are accelerated
@@ -218,7 +218,12 @@ impl SapOptions {
 
     /// Blocks that nobody limits.
     pub(crate) fn steps(&self, rows: usize) -> usize {
-        PASSES * (rows / self.block_of(rows)).max(1)
+        (PASSES * rows).div_ceil(self.block_of(rows).max(1)).max(1)
+    }
+
+    /// What sketches take beside the products of a step.
+    pub(crate) fn sketch_share(&self, rows: usize) -> f64 {
+        self.own(0).sketch_share(rows, self.iterative.sampling.samples + 1)
     }
 }
 

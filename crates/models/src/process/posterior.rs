@@ -113,7 +113,7 @@ fn solved<T: Real>(
 }
 
 /// Why a model has no use for a Lanczos basis.
-const CLOSED: &str = "--variances lanczos is for models that solve with all rows (cg, sdd, sgd): this one has its variances in closed form, leave it out";
+const CLOSED: &str = "--variances lanczos is for models that solve with all rows (cg, sdd, sap, sgd): this one has its variances in closed form, leave it out";
 
 /// Means, and variances from a Lanczos basis of so many vectors, in so many bytes.
 fn by_lanczos<T: Real>(

@@ -94,6 +94,7 @@ pub(super) fn expected(
             };
             let pairs = match method {
                 Method::Cg(_) => rows as f64 * rows as f64,
+                Method::Sap(options) => batch as f64 * rows as f64 * (1.0 + options.sketch_share(rows)),
                 _ => batch.min(rows) as f64 * rows as f64,
             };
             // Descent on the primal multiplies with rows and columns.

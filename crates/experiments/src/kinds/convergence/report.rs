@@ -58,10 +58,14 @@ fn summary(courses: &[Trajectory], goals: &[f64]) -> Result<Value, ExperimentErr
     }
     let diverged = courses.iter().any(|c| c.diverged);
     for (i, &goal) in goals.iter().enumerate() {
-        // What is never reached has the passes that were made, which are fewer than it takes.
+        // What is never reached has the passes that were made, which are fewer than it takes; what diverged has none.
         let key = goal_key(i);
+        if diverged {
+            out.insert(format!("{key}_shown"), json!("diverged"));
+            continue;
+        }
         put(&mut out, &key, &column(&|c| c.passes_to(goal).0))?;
-        if courses.iter().any(|c| c.diverged || !c.passes_to(goal).1) {
+        if courses.iter().any(|c| !c.passes_to(goal).1) {
             out.insert(format!("{key}_shown"), json!("not reached"));
         }
     }

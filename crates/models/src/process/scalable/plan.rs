@@ -87,7 +87,7 @@ impl ScalablePlan {
                 product(n, number * (12 * s + 200)).saturating_add(checkpoint(n, 4)),
                 kernel(batch * rows as f64) + 2.0 * batch * rows as f64 * columns,
             ),
-            // Two iterates, targets and the draws they come from; a block with its sketch in double precision, four times each.
+            // Two iterates, targets and the draws they come from; a block with its matrix thrice and its sketch in double precision four times.
             Method::Sap(options) => {
                 let (b, rank) = (options.block_of(rows), options.iterative.system.rank() as f64);
                 let own = product(b as u64, 3 * b as u64 * number + 8 * 4 * rank as u64 + 4 * s * number);

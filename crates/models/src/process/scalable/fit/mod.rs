@@ -181,6 +181,13 @@ pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -
         ("the number of inducing points", method.inducing().map(|inducing| inducing.points())),
         ("the number of steps", large.and_then(|large| large.iterations)),
         ("the number of rows of a batch", method.batches().and_then(|batches| batches.batch)),
+        (
+            "the rank of a block's sketch",
+            match method {
+                Method::Sap(options) => options.iterative.system.rank,
+                _ => None,
+            },
+        ),
     ] {
         if count == Some(0) {
             return refuse(what, 0.0, "at least 1");
