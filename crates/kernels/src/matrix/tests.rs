@@ -70,6 +70,12 @@ fn every_kernel_multiplies_as_its_stored_matrix_does() {
                 let back = across.multiply_transpose(u.as_ref());
                 assert_near(text, back.as_ref(), (expected.transpose() * &u).as_ref(), scale, 1e-14);
             }
+            let some = &chosen[..150];
+            let mut principal = Mat::from_fn(150, 150, |_, _| f64::NAN);
+            matrix.principal_into(some, principal.as_mut());
+            let expected = Mat::from_fn(150, 150, |i, j| exact[(some[i], some[j])]);
+            assert_near(text, principal.as_ref(), expected.as_ref(), largest, 1e-13);
+            assert_eq!(principal, principal.transpose(), "{text}");
             for (i, value) in RowAccess::diagonal(matrix).into_iter().enumerate() {
                 assert!((value - exact[(i, i)]).abs() <= 1e-14 * largest, "{text}");
             }

@@ -49,6 +49,10 @@ fn dense_sparse_and_binary_agree_with_the_definition() {
         for (i, &row) in chosen.iter().enumerate() {
             (0..3).for_each(|c| assert!((rows[(i, c)] - expected[(row, c)]).abs() < 1e-12));
         }
+        let mut principal = Mat::zeros(3, 3);
+        matrix.principal_into(&chosen[..3], principal.as_mut());
+        let expected = Mat::from_fn(3, 3, |i, j| square[(chosen[i], chosen[j])]);
+        assert!((principal - expected).norm_max() < 1e-14);
         assert_eq!(matrix.diagonal(), (0..150).map(|i| square[(i, i)]).collect::<Vec<_>>());
         assert!((cross.multiply(v.as_ref()) - across * &v).norm_max() < 1e-12);
         let u = v.subrows(0, 40);

@@ -127,7 +127,8 @@ impl SearchOptions {
                 let block = options.block_of(rows, columns);
                 // The block's matrix, its copy, and its sketch in f64.
                 let own = block.saturating_mul(2 * block + 8 * options.rank.min(block));
-                (own.div_ceil(rows.max(1)), false, on_batches(block, 2.5))
+                let share = 1.0 + options.sketch_share(rows, columns);
+                (own.div_ceil(rows.max(1)), false, share * on_batches(block, 2.0))
             }
             Method::Descent(options) => (0, false, on_batches(options.batch, 4.0)),
         };

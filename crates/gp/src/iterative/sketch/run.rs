@@ -95,9 +95,10 @@ pub(in crate::iterative) fn solve_by_sketch_and_project<T: Real>(
             (iterates, pass)
         }
     };
+    let norms = problem.target_norms();
     let mut method = SketchMethod {
         problem,
-        norms: problem.target_norms(),
+        norms: norms.clone(),
         tolerance: budget.tolerance,
         batches: row_batches(rows, size, Sampling::Permutation, options.seed),
         step: saved.as_ref().map_or(0, |header| header.step),
@@ -110,7 +111,7 @@ pub(in crate::iterative) fn solve_by_sketch_and_project<T: Real>(
         gradient: Mat::zeros(size, columns),
         seen: Mat::zeros(size, columns),
     };
-    let terms = Terms { rows, norms: problem.target_norms(), restarts: options.restarts, saved };
+    let terms = Terms { rows, norms, restarts: options.restarts, saved };
     // The steps of blocks are known; what may be halved is a factor of them.
     descend(&mut method, terms, || Ok(1.0), budget, observer)
 }

@@ -192,6 +192,31 @@ fn ill_conditioned_systems_are_solved_in_few_passes() {
     assert!(easy < 1e-10, "{easy}");
 }
 
+/// The specification has μ grow where a pass stalls. On an ill-conditioned system most passes do, though the solve goes on as it should: μ would soon be 1, and with that μ as much is left as without acceleration.
+#[test]
+fn passes_that_seem_to_stall_want_no_larger_mu() {
+    let table = Table::new(1e-4);
+    let n = table.targets.nrows();
+    let system = System::uniform(&table.matrix, table.noise).unwrap();
+    let problem = Problem::new(&system, table.targets.as_ref(), None).unwrap();
+    let (passes, own) = (100, method(BLOCK, 30, Acceleration::Fixed(1e-3)));
+    let mut residuals = vec![f64::INFINITY];
+    let mut look = |progress: &Progress, _: &dyn Iterate<f64>| {
+        if progress.step.is_multiple_of(n / BLOCK) {
+            residuals.extend(progress.residual);
+        }
+        Signal::Continue
+    };
+    solve(&own, &problem, Start::Zero, &Budget::steps(passes * n / BLOCK), &mut look).unwrap();
+    let stalled = residuals.windows(2).filter(|pair| pair[1] > 0.9 * pair[0]).count();
+    // Trebled seven times, 1e-3 is beyond 1.
+    assert!(stalled > 3 * 7, "{stalled} of {}", residuals.len());
+    let left = |acceleration| table.residual(&method(BLOCK, 30, acceleration), passes);
+    let (small, largest, adaptive) =
+        (left(Acceleration::Fixed(1e-3)), left(Acceleration::Fixed(1.0)), left(Acceleration::Adaptive));
+    assert!(2.0 * small < largest && 2.0 * adaptive < largest, "{small} {adaptive} {largest}");
+}
+
 /// Columns that are solved leave, and the others are what they would be alone.
 #[test]
 fn right_hand_sides_are_solved_as_if_alone() {

@@ -101,5 +101,10 @@ fn function_space_is_weight_space() {
     let mut out = Mat::zeros(18, 4);
     kernel.columns_into(&rows, out.as_mut());
     assert_matrix(out.as_ref(), chosen.transpose(), 1e-11);
+    // Both columns of one example, and one of another.
+    let some = [7, 16, 6];
+    let mut out = Mat::zeros(3, 3);
+    kernel.principal_into(&some, out.as_mut());
+    assert_matrix(out.as_ref(), Mat::from_fn(3, 3, |i, j| dense[(some[i], some[j])]).as_ref(), 1e-11);
     kernel.failure().unwrap();
 }
