@@ -205,7 +205,7 @@ impl TryFrom<Table> for MethodSettings {
         }
         let entry: Entry = Value::Table(table.clone()).try_into()?;
         let Entry { name, beyond: over, prior_targets, time_budget, initial_noise, options } = entry;
-        let beyond = match (over, options.solver(0)) {
+        let beyond = match (over, options.solver(1, 0)) {
             (Some(over), Some(solver)) => Some(beyond(solver, &over)?),
             (Some(_), None) => return Err(de::Error::custom(format!("{} has no `beyond`", options.name()))),
             (None, _) => None,
@@ -276,15 +276,15 @@ impl MethodSettings {
                 self.wrong(&format!("`{key}` has no meaning here, where a solver is looked at alone"))
             );
         }
-        match self.solver(seed) {
+        match self.solver(rows, seed) {
             Some(Solver::Rows(solver)) => Ok((solver, self.options.budget(rows, None))),
             _ => Err(self.wrong("weights on all rows are looked at here: use cg, sgd, sdd or sap")),
         }
     }
 
     /// The solver with this seed.
-    fn solver(&self, seed: u64) -> Option<Solver> {
-        let mut solver = self.beyond.clone().or_else(|| self.options.solver(seed))?;
+    fn solver(&self, rows: usize, seed: u64) -> Option<Solver> {
+        let mut solver = self.beyond.clone().or_else(|| self.options.solver(rows, seed))?;
         match &mut solver {
             Solver::Rows(RowsMethod::Descent(options)) => options.seed = seed,
             Solver::Inducing(options) => options.seed = seed,
@@ -379,7 +379,9 @@ impl MethodSettings {
         job: &Job<'_>,
         observer: &mut SolveObserver<'_, T>,
     ) -> Result<PathwisePosterior<T>, ExperimentError> {
-        let (Some(solver), Some(iterative)) = (self.solver(job.seed), self.options.iterative()) else {
+        let (Some(solver), Some(iterative)) =
+            (self.solver(job.data.rows(), job.seed), self.options.iterative())
+        else {
             return Err(self.wrong("there is no solver to speak of"));
         };
         let model = PathwiseModel::<T> {

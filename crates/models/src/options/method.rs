@@ -246,13 +246,13 @@ impl Method {
         }
     }
 
-    /// What finds the weights of an iterative method, as it is kept in the model's file.
-    pub fn solver(&self, seed: u64) -> Option<Solver> {
+    /// What finds the weights of an iterative method on so many rows, as it is kept in the model's file.
+    pub fn solver(&self, rows: usize, seed: u64) -> Option<Solver> {
         match self {
             Self::Cg(options) => Some(Solver::Rows(options.iterative.system.conjugate_gradients(seed))),
             Self::Sgd(options) => Some(Solver::Rows(options.solver(seed))),
             Self::Sdd(options) => Some(Solver::Rows(options.solver(seed))),
-            Self::Sap(options) => Some(Solver::Rows(options.solver(seed))),
+            Self::Sap(options) => Some(Solver::Rows(options.solver(rows, seed))),
             Self::InducingSgd(options) => Some(Solver::Inducing(options.solver(seed))),
             _ => None,
         }

@@ -207,8 +207,10 @@ impl SapOptions {
         }
     }
 
-    pub(crate) fn solver(&self, seed: u64) -> SolveMethod {
-        SolveMethod::SketchAndProject(self.own(seed))
+    /// With the block that it has, so that a result says which.
+    pub(crate) fn solver(&self, rows: usize, seed: u64) -> SolveMethod {
+        let block = Some(self.block_of(rows));
+        SolveMethod::SketchAndProject(SketchAndProjectOptions { block, ..self.own(seed) })
     }
 
     /// Rows of a block of a table with so many rows.

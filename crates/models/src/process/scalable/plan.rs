@@ -89,15 +89,12 @@ impl ScalablePlan {
             ),
             // Two iterates, targets and the draws they come from; a block with its matrix thrice and its sketch in double precision four times.
             Method::Sap(options) => {
-                let (b, rank) = (options.block_of(rows), options.iterative.system.rank() as f64);
-                let own = product(b as u64, 3 * b as u64 * number + 8 * 4 * rank as u64 + 4 * s * number);
-                let b = b as f64;
+                let (b, rank) = (options.block_of(rows) as u64, options.iterative.system.rank() as u64);
+                let own = product(b, 3 * b * number + 8 * 4 * rank + 4 * s * number);
+                let pairs = b as f64 * rows as f64;
                 (
                     product(n, number * 5 * s).saturating_add(own).saturating_add(checkpoint(n, 2)),
-                    kernel(b * rows as f64 + b * b / 2.0)
-                        + b * rows as f64 * columns
-                        + b * b * (2.0 * rank + 20.0)
-                        + 22.0 * b * rank * rank,
+                    (kernel(pairs) + pairs * columns) * (1.0 + options.sketch_share(rows)),
                 )
             }
             Method::InducingSgd(_) => {

@@ -59,7 +59,7 @@ pub(super) fn fit<T: SolverPrecision>(
     let rows = prepared.data.rows();
     let conditioning = options.conditioning(method.budget(rows, Allowance::duration(judging.seconds)), seed);
     let mut inducing_radius = None;
-    let Some(solver) = method.solver(seed) else {
+    let Some(solver) = method.solver(rows, seed) else {
         return Err(ModelError::NotIterative { method: method.name() });
     };
     let support = match (&solver, method.inducing()) {
