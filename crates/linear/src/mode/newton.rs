@@ -36,11 +36,16 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
         while steps < options.newton_steps {
             let (step, promised) =
                 self.newton_step(&at, preconditioner, options, inner_tolerance, &mut products, observer)?;
-            remaining = promised;
+            let before = std::mem::replace(&mut remaining, promised);
             if promised.is_nan() || promised <= options.tolerance.max(self.nats(&w, options)) {
                 // A step of nothing where there is a slope is a curvature that is no number.
                 let arrived = promised > 0.0 || at.gradient.iter().all(|g| *g == 0.0);
                 converged = promised.is_finite() && arrived;
+                break;
+            }
+            // A gain below the rounding of the loss is not seen in it: there the promises say whether steps still help.
+            let rounding = Some(4.0 * f64::EPSILON * at.loss.abs()).filter(|unseen| promised <= *unseen);
+            if rounding.is_some() && promised > 0.25 * before {
                 break;
             }
             steps += 1;
@@ -49,7 +54,7 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
                 let trial: Vec<f64> = w.iter().zip(&step).map(|(w, s)| w + length * s).collect();
                 let value = self.at(&trial, observer)?;
                 // Enough of what the quadratic promised, or rounding in the features' precision.
-                if value.loss <= at.loss - 0.1 * length * promised {
+                if value.loss <= at.loss - 0.1 * length * promised + rounding.unwrap_or(0.0) {
                     break Some((trial, value));
                 }
                 length *= 0.5;
