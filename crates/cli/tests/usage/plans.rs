@@ -14,7 +14,7 @@ const METHODS: [(&str, &str); 11] = [
     ("exact", "--method exact --steps 2 --restarts 1"),
     ("auto", "--method auto --time-budget 8"),
     ("sdd", "--method sdd --iterations 20 --samples 64"),
-    ("sap", "--method sap --iterations 2 --samples 64"),
+    ("sap", "--method sap --iterations 20 --samples 64"),
     ("cg", "--method cg --iterations 5 --samples 64"),
     ("cg, Nystrom", "--method cg --iterations 5 --samples 16 --preconditioner nystrom"),
     ("sgd", "--method sgd --iterations 20 --samples 16"),

@@ -92,9 +92,9 @@ pub enum PreconditionerName {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SystemOptions {
-    /// Precision of kernel products
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
-    pub precision: KernelPrecision,
+    /// Precision of kernel products [default: f32; of sap f64, because blocks with little noise are not solved nearly in single precision]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub precision: Option<KernelPrecision>,
     /// Bytes that may be used to keep the kernel matrix in memory.
     #[cfg_attr(
         feature = "clap",
@@ -133,9 +133,14 @@ impl SystemOptions {
         self.rank.unwrap_or(100)
     }
 
+    /// The precision of kernel products.
+    pub fn precision(&self) -> KernelPrecision {
+        self.precision.unwrap_or_default()
+    }
+
     /// Bytes of a number.
     pub(crate) fn bytes_of_number(&self) -> u64 {
-        if self.precision == KernelPrecision::Single { 4 } else { 8 }
+        if self.precision() == KernelPrecision::Single { 4 } else { 8 }
     }
 }
 

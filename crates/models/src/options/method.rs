@@ -44,12 +44,12 @@ macro_rules! methods {
             #[cfg(feature = "clap")]
             pub(super) fn parse(self, matches: &mut clap::ArgMatches) -> Result<Method, clap::Error> {
                 match self {
-                    $(Self::$name => clap::FromArgMatches::from_arg_matches_mut(matches).map(Method::$name)),*
+                    $(Self::$name => clap::FromArgMatches::from_arg_matches_mut(matches).map(|own| Method::$name(own).settled())),*
                 }
             }
 
             fn deserialize(self, table: serde_json::Value) -> Result<Method, serde_json::Error> {
-                match self { $(Self::$name => serde_json::from_value(table).map(Method::$name)),* }
+                match self { $(Self::$name => serde_json::from_value(table).map(|own| Method::$name(own).settled())),* }
             }
         }
 
@@ -137,6 +137,15 @@ impl<'de> Deserialize<'de> for Method {
 }
 
 impl Method {
+    /// With what a method has otherwise than those that it shares a group of options with, where nothing is said of it.
+    fn settled(mut self) -> Self {
+        if let Self::Sap(options) = &mut self {
+            let system = &mut options.iterative.system;
+            system.precision = system.precision.or(SapOptions::default().iterative.system.precision);
+        }
+        self
+    }
+
     /// The search for hyperparameters by exact evidence, of methods that have one; bounds learn theirs.
     pub fn evidence(&self) -> Option<&EvidenceOptions> {
         match self {
@@ -292,6 +301,6 @@ impl Method {
 
     /// The precision of kernel products; bounds are computed in double.
     pub fn precision(&self) -> KernelPrecision {
-        self.iterative().map_or(KernelPrecision::Double, |options| options.system.precision)
+        self.iterative().map_or(KernelPrecision::Double, |options| options.system.precision())
     }
 }

@@ -1,6 +1,6 @@
 //! What each method is told.
 
-use super::groups::{BatchOptions, InducingOptions, IterativeOptions, LargeTableOptions};
+use super::groups::{BatchOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions};
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
 use super::search::EvidenceOptions;
@@ -159,7 +159,7 @@ impl SddOptions {
 }
 
 /// Sketch-and-project.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SapOptions {
@@ -176,6 +176,15 @@ pub struct SapOptions {
     /// Relative residual at which a solver stops [default: 1e-3 for cg and sap, none for others]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
+}
+
+impl Default for SapOptions {
+    /// In double precision: kernel matrices of blocks are not definite to within a small noise in single.
+    fn default() -> Self {
+        let mut iterative = IterativeOptions::default();
+        iterative.system.precision = Some(KernelPrecision::Double);
+        Self { iterative, block_rows: None, acceleration: AccelerationName::default(), tolerance: None }
+    }
 }
 
 /// Acceleration of sketch-and-project.

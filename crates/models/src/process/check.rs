@@ -144,7 +144,8 @@ impl FitCheck {
                 0,
                 format!(
                     "the solver has not converged: a relative residual of {residual:.2} is left, where {harmless:.2} would be harmless. The mean is not yet that of the model, \
-                     and intervals do not know of that error: give more time (--time-budget, --iterations), or take --method svgp"
+                     and intervals do not know of that error: give more time (--time-budget, --iterations), solve in double precision (--precision f64) where the residual stays or \
+                     grows, or take --method svgp"
                 ),
             );
         }

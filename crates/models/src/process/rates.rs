@@ -100,12 +100,12 @@ pub(super) fn expected(
             // Descent on the primal multiplies with rows and columns.
             let passes = if matches!(method, Method::Sgd(_) | Method::InducingSgd(_)) { 2.0 } else { 1.0 };
             let (samples, x) = (options.sampling.samples, x.as_ref());
-            let seconds = match options.system.precision {
+            let seconds = match options.system.precision() {
                 KernelPrecision::Single => seconds_of_pair::<f32>(request, names, x, samples, batch)?,
                 KernelPrecision::Double => seconds_of_pair::<f64>(request, names, x, samples, batch)?,
             };
             // The log evidence is estimated by a solve of its own.
-            let evidence = match (method, options.system.precision) {
+            let evidence = match (method, options.system.precision()) {
                 (Method::Cg(_), KernelPrecision::Single) => {
                     seconds_of_pair::<f32>(request, names, x, EVIDENCE_PROBES, batch)?
                 }

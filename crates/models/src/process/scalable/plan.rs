@@ -317,7 +317,7 @@ fn search(options: &IterativeOptions, rows: usize, inputs: usize, memory: u64) -
         HyperparameterSearch::Stochastic | HyperparameterSearch::Refined => {}
     }
     let search = options.stochastic_search(0, rows, memory);
-    let plan = match options.system.precision {
+    let plan = match options.system.precision() {
         KernelPrecision::Single => search.plan::<f32>(rows, inputs, 1),
         KernelPrecision::Double => search.plan::<f64>(rows, inputs, 1),
     };

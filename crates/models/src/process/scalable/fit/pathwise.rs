@@ -159,7 +159,7 @@ pub(super) fn fit<T: SolverPrecision>(
     let summary = ScalableSummary {
         solver,
         settings: Some(conditioning),
-        precision: options.system.precision,
+        precision: options.system.precision(),
         hyperparameter_source: source,
         blocks: found.blocks.iter().map(|(fit, _)| fit.clone()).collect(),
         noise_raised_from: found.noise_raised_from,
