@@ -11,7 +11,7 @@ use posterior_gp::{Mean, MeanForm, Observations, Posterior, Prediction};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
-use posterior_models::options::{KernelPrecision, MethodName};
+use posterior_models::options::{CalibrateName, KernelPrecision, MethodName};
 use posterior_models::{
     FitRequest, FitStage, Hyperparameter, Method, Prepared, ProcessModel, ProcessPosterior, Solver,
 };
@@ -354,6 +354,8 @@ impl MethodSettings {
             method: self.options.clone(),
             time_budget: self.time_budget.or(job.time_budget),
             seed: job.seed,
+            // Posteriors are compared as they are.
+            calibrate: CalibrateName::None,
             ..FitRequest::default()
         };
         if self.options.name() != MethodName::Auto {

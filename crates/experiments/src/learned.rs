@@ -8,6 +8,7 @@ use faer::MatRef;
 use posterior_gp::Posterior;
 use posterior_kernels::KernelExpression;
 use posterior_metrics::{Gaussians, RegressionScores};
+use posterior_models::options::CalibrateName;
 use posterior_models::{FitRequest, Method, Prepared, ProcessModel};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -132,6 +133,7 @@ impl MethodSettings {
             memory: asked.memory,
             seed: asked.seed,
             initial_noise: self.initial_noise,
+            calibrate: CalibrateName::None,
             ..FitRequest::default()
         };
         if let Some(kernel) = asked.kernel.filter(|_| has_kernel(&request.method)) {

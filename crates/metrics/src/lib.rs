@@ -33,6 +33,8 @@
 //! | [`Counts`] | NLL, error of the mean, Poisson deviance |
 //! | [`DyadicGroups`] | joint log-likelihood of several labels from posterior samples |
 //!
+//! [`SplitConformal`] says how wide intervals have to be so that they hold what they say, from residuals of rows that a model has not seen.
+//!
 //! Comparisons: [`roc_auc`], [`out_of_distribution_auc`], [`out_of_distribution_auc_of_logits`] and [`mid_ranks`] rank; [`symmetric_kl`] and [`squared_wasserstein2_gaussians`]
 //! measure how far two predictions are apart; [`Average`] is a mean with its standard error, also of paired differences.
 
@@ -40,6 +42,7 @@ mod average;
 mod binary;
 mod calibration;
 mod classification;
+mod conformal;
 mod counts;
 mod distance;
 mod error;
@@ -57,6 +60,7 @@ pub use classification::{
     Classes, ClassificationScores, ConfusionMatrix, DEFAULT_BINS, MOST_BINS, MOST_CONFUSION_CLASSES,
     Probabilities, ReliabilityBin, SUM_TOLERANCE, entropy,
 };
+pub use conformal::SplitConformal;
 pub use counts::{CountScores, Counts};
 pub use distance::{mean_symmetric_kl, squared_wasserstein2_gaussians, symmetric_kl, wasserstein2_marginals};
 pub use error::MetricsError;

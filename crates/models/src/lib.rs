@@ -44,6 +44,7 @@ pub mod options;
 mod plan;
 mod predictive;
 mod process;
+mod recalibration;
 pub mod scans;
 mod shift;
 pub mod text;
@@ -70,4 +71,5 @@ pub use process::{
     TriedInference, TriedMethod, TriedPseudoCount, TriedSetting, TriedWay, VarianceMethod, VarianceSolves,
     VariationSummary, choose, choose_likelihood, no_exposure,
 };
+pub use recalibration::{Intervals, Recalibration};
 pub use shift::Shift;

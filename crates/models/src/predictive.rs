@@ -1,5 +1,6 @@
 //! **Predictive distributions** of a set of examples, of every family: what is predicted, and the latent marginals behind it.
 
+use crate::recalibration::{self, Intervals};
 use crate::{Truth, VarianceSolves};
 use posterior_data::InputMoments;
 use posterior_metrics::{entropy, half_width_factor};
@@ -67,6 +68,8 @@ pub struct Predictive {
     pub filled: usize,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
+    /// How wide intervals of observations are where they were recalibrated.
+    pub intervals: Option<Intervals>,
     /// Where the inputs lay, for [`Model::departures`](crate::Model::departures).
     pub inputs: InputMoments,
 }
@@ -89,6 +92,7 @@ impl Predictive {
             truth: None,
             filled: 0,
             solves: None,
+            intervals: None,
             inputs: InputMoments::default(),
         }
     }
@@ -151,10 +155,10 @@ impl Predictive {
         }
     }
 
-    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, or of a rate whose logarithm is Gaussian; None for other predictions.
+    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, recalibrated where the model is, or of a rate whose logarithm is Gaussian; None for other predictions.
     pub fn quantiles(&self, level: f64, noise: bool) -> Option<Vec<f64>> {
         let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
-        let z = standard_quantile(level);
+        let z = recalibration::quantile(self.intervals.as_ref().filter(|_| noise), level);
         if self.log_gaussian {
             // Of mean `exp(m + v/2)` and variance `mean² (exp(v) - 1)`.
             let of = |(mean, variance): (&f64, &f64)| {

@@ -211,6 +211,7 @@ fn report(model: &ProcessModel, seconds: f64, out: &Path) -> Value {
         "large_table": fit.scalable,
         // How good it is on rows that had no part in it.
         "check": fit.check,
+        "recalibration": fit.recalibration,
         "at_bounds": fit.at_bounds,
         "hyperparameters": header.hyperparameters,
         "hyperpriors": fit.hyperpriors,

@@ -71,6 +71,20 @@ pub enum LengthscalePrior {
     None,
 }
 
+/// Whether intervals are made to hold what they say on rows that had no part in the fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum CalibrateName {
+    /// Where their coverage there is off by more than chance explains
+    #[default]
+    Auto,
+    /// Never: as the model has them
+    None,
+    /// In any case: split-conformal factors
+    Conformal,
+}
+
 /// Everything that determines a fit, the data aside.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -108,6 +122,9 @@ pub struct FitRequest {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: Method,
+    /// Whether intervals of numbers are made to hold what they say on rows that had no part in the fit
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub calibrate: CalibrateName,
     /// Most seconds for the whole fit: searches, solver or bound, fallbacks.
     #[cfg_attr(
         feature = "clap",
@@ -151,6 +168,7 @@ impl Default for FitRequest {
             hyperparameters: None,
             labels: LikelihoodOptions::default(),
             method: Method::default(),
+            calibrate: CalibrateName::default(),
             time_budget: None,
             memory: 8 << 30,
             seed: 0,

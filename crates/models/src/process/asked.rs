@@ -165,6 +165,7 @@ impl Model for ProcessModel {
             clipped,
             filled_cells,
             solves,
+            intervals,
             inputs,
         } = self.predict_part(data, question)?;
         // Rows are left out, and stay in their order.
@@ -174,7 +175,7 @@ impl Model for ProcessModel {
         let examples = Some(examples.collect());
         let own = Predictive::gaussian(mean, &deviation, latent_deviation, truth.as_deref());
         let truth = truth.map(|values| Truth::Values { values, width: 1 });
-        Ok(Predictive { examples, truth, clipped, filled: filled_cells, solves, inputs, ..own })
+        Ok(Predictive { examples, truth, clipped, filled: filled_cells, solves, intervals, inputs, ..own })
     }
 
     /// Always mean and deviation of the training targets.

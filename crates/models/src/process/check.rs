@@ -79,12 +79,15 @@ pub struct FitCheck {
 /// it widens intervals by half a per cent.
 pub(super) const CONVERGED: f64 = 0.1;
 
+/// What every warning about their coverage begins with.
+const INTERVALS_ARE: &str = "intervals are";
+
 /// 99 % of a normal distribution lie within so many standard deviations.
 const DEVIATIONS: f64 = 2.576;
 
 impl FitCheck {
     /// A check with its warnings. `intervals` is what a user can do about intervals that do not fit.
-    pub(super) fn new(on: CheckedOn, rows: usize, scores: CheckScores, drift: Option<f64>) -> Self {
+    pub(crate) fn new(on: CheckedOn, rows: usize, scores: CheckScores, drift: Option<f64>) -> Self {
         let half = DEVIATIONS * (0.95 * 0.05 / rows.max(1) as f64).sqrt();
         let chance = [(0.95 - half).max(0.0), (0.95 + half).min(1.0)];
         let converged = drift.map(|d| d <= CONVERGED);
@@ -92,7 +95,7 @@ impl FitCheck {
         if let Some(drift) = drift.filter(|d| *d > CONVERGED) {
             warnings.push(format!(
                 "the solver has not converged: over the last third of its steps predictions still moved by {drift:.2} of their standard deviations. The mean is not yet that of the \
-                 model, and intervals do not know of that error: give more time (--time-budget, --iterations), or take --method svgp"
+                 model, and its own error bars do not know of that error: give more time (--time-budget, --iterations), or take --method svgp"
             ));
         }
         let percent = |share: f64| 100.0 * share;
@@ -103,13 +106,13 @@ impl FitCheck {
         let (low, high) = (percent(chance[0]), percent(chance[1]));
         if scores.coverage_95 < chance[0] {
             warnings.push(format!(
-                "intervals are too narrow: {:.1} % of {rows} {rows_are} lie inside their 95 % intervals, where chance explains {low:.1} to {high:.1} %. Do not take them at their \
+                "{INTERVALS_ARE} too narrow: {:.1} % of {rows} {rows_are} lie inside their 95 % intervals, where chance explains {low:.1} to {high:.1} %. Do not take them at their \
                  word; another kernel (--kernel), another method or more time may fit better",
                 percent(scores.coverage_95)
             ));
         } else if scores.coverage_95 > chance[1] {
             warnings.push(format!(
-                "intervals are wider than they need be: {:.1} % of {rows} {rows_are} lie inside their 95 % intervals, where chance explains {low:.1} to {high:.1} %",
+                "{INTERVALS_ARE} wider than they need be: {:.1} % of {rows} {rows_are} lie inside their 95 % intervals, where chance explains {low:.1} to {high:.1} %",
                 percent(scores.coverage_95)
             ));
         }
@@ -144,12 +147,17 @@ impl FitCheck {
                 0,
                 format!(
                     "the solver has not converged: a relative residual of {residual:.2} is left, where {harmless:.2} would be harmless. The mean is not yet that of the model, \
-                     and intervals do not know of that error: give more time (--time-budget, --iterations), solve in double precision (--precision f64) where the residual stays or \
+                     and its own error bars do not know of that error: give more time (--time-budget, --iterations), solve in double precision (--precision f64) where the residual stays or \
                      grows, or take --method svgp"
                 ),
             );
         }
         self
+    }
+
+    /// Without what is said of intervals that do not fit: they were made to.
+    pub(super) fn recalibrated(&mut self) {
+        self.warnings.retain(|warning| !warning.starts_with(INTERVALS_ARE));
     }
 
     /// Whether nothing speaks against it.

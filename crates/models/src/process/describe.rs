@@ -167,6 +167,10 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
     if let Some(check) = &fit.check {
         rows.extend(checked(check));
     }
+    if let Some(own) = &fit.recalibration {
+        let text = format!("standard deviations times {:.3}, by {} rows", own.factor, own.rows);
+        rows.push(SummaryRow::new("recalibrated", text));
+    }
     if let Some(evidence) = fit.log_evidence {
         rows.push(SummaryRow::new("log evidence", format!("{evidence:.3} (of the standardised target)")));
     }
@@ -557,6 +561,9 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     }
     if let Some(check) = &header.fit.check {
         out.extend(check.warnings.iter().map(Note::warning));
+    }
+    if let Some(own) = &header.fit.recalibration {
+        out.push(Note::information(own.sentence()));
     }
     // Learned features use few directions nearly always, and facts say how many; where intervals do not fit, that is why. A process that is a constant is another matter.
     let narrow = header.fit.check.as_ref().is_none_or(|check| check.scores.coverage_95 < check.chance[0]);

@@ -8,6 +8,7 @@ use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::Cholesky;
+use posterior_metrics::SplitConformal;
 use posterior_optim::Parameters;
 use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
@@ -27,6 +28,9 @@ impl ProcessModel {
     pub(crate) fn container(&self) -> Container<Header> {
         let mut tensors = posterior_tensors(&self.posterior);
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
+        if let Some(conformal) = &self.conformal {
+            tensors.insert_vector(CONFORMAL, conformal.magnitudes());
+        }
         Container { header: self.header.clone(), tensors }
     }
 
@@ -51,6 +55,7 @@ impl ProcessModel {
         let d = header.schema.features.len();
         let standard = &header.standardisation;
         let fingerprints = fingerprints(&mut tensors)?;
+        let conformal = conformal(&header, &mut tensors)?;
         if header.input_ranges.iter().flat_map(|r| &r.0).any(|range| range.input >= d) {
             return Err(tensors.corrupt("its ranges do not fit its features"));
         }
@@ -69,7 +74,7 @@ impl ProcessModel {
             Some(summary) => super::scalable::file::read(&header, summary, &mut tensors)?,
             None => return Err(tensors.corrupt(format!("its method `{}` is not known", header.method))),
         };
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, conformal })
     }
 }
 
@@ -93,6 +98,20 @@ pub(super) fn posterior_tensors(posterior: &ProcessPosterior) -> Tensors {
 
 /// The tensor of the fingerprints of training rows.
 const FINGERPRINTS: &str = "row_fingerprints";
+
+/// The tensor of residuals that intervals were recalibrated by.
+const CONFORMAL: &str = "conformal_magnitudes";
+
+/// These residuals, of a model that was recalibrated.
+fn conformal(header: &Header, tensors: &mut Tensors) -> Result<Option<Arc<SplitConformal>>, StoreError> {
+    let Some(own) = &header.fit.recalibration else { return Ok(None) };
+    let magnitudes = tensors.take::<f64>(CONFORMAL, &[own.rows])?;
+    let found = SplitConformal::new(&magnitudes).map_err(|e| tensors.corrupt(e))?;
+    if !(own.factor > 0.0 && own.factor.is_finite()) {
+        return Err(tensors.corrupt("its factor of intervals is no positive number"));
+    }
+    Ok(Some(Arc::new(found)))
+}
 
 /// Adds the fingerprints of training rows, where they are known.
 pub(crate) fn add_fingerprints(fingerprints: Option<&RowFingerprints>, tensors: &mut Tensors) {

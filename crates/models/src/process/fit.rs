@@ -7,8 +7,8 @@ use super::{
     CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
     ProcessPosterior,
 };
-use crate::options::{EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
-use crate::{FitRequest, Method};
+use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
+use crate::{FitRequest, Method, Recalibration};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
 use posterior_data::{
@@ -18,6 +18,7 @@ use posterior_gp::exact::{ExactGp, Plan, fit};
 use posterior_gp::{Hyperprior, Observations};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
+use posterior_metrics::SplitConformal;
 use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
 use posterior_store::StoreError;
 use std::path::Path;
@@ -232,15 +233,16 @@ impl ProcessModel {
                 choice,
                 data: prepared.notes.clone(),
                 check: None,
+                recalibration: None,
                 at_bounds: Vec::new(),
                 scalable: None,
             },
         };
         let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
-        let posterior = if let Method::Exact(options) = &chosen.method {
+        let (posterior, residuals) = if let Method::Exact(options) = &chosen.method {
             fit_exact(prepared, request, options, &mut header, observer)?
         } else {
-            let fitted = fit_scalable(prepared, request, &chosen.method, observer)?;
+            let (fitted, residuals) = fit_scalable(prepared, request, &chosen.method, observer)?;
             if fitted.method != name {
                 let name = fitted.method;
                 header.fit.choice = match fitted.rows() {
@@ -272,10 +274,11 @@ impl ProcessModel {
                 _ => {}
             }
             header.fit.scalable = fitted.summary;
-            fitted.posterior
+            (fitted.posterior, residuals)
         };
+        let conformal = recalibrate(request, &mut header.fit, &residuals)?;
         header.fit.seconds = started.elapsed().as_secs_f64();
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, conformal })
     }
 
     /// Whether the search was ended by its observer.
@@ -323,7 +326,7 @@ fn fit_exact(
     asked: &ExactOptions,
     header: &mut Header,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<ProcessPosterior, ModelError> {
+) -> Result<(ProcessPosterior, Vec<f64>), ModelError> {
     let kernel = request.kernel.build(&prepared.schema.feature_names())?;
     let noise = Gaussian::new(request.first_noise(), request.noise_floor);
     let (rows, features) = (prepared.data.inputs().nrows(), prepared.data.inputs().ncols());
@@ -358,16 +361,43 @@ fn fit_exact(
     summary.largest_jitter = fitted.largest_jitter;
     summary.plan = exact_plan(&asked.evidence, rows, features);
     summary.at_bounds = fitted.at_bounds;
+    let mut residuals = Vec::new();
     // One row cannot be predicted from the others.
     if header.rows > 1 && fitted.reason != Reason::Interrupted {
         let left_out = fitted.posterior.leave_one_out();
         let data = fitted.posterior.data();
         let column = |m: faer::MatRef<'_, f64>| -> Vec<f64> { m.col(0).iter().copied().collect() };
-        let scores =
-            CheckScores::of(&column(left_out.mean.as_ref()), &left_out.variance, &column(data.targets()))?;
+        let (mean, truths) = (column(left_out.mean.as_ref()), column(data.targets()));
+        let scores = CheckScores::of(&mean, &left_out.variance, &truths)?;
+        let own = mean.iter().zip(&left_out.variance).zip(&truths);
+        residuals = own.map(|((m, v), y)| (y - m) / v.sqrt()).collect();
         header.fit.check = Some(FitCheck::new(CheckedOn::LeaveOneOut, header.rows, scores, None));
     }
-    Ok(ProcessPosterior::Exact(fitted.posterior))
+    Ok((ProcessPosterior::Exact(fitted.posterior), residuals))
+}
+
+/// Makes intervals hold what they say on the rows that a fit was judged on, where that is asked for or needed.
+fn recalibrate(
+    request: &FitRequest,
+    fit: &mut FitSummary,
+    residuals: &[f64],
+) -> Result<Option<Arc<SplitConformal>>, ModelError> {
+    let Some(check) = &mut fit.check else {
+        // An interrupted fit is judged when it has gone on to its end.
+        return match request.calibrate {
+            CalibrateName::Conformal if fit.reason != Reason::Interrupted => Err(ModelError::Request(
+                "--calibrate conformal needs rows that the model is judged on: hold some back (--held-back)"
+                    .into(),
+            )),
+            _ => Ok(None),
+        };
+    };
+    let Some((own, conformal)) = Recalibration::of(request.calibrate, check, residuals)? else {
+        return Ok(None);
+    };
+    check.recalibrated();
+    fit.recalibration = Some(own);
+    Ok(Some(Arc::new(conformal)))
 }
 
 /// Removes what an earlier fit left where that is asked for.

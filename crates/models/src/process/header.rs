@@ -1,6 +1,7 @@
 //! What stands in a model file besides arrays.
 
 use super::{FitCheck, ScalableSummary, StreamedRows};
+use crate::Recalibration;
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
 use posterior_gp::{Hyperprior, MeanForm};
@@ -86,6 +87,9 @@ pub struct FitSummary {
     /// How good the fit is on rows that had no part in it; models of before that was measured have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<FitCheck>,
+    /// How intervals were made to hold what they say there, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalibration: Option<Recalibration>,
     /// Hyperparameters that ended at a bound that was set for them, with the bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_bounds: Vec<(String, f64)>,

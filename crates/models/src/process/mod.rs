@@ -64,8 +64,9 @@ pub use streaming::{
     StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
 };
 
-use crate::ModelError;
+use crate::{Intervals, ModelError};
 use posterior_data::RowFingerprints;
+use posterior_metrics::SplitConformal;
 use std::sync::Arc;
 
 /// A fitted model.
@@ -75,6 +76,8 @@ pub struct ProcessModel {
     posterior: Arc<ProcessPosterior>,
     /// Of the rows trained on; none in files of releases that did not record them.
     fingerprints: Option<Arc<RowFingerprints>>,
+    /// Residuals that tell how wide its intervals are, where it was recalibrated.
+    conformal: Option<Arc<SplitConformal>>,
 }
 
 impl ProcessModel {
@@ -86,6 +89,12 @@ impl ProcessModel {
     /// Which rows it was trained on; None for files of releases that did not record it.
     pub fn fingerprints(&self) -> Option<&RowFingerprints> {
         self.fingerprints.as_deref()
+    }
+
+    /// How wide intervals of observations are, where they were recalibrated.
+    pub fn intervals(&self) -> Option<Intervals> {
+        let factor = self.header.fit.recalibration.as_ref()?.factor;
+        Some(Intervals::new(factor, self.conformal.clone()?))
     }
 
     /// The posterior, in standard units.

@@ -1,7 +1,7 @@
 //! From a table to predictions, in the target's own units.
 
 use super::{Header, ModelError, ProcessModel};
-use crate::predictive::standard_quantile;
+use crate::recalibration::{self, Intervals};
 use faer::Mat;
 use posterior_data::{Extracted, InputMoments, Table};
 use posterior_gp::{Posterior, Prediction};
@@ -16,7 +16,7 @@ pub struct Predictions {
     pub rows: Vec<usize>,
     /// Predicted means.
     pub mean: Vec<f64>,
-    /// Standard deviations of new observations, noise included.
+    /// Standard deviations of new observations, noise included; recalibrated where the model is.
     pub deviation: Vec<f64>,
     /// Standard deviations of the noiseless function.
     pub latent_deviation: Vec<f64>,
@@ -28,6 +28,8 @@ pub struct Predictions {
     pub filled_cells: usize,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
+    /// How wide intervals are where they were recalibrated, as deviations are.
+    pub intervals: Option<Intervals>,
     /// Where the inputs lay, in their own units; [`Model::departures`](crate::Model::departures) compares.
     pub inputs: InputMoments,
 }
@@ -130,7 +132,7 @@ pub struct PredictOptions {
 impl Predictions {
     /// The quantile of each new observation at `level` in (0, 1).
     pub fn quantile(&self, level: f64) -> Vec<f64> {
-        let z = standard_quantile(level);
+        let z = recalibration::quantile(self.intervals.as_ref(), level);
         self.mean.iter().zip(&self.deviation).map(|(m, s)| m + z * s).collect()
     }
 
@@ -198,7 +200,8 @@ impl ProcessModel {
         let standard = &self.header.standardisation;
         let back = |variance: f64| standard.variance_back(variance);
         let known_noise = |i: usize| extracted.noise.as_ref().map_or(0.0, |v| v[i]);
-        let deviation = |(i, v): (usize, &f64)| (back(v + noise_variance) + known_noise(i)).sqrt();
+        let factor = self.header.fit.recalibration.as_ref().map_or(1.0, |own| own.factor);
+        let deviation = |(i, v): (usize, &f64)| factor * (back(v + noise_variance) + known_noise(i)).sqrt();
         Ok(Predictions {
             rows: extracted.rows.clone(),
             mean: mean.col(0).iter().map(|m| standard.target_back(*m)).collect(),
@@ -208,6 +211,7 @@ impl ProcessModel {
             clipped,
             filled_cells: extracted.notes.filled_cells,
             solves,
+            intervals: self.intervals(),
             inputs,
         })
     }

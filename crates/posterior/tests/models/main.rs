@@ -18,4 +18,5 @@ mod likelihoods;
 mod maps;
 mod model_file;
 mod options;
+mod recalibration;
 mod variation;

@@ -19,7 +19,7 @@ use super::plan::{InferencePlan, SEARCH_WORK};
 use super::searching::{Searching, Told};
 use super::stand_in::{NO_NOISE, StandIns};
 use super::target::Target;
-use crate::options::{LikelihoodOptions, PseudoCount};
+use crate::options::{CalibrateName, LikelihoodOptions, PseudoCount};
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{CheckedOn, FitStage, Hyperparameter, ProcessModel};
 use crate::{FitRequest, Method, ModelError};
@@ -348,6 +348,7 @@ pub(super) fn fit(
         noise_floor: 0.0,
         initial_noise: None,
         labels: LikelihoodOptions::default(),
+        calibrate: CalibrateName::None,
         method: plan.method.clone(),
         ..request.clone()
     };

@@ -3,8 +3,8 @@
 use super::cost::{Cost, Size};
 use super::observed::Observed;
 use crate::options::{
-    ExactOptions, HyperparameterOptions, InferenceName, LikelihoodName, MethodName, ObjectiveName,
-    PseudoCount, SgprOptions, SvgpOptions,
+    CalibrateName, ExactOptions, HyperparameterOptions, InferenceName, LikelihoodName, MethodName,
+    ObjectiveName, PseudoCount, SgprOptions, SvgpOptions,
 };
 use crate::process::time;
 use crate::{FitRequest, Method, ModelError};
@@ -55,6 +55,12 @@ impl InferencePlan {
     /// # Errors
     /// [`ModelError::Usage`] or [`ModelError::Gp`], with the way out.
     pub fn of(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
+        if request.calibrate == CalibrateName::Conformal {
+            return Err(ModelError::Usage(format!(
+                "--calibrate conformal is for intervals of numbers under Gaussian noise, not for {}; leave it out",
+                observed.likelihood.name()
+            )));
+        }
         let out = Self::unchecked(observed, request)?;
         if out.plan.peak_bytes > request.memory {
             let (plan, limit) = (out.plan, request.memory);

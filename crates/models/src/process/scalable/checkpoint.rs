@@ -2,6 +2,7 @@
 
 use super::{EvidenceSearchSummary, SolverPrecision};
 use crate::network::digest;
+use crate::options::CalibrateName;
 use crate::process::Hyperparameter;
 use crate::{FitRequest, Method, ModelError};
 use faer::MatRef;
@@ -40,6 +41,8 @@ pub(in crate::process) fn identity(
         (large.checkpoint, large.checkpoint_every, large.fresh) = (None, 0.0, false);
     }
     (request.time_budget, request.memory) = (None, 0);
+    // What follows the fit.
+    request.calibrate = CalibrateName::default();
     let mut settings = serde_json::to_value(&request).map_err(StoreError::from)?;
     if let Some(settings) = settings.as_object_mut() {
         settings.insert("restarts".into(), restarts.into());

@@ -500,6 +500,8 @@ impl ProcessModel {
             summary.inducing = posterior.inducing().nrows();
         }
         self.header.streamed = Some(streamed);
+        // Told of the model before these rows.
+        (self.header.fit.recalibration, self.conformal) = (None, None);
         if let Some(variance) = posterior.likelihood().shared_noise_variance() {
             let noise = self.header.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
             noise.for_each(|h| h.values = vec![variance]);

@@ -66,6 +66,12 @@ impl HeldBack {
         })
     }
 
+    /// `(y - m) / s` of each row.
+    pub(super) fn residuals(&self, predictions: &HeldBackPredictions) -> Vec<f64> {
+        let own = predictions.mean.iter().zip(&predictions.variance).zip(&self.targets);
+        own.map(|((m, v), y)| (y - m) / v.sqrt()).collect()
+    }
+
     /// `-log p(y)` of each row, in nats.
     pub(super) fn surprises(&self, predictions: &HeldBackPredictions) -> Vec<f64> {
         let of = |((m, v), y): ((&f64, &f64), &f64)| {

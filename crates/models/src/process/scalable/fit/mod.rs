@@ -62,13 +62,13 @@ impl ScalableFit {
     }
 }
 
-/// Fits by `method`, on all rows but those that are held back to judge it by. An interruption leaves a checkpoint where there is a place for one, and `reason` says so.
+/// Fits by `method`, on all rows but those that are held back to judge it by, whose standardised residuals are told. An interruption leaves a checkpoint where there is a place for one, and `reason` says so.
 pub(in crate::process) fn fit_scalable(
     prepared: Prepared,
     request: &FitRequest,
     method: &Method,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<ScalableFit, ModelError> {
+) -> Result<(ScalableFit, Vec<f64>), ModelError> {
     let usual = LargeTableOptions::default();
     let large = method.large().unwrap_or(&usual);
     let data = &prepared.data;
@@ -113,13 +113,15 @@ pub(in crate::process) fn fit_scalable(
             }
         },
     }?;
+    let mut residuals = Vec::new();
     if let (Some(check), Some(held)) = (&mut fit.check, held) {
         check.twins = held.twins;
+        residuals = held.residuals(&held.predictions(&fit.posterior)?);
     }
     if fit.reason != Reason::Interrupted {
         checkpoints.clear();
     }
-    Ok(fit)
+    Ok((fit, residuals))
 }
 
 /// What is told where a fit does not fit into the memory.
