@@ -56,7 +56,8 @@ pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
 pub(crate) use rates::time;
 pub use scalable::{
-    Chosen, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver, choose,
+    Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver,
+    choose,
 };
 
 pub use streaming::{

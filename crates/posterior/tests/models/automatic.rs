@@ -86,6 +86,44 @@ fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
 }
 
 #[test]
+fn where_all_rows_fit_their_exact_posterior_is_made() {
+    // As long as it takes.
+    let asked = FitRequest { time_budget: None, ..request(MethodName::Auto) };
+    let model = fit(&asked).unwrap();
+    let fitted = &model.header().fit;
+    let check = fitted.check.clone().unwrap();
+    let learned = ROWS - check.rows;
+    assert_eq!((model.header().method.as_str(), model.header().rows), ("exact", learned));
+    assert!(fitted.choice.contains(&format!("{learned} of {ROWS} rows")), "{}", fitted.choice);
+    let of = |method: &str| check.tried.iter().filter(|t| t.method == method).collect::<Vec<_>>();
+    let (exact, descent) = (of("exact"), of("sdd"));
+    // Of few rows and of all, which are better; descent goes nowhere else.
+    let [few, all] = [0, 1].map(|k| exact[k].scores.unwrap());
+    assert!(all.nll < few.nll && all == check.scores, "{check:?}");
+    assert!(descent[0].scores.is_none() && descent[0].outcome.contains("where it goes"), "{descent:?}");
+    // It is the posterior of these hyperparameters: rows that were held back, predicted by a fit to the others.
+    let own = FitRequest {
+        hyperparameters: Some(model.header().hyperparameters.clone()),
+        ..request(MethodName::Exact)
+    };
+    let posterior::ProcessPosterior::Exact(kept) = model.posterior() else { panic!("exact") };
+    let prepared = Prepared::from_table(&table(ROWS), &Split::all(ROWS).train, &own).unwrap();
+    let place = |x: &[f64]| {
+        let inputs = prepared.data.inputs();
+        (0..ROWS).find(|&i| (0..2).all(|d| inputs[(i, d)] == x[d])).unwrap()
+    };
+    let inputs = kept.data().inputs();
+    let rows: Vec<usize> = (0..learned).map(|i| place(&[inputs[(i, 0)], inputs[(i, 1)]])).collect();
+    let direct = kept.model().clone().condition(prepared.data.select(&rows).unwrap()).unwrap();
+    let fresh = model.standard_inputs(&table(20)).unwrap();
+    let [a, b] = [kept, &direct].map(|p| posterior::gp::Posterior::predict(p, fresh.as_ref()).unwrap());
+    for i in 0..20 {
+        assert!((a.mean[(i, 0)] - b.mean[(i, 0)]).abs() < 1e-9);
+        assert!((a.latent_variance[i] - b.latent_variance[i]).abs() < 1e-9);
+    }
+}
+
+#[test]
 fn a_solver_that_cannot_finish_is_not_called_finished() {
     // Thirty steps of descent, asked for by name: nothing falls back, so it must be said.
     let mut hasty = request(MethodName::Sdd);
@@ -130,7 +168,8 @@ fn one_budget_is_for_everything() {
 fn interruptions_of_the_default_leave_nothing_half_done() {
     let folder = tempfile::tempdir().unwrap();
     // Earlier runs would use up a budget of time.
-    let mut request = FitRequest { time_budget: None, ..request(MethodName::Auto) };
+    // Too little memory for the exact posterior of all rows, which has no steps.
+    let mut request = FitRequest { time_budget: None, memory: 500 << 20, ..request(MethodName::Auto) };
     let path = folder.path().join("c");
     set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9, "iterations": 40}));
     let table = table(ROWS);

@@ -8,6 +8,10 @@ use crate::{FitRequest, Method};
 /// Up to so many rows the exact method is chosen, if it fits: its cubic cost is then minutes on two cores.
 pub const EXACT_ROWS: usize = 6000;
 
+/// Up to so many rows `auto` makes the exact posterior of all of them with hyperparameters of some, where memory and time allow: a minute on two cores. Its file has four bytes for each pair of rows, a gigabyte here, and every
+/// prediction reads it.
+pub const EXACT_POSTERIOR_ROWS: usize = 16_000;
+
 /// A method, and the sentence that explains it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {

@@ -21,7 +21,7 @@ mod precision;
 mod summary;
 
 pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
-pub use choice::{Chosen, EXACT_ROWS, choose};
+pub use choice::{Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, choose};
 pub(super) use fit::{
     EVIDENCE_PROBES, PLAIN_ROWS, ScalableFit, check_numbers, fit_scalable, refused, set_hyperparameters,
 };

@@ -1,7 +1,7 @@
 //! Memory and work of a fit to a large table.
 
-use super::EXACT_ROWS;
 use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, refining_memory};
+use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
 use crate::options::{
     BatchOptions, DbkOptions, DeepKind, GO_ON, HyperparameterSearch, InducingChoiceName, InducingOptions,
     IterativeOptions, KernelPrecision, MethodName, PreconditionerName, Setting,
@@ -47,8 +47,7 @@ impl ScalablePlan {
         let (n, d, s) = (rows as u64, inputs as u64, samples as u64 + 1);
         let m = method.inducing().map_or(0, InducingOptions::points).min(rows) as u64;
         let product = |a: u64, b: u64| a.saturating_mul(b);
-        // The table's numbers as read, as standardised, and in the kernel's precision.
-        let data = product(n, (2 * d + 4) * 8 + d * number);
+        let data = table_bytes(rows, inputs, number);
         let learned = DeepWork::of((request, method), deep::Scatter::Gaussian, rows, inputs);
         let varied = method.gvi().map(|options| GviWork::of(options, request, (rows, inputs, 1)));
         let steps = learned.as_ref().map(|own| own.steps).or(varied.map(|own| own.steps));
@@ -157,7 +156,13 @@ impl ScalablePlan {
             let kept = product(n, number * 2 * s).saturating_add(prior);
             // One after the other, beside the best so far: descent, more rows exactly, the bound.
             let more = exact(EXACT_ROWS);
+            // Instead of descent, where that fits: what is tried last is left out where it does not fit beside it.
+            let whole = whole_posterior(request, rows, inputs);
+            let beside = whole.map(|_| product(n, n).saturating_mul(8).saturating_add(bound.peak_bytes));
+            let beside = beside.filter(|bytes| data.saturating_add(*bytes) <= request.memory);
             [
+                whole.map_or(0, |bytes| few.saturating_add(bytes)),
+                beside.unwrap_or_default(),
                 solver.saturating_add(few),
                 kept.max(few).saturating_add(few).saturating_add(more),
                 kept.max(few).max(more).saturating_add(bound.peak_bytes),
@@ -290,6 +295,18 @@ impl DeepWork {
             expectations: 0.0,
         }
     }
+}
+
+/// The table's numbers as read, as standardised, and in the kernel's precision.
+fn table_bytes(rows: usize, inputs: usize, number: u64) -> u64 {
+    (rows as u64).saturating_mul((2 * inputs as u64 + 4) * 8 + inputs as u64 * number)
+}
+
+/// Bytes of the exact posterior of all rows, where `auto` makes it: not of too many, and within the memory beside the posterior of few.
+pub(super) fn whole_posterior(request: &FitRequest, rows: usize, inputs: usize) -> Option<u64> {
+    let bytes = saved_plan(rows, inputs).peak_bytes;
+    let beside = few_rows_memory(request.memory).saturating_add(table_bytes(rows, inputs, 8));
+    (rows <= EXACT_POSTERIOR_ROWS && bytes.saturating_add(beside) <= request.memory).then_some(bytes)
 }
 
 /// Evaluations of a search that are planned for.

@@ -2,8 +2,8 @@
 //!
 //! 1. Hyperparameters from blocks of rows ([`super::hyperparameters`]).
 //! 2. The exact posterior of a few thousand uniform rows with them: seconds, and what everything else must beat.
-//! 3. Stochastic dual descent on all rows, where the budget has time for enough steps.
-//! 4. Where descent did not converge, is not better, or its intervals do not fit: the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
+//! 3. The exact posterior of all rows, where memory and budget have room for it: what every solver goes to. Otherwise stochastic dual descent, where the budget has time for enough steps.
+//! 4. Where descent did not converge, is not better, or intervals do not fit: behind descent the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
 //!    inducing points.
 //! 5. The best on the rows that are held back, by negative log predictive density. All of them are recorded.
 
@@ -18,7 +18,7 @@ use crate::process::fit::{FitStage, Prepared, saved_plan};
 use crate::process::rates::seconds_of_batch;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::CheckpointWriter;
-use crate::process::scalable::plan::ScalablePlan;
+use crate::process::scalable::plan::{ScalablePlan, whole_posterior};
 use crate::process::scalable::{EXACT_ROWS, SolverPrecision};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
@@ -52,26 +52,47 @@ pub(super) fn fit<T: SolverPrecision>(
     let mut tried = Vec::new();
     let mut best: Option<ScalableFit> = None;
     let started = Instant::now();
-    let exactly = |rows: (usize, usize), time: Option<f64>| -> Result<Option<ScalableFit>, ModelError> {
-        let Some(rows) = affordable_rows(prepared, request, rows, time) else { return Ok(None) };
+    let exactly = |rows: (usize, usize), means: &Means| -> Result<Option<ScalableFit>, ModelError> {
+        let Some(rows) = affordable_rows(prepared, held, rows, means) else { return Ok(None) };
         let fit = uniform_rows(prepared, request, as_found.clone(), held, rows)?;
         let largest_jitter = largest_jitter.max(fit.largest_jitter);
         Ok(Some(ScalableFit { hyperpriors: hyperpriors.clone(), largest_jitter, ..fit }))
     };
     let few = options.descent.iterative.search.refining_rows.max(options.descent.iterative.search.block_size);
-    let simple = exactly((2, few), allowance.until(0.5).map(|left| 0.2 * left))?;
+    let memory = few_rows_memory(request.memory);
+    let sure =
+        |seconds: Option<f64>, share: f64| Means { memory, seconds: seconds.map(|s| share * s), rate: RATE };
+    let simple = exactly((2, few), &sure(allowance.until(0.5), 0.2))?;
+    // Larger factorisations reach more.
+    let work = |rows| flops_of_posterior(prepared, held, rows);
+    let rate =
+        simple.as_ref().map_or(0.0, |fit| work(fit.rows()) / started.elapsed().as_secs_f64().max(1e-9));
     let simple_rows = simple.as_ref().map_or(0, ScalableFit::rows);
     let to_beat = simple.as_ref().and_then(|f| f.check.as_ref()).map(|c| c.scores.nll);
     if let Some(fit) = simple {
         consider(fit, started, &mut best, &mut tried);
     }
+    // What is under way goes on, whatever it can still reach.
+    let under_way = saved.as_ref().is_some_and(|s| s.has_solver());
+    let n = prepared.data.rows();
+    let whole = match whole_posterior(request, n, prepared.data.inputs().ncols()).filter(|_| !under_way) {
+        Some(memory) => {
+            let started = Instant::now();
+            let seconds = allowance.left().map(|left| 0.5 * left);
+            let fit = exactly((n, n), &Means { memory, seconds, rate: rate.max(RATE) })?;
+            let found = fit.is_some();
+            fit.into_iter().for_each(|fit| consider(fit, started, &mut best, &mut tried));
+            found
+        }
+        None => false,
+    };
     let each = seconds_of_step::<T>(prepared, (request, options), &searched.model)?;
     // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
     let share = allowance.left();
     let affordable = share.map_or(f64::INFINITY, |left| left / each);
-    // What is under way goes on, whatever it can still reach.
-    let under_way = saved.as_ref().is_some_and(|s| s.has_solver());
-    if affordable < LEAST_STEPS && !under_way {
+    if whole {
+        tried.push(skipped(MethodName::Sdd, "not tried: the exact posterior of all rows is where it goes"));
+    } else if affordable < LEAST_STEPS && !under_way {
         tried.push(TriedMethod {
             method: MethodName::Sdd.to_string(),
             scores: None,
@@ -101,13 +122,15 @@ pub(super) fn fit<T: SolverPrecision>(
     }
     let sound = best.as_ref().is_some_and(|fit| {
         let good = fit.check.as_ref().is_some_and(FitCheck::is_sound);
-        fit.method == MethodName::Sdd && good && to_beat.is_none_or(|goal| score(fit) <= goal)
+        // Fewer rows were better by chance, or the model does not fit the table.
+        let complete = if whole { fit.rows() == n } else { fit.method == MethodName::Sdd };
+        complete && good && to_beat.is_none_or(|goal| score(fit) <= goal)
     });
-    if !sound {
+    if !sound && !whole {
         let started = Instant::now();
         // Hardly more rows are hardly better.
         let worth = simple_rows + simple_rows / 5 + 1;
-        match exactly((worth, EXACT_ROWS), allowance.left().map(|left| 0.5 * left))? {
+        match exactly((worth, EXACT_ROWS), &sure(allowance.left(), 0.5))? {
             Some(fit) => consider(fit, started, &mut best, &mut tried),
             None => tried.push(skipped(
                 MethodName::Exact,
@@ -191,20 +214,36 @@ pub(in crate::process::scalable) fn few_rows_memory(limit: u64) -> u64 {
     limit / 4
 }
 
+/// Operations a second that a factorisation surely reaches: a small one is planned where time is short.
+const RATE: f64 = 1e10;
+
+/// What an exact posterior may take.
+struct Means {
+    /// Bytes.
+    memory: u64,
+    seconds: Option<f64>,
+    /// Operations a second that it is taken to reach.
+    rate: f64,
+}
+
+/// Operations of an exact posterior of so many rows with a look at the rows that are held back.
+fn flops_of_posterior(prepared: &Prepared, held: &HeldBack, rows: usize) -> f64 {
+    let plan = saved_plan(rows, prepared.data.inputs().ncols());
+    plan.flops_per_evaluation / 3.0 + held.rows() as f64 * (rows as f64).powi(2)
+}
+
 /// How many rows an exact posterior may have: at most `most`, fewer where seconds or memory are short; none where not even `least` fit.
 fn affordable_rows(
     prepared: &Prepared,
-    request: &FitRequest,
+    held: &HeldBack,
     (least, most): (usize, usize),
-    seconds: Option<f64>,
+    means: &Means,
 ) -> Option<usize> {
-    /// Operations a second that a factorisation surely reaches: a small one is planned where time is short.
-    const RATE: f64 = 1e10;
     let most = most.min(prepared.data.rows());
     let fits = |size: usize| {
         let plan = saved_plan(size, prepared.data.inputs().ncols());
-        let needed = plan.flops_per_evaluation / 3.0 / RATE;
-        plan.peak_bytes <= few_rows_memory(request.memory) && seconds.is_none_or(|t| needed <= t)
+        let needed = flops_of_posterior(prepared, held, size) / means.rate;
+        plan.peak_bytes <= means.memory && means.seconds.is_none_or(|t| needed <= t)
     };
     (0..=20)
         .map(|k| (most as f64 * 0.9f64.powi(k)) as usize)
