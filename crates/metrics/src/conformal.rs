@@ -69,13 +69,13 @@ impl SplitConformal {
         (k <= n).then(|| (k * (n + 1.0 - k) / ((n + 1.0).powi(2) * (n + 2.0))).sqrt())
     }
 
-    /// The share of rows inside intervals of `level` that the *other* rows of `folds` parts give: what such intervals are worth on rows that they have not seen. Every `folds`-th row is of one part; None where the others are
+    /// The share of rows inside intervals of `level` that the *other* rows of `folds` parts (two at least) give: what such intervals are worth on rows that they have not seen. Every `folds`-th row is of one part; None where the others are
     /// too few for the level.
     ///
     /// # Errors
     /// As [`Self::new`].
     pub fn coverage_apart(residuals: &[f64], level: f64, folds: usize) -> Result<Option<f64>, MetricsError> {
-        let mut inside = 0;
+        let (folds, mut inside) = (folds.max(2), 0);
         for fold in 0..folds {
             let part = |own: bool| -> Vec<f64> {
                 let rows = residuals.iter().enumerate().filter(|(i, _)| (i % folds == fold) == own);

@@ -71,5 +71,5 @@ pub use process::{
     StreamedRows, TakenRows, Target, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting, TriedWay,
     VarianceMethod, VarianceSolves, VariationSummary, choose, choose_likelihood, no_exposure,
 };
-pub use recalibration::{Intervals, Recalibration};
+pub use recalibration::{Guarantee, Intervals, Recalibration};
 pub use shift::Shift;

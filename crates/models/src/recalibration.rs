@@ -4,8 +4,9 @@
 //! [`LEVEL`], and other levels have their own. What a model says of the noiseless function, and joint draws, stay as they are.
 
 use crate::options::CalibrateName;
+use crate::predictive::standard_quantile;
 use crate::process::{CheckedOn, FitCheck};
-use crate::{ModelError, predictive::standard_quantile};
+use crate::{FitRequest, Method, ModelError};
 use posterior_metrics::SplitConformal;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -35,8 +36,64 @@ pub struct Recalibration {
     pub nll_after: f64,
     /// Standard deviation, over sets of as many rows, of the share of new rows that 95 % intervals hold.
     pub spread: f64,
-    /// Whether the finite-sample guarantee of split-conformal intervals holds: rows that were held back by chance and that nothing was chosen by.
-    pub guaranteed: bool,
+    /// Whether the finite-sample guarantee of split-conformal intervals holds.
+    pub guarantee: Guarantee,
+}
+
+/// Whether new rows like those that tell it lie inside 95 % intervals with a probability of 95 % at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guarantee {
+    /// It holds: rows were held back by chance, and nothing was chosen by them.
+    Holds,
+    /// Hyperparameters have seen the rows, each of which is predicted from the others.
+    LeaveOneOut,
+    /// A method was chosen by them.
+    Chosen,
+    /// Hyperparameters were given, and may have seen them.
+    Given,
+    /// Rows with equals among those that are learned from were not held back.
+    Twins,
+    /// That intervals become narrower was chosen by them: where that is chance, they are too narrow by as much.
+    Narrowed,
+}
+
+impl Guarantee {
+    /// Of a fit that was judged so.
+    fn of(request: &FitRequest, check: &FitCheck, factor: f64) -> Self {
+        let automatic = matches!(request.method, Method::Auto(_));
+        if check.on == CheckedOn::LeaveOneOut {
+            Self::LeaveOneOut
+        } else if automatic && !check.tried.is_empty() {
+            Self::Chosen
+        } else if request.hyperparameters.is_some() {
+            Self::Given
+        } else if check.twins > 0 {
+            Self::Twins
+        } else if request.calibrate == CalibrateName::Auto && factor < 1.0 {
+            Self::Narrowed
+        } else {
+            Self::Holds
+        }
+    }
+
+    /// In words.
+    fn sentence(self) -> String {
+        let but = match self {
+            Self::Holds => {
+                return format!(
+                    "new rows like these lie inside with a probability of {:.0} % at least",
+                    100.0 * LEVEL
+                );
+            }
+            Self::LeaveOneOut => "the hyperparameters have seen these rows",
+            Self::Chosen => "a method was chosen by these rows",
+            Self::Given => "the hyperparameters were given, and may have seen these rows",
+            Self::Twins => "rows with equals among those that are learned from are not among them",
+            Self::Narrowed => "these rows also decided that intervals become narrower",
+        };
+        format!("{but}, so that no guarantee is exact")
+    }
 }
 
 impl Recalibration {
@@ -44,24 +101,19 @@ impl Recalibration {
     /// makes the rows likelier: where few rows are far away, what is wide is wide for them.
     ///
     /// # Errors
-    /// [`ModelError::Request`] where `conformal` is asked for and rows are too few.
+    /// [`ModelError::Metrics`] for residuals that are no numbers.
     pub(crate) fn of(
-        asked: CalibrateName,
+        request: &FitRequest,
         check: &FitCheck,
         residuals: &[f64],
     ) -> Result<Option<(Self, SplitConformal)>, ModelError> {
-        if asked == CalibrateName::None {
+        let asked = request.calibrate;
+        if asked == CalibrateName::None || residuals.is_empty() {
             return Ok(None);
         }
         let conformal = SplitConformal::new(residuals)?;
         let (Some(factor), Some(spread)) = (conformal.factor(LEVEL), conformal.spread(LEVEL)) else {
-            return match asked {
-                CalibrateName::Conformal => Err(ModelError::Request(format!(
-                    "--calibrate conformal tells how wide 95 % intervals have to be by 19 rows or more that the model is not certain of; {} are there: hold back more (--held-back), or leave it out",
-                    residuals.len()
-                ))),
-                _ => Ok(None),
-            };
+            return Ok(None);
         };
         let before = check.scores;
         let square = residuals.iter().map(|z| z * z).sum::<f64>() / residuals.len() as f64;
@@ -81,7 +133,7 @@ impl Recalibration {
             nll_before: before.nll,
             nll_after,
             spread,
-            guaranteed: check.on == CheckedOn::HeldBack && check.tried.is_empty() && check.twins == 0,
+            guarantee: Guarantee::of(request, check, factor),
         };
         Ok(Some((own, conformal)))
     }
@@ -96,24 +148,34 @@ impl Recalibration {
         let after = self.coverage_after.map_or_else(String::new, |after| {
             format!(", now {:.1} % (each tenth of them by what the others tell)", percent(after))
         });
-        let wider = if self.factor >= 1.0 { "wider" } else { "as wide" };
-        let chosen = "but these rows had a part in choices of the fit, so that no guarantee is exact";
-        let worth = if self.guaranteed {
-            format!("new rows like these lie inside with a probability of {:.0} % at least", percent(LEVEL))
-        } else if self.on == CheckedOn::LeaveOneOut {
-            "the hyperparameters have seen these rows, so that no guarantee is exact".into()
-        } else {
-            chosen.into()
+        let (wider, latent) = match self.factor >= 1.0 {
+            true => ("wider", ""),
+            false => ("as wide", " The noiseless function's stay the model's, and may be larger."),
         };
+        let worth = self.guarantee.sentence();
         format!(
             "intervals are recalibrated: standard deviations of observations are {:.3} times {wider}. Inside 95 % intervals were {:.1} % of {} {rows}{after}; {worth} (+- {:.1} % for so many rows). --calibrate none leaves them as the \
-             model has them",
+             model has them.{latent}",
             self.factor,
             percent(self.coverage_before),
             self.rows,
             percent(self.spread)
         )
     }
+}
+
+/// Rows that tell how wide 95 % intervals have to be, at least.
+const LEAST_ROWS: usize = 19;
+
+/// Refuses before a fit what it could not do after it: `rows` are those that it will be judged on.
+pub(crate) fn check(request: &FitRequest, rows: usize, exact: bool) -> Result<(), ModelError> {
+    if request.calibrate != CalibrateName::Conformal || rows >= LEAST_ROWS {
+        return Ok(());
+    }
+    let remedy = if exact { "" } else { "hold back more (--held-back), or " };
+    Err(ModelError::Request(format!(
+        "--calibrate conformal tells how wide 95 % intervals have to be by {LEAST_ROWS} rows or more; the model would be judged on {rows}: {remedy}leave it out"
+    )))
 }
 
 /// Recalibrated intervals of predictions.
@@ -149,6 +211,19 @@ mod tests {
     use super::*;
     use crate::process::CheckScores;
 
+    fn of(
+        calibrate: CalibrateName,
+        check: &FitCheck,
+        residuals: &[f64],
+    ) -> Option<(Recalibration, SplitConformal)> {
+        let request = FitRequest {
+            calibrate,
+            method: crate::options::MethodName::Sgpr.into(),
+            ..FitRequest::default()
+        };
+        Recalibration::of(&request, check, residuals).unwrap()
+    }
+
     fn check(residuals: &[f64], nll: f64) -> FitCheck {
         let inside = residuals.iter().filter(|z| z.abs() <= 1.959_963_984_540_054).count();
         let coverage_95 = inside as f64 / residuals.len() as f64;
@@ -166,18 +241,19 @@ mod tests {
         let nll = |z: &[f64]| z.iter().map(|z| 0.5 * z * z).sum::<f64>() / z.len() as f64;
         for (scale, changed) in [(1.0, false), (1.8, true), (0.4, true)] {
             let z = residuals(scale);
-            let found = Recalibration::of(CalibrateName::Auto, &check(&z, nll(&z)), &z).unwrap();
+            let found = of(CalibrateName::Auto, &check(&z, nll(&z)), &z);
             assert_eq!(found.is_some(), changed, "{scale}");
-            let asked =
-                Recalibration::of(CalibrateName::Conformal, &check(&z, nll(&z)), &z).unwrap().unwrap().0;
+            let asked = of(CalibrateName::Conformal, &check(&z, nll(&z)), &z).unwrap().0;
             // The 381st of 401 ranks of 400 normal quantiles.
             assert!((asked.factor / scale - 1.0).abs() < 0.02, "{asked:?}");
             // The density, of deviations that are multiplied, by definition.
             let direct =
                 z.iter().map(|z| 0.5 * (z / asked.factor).powi(2) + asked.factor.ln()).sum::<f64>() / 400.0;
             assert!((asked.nll_after - direct).abs() < 1e-12);
-            assert!((asked.coverage_after.unwrap() - 0.95).abs() < 0.02 && asked.guaranteed);
-            assert!(Recalibration::of(CalibrateName::None, &check(&z, nll(&z)), &z).unwrap().is_none());
+            assert!(
+                (asked.coverage_after.unwrap() - 0.95).abs() < 0.02 && asked.guarantee == Guarantee::Holds
+            );
+            assert!(of(CalibrateName::None, &check(&z, nll(&z)), &z).is_none());
         }
     }
 
@@ -189,15 +265,57 @@ mod tests {
         let nll = z.iter().map(|z| 0.5 * z * z).sum::<f64>() / 400.0;
         let check = check(&z, nll);
         assert!(check.scores.coverage_95 > check.chance[1]);
-        assert!(Recalibration::of(CalibrateName::Auto, &check, &z).unwrap().is_none());
+        assert!(of(CalibrateName::Auto, &check, &z).is_none());
     }
 
     #[test]
     fn too_few_rows_tell_nothing() {
         let few = residuals(3.0)[..18].to_vec();
-        assert!(Recalibration::of(CalibrateName::Auto, &check(&few, 1.0), &few).unwrap().is_none());
-        let error = Recalibration::of(CalibrateName::Conformal, &check(&few, 1.0), &few).unwrap_err();
-        assert!(error.to_string().contains("19 rows or more") && error.to_string().contains("18 are there"));
+        for calibrate in [CalibrateName::Auto, CalibrateName::Conformal] {
+            assert!(of(calibrate, &check(&few, 1.0), &few).is_none());
+        }
+        // What was asked for is refused before the fit.
+        let asked = FitRequest { calibrate: CalibrateName::Conformal, ..FitRequest::default() };
+        let error = super::check(&asked, 18, false).unwrap_err().to_string();
+        assert!(
+            error.contains("19 rows or more") && error.contains("judged on 18: hold back more"),
+            "{error}"
+        );
+        assert!(
+            super::check(&asked, 19, true).is_ok() && super::check(&FitRequest::default(), 0, true).is_ok()
+        );
+    }
+
+    #[test]
+    fn what_these_rows_had_a_part_in_is_said() {
+        let z = residuals(0.4);
+        let base = check(&z, 0.0);
+        let request = |calibrate, method: crate::options::MethodName| FitRequest {
+            calibrate,
+            method: method.into(),
+            ..FitRequest::default()
+        };
+        use crate::options::MethodName::{Auto, Dkl, Sgpr};
+        let asked = |method| request(CalibrateName::Conformal, method);
+        let tried = crate::process::TriedMethod {
+            method: "exact".into(),
+            scores: None,
+            seconds: 0.0,
+            outcome: String::new(),
+        };
+        let beside = FitCheck { tried: vec![tried], ..base.clone() };
+        let of = |request: &FitRequest, check: &FitCheck, factor| Guarantee::of(request, check, factor);
+        assert_eq!(of(&asked(Sgpr), &base, 0.5), Guarantee::Holds);
+        // What is beside the method that was asked for is no choice.
+        assert_eq!(of(&asked(Dkl), &beside, 2.0), Guarantee::Holds);
+        assert_eq!(of(&asked(Auto), &beside, 2.0), Guarantee::Chosen);
+        assert_eq!(of(&request(CalibrateName::Auto, Sgpr), &base, 2.0), Guarantee::Holds);
+        assert_eq!(of(&request(CalibrateName::Auto, Sgpr), &base, 0.5), Guarantee::Narrowed);
+        let given = FitRequest { hyperparameters: Some(Vec::new()), ..asked(Sgpr) };
+        assert_eq!(of(&given, &base, 2.0), Guarantee::Given);
+        assert_eq!(of(&asked(Sgpr), &FitCheck { twins: 3, ..base.clone() }, 2.0), Guarantee::Twins);
+        let left_out = FitCheck { on: CheckedOn::LeaveOneOut, ..base };
+        assert_eq!(of(&asked(Sgpr), &left_out, 2.0), Guarantee::LeaveOneOut);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct FitCheck {
     pub residual: Option<f64>,
     /// What `auto` tried, in order.
     pub tried: Vec<TriedMethod>,
-    /// What a user must know.
+    /// What a user must know of the model as it is, before intervals are recalibrated.
     pub warnings: Vec<String>,
 }
 
@@ -155,9 +155,9 @@ impl FitCheck {
         self
     }
 
-    /// Without what is said of intervals that do not fit: they were made to.
-    pub(super) fn recalibrated(&mut self) {
-        self.warnings.retain(|warning| !warning.starts_with(INTERVALS_ARE));
+    /// What a user must know of a model whose intervals are as it has them, or are made to fit.
+    pub(super) fn warnings(&self, recalibrated: bool) -> impl Iterator<Item = &String> {
+        self.warnings.iter().filter(move |warning| !(recalibrated && warning.starts_with(INTERVALS_ARE)))
     }
 
     /// Whether nothing speaks against it.

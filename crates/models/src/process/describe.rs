@@ -560,7 +560,7 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
         ));
     }
     if let Some(check) = &header.fit.check {
-        out.extend(check.warnings.iter().map(Note::warning));
+        out.extend(check.warnings(header.fit.recalibration.is_some()).map(Note::warning));
     }
     if let Some(own) = &header.fit.recalibration {
         out.push(Note::information(own.sentence()));

@@ -2,13 +2,16 @@
 
 use super::deep;
 use super::maps::densest_place;
-use super::scalable::{ScalablePlan, choose, fit_scalable, refused, set_hyperparameters};
+use super::scalable::{
+    ScalablePlan, choose, fit_scalable, refused, set_hyperparameters, unused_by_exact, whole_posterior,
+};
 use super::{
     CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
     ProcessPosterior,
 };
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
-use crate::{FitRequest, Method, Recalibration};
+use crate::recalibration::{self, Recalibration};
+use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
 use posterior_data::{
@@ -158,7 +161,8 @@ impl ProcessModel {
             });
         let Method::Exact(options) = &chosen.method else {
             let plan = ScalablePlan::new(request, &chosen.method, rows, features);
-            return (format!("{plan} ({}){seconds}", chosen.why), plan.peak_bytes);
+            let whole = whole_in_words(request, &chosen.method, names, rows);
+            return (format!("{plan} ({}){seconds}{whole}", chosen.why), plan.peak_bytes);
         };
         let plan = exact_plan(&options.evidence, rows, features);
         let text = format!(
@@ -239,6 +243,11 @@ impl ProcessModel {
             },
         };
         let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
+        let judged = match (&chosen.method, chosen.method.large()) {
+            (Method::Exact(_), _) | (_, None) => rows,
+            (_, Some(large)) => large.held_back_of(rows),
+        };
+        recalibration::check(request, judged, matches!(chosen.method, Method::Exact(_)))?;
         let (posterior, residuals) = if let Method::Exact(options) = &chosen.method {
             fit_exact(prepared, request, options, &mut header, observer)?
         } else {
@@ -247,7 +256,11 @@ impl ProcessModel {
                 let name = fitted.method;
                 header.fit.choice = match fitted.rows() {
                     kept if name == MethodName::Exact => {
-                        format!("{name} on {kept} of {rows} rows, the best of what was tried {}", chosen.why)
+                        let unused = unused_by_exact(request);
+                        format!(
+                            "{name} on {kept} of {rows} rows, the best of what was tried {}{unused}",
+                            chosen.why
+                        )
                     }
                     _ => format!("{name}, the best of what was tried {}", chosen.why),
                 };
@@ -285,6 +298,23 @@ impl ProcessModel {
     pub fn was_interrupted(&self) -> bool {
         self.header.fit.reason == Reason::Interrupted
     }
+}
+
+/// What `auto` does instead of descent where that fits.
+fn whole_in_words(request: &FitRequest, method: &Method, names: &[String], rows: usize) -> String {
+    let automatic = matches!((&request.method, method), (Method::Auto(_), Method::Sdd(_)));
+    let judged = method.large().is_some_and(|large| large.held_back_of(rows) > 0);
+    let fits = || whole_posterior(request, rows, names.len()).is_some();
+    if !(automatic && judged && fits()) {
+        return String::new();
+    }
+    let flops = saved_plan(rows, names.len()).flops_per_evaluation / 3.0;
+    let seconds = super::rates::rate(request, names).map_or_else(String::new, |rate| {
+        format!(", about {} for its factor", super::rates::time(flops / rate))
+    });
+    format!(
+        "; where half of the time that is left has room for it, the exact posterior of all rows instead{seconds}"
+    )
 }
 
 /// The densest place of the rows of two numeric inputs, in their own units.
@@ -382,20 +412,17 @@ fn recalibrate(
     fit: &mut FitSummary,
     residuals: &[f64],
 ) -> Result<Option<Arc<SplitConformal>>, ModelError> {
-    let Some(check) = &mut fit.check else {
-        // An interrupted fit is judged when it has gone on to its end.
-        return match request.calibrate {
-            CalibrateName::Conformal if fit.reason != Reason::Interrupted => Err(ModelError::Request(
-                "--calibrate conformal needs rows that the model is judged on: hold some back (--held-back)"
+    // An interrupted fit is judged when it has gone on to its end.
+    let Some(check) = &mut fit.check else { return Ok(None) };
+    let Some((own, conformal)) = Recalibration::of(request, check, residuals)? else {
+        if request.calibrate == CalibrateName::Conformal {
+            check.warnings.push(
+                "intervals could not be recalibrated (--calibrate conformal): too few rows to judge by were left, or the model is certain of them"
                     .into(),
-            )),
-            _ => Ok(None),
-        };
-    };
-    let Some((own, conformal)) = Recalibration::of(request.calibrate, check, residuals)? else {
+            );
+        }
         return Ok(None);
     };
-    check.recalibrated();
     fit.recalibration = Some(own);
     Ok(Some(Arc::new(conformal)))
 }

@@ -5,7 +5,7 @@ use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{CalibrateName, MethodName};
-use posterior::{FitRequest, Hyperparameter, ModelError, Predictions, ProcessModel};
+use posterior::{FitRequest, Guarantee, Hyperparameter, Model, ModelError, Predictions, ProcessModel};
 use serde_json::{Value, json};
 
 fn request(method: MethodName, calibrate: CalibrateName, options: Value) -> FitRequest {
@@ -48,7 +48,7 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
     let hyperparameters = Some(too_sure(&table));
     for (method, options) in [
         (MethodName::Exact, json!({})),
-        // Rows that are held back tell it, and nothing was chosen by them.
+        // Rows that are held back tell it.
         (MethodName::Sap, json!({"held-back": 200, "samples": 32, "random-features": 1000})),
         (
             MethodName::Sgpr,
@@ -63,7 +63,9 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
         let model = fit(&table, &asked(CalibrateName::Auto)).unwrap();
         let own = model.header().fit.recalibration.clone().unwrap_or_else(|| panic!("{method:?}"));
         assert!(plain.header().fit.recalibration.is_none() && own.factor > 1.3, "{method:?}: {own:?}");
-        assert_eq!(own.guaranteed, method != MethodName::Exact);
+        // These hyperparameters have seen all rows.
+        let none = if method == MethodName::Exact { Guarantee::LeaveOneOut } else { Guarantee::Given };
+        assert_eq!(own.guarantee, none);
         // Of as many rows as tell it and as are judged: 3.3 of both standard errors.
         let [before, after] = [&plain, &model].map(|m| m.predict_with_truth(&fresh, None).unwrap());
         let error = (own.spread.powi(2) + 0.95 * 0.05 / 1500.0).sqrt();
@@ -83,10 +85,10 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
         assert!(after.scores(1.0).unwrap().nll < before.scores(1.0).unwrap().nll);
         // What warned of narrow intervals says what became of them.
         let said = |model: &ProcessModel, what: &str| {
-            let warnings = model.header().fit.check.as_ref().unwrap().warnings.iter();
-            warnings.filter(|w| w.contains(what)).count()
+            Model::notes(model).iter().filter(|note| note.text.contains(what)).count()
         };
         assert_eq!((said(&plain, "too narrow"), said(&model, "too narrow")), (1, 0));
+        assert_eq!((said(&plain, "recalibrated"), said(&model, "recalibrated")), (0, 1));
         assert!(own.sentence().contains("recalibrated") && own.sentence().contains("--calibrate none"));
         // Files keep it, to the last bit.
         let folder = tempfile::tempdir().unwrap();
@@ -109,8 +111,14 @@ fn what_holds_what_it_says_stays_as_it_is() {
     assert_eq!(predict(&auto), predict(&none));
     // Asked for, it is done: by little where there is little to do.
     let own = asked.header().fit.recalibration.clone().unwrap();
-    assert!((own.factor - 1.0).abs() < 0.2 && !own.guaranteed, "{own:?}");
+    assert!((own.factor - 1.0).abs() < 0.2 && own.guarantee == Guarantee::LeaveOneOut, "{own:?}");
     assert_ne!(predict(&asked).deviation, predict(&none).deviation);
+    // Rows that nothing was learned from and nothing chosen by: the guarantee holds.
+    let held = json!({"held-back": 60, "inducing": 40, "iterations": 20});
+    let own = fit(&table, &request(MethodName::Sgpr, CalibrateName::Conformal, held)).unwrap();
+    let own = own.header().fit.recalibration.clone().unwrap();
+    assert_eq!((own.guarantee, own.rows), (Guarantee::Holds, 60));
+    assert!(own.sentence().contains("a probability of 95 % at least"), "{}", own.sentence());
 }
 
 #[test]
@@ -124,5 +132,5 @@ fn without_rows_to_judge_by_there_is_nothing_to_go_by() {
     let few = synthetic::friedman(15, Streams::new(1));
     let exact = request(MethodName::Exact, CalibrateName::Conformal, json!({"restarts": 1}));
     let error = fit(&few, &exact).unwrap_err().to_string();
-    assert!(error.contains("15 are there"), "{error}");
+    assert!(error.contains("judged on 15") && !error.contains("--held-back"), "{error}");
 }

@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks};
 use posterior::data::arriving::RowFormat;
 use posterior::data::{Missing, Selection, Table};
-use posterior::options::{InferenceName, LikelihoodName, SgprOptions, SvgpOptions};
+use posterior::options::{CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions};
 use posterior::{
     AnyModel, FitRequest, GeneralisedModel, Method, Observed, ParsedRows, Prepared, ProcessModel,
     RunningScore, StreamCounts, StreamInput, StreamModel, StreamState, choose_likelihood,
@@ -125,6 +125,8 @@ fn fit(
         },
         seed: arguments.seed,
         memory: arguments.memory,
+        // Of a model that the next rows change.
+        calibrate: CalibrateName::None,
         ..FitRequest::default()
     };
     if let Some(kernel) = &arguments.kernel {

@@ -41,6 +41,10 @@ pub(in crate::process) fn identity(
         (large.checkpoint, large.checkpoint_every, large.fresh) = (None, 0.0, false);
     }
     (request.time_budget, request.memory) = (None, 0);
+    // A precision is the same whether it was asked for or is the usual one.
+    if let Some(options) = request.method.iterative_mut() {
+        options.system.precision = Some(options.system.precision());
+    }
     // What follows the fit.
     request.calibrate = CalibrateName::default();
     let mut settings = serde_json::to_value(&request).map_err(StoreError::from)?;

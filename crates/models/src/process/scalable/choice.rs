@@ -82,6 +82,17 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
     Chosen { method: descending, why: reason }
 }
 
+/// What is said of settings of solvers where the exact posterior of all or of some rows was kept instead.
+pub(in crate::process) fn unused_by_exact(request: &FitRequest) -> &'static str {
+    let Method::Auto(options) = &request.method else { return "" };
+    let of = |options: &AutoOptions| {
+        let IterativeOptions { sampling, system, large, .. } = options.descent.iterative.clone();
+        let descent = &options.descent;
+        (sampling, system, large.iterations, descent.momentum, descent.tolerance, descent.batches.clone())
+    };
+    note(of(options) != of(&AutoOptions::default()))
+}
+
 fn note(unused: bool) -> &'static str {
     if unused { "; settings of other methods are not used" } else { "" }
 }

@@ -303,7 +303,7 @@ fn table_bytes(rows: usize, inputs: usize, number: u64) -> u64 {
 }
 
 /// Bytes of the exact posterior of all rows, where `auto` makes it: not of too many, and within the memory beside the posterior of few.
-pub(super) fn whole_posterior(request: &FitRequest, rows: usize, inputs: usize) -> Option<u64> {
+pub(in crate::process) fn whole_posterior(request: &FitRequest, rows: usize, inputs: usize) -> Option<u64> {
     let bytes = saved_plan(rows, inputs).peak_bytes;
     let beside = few_rows_memory(request.memory).saturating_add(table_bytes(rows, inputs, 8));
     (rows <= EXACT_POSTERIOR_ROWS && bytes.saturating_add(beside) <= request.memory).then_some(bytes)

@@ -19,7 +19,7 @@ use crate::process::rates::seconds_of_batch;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::CheckpointWriter;
 use crate::process::scalable::plan::{ScalablePlan, whole_posterior};
-use crate::process::scalable::{EXACT_ROWS, SolverPrecision};
+use crate::process::scalable::{EXACT_POSTERIOR_ROWS, EXACT_ROWS, SolverPrecision};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use faer::Mat;
@@ -63,10 +63,11 @@ pub(super) fn fit<T: SolverPrecision>(
     let sure =
         |seconds: Option<f64>, share: f64| Means { memory, seconds: seconds.map(|s| share * s), rate: RATE };
     let simple = exactly((2, few), &sure(allowance.until(0.5), 0.2))?;
-    // Larger factorisations reach more.
-    let work = |rows| flops_of_posterior(prepared, held, rows);
-    let rate =
-        simple.as_ref().map_or(0.0, |fit| work(fit.rows()) / started.elapsed().as_secs_f64().max(1e-9));
+    // Larger factorisations reach more; those of few rows say little.
+    let enough = simple.as_ref().map(ScalableFit::rows).filter(|rows| *rows >= MEASURED_ROWS);
+    let rate = enough.map_or(RATE, |rows| {
+        flops_of_posterior(prepared, held, rows) / started.elapsed().as_secs_f64().max(1e-9)
+    });
     let simple_rows = simple.as_ref().map_or(0, ScalableFit::rows);
     let to_beat = simple.as_ref().and_then(|f| f.check.as_ref()).map(|c| c.scores.nll);
     if let Some(fit) = simple {
@@ -74,18 +75,30 @@ pub(super) fn fit<T: SolverPrecision>(
     }
     // What is under way goes on, whatever it can still reach.
     let under_way = saved.as_ref().is_some_and(|s| s.has_solver());
-    let n = prepared.data.rows();
-    let whole = match whole_posterior(request, n, prepared.data.inputs().ncols()).filter(|_| !under_way) {
-        Some(memory) => {
-            let started = Instant::now();
-            let seconds = allowance.left().map(|left| 0.5 * left);
-            let fit = exactly((n, n), &Means { memory, seconds, rate: rate.max(RATE) })?;
-            let found = fit.is_some();
-            fit.into_iter().for_each(|fit| consider(fit, started, &mut best, &mut tried));
-            found
+    let (n, d) = prepared.data.inputs().shape();
+    // As it was planned: with the rows that are held back.
+    let all = n + held.rows();
+    let memory = whole_posterior(request, all, d);
+    let mut whole = simple_rows == n;
+    if !whole && !under_way && all <= EXACT_POSTERIOR_ROWS {
+        let started = Instant::now();
+        let seconds = allowance.left().map(|left| 0.5 * left);
+        let fit = match memory {
+            Some(memory) => exactly((n, n), &Means { memory, seconds, rate })?,
+            None => None,
+        };
+        whole = fit.is_some();
+        match fit {
+            Some(fit) => consider(fit, started, &mut best, &mut tried),
+            None => {
+                let short = if memory.is_some() { "budget" } else { "memory" };
+                tried.push(skipped(
+                    MethodName::Exact,
+                    &format!("not tried on all rows: it does not fit the {short}"),
+                ));
+            }
         }
-        None => false,
-    };
+    }
     let each = seconds_of_step::<T>(prepared, (request, options), &searched.model)?;
     // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
     let share = allowance.left();
@@ -142,10 +155,11 @@ pub(super) fn fit<T: SolverPrecision>(
     let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.time_budget.unwrap_or_default());
     let bound = options.stochastic_bound();
     let bounded = Method::Svgp(bound.clone());
-    let plan = ScalablePlan::new(request, &bounded, prepared.data.rows(), prepared.data.inputs().ncols());
+    let plan = ScalablePlan::new(request, &bounded, all, d);
+    let rows_kept = |fit: &ScalableFit| if fit.rows() == n { all } else { fit.rows() } as u64;
     let kept = best
         .as_ref()
-        .map_or(0, |fit| (fit.rows() as u64).pow(2) * if fit.method == MethodName::Exact { 8 } else { 0 });
+        .map_or(0, |fit| rows_kept(fit).pow(2) * if fit.method == MethodName::Exact { 8 } else { 0 });
     if !sound && plan.peak_bytes.saturating_add(kept) > request.memory {
         tried.push(skipped(MethodName::Svgp, "not tried: it does not fit the memory"));
     } else if !sound && !worth {
@@ -216,6 +230,9 @@ pub(in crate::process::scalable) fn few_rows_memory(limit: u64) -> u64 {
 
 /// Operations a second that a factorisation surely reaches: a small one is planned where time is short.
 const RATE: f64 = 1e10;
+
+/// Rows whose factorisation tells what larger ones reach.
+const MEASURED_ROWS: usize = 1000;
 
 /// What an exact posterior may take.
 struct Means {
