@@ -313,7 +313,7 @@ fn whole_in_words(request: &FitRequest, method: &Method, names: &[String], rows:
         format!(", about {} for its factor", super::rates::time(flops / rate))
     });
     format!(
-        "; where half of the time that is left has room for it, the exact posterior of all rows instead{seconds}"
+        "; where two thirds of the time that is left have room for it, the exact posterior of all rows instead{seconds}"
     )
 }
 
