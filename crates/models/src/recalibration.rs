@@ -97,6 +97,16 @@ impl Guarantee {
 }
 
 impl Recalibration {
+    /// Whether a fit that was judged so may have to be recalibrated, so that its residuals are worth their predictions.
+    pub(crate) fn may_be_wanted(asked: CalibrateName, check: &FitCheck) -> bool {
+        let [low, high] = check.chance;
+        match asked {
+            CalibrateName::None => false,
+            CalibrateName::Conformal => true,
+            CalibrateName::Auto => !(low..=high).contains(&check.scores.coverage_95),
+        }
+    }
+
     /// What was asked for, of a fit that was judged on rows with these standardised residuals `(y - m) / s`. By itself (`auto`) only where coverage is off by more than chance explains, and intervals become narrower only where that
     /// makes the rows likelier: where few rows are far away, what is wide is wide for them.
     ///
@@ -108,7 +118,7 @@ impl Recalibration {
         residuals: &[f64],
     ) -> Result<Option<(Self, SplitConformal)>, ModelError> {
         let asked = request.calibrate;
-        if asked == CalibrateName::None || residuals.is_empty() {
+        if residuals.is_empty() || !Self::may_be_wanted(asked, check) {
             return Ok(None);
         }
         let conformal = SplitConformal::new(residuals)?;

@@ -25,7 +25,7 @@ use crate::options::{
 use crate::process::check::FitCheck;
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
-use crate::{FitRequest, Method};
+use crate::{FitRequest, Method, Recalibration};
 use posterior_gp::{GpError, Hyperprior, exact};
 use posterior_optim::{Observer, Reason};
 
@@ -116,7 +116,9 @@ pub(in crate::process) fn fit_scalable(
     let mut residuals = Vec::new();
     if let (Some(check), Some(held)) = (&mut fit.check, held) {
         check.twins = held.twins;
-        residuals = held.residuals(&held.predictions(&fit.posterior)?);
+        if Recalibration::may_be_wanted(request.calibrate, check) {
+            residuals = held.residuals(&held.predictions(&fit.posterior)?);
+        }
     }
     if fit.reason != Reason::Interrupted {
         checkpoints.clear();
