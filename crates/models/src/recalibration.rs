@@ -153,7 +153,7 @@ impl Recalibration {
         let percent = |share: f64| 100.0 * share;
         let rows = match self.on {
             CheckedOn::HeldBack => "held-back rows",
-            CheckedOn::LeaveOneOut => "rows, each predicted from the others,",
+            CheckedOn::LeaveOneOut => "rows (each predicted from the others)",
         };
         let after = self.coverage_after.map_or_else(String::new, |after| {
             format!(", now {:.1} % (each tenth of them by what the others tell)", percent(after))
