@@ -212,6 +212,7 @@ fn report(model: &ProcessModel, seconds: f64, out: &Path) -> Value {
         // How good it is on rows that had no part in it.
         "check": fit.check,
         "recalibration": fit.recalibration,
+        "hyperparameter_source": fit.hyperparameter_source,
         "at_bounds": fit.at_bounds,
         "hyperparameters": header.hyperparameters,
         "hyperpriors": fit.hyperpriors,

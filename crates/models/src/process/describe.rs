@@ -174,9 +174,10 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
     if let Some(evidence) = fit.log_evidence {
         rows.push(SummaryRow::new("log evidence", format!("{evidence:.3} (of the standardised target)")));
     }
-    match &fit.scalable {
-        Some(large) => rows.extend(large_table(large)),
-        None => rows.extend([
+    match (&fit.scalable, &fit.hyperparameter_source) {
+        (Some(large), _) => rows.extend(large_table(large)),
+        (None, Some(source)) => rows.push(SummaryRow::new("hyperparameters", source)),
+        (None, None) => rows.extend([
             SummaryRow::new(
                 "search",
                 format!(

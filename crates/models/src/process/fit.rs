@@ -238,6 +238,7 @@ impl ProcessModel {
                 data: prepared.notes.clone(),
                 check: None,
                 recalibration: None,
+                hyperparameter_source: None,
                 at_bounds: Vec::new(),
                 scalable: None,
             },
@@ -277,6 +278,7 @@ impl ProcessModel {
             header.fit.reason = fitted.reason;
             header.fit.largest_jitter = fitted.largest_jitter;
             header.fit.check = fitted.check;
+            header.fit.hyperparameter_source = fitted.source;
             match &fitted.posterior {
                 ProcessPosterior::Inducing(posterior) => header.cholesky = posterior.factor().info(),
                 ProcessPosterior::Exact(posterior) => header.cholesky = posterior.info(),

@@ -90,6 +90,9 @@ pub struct FitSummary {
     /// How intervals were made to hold what they say there, where they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalibration: Option<Recalibration>,
+    /// Where hyperparameters come from, of the exact posterior that `auto` kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hyperparameter_source: Option<String>,
     /// Hyperparameters that ended at a bound that was set for them, with the bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_bounds: Vec<(String, f64)>,

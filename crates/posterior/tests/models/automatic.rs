@@ -6,7 +6,7 @@ use posterior::data::{Column, Selection, Split, Table};
 use posterior::linalg::random::Streams;
 use posterior::optim::{Constraint, Signal};
 use posterior::options::MethodName;
-use posterior::{CheckedOn, FitRequest, FitStage, ModelError, Prepared, ProcessModel};
+use posterior::{CheckedOn, FitRequest, FitStage, Model, ModelError, Prepared, ProcessModel};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 use std::time::Instant;
@@ -97,6 +97,10 @@ fn where_all_rows_fit_their_exact_posterior_is_made() {
     assert!(fitted.choice.contains(&format!("{learned} of {ROWS} rows")), "{}", fitted.choice);
     let of = |method: &str| check.tried.iter().filter(|t| t.method == method).collect::<Vec<_>>();
     let (exact, descent) = (of("exact"), of("sdd"));
+    // Where hyperparameters come from is said in the place of a search that there was not.
+    let facts = Model::summary(&model);
+    let fact = |label: &str| facts.iter().find(|fact| fact.label == label);
+    assert!(fact("hyperparameters").unwrap().value.contains("joint evidence") && fact("starts").is_none());
     // Of few rows and of all, which are better; descent goes nowhere else.
     let [few, all] = [0, 1].map(|k| exact[k].scores.unwrap());
     assert!(all.nll < few.nll && all == check.scores, "{check:?}");

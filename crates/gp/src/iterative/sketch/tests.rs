@@ -192,7 +192,7 @@ fn ill_conditioned_systems_are_solved_in_few_passes() {
     assert!(easy < 1e-10, "{easy}");
 }
 
-/// The specification has μ grow where a pass stalls. On an ill-conditioned system most passes do, though the solve goes on as it should: μ would soon be 1, and with that μ as much is left as without acceleration.
+/// The specification has μ grow where a pass stalls. On an ill-conditioned system most passes do, though the solve goes on as it should: μ would soon be 1, and with that μ more is left.
 #[test]
 fn passes_that_seem_to_stall_want_no_larger_mu() {
     let table = Table::new(1e-4);

@@ -117,6 +117,7 @@ pub(super) fn fit(
     let summary = ScalableSummary::of_features(deep, source, (state.step, resumed_from), reason, seconds);
     Ok(ScalableFit {
         method: method.name(),
+        source: None,
         check: None,
         // Those of the kernel behind the network belong to no column.
         hyperparameters: Hyperparameter::of(exact.model()),

@@ -110,6 +110,7 @@ pub(in crate::process) fn fit(
     };
     Ok(ScalableFit {
         method: method.name(),
+        source: None,
         check: None,
         hyperparameters: file::hyperparameters(&posterior),
         posterior: ProcessPosterior::LowRank(posterior),

@@ -47,6 +47,7 @@ pub(in crate::process) fn fit(
     let summary = ScalableSummary::of_gvi(summary, source, (steps, resumed_from), reason, elapsed);
     Ok(ScalableFit {
         method: method.name(),
+        source: None,
         check: None,
         hyperparameters: hyperparameters(&posterior),
         posterior: ProcessPosterior::Generalised(posterior),

@@ -1,7 +1,7 @@
 //! Which method, and why.
 
 use super::ScalablePlan;
-use crate::options::{AutoOptions, IterativeOptions, LargeTableOptions};
+use crate::options::{AutoOptions, IterativeOptions, LargeTableOptions, SddOptions};
 use crate::process::fit::saved_plan;
 use crate::{FitRequest, Method};
 
@@ -85,12 +85,10 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
 /// What is said of settings of solvers where the exact posterior of all or of some rows was kept instead.
 pub(in crate::process) fn unused_by_exact(request: &FitRequest) -> &'static str {
     let Method::Auto(options) = &request.method else { return "" };
-    let of = |options: &AutoOptions| {
-        let IterativeOptions { sampling, system, large, .. } = options.descent.iterative.clone();
-        let descent = &options.descent;
-        (sampling, system, large.iterations, descent.momentum, descent.tolerance, descent.batches.clone())
-    };
-    note(of(options) != of(&AutoOptions::default()))
+    let usual = SddOptions::default();
+    let SddOptions { iterative, batches, .. } = &options.descent;
+    let steps = iterative.large.iterations.is_some() || *batches != usual.batches;
+    note(steps || solving(options))
 }
 
 fn note(unused: bool) -> &'static str {
@@ -114,12 +112,16 @@ fn unused(options: &AutoOptions) -> bool {
 
 /// Whether something was set that only methods with samples and a search of their own have.
 fn sampling(options: &AutoOptions) -> bool {
-    let default = AutoOptions::default();
-    let of = |options: &AutoOptions| {
-        let IterativeOptions { search, sampling, system, .. } = options.descent.iterative.clone();
-        (search, sampling, system, options.descent.momentum, options.descent.tolerance)
+    solving(options) || options.descent.iterative.search != IterativeOptions::default().search
+}
+
+/// Whether something was set that only methods with samples have.
+fn solving(options: &AutoOptions) -> bool {
+    let of = |descent: &SddOptions| {
+        let IterativeOptions { sampling, system, .. } = descent.iterative.clone();
+        (sampling, system, descent.momentum, descent.tolerance)
     };
-    of(options) != of(&default)
+    of(&options.descent) != of(&SddOptions::default())
 }
 
 #[cfg(test)]

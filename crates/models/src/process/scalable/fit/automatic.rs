@@ -3,7 +3,7 @@
 //! 1. Hyperparameters from blocks of rows ([`super::hyperparameters`]).
 //! 2. The exact posterior of a few thousand uniform rows with them: seconds, and what everything else must beat.
 //! 3. The exact posterior of all rows, where memory and budget have room for it: what every solver goes to. Otherwise stochastic dual descent, where the budget has time for enough steps.
-//! 4. Where descent did not converge, is not better, or intervals do not fit: behind descent the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
+//! 4. Where descent did not converge, is not better, or its intervals do not fit (of all rows: where few were better, or where intervals do not fit and are not to be recalibrated): behind descent the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
 //!    inducing points.
 //! 5. The best on the rows that are held back, by negative log predictive density. All of them are recorded.
 
@@ -12,7 +12,7 @@ use super::bounds::{self, Bounding};
 use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::pathwise::{self, Judging};
-use crate::options::{AutoOptions, MethodName};
+use crate::options::{AutoOptions, CalibrateName, MethodName};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::process::fit::{FitStage, Prepared, saved_plan};
 use crate::process::rates::seconds_of_batch;
@@ -51,7 +51,7 @@ pub(super) fn fit<T: SolverPrecision>(
     let searched = hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
     let as_found = searched.as_found();
     let (hyperparameters, hyperpriors) = (Hyperparameter::of(&as_found), searched.hyperpriors.clone());
-    let largest_jitter = searched.found.largest_jitter;
+    let (largest_jitter, source) = (searched.found.largest_jitter, searched.source.clone());
     let mut tried = Vec::new();
     let mut best: Option<ScalableFit> = None;
     let started = Instant::now();
@@ -59,7 +59,8 @@ pub(super) fn fit<T: SolverPrecision>(
         let Some(rows) = affordable_rows(prepared, held, rows, means) else { return Ok(None) };
         let fit = uniform_rows(prepared, request, as_found.clone(), held, rows)?;
         let largest_jitter = largest_jitter.max(fit.largest_jitter);
-        Ok(Some(ScalableFit { hyperpriors: hyperpriors.clone(), largest_jitter, ..fit }))
+        let (source, hyperpriors) = (Some(source.clone()), hyperpriors.clone());
+        Ok(Some(ScalableFit { source, hyperpriors, largest_jitter, ..fit }))
     };
     let few = options.descent.iterative.search.refining_rows.max(options.descent.iterative.search.block_size);
     let memory = few_rows_memory(request.memory);
@@ -102,9 +103,12 @@ pub(super) fn fit<T: SolverPrecision>(
             }
         }
     }
-    let each = seconds_of_step::<T>(prepared, (request, options), &searched.model)?;
     // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
     let share = allowance.left();
+    let each = match share.filter(|_| !whole) {
+        Some(_) => seconds_of_step::<T>(prepared, (request, options), &searched.model)?,
+        None => 0.0,
+    };
     let affordable = share.map_or(f64::INFINITY, |left| left / each);
     if whole {
         tried.push(skipped(MethodName::Sdd, "not tried: the exact posterior of all rows is where it goes"));
@@ -138,9 +142,12 @@ pub(super) fn fit<T: SolverPrecision>(
     }
     let sound = best.as_ref().is_some_and(|fit| {
         let good = fit.check.as_ref().is_some_and(FitCheck::is_sound);
-        // Fewer rows were better by chance, or the model does not fit the table.
-        let complete = if whole { fit.rows() == n } else { fit.method == MethodName::Sdd };
-        complete && good && to_beat.is_none_or(|goal| score(fit) <= goal)
+        // Intervals of what no solver does better are recalibrated instead. Where fewer rows were better, the model does not fit the table.
+        let complete = match whole {
+            true => fit.rows() == n && (good || request.calibrate != CalibrateName::None),
+            false => fit.method == MethodName::Sdd && good,
+        };
+        complete && to_beat.is_none_or(|goal| score(fit) <= goal)
     });
     if !sound && !whole {
         let started = Instant::now();
@@ -286,6 +293,7 @@ fn uniform_rows(
     let scores = held.scores(&held.predictions(&posterior)?)?;
     Ok(ScalableFit {
         method: MethodName::Exact,
+        source: None,
         check: Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None)),
         hyperparameters,
         hyperpriors: Vec::new(),

@@ -127,6 +127,7 @@ impl Ending {
         };
         Ok(ScalableFit {
             method,
+            source: None,
             check,
             posterior: ProcessPosterior::Inducing(self.posterior),
             hyperparameters: self.hyperparameters,

@@ -43,6 +43,8 @@ pub(in crate::process) use pathwise::EVIDENCE_PROBES;
 pub(in crate::process) struct ScalableFit {
     /// The method that it came from: of `auto`, the best of those that were tried.
     pub(in crate::process) method: MethodName,
+    /// Where hyperparameters come from, if the summary does not say.
+    pub(in crate::process) source: Option<String>,
     /// How good it is on rows that were held back; none where there were none.
     pub(in crate::process) check: Option<FitCheck>,
     pub(in crate::process) posterior: ProcessPosterior,

@@ -189,6 +189,7 @@ pub(super) fn fit<T: SolverPrecision>(
     }
     Ok(ScalableFit {
         method: method.name(),
+        source: None,
         check,
         posterior: T::posterior(posterior),
         hyperparameters: found.hyperparameters,
