@@ -129,9 +129,8 @@ impl Recalibration {
         let square = residuals.iter().map(|z| z * z).sum::<f64>() / residuals.len() as f64;
         // Of ½ log 2πs²f² + z² / 2f².
         let nll_after = before.nll + factor.ln() + 0.5 * square * (1.0 / (factor * factor) - 1.0);
-        let [low, high] = check.chance;
-        let wanted = before.coverage_95 < low || (before.coverage_95 > high && nll_after < before.nll);
-        if asked == CalibrateName::Auto && !wanted {
+        let narrower = before.coverage_95 > check.chance[1];
+        if asked == CalibrateName::Auto && narrower && nll_after >= before.nll {
             return Ok(None);
         }
         let own = Self {

@@ -21,7 +21,7 @@ use posterior_gp::exact::{ExactGp, Plan, fit};
 use posterior_gp::{Hyperprior, Observations};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
-use posterior_metrics::SplitConformal;
+use posterior_metrics::{Gaussians, SplitConformal};
 use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
 use posterior_store::StoreError;
 use std::path::Path;
@@ -401,8 +401,7 @@ fn fit_exact(
         let column = |m: faer::MatRef<'_, f64>| -> Vec<f64> { m.col(0).iter().copied().collect() };
         let (mean, truths) = (column(left_out.mean.as_ref()), column(data.targets()));
         let scores = CheckScores::of(&mean, &left_out.variance, &truths)?;
-        let own = mean.iter().zip(&left_out.variance).zip(&truths);
-        residuals = own.map(|((m, v), y)| (y - m) / v.sqrt()).collect();
+        residuals = Gaussians::new(&mean, &left_out.variance, &truths)?.standardised_residuals();
         header.fit.check = Some(FitCheck::new(CheckedOn::LeaveOneOut, header.rows, scores, None));
     }
     Ok((ProcessPosterior::Exact(fitted.posterior), residuals))

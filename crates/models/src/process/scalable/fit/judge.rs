@@ -6,6 +6,7 @@ use crate::process::check::CheckScores;
 use faer::Mat;
 use posterior_gp::{Observations, Posterior};
 use posterior_linalg::random::Streams;
+use posterior_metrics::Gaussians;
 
 /// Rows that a fit does not see.
 pub(super) struct HeldBack {
@@ -67,9 +68,9 @@ impl HeldBack {
     }
 
     /// `(y - m) / s` of each row.
-    pub(super) fn residuals(&self, predictions: &HeldBackPredictions) -> Vec<f64> {
-        let own = predictions.mean.iter().zip(&predictions.variance).zip(&self.targets);
-        own.map(|((m, v), y)| (y - m) / v.sqrt()).collect()
+    pub(super) fn residuals(&self, predictions: &HeldBackPredictions) -> Result<Vec<f64>, ModelError> {
+        let own = Gaussians::new(&predictions.mean, &predictions.variance, &self.targets)?;
+        Ok(own.standardised_residuals())
     }
 
     /// `-log p(y)` of each row, in nats.

@@ -119,7 +119,7 @@ pub(in crate::process) fn fit_scalable(
     if let (Some(check), Some(held)) = (&mut fit.check, held) {
         check.twins = held.twins;
         if Recalibration::may_be_wanted(request.calibrate, check) {
-            residuals = held.residuals(&held.predictions(&fit.posterior)?);
+            residuals = held.residuals(&held.predictions(&fit.posterior)?)?;
         }
     }
     if fit.reason != Reason::Interrupted {
