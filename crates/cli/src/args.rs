@@ -165,7 +165,7 @@ pub(crate) struct QuestionArgs {
     #[arg(long, value_name = "MODEL")]
     pub model: PathBuf,
 
-    /// Table with the features, and the truth where that is asked for (other columns are carried along); for networks also arrays, images or features, several of which are put together
+    /// Table with the features, and the truth where that is asked for (other columns are carried along), several files of the same columns being one table; for networks one table, or arrays, images or features, several of which are put together
     #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
 

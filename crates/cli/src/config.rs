@@ -111,6 +111,8 @@ fn words(flag: &Arg, name: &str, value: Value) -> Result<Vec<String>, String> {
         }
         (Value::Array(values), ArgAction::Append) => values,
         (Value::Array(_), _) => return Err(format!("`{name}` takes one value, not a list")),
+        // One file is the usual table.
+        (one, ArgAction::Append) if name == "data" => vec![one],
         (_, ArgAction::Append) => return Err(format!("`{name}` takes a list: write {name} = [\"...\"]")),
         (one, _) => vec![one],
     };
@@ -171,6 +173,7 @@ mod tests {
             ("seed = [1, 2]", "`seed` takes one value"),
             ("features = []", "`features` is an empty list"),
             ("features = \"a,b\"", "`features` takes a list"),
+            ("data = []", "`data` is an empty list"),
             ("bound = [\"a=1..2,b=3..4\"]", "NAME=LOWER..UPPER"),
         ] {
             let path = folder.path().join("c.toml");

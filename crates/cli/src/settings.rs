@@ -60,13 +60,14 @@ impl FitArgs {
             large.checkpoint.get_or_insert_with(|| beside(&self.out));
         }
         let folds = self.folds.as_ref().filter(|named| number_of_folds(named).is_none());
-        let inputs = [Some(&self.data), self.config.as_ref(), folds, self.hyperparameters.as_ref()];
+        let inputs = [self.config.as_ref(), folds, self.hyperparameters.as_ref()];
+        let inputs = self.data.iter().chain(inputs.into_iter().flatten());
         // What stands in the ordinary place is forgotten by --fresh, whatever it is.
         let ordinary = request.method.large().filter(|large| !large.fresh);
         let ordinary = ordinary.and_then(|large| large.checkpoint.as_deref()).filter(|path| path.exists());
         let outputs =
             [(Some(self.out.as_path()), OutputKind::Model), (named.or(ordinary), OutputKind::Checkpoint)];
-        check_outputs(&outputs, inputs.into_iter().flatten(), self.force)?;
+        check_outputs(&outputs, inputs, self.force)?;
         Ok(request)
     }
 

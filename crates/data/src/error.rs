@@ -1,6 +1,6 @@
 //! What can be wrong with data, where, and what to do about it.
 
-use crate::StoreError;
+use crate::{StoreError, Table};
 use std::path::PathBuf;
 
 /// Why a table or an array could not be read or used. Rows and records are counted from 1, a header not included.
@@ -376,20 +376,38 @@ pub enum DataError {
 impl DataError {
     /// The same error for a part of a table that begins at row `first` (from 0): its rows become those of the table.
     pub fn in_part(mut self, first: usize) -> Self {
-        match &mut self {
-            Self::RaggedRow { row, .. }
-            | Self::NotANumber { row, .. }
-            | Self::MissingCell { row, .. }
-            | Self::MissingTarget { row, .. }
-            | Self::Infinite { row, .. }
-            | Self::UnknownCategory { row, .. }
-            | Self::UnknownLabel { row, .. }
-            | Self::NotACount { row, .. }
-            | Self::NotPositive { row, .. }
-            | Self::NegativeCount { row, .. } => *row += first,
-            _ => {}
+        if let Some((_, row)) = self.place() {
+            *row += first;
         }
         self
+    }
+
+    /// The same error about rows of a table in memory, by the file that the row is from and its number there.
+    pub fn in_table(mut self, table: &Table) -> Self {
+        if let Some((path, row)) = self.place()
+            && *path == table.source
+        {
+            let (file, own) = table.place(row.saturating_sub(1));
+            (*path, *row) = (file.into(), own + 1);
+        }
+        self
+    }
+
+    /// The file and the row (from 1) that it is about, where there is one.
+    pub(crate) fn place(&mut self) -> Option<(&mut PathBuf, &mut usize)> {
+        match self {
+            Self::RaggedRow { path, row, .. }
+            | Self::NotANumber { path, row, .. }
+            | Self::MissingCell { path, row, .. }
+            | Self::MissingTarget { path, row, .. }
+            | Self::Infinite { path, row, .. }
+            | Self::UnknownCategory { path, row, .. }
+            | Self::UnknownLabel { path, row, .. }
+            | Self::NotACount { path, row, .. }
+            | Self::NotPositive { path, row, .. }
+            | Self::NegativeCount { path, row, .. } => Some((path, row)),
+            _ => None,
+        }
     }
 }
 
@@ -401,7 +419,7 @@ pub(crate) fn known_labels(known: &[String], alike: Option<&str>) -> String {
     format!("{meant}; known: {}", listed(known))
 }
 
-fn quoted(names: &[String]) -> String {
+pub(crate) fn quoted(names: &[String]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }
 

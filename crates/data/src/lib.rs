@@ -21,6 +21,7 @@
 //! |---|---|
 //! | [`Table`] | named columns of numbers or text, as they stand in the file |
 //! | [`read_table`] | CSV, TSV, Parquet, NPY, NPZ, gzip: one entry, hostile files included |
+//! | [`read_tables`] | several files of the same columns as one table |
 //! | [`stream`] | large CSV and Parquet files, part by part |
 //! | [`arriving`] | rows that arrive one after the other |
 //! | [`Schema`] | which column plays which role; learned on training rows, applied to any later table |
@@ -70,9 +71,9 @@ pub use fingerprint::{RowFingerprints, row_fingerprint, table_fingerprints};
 pub use labels::{ClassNames, TargetSketch, counts_of_rows, present};
 pub use posterior_store::{FileLock, LockHolder, StoreError, create_atomically};
 pub use ranges::{Departure, InputMoments, InputRange, InputRanges, LEAST_ROWS, Sign};
-pub use read::{ReadOptions, parse_table, read_table};
+pub use read::{ReadOptions, parse_table, read_table, read_tables};
 pub use schema::{Extracted, Feature, Missing, Notes, Schema, Selection};
 pub use split::Split;
 pub use standardise::Standardisation;
-pub use table::{Column, Table, Values};
+pub use table::{Column, Table, TableFile, Values};
 pub use write::{lines_of, write_parts, write_table};

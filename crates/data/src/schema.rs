@@ -214,9 +214,9 @@ impl Schema {
                 );
             } else {
                 let values = numbers(table, column)?;
-                let finite = rows.iter().map(|&r| values[r]).filter(|v| v.is_finite());
-                let count = finite.clone().count().max(1) as f64;
-                features.push(Feature::Number { column: name, mean: finite.map(|v| v / count).sum() });
+                let mut mean = RunningMean::default();
+                rows.iter().for_each(|&r| mean.add(values[r]));
+                features.push(Feature::Number { column: name, mean: mean.value() });
             }
         }
         Ok(Self { target, features, noise, exposure, missing: selection.missing })
@@ -414,6 +414,30 @@ impl Schema {
             out.push(f64::from(u8::from(text == wanted)));
         }
         Ok(out)
+    }
+}
+
+/// The mean of the finite numbers of a column, which is the same whether they come at once or part by part, and never overflows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunningMean {
+    mean: f64,
+    count: usize,
+}
+
+impl RunningMean {
+    /// Takes a cell into account; one that is missing or infinite is none.
+    pub(crate) fn add(&mut self, value: f64) {
+        if value.is_finite() {
+            self.count += 1;
+            let n = self.count as f64;
+            // A difference of the largest doubles would be infinite.
+            self.mean += value / n - self.mean / n;
+        }
+    }
+
+    /// 0 without any number.
+    pub(crate) fn value(self) -> f64 {
+        self.mean
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::DataError;
 use crate::read::text_cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The cells of a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,17 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// What the reader decided on its own (a header that was not there, say).
     pub notes: Vec<String>,
+    /// The files that its rows come from, in order; none where they are all of `source`.
+    pub files: Vec<TableFile>,
+}
+
+/// A file of a table of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its first row in the table, from 0.
+    pub first_row: usize,
 }
 
 impl Column {
@@ -75,7 +86,7 @@ impl Table {
     /// When their lengths differ.
     pub fn new(source: impl Into<PathBuf>, columns: Vec<Column>) -> Self {
         assert!(columns.windows(2).all(|w| w[0].len() == w[1].len()), "columns have one length");
-        Self { source: source.into(), columns, notes: Vec::new() }
+        Self { source: source.into(), columns, notes: Vec::new(), files: Vec::new() }
     }
 
     /// Number of rows.
@@ -83,13 +94,25 @@ impl Table {
         self.columns.first().map_or(0, Column::len)
     }
 
+    /// Where a row (from 0) stands: its file, and its number there from 0.
+    pub fn place(&self, row: usize) -> (&Path, usize) {
+        match self.files.iter().rev().find(|file| file.first_row <= row) {
+            Some(file) => (&file.path, row - file.first_row),
+            None => (&self.source, row),
+        }
+    }
+
     /// Bytes that its cells take in memory, with what an allocator adds to texts.
     pub fn memory(&self) -> u64 {
-        let column = |column: &Column| match &column.values {
+        self.columns.iter().map(Self::memory_of).sum()
+    }
+
+    /// Bytes of the cells of one column.
+    pub(crate) fn memory_of(column: &Column) -> u64 {
+        match &column.values {
             Values::Numeric(values) => (values.capacity() * size_of::<f64>()) as u64,
             Values::Text(values) => values.iter().map(|v| text_cell(v.as_ref().map(String::len))).sum(),
-        };
-        self.columns.iter().map(column).sum()
+        }
     }
 
     /// Names of the columns.
@@ -113,7 +136,7 @@ impl Table {
         })
     }
 
-    /// The rows with the given indices, in that order.
+    /// The rows with the given indices, in that order. Which files they are from is forgotten.
     pub fn select(&self, rows: &[usize]) -> Self {
         let pick = |column: &Column| Column {
             name: column.name.clone(),
@@ -126,6 +149,7 @@ impl Table {
             source: self.source.clone(),
             columns: self.columns.iter().map(pick).collect(),
             notes: self.notes.clone(),
+            files: Vec::new(),
         }
     }
 }

@@ -53,7 +53,7 @@ pub struct ModelData {
     pub truth: Option<Truth>,
     /// The table they came from, with the rows that could be used.
     pub table: Option<(Arc<Table>, Vec<usize>)>,
-    /// The first row of a part of a large table.
+    /// The first row, in its file, of a part of a large table.
     pub part: Option<usize>,
     /// Whether only some examples were picked.
     pub picked: bool,

@@ -2,7 +2,7 @@
 
 use crate::network::NetworkFileError;
 use crate::{Family, PredictionPlan};
-use posterior_data::DataError;
+use posterior_data::{DataError, Table};
 use posterior_gp::GpError;
 use posterior_kernels::KernelTextError;
 use posterior_laplace::LaplaceError;
@@ -165,6 +165,14 @@ impl From<GraphError> for ModelError {
 }
 
 impl ModelError {
+    /// The same error about rows of a table in memory, by the file that the row is from and its number there.
+    pub(crate) fn in_table(self, table: &Table) -> Self {
+        match self {
+            Self::Data(error) => error.in_table(table).into(),
+            other => other,
+        }
+    }
+
     /// Whether the question was wrong, rather than the answer impossible.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Usage(_) | Self::NotTaken { .. })

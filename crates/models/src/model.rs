@@ -44,7 +44,7 @@ impl Family {
 /// Files to ask a model about.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
-    /// A table; for networks also arrays, images or features, several of which are put together.
+    /// Files of one table; for networks also arrays, images or features, several of which are put together (but one table).
     pub data: &'a [PathBuf],
     /// Truths of data that hold none.
     pub labels: &'a [PathBuf],

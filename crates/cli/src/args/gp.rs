@@ -8,9 +8,9 @@ use std::path::PathBuf;
 /// Flags of `fit gp`; the same names are the keys of the configuration file.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FitArgs {
-    /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
+    /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz; several files of the same columns, in any order, are one table
+    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
+    pub data: Vec<PathBuf>,
 
     #[command(flatten)]
     pub request: FitRequest,

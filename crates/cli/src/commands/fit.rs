@@ -1,6 +1,6 @@
 //! `posterior fit gp`
 
-use super::{in_parts, read, remarks};
+use super::{in_parts, read_files, remarks};
 use crate::args::{Cli, FitArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
@@ -130,13 +130,13 @@ enum Rows {
 
 /// Reads the rows to learn from: the whole table at once or, of numbers with Gaussian noise, part by part.
 fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Rows, Failure> {
-    let (path, seed, asked) = (&arguments.data, request.seed, request.labels.likelihood);
+    let (files, seed, asked) = (&arguments.data[..], request.seed, request.labels.likelihood);
     let (target, missing) = (&request.selection.target, request.selection.missing);
     let events = request.labels.of_events();
-    if events && in_parts(arguments.stream, path)? {
+    if events && in_parts(arguments.stream, files)? {
         remarks.say("tables of events are read whole");
-    } else if in_parts(arguments.stream, path)? {
-        let first = TableParts::open(path, &StreamOptions::default())?.next().transpose()?;
+    } else if in_parts(arguments.stream, files)? {
+        let first = TableParts::open(files, &StreamOptions::default())?.next().transpose()?;
         let looks = first.map(|part| {
             let rows: Vec<usize> = (0..part.table.rows()).collect();
             choose_likelihood(&part.table, target, &rows, asked, missing)
@@ -147,15 +147,15 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
             }
             Some(looks) => {
                 say_gaussian(request, &looks, remarks)?;
-                let count = count_rows(path)?;
+                let count = count_rows(files)?;
                 remarks.say(format!("reading {count} rows part by part"));
                 let split = arguments.held_out().split(count, None, seed)?;
-                return Ok(Rows::Gaussian(Box::new(Prepared::from_file(path, &split.train, request)?)));
+                return Ok(Rows::Gaussian(Box::new(Prepared::from_files(files, &split.train, request)?)));
             }
             None => {}
         }
     }
-    let table = read(path, request.memory, remarks)?;
+    let table = read_files(files, request.memory, remarks)?;
     if events {
         let split = arguments.held_out().split(table.rows(), None, seed)?;
         let observed = Observed::of_events(&table, &split.train, request)?;

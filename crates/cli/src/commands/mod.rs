@@ -21,9 +21,9 @@ mod train_online;
 use crate::args::{Cli, QuestionArgs};
 use crate::output::{Failure, Remarks};
 use posterior::data::stream::is_streamable;
-use posterior::data::{ReadOptions, Table, read_table};
+use posterior::data::{ReadOptions, Table, read_tables};
 use posterior::{AnyModel, Files, Model, ModelData, StoreError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Remarks as this command line wants them.
 fn remarks(cli: &Cli) -> Remarks {
@@ -32,24 +32,29 @@ fn remarks(cli: &Cli) -> Remarks {
 
 /// Reads a table in so many bytes and passes the reader's notes on.
 fn read(path: &Path, memory: u64, remarks: Remarks) -> Result<Table, Failure> {
-    let table = read_table(path, &ReadOptions { memory_limit: memory })?;
+    read_files(&[path.to_path_buf()], memory, remarks)
+}
+
+/// [`read`] of a table of one file or several.
+fn read_files(files: &[PathBuf], memory: u64, remarks: Remarks) -> Result<Table, Failure> {
+    let table = read_tables(files, &ReadOptions { memory_limit: memory })?;
     table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     Ok(table)
 }
 
-/// Files from here on are read part by part.
+/// Tables from here on, all files together, are read part by part.
 const STREAMED_FROM: u64 = 256 << 20;
 
 /// Whether a table is read part by part: as asked for, or where it is large.
-fn in_parts(asked: Option<bool>, path: &Path) -> Result<bool, Failure> {
-    let able = is_streamable(path);
-    if asked == Some(true) && !able {
+fn in_parts(asked: Option<bool>, files: &[PathBuf]) -> Result<bool, Failure> {
+    let unable = files.iter().find(|path| !is_streamable(path));
+    if let (Some(true), Some(path)) = (asked, unable) {
         let path = path.display();
         let problem = format!("{path} cannot be read part by part; CSV, TSV and Parquet files can");
         return Err(Failure::usage(problem));
     }
-    let large = std::fs::metadata(path).is_ok_and(|m| m.len() >= STREAMED_FROM);
-    Ok(asked.unwrap_or(large && able))
+    let bytes: u64 = files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|m| m.len()).sum();
+    Ok(asked.unwrap_or(bytes >= STREAMED_FROM && unable.is_none()))
 }
 
 /// Opens a model of any family.

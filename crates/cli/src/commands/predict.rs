@@ -5,7 +5,7 @@ use crate::args::{Cli, PredictArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
 use crate::progress::RowProgress;
-use posterior::data::stream::TableParts;
+use posterior::data::stream::{TableParts, source_of};
 use posterior::data::{
     Column, DataError, Departure, InputMoments, OutputKind, Table, Values, write_npy, write_parts,
     write_table,
@@ -79,8 +79,8 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     let whole = asked.limit.is_some() || !model.answers_parts(&question);
     let mut report =
         Report { samples_out: a.samples_out.clone(), joint: a.joint.clone(), ..Report::default() };
-    match (&a.out, asked.data.first()) {
-        (Some(out), Some(path)) if in_parts(a.stream.or(whole.then_some(false)), path)? => {
+    match &a.out {
+        Some(out) if in_parts(a.stream.or(whole.then_some(false)), &asked.data)? => {
             by_parts(&mut report, model, (&asked.data, out), question, remarks)?;
         }
         _ => at_once(cli, &mut report, model, a, &question)?,
@@ -157,9 +157,7 @@ fn by_parts(
     let cut = model.cut(files, &question)?;
     // The reader holds a part as text, too.
     let question = Question { beside: cut.part_bytes as u64, ..question };
-    // More than one table has been refused.
-    let path = &files[0];
-    let mut parts = TableParts::open(path, &cut)?;
+    let mut parts = TableParts::open(files, &cut)?;
     report.out = Some(out.into());
     let progress = RowProgress::new(remarks.silent, Interrupt::listen());
     let written = write_parts(out, || -> Result<Option<Table>, Failure> {
@@ -168,11 +166,11 @@ fn by_parts(
                 return Ok(None);
             }
             let why = "dropping those with missing cells".into();
-            return Err(DataError::NothingLeft { path: path.into(), why }.into());
+            return Err(DataError::NothingLeft { path: source_of(files), why }.into());
         };
         let part = part?;
         let first = part.first_row == 0;
-        let data = ModelData { part: Some(part.first_row), ..ModelData::of_table(part.table)? };
+        let data = ModelData { part: Some(part.row_in_file), ..ModelData::of_table(part.table)? };
         if first {
             data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
         }

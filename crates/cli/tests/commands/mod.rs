@@ -17,6 +17,7 @@ mod networks;
 mod networks_common;
 mod optimize;
 mod outputs;
+mod several_files;
 mod stream;
 mod tables;
 mod tables_and_reports;

@@ -17,6 +17,7 @@ pub(super) fn parse(
     path: &Path,
     delimiter: u8,
     options: &ReadOptions,
+    text_columns: &[String],
 ) -> Result<Table, DataError> {
     let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "CSV", reason };
     // A byte-order mark is not part of the first name.
@@ -36,7 +37,7 @@ pub(super) fn parse(
         record.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_string()).collect();
     let (names, headerless) = header(&first, path)?;
     let mut numbers: Vec<Vec<f64>> = names.iter().map(|_| room(expected, path)).collect::<Result<_, _>>()?;
-    let mut is_text = vec![false; names.len()];
+    let mut is_text: Vec<bool> = names.iter().map(|name| text_columns.contains(name)).collect();
     let mut rows = 0;
     let mut more =
         headerless || reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))?;

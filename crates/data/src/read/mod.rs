@@ -6,8 +6,11 @@ pub(crate) mod csv;
 pub(crate) mod numpy;
 pub(crate) mod parquet;
 mod plan;
+mod several;
 
 pub(crate) use plan::text_cell;
+pub(crate) use several::{aligned, no_files};
+pub use several::{read_tables, source_of};
 
 use crate::{DataError, Table};
 use std::io::Read;
@@ -40,6 +43,11 @@ impl ReadOptions {
 /// # Errors
 /// A [`DataError`] naming the file and, where there is one, the row and column.
 pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table, DataError> {
+    read_with_text(path, options, &[])
+}
+
+/// [`read_table`], whatever the cells of some columns look like: they are text, as they stand, where the file says nothing else of them.
+fn read_with_text(path: &Path, options: &ReadOptions, text_columns: &[String]) -> Result<Table, DataError> {
     let (file, array) = split_array_name(path);
     let failed = |source| DataError::Read { path: file.clone(), source };
     let length = std::fs::metadata(&file).map_err(failed)?.len();
@@ -47,7 +55,7 @@ pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table, DataError
         return Err(DataError::TooLarge { path: file, limit: options.memory_limit });
     }
     let bytes = std::fs::read(&file).map_err(failed)?;
-    parse_table(bytes, &file, array.as_deref(), options)
+    parse_with_text(bytes, &file, array.as_deref(), (options, text_columns))
 }
 
 /// As [`read_table`] for the bytes of a file; its format follows from the name of `path`.
@@ -59,6 +67,15 @@ pub fn parse_table(
     path: &Path,
     array: Option<&str>,
     options: &ReadOptions,
+) -> Result<Table, DataError> {
+    parse_with_text(bytes, path, array, (options, &[]))
+}
+
+fn parse_with_text(
+    bytes: Vec<u8>,
+    path: &Path,
+    array: Option<&str>,
+    (options, text_columns): (&ReadOptions, &[String]),
 ) -> Result<Table, DataError> {
     let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let (stem, bytes) = match name.strip_suffix(".gz") {
@@ -72,8 +89,8 @@ pub fn parse_table(
     };
     let extension = stem.rsplit('.').next().unwrap_or_default();
     let table = match extension {
-        "csv" | "txt" => csv::parse(&bytes, path, b',', options),
-        "tsv" => csv::parse(&bytes, path, b'\t', options),
+        "csv" | "txt" => csv::parse(&bytes, path, b',', options, text_columns),
+        "tsv" => csv::parse(&bytes, path, b'\t', options, text_columns),
         "parquet" | "pq" => guarded(path, "Parquet", || parquet::parse(bytes, path, options)),
         "npy" => numpy::parse_npy(&bytes, path, options),
         "npz" => guarded(path, "NPZ", || numpy::parse_npz(&bytes, path, array, options)),

@@ -95,6 +95,10 @@ impl CsvParts {
         Ok(true)
     }
 
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     pub(super) fn count(mut self) -> Result<usize, DataError> {
         let mut record = ByteRecord::new();
         while self.line(&mut record)? {}

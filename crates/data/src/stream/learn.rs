@@ -1,47 +1,44 @@
 //! Schema and numbers from parts.
 
 use super::{Part, StreamOptions, TableParts};
-use crate::schema::{describe, numbers};
+use crate::read::source_of;
+use crate::schema::{RunningMean, describe, numbers};
 use crate::{DataError, Extracted, Feature, Notes, Schema, Selection, Table};
 use faer::Mat;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 
-/// [`Schema::learn`] from a file that is read part by part: means over all given rows, categories of all of them.
+/// [`Schema::learn`] from files that are read part by part: means over all given rows, categories of all of them.
 ///
-/// `rows` are in ascending order.
+/// `rows` are counted through all files, and in ascending order.
 ///
 /// # Errors
-/// As [`Schema::learn`], with the row of the file.
+/// As [`Schema::learn`], with the file and its row.
 pub fn learn_schema(
-    path: &Path,
+    files: &[PathBuf],
     selection: &Selection,
     rows: &[usize],
     options: &StreamOptions,
 ) -> Result<Schema, DataError> {
     let mut whole: Option<Schema> = None;
-    // For each numeric column: sum and number of finite cells; for each column of categories: those found.
-    let mut sums: Vec<(f64, usize)> = Vec::new();
+    // For each numeric column: the mean of its finite cells; for each column of categories: those found.
+    let mut means: Vec<RunningMean> = Vec::new();
     let mut categories: Vec<(String, BTreeSet<String>)> = Vec::new();
-    for part in parts(path, &selection.one_hot, options)? {
+    for part in parts(files, &selection.one_hot, options)? {
         let part = part?;
         let own = rows_of(&part, rows);
         let local: Vec<usize> = own.iter().map(|r| r - part.first_row).collect();
-        let learned = Schema::learn(&part.table, selection, &local).map_err(|e| e.in_part(part.first_row))?;
+        let learned = Schema::learn(&part.table, selection, &local).map_err(|e| part.locate(e))?;
         let mut numeric = 0;
         for feature in &learned.features {
             match feature {
                 Feature::Number { column, .. } => {
-                    let values = numbers(&part.table, part.table.column(column)?)
-                        .map_err(|e| e.in_part(part.first_row))?;
-                    if sums.len() == numeric {
-                        sums.push((0.0, 0));
+                    let values =
+                        numbers(&part.table, part.table.column(column)?).map_err(|e| part.locate(e))?;
+                    if means.len() == numeric {
+                        means.push(RunningMean::default());
                     }
-                    let (sum, count) = &mut sums[numeric];
-                    for value in local.iter().map(|&r| values[r]).filter(|v| v.is_finite()) {
-                        *sum += value;
-                        *count += 1;
-                    }
+                    local.iter().for_each(|&r| means[numeric].add(values[r]));
                     numeric += 1;
                 }
                 Feature::Category { column, category } => {
@@ -56,8 +53,8 @@ pub fn learn_schema(
         }
         whole.get_or_insert(learned);
     }
-    let Some(mut schema) = whole else { return Err(DataError::NoRows { path: path.into() }) };
-    schema.features = merged(&schema, selection, path, &sums, &categories, options)?;
+    let Some(mut schema) = whole else { return Err(DataError::NoRows { path: source_of(files) }) };
+    schema.features = merged(&schema, selection, files, &means, &categories, options)?;
     Ok(schema)
 }
 
@@ -65,13 +62,13 @@ pub fn learn_schema(
 fn merged(
     first: &Schema,
     selection: &Selection,
-    path: &Path,
-    sums: &[(f64, usize)],
+    files: &[PathBuf],
+    means: &[RunningMean],
     categories: &[(String, BTreeSet<String>)],
     options: &StreamOptions,
 ) -> Result<Vec<Feature>, DataError> {
     // The order of the columns: a part without any category of a column has no feature for it, so the header is asked.
-    let header = match parts(path, &selection.one_hot, options)?.next() {
+    let header = match parts(files, &selection.one_hot, options)?.next() {
         Some(part) => part?.table,
         None => return Ok(Vec::new()),
     };
@@ -96,7 +93,7 @@ fn merged(
             found.iter().map(|c| c.parse::<f64>().ok().map(|v| v.to_string())).collect();
         numbers.unwrap_or_else(|| found.clone())
     };
-    let mut sums = sums.iter();
+    let mut means = means.iter();
     let mut features = Vec::new();
     for column in chosen {
         if one_hot.contains(&column) {
@@ -108,21 +105,21 @@ fn merged(
                     .map(|category| Feature::Category { column: column.clone(), category }),
             );
         } else {
-            let (sum, count) = sums.next().copied().unwrap_or_default();
-            features.push(Feature::Number { column, mean: sum / count.max(1) as f64 });
+            let mean = means.next().copied().unwrap_or_default().value();
+            features.push(Feature::Number { column, mean });
         }
     }
     Ok(features)
 }
 
-/// [`Schema::extract`] with targets from a file that is read part by part. `rows` are in ascending order.
+/// [`Schema::extract`] with targets from files that are read part by part. `rows` are counted through all files, and in ascending order.
 ///
 /// Memory: n x D numbers twice for a moment, and one part.
 ///
 /// # Errors
-/// As [`Schema::extract`], with the row of the file.
+/// As [`Schema::extract`], with the file and its row.
 pub fn extract(
-    path: &Path,
+    files: &[PathBuf],
     schema: &Schema,
     rows: &[usize],
     options: &StreamOptions,
@@ -133,7 +130,7 @@ pub fn extract(
     let (mut y, mut noise, mut exposures, mut kept) =
         (Vec::with_capacity(rows.len()), Vec::new(), Vec::new(), Vec::with_capacity(rows.len()));
     let mut notes = Notes::default();
-    for part in parts(path, &one_hot, options)? {
+    for part in parts(files, &one_hot, options)? {
         let part = part?;
         let local: Vec<usize> = rows_of(&part, rows).iter().map(|r| r - part.first_row).collect();
         let extracted = match schema.extract(&part.table, &local, true) {
@@ -142,7 +139,7 @@ pub fn extract(
                 notes.dropped_rows += local.len();
                 continue;
             }
-            other => other.map_err(|e| e.in_part(part.first_row))?,
+            other => other.map_err(|e| part.locate(e))?,
         };
         for (j, column) in columns.iter_mut().enumerate() {
             column.extend(extracted.x.col(j).iter());
@@ -156,7 +153,7 @@ pub fn extract(
     }
     if kept.is_empty() {
         let why = if rows.is_empty() { "splitting" } else { "dropping those with missing cells" };
-        return Err(DataError::NothingLeft { path: path.into(), why: why.into() });
+        return Err(DataError::NothingLeft { path: source_of(files), why: why.into() });
     }
     let mut x = Mat::zeros(kept.len(), width);
     for (j, column) in columns.iter_mut().enumerate() {
@@ -170,10 +167,10 @@ pub fn extract(
     Ok(Extracted { x, y: Some(y), noise, exposures, rows: kept, notes })
 }
 
-fn parts(path: &Path, one_hot: &[String], options: &StreamOptions) -> Result<TableParts, DataError> {
+fn parts(files: &[PathBuf], one_hot: &[String], options: &StreamOptions) -> Result<TableParts, DataError> {
     let mut options = options.clone();
     options.text_columns.extend(one_hot.iter().cloned());
-    TableParts::open(path, &options)
+    TableParts::open(files, &options)
 }
 
 /// The given rows that lie in a part.

@@ -29,6 +29,10 @@ impl ParquetParts {
         })
     }
 
+    pub(super) fn names(&self) -> Vec<String> {
+        self.empty.names()
+    }
+
     /// Rows that the metadata declares, the same for the file and for its row groups together.
     pub(super) fn rows(&self) -> usize {
         self.file.rows()

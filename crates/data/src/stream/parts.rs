@@ -2,8 +2,9 @@
 
 use super::csv::CsvParts;
 use super::parquet::ParquetParts;
-use crate::{DataError, Table};
-use std::path::Path;
+use crate::read::{aligned, no_files, source_of};
+use crate::{Column, DataError, Table};
+use std::path::{Path, PathBuf};
 
 /// How a file is cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,19 +22,35 @@ impl Default for StreamOptions {
     }
 }
 
-/// Consecutive rows.
+/// Consecutive rows, all of one file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Number of the first row, from 0.
+    /// Number of the first row, from 0, counted through all files.
     pub first_row: usize,
-    /// The rows.
+    /// Its number in its own file, from 0.
+    pub row_in_file: usize,
+    /// The rows, with the columns in the order of the first file.
     pub table: Table,
 }
 
-/// The parts of a file, in order. After an error there are no more.
+impl Part {
+    /// An error about rows of this part, by their numbers in its file.
+    pub(super) fn locate(&self, error: DataError) -> DataError {
+        error.in_part(self.row_in_file)
+    }
+}
+
+/// The parts of a table of one file or several, in order. After an error there are no more.
 pub struct TableParts {
+    files: Vec<PathBuf>,
+    options: StreamOptions,
+    /// The columns of the first file.
+    names: Vec<String>,
+    /// Which file is read.
+    file: usize,
     inner: Inner,
     next_row: usize,
+    row_in_file: usize,
 }
 
 enum Inner {
@@ -63,20 +80,74 @@ fn format(path: &Path) -> Option<Format> {
     }
 }
 
+impl Inner {
+    fn open(path: &Path, options: &StreamOptions) -> Result<Self, DataError> {
+        match format(path) {
+            Some(Format::Csv { delimiter, gzip }) => {
+                Ok(Self::Csv(Box::new(CsvParts::open(path, delimiter, gzip, options)?)))
+            }
+            Some(Format::Parquet) => Ok(Self::Parquet(Box::new(ParquetParts::open(path, options)?))),
+            None => Err(DataError::UnknownFormat { path: path.into() }),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Csv(parts) => parts.names().to_vec(),
+            Self::Parquet(parts) => parts.names(),
+            Self::Ended => Vec::new(),
+        }
+    }
+
+    fn next_part(&mut self) -> Result<Option<Table>, DataError> {
+        match self {
+            Self::Csv(parts) => parts.next_part(),
+            Self::Parquet(parts) => parts.next_part(),
+            Self::Ended => Ok(None),
+        }
+    }
+}
+
 impl TableParts {
-    /// Opens a file and checks its header.
+    /// Opens the files of a table and checks their headers: each has the columns of the first, by name.
     ///
     /// # Errors
-    /// [`DataError::UnknownFormat`] for files that are not read part by part, [`DataError::Read`], [`DataError::Malformed`], [`DataError::NoRows`].
-    pub fn open(path: &Path, options: &StreamOptions) -> Result<Self, DataError> {
-        let inner = match format(path) {
-            Some(Format::Csv { delimiter, gzip }) => {
-                Inner::Csv(Box::new(CsvParts::open(path, delimiter, gzip, options)?))
+    /// [`DataError::UnknownFormat`] for files that are not read part by part, [`DataError::Read`], [`DataError::Malformed`], [`DataError::NoRows`],
+    /// [`DataError::DoNotMatch`] for a file of other columns, [`DataError::Argument`] for no file.
+    pub fn open(files: &[PathBuf], options: &StreamOptions) -> Result<Self, DataError> {
+        let [first, rest @ ..] = files else { return Err(no_files()) };
+        let inner = Inner::open(first, options)?;
+        let names = inner.names();
+        for path in rest {
+            let own = Inner::open(path, options)?.names();
+            let empty = own.into_iter().map(|name| Column::numeric(name, Vec::new())).collect();
+            aligned(empty, &names, (path, first))?;
+        }
+        let (files, options) = (files.to_vec(), options.clone());
+        Ok(Self { files, options, names, file: 0, inner, next_row: 0, row_in_file: 0 })
+    }
+
+    /// The next part of this file or of those behind it.
+    fn next_part(&mut self) -> Result<Option<Part>, DataError> {
+        loop {
+            let path = &self.files[self.file];
+            if let Some(mut table) = self.inner.next_part()? {
+                table.columns = aligned(table.columns, &self.names, (path, &self.files[0]))?;
+                let (first_row, row_in_file) = (self.next_row, self.row_in_file);
+                self.next_row += table.rows();
+                self.row_in_file += table.rows();
+                return Ok(Some(Part { first_row, row_in_file, table }));
             }
-            Some(Format::Parquet) => Inner::Parquet(Box::new(ParquetParts::open(path, options)?)),
-            None => return Err(DataError::UnknownFormat { path: path.into() }),
-        };
-        Ok(Self { inner, next_row: 0 })
+            if self.row_in_file == 0 {
+                return Err(DataError::NoRows { path: path.clone() });
+            }
+            if self.file + 1 == self.files.len() {
+                return Ok(None);
+            }
+            self.file += 1;
+            self.row_in_file = 0;
+            self.inner = Inner::open(&self.files[self.file], &self.options)?;
+        }
     }
 }
 
@@ -84,34 +155,29 @@ impl Iterator for TableParts {
     type Item = Result<Part, DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let read = match &mut self.inner {
-            Inner::Csv(parts) => parts.next_part(),
-            Inner::Parquet(parts) => parts.next_part(),
-            Inner::Ended => return None,
-        };
-        match read {
-            Ok(Some(table)) => {
-                let first_row = self.next_row;
-                self.next_row += table.rows();
-                Some(Ok(Part { first_row, table }))
-            }
-            Ok(None) => {
-                self.inner = Inner::Ended;
-                None
-            }
-            Err(error) => {
-                self.inner = Inner::Ended;
-                Some(Err(error))
-            }
+        if matches!(self.inner, Inner::Ended) {
+            return None;
         }
+        let next = self.next_part().transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.inner = Inner::Ended;
+        }
+        next
     }
 }
 
-/// Rows of a file: from the metadata of Parquet, by reading CSV once.
+/// Rows of the files of a table: from the metadata of Parquet, by reading CSV once.
 ///
 /// # Errors
 /// As [`TableParts::open`]; lines of the wrong width.
-pub fn count_rows(path: &Path) -> Result<usize, DataError> {
+pub fn count_rows(files: &[PathBuf]) -> Result<usize, DataError> {
+    if files.is_empty() {
+        return Err(no_files());
+    }
+    files.iter().map(|path| rows_of_file(path)).sum()
+}
+
+fn rows_of_file(path: &Path) -> Result<usize, DataError> {
     let rows = match format(path) {
         Some(Format::Csv { delimiter, gzip }) => {
             CsvParts::open(path, delimiter, gzip, &StreamOptions::default())?.count()?
@@ -123,4 +189,23 @@ pub fn count_rows(path: &Path) -> Result<usize, DataError> {
         return Err(DataError::NoRows { path: path.into() });
     }
     Ok(rows)
+}
+
+/// An error about a row (counted through) of several files, by the file that the row is from and its number there. Reads CSV files once more.
+pub fn locate(files: &[PathBuf], mut error: DataError) -> DataError {
+    let source = source_of(files);
+    let Some((path, row)) = error.place() else { return error };
+    if *path != source || files.len() < 2 {
+        return error;
+    }
+    for file in files {
+        // Files that were read before; where one is gone, the row stays counted through.
+        let Ok(rows) = rows_of_file(file) else { break };
+        if *row <= rows {
+            *path = file.clone();
+            break;
+        }
+        *row -= rows;
+    }
+    error
 }

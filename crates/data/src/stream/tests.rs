@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     Column, DataError, Missing, ReadOptions, Schema, Selection, StoreError, Table, Values, read_table,
-    write_parts, write_table,
+    read_tables, write_parts, write_table,
 };
 use posterior_linalg::random::Streams;
 use rand::RngExt;
@@ -34,6 +34,10 @@ fn selection(missing: Missing) -> Selection {
     Selection { target: "y".into(), one_hot: vec!["tree".into()], missing, ..Default::default() }
 }
 
+fn one(path: &Path) -> [PathBuf; 1] {
+    [path.to_path_buf()]
+}
+
 fn gzipped(path: &Path) -> PathBuf {
     let out = path.with_extension("csv.gz");
     let mut encoder =
@@ -55,23 +59,15 @@ fn parts_together_are_the_whole() {
     let options = StreamOptions { part_bytes: 16 << 10, ..Default::default() };
     for path in [csv.clone(), gzipped(&csv), parquet] {
         assert!(is_streamable(&path));
-        assert_eq!(count_rows(&path).unwrap(), rows);
-        assert!(TableParts::open(&path, &options).unwrap().count() > 3, "{path:?}");
+        assert_eq!(count_rows(&one(&path)).unwrap(), rows);
+        assert!(TableParts::open(&one(&path), &options).unwrap().count() > 3, "{path:?}");
         let whole = read_table(&path, &ReadOptions::default()).unwrap();
         for missing in [Missing::Drop, Missing::Mean] {
             let selection = selection(missing);
             let expected = Schema::learn(&whole, &selection, &chosen).unwrap();
-            let schema = learn_schema(&path, &selection, &chosen, &options).unwrap();
-            assert_eq!(schema.feature_names(), expected.feature_names());
-            for (a, b) in schema.features.iter().zip(&expected.features) {
-                match (a, b) {
-                    (crate::Feature::Number { mean: a, .. }, crate::Feature::Number { mean: b, .. }) => {
-                        assert!((a - b).abs() < 1e-12 * b.abs());
-                    }
-                    (a, b) => assert_eq!(a, b),
-                }
-            }
-            let extracted = extract(&path, &expected, &chosen, &options).unwrap();
+            let schema = learn_schema(&one(&path), &selection, &chosen, &options).unwrap();
+            assert_eq!(schema, expected);
+            let extracted = extract(&one(&path), &expected, &chosen, &options).unwrap();
             assert_eq!(extracted, expected.extract(&whole, &chosen, true).unwrap());
         }
     }
@@ -99,14 +95,14 @@ fn errors_name_the_row_of_the_file() {
         ("1,", "row 300, column `y`"),
     ] {
         write(bad);
-        let result = learn_schema(&path, &selection, &rows, &options)
-            .and_then(|schema| extract(&path, &schema, &rows, &options));
+        let result = learn_schema(&one(&path), &selection, &rows, &options)
+            .and_then(|schema| extract(&one(&path), &schema, &rows, &options));
         let error = result.unwrap_err().to_string();
         assert!(error.contains(expected), "{bad}: {error}");
     }
     let absent = Selection { target: "z".into(), ..Default::default() };
     assert!(matches!(
-        learn_schema(&path, &absent, &rows, &options),
+        learn_schema(&one(&path), &absent, &rows, &options),
         Err(DataError::NoSuchColumn { .. } | DataError::NotANumber { .. })
     ));
     for (name, content) in
@@ -114,27 +110,27 @@ fn errors_name_the_row_of_the_file() {
     {
         let path = folder.path().join(name);
         std::fs::write(&path, content).unwrap();
-        assert!(count_rows(&path).is_err(), "{name}");
+        assert!(count_rows(&one(&path)).is_err(), "{name}");
     }
     // A Parquet file whose footer says 1,001 rows while its row group has 1,000: numbers are zigzag varints, the row groups come next.
     let contradiction = folder.path().join("contradiction.parquet");
     write_table(&table(1000), &contradiction).unwrap();
-    assert_eq!(count_rows(&contradiction).unwrap(), 1000);
+    assert_eq!(count_rows(&one(&contradiction)).unwrap(), 1000);
     let mut bytes = std::fs::read(&contradiction).unwrap();
     let place = bytes.windows(5).rposition(|w| w == [0x16, 0xd0, 0x0f, 0x19, 0x1c]).unwrap();
     bytes[place + 1] = 0xd2;
     std::fs::write(&contradiction, bytes).unwrap();
     for error in [
-        count_rows(&contradiction).unwrap_err(),
+        count_rows(&one(&contradiction)).unwrap_err(),
         read_table(&contradiction, &ReadOptions::default()).unwrap_err(),
     ] {
         assert!(error.to_string().contains("declares 1001 rows, its row groups have 1000"), "{error}");
     }
-    assert!(matches!(count_rows(Path::new("t.npy")), Err(DataError::UnknownFormat { .. })));
+    assert!(matches!(count_rows(&["t.npy".into()]), Err(DataError::UnknownFormat { .. })));
     // Nothing left at all.
     write("1,2");
-    let schema = learn_schema(&path, &selection, &rows, &options).unwrap();
-    assert!(matches!(extract(&path, &schema, &[], &options), Err(DataError::NothingLeft { .. })));
+    let schema = learn_schema(&one(&path), &selection, &rows, &options).unwrap();
+    assert!(matches!(extract(&one(&path), &schema, &[], &options), Err(DataError::NothingLeft { .. })));
 }
 
 #[test]
@@ -176,4 +172,108 @@ fn parts_are_written_as_one_table() {
     let failed = write_parts::<DataError>(&folder.path().join("u.parquet"), || Ok(tables.pop())).unwrap_err();
     let DataError::Store(StoreError::Write { source, .. }) = failed else { panic!("{failed:?}") };
     assert!(source.to_string().contains(".csv can hold"), "{source}");
+}
+
+/// Rows of a table as CSV, with the columns in the given order.
+fn csv_of(table: &Table, rows: std::ops::Range<usize>, order: &[usize]) -> String {
+    let cells = |cell: &dyn Fn(usize) -> String| order.iter().map(|&j| cell(j)).collect::<Vec<_>>().join(",");
+    let mut text = cells(&|j| table.columns[j].name.clone()) + "\n";
+    rows.for_each(|i| text += &(cells(&|j| table.columns[j].cell(i)) + "\n"));
+    text
+}
+
+#[test]
+fn several_files_are_one_table_whatever_the_order_of_their_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    // The first half of the trees looks like numbers, one of them written as no number is: `2.0`.
+    let (table, rows) = (table(1000), 1000);
+    std::fs::write(at("whole.csv"), csv_of(&table, 0..rows, &[0, 1, 2, 3])).unwrap();
+    std::fs::write(at("a.csv"), csv_of(&table, 0..400, &[0, 1, 2, 3])).unwrap();
+    std::fs::write(at("b.csv"), csv_of(&table, 400..450, &[3, 0, 2, 1])).unwrap();
+    std::fs::write(at("c.csv"), csv_of(&table, 450..rows, &[2, 1, 3, 0])).unwrap();
+    let third = Table::new("c", [2, 1, 3, 0].map(|j| table.columns[j].clone()).to_vec());
+    write_table(&third.select(&(450..rows).collect::<Vec<_>>()), &at("c.parquet")).unwrap();
+    let whole = read_table(&at("whole.csv"), &ReadOptions::default()).unwrap();
+    let chosen: Vec<usize> = (0..rows).filter(|r| r % 7 != 3).collect();
+    let options = StreamOptions { part_bytes: 16 << 10, ..Default::default() };
+    for last in ["c.csv", "c.parquet"] {
+        let files = [at("a.csv"), at("b.csv"), at(last)];
+        let together = read_tables(&files, &ReadOptions::default()).unwrap();
+        // Numbers that are missing are not equal to themselves.
+        let cells = |t: &Table, i: usize| t.columns.iter().map(|c| c.cell(i)).collect::<Vec<_>>();
+        assert_eq!((together.rows(), together.names()), (rows, whole.names()));
+        assert!((0..rows).all(|i| cells(&together, i) == cells(&whole, i)), "{last}");
+        assert_eq!(together.place(0), (&*files[0], 0));
+        assert_eq!(together.place(399), (&*files[0], 399));
+        assert_eq!(together.place(400), (&*files[1], 0));
+        assert_eq!(together.place(999), (&*files[2], 549));
+        assert_eq!(count_rows(&files).unwrap(), rows);
+        let parts: Vec<Part> = TableParts::open(&files, &options).unwrap().collect::<Result<_, _>>().unwrap();
+        assert!(parts.iter().all(|p| p.table.names() == whole.names()));
+        assert_eq!(parts.last().map(|p| p.first_row - p.row_in_file), Some(450));
+        for missing in [Missing::Drop, Missing::Mean] {
+            let selection = selection(missing);
+            let expected = Schema::learn(&whole, &selection, &chosen).unwrap();
+            assert_eq!(Schema::learn(&together, &selection, &chosen).unwrap(), expected);
+            assert_eq!(learn_schema(&files, &selection, &chosen, &options).unwrap(), expected);
+            let numbers = expected.extract(&whole, &chosen, true).unwrap();
+            assert_eq!(expected.extract(&together, &chosen, true).unwrap(), numbers);
+            assert_eq!(extract(&files, &expected, &chosen, &options).unwrap(), numbers);
+        }
+    }
+}
+
+#[test]
+fn errors_name_the_file_of_several_and_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let good = at("good.csv", "a,y\n1,2\n3,4\n5,6\n");
+    let selection = Selection { target: "y".into(), ..Selection::default() };
+    let rows: Vec<usize> = (0..6).collect();
+    let options = StreamOptions::default();
+    let cases = [
+        ("y,a\n1,2\n3,x\n5,6\n", "bad.csv, row 2, column `a`: `x` is not a number"),
+        ("y,a\n1,2\n3,4\n5,\n", "bad.csv, row 3, column `a`: the cell is missing"),
+        ("y,a\n,2\n3,4\n5,6\n", "bad.csv, row 1, column `y`"),
+        ("y,a\n1,2\n3\n5,6\n", "bad.csv, row 2: 1 cells, but the header has 2"),
+        ("y,b\n1,2\n3,4\n5,6\n", "bad.csv: it has no column a, and b is not in "),
+        ("y\n1\n3\n5\n", "bad.csv: it has no column a; files of one table"),
+        ("y,a,b\n1,2,3\n3,4,5\n5,6,7\n", "bad.csv: b is not in "),
+        ("y,a\n", "bad.csv has no rows"),
+    ];
+    for (text, expected) in cases {
+        let files = [good.clone(), at("bad.csv", text)];
+        let whole = read_tables(&files, &ReadOptions::default()).and_then(|table| {
+            let schema = Schema::learn(&table, &selection, &rows).map_err(|e| e.in_table(&table))?;
+            schema.extract(&table, &rows, true).map_err(|e| e.in_table(&table))
+        });
+        let parts = count_rows(&files)
+            .and_then(|_| learn_schema(&files, &selection, &rows, &options))
+            .and_then(|schema| extract(&files, &schema, &rows, &options));
+        for found in [whole.unwrap_err().to_string(), parts.unwrap_err().to_string()] {
+            assert!(found.contains(expected) && found.len() < 300 + 3 * good.as_os_str().len(), "{found}");
+        }
+    }
+    // An error about a row counted through is told by its file.
+    let counted = DataError::MissingTarget {
+        path: source_of(&[good.clone(), good.clone()]),
+        row: 5,
+        column: "y".into(),
+    };
+    let DataError::MissingTarget { path, row, .. } = locate(&[good.clone(), good.clone()], counted) else {
+        panic!()
+    };
+    assert_eq!((path, row), (good.clone(), 2));
+    // Two files that fit one by one, and not together.
+    let files = [good.clone(), good.clone()];
+    let one = read_table(&good, &ReadOptions::default()).unwrap().memory();
+    let failed = read_tables(&files, &ReadOptions { memory_limit: 2 * one + 600 }).unwrap_err().to_string();
+    assert!(failed.contains("good.csv and 1 more"), "{failed}");
+    assert!(matches!(read_tables(&[], &ReadOptions::default()), Err(DataError::Argument { .. })));
+    assert!(matches!(TableParts::open(&[], &options), Err(DataError::Argument { .. })));
 }

@@ -8,21 +8,13 @@ use crate::{
 use posterior_data::stream::{StreamOptions, TableParts};
 use posterior_data::{
     ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, ReadOptions, Schema, Table,
-    read_table, table_fingerprints,
+    read_tables, table_fingerprints,
 };
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// The one table that a process is asked about.
-pub(super) fn one(files: &[PathBuf]) -> Result<&Path, ModelError> {
-    match files {
-        [path] => Ok(path),
-        _ => Err(ModelError::Usage("a Gaussian process takes one table".into())),
-    }
-}
 
 /// The table of data, with the rows that were asked about.
 pub(super) fn table(data: &ModelData) -> Result<(&Table, &[usize]), ModelError> {
@@ -53,7 +45,7 @@ fn array(draws: Vec<Vec<f64>>) -> Result<NumericArray, ModelError> {
 /// Parts of a table whose rows take so many numbers each while they are predicted.
 pub(super) fn cut_of(
     schema: &Schema,
-    path: &Path,
+    files: &[PathBuf],
     question: &Question,
     numbers: usize,
 ) -> Result<StreamOptions, ModelError> {
@@ -64,9 +56,12 @@ pub(super) fn cut_of(
     options.part_bytes =
         (options.part_bytes * sources.len() / numbers.max(1)).clamp(1 << 16, options.part_bytes);
     // Parquet says which columns are numbers.
-    let parquet =
-        path.extension().is_some_and(|e| ["parquet", "pq"].iter().any(|p| e.eq_ignore_ascii_case(p)));
-    if !parquet && let Some(first) = TableParts::open(path, &options)?.next() {
+    let parquet = |path: &PathBuf| {
+        path.extension().is_some_and(|e| ["parquet", "pq"].iter().any(|p| e.eq_ignore_ascii_case(p)))
+    };
+    if !files.iter().all(parquet)
+        && let Some(first) = TableParts::open(files, &options)?.next()
+    {
         let numeric = |name: &String| sources.contains(name.as_str()) || schema.noise.as_ref() == Some(name);
         options.text_columns.extend(first?.table.names().into_iter().filter(|name| !numeric(name)));
     }
@@ -138,7 +133,7 @@ impl Model for ProcessModel {
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
         self.family().without(&[(!files.labels.is_empty(), "labels")])?;
-        ModelData::of_table(read_table(one(files.data)?, &ReadOptions { memory_limit: files.memory })?)
+        ModelData::of_table(read_tables(files.data, &ReadOptions { memory_limit: files.memory })?)
     }
 
     fn check_inputs(&self, _: &ModelData, _: bool) -> Result<Vec<String>, ModelError> {
@@ -219,14 +214,13 @@ impl Model for ProcessModel {
 
     /// Cells that the model does not look at pass through as text, whatever they look like in which part, and a part's inputs and draws take no more than its cells would.
     fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
-        let path = one(files)?;
         if !self.answers_parts(question) {
             let problem = "--samples of this model, and --samples-out of any, are drawn jointly for all rows, which --stream never has; leave one out";
             return Err(ModelError::Usage(problem.into()));
         }
         let kept = self.posterior.stored_samples().filter(|_| question.samples > 0);
         let numbers = 3 * self.header.schema.features.len() + 2 * kept.unwrap_or(0);
-        cut_of(&self.header.schema, path, question, numbers)
+        cut_of(&self.header.schema, files, question, numbers)
     }
 
     /// Not where draws are joint over rows, all of which must be there, or are one array.

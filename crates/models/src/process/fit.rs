@@ -24,7 +24,7 @@ use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_metrics::{Gaussians, SplitConformal};
 use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
 use posterior_store::StoreError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -78,18 +78,21 @@ impl Prepared {
     /// # Errors
     /// [`ModelError::Data`] naming the cell, [`ModelError::Gp`].
     pub fn from_table(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
-        let schema = Schema::learn(table, &request.selection, rows)?;
-        let extracted = schema.extract(table, rows, true)?;
-        Self::from_extracted(schema, extracted, request, &table.source)
+        let prepared = || {
+            let schema = Schema::learn(table, &request.selection, rows)?;
+            let extracted = schema.extract(table, rows, true)?;
+            Self::from_extracted(schema, extracted, request, &table.source)
+        };
+        prepared().map_err(|error: ModelError| error.in_table(table))
     }
 
-    /// From the given rows (ascending) of a CSV or Parquet file that is read part by part.
+    /// From the given rows (ascending, counted through all files) of a table of CSV and Parquet files that are read part by part.
     ///
     /// # Errors
     /// As [`Self::from_table`]; a fit that does not fit the memory limit is refused before the numbers are read.
-    pub fn from_file(path: &Path, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
+    pub fn from_files(files: &[PathBuf], rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
         let options = StreamOptions::default();
-        let schema = stream::learn_schema(path, &request.selection, rows, &options)?;
+        let schema = stream::learn_schema(files, &request.selection, rows, &options)?;
         let chosen = choose(request, rows.len(), &schema.feature_names());
         let plan = plan_of(request, &chosen.method, rows.len(), schema.feature_names().len());
         let limit = request.memory;
@@ -97,8 +100,13 @@ impl Prepared {
         if request.selection.missing != Missing::Drop && plan.peak_bytes > limit {
             return Err(refused(plan, limit, &chosen.method));
         }
-        let extracted = stream::extract(path, &schema, rows, &options)?;
-        Self::from_extracted(schema, extracted, request, path)
+        let extracted = stream::extract(files, &schema, rows, &options)?;
+        Self::from_extracted(schema, extracted, request, &stream::source_of(files)).map_err(|error| {
+            match error {
+                ModelError::Data(error) => stream::locate(files, error).into(),
+                other => other,
+            }
+        })
     }
 
     /// Rows of numbers in standard units, whose columns are called `x1`, `x2`, ... and whose target is `y`.

@@ -263,9 +263,10 @@ impl ProcessModel {
         truth: bool,
     ) -> Result<Extracted, ModelError> {
         let Header { schema, kernel, .. } = &self.header;
-        let extracted = schema.extract(table, rows, truth)?;
+        let extracted = schema.extract(table, rows, truth).map_err(|error| error.in_table(table))?;
         let counts = kernel.count_columns(&schema.feature_names());
-        schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
+        let counted = schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows);
+        counted.map_err(|error| error.in_table(table))?;
         Ok(extracted)
     }
 }

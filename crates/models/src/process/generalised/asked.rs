@@ -6,7 +6,7 @@ use super::observations::Observing;
 use super::observed::Rows;
 use super::target::strata;
 use super::{GeneralisedModel, LatentPosterior, Target, describe};
-use crate::process::asked::{cut_of, one, table};
+use crate::process::asked::{cut_of, table};
 use crate::{
     Family, Files, Model, ModelData, ModelError, Portrait, Predicted, PredictedKind, PredictionPlan,
     Predictive, Question, TrainedOn, Truth,
@@ -14,7 +14,7 @@ use crate::{
 use posterior_data::stream::StreamOptions;
 use posterior_data::{
     ArrayValues, Column, DataError, Departure, Extracted, InputMoments, NumericArray, ReadOptions, Table,
-    read_table, table_fingerprints,
+    read_tables, table_fingerprints,
 };
 use posterior_linalg::random::Streams;
 use posterior_report::{Note, PosteriorPanel, SummaryRow};
@@ -45,7 +45,7 @@ impl GeneralisedModel {
             (_, other) => other?,
         };
         if let Target::Events { window, .. } = &self.header.target {
-            let place = (&*table.source, data.part.unwrap_or(0));
+            let place = (table, data.part.unwrap_or(0));
             let Extracted { x, rows, .. } = &found.extracted;
             events::inside(&self.header.schema, window, place, (x.as_ref(), rows))?;
         }
@@ -53,6 +53,10 @@ impl GeneralisedModel {
     }
 
     fn extracted(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Asked, DataError> {
+        self.extracted_rows(table, rows, truth).map_err(|error| error.in_table(table))
+    }
+
+    fn extracted_rows(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Asked, DataError> {
         let schema = &self.header.schema;
         let (extracted, truths) = if truth {
             let Rows { extracted, targets } = Rows::of(schema, &self.header.target, table, rows)?;
@@ -216,7 +220,7 @@ impl Model for GeneralisedModel {
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
         self.family().without(&[(!files.labels.is_empty(), "labels")])?;
-        ModelData::of_table(read_table(one(files.data)?, &ReadOptions { memory_limit: files.memory })?)
+        ModelData::of_table(read_tables(files.data, &ReadOptions { memory_limit: files.memory })?)
     }
 
     fn check_inputs(&self, _: &ModelData, _: bool) -> Result<Vec<String>, ModelError> {
@@ -380,7 +384,8 @@ impl Model for GeneralisedModel {
 
     fn strata(&self, table: &Table) -> Result<Option<Vec<usize>>, ModelError> {
         let Target::Classes { names } = &self.header.target else { return Ok(None) };
-        Ok(Some(strata(names, table, &self.header.schema.target)?))
+        let found = strata(names, table, &self.header.schema.target);
+        Ok(Some(found.map_err(|error| error.in_table(table))?))
     }
 
     fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
@@ -388,12 +393,11 @@ impl Model for GeneralisedModel {
     }
 
     fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
-        let path = one(files)?;
         if !self.answers_parts(question) {
             let problem = "--samples are drawn jointly for all rows, which --stream never has; leave one out";
             return Err(ModelError::Usage(problem.into()));
         }
-        cut_of(&self.header.schema, path, question, 3 * self.header.schema.features.len())
+        cut_of(&self.header.schema, files, question, 3 * self.header.schema.features.len())
     }
 
     fn answers_parts(&self, question: &Question) -> bool {

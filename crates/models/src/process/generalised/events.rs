@@ -26,7 +26,6 @@ use posterior_kernels::features::halton;
 use posterior_likelihoods::{Likelihood, OutputLikelihood, Poisson};
 use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::CoxRows;
-use std::path::Path;
 
 /// What is predicted, in the names of columns.
 const NAME: &str = "intensity";
@@ -65,9 +64,9 @@ pub(super) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
     if let Some(name) = repeated(&schema.feature_names()) {
         return Err(ModelError::Usage(format!("--window names the column `{name}` twice")));
     }
-    let extracted = schema.extract(table, rows, false)?;
+    let extracted = schema.extract(table, rows, false).map_err(|error| error.in_table(table))?;
     let window: Vec<[f64; 2]> = sides.iter().map(|side| [side.low, side.high]).collect();
-    inside(&schema, &window, (&table.source, 0), (extracted.x.as_ref(), &extracted.rows))?;
+    inside(&schema, &window, (table, 0), (extracted.x.as_ref(), &extracted.rows))?;
     let events = extracted.rows.len();
     if events < FEWEST {
         return Err(ModelError::Request(format!(
@@ -169,16 +168,17 @@ fn repeats(x: MatRef<'_, f64>) -> usize {
 pub(super) fn inside(
     schema: &Schema,
     window: &[[f64; 2]],
-    (path, first): (&Path, usize),
+    (table, first): (&Table, usize),
     (x, rows): (MatRef<'_, f64>, &[usize]),
 ) -> Result<(), ModelError> {
     for (i, row) in rows.iter().enumerate() {
         for (j, [low, high]) in window.iter().enumerate() {
             if !(*low..=*high).contains(&x[(i, j)]) {
+                let (path, own) = table.place(*row);
                 return Err(ModelError::Request(format!(
                     "{}, row {}, column `{}`: {} lies outside of the window {low} to {high}, beyond which nothing is known of events; leave the row out, or fit with a wider --window where events were looked for there as well",
                     path.display(),
-                    first + row + 1,
+                    first + own + 1,
                     schema.feature_names()[j],
                     x[(i, j)],
                 )));

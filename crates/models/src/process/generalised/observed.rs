@@ -98,6 +98,15 @@ impl Observed {
         request: &FitRequest,
         chosen: ChosenLikelihood,
     ) -> Result<Self, ModelError> {
+        Self::of_rows(table, rows, request, chosen).map_err(|error| error.in_table(table))
+    }
+
+    fn of_rows(
+        table: &Table,
+        rows: &[usize],
+        request: &FitRequest,
+        chosen: ChosenLikelihood,
+    ) -> Result<Self, ModelError> {
         let Some((likelihood, mut target)) = chosen.likelihood else {
             return Err(ModelError::Request("the target has Gaussian noise".into()));
         };
@@ -298,10 +307,11 @@ fn weights(
         };
         let read = own.extract(table, rows, true)?.y.unwrap_or_default();
         if let Some(place) = read.iter().position(|w| *w <= 0.0) {
+            let (file, row) = table.place(rows[place]);
             return Err(ModelError::Request(format!(
                 "{}, row {}: the weight in `{column}` is {}; weights are positive: leave out rows that count for nothing",
-                table.source.display(),
-                rows[place] + 1,
+                file.display(),
+                row + 1,
                 read[place]
             )));
         }

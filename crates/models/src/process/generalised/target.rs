@@ -82,7 +82,9 @@ impl ChosenLikelihood {
     /// As [`ClassNames::of_rows`].
     pub fn strata(&self, table: &Table, target: &str) -> Result<Option<Vec<usize>>, DataError> {
         match &self.likelihood {
-            Some((_, Target::Classes { names })) => strata(names, table, target).map(Some),
+            Some((_, Target::Classes { names })) => {
+                strata(names, table, target).map(Some).map_err(|error| error.in_table(table))
+            }
             _ => Ok(None),
         }
     }
@@ -100,6 +102,16 @@ pub(super) fn strata(names: &ClassNames, table: &Table, target: &str) -> Result<
 /// # Errors
 /// When it cannot be what was asked for, naming the row; [`DataError::OneClass`].
 pub fn choose_likelihood(
+    table: &Table,
+    target: &str,
+    rows: &[usize],
+    asked: LikelihoodName,
+    missing: Missing,
+) -> Result<ChosenLikelihood, ModelError> {
+    chosen(table, target, rows, asked, missing).map_err(|error| error.in_table(table))
+}
+
+fn chosen(
     table: &Table,
     target: &str,
     rows: &[usize],

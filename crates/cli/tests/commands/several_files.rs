@@ -1,0 +1,139 @@
+//! Tables of several files, from fit to scores.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(folder: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_posterior"));
+    command.current_dir(folder).args(line.split_whitespace()).output().unwrap()
+}
+
+fn json(folder: &Path, line: &str) -> Value {
+    let output = run(folder, &format!("--json {line}"));
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn error(folder: &Path, line: &str) -> String {
+    let output = run(folder, line);
+    assert!(!output.status.success(), "{line}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Row `i` of y = sin(3a) + b², with a column of categories and cells that are missing.
+fn row(i: usize) -> [String; 4] {
+    let (a, b) = ((i as f64 * 0.618_034) % 1.0, (i as f64 * 0.754_878) % 1.0);
+    let noise = 0.1 * ((i as f64 * 12.9898).sin() * 43_758.547).fract();
+    let missing = i % 50 == 7;
+    [
+        if missing { String::new() } else { a.to_string() },
+        b.to_string(),
+        // Numbers in the first files, text in the last.
+        if i < 200 { (i % 2).to_string() } else { "x".into() },
+        ((3.0 * a).sin() + b * b + noise).to_string(),
+    ]
+}
+
+fn write(path: &Path, rows: std::ops::Range<usize>, order: [usize; 4]) {
+    let names = ["a", "b", "kind", "y"];
+    let mut text = order.map(|j| names[j]).join(",") + "\n";
+    rows.for_each(|i| text += &(order.map(|j| row(i)[j].clone()).join(",") + "\n"));
+    std::fs::write(path, text).unwrap();
+}
+
+/// What a model says of itself, without what differs from run to run.
+fn described(folder: &Path, model: &str) -> Value {
+    let mut found = json(folder, &format!("inspect {model}"));
+    let fit = &mut found["header"]["fit"];
+    fit["seconds"] = Value::Null;
+    fit["scalable"]["seconds"] = Value::Null;
+    found
+}
+
+#[test]
+fn several_files_give_the_model_and_the_predictions_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write(&at.join("all.csv"), 0..300, [0, 1, 2, 3]);
+    write(&at.join("one.csv"), 0..90, [0, 1, 2, 3]);
+    write(&at.join("two.csv"), 90..100, [3, 2, 1, 0]);
+    write(&at.join("three.csv"), 100..300, [1, 3, 0, 2]);
+    let fit = "fit gp --target y --one-hot kind --missing mean --method svgp --inducing 20 --iterations 30 --test-fraction 0.1";
+    for (name, files) in [
+        ("all", "--data all.csv"),
+        ("streamed", "--data all.csv --stream"),
+        ("several", "--data one.csv two.csv three.csv"),
+        ("repeated", "--data one.csv --data two.csv --data three.csv --stream"),
+        ("listed", "--data one.csv,two.csv,three.csv"),
+    ] {
+        json(at, &format!("{fit} {files} --out {name}.posterior"));
+    }
+    std::fs::write(at.join("c.toml"), "data = [\"one.csv\", \"two.csv\", \"three.csv\"]\n").unwrap();
+    json(at, &format!("{fit} --config c.toml --out configured.posterior"));
+    let (expected, tensors) =
+        (described(at, "all.posterior"), std::fs::read(at.join("all.posterior")).unwrap());
+    // Tensors follow the header.
+    let tail = |bytes: &[u8]| bytes[bytes.len() - 20_000..].to_vec();
+    for name in ["streamed", "several", "repeated", "listed", "configured"] {
+        assert_eq!(described(at, &format!("{name}.posterior")), expected, "{name}");
+        let own = std::fs::read(at.join(format!("{name}.posterior"))).unwrap();
+        assert!(tail(&own) == tail(&tensors), "{name}");
+    }
+    // Predictions are those of one table, in its order; whole, and part by part.
+    let predict = "predict --model all.posterior --out";
+    json(at, &format!("{predict} p.csv --data all.csv"));
+    let whole = std::fs::read_to_string(at.join("p.csv")).unwrap();
+    for flags in ["", "--stream"] {
+        json(at, &format!("{predict} q.csv {flags} --data one.csv two.csv three.csv"));
+        assert_eq!(std::fs::read_to_string(at.join("q.csv")).unwrap(), whole, "{flags}");
+    }
+    let scores = |files: &str| {
+        let mut found =
+            json(at, &format!("evaluate --model all.posterior --test-fraction 0.1 --data {files}"));
+        ["seconds", "peak_memory_bytes", "planned_memory_bytes", "data"].map(|key| found[key] = Value::Null);
+        found
+    };
+    assert_eq!(scores("one.csv two.csv three.csv"), scores("all.csv"));
+}
+
+#[test]
+fn what_does_not_fit_together_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write(&at.join("one.csv"), 0..60, [0, 1, 2, 3]);
+    write(&at.join("two.csv"), 60..120, [3, 2, 1, 0]);
+    std::fs::write(at.join("other.csv"), "a,b,kind,z\n1,2,0,3\n").unwrap();
+    std::fs::write(at.join("wide.csv"), "a,b,kind,y,z\n1,2,0,3,4\n").unwrap();
+    std::fs::write(at.join("text.csv"), "y,kind,b,a\n1,0,2,3\n1,0,what,3\n").unwrap();
+    for stream in ["", "--stream"] {
+        let line = format!(
+            "fit gp {stream} --target y --features a,b --out m.posterior --missing drop --data one.csv"
+        );
+        for (files, words) in [
+            ("other.csv", "other.csv: it has no column y, and z is not in one.csv"),
+            ("wide.csv", "wide.csv: z is not in one.csv; files of one table have the same columns"),
+            ("two.csv text.csv", "text.csv, row 2, column `b`: `what` is not a number"),
+            ("nowhere.csv", "cannot read nowhere.csv"),
+        ] {
+            let text = error(at, &format!("{line} {files}"));
+            assert!(text.contains(words), "{stream} {files}: {text}");
+        }
+        // A cell that is missing, by its file and row: row 67 of all is row 8 of the second.
+        let line = format!("fit gp {stream} --target y --features a,b --out m.posterior --data");
+        std::fs::write(at.join("full.csv"), "a,b,kind,y\n1,2,0,3\n2,3,1,4\n").unwrap();
+        let text = error(at, &format!("{line} full.csv two.csv"));
+        assert!(text.contains("two.csv, row 48, column `a`: the cell is missing"), "{text}");
+        let text = error(
+            at,
+            &format!(
+                "{line} full.csv two.csv --kernel tanimoto(b) --features b,kind --missing drop --bound noise_variance=-1..2"
+            ),
+        );
+        assert!(!text.contains("panicked"), "{text}");
+    }
+    // An output is none of the inputs.
+    let text = error(at, "fit gp --target y --features b --data one.csv two.csv --out two.csv");
+    assert!(text.contains("two.csv"), "{text}");
+    assert!(!at.join("m.posterior").exists());
+}
