@@ -178,7 +178,9 @@ impl Folder {
             "iris.csv" => inputs::labelled(&path, &["length", "width"], "label", ROWS),
             "new.csv" | "new.parquet" => inputs::table(&path, &house, None, 10),
             "folds.csv" | "airfoil.fold.csv.gz" => inputs::folds(&path, ROWS),
-            "flights.parquet" => inputs::table(&path, &["distance", "hour"], Some("delay"), ROWS / 2),
+            "flights.parquet" | "flights-2024.parquet" | "flights-2025.parquet" => {
+                inputs::table(&path, &["distance", "hour"], Some("delay"), ROWS / 2);
+            }
             "airfoil.csv.gz" => {
                 let plain = self.path.join("airfoil.csv");
                 inputs::table(&plain, &["frequency", "angle"], Some("y"), ROWS);
