@@ -26,6 +26,26 @@ pub enum DataError {
         /// Why not, and what to do.
         reason: String,
     },
+    /// The file of prepared rows cannot be written or read.
+    #[error("the file of prepared rows in {path} cannot be written or read: {source}")]
+    Scratch {
+        /// Its folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A disk that is too full for prepared rows.
+    #[error(
+        "{path} has room for {room} bytes, and a fit from disk writes {bytes} bytes of prepared rows there: free some, write the model (--out) to a larger disk, or give enough --memory to do without"
+    )]
+    NoRoom {
+        /// The folder.
+        path: PathBuf,
+        /// Bytes that are needed.
+        bytes: u64,
+        /// Bytes that are free.
+        room: u64,
+    },
     /// The extension is not one that is read.
     #[error(
         "{path} has a format that is not known: use .csv, .tsv, .parquet, .npy or .npz (text also as .gz)"

@@ -24,6 +24,7 @@
 //! | [`read_tables`] | several files of the same columns as one table |
 //! | [`stream`] | large CSV and Parquet files, part by part |
 //! | [`arriving`] | rows that arrive one after the other |
+//! | [`RowFile`] | rows of numbers on disk, for tables that do not fit memory |
 //! | [`Schema`] | which column plays which role; learned on training rows, applied to any later table |
 //! | [`ClassNames`], [`TargetSketch`] | labels and counts as targets, and what a column looks like before anyone says which |
 //! | [`Standardisation`] | means and scales of the training rows |
@@ -51,6 +52,7 @@ mod labels;
 mod limits;
 mod ranges;
 mod read;
+mod row_file;
 mod schema;
 mod split;
 mod standardise;
@@ -72,6 +74,7 @@ pub use labels::{ClassNames, TargetSketch, counts_of_rows, present};
 pub use posterior_store::{FileLock, LockHolder, StoreError, create_atomically};
 pub use ranges::{Departure, InputMoments, InputRange, InputRanges, LEAST_ROWS, Sign};
 pub use read::{ReadOptions, parse_table, read_table, read_tables};
+pub use row_file::{RowFile, RowWriter, row_bytes};
 pub use schema::{Extracted, Feature, Missing, Notes, Schema, Selection};
 pub use split::Split;
 pub use standardise::Standardisation;

@@ -10,7 +10,7 @@
 //!
 //! The last two are statements about a distribution, and need at least [`LEAST_ROWS`] rows that are not all equal.
 
-use crate::{Feature, Schema};
+use crate::{DataError, Feature, RowFile, Schema};
 use faer::MatRef;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,13 @@ impl Moments {
         outside: 0,
         far: 0,
     };
+
+    /// Takes a value into account, the mean being known.
+    fn see(&mut self, value: f64) {
+        self.minimum = self.minimum.min(value);
+        self.maximum = self.maximum.max(value);
+        self.spread += (value - self.mean) * (value - self.mean);
+    }
 }
 
 /// What is odd about a column.
@@ -108,10 +115,26 @@ impl InputRanges {
     pub fn learn(schema: &Schema, x: MatRef<'_, f64>) -> Self {
         let mut moments = InputMoments::default();
         moments.add(x, None);
+        Self::of(schema, &moments)
+    }
+
+    /// The same, bit for bit, of training rows in a file whose first numbers are the inputs. Two passes.
+    ///
+    /// # Errors
+    /// [`DataError::Scratch`].
+    pub fn learn_rows(schema: &Schema, file: &RowFile) -> Result<Self, DataError> {
+        let (rows, n) = (file.rows(), file.rows().max(1) as f64);
+        let mut columns = vec![Moments::NONE; schema.features.len()];
+        file.each(|_, row| columns.iter_mut().zip(row).for_each(|(m, v)| m.mean += v / n))?;
+        file.each(|_, row| columns.iter_mut().zip(row).for_each(|(m, v)| m.see(*v)))?;
+        Ok(Self::of(schema, &InputMoments { rows, columns }))
+    }
+
+    fn of(schema: &Schema, moments: &InputMoments) -> Self {
         let range = |(input, feature): (usize, &Feature)| {
             let Feature::Number { column, .. } = feature else { return None };
             let Moments { minimum, maximum, mean, spread, .. } = *moments.columns.get(input)?;
-            let deviation = (spread / x.nrows().max(1) as f64).sqrt();
+            let deviation = (spread / moments.rows.max(1) as f64).sqrt();
             // Only numbers that JSON can hold.
             let finite = [minimum, maximum, mean, deviation].iter().all(|v| v.is_finite());
             finite.then(|| InputRange { input, column: column.clone(), minimum, maximum, mean, deviation })
@@ -183,13 +206,10 @@ impl InputMoments {
                 let values = x.col(j);
                 let n = rows.max(1) as f64;
                 // Dividing first keeps sums of the largest doubles finite.
-                let mean: f64 = values.iter().map(|v| v / n).sum();
-                values.iter().fold(Moments { mean, ..Moments::NONE }, |m, &v| Moments {
-                    minimum: m.minimum.min(v),
-                    maximum: m.maximum.max(v),
-                    spread: m.spread + (v - mean) * (v - mean),
-                    ..m
-                })
+                let mean: f64 = values.iter().fold(0.0, |sum, v| sum + v / n);
+                let mut moments = Moments { mean, ..Moments::NONE };
+                values.iter().for_each(|v| moments.see(*v));
+                moments
             })
             .collect();
         for range in ranges.map_or(&[][..], |r| &r.0) {

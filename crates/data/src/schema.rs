@@ -468,20 +468,69 @@ pub(crate) fn numbers<'a>(table: &Table, column: &'a Column) -> Result<&'a [f64]
 }
 
 pub(crate) fn describe(notes: &mut Notes, x: &Mat<f64>, y: Option<&[f64]>, names: &[String]) {
-    let constant = |j: usize| x.col(j).iter().all(|v| *v == x[(0, j)]);
-    notes.constant_features = (0..x.ncols()).filter(|&j| constant(j)).map(|j| names[j].clone()).collect();
-    notes.constant_target = y.is_some_and(|y| y.iter().all(|v| *v == y[0]));
-    notes.fewer_rows_than_features = x.nrows() < x.ncols();
-    // 128 bits of each row instead of the row: a million rows collide by chance with a probability of 1e-27.
-    let hashers = [RandomState::new(), RandomState::new()];
-    let key = |i: usize| {
-        hashers.each_ref().map(|state| {
+    let mut seen = Described::new(x.nrows(), x.ncols());
+    let mut row = vec![0.0; x.ncols()];
+    for i in 0..x.nrows() {
+        row.iter_mut().zip(x.row(i).iter()).for_each(|(v, x)| *v = *x);
+        seen.see(&row, y.map(|y| y[i]));
+    }
+    seen.note(notes, names);
+}
+
+/// What is odd about rows, one after the other.
+pub(crate) struct Described {
+    rows: usize,
+    /// The first row, and whether each column has been like it.
+    first: Vec<f64>,
+    constant: Vec<bool>,
+    target: Option<f64>,
+    constant_target: bool,
+    hashers: [RandomState; 2],
+    /// 128 bits of each row instead of the row: a million rows collide by chance with a probability of 1e-27.
+    seen: HashSet<[u64; 2]>,
+    repeated: usize,
+}
+
+impl Described {
+    /// For so many rows and inputs.
+    pub(crate) fn new(rows: usize, inputs: usize) -> Self {
+        Self {
+            rows: 0,
+            first: Vec::new(),
+            constant: vec![true; inputs],
+            target: None,
+            constant_target: true,
+            hashers: [RandomState::new(), RandomState::new()],
+            seen: HashSet::with_capacity(rows),
+            repeated: 0,
+        }
+    }
+
+    /// Takes a row of inputs with its target into account.
+    pub(crate) fn see(&mut self, inputs: &[f64], target: Option<f64>) {
+        if self.rows == 0 {
+            self.first = inputs.to_vec();
+            self.target = target;
+        }
+        self.rows += 1;
+        for ((constant, v), first) in self.constant.iter_mut().zip(inputs).zip(&self.first) {
+            *constant &= v == first;
+        }
+        self.constant_target &= target == self.target;
+        let key = self.hashers.each_ref().map(|state| {
             let mut hasher = state.build_hasher();
             // Adding 0 makes -0 and 0 one key.
-            x.row(i).iter().for_each(|v| hasher.write_u64((v + 0.0).to_bits()));
+            inputs.iter().for_each(|v| hasher.write_u64((v + 0.0).to_bits()));
             hasher.finish()
-        })
-    };
-    let mut seen: HashSet<[u64; 2]> = HashSet::with_capacity(x.nrows());
-    notes.duplicate_rows = (0..x.nrows()).filter(|&i| !seen.insert(key(i))).count();
+        });
+        self.repeated += usize::from(!self.seen.insert(key));
+    }
+
+    pub(crate) fn note(self, notes: &mut Notes, names: &[String]) {
+        let constant = self.constant.iter().zip(names).filter(|(constant, _)| **constant);
+        notes.constant_features = constant.map(|(_, name)| name.clone()).collect();
+        notes.constant_target = self.target.is_some() && self.constant_target;
+        notes.fewer_rows_than_features = self.rows < self.constant.len();
+        notes.duplicate_rows = self.repeated;
+    }
 }

@@ -1,5 +1,6 @@
 //! Means and scales of the training rows, so that models see numbers of order one.
 
+use crate::{DataError, RowFile};
 use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,27 @@ impl Standardisation {
             (0..x.ncols()).map(|j| mean_and_scale(|i| x[(i, j)], x.nrows())).unzip();
         let (target_mean, target_scale) = mean_and_scale(|i| y[i], y.len());
         Self { feature_means, feature_scales, target_mean, target_scale }
+    }
+
+    /// As [`Self::learn`], bit for bit, from rows in a file whose numbers are inputs, target, and what else there is. Three passes.
+    ///
+    /// # Errors
+    /// [`DataError::Scratch`].
+    ///
+    /// # Panics
+    /// When rows have no more numbers than there are inputs.
+    pub fn learn_rows(file: &RowFile, inputs: usize) -> Result<Self, DataError> {
+        let mut columns = vec![ColumnScale::new(file.rows()); inputs + 1];
+        for pass in ColumnScale::PASSES {
+            file.each(|_, row| columns.iter_mut().zip(row).for_each(|(column, v)| column.see(pass, *v)))?;
+        }
+        let (mut feature_means, mut feature_scales): (Vec<f64>, Vec<f64>) =
+            columns.into_iter().map(ColumnScale::mean_and_scale).unzip();
+        assert!(file.width() > inputs, "a target behind the inputs");
+        let (target_mean, target_scale) = (feature_means[inputs], feature_scales[inputs]);
+        feature_means.truncate(inputs);
+        feature_scales.truncate(inputs);
+        Ok(Self { feature_means, feature_scales, target_mean, target_scale })
     }
 
     /// The same with some features left in their own units: counts, of which only the original zero means nothing.
@@ -63,16 +85,63 @@ impl Standardisation {
 
 /// Mean and population standard deviation in two passes; the scale is 1 for a column that is constant to rounding.
 pub(crate) fn mean_and_scale(value: impl Fn(usize) -> f64, count: usize) -> (f64, f64) {
-    let n = count.max(1) as f64;
-    // Dividing first keeps sums of the largest doubles finite.
-    let mean: f64 = (0..count).map(|i| value(i) / n).sum();
-    let largest = (0..count).fold(0.0f64, |m, i| m.max((value(i) - mean).abs()));
-    if largest <= 1e-12 * mean.abs() || largest == 0.0 {
-        // Its own value rather than the rounded mean, so that a constant column becomes exactly 0.
-        return (if count > 0 { value(0) } else { 0.0 }, 1.0);
+    let mut column = ColumnScale::new(count);
+    for pass in ColumnScale::PASSES {
+        (0..count).for_each(|i| column.see(pass, value(i)));
     }
-    let variance: f64 = (0..count).map(|i| ((value(i) - mean) / largest).powi(2) / n).sum();
-    (mean, largest * variance.sqrt())
+    column.mean_and_scale()
+}
+
+/// What a pass over a column is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pass {
+    Mean,
+    Largest,
+    Variance,
+}
+
+/// Mean and scale of a column that is seen three times, from its first cell to its last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnScale {
+    count: f64,
+    first: Option<f64>,
+    mean: f64,
+    /// Largest distance from the mean.
+    largest: f64,
+    /// In units of its square.
+    variance: f64,
+}
+
+impl ColumnScale {
+    pub(crate) const PASSES: [Pass; 3] = [Pass::Mean, Pass::Largest, Pass::Variance];
+
+    /// Of so many cells.
+    pub(crate) fn new(count: usize) -> Self {
+        Self { count: count.max(1) as f64, first: None, mean: 0.0, largest: 0.0, variance: 0.0 }
+    }
+
+    pub(crate) fn see(&mut self, pass: Pass, value: f64) {
+        match pass {
+            // Dividing first keeps sums of the largest doubles finite.
+            Pass::Mean => {
+                self.first.get_or_insert(value);
+                self.mean += value / self.count;
+            }
+            Pass::Largest => self.largest = self.largest.max((value - self.mean).abs()),
+            Pass::Variance if self.largest > 0.0 => {
+                self.variance += ((value - self.mean) / self.largest).powi(2) / self.count;
+            }
+            Pass::Variance => {}
+        }
+    }
+
+    pub(crate) fn mean_and_scale(self) -> (f64, f64) {
+        if self.largest <= 1e-12 * self.mean.abs() || self.largest == 0.0 {
+            // Its own value rather than the rounded mean, so that a constant column becomes exactly 0.
+            return (self.first.unwrap_or(0.0), 1.0);
+        }
+        (self.mean, self.largest * self.variance.sqrt())
+    }
 }
 
 #[cfg(test)]

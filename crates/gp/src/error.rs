@@ -56,6 +56,12 @@ pub enum GpError {
         /// The offending value.
         value: f64,
     },
+    /// Rows that are not in memory could not be had.
+    #[error("rows cannot be read: {reason}")]
+    Rows {
+        /// What the system said.
+        reason: String,
+    },
     /// Weights where noise variances say the same.
     #[error("methods for Gaussian noise take no weights of rows: divide the noise variances by them")]
     Weighted,

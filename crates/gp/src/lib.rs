@@ -56,6 +56,7 @@ mod low_rank;
 mod mean;
 mod parts;
 mod prediction;
+mod rows;
 mod search;
 
 pub use data::Observations;
@@ -63,3 +64,4 @@ pub use error::GpError;
 pub use hyperprior::{Density, Hyperprior};
 pub use mean::{Mean, MeanForm};
 pub use prediction::{JointPrediction, Posterior, Prediction};
+pub use rows::RowSource;

@@ -62,12 +62,12 @@ pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
     BadRow, BoundSummary, BoundedPseudoCount, CheckScores, CheckedOn, Chosen, ChosenLikelihood, DeepSummary,
-    EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, FeatureSummary, FitCheck, FitStage, FitSummary,
-    GeneralisedHeader, GeneralisedModel, GeneralisedSummary, GviSummary, Header, Hyperparameter,
+    EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck, FitStage,
+    FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, GviSummary, Header, Hyperparameter,
     InferencePlan, KernelNetwork, LabelCheck, LabelScores, LatentPosterior, LearnedNoise, MeanKind,
-    ModeSummary, Observed, ParsedRows, PlainProcess, PredictOptions, Predictions, Prepared, PriorSummary,
-    ProcessModel, ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver,
-    StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
+    ModeSummary, Observed, ParsedRows, PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable,
+    PriorSummary, ProcessModel, ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary, ScoreSums,
+    Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
     StreamedRows, TakenRows, Target, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting, TriedWay,
     VarianceMethod, VarianceSolves, VariationSummary, choose, choose_likelihood, no_exposure,
 };

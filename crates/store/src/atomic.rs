@@ -100,6 +100,14 @@ pub fn temporary(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
+/// A file without a name on the disk of a folder, to be written and read; the system gives its room back when it is closed, whatever closes it.
+///
+/// # Errors
+/// When the folder is not there or cannot be written to.
+pub fn unnamed(folder: &Path) -> std::io::Result<File> {
+    tempfile::tempfile_in(folder)
+}
+
 /// Opens what is no file for writing. Descriptors are used as they are, at the place where they stand.
 fn open_stream(path: &Path) -> std::io::Result<File> {
     #[cfg(unix)]

@@ -31,6 +31,40 @@ pub fn numbers_digest(text: &str, numbers: &[&[f64]]) -> String {
     hexadecimal(hash)
 }
 
+/// Of a text and rows of numbers that come one after the other.
+#[derive(Clone, Debug)]
+pub struct RowsDigest {
+    hash: Sha256,
+    rows: u64,
+}
+
+impl RowsDigest {
+    /// Of this text and no rows so far.
+    pub fn new(text: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+        Self { hash, rows: 0 }
+    }
+
+    /// Adds a row.
+    pub fn add(&mut self, row: impl IntoIterator<Item = f64>) {
+        let mut width = 0u64;
+        for value in row {
+            self.hash.update(value.to_bits().to_le_bytes());
+            width += 1;
+        }
+        self.hash.update(width.to_le_bytes());
+        self.rows += 1;
+    }
+
+    /// In hexadecimal.
+    pub fn finish(mut self) -> String {
+        self.hash.update(self.rows.to_le_bytes());
+        hexadecimal(self.hash)
+    }
+}
+
 fn hexadecimal(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

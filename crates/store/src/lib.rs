@@ -35,10 +35,10 @@ mod lock;
 mod tensor_file;
 mod tensors;
 
-pub use atomic::{Target, create_atomically, directory, resolved, temporary};
+pub use atomic::{Target, create_atomically, directory, resolved, temporary, unnamed};
 pub use checkpoint::{Checkpoint, Identity, numbers_from_tensors, numbers_to_tensors};
 pub use container::{Container, FORMAT_VERSION};
-pub use digest::{file_digest, numbers_digest};
+pub use digest::{RowsDigest, file_digest, numbers_digest};
 pub use error::StoreError;
 pub use lock::{FileLock, LockHolder};
 pub use tensor_file::{TensorFile, write_tensors};

@@ -9,7 +9,7 @@ use posterior::data::stream::{StreamOptions, TableParts, count_rows};
 use posterior::optim::Observer;
 use posterior::{
     AnyModel, ChosenLikelihood, FitRequest, FitStage, GeneralisedModel, Method, Model as _, ModelError,
-    Observed, Prepared, ProcessModel, choose_likelihood, no_exposure, peak_memory_bytes,
+    Observed, Prepared, PreparedTable, ProcessModel, choose_likelihood, no_exposure, peak_memory_bytes,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -55,20 +55,19 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
 
 /// A process with Gaussian noise.
 fn gaussian(
-    prepared: Prepared,
+    prepared: PreparedTable,
     request: &FitRequest,
     remarks: Remarks,
     arguments: &FitArgs,
 ) -> Result<AnyModel, Failure> {
-    let names = prepared.schema.feature_names();
-    let (plan, _) = ProcessModel::plan(request, prepared.data.rows(), &names);
-    remarks.say(format!("plan: {plan}"));
-    let chosen = posterior::choose(request, prepared.data.rows(), &names).method;
+    let (names, rows) = (prepared.names(), prepared.rows());
+    remarks.say(format!("plan: {}", prepared.plan(request)));
+    let chosen = posterior::choose(request, rows, &names).method;
     if !matches!(chosen, Method::Exact(_)) || request.method.large().is_some_and(|large| large.fresh) {
         say_kept(request, remarks);
     }
     let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
-        ProcessModel::fit_prepared(prepared, request, observer)
+        ProcessModel::fit_table(prepared, request, observer)
     });
     let model = finished(fitted, request, arguments)?;
     if model.was_interrupted() {
@@ -124,7 +123,7 @@ fn finished<T>(
 
 /// Rows to learn from, by what their target is.
 enum Rows {
-    Gaussian(Box<Prepared>),
+    Gaussian(Box<PreparedTable>),
     Other(Box<Observed>),
 }
 
@@ -133,9 +132,19 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
     let (files, seed, asked) = (&arguments.data[..], request.seed, request.labels.likelihood);
     let (target, missing) = (&request.selection.target, request.selection.missing);
     let events = request.labels.of_events();
-    if events && in_parts(arguments.stream, files)? {
+    let from_disk = match &request.method {
+        Method::Svgp(options) => options.from_disk,
+        _ => None,
+    };
+    if from_disk == Some(true) && (events || arguments.stream == Some(false)) {
+        return Err(Failure::usage(
+            "--from-disk reads a table of numbers part by part: leave --stream false and --likelihood cox out".into(),
+        ));
+    }
+    let stream = arguments.stream.or(from_disk.filter(|asked| *asked));
+    if events && in_parts(stream, files)? {
         remarks.say("tables of events are read whole");
-    } else if in_parts(arguments.stream, files)? {
+    } else if in_parts(stream, files)? {
         let first = TableParts::open(files, &StreamOptions::default())?.next().transpose()?;
         let looks = first.map(|part| {
             let rows: Vec<usize> = (0..part.table.rows()).collect();
@@ -143,6 +152,12 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
         });
         match looks.transpose()? {
             Some(looks) if looks.likelihood.is_some() => {
+                if from_disk == Some(true) {
+                    return Err(Failure::usage(format!(
+                        "--from-disk is for targets with Gaussian noise, and this one is taken as {}: leave it out, or ask for --likelihood gaussian",
+                        looks.why
+                    )));
+                }
                 remarks.say(format!("target: {}; such tables are read whole", looks.why));
             }
             Some(looks) => {
@@ -150,7 +165,10 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
                 let count = count_rows(files)?;
                 remarks.say(format!("reading {count} rows part by part"));
                 let split = arguments.held_out().split(count, None, seed)?;
-                return Ok(Rows::Gaussian(Box::new(Prepared::from_files(files, &split.train, request)?)));
+                let folder = arguments.out.parent().unwrap_or(Path::new(""));
+                let mut say = |text| remarks.say(text);
+                let prepared = PreparedTable::from_files(files, &split.train, request, folder, &mut say)?;
+                return Ok(Rows::Gaussian(Box::new(prepared)));
             }
             None => {}
         }
@@ -168,7 +186,8 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
     let split = arguments.held_out().split(table.rows(), strata.as_deref(), seed)?;
     if looks.likelihood.is_none() {
         say_gaussian(request, &looks, remarks)?;
-        return Ok(Rows::Gaussian(Box::new(Prepared::from_table(&table, &split.train, request)?)));
+        let prepared = Prepared::from_table(&table, &split.train, request)?;
+        return Ok(Rows::Gaussian(Box::new(PreparedTable::Memory(prepared))));
     }
     // What it is was seen on all rows; what there is to know of it, on those that train.
     let chosen = choose_likelihood(&table, target, &split.train, looks.name, missing)?;

@@ -2,6 +2,7 @@
 
 mod classes;
 mod experiments;
+mod from_disk;
 mod gaussianised;
 mod label;
 mod laplace;

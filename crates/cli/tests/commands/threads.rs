@@ -96,6 +96,7 @@ fn processes_do_not_depend_on_the_number_of_threads() {
     let bounds = [
         "sgpr --iterations 2 --inducing 200",
         "svgp --iterations 6 --inducing 200",
+        "svgp --from-disk --iterations 6 --inducing 200",
         "svgp --iterations 6 --inducing 200 --variational adam",
     ];
     fits(folder.path(), table, &bounds);

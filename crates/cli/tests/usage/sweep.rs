@@ -74,6 +74,7 @@ fn lines() -> Vec<Line> {
         "fit gp --data t.csv --target y --memory 0.2 --method inducing-sgd --iterations 20 --batch 8 --inducing 10 --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
         "fit gp --data t.csv --target y --memory 0.2 --method sgpr --inducing 10 --iterations 3 --inducing-choice cover --out o.posterior",
         "fit gp --data t.csv --target y --memory 0.2 --method svgp --inducing 10 --iterations 3 --inducing-choice pruned --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --method svgp --from-disk --inducing 10 --iterations 3 --out o.posterior",
         "predict --model exact.posterior --data new.csv --memory 0.2 --out p.csv",
         "predict --model samples.posterior --data new.csv --memory 0.2 --variances exact --out p.csv",
         "predict --model samples.posterior --data new.csv --memory 0.2 --variances lanczos --variance-rank 5 --out p.csv",

@@ -2,11 +2,11 @@
 
 use super::{Part, StreamOptions, TableParts};
 use crate::read::source_of;
-use crate::schema::{RunningMean, describe, numbers};
-use crate::{DataError, Extracted, Feature, Notes, Schema, Selection, Table};
+use crate::schema::{Described, RunningMean, describe, numbers};
+use crate::{DataError, Extracted, Feature, Notes, RowFile, RowWriter, Schema, Selection, Table};
 use faer::Mat;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// [`Schema::learn`] from files that are read part by part: means over all given rows, categories of all of them.
 ///
@@ -165,6 +165,57 @@ pub fn extract(
     let noise = schema.noise.as_ref().map(|_| noise);
     let exposures = schema.exposure.as_ref().map(|_| exposures);
     Ok(Extracted { x, y: Some(y), noise, exposures, rows: kept, notes })
+}
+
+/// As [`extract`], with the rows in a file in `folder` instead of in memory: inputs, target and, where the schema has such a column, the noise variance. `counts` are the features that must be counts.
+///
+/// Memory: one part, and some 40 bytes for each row while repeated ones are looked for.
+///
+/// # Errors
+/// As [`extract`]; [`DataError::NegativeCount`]; [`DataError::NoRoom`] before anything is written.
+pub fn extract_to_file(
+    files: &[PathBuf],
+    (schema, counts): (&Schema, &[usize]),
+    rows: &[usize],
+    options: &StreamOptions,
+    folder: &Path,
+) -> Result<(RowFile, Notes), DataError> {
+    let one_hot = schema.text_columns();
+    let inputs = schema.features.len();
+    let width = inputs + 1 + usize::from(schema.noise.is_some());
+    let mut writer = RowWriter::create(folder, rows.len(), width)?;
+    let (mut notes, mut seen) = (Notes::default(), Described::new(rows.len(), inputs));
+    let mut row = vec![0.0; inputs];
+    for part in parts(files, &one_hot, options)? {
+        let part = part?;
+        let local: Vec<usize> = rows_of(&part, rows).iter().map(|r| r - part.first_row).collect();
+        let extracted = match schema.extract(&part.table, &local, true) {
+            // Other parts may have rows.
+            Err(DataError::NothingLeft { .. }) => {
+                notes.dropped_rows += local.len();
+                continue;
+            }
+            other => other.map_err(|e| part.locate(e))?,
+        };
+        let x = extracted.x.as_ref();
+        schema.check_counts(&part.table.source, counts, x, &extracted.rows).map_err(|e| part.locate(e))?;
+        let y = extracted.y.unwrap_or_default();
+        for i in 0..x.nrows() {
+            let noise = extracted.noise.as_ref().map(|noise| noise[i]);
+            row.iter_mut().zip(x.row(i).iter()).for_each(|(v, x)| *v = *x);
+            writer.push(row.iter().copied().chain([y[i]]).chain(noise))?;
+            seen.see(&row, Some(y[i]));
+        }
+        notes.dropped_rows += extracted.notes.dropped_rows;
+        notes.filled_cells += extracted.notes.filled_cells;
+    }
+    let file = writer.finish()?;
+    if file.rows() == 0 {
+        let why = if rows.is_empty() { "splitting" } else { "dropping those with missing cells" };
+        return Err(DataError::NothingLeft { path: source_of(files), why: why.into() });
+    }
+    seen.note(&mut notes, &schema.feature_names());
+    Ok((file, notes))
 }
 
 fn parts(files: &[PathBuf], one_hot: &[String], options: &StreamOptions) -> Result<TableParts, DataError> {

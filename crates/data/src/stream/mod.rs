@@ -19,6 +19,6 @@ mod parts;
 mod tests;
 
 pub use crate::read::source_of;
-pub use learn::{extract, learn_schema};
+pub use learn::{extract, extract_to_file, learn_schema};
 pub(crate) use parquet::column_names;
 pub use parts::{Part, StreamOptions, TableParts, count_rows, is_streamable, locate};

@@ -277,3 +277,48 @@ fn errors_name_the_file_of_several_and_its_row() {
     assert!(matches!(read_tables(&[], &ReadOptions::default()), Err(DataError::Argument { .. })));
     assert!(matches!(TableParts::open(&[], &options), Err(DataError::Argument { .. })));
 }
+
+#[test]
+fn rows_in_a_file_are_those_of_memory_with_all_that_is_known_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let mut table = table(1000);
+    // A constant column, and rows that repeat.
+    table.columns.push(Column::numeric("same", vec![0.1; 1000]));
+    for column in &mut table.columns {
+        match &mut column.values {
+            Values::Numeric(v) => v.copy_within(0..5, 500),
+            Values::Text(v) => (0..5).for_each(|i| v[500 + i] = v[i].clone()),
+        }
+    }
+    write_table(&table, &path).unwrap();
+    let options = StreamOptions { part_bytes: 16 << 10, ..Default::default() };
+    let rows: Vec<usize> = (0..1000).filter(|r| r % 7 != 3).collect();
+    for (missing, noise) in [(Missing::Drop, None), (Missing::Mean, Some("b".to_string()))] {
+        let selection = Selection { noise: noise.clone(), ..selection(missing) };
+        let schema = learn_schema(&one(&path), &selection, &rows, &options).unwrap();
+        let memory = extract(&one(&path), &schema, &rows, &options).unwrap();
+        let (file, notes) =
+            extract_to_file(&one(&path), (&schema, &[]), &rows, &options, folder.path()).unwrap();
+        assert_eq!(notes, memory.notes);
+        assert!(notes.constant_features.contains(&"same".to_string()), "{notes:?}");
+        assert_eq!(file.rows(), memory.x.nrows());
+        let (inputs, y) = (memory.x.ncols(), memory.y.unwrap());
+        assert_eq!(file.width(), inputs + 1 + usize::from(noise.is_some()));
+        file.each(|i, row| {
+            assert!((0..inputs).all(|j| row[j] == memory.x[(i, j)]) && row[inputs] == y[i]);
+            assert_eq!(row.get(inputs + 1).copied(), memory.noise.as_ref().map(|v| v[i]));
+        })
+        .unwrap();
+        let standard = crate::Standardisation::learn(memory.x.as_ref(), &y);
+        assert_eq!(crate::Standardisation::learn_rows(&file, inputs).unwrap(), standard);
+        let ranges = crate::InputRanges::learn(&schema, memory.x.as_ref());
+        assert_eq!(crate::InputRanges::learn_rows(&schema, &file).unwrap(), ranges);
+    }
+    let schema = learn_schema(&one(&path), &selection(Missing::Mean), &rows, &options).unwrap();
+    let none = extract_to_file(&one(&path), (&schema, &[]), &[], &options, folder.path());
+    assert!(matches!(none, Err(DataError::NothingLeft { .. })));
+    let absent = folder.path().join("absent");
+    let failed = extract_to_file(&one(&path), (&schema, &[]), &rows, &options, &absent);
+    assert!(matches!(failed, Err(DataError::Scratch { .. })));
+}

@@ -53,6 +53,11 @@ impl Plan {
         Self::new((rows, inputs, targets, inducing, latents), batch, 6, 3 + roots, optimiser, flops)
     }
 
+    /// The same where the rows, of so many inputs and targets, are not in memory.
+    pub fn elsewhere(self, inputs: usize, targets: usize) -> Self {
+        Self { peak_bytes: self.peak_bytes.saturating_sub(data_bytes(self.rows, inputs, targets)), ..self }
+    }
+
     fn new(
         (rows, inputs, targets, inducing, latents): (usize, usize, usize, usize, usize),
         batch: usize,
@@ -61,10 +66,8 @@ impl Plan {
         optimiser: u64,
         flops_per_step: f64,
     ) -> Self {
-        // The data stand with the caller and in the fit.
-        let data = product(&[rows, inputs.saturating_add(targets).saturating_add(1), 16]);
         let peak_bytes = [
-            data,
+            data_bytes(rows, inputs, targets),
             product(&[inducing, inducing, squares * 8]),
             product(&[inducing, batch, panels.saturating_mul(8)]),
             optimiser,
@@ -73,6 +76,11 @@ impl Plan {
         .fold(WORKING_BYTES, u64::saturating_add);
         Self { rows, inducing, latents, batch, peak_bytes, flops_per_step }
     }
+}
+
+/// Of the data, which stand with the caller and in the fit.
+fn data_bytes(rows: usize, inputs: usize, targets: usize) -> u64 {
+    product(&[rows, inputs.saturating_add(targets).saturating_add(1), 16])
 }
 
 /// Rows of a block in a pass over all rows: its features take at most 16 MiB unless there are very many inducing points.
@@ -112,6 +120,10 @@ mod tests {
         let twice = Plan::collapsed(91_460, 9, 1, 512);
         assert_eq!(twice.peak_bytes - small.peak_bytes, 45_730 * 11 * 16);
         assert!(Plan::stochastic(usize::MAX, 9, 1, usize::MAX, 1, 1, 1024).peak_bytes == u64::MAX);
+        // From a file the rows cost their order only.
+        let [few, many] =
+            [1_000, 1_000_000].map(|rows| Plan::stochastic(rows, 8, 1, 512, 1, 1, 256).elsewhere(8, 1));
+        assert_eq!(many.peak_bytes - few.peak_bytes, 999_000 * 8);
         let text = Plan::stochastic(1_000_000, 8, 1, 512, 1, 1, 1024).to_string();
         assert!(
             text.starts_with("n = 1000000 with 512 inducing points, 1024 rows at a time, needs"),

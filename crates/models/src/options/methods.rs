@@ -333,6 +333,10 @@ pub struct SvgpOptions {
     /// Length of natural-gradient steps, above 0 and at most 1
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::share_or_all, default_value_t = Self::default().natural_length))]
     pub natural_length: f64,
+    /// Keep the prepared numbers of svgp in a file beside the model and not in memory, which reads the table part by part [default: where they do not fit --memory]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_disk: Option<bool>,
 }
 
 impl Default for SvgpOptions {
@@ -344,6 +348,7 @@ impl Default for SvgpOptions {
             fixed_inducing: false,
             variational: VariationalName::default(),
             natural_length: 0.1,
+            from_disk: None,
         }
     }
 }

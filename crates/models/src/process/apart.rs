@@ -19,18 +19,25 @@ pub(super) struct Apart {
 impl Apart {
     /// Draws `count` of the rows.
     pub(super) fn drawn(data: &Observations, count: usize, mut rng: ChaCha8Rng) -> Self {
-        let n = data.rows();
+        Self::drawn_of(&prints(data), count, &mut rng)
+    }
+
+    /// The same of rows with these fingerprints.
+    pub(super) fn drawn_of(prints: &[u64], count: usize, rng: &mut ChaCha8Rng) -> Self {
+        let n = prints.len();
         let mut out = vec![false; n];
-        index::sample(&mut rng, n, count).into_iter().for_each(|i| out[i] = true);
+        index::sample(rng, n, count).into_iter().for_each(|i| out[i] = true);
         let (rest, drawn) = (0..n).partition(|&i| !out[i]);
-        Self::new(data, rest, drawn)
+        Self::of_prints(prints, rest, drawn)
     }
 
     /// Without twins: a row that equals one of `rest`, input by input and in its (first) target, tells how well that row was remembered, and nothing of rows to come; whoever is chosen by such rows remembers. It
     /// goes back to `rest`, unless that would leave less than half of `drawn`: of a table whose rows repeat by nature (few columns of few values), repetition is what rows to come are like.
     pub(super) fn new(data: &Observations, rest: Vec<usize>, drawn: Vec<usize>) -> Self {
-        let targets: Vec<f64> = data.targets().col(0).iter().copied().collect();
-        let prints = table_fingerprints(data.inputs(), &targets);
+        Self::of_prints(&prints(data), rest, drawn)
+    }
+
+    fn of_prints(prints: &[u64], rest: Vec<usize>, drawn: Vec<usize>) -> Self {
         let learned = RowFingerprints::new(rest.iter().map(|&i| prints[i]));
         let (back, kept): (Vec<usize>, Vec<usize>) =
             drawn.iter().copied().partition(|&i| learned.contains(prints[i]));
@@ -42,6 +49,11 @@ impl Apart {
         rest.sort_unstable();
         Self { rest, drawn: kept, twins }
     }
+}
+
+fn prints(data: &Observations) -> Vec<u64> {
+    let targets: Vec<f64> = data.targets().col(0).iter().copied().collect();
+    table_fingerprints(data.inputs(), &targets)
 }
 
 /// What a summary says of them; nothing of none.

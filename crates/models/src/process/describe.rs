@@ -450,7 +450,13 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
     if fit.inducing > 0 {
         let moved = if fit.inducing_moved { ", moved by the bound" } else { ", where they were chosen" };
         let radius = fit.inducing_radius.map_or_else(String::new, |r| format!(", radius {r:.3}"));
-        rows.push(SummaryRow::new("inducing points", format!("{}{moved}{radius}", fit.inducing)));
+        let among = fit
+            .inducing_candidates
+            .map_or_else(String::new, |rows| format!(", chosen among {rows} rows drawn at random"));
+        rows.push(SummaryRow::new("inducing points", format!("{}{moved}{radius}{among}", fit.inducing)));
+    }
+    if let Some(bytes) = fit.from_disk {
+        rows.push(SummaryRow::new("rows", format!("read from disk, {:.1} MB", bytes as f64 / 1e6)));
     }
     if let Some(settings) = &fit.settings {
         let precision = match fit.precision {

@@ -2,8 +2,10 @@
 
 use super::deep;
 use super::maps::densest_place;
+use super::prepared_table::{PreparedTable, in_memory, only_svgp};
 use super::scalable::{
-    ScalablePlan, choose, fit_scalable, refused, set_hyperparameters, unused_by_exact, whole_posterior,
+    Chosen, ScalableFit, ScalablePlan, choose, fit_from_disk, fit_scalable, set_hyperparameters,
+    unused_by_exact, whole_posterior,
 };
 use super::{
     CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
@@ -13,18 +15,17 @@ use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePr
 use crate::recalibration::{self, Recalibration};
 use crate::{FitRequest, Method};
 use faer::Mat;
-use posterior_data::stream::{self, StreamOptions};
 use posterior_data::{
     Extracted, Feature, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
 };
 use posterior_gp::exact::{ExactGp, Plan, fit};
-use posterior_gp::{Hyperprior, Observations};
+use posterior_gp::{GpError, Hyperprior, Observations, RowSource};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_metrics::{Gaussians, SplitConformal};
 use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
 use posterior_store::StoreError;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -57,13 +58,13 @@ pub enum FitStage {
 
 /// Rows of a table as a process sees them. Columns of counts, which a `tanimoto` kernel compares, stay in their own units.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct Prepared<D = Observations> {
     /// Roles of the columns.
     pub schema: Schema,
     /// Means and scales.
     pub standardisation: Standardisation,
     /// Standardised inputs and targets.
-    pub data: Observations,
+    pub data: D,
     /// What was found and done.
     pub notes: Notes,
     /// Which rows these are, those included that a fit holds back to judge and to choose by.
@@ -84,29 +85,6 @@ impl Prepared {
             Self::from_extracted(schema, extracted, request, &table.source)
         };
         prepared().map_err(|error: ModelError| error.in_table(table))
-    }
-
-    /// From the given rows (ascending, counted through all files) of a table of CSV and Parquet files that are read part by part.
-    ///
-    /// # Errors
-    /// As [`Self::from_table`]; a fit that does not fit the memory limit is refused before the numbers are read.
-    pub fn from_files(files: &[PathBuf], rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
-        let options = StreamOptions::default();
-        let schema = stream::learn_schema(files, &request.selection, rows, &options)?;
-        let chosen = choose(request, rows.len(), &schema.feature_names());
-        let plan = plan_of(request, &chosen.method, rows.len(), schema.feature_names().len());
-        let limit = request.memory;
-        // How many rows are dropped is known only after reading.
-        if request.selection.missing != Missing::Drop && plan.peak_bytes > limit {
-            return Err(refused(plan, limit, &chosen.method));
-        }
-        let extracted = stream::extract(files, &schema, rows, &options)?;
-        Self::from_extracted(schema, extracted, request, &stream::source_of(files)).map_err(|error| {
-            match error {
-                ModelError::Data(error) => stream::locate(files, error).into(),
-                other => other,
-            }
-        })
     }
 
     /// Rows of numbers in standard units, whose columns are called `x1`, `x2`, ... and whose target is `y`.
@@ -136,7 +114,7 @@ impl Prepared {
         }
     }
 
-    fn from_extracted(
+    pub(super) fn from_extracted(
         schema: Schema,
         extracted: Extracted,
         request: &FitRequest,
@@ -209,96 +187,58 @@ impl ProcessModel {
     ) -> Result<Self, ModelError> {
         let started = Instant::now();
         check_noise(request)?;
+        in_memory(&request.method)?;
         begin_anew(request)?;
         let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
         let chosen = choose(request, rows, &prepared.schema.feature_names());
-        let name = chosen.method.name();
-        let choice = format!("{name}, {}", chosen.why);
-        let evidence = chosen.method.evidence();
-        let mut header = Header {
-            method: name.as_str().into(),
-            rows,
-            schema: prepared.schema.clone(),
-            standardisation: prepared.standardisation.clone(),
-            input_ranges: Some(prepared.input_ranges.clone()),
-            densest: densest(&prepared),
-            kernel: request.kernel.clone(),
-            mean: request.mean,
-            hyperparameters: Vec::new(),
-            noise_floor: if chosen.method.sets_aside() { deep::floor(request) } else { request.noise_floor },
-            cholesky: CholeskyInfo::default(),
-            seed: request.seed,
-            streamed: None,
-            fit: FitSummary {
-                log_evidence: None,
-                criterion: evidence.map(EvidenceOptions::criterion).transpose()?.unwrap_or_default(),
-                criterion_value: None,
-                hyperpriors: request.hyperpriors.clone(),
-                optimizer: evidence.map(EvidenceOptions::optimizer).unwrap_or_default(),
-                reason: Reason::Steps,
-                steps: 0,
-                evaluations: 0,
-                attempts: Vec::new(),
-                largest_jitter: 0.0,
-                seconds: 0.0,
-                plan: plan_of(request, &chosen.method, rows, features),
-                choice,
-                data: prepared.notes.clone(),
-                check: None,
-                recalibration: None,
-                hyperparameter_source: None,
-                at_bounds: Vec::new(),
-                scalable: None,
-            },
-        };
+        let plan = plan_of(request, &chosen.method, rows, features);
+        let densest = densest(&prepared, || Ok(prepared.data.inputs().to_owned()))?;
+        let mut header = begun(&prepared, rows, densest, (request, &chosen, plan))?;
         let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
-        let judged = match (&chosen.method, chosen.method.large()) {
-            (Method::Exact(_), _) | (_, None) => rows,
-            (_, Some(large)) => large.held_back_of(rows),
-        };
-        recalibration::check(request, judged, matches!(chosen.method, Method::Exact(_)))?;
         let (posterior, residuals) = if let Method::Exact(options) = &chosen.method {
             fit_exact(prepared, request, options, &mut header, observer)?
         } else {
             let (fitted, residuals) = fit_scalable(prepared, request, &chosen.method, observer)?;
-            if fitted.method != name {
-                let name = fitted.method;
-                header.fit.choice = match fitted.rows() {
-                    kept if name == MethodName::Exact => {
-                        let unused = unused_by_exact(request);
-                        format!(
-                            "{name} on {kept} of {rows} rows, the best of what was tried {}{unused}",
-                            chosen.why
-                        )
-                    }
-                    _ => format!("{name}, the best of what was tried {}", chosen.why),
-                };
-                header.method = name.as_str().into();
-            }
-            // The factor of few rows, and tensors of as many.
-            header.rows = match fitted.rows() {
-                0 => rows - fitted.check.as_ref().map_or(0, |c| c.rows),
-                kept => kept,
-            };
-            header.hyperparameters = fitted.hyperparameters;
-            header.fit.hyperpriors = fitted.hyperpriors;
-            header.fit.steps = fitted.summary.as_ref().map_or(0, |s| s.steps);
-            header.fit.reason = fitted.reason;
-            header.fit.largest_jitter = fitted.largest_jitter;
-            header.fit.check = fitted.check;
-            header.fit.hyperparameter_source = fitted.source;
-            match &fitted.posterior {
-                ProcessPosterior::Inducing(posterior) => header.cholesky = posterior.factor().info(),
-                ProcessPosterior::Exact(posterior) => header.cholesky = posterior.info(),
-                ProcessPosterior::Embedded(posterior) => {
-                    header.cholesky = posterior.exact().info();
-                    header.fit.log_evidence = Some(posterior.exact().log_evidence());
-                }
-                _ => {}
-            }
-            header.fit.scalable = fitted.summary;
-            (fitted.posterior, residuals)
+            (recorded(&mut header, fitted, request, &chosen), residuals)
         };
+        Self::ended(header, (posterior, residuals), fingerprints, request, started)
+    }
+
+    /// As [`ProcessModel::fit_prepared`], for rows in memory or in a file, by the stochastic bound where they are in a file.
+    ///
+    /// # Errors
+    /// As [`ProcessModel::fit_prepared`].
+    pub fn fit_table(
+        prepared: PreparedTable,
+        request: &FitRequest,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<Self, ModelError> {
+        let prepared = match prepared {
+            PreparedTable::Memory(prepared) => return Self::fit_prepared(prepared, request, observer),
+            PreparedTable::Disk(prepared) => prepared,
+        };
+        let started = Instant::now();
+        check_noise(request)?;
+        begin_anew(request)?;
+        let (rows, [features, _]) = (prepared.data.rows(), prepared.data.widths());
+        let chosen = choose(request, rows, &prepared.schema.feature_names());
+        let Method::Svgp(options) = &chosen.method else { return Err(only_svgp(&chosen.method)) };
+        let plan = ScalablePlan::from_disk((request, options), rows, features).as_exact();
+        let densest = densest(&prepared, || prepared.data.inputs())?;
+        let mut header = begun(&prepared, rows, densest, (request, &chosen, plan))?;
+        let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
+        let (fitted, residuals) = fit_from_disk(prepared, request, (&chosen.method, options), observer)?;
+        let posterior = recorded(&mut header, fitted, request, &chosen);
+        Self::ended(header, (posterior, residuals), fingerprints, request, started)
+    }
+
+    fn ended(
+        mut header: Header,
+        (posterior, residuals): (ProcessPosterior, Vec<f64>),
+        fingerprints: Option<Arc<RowFingerprints>>,
+        request: &FitRequest,
+        started: Instant,
+    ) -> Result<Self, ModelError> {
         let conformal = recalibrate(request, &mut header.fit, &residuals)?;
         header.fit.seconds = started.elapsed().as_secs_f64();
         Ok(Self { header, posterior: Arc::new(posterior), fingerprints, conformal })
@@ -308,6 +248,104 @@ impl ProcessModel {
     pub fn was_interrupted(&self) -> bool {
         self.header.fit.reason == Reason::Interrupted
     }
+}
+
+/// What is known of a fit before it begins; refuses a recalibration that its rows do not allow.
+fn begun<D>(
+    prepared: &Prepared<D>,
+    rows: usize,
+    densest: Option<[f64; 2]>,
+    (request, chosen, plan): (&FitRequest, &Chosen, Plan),
+) -> Result<Header, ModelError> {
+    let name = chosen.method.name();
+    let choice = format!("{name}, {}", chosen.why);
+    let evidence = chosen.method.evidence();
+    let header = Header {
+        method: name.as_str().into(),
+        rows,
+        schema: prepared.schema.clone(),
+        standardisation: prepared.standardisation.clone(),
+        input_ranges: Some(prepared.input_ranges.clone()),
+        densest,
+        kernel: request.kernel.clone(),
+        mean: request.mean,
+        hyperparameters: Vec::new(),
+        noise_floor: if chosen.method.sets_aside() { deep::floor(request) } else { request.noise_floor },
+        cholesky: CholeskyInfo::default(),
+        seed: request.seed,
+        streamed: None,
+        fit: FitSummary {
+            log_evidence: None,
+            criterion: evidence.map(EvidenceOptions::criterion).transpose()?.unwrap_or_default(),
+            criterion_value: None,
+            hyperpriors: request.hyperpriors.clone(),
+            optimizer: evidence.map(EvidenceOptions::optimizer).unwrap_or_default(),
+            reason: Reason::Steps,
+            steps: 0,
+            evaluations: 0,
+            attempts: Vec::new(),
+            largest_jitter: 0.0,
+            seconds: 0.0,
+            plan,
+            choice,
+            data: prepared.notes.clone(),
+            check: None,
+            recalibration: None,
+            hyperparameter_source: None,
+            at_bounds: Vec::new(),
+            scalable: None,
+        },
+    };
+    let judged = match (&chosen.method, chosen.method.large()) {
+        (Method::Exact(_), _) | (_, None) => rows,
+        (_, Some(large)) => large.held_back_of(rows),
+    };
+    recalibration::check(request, judged, matches!(chosen.method, Method::Exact(_)))?;
+    Ok(header)
+}
+
+/// Writes into the header what became of a fit to a large table, and leaves its posterior.
+fn recorded(
+    header: &mut Header,
+    fitted: ScalableFit,
+    request: &FitRequest,
+    chosen: &Chosen,
+) -> ProcessPosterior {
+    let rows = header.rows;
+    if fitted.method != chosen.method.name() {
+        let name = fitted.method;
+        header.fit.choice = match fitted.rows() {
+            kept if name == MethodName::Exact => {
+                let unused = unused_by_exact(request);
+                format!("{name} on {kept} of {rows} rows, the best of what was tried {}{unused}", chosen.why)
+            }
+            _ => format!("{name}, the best of what was tried {}", chosen.why),
+        };
+        header.method = name.as_str().into();
+    }
+    // The factor of few rows, and tensors of as many.
+    header.rows = match fitted.rows() {
+        0 => rows - fitted.check.as_ref().map_or(0, |c| c.rows),
+        kept => kept,
+    };
+    header.hyperparameters = fitted.hyperparameters;
+    header.fit.hyperpriors = fitted.hyperpriors;
+    header.fit.steps = fitted.summary.as_ref().map_or(0, |s| s.steps);
+    header.fit.reason = fitted.reason;
+    header.fit.largest_jitter = fitted.largest_jitter;
+    header.fit.check = fitted.check;
+    header.fit.hyperparameter_source = fitted.source;
+    match &fitted.posterior {
+        ProcessPosterior::Inducing(posterior) => header.cholesky = posterior.factor().info(),
+        ProcessPosterior::Exact(posterior) => header.cholesky = posterior.info(),
+        ProcessPosterior::Embedded(posterior) => {
+            header.cholesky = posterior.exact().info();
+            header.fit.log_evidence = Some(posterior.exact().log_evidence());
+        }
+        _ => {}
+    }
+    header.fit.scalable = fitted.summary;
+    fitted.posterior
 }
 
 /// What `auto` does instead of descent where that fits.
@@ -328,16 +366,22 @@ fn whole_in_words(request: &FitRequest, method: &Method, names: &[String], rows:
 }
 
 /// The densest place of the rows of two numeric inputs, in their own units.
-fn densest(prepared: &Prepared) -> Option<[f64; 2]> {
+fn densest<D>(
+    prepared: &Prepared<D>,
+    inputs: impl FnOnce() -> Result<Mat<f64>, GpError>,
+) -> Result<Option<[f64; 2]>, ModelError> {
     let numeric = prepared.schema.features.iter().all(|f| matches!(f, Feature::Number { .. }));
     let standard = &prepared.standardisation;
-    let place = densest_place(prepared.data.inputs()).filter(|_| numeric)?;
+    if !numeric || prepared.schema.features.len() != 2 {
+        return Ok(None);
+    }
+    let Some(place) = densest_place(inputs()?.as_ref()) else { return Ok(None) };
     let back = |j: usize| standard.feature_means[j] + standard.feature_scales[j] * place[j];
-    Some([back(0), back(1)])
+    Ok(Some([back(0), back(1)]))
 }
 
 /// The plan of a method that is chosen.
-fn plan_of(request: &FitRequest, method: &Method, rows: usize, features: usize) -> Plan {
+pub(super) fn plan_of(request: &FitRequest, method: &Method, rows: usize, features: usize) -> Plan {
     match method {
         Method::Exact(options) => exact_plan(&options.evidence, rows, features),
         _ => ScalablePlan::new(request, method, rows, features).as_exact(),

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `header` | what the JSON says |
 //! | `fit` | table in, model out |
+//! | `prepared_table`, `file_rows` | a table read part by part, into memory or a file; rows of that file |
 //! | `asked`, `describe` | what any model can be asked; a process in words |
 //! | `apart` | rows to judge or to choose by, apart from those that are learned from |
 //! | `check` | how good it is on rows that had no part in it |
@@ -26,6 +27,7 @@ mod check;
 mod deep;
 mod describe;
 mod file;
+mod file_rows;
 mod fit;
 mod generalised;
 mod gvi;
@@ -35,6 +37,7 @@ mod panel;
 mod posterior;
 mod predict;
 mod predict_plan;
+mod prepared_table;
 mod prior;
 mod rates;
 mod scalable;
@@ -43,6 +46,7 @@ mod streaming;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub use deep::{DeepSummary, TriedSetting};
 pub(crate) use file::{add_fingerprints, fingerprints};
+pub use file_rows::FileRows;
 pub use fit::{FitStage, Prepared};
 pub use generalised::{
     BoundSummary, BoundedPseudoCount, ChosenLikelihood, FeatureSummary, GeneralisedHeader, GeneralisedModel,
@@ -54,6 +58,7 @@ pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
+pub use prepared_table::PreparedTable;
 pub(crate) use rates::time;
 pub use scalable::{
     Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver,

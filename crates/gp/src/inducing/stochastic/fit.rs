@@ -5,8 +5,7 @@ use super::state::StochasticState;
 use super::{Batch, StochasticGp, StochasticOptions, Wanted, natural_step};
 use crate::hyperprior::log_prior;
 use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan};
-use crate::{GpError, Observations};
-use faer::{Mat, MatRef};
+use crate::{GpError, RowSource};
 use posterior_linalg::triangular::pack_lower;
 use posterior_optim::{
     Adaptive, Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Sampling, Step,
@@ -39,7 +38,7 @@ pub struct StochasticFit {
 pub struct StochasticIterate<'a> {
     model: StochasticGp,
     distribution: InducingDistribution,
-    data: &'a Observations,
+    data: &'a dyn RowSource,
     options: &'a StochasticOptions,
     batches: Batches,
     theta: Vec<f64>,
@@ -54,16 +53,16 @@ pub struct StochasticIterate<'a> {
     buffers: Buffers,
 }
 
-/// Fits `model` to `data`: q from the prior, parameters from the model's own values; or, given a saved `state`, on from there bit for
+/// Fits `model` to `data`, in memory or not: q from the prior, parameters from the model's own values; or, given a saved `state`, on from there bit for
 /// bit. The observer is told each step, the value of its progress being the bound as the step's batch estimated it (before the step, in nats), and can end the fit or ask for
 /// the state to save.
 ///
 /// # Errors
 /// [`InducingError`] for unusable options, data, plans or states, and when the bound stops being a number; [`GpError::Cholesky`] when
-/// `K_ZZ` cannot be factored; [`GpError::UnknownParameter`] for a hyperprior without parameter.
+/// `K_ZZ` cannot be factored; [`GpError::Rows`] when a batch cannot be had; [`GpError::UnknownParameter`] for a hyperprior without parameter.
 pub fn fit_stochastic<'a>(
     model: StochasticGp,
-    data: &'a Observations,
+    data: &'a dyn RowSource,
     options: &'a StochasticOptions,
     state: Option<&StochasticState>,
     observer: &mut Observer<'_, StochasticIterate<'a>>,
@@ -71,6 +70,8 @@ pub fn fit_stochastic<'a>(
     let clock = Clock::after(state.map_or(0.0, |state| state.seconds));
     options.check()?;
     let plan = model.plan(data.rows(), options.batch);
+    let [inputs, targets] = data.widths();
+    let plan = if data.in_memory() { plan } else { plan.elsewhere(inputs, targets) };
     if plan.peak_bytes > options.memory_limit {
         return Err(InducingError::Memory { plan, limit: options.memory_limit }.into());
     }
@@ -116,7 +117,7 @@ impl Iteration for StochasticIterate<'_> {
 impl<'a> StochasticIterate<'a> {
     fn new(
         mut model: StochasticGp,
-        data: &'a Observations,
+        data: &'a dyn RowSource,
         options: &'a StochasticOptions,
         state: Option<&StochasticState>,
     ) -> Result<Self, GpError> {
@@ -192,20 +193,13 @@ impl<'a> StochasticIterate<'a> {
     /// One step on the given rows; the bound before it and the natural-gradient length taken.
     fn step_on(&mut self, rows: &[usize], planned: usize) -> Result<(f64, Option<f64>), GpError> {
         let data = self.data;
-        let gather =
-            |from: MatRef<'_, f64>| Mat::from_fn(rows.len(), from.ncols(), |i, j| from[(rows[i], j)]);
-        let (inputs, targets) = (gather(data.inputs()), gather(data.targets()));
-        let of_rows = |numbers: Option<&[f64]>| -> Option<Vec<f64>> {
-            numbers.map(|numbers| rows.iter().map(|&i| numbers[i]).collect())
-        };
-        let (noise, weights) = (of_rows(data.noise_variances()), of_rows(data.weights()));
-        let offsets = of_rows(data.offsets());
+        let own = data.gather(rows)?;
         let batch = Batch {
-            inputs: inputs.as_ref(),
-            targets: targets.as_ref(),
-            noise: noise.as_deref(),
-            weights: weights.as_deref(),
-            offsets: offsets.as_deref(),
+            inputs: own.inputs(),
+            targets: own.targets(),
+            noise: own.noise_variances(),
+            weights: own.weights(),
+            offsets: own.offsets(),
             rows: data.rows(),
         };
         let wanted =

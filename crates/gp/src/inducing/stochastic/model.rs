@@ -3,10 +3,14 @@
 use crate::data::same_width;
 use crate::inducing::posterior::check_targets;
 use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan, SparseGp};
-use crate::{GpError, MeanForm, Observations};
+use crate::{GpError, MeanForm, RowSource};
 use faer::Mat;
 use posterior_kernels::Kernel;
 use posterior_likelihoods::Likelihood;
+use posterior_linalg::tiles::pieces;
+
+/// Rows whose targets are looked at together.
+const CHECKED: usize = 4096;
 
 /// C latent Gaussian processes with one kernel, summarised at m inducing inputs, behind a likelihood.
 pub type StochasticGp = SparseGp<Box<dyn Likelihood>>;
@@ -42,17 +46,26 @@ impl StochasticGp {
         Plan::stochastic(rows, inputs, self.target_width, m, self.latents(), self.roots(), batch)
     }
 
-    /// Whether the data fit the model; looks at every target once.
+    /// Whether the data fit the model; looks at every target once, a few thousand at a time.
     ///
     /// # Errors
-    /// [`GpError::Shape`], [`InducingError::Target`] or [`InducingError::RowNoise`].
-    pub fn check(&self, data: &Observations) -> Result<(), GpError> {
-        same_width("columns of the inputs", self.inducing.ncols(), data.inputs().ncols())?;
-        same_width("columns of the targets", self.target_width, data.targets().ncols())?;
-        if data.noise_variances().is_some() && self.likelihood.with_row_noise(0.0).is_none() {
+    /// [`GpError::Shape`], [`InducingError::Target`] or [`InducingError::RowNoise`]; [`GpError::Rows`] where rows cannot be had.
+    pub fn check(&self, data: &dyn RowSource) -> Result<(), GpError> {
+        let [inputs, targets] = data.widths();
+        same_width("columns of the inputs", self.inducing.ncols(), inputs)?;
+        same_width("columns of the targets", self.target_width, targets)?;
+        if data.has_row_noise() && self.likelihood.with_row_noise(0.0).is_none() {
             return Err(InducingError::RowNoise { likelihood: self.likelihood.name() }.into());
         }
-        Ok(check_targets(&*self.likelihood, data.targets())?)
+        for rows in pieces(data.rows(), CHECKED) {
+            let start = rows.start;
+            let block = data.block(rows)?;
+            check_targets(&*self.likelihood, block.targets()).map_err(|error| match error {
+                InducingError::Target { row, error } => InducingError::Target { row: start + row, error },
+                other => other,
+            })?;
+        }
+        Ok(())
     }
 
     pub(super) fn check_distribution(&self, distribution: &InducingDistribution) -> Result<(), GpError> {

@@ -16,6 +16,7 @@ use super::{GeneralisedModel, features, gaussianised, laplace, variational};
 use crate::options::{ClassWeights, InferenceName, LargeTableOptions};
 use crate::process::FitStage;
 use crate::process::apart::Apart;
+use crate::process::prepared_table::in_memory;
 use crate::{FitRequest, Method, ModelError};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
@@ -42,6 +43,7 @@ impl GeneralisedModel {
         request: &FitRequest,
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<Self, ModelError> {
+        in_memory(&request.method)?;
         let journal = &mut Journal::open(&observed, request)?;
         let plan = InferencePlan::of(&observed, request)?;
         let (mut train, held, twins) = split(&observed, request, &plan)?;

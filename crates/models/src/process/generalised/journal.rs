@@ -38,11 +38,8 @@ impl Journal {
         }
         let place = match &path {
             Some(path) => {
-                let (data, schema) = (&observed.data, &observed.schema);
-                let sides =
-                    [data.noise_variances(), data.weights(), data.offsets()].map(Option::unwrap_or_default);
-                let rows = (data.inputs(), data.targets(), &sides[..]);
-                Some((path.clone(), identity(schema, rows, request, &request.method)?))
+                let own = identity(&observed.schema, &observed.data, request, &request.method)?;
+                Some((path.clone(), own))
             }
             None => None,
         };

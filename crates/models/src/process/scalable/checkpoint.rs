@@ -4,15 +4,16 @@ use super::{EvidenceSearchSummary, SolverPrecision};
 use crate::network::digest;
 use crate::options::CalibrateName;
 use crate::process::Hyperparameter;
+use crate::process::file_rows::in_blocks;
 use crate::{FitRequest, Method, ModelError};
-use faer::MatRef;
 use posterior_data::Schema;
+use posterior_gp::RowSource;
 use posterior_gp::iterative::{
     BlockFit, NeighbourhoodFit, SearchHeader, SearchState, SolverState, StateHeader,
 };
 use posterior_optim::{Reason, Signal};
 use posterior_store::{
-    Checkpoint, Identity, StoreError, Tensors, numbers_digest, numbers_from_tensors, numbers_to_tensors,
+    Checkpoint, Identity, RowsDigest, StoreError, Tensors, numbers_from_tensors, numbers_to_tensors,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,10 +27,9 @@ const METHOD: &str = "process checkpoint";
 const REMEDY: &str = "begin anew with --fresh, which removes it, or name another file with --checkpoint";
 
 /// Everything that the numbers depend on: settings, roles, data. Neither limits of time and memory nor places are among it: the same command with a larger budget goes on.
-/// The rows are inputs, targets, and what else there is to each of them.
 pub(in crate::process) fn identity(
     schema: &Schema,
-    (inputs, targets, sides): (MatRef<'_, f64>, MatRef<'_, f64>, &[&[f64]]),
+    data: &dyn RowSource,
     request: &FitRequest,
     method: &Method,
 ) -> Result<Identity, ModelError> {
@@ -41,6 +41,10 @@ pub(in crate::process) fn identity(
         (large.checkpoint, large.checkpoint_every, large.fresh) = (None, 0.0, false);
     }
     (request.time_budget, request.memory) = (None, 0);
+    // Rows are the same wherever they are.
+    if let Method::Svgp(options) = &mut request.method {
+        options.from_disk = None;
+    }
     // A precision is the same whether it was asked for or is the usual one.
     if let Some(options) = request.method.iterative_mut() {
         options.system.precision = Some(options.system.precision());
@@ -62,12 +66,17 @@ pub(in crate::process) fn identity(
         }
     }
     let schema = serde_json::to_string(schema).map_err(StoreError::from)?;
-    let columns = |m: MatRef<'_, f64>| -> Vec<f64> {
-        (0..m.ncols()).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect()
-    };
-    let (x, y) = (columns(inputs), columns(targets));
-    let all: Vec<&[f64]> = [&x[..], &y].into_iter().chain(sides.iter().copied()).collect();
-    Ok(Identity { settings, data: numbers_digest(&schema, &all) })
+    let mut digest = RowsDigest::new(&schema);
+    in_blocks(data, |_, block| {
+        let sides = [block.noise_variances(), block.weights(), block.offsets()];
+        for i in 0..block.rows() {
+            let numbers = block.inputs().row(i).iter().chain(block.targets().row(i).iter());
+            // One that is not there is told from one that is 0.
+            let sides = sides.iter().map(|side| side.map_or(f64::NAN, |values| values[i]));
+            digest.add(numbers.copied().chain(sides));
+        }
+    })?;
+    Ok(Identity { settings, data: digest.finish() })
 }
 
 /// What was found so far.

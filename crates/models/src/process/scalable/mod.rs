@@ -24,10 +24,11 @@ pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
 pub(super) use choice::unused_by_exact;
 pub use choice::{Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, choose};
 pub(super) use fit::{
-    EVIDENCE_PROBES, PLAIN_ROWS, ScalableFit, check_numbers, fit_scalable, refused, set_hyperparameters,
+    EVIDENCE_PROBES, PLAIN_ROWS, ScalableFit, check_numbers, fit_from_disk, fit_scalable, refused,
+    set_hyperparameters,
 };
-pub(super) use plan::DeepWork;
 pub use plan::ScalablePlan;
 pub(super) use plan::whole_posterior;
+pub(super) use plan::{DeepWork, disk_part_bytes};
 pub(super) use precision::SolverPrecision;
 pub use summary::{EvidenceSearchSummary, ScalableSummary, Solver};

@@ -1,10 +1,10 @@
 //! Memory and work of a fit to a large table.
 
-use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, refining_memory};
+use super::fit::{CANDIDATES, EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, refining_memory};
 use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
 use crate::options::{
     BatchOptions, DbkOptions, DeepKind, GO_ON, HyperparameterSearch, InducingChoiceName, InducingOptions,
-    IterativeOptions, KernelPrecision, MethodName, PreconditionerName, Setting,
+    IterativeOptions, KernelPrecision, MethodName, PreconditionerName, Setting, SvgpOptions,
 };
 use crate::process::deep;
 use crate::process::fit::saved_plan;
@@ -32,6 +32,14 @@ pub struct ScalablePlan {
     pub steps: usize,
     /// Operations of the search for hyperparameters: fits at 100 evaluations each, or steps whose solves use up their budgets.
     pub hyperparameter_flops: f64,
+}
+
+/// Bytes for each row of a fit from disk.
+const DISK_ROW_BYTES: u64 = 96;
+
+/// A part of a table that is read into a file, of so much memory: it is there as text, as cells, as numbers and as columns.
+pub(in crate::process) fn disk_part_bytes(memory: u64) -> usize {
+    usize::try_from(memory / 32).unwrap_or(usize::MAX).clamp(1 << 20, 32 << 20)
 }
 
 /// Tiles, features of blocks, buffers of threads.
@@ -180,6 +188,38 @@ impl ScalablePlan {
             flops_per_step,
             steps,
             hyperparameter_flops,
+        }
+    }
+
+    /// The plan of the stochastic bound on rows that stand in a file, reading the table included: what grows with the rows are numbers of rows, fingerprints, and how repeated rows are found.
+    pub(crate) fn from_disk(
+        (request, options): (&FitRequest, &SvgpOptions),
+        rows: usize,
+        inputs: usize,
+    ) -> Self {
+        let m = options.inducing.points().min(rows);
+        let batch = options.batches.batch.unwrap_or(1024);
+        let plan =
+            posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m, 1, 1, batch).elsewhere(inputs, 1);
+        let candidates = rows.min(CANDIDATES) as u64;
+        // Gathered, standardised, in units of lengthscales; greedy choices keep the rows of a pivoted factor.
+        let greedy = options.inducing.inducing_choice == Some(InducingChoiceName::Greedy);
+        let factor = if greedy { m as u64 } else { 0 };
+        let chosen = candidates.saturating_mul(8 * (4 * (inputs as u64 + 2) + factor));
+        // The densest place of a plane is looked for among all rows.
+        let each = DISK_ROW_BYTES + if inputs == 2 { 40 } else { 0 };
+        let part = (disk_part_bytes(request.memory) as u64)
+            .min((rows as u64).saturating_mul(64 * (inputs as u64 + 2)));
+        let bytes = [plan.peak_bytes, chosen, (rows as u64).saturating_mul(each), 4 * part];
+        Self {
+            method: Method::Svgp(options.clone()).name(),
+            rows,
+            inputs,
+            peak_bytes: bytes.into_iter().fold(0, u64::saturating_add),
+            flops_per_step: plan.flops_per_step,
+            steps: Method::Svgp(options.clone()).steps(rows),
+            // The bound learns them.
+            hyperparameter_flops: 0.0,
         }
     }
 

@@ -72,6 +72,12 @@ pub struct ScalableSummary {
     pub inducing: usize,
     /// The radius (in lengthscales) of a cover, or the threshold (in standard units) of pruning, that left so many.
     pub inducing_radius: Option<f64>,
+    /// Rows, drawn at random, that they were chosen among; none where these were all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inducing_candidates: Option<usize>,
+    /// Bytes of the file that rows were read from; none where they were in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_disk: Option<u64>,
     /// Whether a bound moved them. Those among counts stay where they were chosen.
     pub inducing_moved: bool,
     /// Steps taken.
@@ -125,6 +131,8 @@ impl ScalableSummary {
             search: None,
             inducing: if deep.inducing { deep.rank } else { 0 },
             inducing_radius: None,
+            inducing_candidates: None,
+            from_disk: None,
             inducing_moved: deep.inducing,
             steps,
             ended: ended.to_string(),
@@ -159,6 +167,8 @@ impl ScalableSummary {
             search: None,
             inducing: gvi.prior.inducing,
             inducing_radius: None,
+            inducing_candidates: None,
+            from_disk: None,
             inducing_moved: false,
             steps,
             ended: ended.to_string(),

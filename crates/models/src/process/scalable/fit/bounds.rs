@@ -11,12 +11,12 @@ use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
 use crate::process::scalable::{ScalableSummary, Solver};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
-use posterior_gp::Hyperprior;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
-use posterior_kernels::inducing::ChosenPoints;
+use posterior_gp::{Hyperprior, RowSource};
+use posterior_kernels::inducing::{ChosenPoints, random_rows};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters, Progress, Reason, State};
 use std::time::Instant;
@@ -27,6 +27,8 @@ struct Beginning {
     model: ExactGp,
     /// Inducing inputs.
     chosen: ChosenPoints<f64>,
+    /// Rows that they were chosen among, where these are not all.
+    among: Option<usize>,
     /// Whether they move.
     moves: bool,
     /// Whether hyperparameters are learned.
@@ -43,8 +45,11 @@ pub(super) struct Bounding<'a> {
     pub(super) allowance: &'a Allowance,
 }
 
-fn beginning(
-    prepared: &Prepared,
+/// Rows that inducing points are chosen among, where there are more: uniform ones, some hundreds for each point of the usual number.
+pub(in crate::process) const CANDIDATES: usize = 200_000;
+
+fn beginning<D: RowSource>(
+    prepared: &Prepared<D>,
     request: &FitRequest,
     (inducing, fixed): (&InducingOptions, bool),
     start: Option<&[Hyperparameter]>,
@@ -54,14 +59,23 @@ fn beginning(
         set(&mut model, given)?;
     }
     let streams = Streams::new(request.seed);
+    let rows = prepared.data.rows();
+    let candidates = match rows > CANDIDATES {
+        true => {
+            let drawn = random_rows(rows, CANDIDATES, streams.child("model/inducing-candidates", 0));
+            prepared.data.gather(&drawn)?
+        }
+        false => prepared.data.block(0..rows)?,
+    };
     let chosen = inducing
         .choice()
-        .choose(model.kernel(), prepared.data.inputs(), inducing.points(), streams)
+        .choose(model.kernel(), candidates.inputs(), inducing.points(), streams)
         .map_err(|e| ModelError::Inducing(e.to_string()))?;
     // Counts that move become fractions and then negative, where the kernel is not defined.
     let counts = request.kernel.count_columns(&prepared.schema.feature_names());
     let moves = !fixed && counts.is_empty();
-    Ok(Beginning { model, chosen, moves, learns: request.hyperparameters.is_none() })
+    let among = (rows > CANDIDATES).then_some(CANDIDATES);
+    Ok(Beginning { model, chosen, among, moves, learns: request.hyperparameters.is_none() })
 }
 
 fn source(learned: bool) -> String {
@@ -80,6 +94,8 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
         search: None,
         inducing: beginning.chosen.points.nrows(),
         inducing_radius: beginning.chosen.radius,
+        inducing_candidates: beginning.among,
+        from_disk: None,
         inducing_moved: beginning.moves,
         steps: 0,
         ended: String::new(),
@@ -151,7 +167,7 @@ pub(super) fn collapsed(
     let inducing = (&asked.inducing, asked.fixed_inducing);
     let beginning = beginning(prepared, request, inducing, bounding.start)?;
     let mut summary = bound_summary(Solver::Collapsed, &beginning);
-    let Beginning { model, chosen, moves, learns } = beginning;
+    let Beginning { model, chosen, moves, learns, .. } = beginning;
     let z = chosen.points;
     let mut process =
         CollapsedGp::new(model.kernel().clone_box(), request.mean, model.noise().clone(), z, 1)?;
@@ -206,8 +222,8 @@ pub(super) fn collapsed(
 }
 
 /// The stochastic bound.
-pub(super) fn stochastic(
-    prepared: &Prepared,
+pub(super) fn stochastic<D: RowSource>(
+    prepared: &Prepared<D>,
     (request, asked): (&FitRequest, &SvgpOptions),
     bounding: &Bounding<'_>,
     checkpoints: &mut CheckpointWriter,
@@ -217,7 +233,7 @@ pub(super) fn stochastic(
     let inducing = (&asked.inducing, asked.fixed_inducing);
     let beginning = beginning(prepared, request, inducing, bounding.start)?;
     let mut summary = bound_summary(Solver::Stochastic { optimizer: asked.optimizer() }, &beginning);
-    let Beginning { model, chosen, moves, learns } = beginning;
+    let Beginning { model, chosen, moves, learns, .. } = beginning;
     let z = chosen.points;
     let noise = Box::new(model.noise().clone());
     let mut process = StochasticGp::new(model.kernel().clone_box(), request.mean, noise, z)?;

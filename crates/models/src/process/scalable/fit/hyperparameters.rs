@@ -8,6 +8,7 @@ use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage
 use crate::process::scalable::{EvidenceSearchSummary, SolverPrecision};
 use crate::process::{Hyperparameter, ModelError};
 use posterior_gp::Hyperprior;
+use posterior_gp::RowSource;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::iterative::{
     BlockFit, Blocks, PathwiseModel, fit_on_blocks, fit_on_neighbourhoods, search_evidence,
@@ -20,10 +21,13 @@ use std::time::Instant;
 pub(super) type Asked<'a> = (&'a FitRequest, &'a IterativeOptions);
 
 /// Kernel, mean and noise as the request has them, before anything is learned.
-pub(super) fn initial(prepared: &Prepared, request: &FitRequest) -> Result<ExactGp, ModelError> {
+pub(super) fn initial<D: RowSource>(
+    prepared: &Prepared<D>,
+    request: &FitRequest,
+) -> Result<ExactGp, ModelError> {
     let kernel = request.kernel.build(&prepared.schema.feature_names())?;
     let noise = Gaussian::new(request.first_noise(), request.noise_floor);
-    Ok(ExactGp::new(kernel, request.mean, noise, prepared.data.inputs().ncols(), 1))
+    Ok(ExactGp::new(kernel, request.mean, noise, prepared.data.widths()[0], 1))
 }
 
 /// Gives a model values by their names.
@@ -63,10 +67,14 @@ pub(in crate::process) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> 
 }
 
 /// What the search for hyperparameters believes: what was stated, and the weak prior of lengthscales that nothing was said about.
-pub(super) fn beliefs(prepared: &Prepared, request: &FitRequest, model: &ExactGp) -> Vec<Hyperprior> {
+pub(super) fn beliefs<D: RowSource>(
+    prepared: &Prepared<D>,
+    request: &FitRequest,
+    model: &ExactGp,
+) -> Vec<Hyperprior> {
     let mut hyperpriors = request.hyperpriors.clone();
     if request.lengthscale_prior == LengthscalePrior::Weak {
-        add_weak_priors(&mut hyperpriors, model, prepared.data.inputs().ncols());
+        add_weak_priors(&mut hyperpriors, model, prepared.data.widths()[0]);
     }
     hyperpriors
 }

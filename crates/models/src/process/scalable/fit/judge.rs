@@ -3,8 +3,9 @@
 use crate::process::ModelError;
 use crate::process::apart::Apart;
 use crate::process::check::CheckScores;
+use crate::process::file_rows::{TableRows, fingerprints};
 use faer::Mat;
-use posterior_gp::{Observations, Posterior};
+use posterior_gp::Posterior;
 use posterior_linalg::random::Streams;
 use posterior_metrics::Gaussians;
 
@@ -28,25 +29,25 @@ pub(super) struct HeldBackPredictions {
 
 impl HeldBack {
     /// Draws `count` rows and leaves the others to learn from; nothing where that would leave none.
-    pub(super) fn draw(
-        data: Observations,
+    pub(super) fn draw<D: TableRows>(
+        data: D,
         count: usize,
         seed: u64,
-    ) -> Result<(Observations, Option<Self>), ModelError> {
+    ) -> Result<(D, Option<Self>), ModelError> {
         let n = data.rows();
         if count == 0 || count >= n {
             return Ok((data, None));
         }
         let Apart { rest, drawn, twins } =
-            Apart::drawn(&data, count, Streams::new(seed).stream("model/held-back"));
-        let held = data.select(&drawn)?;
+            Apart::drawn_of(&fingerprints(&data)?, count, &mut Streams::new(seed).stream("model/held-back"));
+        let held = data.gather(&drawn)?;
         let own = Self {
             inputs: held.inputs().to_owned(),
             targets: held.targets().col(0).iter().copied().collect(),
             noise: held.noise_variances().map(<[f64]>::to_vec),
             twins,
         };
-        Ok((data.select(&rest)?, Some(own)))
+        Ok((data.keep(rest)?, Some(own)))
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -204,6 +205,7 @@ fn mean_square(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posterior_gp::Observations;
 
     fn at(mean: f64, variance: f64) -> HeldBackPredictions {
         HeldBackPredictions { mean: vec![mean; 10], variance: vec![variance; 10] }

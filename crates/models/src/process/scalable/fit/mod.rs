@@ -23,10 +23,11 @@ use crate::options::{
     IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
 };
 use crate::process::check::FitCheck;
+use crate::process::file_rows::{FileRows, TableRows};
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method, Recalibration};
-use posterior_gp::{GpError, Hyperprior, exact};
+use posterior_gp::{GpError, Hyperprior, RowSource, exact};
 use posterior_optim::{Observer, Reason};
 
 use bounds::Bounding;
@@ -34,6 +35,7 @@ use judge::HeldBack;
 use pathwise::Judging;
 
 pub(super) use automatic::few_rows_memory;
+pub(in crate::process) use bounds::CANDIDATES;
 pub(super) use hyperparameters::refining_memory;
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
 pub(in crate::process) use learned::ROWS as PLAIN_ROWS;
@@ -71,20 +73,71 @@ pub(in crate::process) fn fit_scalable(
     method: &Method,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(ScalableFit, Vec<f64>), ModelError> {
+    let plan = ScalablePlan::new(request, method, prepared.data.rows(), prepared.data.inputs().ncols());
+    judged(prepared, (request, method, plan), observer, |prepared, bounding, checkpoints, observer| {
+        let Bounding { held, allowance, .. } = *bounding;
+        match method {
+            Method::Sgpr(options) => {
+                bounds::collapsed(prepared, (request, options), bounding, checkpoints, observer)
+            }
+            Method::Svgp(options) => {
+                bounds::stochastic(prepared, (request, options), bounding, checkpoints, observer)
+            }
+            _ if method.sets_aside() => {
+                learned::fit(prepared, (request, method), held, allowance, checkpoints, observer)
+            }
+            _ => match method.precision() {
+                KernelPrecision::Single => {
+                    by_rows::<f32>(prepared, request, method, held, allowance, checkpoints, observer)
+                }
+                KernelPrecision::Double => {
+                    by_rows::<f64>(prepared, request, method, held, allowance, checkpoints, observer)
+                }
+            },
+        }
+    })
+}
+
+/// The same by the stochastic bound on rows that stand in a file.
+pub(in crate::process) fn fit_from_disk(
+    prepared: Prepared<FileRows>,
+    request: &FitRequest,
+    (method, options): (&Method, &SvgpOptions),
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<(ScalableFit, Vec<f64>), ModelError> {
+    let (bytes, [inputs, _]) = (prepared.data.bytes(), prepared.data.widths());
+    let plan = ScalablePlan::from_disk((request, options), prepared.data.rows(), inputs);
+    let (mut fit, residuals) =
+        judged(prepared, (request, method, plan), observer, |prepared, bounding, checkpoints, observer| {
+            bounds::stochastic(prepared, (request, options), bounding, checkpoints, observer)
+        })?;
+    if let Some(summary) = &mut fit.summary {
+        summary.from_disk = Some(bytes);
+    }
+    Ok((fit, residuals))
+}
+
+/// A fit, `by`, to all rows but those that are held back, judged by them; with its plan checked and what an earlier run left.
+fn judged<D: TableRows>(
+    prepared: Prepared<D>,
+    (request, method, plan): (&FitRequest, &Method, ScalablePlan),
+    observer: &mut Observer<'_, FitStage>,
+    by: impl FnOnce(
+        &Prepared<D>,
+        &Bounding<'_>,
+        &mut CheckpointWriter,
+        &mut Observer<'_, FitStage>,
+    ) -> Result<ScalableFit, ModelError>,
+) -> Result<(ScalableFit, Vec<f64>), ModelError> {
     let usual = LargeTableOptions::default();
     let large = method.large().unwrap_or(&usual);
     let data = &prepared.data;
     check(&prepared, request, method)?;
-    let plan = ScalablePlan::new(request, method, data.rows(), data.inputs().ncols());
     if plan.peak_bytes > request.memory {
         return Err(refused(plan.as_exact(), request.memory, method));
     }
     let place = match &large.checkpoint {
-        Some(path) => {
-            let noise = data.noise_variances().unwrap_or_default();
-            let rows = (data.inputs(), data.targets(), &[noise][..]);
-            Some((path.clone(), identity(&prepared.schema, rows, request, method)?))
-        }
+        Some(path) => Some((path.clone(), identity(&prepared.schema, data, request, method)?)),
         None => None,
     };
     let checkpoints = &mut CheckpointWriter::new(place, large.checkpoint_every);
@@ -96,25 +149,7 @@ pub(in crate::process) fn fit_scalable(
     let prepared = &Prepared { data: train, ..prepared };
     let held = held.as_ref();
     let bounding = Bounding { held, start: None, allowance };
-    let mut fit = match method {
-        Method::Sgpr(options) => {
-            bounds::collapsed(prepared, (request, options), &bounding, checkpoints, observer)
-        }
-        Method::Svgp(options) => {
-            bounds::stochastic(prepared, (request, options), &bounding, checkpoints, observer)
-        }
-        _ if method.sets_aside() => {
-            learned::fit(prepared, (request, method), held, allowance, checkpoints, observer)
-        }
-        _ => match method.precision() {
-            KernelPrecision::Single => {
-                by_rows::<f32>(prepared, request, method, held, allowance, checkpoints, observer)
-            }
-            KernelPrecision::Double => {
-                by_rows::<f64>(prepared, request, method, held, allowance, checkpoints, observer)
-            }
-        },
-    }?;
+    let mut fit = by(prepared, &bounding, checkpoints, observer)?;
     let mut residuals = Vec::new();
     if let (Some(check), Some(held)) = (&mut fit.check, held) {
         check.twins = held.twins;
@@ -203,7 +238,7 @@ pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -
 }
 
 /// Refuses at once what would otherwise fail after a long search.
-fn check(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<(), ModelError> {
+fn check<D>(prepared: &Prepared<D>, request: &FitRequest, method: &Method) -> Result<(), ModelError> {
     let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
     check_numbers(request, method)?;
     if let Method::Svgp(SvgpOptions { variational: VariationalName::Natural, natural_length, .. }) = method

@@ -167,6 +167,8 @@ pub(super) fn fit<T: SolverPrecision>(
         search: found.search.clone(),
         inducing,
         inducing_radius,
+        inducing_candidates: None,
+        from_disk: None,
         inducing_moved: false,
         steps: progress.step,
         ended: match stopped {

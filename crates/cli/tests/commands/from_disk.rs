@@ -1,0 +1,171 @@
+//! `fit gp --method svgp --from-disk`: the model of memory, bit for bit.
+
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn posterior(folder: &Path, line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_posterior"));
+    command.current_dir(folder).args(line.split_whitespace());
+    command
+}
+
+fn json(folder: &Path, line: &str) -> Value {
+    let output = posterior(folder, &format!("--json {line}")).output().unwrap();
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn error(folder: &Path, line: &str) -> String {
+    let output = posterior(folder, line).output().unwrap();
+    assert!(!output.status.success(), "{line}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// y = sin(3a) + b² with a noise variance for each row, a category, a constant, cells that are missing and rows that repeat.
+fn write_table(path: &Path, rows: std::ops::Range<usize>) {
+    let mut text = String::from("a,b,kind,same,s,y\n");
+    for row in rows {
+        let i = if row % 40 == 39 { row - 1 } else { row };
+        let (a, b) = ((i as f64 * 0.618_034) % 1.0, (i as f64 * 0.754_878) % 1.0);
+        let noise = 0.1 * ((i as f64 * 12.9898).sin() * 43_758.547).fract();
+        let cell = if i % 50 == 7 { String::new() } else { a.to_string() };
+        let (kind, s, y) = (["oak", "ash"][i % 2], 0.001 + 0.01 * b, (3.0 * a).sin() + b * b + noise);
+        writeln!(text, "{cell},{b},{kind},7,{s},{y}").unwrap();
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+/// The numbers of a model file, which stand behind its header.
+fn tensors(path: &Path) -> Vec<u8> {
+    let bytes = std::fs::read(path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    bytes[8 + length..].to_vec()
+}
+
+/// What a model says of itself, without what says where its rows were.
+fn described(folder: &Path, model: &str) -> Value {
+    let mut found = json(folder, &format!("inspect {model}"));
+    // Of the file: how many digits seconds have.
+    found["bytes"] = Value::Null;
+    let fit = &mut found["header"]["fit"];
+    ["seconds", "plan"].iter().for_each(|key| fit[key] = Value::Null);
+    ["seconds", "from_disk"].iter().for_each(|key| fit["scalable"][key] = Value::Null);
+    found
+}
+
+#[test]
+fn rows_from_disk_give_the_model_of_rows_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 0..1_200);
+    write_table(&at.join("one.csv"), 0..500);
+    write_table(&at.join("two.csv"), 500..1_200);
+    for (name, flags) in [
+        ("plain", "--features a,b --missing drop"),
+        ("noisy", "--noise s --one-hot kind --missing mean --test-fraction 0.1 --inducing-choice greedy"),
+        ("adam", "--one-hot kind --features b,kind --variational adam --held-back 0 --batch 5000"),
+    ] {
+        let line = format!(
+            "fit gp --target y --method svgp --inducing 20 --iterations 40 --batch 100 {flags} --data"
+        );
+        let line = line.replacen(" --batch 100", if name == "adam" { "" } else { " --batch 100" }, 1);
+        let memory = json(at, &format!("{line} t.csv --out {name}-memory.posterior"));
+        let disk = json(at, &format!("{line} t.csv --from-disk --out {name}-disk.posterior"));
+        json(at, &format!("{line} one.csv two.csv --from-disk --out {name}-files.posterior"));
+        assert_eq!(memory["large_table"]["from_disk"], Value::Null);
+        let bytes = disk["large_table"]["from_disk"].as_u64().unwrap();
+        assert!(bytes > 8 * 1_000 * 3 && bytes % 8 == 0, "{bytes}");
+        assert_eq!(disk["bound"], memory["bound"]);
+        assert_eq!(disk["data"], memory["data"]);
+        let expected = described(at, &format!("{name}-memory.posterior"));
+        for own in ["disk", "files"] {
+            let own = format!("{name}-{own}.posterior");
+            assert_eq!(described(at, &own), expected, "{own}");
+            let same = tensors(&at.join(&own)) == tensors(&at.join(format!("{name}-memory.posterior")));
+            assert!(same, "{own}");
+        }
+    }
+    let text = posterior(at, "inspect plain-disk.posterior").output().unwrap();
+    assert!(String::from_utf8_lossy(&text.stdout).contains("read from disk"));
+    // The plan says how large the file will be before it is there, and nothing is left of it.
+    let line = "fit gp --target y --method svgp --features b --inducing 5 --iterations 3 --data t.csv";
+    let said = posterior(at, &format!("{line} --from-disk --out said.posterior")).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    let (written, planned) = (said.find("prepared rows go to disk: 0.0 MB in ."), said.find("plan: "));
+    assert!(written.is_some() && written < planned && said.contains("rows from disk (0.0 MB)"), "{said}");
+    let hidden = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.unwrap().file_name().to_string_lossy().starts_with('.')
+    };
+    assert!(!std::fs::read_dir(at).unwrap().any(hidden));
+}
+
+#[test]
+fn a_fit_from_disk_that_is_killed_goes_on_wherever_its_rows_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 0..1_200);
+    let line = "fit gp --data t.csv --target y --features b,same --method svgp --inducing 40 --iterations 1500 --batch 200 --checkpoint-every 0.05 --threads 1";
+    json(at, &format!("{line} --out straight.posterior"));
+    for (name, then) in [("same", "--from-disk"), ("memory", "")] {
+        let mut child = posterior(at, &format!("{line} --from-disk --out {name}.posterior"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (state, started) = (at.join(format!("{name}.posterior.checkpoint")), Instant::now());
+        while !state.exists() && started.elapsed() < Duration::from_secs(120) {
+            if child.try_wait().unwrap().is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(state.exists() && !at.join(format!("{name}.posterior")).exists(), "it was killed too late");
+        let resumed = json(at, &format!("{line} {then} --out {name}.posterior"));
+        assert!(resumed["large_table"]["resumed_from"].as_u64().unwrap() > 0, "{resumed}");
+        assert!(tensors(&at.join(format!("{name}.posterior"))) == tensors(&at.join("straight.posterior")));
+    }
+    // Other rows are told.
+    write_table(&at.join("u.csv"), 1..1_201);
+    let mut child = posterior(at, &format!("{line} --from-disk --out other.posterior"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (state, started) = (at.join("other.posterior.checkpoint"), Instant::now());
+    while !state.exists() && started.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let text = error(at, &format!("{} --from-disk --out other.posterior", line.replace("t.csv", "u.csv")));
+    assert!(text.contains("data"), "{text}");
+}
+
+#[test]
+fn what_has_no_rows_on_disk_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 0..100);
+    for (flags, words) in [
+        ("--method sdd --from-disk", "--from-disk belongs to --method svgp"),
+        ("--method svgp --from-disk --stream false", "--from-disk reads a table of numbers part by part"),
+        (
+            "--method svgp --from-disk --likelihood student-t",
+            "--from-disk is for targets with Gaussian noise",
+        ),
+        ("--method svgp --from-disk --memory 0.0001", "above the limit"),
+        ("--method svgp --from-disk --missing error", "row 8, column `a`: the cell is missing"),
+        ("--method svgp --from-disk --features b,y", "both a feature and the target"),
+    ] {
+        let line = format!("fit gp --data t.csv --target y --one-hot kind {flags} --out m.posterior");
+        let line = if flags.contains("--features") { line.replace("--one-hot kind ", "") } else { line };
+        let text = error(at, &line);
+        assert!(text.contains(words), "{flags}: {text}");
+    }
+    assert!(!at.join("m.posterior").exists());
+}

@@ -1,0 +1,59 @@
+//! Rows that a method asks for by their numbers, wherever they are.
+
+use crate::{GpError, Observations};
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// Rows to learn from that need not be in memory: [`Observations`], or a file of them. A method on mini-batches asks for no more than a batch at a time, and does not know which it is.
+pub trait RowSource: Debug + Sync {
+    /// Number of rows, n.
+    fn rows(&self) -> usize;
+
+    /// Numbers of inputs and of targets, D and t.
+    fn widths(&self) -> [usize; 2];
+
+    /// Whether rows have known noise variances.
+    fn has_row_noise(&self) -> bool;
+
+    /// Whether the rows are in memory, which the plan of a fit then counts.
+    fn in_memory(&self) -> bool;
+
+    /// The given rows, in the given order: some of `0..n`, any of them more than once.
+    ///
+    /// # Errors
+    /// [`GpError::Rows`] where they cannot be had, [`GpError::Empty`] for no rows.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    fn gather(&self, rows: &[usize]) -> Result<Observations, GpError>;
+
+    /// Consecutive rows.
+    ///
+    /// # Errors
+    /// As [`Self::gather`].
+    fn block(&self, rows: Range<usize>) -> Result<Observations, GpError> {
+        self.gather(&rows.collect::<Vec<_>>())
+    }
+}
+
+impl RowSource for Observations {
+    fn rows(&self) -> usize {
+        Observations::rows(self)
+    }
+
+    fn widths(&self) -> [usize; 2] {
+        [self.inputs().ncols(), self.targets().ncols()]
+    }
+
+    fn has_row_noise(&self) -> bool {
+        self.noise_variances().is_some()
+    }
+
+    fn in_memory(&self) -> bool {
+        true
+    }
+
+    fn gather(&self, rows: &[usize]) -> Result<Observations, GpError> {
+        self.select(rows)
+    }
+}

@@ -1,0 +1,193 @@
+//! A table that is read part by part: into memory, or into a file where it does not fit.
+
+use super::ProcessModel;
+use super::file_rows::FileRows;
+use super::fit::{Prepared, plan_of};
+use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
+use crate::{FitRequest, Method, ModelError};
+use posterior_data::stream::{self, StreamOptions};
+use posterior_data::{
+    InputRanges, Missing, RowFingerprints, Schema, Standardisation, row_bytes, row_fingerprint,
+};
+use posterior_gp::RowSource;
+use std::path::{Path, PathBuf};
+
+/// Rows of a table as a process sees them, wherever they are.
+#[derive(Clone, Debug)]
+pub enum PreparedTable {
+    /// In memory.
+    Memory(Prepared),
+    /// In a file without a name, which goes with the last of those who read it.
+    Disk(Prepared<FileRows>),
+}
+
+impl PreparedTable {
+    /// From the given rows (ascending, counted through all files) of a table of CSV and Parquet files that are read part by part. Numbers that do not fit the memory of the request, or are to be on disk
+    /// ([`SvgpOptions::from_disk`](crate::options::SvgpOptions::from_disk)), go into a file in `folder` where the method is `svgp`; `say` hears of it, and how large it will be, before it is written.
+    ///
+    /// # Errors
+    /// As [`Prepared::from_table`]; a fit that does not fit the memory limit, or the disk, is refused before the numbers are read.
+    pub fn from_files(
+        files: &[PathBuf],
+        rows: &[usize],
+        request: &FitRequest,
+        folder: &Path,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Self, ModelError> {
+        let options = StreamOptions::default();
+        let schema = stream::learn_schema(files, &request.selection, rows, &options)?;
+        let names = schema.feature_names();
+        let chosen = choose(request, rows.len(), &names);
+        let plan = plan_of(request, &chosen.method, rows.len(), names.len());
+        let limit = request.memory;
+        // How many rows are dropped is known only after reading.
+        let fits = plan.peak_bytes <= limit || request.selection.missing == Missing::Drop;
+        let Some(on_disk) = on_disk(request, &chosen.method, (rows.len(), names.len()), plan.peak_bytes)
+        else {
+            if !fits {
+                return Err(refused(plan, limit, &chosen.method));
+            }
+            let extracted = stream::extract(files, &schema, rows, &options)?;
+            let source = stream::source_of(files);
+            let prepared = Prepared::from_extracted(schema, extracted, request, &source);
+            return prepared.map(Self::Memory).map_err(|error| match error {
+                ModelError::Data(error) => stream::locate(files, error).into(),
+                other => other,
+            });
+        };
+        if on_disk.peak_bytes > limit {
+            return Err(refused(on_disk.as_exact(), limit, &chosen.method));
+        }
+        let width = names.len() + 1 + usize::from(schema.noise.is_some());
+        say(format!(
+            "prepared rows go to disk: {:.1} MB in {}, gone when the fit ends",
+            row_bytes(rows.len(), width) as f64 / 1e6,
+            if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.display()
+        ));
+        Self::to_disk(files, schema, rows, request, folder)
+    }
+
+    fn to_disk(
+        files: &[PathBuf],
+        schema: Schema,
+        rows: &[usize],
+        request: &FitRequest,
+        folder: &Path,
+    ) -> Result<Self, ModelError> {
+        let counts = request.kernel.count_columns(&schema.feature_names());
+        let options =
+            StreamOptions { part_bytes: disk_part_bytes(request.memory), ..StreamOptions::default() };
+        let (file, notes) = stream::extract_to_file(files, (&schema, &counts), rows, &options, folder)?;
+        let inputs = schema.features.len();
+        let standardisation = Standardisation::learn_rows(&file, inputs)?.keeping(&counts);
+        let input_ranges = InputRanges::learn_rows(&schema, &file)?;
+        let mut prints = Vec::with_capacity(file.rows());
+        file.each(|_, row| prints.push(row_fingerprint(row[..=inputs].iter().copied())))?;
+        let fingerprints = RowFingerprints::new(prints);
+        let data = FileRows::new(file, standardisation.clone());
+        Ok(Self::Disk(Prepared { schema, standardisation, data, notes, fingerprints, input_ranges }))
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Memory(prepared) => prepared.data.rows(),
+            Self::Disk(prepared) => prepared.data.rows(),
+        }
+    }
+
+    /// Names of the inputs.
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Self::Memory(prepared) => prepared.schema.feature_names(),
+            Self::Disk(prepared) => prepared.schema.feature_names(),
+        }
+    }
+
+    /// What a fit will need, in words.
+    pub fn plan(&self, request: &FitRequest) -> String {
+        let Some(bytes) = self.on_disk() else {
+            return ProcessModel::plan(request, self.rows(), &self.names()).0;
+        };
+        let (rows, names) = (self.rows(), self.names());
+        let chosen = choose(request, rows, &names);
+        let Method::Svgp(options) = &chosen.method else { return only_svgp(&chosen.method).to_string() };
+        let plan = ScalablePlan::from_disk((request, options), rows, names.len());
+        let seconds = super::rates::expected(request, &chosen.method, rows, &names)
+            .map_or_else(String::new, |e| {
+                format!("; {}", e.describe(chosen.method.name(), request.time_budget))
+            });
+        format!("{plan} ({}), rows from disk ({:.1} MB){seconds}", chosen.why, bytes as f64 / 1e6)
+    }
+
+    /// Bytes of the file that the rows are in, if they are in one.
+    pub fn on_disk(&self) -> Option<u64> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Disk(prepared) => Some(prepared.data.bytes()),
+        }
+    }
+}
+
+/// The plan of a fit from disk, where that is asked for or nothing else fits.
+fn on_disk(
+    request: &FitRequest,
+    method: &Method,
+    (rows, inputs): (usize, usize),
+    in_memory: u64,
+) -> Option<ScalablePlan> {
+    let Method::Svgp(options) = method else { return None };
+    let plan = || ScalablePlan::from_disk((request, options), rows, inputs);
+    match options.from_disk {
+        Some(true) => Some(plan()),
+        Some(false) => None,
+        None if in_memory > request.memory => Some(plan()).filter(|plan| plan.peak_bytes < in_memory),
+        None => None,
+    }
+}
+
+/// Refuses rows from disk where they are in memory already.
+pub(super) fn in_memory(method: &Method) -> Result<(), ModelError> {
+    match method {
+        Method::Svgp(options) if options.from_disk == Some(true) => Err(ModelError::Request(
+            "--from-disk is for tables of numbers that are read part by part, and these rows are in memory: leave it out".into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Rows in a file are for the stochastic bound.
+pub(super) fn only_svgp(method: &Method) -> ModelError {
+    ModelError::Request(format!(
+        "rows on disk are for --method svgp, and {} was chosen for those that are left: ask for svgp",
+        method.name()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::SvgpOptions;
+
+    #[test]
+    fn rows_go_to_disk_where_they_do_not_fit_or_are_told_to() {
+        let rows = 10_000_000;
+        let asked = |memory: u64, from_disk: Option<bool>| {
+            let method = Method::Svgp(SvgpOptions { from_disk, ..SvgpOptions::default() });
+            let request = FitRequest { memory, method, ..FitRequest::default() };
+            let plan = plan_of(&request, &request.method, rows, 9);
+            on_disk(&request, &request.method, (rows, 9), plan.peak_bytes)
+                .map(|own| (own.peak_bytes, plan.peak_bytes))
+        };
+        // Ten million rows of nine inputs are four gigabytes in memory, and a quarter of that from disk.
+        let (disk, memory) = asked(2_000_000_000, None).unwrap();
+        assert!(memory > 3_900_000_000 && disk < 1_500_000_000, "{memory}, {disk}");
+        assert!(asked(8_000_000_000, None).is_none() && asked(2_000_000_000, Some(false)).is_none());
+        assert!(asked(8_000_000_000, Some(true)).is_some());
+        // Other methods have their rows in memory.
+        let request = FitRequest { memory: 1_000_000, ..FitRequest::default() };
+        let method =
+            choose(&FitRequest { memory: 64 << 30, ..request.clone() }, 100_000, &["a".into()]).method;
+        assert!(on_disk(&request, &method, (100_000, 1), u64::MAX).is_none());
+    }
+}
