@@ -105,7 +105,7 @@ fn searches_features_choices_and_exact_variances_are_flags() {
     let searched = json(
         at,
         &format!(
-            "{line} --method cg --hyperparameter-search refined --blocks 1 --block-size 60 --refining-rows 0 --search-iterations 12 --steps 20 --probes 32 --probe-kind pathwise --learning-rate 0.05 --feature-form phase --feature-frequencies orthogonal --out cg.posterior"
+            "{line} --method cg --hyperparameter-search refined --blocks 1 --block-size 60 --refining-rows 0 --search-solver cg --search-passes 12 --steps 20 --probes 32 --probe-kind pathwise --learning-rate 0.05 --feature-form phase --feature-frequencies orthogonal --out cg.posterior"
         ),
     );
     let fit = &searched["large_table"];
@@ -186,8 +186,9 @@ fn searches_features_choices_and_exact_variances_are_flags() {
             "belongs to --hyperparameter-search neighbourhoods",
         ),
         ("--method cg --hyperparameter-search stochastic --blocks 3", "blocks or refined"),
-        ("--method cg --hyperparameter-search stochastic --fix noise_variance", "searches by exact evidence"),
-        ("--method cg --search-iterations 3", "--hyperparameter-search stochastic or refined"),
+        ("--method cg --hyperparameter-search stochastic --fix lengthscale", "there is no such parameter"),
+        ("--method cg --search-passes 3", "--hyperparameter-search stochastic or refined"),
+        ("--method sdd --hyperparameter-search stochastic --rank 3", "--search-solver cg"),
         ("--method cg --hyperparameter-search stochastic --optimizer adam", "searches by exact evidence"),
         ("--method cg --hyperparameter-search stochastic --probes 0", "a whole number from 1"),
         (

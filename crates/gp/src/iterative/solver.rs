@@ -9,6 +9,7 @@ use super::sketch::{SketchAndProjectOptions, solve_by_sketch_and_project};
 use super::state::SolverState;
 use crate::GpError;
 use faer::Mat;
+use posterior_linalg::random::Streams;
 use posterior_linalg::{PerPrecision, Real, compiled_here};
 use posterior_optim::{Limits, Progress, Reason, Signal};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,18 @@ pub enum Method {
 }
 
 impl Method {
+    /// The same with other random batches. Preconditioners keep their seeds, as what they approximate hardly changes between solves.
+    pub(super) fn reseeded(&self, streams: Streams) -> Self {
+        let mut own = self.clone();
+        match &mut own {
+            Self::Direct | Self::ConjugateGradients(_) => {}
+            Self::DualDescent(options) => options.seed = streams.seed(),
+            Self::SketchAndProject(options) => options.seed = streams.seed(),
+            Self::Descent(options) => options.seed = streams.seed(),
+        }
+        own
+    }
+
     /// Rows of K that a step multiplies with; as many as there are make a pass. Of a system with n rows and s right-hand sides.
     pub fn rows_of_a_step(&self, rows: usize, columns: usize) -> usize {
         match self {

@@ -17,7 +17,7 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
     (&["pruning_ratio"], &[("inducing_choice", &["pruned"])], "--inducing-choice pruned"),
     (&["natural_length"], &[("variational", &["natural"])], "--variational natural"),
     (
-        &["probes", "probe_kind", "search_iterations"],
+        &["probes", "probe_kind", "search_solver", "search_passes"],
         &[STOCHASTIC],
         "--hyperparameter-search stochastic or refined",
     ),
@@ -30,11 +30,6 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
         &["blocks", "block_size", "refining_rows"],
         &[("hyperparameter_search", &["blocks", "refined"])],
         "--hyperparameter-search blocks or refined",
-    ),
-    (
-        &["fix", "bound"],
-        &[("hyperparameter_search", &["blocks", "neighbourhoods"]), ("method", &["exact"])],
-        "searches by exact evidence, not to stochastic ones",
     ),
     (
         &["objective", "optimizer"],
@@ -72,13 +67,13 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
     ),
     (
         &["preconditioner"],
-        &[("method", &["cg", "dbk", "svdbk", "dkl", "svdkl"]), STOCHASTIC],
-        "--method cg, or to --hyperparameter-search stochastic or refined, which solves by conjugate gradients",
+        &[("method", &["cg", "dbk", "svdbk", "dkl", "svdkl"]), ("search_solver", &["cg"])],
+        "--method cg, or to --search-solver cg",
     ),
     (
         &["rank"],
-        &[("method", &["cg", "sap", "dbk", "svdbk", "dkl", "svdkl"]), STOCHASTIC],
-        "--method cg, sap, or to --hyperparameter-search stochastic or refined, which solves by conjugate gradients",
+        &[("method", &["cg", "sap", "dbk", "svdbk", "dkl", "svdkl"]), ("search_solver", &["cg"])],
+        "--method cg, sap, or to --search-solver cg",
     ),
     (
         &["cache"],

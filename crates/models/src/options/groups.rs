@@ -2,9 +2,10 @@
 
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
-use super::search::{EvidenceOptions, HyperparameterOptions};
+use super::search::{EvidenceOptions, HyperparameterOptions, SearchSolver};
 use posterior_gp::iterative::{
-    Budget, ConjugateGradientOptions, Method as SolveMethod, PathwiseSettings, SearchOptions, StepSize,
+    Acceleration, Budget, ConjugateGradientOptions, DualDescentOptions, Method as SolveMethod,
+    PathwiseSettings, SearchOptions, SketchAndProjectOptions, StepSize,
 };
 use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior_kernels::inducing::InducingChoice;
@@ -221,13 +222,27 @@ impl IterativeOptions {
         }
     }
 
-    /// A search by stochastic gradients; hyperpriors and limits are the caller's. Solved by conjugate gradients, whatever solves for the posterior: searches
-    /// need moderate accuracy at hyperparameters that no step size is known for.
+    /// A search by stochastic gradients; hyperpriors and limits are the caller's. What solves is a choice of its own: searches need moderate accuracy at hyperparameters
+    /// that no step size is known for.
     ///
     /// The kernel matrix is kept where it takes at most half of `memory`: every step multiplies with the same one many times.
     pub(crate) fn stochastic_search(&self, seed: u64, rows: usize, memory: u64) -> SearchOptions {
         let matrix = (rows as u64).saturating_mul(rows as u64).saturating_mul(self.system.bytes_of_number());
-        let budget = Budget { steps: self.search.search_iterations, time: None, tolerance: 1e-2 };
+        let method = match self.search.search_solver {
+            // Each solve is too short for an acceleration to be judged.
+            SearchSolver::Sap => SolveMethod::SketchAndProject(SketchAndProjectOptions {
+                acceleration: Acceleration::None,
+                seed,
+                ..SketchAndProjectOptions::default()
+            }),
+            SearchSolver::Cg => self.system.conjugate_gradients(seed),
+            SearchSolver::Sdd => {
+                SolveMethod::DualDescent(DualDescentOptions { seed, ..DualDescentOptions::default() })
+            }
+        };
+        let steps_of_pass = (rows / method.rows_of_a_step(rows, self.search.probes + 1).max(1)).max(1);
+        let steps = self.search.search_passes.saturating_mul(steps_of_pass);
+        let budget = Budget { steps, time: None, tolerance: 1e-2 };
         let mut solves = PathwiseSettings { samples: self.search.probes, ..self.conditioning(budget, seed) };
         if let (Ok(bytes), true) = (usize::try_from(matrix), matrix <= memory / 2) {
             solves.cache_bytes = solves.cache_bytes.max(bytes);
@@ -235,9 +250,10 @@ impl IterativeOptions {
         SearchOptions {
             steps: self.evidence.steps.unwrap_or(100),
             learning_rate: self.evidence.learning_rate,
-            method: self.system.conjugate_gradients(seed),
+            method,
             solves,
             probes: self.search.probe_kind,
+            constraints: self.evidence.constraints(),
             ..SearchOptions::default()
         }
     }

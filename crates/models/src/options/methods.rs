@@ -163,11 +163,11 @@ impl SddOptions {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SapOptions {
-    /// What iterative solvers are told; the rank is that of a block's sketch.
+    /// What iterative solvers are told; with a rank, blocks are sketched.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub iterative: IterativeOptions,
-    /// Rows of a block of sap [default: as many as leave its sketch a quarter of the work, at least twice the rank, at most 4096]
+    /// Rows of a block of sap [default: as many as leave what is done with the block itself a quarter of the work, at most 4096]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT)))]
     pub block_rows: Option<usize>,
     /// Whether steps of sap are accelerated
@@ -206,7 +206,7 @@ impl SapOptions {
     fn own(&self, seed: u64) -> SketchAndProjectOptions {
         SketchAndProjectOptions {
             block: self.block_rows,
-            rank: self.iterative.system.rank(),
+            rank: self.iterative.system.rank,
             acceleration: match self.acceleration {
                 AccelerationName::Adaptive => Acceleration::Adaptive,
                 AccelerationName::None => Acceleration::None,
@@ -232,9 +232,14 @@ impl SapOptions {
         (PASSES * rows).div_ceil(self.block_of(rows).max(1)).max(1)
     }
 
-    /// What sketches take beside the products of a step.
-    pub(crate) fn sketch_share(&self, rows: usize) -> f64 {
-        self.own(0).sketch_share(rows, self.iterative.sampling.samples + 1)
+    /// What blocks take beside the products of a step.
+    pub(crate) fn block_share(&self, rows: usize) -> f64 {
+        self.own(0).block_share(rows, self.iterative.sampling.samples + 1)
+    }
+
+    /// Bytes of a block while it is made.
+    pub(crate) fn block_bytes(&self, rows: usize) -> u64 {
+        self.own(0).block_bytes(self.block_of(rows), self.iterative.system.bytes_of_number() as usize)
     }
 }
 

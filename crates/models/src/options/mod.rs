@@ -199,7 +199,7 @@ impl FitRequest {
             restarts: self.restarts(),
             seed: self.seed,
             hyperpriors: self.hyperpriors.clone(),
-            constraints: evidence.fix.iter().chain(&evidence.bound).cloned().collect(),
+            constraints: evidence.constraints(),
             memory_limit: self.memory,
             ..FitOptions::default()
         };

@@ -104,6 +104,11 @@ impl EvidenceOptions {
         }
     }
 
+    /// What is held or bounded.
+    pub(crate) fn constraints(&self) -> Vec<Constraint> {
+        self.fix.iter().chain(&self.bound).cloned().collect()
+    }
+
     /// Most steps of a search by exact evidence.
     pub fn most_steps(&self) -> usize {
         self.steps.unwrap_or_else(|| FitOptions::default().steps.steps)
@@ -161,6 +166,20 @@ impl HyperparameterSearch {
     }
 }
 
+/// What solves within a stochastic search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum SearchSolver {
+    /// Sketch-and-project, whose passes solve every block of rows exactly: one pass a step is enough
+    #[default]
+    Sap,
+    /// Conjugate gradients, whose passes are iterations: a few of them from other hyperparameters' solutions help little (ask for 15 or more)
+    Cg,
+    /// Stochastic dual descent
+    Sdd,
+}
+
 /// The search for hyperparameters of iterative methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -190,10 +209,13 @@ pub struct HyperparameterOptions {
     /// What the probes are
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t = Self::default().probe_kind))]
     pub probe_kind: ProbeKind,
-    /// Iterations of each step's solve of a stochastic search, which begins where the last one ended: a few are enough, because hyperparameters move slowly
+    /// What solves within a stochastic search, whatever solves for the posterior
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t = Self::default().search_solver))]
+    pub search_solver: SearchSolver,
+    /// Passes over the rows (products with the matrix) of each step's solve of a stochastic search, which begins where the last one ended: hyperparameters move slowly
     /// (Lin et al., arXiv:2405.18457)
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_STEPS), default_value_t = Self::default().search_iterations))]
-    pub search_iterations: usize,
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_STEPS), default_value_t = Self::default().search_passes))]
+    pub search_passes: usize,
 }
 
 impl Default for HyperparameterOptions {
@@ -210,7 +232,8 @@ impl Default for HyperparameterOptions {
             neighbourhood_size: 2000,
             probes: 16,
             probe_kind: ProbeKind::Pathwise,
-            search_iterations: 15,
+            search_solver: SearchSolver::default(),
+            search_passes: 1,
         }
     }
 }

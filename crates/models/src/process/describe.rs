@@ -414,17 +414,16 @@ fn selector(selector: Selector) -> &'static str {
 fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
     let mut rows = vec![SummaryRow::new("hyperparameters", &fit.hyperparameter_source)];
     if let Some(search) = &fit.search {
-        let unsolved = match search.unsolved {
-            0 => String::new(),
-            n => format!(", {n} of them not solved to the tolerance"),
-        };
+        let residual = search.residual.map_or(String::new(), |r| format!(", the last residual {r:.1e}"));
+        let handed_on = if search.handed_on { "; their solutions begin the solve" } else { "" };
         rows.push(SummaryRow::new(
             "search",
             format!(
-                "{} steps, {} iterations of their solves{unsolved}, ended by {}",
+                "{} steps, {:.0} passes of their solves{residual}, ended by {}; the last quarter gained {:.1e} nats a row{handed_on}",
                 search.steps,
-                search.solver_steps,
-                reason(search.ended)
+                search.passes,
+                reason(search.ended),
+                search.last_gain
             ),
         ));
     }

@@ -4,8 +4,8 @@ use super::deep;
 use super::maps::densest_place;
 use super::prepared_table::{PreparedTable, in_memory, only_svgp};
 use super::scalable::{
-    Chosen, ScalableFit, ScalablePlan, choose, fit_from_disk, fit_scalable, set_hyperparameters,
-    unused_by_exact, whole_posterior,
+    Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
+    set_hyperparameters, unused_by_exact, whole_posterior,
 };
 use super::{
     CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
@@ -344,6 +344,7 @@ fn recorded(
         }
         _ => {}
     }
+    header.fit.at_bounds = fitted.summary.as_ref().map_or(Vec::new(), ScalableSummary::at_bounds);
     header.fit.scalable = fitted.summary;
     fitted.posterior
 }

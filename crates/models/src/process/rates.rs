@@ -2,13 +2,14 @@
 
 use super::ScalablePlan;
 use super::scalable::EVIDENCE_PROBES;
-use crate::options::{BatchOptions, KernelPrecision, MethodName};
+use crate::options::{BatchOptions, HyperparameterSearch, IterativeOptions, KernelPrecision, MethodName};
 use crate::{FitRequest, Method};
 use faer::{Mat, MatRef};
 use posterior_gp::exact::{ExactGp, Plan, log_evidence_and_gradient};
+use posterior_gp::iterative::Method as SolveMethod;
 use posterior_gp::{MeanForm, Observations};
-use posterior_kernels::Kernel;
 use posterior_kernels::matrix::KernelMatrix;
+use posterior_kernels::{Kernel, Request, pullback_quadratic};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
 use posterior_linalg::dense::solve_lower;
@@ -94,7 +95,7 @@ pub(super) fn expected(
             };
             let pairs = match method {
                 Method::Cg(_) => rows as f64 * rows as f64,
-                Method::Sap(options) => batch as f64 * rows as f64 * (1.0 + options.sketch_share(rows)),
+                Method::Sap(options) => batch as f64 * rows as f64 * (1.0 + options.block_share(rows)),
                 _ => batch.min(rows) as f64 * rows as f64,
             };
             // Descent on the primal multiplies with rows and columns.
@@ -119,11 +120,67 @@ pub(super) fn expected(
             passes * pairs * of * seconds
         }
     };
-    let learned = plan.hyperparameter_flops / rate;
-    let stochastic = method.iterative().is_some_and(|o| o.search.hyperparameter_search.is_stochastic());
-    // The plan's operations are those of 100 evaluations.
-    let share = if stochastic { 1.0 } else { EVALUATIONS / 100.0 };
-    Some(Expected { search: share * learned, solver: step * plan.steps as f64 })
+    let stochastic = method.iterative().filter(|o| !given && o.search.hyperparameter_search.is_stochastic());
+    let search = match stochastic {
+        // The plan's operations are those of 100 evaluations.
+        None => EVALUATIONS / 100.0 * plan.hyperparameter_flops / rate,
+        Some(options) => {
+            let own = match options.system.precision() {
+                KernelPrecision::Single => {
+                    seconds_of_search::<f32>(request, options, rows, names, x.as_ref())?
+                }
+                KernelPrecision::Double => {
+                    seconds_of_search::<f64>(request, options, rows, names, x.as_ref())?
+                }
+            };
+            let mut first = method.clone();
+            if let Some(options) = first.iterative_mut()
+                && options.search.hyperparameter_search == HyperparameterSearch::Refined
+            {
+                options.search.hyperparameter_search = HyperparameterSearch::Blocks;
+                let blocks = ScalablePlan::new(request, &first, rows, inputs);
+                own + EVALUATIONS / 100.0 * blocks.hyperparameter_flops / rate
+            } else {
+                own
+            }
+        }
+    };
+    Some(Expected { search, solver: step * plan.steps as f64 })
+}
+
+/// Rows that a pass of gradients is measured on.
+const PULLED_ROWS: usize = 1024;
+
+/// Seconds of a stochastic search on all rows: the passes of its solves, and a pullback through the matrix for each step.
+fn seconds_of_search<T: Real>(
+    request: &FitRequest,
+    options: &IterativeOptions,
+    rows: usize,
+    names: &[String],
+    x: MatRef<'_, f64>,
+) -> Option<f64> {
+    let search = options.stochastic_search(request.seed, rows, request.memory);
+    let columns = search.solves.samples + 1;
+    let batch = search.method.rows_of_a_step(rows, columns);
+    let own = match &search.method {
+        SolveMethod::SketchAndProject(own) => own.block_share(rows, columns),
+        _ => 0.0,
+    };
+    let pair = seconds_of_pair::<T>(request, names, x, search.solves.samples, batch)?;
+    let kernel = request.kernel.build::<T>(names).ok()?;
+    let m = x.nrows().min(PULLED_ROWS);
+    let x = Mat::from_fn(m, x.ncols(), |i, d| T::from_f64(x[(i, d)]));
+    let weights = Mat::<T>::from_fn(m, columns, |_, _| T::ONE);
+    let started = Instant::now();
+    black_box(pullback_quadratic(
+        &*kernel,
+        x.as_ref(),
+        (weights.as_ref(), weights.as_ref()),
+        Request::PARAMETERS,
+    ));
+    let pulled = started.elapsed().as_secs_f64() / (m * m) as f64;
+    let passes = options.search.search_passes as f64;
+    Some(search.steps as f64 * (rows as f64).powi(2) * (passes * (1.0 + own) * pair + pulled))
 }
 
 /// Operations a second of an evidence with its gradient under the kernel that is asked for; none where it cannot be evaluated on such columns.

@@ -360,13 +360,16 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     let mut request = request(MethodName::Cg);
     set(
         &mut request,
-        json!({"samples": 4, "iterations": 50, "hyperparameter-search": "stochastic", "probes": 64, "probe-kind": "signs", "search-iterations": 1000}),
+        json!({"samples": 4, "iterations": 50, "hyperparameter-search": "stochastic", "probes": 64, "probe-kind": "signs", "search-passes": 3}),
     );
     let straight = fit(&request);
     let summary = straight.header().fit.scalable.clone().unwrap();
     assert!(summary.hyperparameter_source.contains("all rows with 64 probes"), "{summary:?}");
     let found = summary.search.unwrap();
-    assert!(found.steps == 100 && found.solver_steps >= 100 && found.unsolved == 0, "{found:?}");
+    assert!(found.steps == 100 && found.passes > 250.0 && found.passes <= 300.0, "{found:?}");
+    assert!(found.residual.is_some_and(|residual| residual < 0.1), "{found:?}");
+    // It is near its end, and random signs are no samples.
+    assert!(found.last_gain.abs() < 0.02 && !found.handed_on, "{found:?}");
     assert!(summary.neighbourhood_evidences.is_empty());
     // What was found is worth little less than the maximum, with the beliefs that both share.
     let evidence = |model: &ProcessModel| {
@@ -426,6 +429,57 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         assert_eq!(sizes, if refined { vec![vec![60, 60], vec![100, 50]] } else { Vec::new() });
         set(&mut request, json!({"checkpoint": null}));
     }
+    // The solutions of a search are the samples of the model: a solve that begins with them ends sooner, also behind an interruption at its first step.
+    set(
+        &mut request,
+        json!({"hyperparameter-search": "stochastic", "steps": 30, "probes": 4, "random-features": 64, "search-passes": 5, "tolerance": 1e-6, "iterations": 400, "samples": 4}),
+    );
+    let handed = fit(&request);
+    let summary = handed.header().fit.scalable.clone().unwrap();
+    assert!(summary.search.as_ref().unwrap().handed_on, "{summary:?}");
+    let alone = {
+        let mut given = request.clone();
+        given.hyperparameters = Some(handed.header().hyperparameters.clone());
+        fit(&given).header().fit.scalable.clone().unwrap()
+    };
+    assert!(summary.residual.unwrap() <= 1e-6 && alone.residual.unwrap() <= 1e-6);
+    assert!(summary.steps < alone.steps, "{} {}", summary.steps, alone.steps);
+    set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e9}));
+    let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
+    let killed = folder.path().join("killed.checkpoint");
+    let stopped = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, stage| match stage {
+        FitStage::Solve => {
+            // What a kill would have left before the solve saved anything.
+            std::fs::copy(&path, &killed).unwrap();
+            Signal::Stop
+        }
+        _ => Signal::Continue,
+    });
+    assert!(matches!(stopped, Ok(model) if model.was_interrupted()) && path.exists());
+    let again =
+        || ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, _| Signal::Continue).unwrap();
+    let resumed = again();
+    let steps = |model: &ProcessModel| model.header().fit.scalable.as_ref().unwrap().steps;
+    assert_eq!(
+        (steps(&resumed), &resumed.header().hyperparameters),
+        (steps(&handed), &handed.header().hyperparameters)
+    );
+    std::fs::copy(&killed, &path).unwrap();
+    let after_a_kill = again();
+    assert_eq!(steps(&after_a_kill), steps(&handed));
+    assert_eq!(after_a_kill.predict(&table, None).unwrap(), handed.predict(&table, None).unwrap());
+    set(&mut request, json!({"checkpoint": null, "tolerance": null, "iterations": 50}));
+    // Parameters may be held, and bounds that are reached are said.
+    set(
+        &mut request,
+        json!({"fix": [{"fixed": {"parameter": "noise_variance", "value": 0.25}}], "bound": [{"between": {"parameter": "matern32.variance", "lower": 40.0, "upper": 50.0}}]}),
+    );
+    let held = fit(&request);
+    assert_eq!(held.header().hyperparameters.last().unwrap().values, [0.25]);
+    let variance =
+        held.header().hyperparameters.iter().find(|h| h.name == "matern32.variance").unwrap().values[0];
+    assert!((40.0..50.0).contains(&variance), "{variance}");
+    set(&mut request, json!({"fix": [], "bound": []}));
     // Steps that lead to where no model is do not end in a file that cannot be read.
     set(
         &mut request,

@@ -5,7 +5,7 @@ use crate::iterative::{Budget, ConjugateGradientOptions, Method, PathwiseSetting
 use crate::{Hyperprior, Observations};
 use posterior_linalg::Real;
 use posterior_linalg::solve::{PreconditionerChoice, SolveError};
-use posterior_optim::Schedule;
+use posterior_optim::{Constraint, Schedule};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -48,6 +48,8 @@ pub struct SearchOptions {
     pub time: Option<Duration>,
     /// Beliefs about hyperparameters, added to the log evidence.
     pub hyperpriors: Vec<Hyperprior>,
+    /// Parameters that stay where they are, or within bounds.
+    pub constraints: Vec<Constraint>,
     /// Most memory that the plan may need, in bytes.
     pub memory_limit: u64,
 }
@@ -70,6 +72,7 @@ impl Default for SearchOptions {
             warm_starts: true,
             time: None,
             hyperpriors: Vec::new(),
+            constraints: Vec::new(),
             memory_limit: 8 << 30,
         }
     }
@@ -125,9 +128,8 @@ impl SearchOptions {
             Method::DualDescent(options) => (0, false, on_batches(options.batch, 2.0)),
             Method::SketchAndProject(options) => {
                 let block = options.block_of(rows, columns);
-                // The block's matrix, its copy, and its sketch in f64.
-                let own = block.saturating_mul(2 * block + 8 * options.rank.min(block));
-                let share = 1.0 + options.sketch_share(rows, columns);
+                let own = options.block_bytes(block, size_of::<T>()) as usize / size_of::<T>();
+                let share = 1.0 + options.block_share(rows, columns);
                 (own.div_ceil(rows.max(1)), false, share * on_batches(block, 2.0))
             }
             Method::Descent(options) => (0, false, on_batches(options.batch, 4.0)),

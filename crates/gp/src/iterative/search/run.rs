@@ -16,8 +16,8 @@ use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use posterior_linalg::{PerPrecision, Real, compiled_here};
 use posterior_optim::{
-    Adaptive, Clock, Iteration, Limits, ObjectiveError, Observer, OptimError, Parameters, Progress, Reason,
-    Run, Signal, Step, drive,
+    Adaptive, Clock, Constrained, Iteration, Limits, ObjectiveError, Observer, OptimError, Parameters,
+    Progress, Reason, Run, Signal, Step, drive,
 };
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -33,6 +33,9 @@ pub struct SearchStep {
     pub solver_steps: usize,
     /// Why this solve ended.
     pub ended: Reason,
+    /// What the step gains for each target value, in nats, as far as its gradient tells: how far from its end a search is shows in those of the last steps.
+    #[serde(default)]
+    pub gain: f64,
 }
 
 /// What a search found.
@@ -50,6 +53,8 @@ pub struct EvidenceSearch<T: Real> {
     pub reason: Reason,
     /// Each step taken.
     pub trace: Vec<SearchStep>,
+    /// Parameters at a bound that was set for them, with the bound.
+    pub at_bounds: Vec<(String, f64)>,
     /// What was planned.
     pub plan: Plan,
 }
@@ -62,6 +67,8 @@ pub struct SearchIterate<'a, T: Real> {
     /// The inputs in precision T.
     x: Mat<T>,
     options: &'a SearchOptions,
+    /// Where its parameters may go.
+    map: Constrained,
     theta: Vec<f64>,
     adam: Adaptive,
     iterates: Vec<Vec<f64>>,
@@ -82,14 +89,27 @@ impl<'a, T: Real> SearchIterate<'a, T> {
         from: Option<SearchState<T>>,
     ) -> Result<(Self, f64), GpError> {
         let (x, under_way) = (narrow::<T>(data.inputs()), Cell::new(None));
-        let theta = model.unconstrained();
+        let map = Constrained::new(&mut model, &options.constraints)?;
+        let theta = map.unconstrained(&model.values());
         let Some(state) = from else {
             let adam = Adaptive::adam(options.learning_rate).scheduled(options.schedule);
             let (iterates, trace) = (Vec::new(), Vec::new());
             let (solver_steps, last) = (0, None);
-            model.set_unconstrained(&theta);
-            let search =
-                Self { model, data, x, options, theta, adam, iterates, trace, solver_steps, last, under_way };
+            map.set(&mut model, &theta);
+            let search = Self {
+                model,
+                data,
+                x,
+                options,
+                map,
+                theta,
+                adam,
+                iterates,
+                trace,
+                solver_steps,
+                last,
+                under_way,
+            };
             return Ok((search, 0.0));
         };
         state.check(theta.len(), data, options)?;
@@ -105,9 +125,21 @@ impl<'a, T: Real> SearchIterate<'a, T> {
                 ..Progress::default()
             },
         });
-        model.set_unconstrained(&theta);
-        let search =
-            Self { model, data, x, options, theta, adam, iterates, trace, solver_steps, last, under_way };
+        map.set(&mut model, &theta);
+        let search = Self {
+            model,
+            data,
+            x,
+            options,
+            map,
+            theta,
+            adam,
+            iterates,
+            trace,
+            solver_steps,
+            last,
+            under_way,
+        };
         Ok((search, seconds))
     }
 
@@ -174,18 +206,23 @@ impl<T: Real> Iteration for SearchIterate<'_, T> {
             self.last = Some(solved.solution);
             return Ok(Step::Ended(Reason::Interrupted));
         }
-        let (gradient, found) =
-            gradient(&self.model, self.data, self.x.as_ref(), self.options, &self.theta, solved)?;
+        let (natural, found) = gradient(&self.model, self.data, self.x.as_ref(), self.options, solved)?;
+        // Adam's, of the negative log evidence and hyperpriors for each target value.
+        let scale = -1.0 / (self.data.rows() * self.data.targets().ncols()) as f64;
+        let gradient: Vec<f64> =
+            self.map.chain(&self.theta, &natural).into_iter().map(|g| scale * g).collect();
         self.last = Some(found);
         let gradient_norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
         if !gradient_norm.is_finite() {
             return Err(failed(step, "the gradient is not finite".into()));
         }
+        let before = self.theta.clone();
         self.adam.step(&mut self.theta, &gradient, run.steps_planned());
-        self.model.set_unconstrained(&self.theta);
+        let gain = gradient.iter().zip(before.iter().zip(&self.theta)).map(|(g, (b, a))| g * (b - a)).sum();
+        self.map.set(&mut self.model, &self.theta);
         self.iterates.push(self.theta.clone());
         let residual = solver.residual.filter(|r| r.is_finite());
-        self.trace.push(SearchStep { gradient_norm, residual, solver_steps: solver.step, ended });
+        self.trace.push(SearchStep { gradient_norm, residual, solver_steps: solver.step, ended, gain });
         Ok(Step::Taken)
     }
 }
@@ -200,7 +237,7 @@ impl<T: Real> Iteration for SearchIterate<'_, T> {
 ///
 /// # Errors
 /// [`GpError::Solve`] for options out of range; [`GpError::Memory`] before anything is allocated when the plan exceeds the limit;
-/// [`GpError::State`] for a state of another search; [`GpError::Shape`] when widths differ; [`GpError::UnknownParameter`] for a hyperprior without
+/// [`GpError::Optim`] for constraints that do not fit; [`GpError::State`] for a state of another search; [`GpError::Shape`] when widths differ; [`GpError::UnknownParameter`] for a hyperprior without
 /// parameter; [`GpError::Features`] for pathwise probes of a kernel without random features; those of [`solve`](crate::iterative::solve) in the first step;
 /// [`GpError::Optim`], with the step, for them later and for gradients that are not finite.
 pub fn search_evidence<'a, T: Real>(
@@ -235,12 +272,12 @@ fn search<'a, T: Real>(
     let (mut search, seconds) = SearchIterate::new(model, data, options, from)?;
     let limits = Limits { steps: options.steps, time: options.time };
     let (reason, _) = drive(&mut search, limits, Clock::after(seconds), observer)?;
-    let SearchIterate { mut model, iterates, trace, solver_steps, last, .. } = search;
+    let SearchIterate { mut model, map, iterates, trace, solver_steps, last, .. } = search;
     if let Some(average) = average(&iterates, options.averaged) {
-        model.set_unconstrained(&average);
+        map.set(&mut model, &average);
     }
-    let steps = trace.len();
-    Ok(EvidenceSearch { model, solution: last, steps, solver_steps, reason, trace, plan })
+    let (steps, at_bounds) = (trace.len(), map.at_bounds(&model.values()));
+    Ok(EvidenceSearch { model, solution: last, steps, solver_steps, reason, trace, at_bounds, plan })
 }
 
 /// The error of a step, counted from 0.
@@ -293,17 +330,19 @@ fn solve_at<T: Real>(
         }
     };
     let features = KernelFeatures { kernel: &*model.kernel, points: x, settings: settings.features };
-    let how = (&options.method, &settings.budget);
+    // Other batches at every step, or what a pass leaves would be left by all of them.
+    let method =
+        options.method.reseeded(Streams::new(options.solves.seed).child("gp/search/solver", step as u64));
+    let how = (&method, &settings.budget);
     ProbeSolve::run(&system, function.get(.., ..t), probes, Some(&features), how, start, observer)
 }
 
-/// Adam's gradient, of the negative log evidence and hyperpriors for each target value, and the solutions it came from.
+/// The gradient of log evidence and hyperpriors in all natural values, and the solutions it came from.
 fn gradient<T: Real>(
     model: &PathwiseModel<T>,
     data: &Observations,
     x: MatRef<'_, T>,
     options: &SearchOptions,
-    theta: &[f64],
     solved: ProbeSolve<T>,
 ) -> Result<(Vec<f64>, Solution<T>), GpError> {
     let found = solved.gradient(&*model.kernel, x);
@@ -312,9 +351,7 @@ fn gradient<T: Real>(
     let mean = model.mean.pullback(data.inputs(), weights.as_ref());
     let mut natural = [found.kernel, mean, vec![found.noise]].concat();
     log_prior(&options.hyperpriors, model, &mut natural)?;
-    let scale = -1.0 / (n * t) as f64;
-    let gradient = model.chain(theta, &natural).into_iter().map(|g| scale * g).collect();
-    Ok((gradient, found.solution))
+    Ok((natural, found.solution))
 }
 
 /// The mean of the last share of the iterates; none when there are none.

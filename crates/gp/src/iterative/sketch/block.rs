@@ -3,6 +3,7 @@
 use crate::GpError;
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::operator::{Dense, LinearOperator};
 use posterior_linalg::solve::{
     DrawnPreconditioner, Preconditioner, PreconditionerChoice, System, largest_eigenvalue,
@@ -12,35 +13,72 @@ use posterior_linalg::solve::{
 const POWER_ITERATIONS: usize = 10;
 
 /// Some rows: how they are solved for.
-pub(super) struct Block<T: Real> {
-    preconditioner: Box<dyn DrawnPreconditioner<T>>,
-    /// `1 / λ_1(P^-1 K̃_II)`
-    step: T,
+pub(super) enum Block<T: Real> {
+    /// By a factor of their matrix, in double precision whatever the values are in.
+    Exact(Cholesky),
+    /// By a sketch of it.
+    Sketched {
+        preconditioner: Box<dyn DrawnPreconditioner<T>>,
+        /// `1 / λ_1(P^-1 K̃_II)`
+        step: T,
+    },
 }
 
 impl<T: Real> Block<T> {
-    /// Of different rows. Cost: `b²` entries of K, `2 b² rank + 22 b rank² + 20 b²` flops; memory `b²` numbers while it is made, `b rank` after.
+    /// Of different rows; without a rank exactly. Cost: `b²` entries of K and `b³/3` flops, or `2 b² rank + 22 b rank² + 20 b²` of a sketch; memory `b²` numbers (of a sketch only while it is made, `b rank` after).
+    ///
+    /// What rounding of the values in single precision makes indefinite is factored with a little more on its diagonal, which shortens the step.
     pub(super) fn of(
         system: &System<'_, T>,
         rows: &[usize],
-        rank: usize,
+        rank: Option<usize>,
         seed: u64,
     ) -> Result<Self, GpError> {
         let mut own = Mat::zeros(rows.len(), rows.len());
         system.matrix().principal_into(rows, own.as_mut());
+        let noise = rows.iter().map(|&i| system.noise()[i]);
+        let Some(rank) = rank else {
+            let noise: Vec<f64> = noise.map(Real::to_f64).collect();
+            let buffer = Mat::zeros(rows.len(), rows.len());
+            let factor = Cholesky::factor_with(buffer, JitterPolicy::default(), |mut matrix| {
+                for j in 0..rows.len() {
+                    for i in j..rows.len() {
+                        matrix[(i, j)] = own[(i, j)].to_f64() + if i == j { noise[i] } else { 0.0 };
+                    }
+                }
+            });
+            return Ok(Self::Exact(factor?));
+        };
         let own = Dense::new(own);
-        let own = System::new(&own, rows.iter().map(|&i| system.noise()[i]).collect())?;
+        let own = System::new(&own, noise.collect())?;
         let preconditioner = PreconditionerChoice::Nystrom { rank, seed }.build(&own)?;
         let product = Preconditioned { system: &own, preconditioner: &*preconditioner };
         let largest = largest_eigenvalue(&product, POWER_ITERATIONS, seed)?;
-        Ok(Self { preconditioner, step: T::from_f64(largest.recip()) })
+        Ok(Self::Sketched { preconditioner, step: T::from_f64(largest.recip()) })
     }
 
     /// `D` for a gradient G (both b x s).
     pub(super) fn direction(&self, gradient: MatRef<'_, T>, mut output: MatMut<'_, T>) {
-        self.preconditioner.apply(gradient, output.as_mut());
-        for j in 0..output.ncols() {
-            output.as_mut().col_mut(j).iter_mut().for_each(|d| *d *= self.step);
+        let (b, s) = gradient.shape();
+        match self {
+            Self::Exact(factor) => {
+                let mut wide = Mat::from_fn(b, s, |i, j| gradient[(i, j)].to_f64());
+                factor.solve_in_place(wide.as_mut());
+                for j in 0..s {
+                    output
+                        .as_mut()
+                        .col_mut(j)
+                        .iter_mut()
+                        .zip(wide.col(j).iter())
+                        .for_each(|(d, &w)| *d = T::from_f64(w));
+                }
+            }
+            Self::Sketched { preconditioner, step } => {
+                preconditioner.apply(gradient, output.as_mut());
+                for j in 0..s {
+                    output.as_mut().col_mut(j).iter_mut().for_each(|d| *d *= *step);
+                }
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
-//! **Approximate sketch-and-project**: block coordinate descent that solves each block nearly exactly, accelerated.
+//! **Sketch-and-project**: block coordinate descent that solves each block exactly, or nearly so by a sketch of it, accelerated.
 //!
 //! ```text
 //! I                  b rows                                       of a permutation; a remainder waits for the next pass
-//! K_II ~ U Λ U'      randomised Nyström of rank r;   P = U (Λ - λ_r) U' + λ_r + noise_I
+//! P  = K_II + noise_I                                             factored; or, of a sketch,
+//!      U (Λ - λ_r) U' + λ_r + noise_I     K_II ~ U Λ U'           randomised Nyström of rank r
 //! G  = K_I: Y + noise_I Y_I - Z_I                                 b n s: the cost of the step
-//! D  = P^-1 G / λ_1(P^-1 K̃_II)                                    λ_1 by ten power iterations
+//! D  = P^-1 G / λ_1(P^-1 K̃_II)                                    λ_1 = 1; of a sketch by ten power iterations
 //! W  = Y;  W_I -= D
 //! V  = β V + (1 - β) Y;  V_I -= γ D
 //! Y  = α V + (1 - α) W
@@ -16,7 +17,9 @@
 //! **μ** is what matters. It begins at `max(noise / diagonal, 1e-3)` and is judged by the residuals of passes: it grows where they do (and where they grow by half, the acceleration begins anew), and shrinks where three in a row fall and the last by less than a tenth. The specification has it grow where they stall: ill-conditioned systems always
 //! seem to, and end without acceleration (a test shows both).
 //!
-//! **Cost** of a pass: one product with K, and `n (2 b r + 20 b + 22 r²)` flops and `n b` values of the kernel for sketches and power iterations beside it; blocks are chosen ([`SketchAndProjectOptions::block_of`]) so that these are a quarter, of tables that are large enough. **Memory**: 2 n s numbers for Y and V (W is what both say), b² for the block, never b n.
+//! **Factored or sketched.** A factor costs `b³/3` flops where a gradient costs `n b (2 s + 45)`: with blocks that are chosen so that it is a quarter of that, some hundred to some thousand rows on tables of 10⁴ to 10⁶, and the step solves its block to rounding, in double precision even where values are in single. Sketches are for blocks of many thousands of rows, as the publication has them on graphics cards (`rank`).
+//!
+//! **Cost** of a pass: one product with K, and `n (b²/3)` flops for factors or `n (2 r + 20) + 22 n r²/b` for sketches and power iterations, and `n b` values of the kernel, beside it ([`SketchAndProjectOptions::block_of`]). **Memory**: 2 n s numbers for Y and V (W is what both say), b² for the block, never b n.
 //! The update of Y and V is one pass over both, two reads and two writes where the product needs 2 b multiplications and additions a number: a few per cent from a hundred rows a block on.
 //! Columns that are solved leave the work.
 //!
@@ -24,7 +27,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `block` | a block's preconditioner and the length of its step |
+//! | `block` | a block's factor, or its sketch and the length of its step |
 //! | `iterates` | Y and V, and one step on them |
 //! | `acceleration` | α, β, γ; μ by the residuals of passes |
 //! | `run` | options, blocks, columns that leave, checkpoints |

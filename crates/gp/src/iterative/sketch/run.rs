@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 pub struct SketchAndProjectOptions {
     /// Rows of a block, b; None: [`Self::block_of`].
     pub block: Option<usize>,
-    /// Columns of the sketch of a block, r.
-    pub rank: usize,
+    /// Columns of the sketch of a block, r; None: no sketch, blocks are factored.
+    pub rank: Option<usize>,
     /// How steps are accelerated.
     pub acceleration: Acceleration,
     /// Seed of blocks and sketches.
@@ -34,34 +34,73 @@ pub struct SketchAndProjectOptions {
 
 impl Default for SketchAndProjectOptions {
     fn default() -> Self {
-        Self { block: None, rank: 100, acceleration: Acceleration::default(), seed: 0, restarts: 20 }
+        Self { block: None, rank: None, acceleration: Acceleration::default(), seed: 0, restarts: 20 }
     }
 }
 
 /// Flops that a value of a kernel is counted with.
 const VALUE: usize = 45;
 
-/// Most rows of a block that nobody chose: 128 MiB of a matrix in f64.
+/// Fewest and most rows of a block that nobody chose; these are 128 MiB of a matrix in f64.
+const FEWEST_ROWS: usize = 200;
 const MOST_ROWS: usize = 4096;
 
 impl SketchAndProjectOptions {
-    /// Rows of a block of a system with n rows and s right-hand sides: as many as leave the sketch and the power iterations a quarter of the gradient's work, at least twice the rank, at most 4,096 and n.
+    /// Rows of a block of a system with n rows and s right-hand sides: as many as leave what is done with the block itself a quarter of the gradient's work, at least [`FEWEST_ROWS`] or twice the rank, at most 4,096 and n.
     pub fn block_of(&self, rows: usize, columns: usize) -> usize {
-        let gradient = rows.saturating_mul(columns.saturating_mul(2).saturating_add(VALUE));
-        let sketch = self.rank.saturating_mul(self.rank).saturating_mul(22);
-        let each = self.rank.saturating_mul(2).saturating_add(20 + VALUE);
-        let widest = (gradient / 4).saturating_sub(sketch) / each;
-        let least = self.rank.saturating_mul(2);
-        let size = self.block.unwrap_or_else(|| widest.max(least).min(MOST_ROWS));
+        let most = gradient(rows, columns) / 4.0;
+        let (widest, least) = match self.rank {
+            None => {
+                // b³/3 + VALUE b² <= b most
+                let half = 1.5 * VALUE as f64;
+                ((half * half + 3.0 * most).sqrt() - half, FEWEST_ROWS)
+            }
+            Some(rank) => {
+                let (each, fixed) = sketch(rank);
+                ((most - fixed) / each, rank.saturating_mul(2))
+            }
+        };
+        let size = self.block.unwrap_or_else(|| (widest.max(0.0) as usize).max(least).min(MOST_ROWS));
         size.clamp(1, rows.max(1))
     }
 
-    /// What the sketch and the power iterations of a step take, as a share of its gradient.
-    pub fn sketch_share(&self, rows: usize, columns: usize) -> f64 {
-        let (b, r) = (self.block_of(rows, columns) as f64, self.rank as f64);
-        let gradient = rows.max(1) as f64 * (VALUE + 2 * columns) as f64;
-        (b * (2.0 * r + 20.0 + VALUE as f64) + 22.0 * r * r) / gradient
+    /// What a step does with its block itself, as a share of its gradient.
+    pub fn block_share(&self, rows: usize, columns: usize) -> f64 {
+        let b = self.block_of(rows, columns) as f64;
+        let own = match self.rank {
+            None => b * (b / 3.0 + VALUE as f64),
+            Some(rank) => {
+                let (each, fixed) = sketch(rank);
+                b * each + fixed
+            }
+        };
+        own / gradient(rows, columns)
     }
+
+    /// Bytes of a block of so many rows while it is made, values having so many bytes.
+    pub fn block_bytes(&self, block: usize, number: usize) -> u64 {
+        let (b, number) = (block as u64, number as u64);
+        let each = match self.rank {
+            // Its values, and its factor.
+            None => b.saturating_mul(number + 8),
+            // Its matrix, its copies, and its sketch in double precision four times.
+            Some(rank) => {
+                b.saturating_mul(3 * number).saturating_add((rank.min(block) as u64).saturating_mul(32))
+            }
+        };
+        b.saturating_mul(each)
+    }
+}
+
+/// Flops of a row of a block's gradient.
+fn gradient(rows: usize, columns: usize) -> f64 {
+    rows.max(1) as f64 * (VALUE as f64 + 2.0 * columns as f64)
+}
+
+/// Flops of a sketch and its power iterations, for each row and in all.
+fn sketch(rank: usize) -> (f64, f64) {
+    let r = rank as f64;
+    (2.0 * r + 20.0 + VALUE as f64, 22.0 * r * r)
 }
 
 const METHOD: &str = "sketch-and-project";
@@ -75,8 +114,8 @@ pub(in crate::iterative) fn solve_by_sketch_and_project<T: Real>(
     observer: &mut SolveObserver<'_, T>,
 ) -> Result<Solution<T>, GpError> {
     let (rows, columns) = problem.shape();
-    for (what, count) in [("the block", options.block.unwrap_or(1)), ("the rank of the sketch", options.rank)]
-    {
+    let counts = [("the block", options.block), ("the rank of the sketch", options.rank)];
+    for (what, count) in counts.map(|(what, count)| (what, count.unwrap_or(1))) {
         if count == 0 {
             return Err(SolveError::Setting { what, value: 0.0, needed: "at least 1" }.into());
         }

@@ -15,11 +15,20 @@ use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::solve::System;
 use posterior_optim::{Progress, Signal};
 
-fn options(block: usize, rank: usize, acceleration: Acceleration) -> SketchAndProjectOptions {
-    SketchAndProjectOptions { block: Some(block), rank, acceleration, ..SketchAndProjectOptions::default() }
+fn options(
+    block: usize,
+    rank: impl Into<Option<usize>>,
+    acceleration: Acceleration,
+) -> SketchAndProjectOptions {
+    SketchAndProjectOptions {
+        block: Some(block),
+        rank: rank.into(),
+        acceleration,
+        ..SketchAndProjectOptions::default()
+    }
 }
 
-fn method(block: usize, rank: usize, acceleration: Acceleration) -> Method {
+fn method(block: usize, rank: impl Into<Option<usize>>, acceleration: Acceleration) -> Method {
     Method::SketchAndProject(options(block, rank, acceleration))
 }
 
@@ -34,20 +43,74 @@ fn one_step_on_everything_is_the_direct_solution() {
     let problem = Problem::new(&system, targets.as_ref(), None).unwrap();
     let exact = exact_solution(&matrix, &noise, &targets);
     let budget = Budget::steps(1);
-    let found = solve(&method(n, n, Acceleration::None), &problem, Start::Zero, &budget, &mut watch).unwrap();
-    let error = (&found.weights - &exact).norm_max() / exact.norm_max();
-    assert!(error < 1e-9, "{error}");
+    for rank in [Some(n), None] {
+        let own = method(n, rank, Acceleration::None);
+        let found = solve(&own, &problem, Start::Zero, &budget, &mut watch).unwrap();
+        let error = (&found.weights - &exact).norm_max() / exact.norm_max();
+        assert!(error < 1e-9, "{rank:?} {error}");
+    }
+}
+
+/// Factored blocks solve their equations, in either precision: in single, as well as its values of the kernel allow, and where rounding makes these indefinite they are solved nearly.
+#[test]
+fn factored_blocks_solve_their_equations() {
+    let (n, b, noise) = (120, 50, 1e-3);
+    let rows: Vec<usize> = (0..b).map(|i| 2 * i + 1).collect();
+    let gradient = normal(b, 2, "gradient");
+    let matrix = kernel_matrix(n, 1.0, true);
+    let block = Mat::from_fn(b, b, |i, j| matrix[(rows[i], rows[j])] + if i == j { noise } else { 0.0 });
+    let k = dense(&matrix);
+    let system = System::new(&k, vec![noise; n]).unwrap();
+    let own = directions_of(&system, &rows, None, gradient.as_ref());
+    let rest = (&block * &own - &gradient).norm_max();
+    assert!(rest < 1e-10, "{rest}");
+    let narrow = Dense::new(Mat::<f32>::from_fn(n, n, |i, j| matrix[(i, j)] as f32));
+    let single = Mat::<f32>::from_fn(b, 2, |i, j| gradient[(i, j)] as f32);
+    let misfit = |noise: f32| {
+        let system = System::new(&narrow, vec![noise; n]).unwrap();
+        let found = directions_of(&system, &rows, None, single.as_ref());
+        let found = Mat::from_fn(b, 2, |i, j| f64::from(found[(i, j)]));
+        let exact = Mat::from_fn(b, b, |i, j| {
+            f64::from(narrow.matrix()[(rows[i], rows[j])]) + if i == j { f64::from(noise) } else { 0.0 }
+        });
+        // Relative to what rounding the directions to single precision costs.
+        let scale = exact.norm_max() * found.norm_max() * b as f64 * f64::from(f32::EPSILON);
+        (&exact * &found - &gradient).norm_max() / scale
+    };
+    assert!(misfit(1e-3) < 1.0, "{}", misfit(1e-3));
+    // Equal rows without noise to speak of.
+    let equal = Dense::new(Mat::<f32>::full(n, n, 1.0));
+    let system = System::new(&equal, vec![f32::MIN_POSITIVE; n]).unwrap();
+    assert!(directions_of(&system, &rows, None, single.as_ref()).is_all_finite());
+}
+
+/// What is done with a block itself is a quarter of its gradient's work where tables are large enough, and counted in any case.
+#[test]
+fn blocks_leave_most_of_the_work_to_gradients() {
+    for rank in [None, Some(100)] {
+        let own = SketchAndProjectOptions { rank, ..SketchAndProjectOptions::default() };
+        for (n, s) in [(20_000, 65), (50_000, 17), (1_000_000, 65), (100_000_000, 2)] {
+            let (block, share) = (own.block_of(n, s), own.block_share(n, s));
+            assert!((200..=4096).contains(&block) && share <= 0.26, "{rank:?} {n} {s}: {block} {share}");
+            assert!(
+                share > 0.24 || block == 4096 || own.block_of(2 * n, s) > block,
+                "{rank:?} {n} {s}: {share}"
+            );
+        }
+        assert_eq!(own.block_of(50, 3), 50);
+        assert_eq!(SketchAndProjectOptions { block: Some(7), ..own }.block_of(1000, 1), 7);
+    }
 }
 
 /// What a block makes of a gradient.
 fn directions_of<T: Real>(
     system: &System<'_, T>,
     rows: &[usize],
-    rank: usize,
+    rank: impl Into<Option<usize>>,
     gradient: MatRef<'_, T>,
 ) -> Mat<T> {
     let mut out = Mat::zeros(gradient.nrows(), gradient.ncols());
-    Block::of(system, rows, rank, 0).unwrap().direction(gradient, out.as_mut());
+    Block::of(system, rows, rank.into(), 0).unwrap().direction(gradient, out.as_mut());
     out
 }
 
@@ -187,6 +250,8 @@ fn ill_conditioned_systems_are_solved_in_few_passes() {
         let dual = Method::DualDescent(DualDescentOptions { batch: 30, ..DualDescentOptions::default() });
         let dual = table.residual(&dual, times * passes);
         assert!(adaptive < dual, "{noise}: {adaptive} {dual}");
+        let factored = table.residual(&method(BLOCK, None, Acceleration::Adaptive), passes);
+        assert!(factored < adaptive, "{noise}: {factored} {adaptive}");
     }
     let easy = Table::new(1e-2).residual(&method(BLOCK, 30, Acceleration::Fixed(1e-3)), 400);
     assert!(easy < 1e-10, "{easy}");
@@ -248,9 +313,16 @@ fn plain_steps_never_climb() {
     let matrix = kernel_matrix(n, 1.0, true);
     let k = dense(&matrix);
     let targets = normal(n, 1, "targets");
-    for (block, rank, noise) in
-        [(1, 1, 1e-6), (3, 2, 1e-4), (10, 1, 1e-6), (10, 10, 1e-2), (40, 5, 1e-4), (17, 40, 1.0)]
-    {
+    for (block, rank, noise) in [
+        (1, Some(1), 1e-6),
+        (3, Some(2), 1e-4),
+        (10, Some(1), 1e-6),
+        (10, Some(10), 1e-2),
+        (40, Some(5), 1e-4),
+        (17, Some(40), 1.0),
+        (7, None, 1e-6),
+        (13, None, 1e-2),
+    ] {
         let system = System::uniform(&k, noise).unwrap();
         let problem = Problem::new(&system, targets.as_ref(), None).unwrap();
         let objective = |w: &Mat<f64>| {
@@ -266,7 +338,7 @@ fn plain_steps_never_climb() {
         solve(&own, &problem, Start::Zero, &Budget::steps(60), &mut look).unwrap();
         let scale = values.iter().fold(0.0f64, |most, v| most.max(v.abs()));
         for pair in values.windows(2) {
-            assert!(pair[1] <= pair[0] + 1e-10 * scale, "{block} {rank} {noise}: {pair:?}");
+            assert!(pair[1] <= pair[0] + 1e-10 * scale, "{block} {rank:?} {noise}: {pair:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{GpError, Hyperprior, Mean, MeanForm, Observations};
 use posterior_kernels::{Kernel, KernelExpression, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::solve::{PreconditionerChoice, System};
-use posterior_optim::{LoopOptions, Parameters, Progress, Reason, Schedule, Signal};
+use posterior_optim::{Constraint, LoopOptions, Parameters, Progress, Reason, Schedule, Signal};
 
 fn kernel() -> Box<dyn Kernel<f64>> {
     "matern32(ard)".parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap()
@@ -305,4 +305,63 @@ fn unusable_settings_are_named() {
     says(SearchOptions { hyperpriors: unknown, ..good() }, "`nothing`");
     // A step so long that nothing is finite after it.
     says(SearchOptions { learning_rate: 1e6, ..good() }, "step 2 failed");
+}
+
+/// One pass of factored blocks a step, from the solutions of the step before, leads where direct solves lead: hyperparameters move more slowly than solutions are reached.
+#[test]
+fn one_pass_a_step_is_enough() {
+    let data = data(240);
+    for probes in [ProbeKind::Signs, ProbeKind::Pathwise] {
+        let base = SearchOptions { probes, ..options(60, 32) };
+        let direct = search(&data, &base);
+        let block = SketchAndProjectOptions {
+            block: Some(40),
+            acceleration: Acceleration::None,
+            ..SketchAndProjectOptions::default()
+        };
+        let mut passes = SearchOptions { method: Method::SketchAndProject(block), ..base.clone() };
+        passes.solves.budget = Budget { tolerance: 1e-8, ..Budget::steps(6) };
+        let found = search(&data, &passes);
+        assert_eq!(found.solver_steps, 60 * 6);
+        let value = |model: &PathwiseModel<f64>| {
+            let mut at = exact();
+            at.set_values(&model.values());
+            log_evidence_and_gradient(&at, &data, None).unwrap().value
+        };
+        let (begun, wanted, reached) = (value(&self::model()), value(&direct.model), value(&found.model));
+        assert!(
+            wanted - reached < 0.02 * (wanted - begun) && wanted > begun + 20.0,
+            "{probes:?}: {begun} {wanted} {reached}"
+        );
+        // What gradients promised is what was gained, to first order in steps that shorten.
+        let promised: f64 = found.trace.iter().map(|step| step.gain).sum::<f64>() * 240.0;
+        let gained = reached - begun;
+        assert!((promised - gained).abs() < 0.3 * gained, "{probes:?}: {promised} {gained}");
+        let late: f64 = found.trace[45..].iter().map(|step| step.gain).sum();
+        assert!(late.abs() < 0.1 * promised / 240.0, "{late} {promised}");
+    }
+}
+
+/// Parameters that are held stay, and bounds are kept, though the evidence wants more; what ends at a bound is said.
+#[test]
+fn constraints_hold() {
+    let data = data(120);
+    let free = search(&data, &options(40, 32)).model;
+    let noise = free.noise.noise_variance();
+    let constraints = vec![
+        Constraint::Fixed { parameter: "matern32.lengthscale[1]".into(), value: Some(0.77) },
+        Constraint::Between { parameter: "noise_variance".into(), lower: 2.0 * noise, upper: 6.0 * noise },
+    ];
+    let held = search(&data, &SearchOptions { constraints, ..options(200, 32) });
+    let values = held.model.values();
+    let segments = held.model.segments();
+    let own = segments.iter().position(|s| s.name == "matern32.lengthscale").unwrap();
+    let before: usize = segments[..own].iter().map(|s| s.len()).sum();
+    assert_eq!(values[before + 1], 0.77);
+    assert!((1.9 * noise..2.2 * noise).contains(&held.model.noise.noise_variance()), "{values:?} {noise}");
+    assert!(held.at_bounds.iter().all(|(name, bound)| name == "noise_variance" && *bound == 2.0 * noise));
+    let unknown = vec![Constraint::Fixed { parameter: "lengthscale".into(), value: None }];
+    let plan = SearchOptions { constraints: unknown, ..options(1, 2) };
+    let error = search_evidence(model(), &data, &plan, None, &mut |_, _| Signal::Continue).unwrap_err();
+    assert!(matches!(error, GpError::Optim(_)), "{error}");
 }

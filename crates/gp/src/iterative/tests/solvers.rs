@@ -9,14 +9,9 @@ fn methods() -> Vec<(Method, Budget)> {
     let dual = |batch, sampling| {
         Method::DualDescent(DualDescentOptions { batch, sampling, ..DualDescentOptions::default() })
     };
-    let sketch = |block, acceleration| {
+    let sketch = |block, rank, acceleration| {
         let own = SketchAndProjectOptions::default();
-        Method::SketchAndProject(SketchAndProjectOptions {
-            block: Some(block),
-            rank: 10,
-            acceleration,
-            ..own
-        })
+        Method::SketchAndProject(SketchAndProjectOptions { block: Some(block), rank, acceleration, ..own })
     };
     vec![
         (Method::Direct, Budget::steps(1)),
@@ -31,9 +26,11 @@ fn methods() -> Vec<(Method, Budget)> {
         (dual(7, Sampling::Independent), Budget::steps(20_000)),
         (dual(20, Sampling::Permutation), Budget::steps(10_000)),
         (dual(80, Sampling::Permutation), Budget::steps(4_000)),
-        (sketch(20, Acceleration::Adaptive), Budget::steps(3_000)),
-        (sketch(30, Acceleration::Fixed(0.05)), Budget::steps(2_000)),
-        (sketch(20, Acceleration::None), Budget::steps(4_000)),
+        (sketch(20, Some(10), Acceleration::Adaptive), Budget::steps(3_000)),
+        (sketch(30, Some(10), Acceleration::Fixed(0.05)), Budget::steps(2_000)),
+        (sketch(20, Some(10), Acceleration::None), Budget::steps(4_000)),
+        (sketch(20, None, Acceleration::Adaptive), Budget::steps(2_000)),
+        (sketch(30, None, Acceleration::None), Budget::steps(3_000)),
     ]
 }
 

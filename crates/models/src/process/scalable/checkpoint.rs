@@ -6,6 +6,7 @@ use crate::options::CalibrateName;
 use crate::process::Hyperparameter;
 use crate::process::file_rows::in_blocks;
 use crate::{FitRequest, Method, ModelError};
+use faer::Mat;
 use posterior_data::Schema;
 use posterior_gp::RowSource;
 use posterior_gp::iterative::{
@@ -141,6 +142,8 @@ struct State {
 pub(in crate::process) enum Stage<T: SolverPrecision> {
     /// Nothing.
     Between,
+    /// Nothing, but a search has left solutions that the next solve begins with.
+    Solved(Mat<T>),
     /// A search over all rows.
     Search(SearchState<T>),
     /// A solve.
@@ -247,6 +250,7 @@ fn save<T: SolverPrecision>(
     let mut state = State { found: found.clone(), ..State::default() };
     match stage {
         Stage::Between => {}
+        Stage::Solved(weights) => tensors.insert_columns(SOLUTIONS, weights.as_ref()),
         Stage::Search(SearchState { header, weights }) => {
             if let Some(weights) = weights {
                 tensors.insert_columns(SOLUTIONS, weights.as_ref());
@@ -302,6 +306,12 @@ impl Saved {
         let names = std::mem::take(&mut self.blocks).into_iter();
         let blocks = names.map(|name| Ok((name.clone(), self.tensors.columns(&name, None)?)));
         Ok(Some(SolverState { header, blocks: blocks.collect::<Result<_, StoreError>>()? }))
+    }
+
+    /// What a finished search left for the next solve to begin with.
+    pub(in crate::process) fn solutions<T: SolverPrecision>(&mut self) -> Result<Option<Mat<T>>, StoreError> {
+        let kept = self.search.is_none() && self.tensors.shape(SOLUTIONS).is_some();
+        kept.then(|| self.tensors.columns(SOLUTIONS, None)).transpose()
     }
 
     /// The state of a search over all rows, if it had begun.

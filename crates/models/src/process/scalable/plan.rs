@@ -94,14 +94,14 @@ impl ScalablePlan {
                 product(n, number * (12 * s + 200)).saturating_add(checkpoint(n, 4)),
                 kernel(batch * rows as f64) + 2.0 * batch * rows as f64 * columns,
             ),
-            // Two iterates, targets and the draws they come from; a block with its matrix thrice and its sketch in double precision four times.
+            // Two iterates, targets and the draws they come from; a block, and its gradients and directions.
             Method::Sap(options) => {
-                let (b, rank) = (options.block_of(rows) as u64, options.iterative.system.rank() as u64);
-                let own = product(b, 3 * b * number + 8 * 4 * rank + 4 * s * number);
+                let b = options.block_of(rows) as u64;
+                let own = options.block_bytes(rows).saturating_add(product(b, 4 * s * (number + 8)));
                 let pairs = b as f64 * rows as f64;
                 (
                     product(n, number * 5 * s).saturating_add(own).saturating_add(checkpoint(n, 2)),
-                    (kernel(pairs) + pairs * columns) * (1.0 + options.sketch_share(rows)),
+                    (kernel(pairs) + pairs * columns) * (1.0 + options.block_share(rows)),
                 )
             }
             Method::InducingSgd(_) => {

@@ -14,14 +14,26 @@ use serde::{Deserialize, Serialize};
 pub struct EvidenceSearchSummary {
     /// Steps taken.
     pub steps: usize,
-    /// Iterations of conjugate gradients in all of them.
+    /// Steps of the solver in all of them.
     pub solver_steps: usize,
+    /// Products with the matrix that these make: passes over its rows.
+    #[serde(default)]
+    pub passes: f64,
+    /// What the last quarter of the steps gained for each row, in nats, as far as gradients tell.
+    #[serde(default)]
+    pub last_gain: f64,
     /// Norm of the last gradient, for each target value, in the unconstrained parameters.
     pub gradient_norm: Option<f64>,
     /// The largest relative residual of the last solve.
     pub residual: Option<f64>,
-    /// Steps whose solve did not reach its tolerance: out of iterations, or at the limit of the precision.
+    /// Steps whose solve did not reach its tolerance: out of passes, or at the limit of the precision.
     pub unsolved: usize,
+    /// Whether the last solutions are those of posterior samples, so that the solve begins with them.
+    #[serde(default)]
+    pub handed_on: bool,
+    /// Parameters at a bound that was set for them, with the bound.
+    #[serde(default)]
+    pub at_bounds: Vec<(String, f64)>,
     /// Why it ended: steps or time.
     pub ended: Reason,
 }
@@ -108,6 +120,12 @@ pub struct ScalableSummary {
 }
 
 impl ScalableSummary {
+    /// Hyperparameters that the last search left at a bound that was set for them, with the bound.
+    pub(in crate::process) fn at_bounds(&self) -> Vec<(String, f64)> {
+        let of_blocks = || self.blocks.last().map(|fit| fit.at_bounds.clone());
+        self.search.as_ref().map(|search| search.at_bounds.clone()).or_else(of_blocks).unwrap_or_default()
+    }
+
     /// Of features that were learned, or of the process itself behind a network: what came of them, where they come from in words, the steps of this and of earlier runs, why they ended, and seconds.
     pub(in crate::process) fn of_features(
         deep: DeepSummary,

@@ -7,11 +7,12 @@ use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage};
 use crate::process::scalable::{EvidenceSearchSummary, SolverPrecision};
 use crate::process::{Hyperparameter, ModelError};
+use faer::Mat;
 use posterior_gp::Hyperprior;
 use posterior_gp::RowSource;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::iterative::{
-    BlockFit, Blocks, PathwiseModel, fit_on_blocks, fit_on_neighbourhoods, search_evidence,
+    BlockFit, Blocks, PathwiseModel, ProbeKind, fit_on_blocks, fit_on_neighbourhoods, search_evidence,
 };
 use posterior_likelihoods::Gaussian;
 use posterior_optim::{Observer, Parameters, Reason, Signal};
@@ -80,15 +81,17 @@ pub(super) fn beliefs<D: RowSource>(
 }
 
 /// Hyperparameters, where they come from, and what was found on the way.
-pub(super) struct Searched {
+pub(super) struct Searched<T: SolverPrecision> {
     /// With the noise that iterative solvers can follow.
     pub(super) model: ExactGp,
     pub(super) found: Found,
     pub(super) source: String,
     pub(super) hyperpriors: Vec<Hyperprior>,
+    /// Solutions for the targets and the first posterior samples near these hyperparameters, if the search left some (n x (1 + probes)).
+    pub(super) solutions: Option<Mat<T>>,
 }
 
-impl Searched {
+impl<T: SolverPrecision> Searched<T> {
     /// With the noise that the evidence wants, for methods that solve no large system.
     pub(super) fn as_found(&self) -> ExactGp {
         let mut model = self.model.clone();
@@ -108,23 +111,24 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
     allowance: &Allowance,
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<Searched, ModelError> {
+) -> Result<Searched<T>, ModelError> {
     let (request, options) = asked;
     let mut model = initial(prepared, request)?;
     if let Some(given) = &request.hyperparameters {
         set(&mut model, given)?;
         let found = Found { hyperparameters: Hyperparameter::of(&model), ..Found::default() };
-        return Ok(Searched { model, found, source: "given".into(), hyperpriors: Vec::new() });
+        let (source, hyperpriors) = ("given".into(), Vec::new());
+        return Ok(Searched { model, found, source, hyperpriors, solutions: None });
     }
     let hyperpriors = beliefs(prepared, request, &model);
-    let (mut found, state) = match saved {
-        Some(saved) => (saved.found.clone(), saved.search::<T>()?),
-        None => (Found::default(), None),
+    let (mut found, mut solutions, state) = match saved {
+        Some(saved) => (saved.found.clone(), saved.solutions::<T>()?, saved.search::<T>()?),
+        None => (Found::default(), None, None),
     };
     if !found.hyperparameters.is_empty() {
         set(&mut model, &found.hyperparameters)?;
         let source = source(prepared, options, &found);
-        return Ok(Searched { model, found, source, hyperpriors });
+        return Ok(Searched { model, found, source, hyperpriors, solutions });
     }
     let within = (allowance, &hyperpriors[..]);
     let search = options.search.hyperparameter_search;
@@ -148,12 +152,12 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
     }
     if search.is_stochastic() {
         let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
-        model = on_all_rows::<T>(begin, prepared, asked, &mut found, checkpoints, observer)?;
+        (model, solutions) = on_all_rows::<T>(begin, prepared, asked, &mut found, checkpoints, observer)?;
     }
     let source = source(prepared, options, &found);
     found.hyperparameters = Hyperparameter::of(&model);
-    checkpoints.save::<T>(&found, Stage::Between)?;
-    Ok(Searched { model, found, source, hyperpriors })
+    checkpoints.save::<T>(&found, solutions.clone().map_or(Stage::Between, Stage::Solved))?;
+    Ok(Searched { model, found, source, hyperpriors, solutions })
 }
 
 /// Where hyperparameters come from, in words.
@@ -396,7 +400,7 @@ fn on_all_rows<T: SolverPrecision>(
     found: &mut Found,
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<ExactGp, ModelError> {
+) -> Result<(ExactGp, Option<Mat<T>>), ModelError> {
     let mut seconds = 0.0;
     let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
     kernel.set_values(&model.kernel().values());
@@ -422,14 +426,27 @@ fn on_all_rows<T: SolverPrecision>(
     model.set_values(&result.model.values());
     check_found(&model)?;
     let last = result.trace.last();
+    // Random signs are no samples.
+    let handed_on = options.probes == ProbeKind::Pathwise && result.solution.is_some();
+    let solutions = result.solution.map(|solution| {
+        let columns = if handed_on { solution.weights.ncols() } else { 1 };
+        solution.weights.subcols(0, columns).to_owned()
+    });
+    let rows = prepared.data.rows();
+    let rows_of_step = options.method.rows_of_a_step(rows, asked.search.probes + 1);
+    let recent = &result.trace[result.trace.len() - result.trace.len().div_ceil(4)..];
     found.search = Some(EvidenceSearchSummary {
         steps: result.steps,
         solver_steps: result.solver_steps,
+        passes: result.solver_steps as f64 * rows_of_step as f64 / rows as f64,
+        last_gain: recent.iter().map(|step| step.gain).sum(),
         gradient_norm: last.map(|s| s.gradient_norm),
         residual: last.and_then(|s| s.residual),
         unsolved: result.trace.iter().filter(|s| s.residual.is_none_or(|r| r > tolerance)).count(),
         ended: result.reason,
+        handed_on,
+        at_bounds: result.at_bounds,
     });
     found.seconds += seconds;
-    Ok(model)
+    Ok((model, solutions))
 }

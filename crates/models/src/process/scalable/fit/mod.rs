@@ -274,7 +274,7 @@ fn check<D>(prepared: &Prepared<D>, request: &FitRequest, method: &Method) -> Re
         ),
         (
             "the number of probes, steps or iterations of the search",
-            if no_steps { 0 } else { search.probes.min(search.search_iterations) },
+            if no_steps { 0 } else { search.probes.min(search.search_passes) },
             search.hyperparameter_search.is_stochastic(),
         ),
     ] {

@@ -44,7 +44,7 @@ pub(super) fn fit<T: SolverPrecision>(
     prepared: &Prepared,
     request: &FitRequest,
     method: &Method,
-    (searched, saved): (Searched, Option<Saved>),
+    (searched, saved): (Searched<T>, Option<Saved>),
     judging: &Judging<'_>,
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
@@ -53,7 +53,7 @@ pub(super) fn fit<T: SolverPrecision>(
         return Err(ModelError::NotIterative { method: method.name() });
     };
     let mut saved = saved;
-    let Searched { model, found, source, hyperpriors } = searched;
+    let Searched { model, found, source, hyperpriors, solutions } = searched;
     let seed = request.seed;
     let kernel = kernel_of::<T>(prepared, request, &model)?;
     let rows = prepared.data.rows();
@@ -79,7 +79,14 @@ pub(super) fn fit<T: SolverPrecision>(
         None => None,
     };
     let resumed_from = state.as_ref().map_or(0, |s| s.header.step);
-    let start = state.map_or(Start::Zero, Start::Resume);
+    let start = match (state, solutions.filter(|_| inducing == 0)) {
+        (Some(state), _) => Start::Resume(state),
+        // Samples that the search had no probes for begin at zero.
+        (None, Some(known)) => Start::Weights(Mat::from_fn(rows, 1 + conditioning.samples, |i, j| {
+            if j < known.ncols() { known[(i, j)] } else { T::from_f64(0.0) }
+        })),
+        (None, None) => Start::Zero,
+    };
     let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
     let started = Instant::now();
     let adaptive = options.large.iterations.is_none() && method.tolerance().is_none();
