@@ -42,6 +42,16 @@ impl Warp {
         Self { columns, skew: vec![0.0; count], tail: vec![1.0; count] }
     }
 
+    /// A warp of these columns with a skew (any number) and a tail (above 0) for each.
+    ///
+    /// # Panics
+    /// When there is not one of each for each column.
+    pub fn bent(columns: Vec<usize>, skew: Vec<f64>, tail: Vec<f64>) -> Self {
+        let count = columns.len();
+        assert!(skew.len() == count && tail.len() == count, "a skew and a tail for each column");
+        Self { columns, skew, tail }
+    }
+
     /// Its columns.
     pub fn columns(&self) -> &[usize] {
         &self.columns

@@ -11,6 +11,8 @@
 //! | `matern12`, `matern32`, `matern52` | multivariate t with 1, 3, 5 degrees of freedom: one χ² variable for all coordinates of a frequency |
 //! | `rq` | normal with a gamma factor |
 //! | products of these | sums of independent frequencies |
+//! | `spectral_mixture` | normal frequencies around plus or minus those of each component |
+//! | `additive` | frequencies on random sets of columns, each with its own law |
 //! | `categorical` | itself: exact; times waves: waves whose amplitude and sign differ by category |
 //! | `linear`, `constant` | themselves: exact |
 //! | `tanimoto` | signs of consistent weighted samples |

@@ -85,8 +85,8 @@ pub enum SpectralLaw {
 pub enum FeatureError {
     /// No random features of this kernel are known.
     #[error(
-        "there are no random features for the {kernel} kernel; they exist for se, matern12, matern32, matern52, rq, categorical and their products, linear, \
-         constant and tanimoto, and for sums and multiples of these: use one of those, or a method without prior samples"
+        "there are no random features for the {kernel} kernel; they exist for se, matern12, matern32, matern52, rq, spectral_mixture, additive, categorical, their products, \
+         linear, constant, tanimoto, and sums, multiples and warps of these: use one of those, or a method without prior samples"
     )]
     NoFeatures {
         /// The kernel.
@@ -99,7 +99,7 @@ pub enum FeatureError {
     Noise,
     /// Products of waves with something else.
     #[error(
-        "there are no random features for a product with the {kernel} kernel; only stationary kernels (se, matern, rq), categorical ones, constants and sums of these multiply"
+        "there are no random features for a product with the {kernel} kernel; only stationary kernels (se, matern, rq, spectral_mixture, additive), categorical ones, constants and sums of these multiply; a warp goes around the whole product"
     )]
     Product {
         /// The factor.

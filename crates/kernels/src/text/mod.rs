@@ -5,6 +5,7 @@
 //! product  = factor { "*" factor }
 //! factor   = "(" sum ")" | "warp" "(" sum ")" | name [ "(" argument { "," argument } ")" ]
 //! argument = "ard" | BASE | [ "activation" "=" ] ACTIVATION | [ "columns" "=" ] COLUMN | SETTING "=" ( NUMBER | "true" | "false" ) | LAYER
+//! BASE     = the name of a stationary kernel, for `additive`
 //! LAYER    = "shape" "=" SIZES | ( "conv" | "conv-same" | "pool" ) "=" SIZES [ "/" SIZES ] | ACTIVATION | "dense" | "flatten"
 //! SIZES    = NUMBER { "x" NUMBER }
 //! ```
@@ -404,6 +405,11 @@ impl Setting {
             name => format!("{name}={}", shortest(self.value)),
         }
     }
+}
+
+/// The name of a kernel by what its parameters are called: `matern32` of `matern32[2]`.
+pub fn kernel_name(label: &str) -> &str {
+    label.split_once('[').map_or(label, |(name, _)| name)
 }
 
 /// Whether a kernel's parameter, by its name, is a distance between rows in standard units. A periodic kernel's lengthscale measures angles, and that of
