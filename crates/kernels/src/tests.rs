@@ -282,8 +282,10 @@ fn warped_kernels_have_the_right_slopes() {
         );
         check::assert_close(&found.parameters, &numeric, 1e-7, 1e-8);
         let flat: Vec<f64> = (0..D).flat_map(|d| x.col_as_slice(d).to_vec()).collect();
-        let at = |v| MatRef::from_column_major_slice(v, 6, D);
-        let numeric = check::gradient(|v| pairing(&*kernel, at(v), z.as_ref()), &flat);
+        let numeric = check::gradient(
+            |v| pairing(&*kernel, MatRef::from_column_major_slice(v, 6, D), z.as_ref()),
+            &flat,
+        );
         let of_x = found.x.unwrap();
         let exact: Vec<f64> = (0..D).flat_map(|d| of_x.col_as_slice(d).to_vec()).collect();
         check::assert_close(&exact, &numeric, 1e-7, 1e-8);
