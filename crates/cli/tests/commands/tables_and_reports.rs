@@ -338,7 +338,7 @@ fn categories_sums_and_warps_from_a_table() {
     std::fs::write(at.join("new.csv"), "a,b,colour\n0.1,0.2,red\n0.1,0.2,\n").unwrap();
     let predict = ["predict", "--model", "m.posterior", "--data", "new.csv", "--json"];
     let told = json(posterior(at).args(predict));
-    let deviation = |i: usize| told["predictions"]["y_sd"][i].as_f64().unwrap();
+    let deviation = |i: usize| told["predictions"]["y_std"][i].as_f64().unwrap();
     assert!(deviation(1) > deviation(0), "{told}");
     std::fs::write(at.join("new.csv"), "a,b,colour\n0.1,0.2,green\n").unwrap();
     let refused = posterior(at).args(predict).assert().code(1);
