@@ -177,6 +177,28 @@ fn several_targets_are_the_model_of_coregionalisation() {
 #[test]
 fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     let table = tasks(known);
+    // Loadings are negative, and are kept and read as such.
+    let mut loaded = request("warp(matern32(ard)) * categorical(task, rank=2)");
+    set(&mut loaded, json!({"restarts": 1, "steps": 20}));
+    let signed = fit(&table, &loaded);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("signed.posterior");
+    signed.save(&path).unwrap();
+    assert_eq!(ProcessModel::load(&path).unwrap().parts(), signed.parts());
+    loaded.hyperparameters = Some(signed.header().hyperparameters.clone());
+    let negative = |h: &Hyperparameter| h.name == "categorical.loading" && h.values.iter().any(|v| *v < 0.0);
+    assert!(signed.header().hyperparameters.iter().any(negative), "{:?}", signed.header().hyperparameters);
+    for method in [MethodName::Cg, MethodName::Sgpr] {
+        loaded.method = method.into();
+        set(
+            &mut loaded,
+            json!({"samples": 4, "random-features": 50, "inducing": 10, "steps": 3, "held-back": 0}),
+        );
+        let model = fit(&table, &loaded);
+        model.save(&path).unwrap();
+        let again = ProcessModel::load(&path).unwrap();
+        assert_eq!(again.predict(&table, None).unwrap().mean, model.predict(&table, None).unwrap().mean);
+    }
     let mut exact = request("matern32(ard) * categorical(task)");
     set(&mut exact, json!({"restarts": 1, "steps": 20}));
     let first = fit(&table, &exact);
@@ -186,14 +208,16 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     let mut other = exact.clone();
     other.hyperparameters = Some(first.header().hyperparameters.clone());
     other.method = MethodName::Cg.into();
-    set(&mut other, json!({"precision": "f64", "samples": 64, "random-features": 500, "tolerance": 1e-8}));
+    set(
+        &mut other,
+        json!({"precision": "double", "samples": 64, "random-features": 500, "tolerance": 1e-8, "held-back": 0}),
+    );
     let solved = fit(&table, &other);
     let (a, b) = (first.predict(&table, None).unwrap(), solved.predict(&table, None).unwrap());
     let scale = first.header().standardisation.target_scale;
     for i in 0..a.mean.len() {
         assert!((a.mean[i] - b.mean[i]).abs() < 1e-4 * scale, "{} {}", a.mean[i], b.mean[i]);
     }
-    let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     first.save(&path).unwrap();
     let again = ProcessModel::load(&path).unwrap();
@@ -289,7 +313,10 @@ fn shares_of_a_sum_are_those_of_its_components() {
 
     // Solvers that keep weights say the same.
     request.method = MethodName::Cg.into();
-    set(&mut request, json!({"precision": "f64", "samples": 4, "random-features": 50, "tolerance": 1e-10}));
+    set(
+        &mut request,
+        json!({"precision": "double", "samples": 4, "random-features": 50, "tolerance": 1e-10, "held-back": 0}),
+    );
     let solved = fit(&table, &request).parts().shares.unwrap();
     for (a, b) in solved.components.iter().zip(&shares.components) {
         assert!((a.share - b.share).abs() < 1e-4, "{} {}", a.share, b.share);
