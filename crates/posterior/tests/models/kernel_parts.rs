@@ -178,7 +178,7 @@ fn several_targets_are_the_model_of_coregionalisation() {
 fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     let table = tasks(known);
     // Loadings are negative, and are kept and read as such.
-    let mut loaded = request("warp(matern32(ard)) * categorical(task, rank=2)");
+    let mut loaded = request("warp(matern32(ard) * categorical(task, rank=2))");
     set(&mut loaded, json!({"restarts": 1, "steps": 20}));
     let signed = fit(&table, &loaded);
     let folder = tempfile::tempdir().unwrap();
