@@ -89,6 +89,21 @@ impl<T: Real> Adjoints<T> {
     }
 }
 
+/// One of the independent functions that a process is a sum of.
+#[derive(Debug)]
+pub struct Component<T: Real> {
+    /// What the kernel's parameters are called by.
+    pub label: String,
+    /// Of an additive kernel: how many columns it depends on together.
+    pub order: Option<usize>,
+    /// The column that it depends on alone, where that is why it stands apart.
+    pub column: Option<usize>,
+    /// Its covariance, amplitude included.
+    pub kernel: Box<dyn Kernel<T>>,
+    /// What it is a sum of itself.
+    pub parts: Vec<Self>,
+}
+
 /// A covariance function in precision `T`. Implementations are serial and see one tile at a time;
 /// [`crate::cross`] and its siblings tile and parallelise for all of them. Whoever saves one that is no text asks which it is ([`Any`]).
 pub trait Kernel<T: Real>: Any + Parameters + Debug + Send + Sync {
@@ -171,6 +186,13 @@ pub trait Kernel<T: Real>: Any + Parameters + Debug + Send + Sync {
         let text = format!("{self:?}");
         let name: String = text.chars().take_while(|c| c.is_alphanumeric()).collect();
         Err(FeatureError::NoFeatures { kernel: name.to_lowercase() })
+    }
+
+    /// The independent functions whose sum the process is: itself, unless a kernel knows better. Their kernels add up to this one.
+    fn components(&self) -> Vec<Component<T>> {
+        let label = self.segments().first().map(|s| s.name.clone()).unwrap_or_default();
+        let label = label.rsplit_once('.').map_or(label.as_str(), |(label, _)| label).to_string();
+        vec![Component { label, order: None, column: None, kernel: self.clone_box(), parts: Vec::new() }]
     }
 
     /// Rows and columns of the tiles that whole matrices are computed in: fewer than usual where entries cost so much that few tiles would leave threads without work.

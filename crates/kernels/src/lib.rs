@@ -24,18 +24,23 @@
 //! | [`pullback_bilinear`], [`pullback_quadratic`] | gradients of `Σ u_i v_j k(x_i, z_j)` without an n x n adjoint |
 //! | [`stationary`] | squared exponential, Matérn, rational quadratic: a profile of the scaled distance each |
 //! | [`Periodic`], [`Linear`], [`Polynomial`], [`Constant`], [`White`] | the others |
+//! | [`categorical`] | categories of a column of text, all alike or of low rank |
 //! | [`infinite`] | networks of infinite width before training (NNGP): fully connected layers; convolutions of images |
 //! | [`tanimoto`] | the kernel of counts: dense, sparse, with random hashes |
 //! | [`features`] | random features, and functions drawn from the prior |
 //! | [`inducing`] | a few points that stand for many |
-//! | [`composite`] | sums, products, scaling |
+//! | [`additive`] | sums of functions of few columns each, by order |
+//! | [`SpectralMixture`] | a spectrum of several bumps |
+//! | [`composite`], [`Warp`] | sums, products, scaling, warped columns |
 //! | [`KernelExpression`] | `"matern32(ard) * periodic(x3) + linear"` |
 //!
 //! Formulas: spec `stochastic_gaussian_processes`, section 4; Rasmussen and Williams (2006), chapter 4; those of [`infinite`] stand there.
 //!
 //! Nothing of size n x n x D exists at any time, and an adjoint of size n x n only where the caller has one.
 
+pub mod additive;
 mod bilinear;
+pub mod categorical;
 pub mod composite;
 mod constant;
 mod driver;
@@ -52,9 +57,11 @@ mod polynomial;
 mod prepared;
 mod separable;
 mod several;
+mod spectral_mixture;
 pub mod stationary;
 pub mod tanimoto;
 mod text;
+mod warp;
 mod white;
 
 pub use bilinear::{pullback_bilinear, pullback_quadratic, pullback_tiles};
@@ -64,7 +71,7 @@ pub use driver::{
     pullback_gram,
 };
 pub use inputs::Columns;
-pub use kernel::{Adjoints, Kernel, Pair, Request};
+pub use kernel::{Adjoints, Component, Kernel, Pair, Request};
 pub use learned::{Directed, LearnedBlockKernel, SetAdjoints};
 pub use linear::Linear;
 pub use periodic::Periodic;
@@ -72,7 +79,9 @@ pub use polynomial::Polynomial;
 pub use prepared::{Prepared, PreparedBlock};
 pub use separable::{Separable, SeparablePoints};
 pub use several::{BlockKernel, ScaledPoints};
-pub use text::{KernelExpression, KernelTextError};
+pub use spectral_mixture::SpectralMixture;
+pub use text::{KernelExpression, KernelTextError, is_distance, kernel_name};
+pub use warp::Warp;
 pub use white::White;
 
 #[cfg(test)]

@@ -21,12 +21,14 @@ pub(crate) fn points(n: usize, seed: u64) -> Mat<f64> {
 }
 
 pub(crate) fn build<T: posterior_linalg::Real>(text: &str) -> Box<dyn Kernel<T>> {
-    let features: Vec<String> = (1..=D).map(|i| format!("x{i}")).collect();
+    // Columns of categories need not be 0 and 1 for any of the laws.
+    let names = if text.contains("categorical") { ["x1", "c=a", "c=b"] } else { ["x1", "x2", "x3"] };
+    let features = names.map(String::from);
     text.parse::<KernelExpression>().unwrap().build(&features).unwrap()
 }
 
 /// Every kernel, isotropic and not, restricted and not, and nested composites.
-pub(crate) const TEXTS: [&str; 22] = [
+pub(crate) const TEXTS: [&str; 31] = [
     "se(lengthscale=0.7, variance=1.3)",
     "se(ard, lengthscale=1.4)",
     "matern12(lengthscale=0.9)",
@@ -49,6 +51,15 @@ pub(crate) const TEXTS: [&str; 22] = [
     "nngp(depth=2, sine, weight=0.8) * periodic(x2) + linear",
     "nngp-conv(shape=1x3, conv=1x2, relu, pool=1x2, dense, erf, weight=1.2, bias=0.4)",
     "nngp-conv(shape=2x1x1, conv=1, leaky-relu, x3, x1, slope=0.2, readout=false) * se(x2)",
+    "categorical(c, lengthscale=0.7, variance=1.3)",
+    "categorical(c, rank=2)",
+    "matern32(ard) * categorical(c, rank=1) + categorical(c)",
+    "additive(matern32, order=2, lengthscale=0.8)",
+    "additive(rq, ard, x3, x1, order=1, alpha=0.6, variance=1.5) * se(x2)",
+    "additive(se, ard, order=3)",
+    "spectral_mixture(components=3, seed=1)",
+    "spectral_mixture(x2, components=1, variance=2) + linear",
+    "warp(matern32(ard, lengthscale=0.8) * periodic(x3) + linear)",
 ];
 
 /// The formulas of the documentation, one pair of points at a time; `same` says whether the two are one observation.
@@ -117,8 +128,68 @@ fn naive(text: &str, x: &[f64], z: &[f64], same: bool) -> f64 {
             let network = infinite::recursion(&leaky, &[(1.0, 1.0)], &[x[2], x[0]], &[z[2], z[0]]);
             network * (-0.5 * q2(1.0, &[1])).exp()
         }
+        "categorical(c, lengthscale=0.7, variance=1.3)" => {
+            let rho = (-1.0f64 / 0.7).exp();
+            1.3 * categories(x, z, |i, j| if i == j { 1.0 } else { rho })
+        }
+        "categorical(c, rank=2)" => {
+            // Initial loadings: 0.6 of both, and ±0.3 cos(π/4); 0.6 of each alone; their mean is (0.6, 0).
+            let wave = 0.3 * std::f64::consts::FRAC_1_SQRT_2;
+            let total = 0.36 + wave * wave + 0.6;
+            categories(x, z, |i, j| match (i, j) {
+                _ if i == j => 1.0,
+                (2, _) | (_, 2) => 0.36 / total,
+                _ => (0.36 - wave * wave) / total,
+            })
+        }
+        "matern32(ard) * categorical(c, rank=1) + categorical(c)" => {
+            let alike = |rho: f64| categories(x, z, |i, j| if i == j { 1.0 } else { rho });
+            m32(q2(1.0, &[0])) * alike(0.36 / 0.96) + alike((-1.0f64).exp())
+        }
+        "additive(matern32, order=2, lengthscale=0.8)" => {
+            let [a, b, c] = [0, 1, 2].map(|d| m32(q2(0.8, &[d])));
+            (a + b + c) / 6.0 + (a * b + a * c + b * c) / 6.0
+        }
+        "additive(rq, ard, x3, x1, order=1, alpha=0.6, variance=1.5) * se(x2)" => {
+            let sum = rq(q2(1.0, &[2]), 0.6) + rq(q2(1.0, &[0]), 0.6);
+            0.75 * sum * (-0.5 * q2(1.0, &[1])).exp()
+        }
+        "additive(se, ard, order=3)" => {
+            let [a, b, c] = [0, 1, 2].map(|d| (-0.5 * q2(1.0, &[d])).exp());
+            ((a + b + c) / 3.0 + (a * b + a * c + b * c) / 3.0 + a * b * c) / 3.0
+        }
+        "spectral_mixture(components=3, seed=1)" => mixture(text, x, z, all),
+        "spectral_mixture(x2, components=1, variance=2) + linear" => mixture(text, x, z, &[1]) + dot(all),
+        "warp(matern32(ard, lengthscale=0.8) * periodic(x3) + linear)" => {
+            m32(q2(0.8, all)) * periodic(&[2], 1.0, 1.0) + dot(all)
+        }
         other => panic!("no naive formula for {other}"),
     }
+}
+
+/// The sum over components of weights, Gaussian envelopes and cosines, with the numbers that the kernel begins with.
+fn mixture(text: &str, x: &[f64], z: &[f64], columns: &[usize]) -> f64 {
+    use std::f64::consts::PI;
+    let values = build::<f64>(text).values();
+    let d = columns.len();
+    let (q, rest) = if text.contains("components=3") { (3, 0) } else { (1, 1) };
+    assert_eq!(values.len(), q * (1 + 2 * d) + rest);
+    (0..q)
+        .map(|q0| {
+            let factor = |(k, &c): (usize, &usize)| {
+                let (mu, sigma) = (values[q + q0 * d + k], values[q + q * d + q0 * d + k]);
+                let tau = x[c] - z[c];
+                (-2.0 * (PI * sigma * tau).powi(2)).exp() * (2.0 * PI * mu * tau).cos()
+            };
+            values[q0] * columns.iter().enumerate().map(factor).product::<f64>()
+        })
+        .sum()
+}
+
+/// `u(x)' B u(z)` for categories in the last two columns, and what is neither.
+fn categories(x: &[f64], z: &[f64], b: impl Fn(usize, usize) -> f64) -> f64 {
+    let u = |p: &[f64]| [p[1], p[2], 1.0 - p[1] - p[2]];
+    (0..9).map(|k| u(x)[k / 3] * b(k / 3, k % 3) * u(z)[k % 3]).sum()
 }
 
 fn row(x: MatRef<'_, f64>, i: usize) -> Vec<f64> {
@@ -177,6 +248,47 @@ fn pullbacks_equal_finite_differences() {
         check::assert_close(&flat(&adjoints.x.unwrap()), &numeric, 1e-7, 1e-8);
         let numeric = check::gradient(|v| pairing(&*kernel, x.as_ref(), at(v, 4).as_ref()), &flat(&z));
         check::assert_close(&flat(&adjoints.z.unwrap()), &numeric, 1e-7, 1e-8);
+    }
+}
+
+/// At curves that bend: the kernels above begin with straight ones.
+#[test]
+fn warped_kernels_have_the_right_slopes() {
+    let (x, z) = (points(6, 23), points(5, 24));
+    let weights = Mat::<f64>::from_fn(6, 5, |i, j| ((3 * i + 7 * j) as f64).sin());
+    for text in ["warp(matern52(ard) * periodic(x3) + linear)", "warp(se(x1)) * warp(additive(rq, x2, x3))"] {
+        let mut kernel = build::<f64>(text);
+        let segments = kernel.segments();
+        let names = segments.iter().flat_map(|s| std::iter::repeat_n(s.name.as_str(), s.len()));
+        let bent = |(i, (name, value)): (usize, (&str, f64))| match name.rsplit_once('.') {
+            Some((_, "skew")) => 0.8 * (1.0 + 2.0 * i as f64).sin(),
+            Some((_, "tail")) => 1.0 + 0.6 * (i as f64).cos(),
+            _ => value,
+        };
+        let values: Vec<f64> = names.zip(kernel.values()).enumerate().map(bent).collect();
+        kernel.set_values(&values);
+        let pairing = |kernel: &dyn Kernel<f64>, x: MatRef<'_, f64>, z: MatRef<'_, f64>| -> f64 {
+            let k = cross(kernel, x, z);
+            (0..5).map(|j| (0..6).map(|i| k[(i, j)] * weights[(i, j)]).sum::<f64>()).sum()
+        };
+        let found = pullback(&*kernel, x.as_ref(), z.as_ref(), weights.as_ref(), Request::ALL);
+        let mut moved = kernel.clone_box();
+        let numeric = check::gradient(
+            |values| {
+                moved.set_values(values);
+                pairing(&*moved, x.as_ref(), z.as_ref())
+            },
+            &values,
+        );
+        check::assert_close(&found.parameters, &numeric, 1e-7, 1e-8);
+        let flat: Vec<f64> = (0..D).flat_map(|d| x.col_as_slice(d).to_vec()).collect();
+        let numeric = check::gradient(
+            |v| pairing(&*kernel, MatRef::from_column_major_slice(v, 6, D), z.as_ref()),
+            &flat,
+        );
+        let of_x = found.x.unwrap();
+        let exact: Vec<f64> = (0..D).flat_map(|d| of_x.col_as_slice(d).to_vec()).collect();
+        check::assert_close(&exact, &numeric, 1e-7, 1e-8);
     }
 }
 

@@ -9,7 +9,9 @@ use crate::{
 use posterior_data::stream::StreamOptions;
 use posterior_data::{Departure, InputMoments, NumericArray};
 use posterior_networks::Graph;
-use posterior_report::{Curves, FeatureLengthscale, Hyperparameter, Note, Plane, PosteriorPanel, SummaryRow};
+use posterior_report::{
+    Curves, FeatureLengthscale, Hyperparameter, Note, Plane, PosteriorPanel, SummaryRow, Table,
+};
 use posterior_store::StoreError;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -71,6 +73,10 @@ pub struct Portrait {
     pub maps: Vec<Plane>,
     /// Scores along hyperparameters.
     pub evidence: Vec<Curves>,
+    /// What a kernel is made of, as tables.
+    pub tables: Vec<Table>,
+    /// Curves that columns go through.
+    pub warps: Vec<Curves>,
 }
 
 /// A fitted model of any family. What is required is what only the family knows; refusals ([`Self::check`]), answers ([`Self::predict`]), scores ([`Self::evaluate`]) and descriptions

@@ -39,6 +39,9 @@ pub(crate) fn render(report: &RegressionReport, id: &str) -> String {
     html += &beside;
     let parameters = tables::hyperparameters(&report.hyperparameters);
     html += &block("Hyperparameters", !report.hyperparameters.is_empty(), &parameters);
+    for table in &report.tables {
+        html += &block(&escape(&table.title), true, &tables::plain(table));
+    }
     html + "</div>\n</section>\n"
 }
 
@@ -64,6 +67,7 @@ fn figures(report: &RegressionReport, target: &str) -> Vec<crate::figure::Figure
         figures.push(plots::widths(&points, report.target_unit.as_deref(), baseline));
     }
     figures.extend(plots::relevance(&report.lengthscales));
+    figures.extend(report.warps.iter().map(plots::curves));
     figures
 }
 

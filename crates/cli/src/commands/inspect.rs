@@ -54,6 +54,8 @@ fn page(model: &dyn Model) -> Result<Report, Failure> {
         hyperparameters: portrait.hyperparameters,
         lengthscales: portrait.lengthscales,
         posterior: portrait.posterior,
+        tables: portrait.tables,
+        warps: portrait.warps,
         notes: model.notes(),
         ..RegressionReport::default()
     };

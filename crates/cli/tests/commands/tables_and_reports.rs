@@ -314,3 +314,86 @@ fn the_demo_runs_and_its_scores_are_good() {
         assert!(folder.path().join("d").join(file).exists(), "{file}");
     }
 }
+
+#[test]
+fn categories_sums_and_warps_from_a_table() {
+    let folder = folder();
+    let at = folder.path();
+    let fit = |kernel: &str, more: &[&str]| {
+        let args =
+            [&FIT[..], &["--kernel", kernel, "--restarts", "1", "--steps", "15", "--quiet", "--force"]]
+                .concat();
+        posterior(at).args(args).args(more).assert().success();
+        json(posterior(at).args(["inspect", "m.posterior", "--json"]))
+    };
+    let one_hot = ["--one-hot", "colour", "--missing", "mean"];
+    let found = fit("matern32(ard) * categorical(colour, rank=1)", &one_hot);
+    let of = &found["parts"]["categories"][0];
+    assert_eq!((of["column"].as_str(), of["categories"][1].as_str()), (Some("colour"), Some("red")));
+    assert_eq!(of["covariance"].as_array().unwrap().len(), 3);
+    let lengthscales = found["header"]["hyperparameters"].as_array().unwrap();
+    let own = lengthscales.iter().find(|h| h["name"] == "matern32.lengthscale").unwrap();
+    assert_eq!(own["values"].as_array().unwrap().len(), 2, "a and b, and no category");
+    // An empty cell is a category of its own, predicted with more doubt; one that nobody knows is refused.
+    std::fs::write(at.join("new.csv"), "a,b,colour\n0.1,0.2,red\n0.1,0.2,\n").unwrap();
+    let predict = ["predict", "--model", "m.posterior", "--data", "new.csv", "--json"];
+    let told = json(posterior(at).args(predict));
+    let deviation = |i: usize| told["predictions"]["y_std"][i].as_f64().unwrap();
+    assert!(deviation(1) > deviation(0), "{told}");
+    std::fs::write(at.join("new.csv"), "a,b,colour\n0.1,0.2,green\n").unwrap();
+    let refused = posterior(at).args(predict).assert().code(1);
+    refused.stderr(predicate::str::contains("the category `green` did not occur in training"));
+    let text = posterior(at).args(["inspect", "m.posterior"]).assert().success();
+    text.stdout(predicate::str::contains("Correlations of the functions of `colour`"));
+    let report = ["inspect", "m.posterior", "--report", "r.html"];
+    posterior(at).args(report).assert().success();
+    assert!(std::fs::read_to_string(at.join("r.html")).unwrap().contains("(none of these)"));
+
+    let features = ["--features", "a,b"];
+    let found = fit("additive(matern32, ard, order=2)", &features);
+    let shares = found["parts"]["shares"]["components"].as_array().unwrap();
+    let sum: f64 = shares.iter().map(|s| s["share"].as_f64().unwrap()).sum();
+    assert!(shares.len() == 2 && (sum - 1.0).abs() < 1e-9, "{found}");
+    let text = posterior(at).args(["inspect", "m.posterior"]).assert().success();
+    text.stdout(predicate::str::contains("additive, a alone"));
+
+    let found = fit("warp(matern32(ard))", &features);
+    assert_eq!(found["parts"]["warps"][1]["feature"], "b");
+    let report = ["evaluate", "--model", "m.posterior", "--data", "t.csv", "--report", "w.html"];
+    posterior(at).args(report).assert().success();
+    assert!(std::fs::read_to_string(at.join("w.html")).unwrap().contains("What the kernel sees of b"));
+
+    fit("spectral_mixture(a, components=3) + linear(b)", &features);
+    let predict = ["predict", "--model", "m.posterior", "--data", "t.csv", "--json"];
+    assert!(json(posterior(at).args(predict))["predictions"]["y_mean"][0].is_number());
+    let text = posterior(at).args(["inspect", "m.posterior"]).assert().success();
+    text.stdout(predicate::str::contains("spectral_mixture: period [a, 2]"));
+
+    // Labels under another likelihood take categories as well.
+    let classes: String = std::fs::read_to_string(at.join("t.csv")).unwrap();
+    let labelled: String = classes
+        .lines()
+        .enumerate()
+        .map(|(i, line)| {
+            let label = if i == 0 { "label" } else { ["yes", "no"][i % 3 / 2] };
+            format!("{line},{label}\n")
+        })
+        .collect();
+    std::fs::write(at.join("labelled.csv"), labelled).unwrap();
+    let args = [
+        "fit",
+        "gp",
+        "--data",
+        "labelled.csv",
+        "--target",
+        "label",
+        "--features",
+        "a,b,colour",
+        "--one-hot",
+        "colour",
+    ];
+    let kernel = ["--kernel", "se(ard) * categorical(colour)", "--quiet", "--force", "--out", "m.posterior"];
+    posterior(at).args(args).args(kernel).assert().success();
+    let found = json(posterior(at).args(["inspect", "m.posterior", "--json"]));
+    assert_eq!(found["parts"]["categories"][0]["kernel"], "categorical");
+}

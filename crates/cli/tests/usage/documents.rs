@@ -175,6 +175,7 @@ impl Folder {
         let make = |line: &str| self.posterior(line).unwrap();
         match name {
             "house.csv" => inputs::table(&path, &house, Some("price"), ROWS),
+            "tasks.csv" => inputs::tasks(&path, ROWS / 2),
             "iris.csv" => inputs::labelled(&path, &["length", "width"], "label", ROWS),
             "new.csv" | "new.parquet" => inputs::table(&path, &house, None, 10),
             "folds.csv" | "airfoil.fold.csv.gz" => inputs::folds(&path, ROWS),

@@ -37,6 +37,18 @@ pub(crate) fn table(path: &Path, features: &[&str], target: Option<&str>, rows: 
     write_table(&Table::new("made up", columns), path).unwrap();
 }
 
+/// A table in long form: a number, which of three targets, and its value.
+pub(crate) fn tasks(path: &Path, rows: usize) {
+    let task = |i: usize| Some(["left", "middle", "right"][i % 3].to_string());
+    let value = |i: usize| (4.0 * noise(i, 0)).sin() + 0.5 * (i % 3) as f64 * noise(i, 0);
+    let columns = vec![
+        Column::numeric("time", (0..rows).map(|i| noise(i, 0)).collect()),
+        Column { name: "task".into(), values: Values::Text((0..rows).map(task).collect()) },
+        Column::numeric("y", (0..rows).map(value).collect()),
+    ];
+    write_table(&Table::new("made up", columns), path).unwrap();
+}
+
 /// A table whose target is one of three labels, by the first feature.
 pub(crate) fn labelled(path: &Path, features: &[&str], target: &str, rows: usize) {
     let column = |(j, name): (usize, &&str)| Column::numeric(*name, (0..rows).map(|i| noise(i, j)).collect());

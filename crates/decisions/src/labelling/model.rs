@@ -11,7 +11,7 @@ use faer::{Mat, MatRef};
 use posterior_gp::exact::{ExactGp, FitOptions, SeveralObservations};
 use posterior_gp::iterative::fit_several_on_blocks;
 use posterior_gp::{Density, Hyperprior, MeanForm};
-use posterior_kernels::{Kernel, KernelExpression};
+use posterior_kernels::{Kernel, KernelExpression, is_distance};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Constraint, Reason, Signal};
@@ -77,7 +77,7 @@ pub fn prior_kernel(
 /// Where a hyperparameter begins, if not at 1: for functions that change over a distance of √D, and weights of D features whose sum varies as labels do.
 fn begun(name: &str, features: usize) -> Option<f64> {
     match name {
-        _ if changes_over(name) => Some((features as f64).sqrt()),
+        _ if is_distance(name) => Some((features as f64).sqrt()),
         _ if name.starts_with("linear") && !name.contains('*') => Some(1.0 / features as f64),
         _ => None,
     }
@@ -87,11 +87,6 @@ fn begun(name: &str, features: usize) -> Option<f64> {
 fn is_set(text: &str, name: &str) -> bool {
     let kind = name.rsplit('.').next().unwrap_or(name);
     text.contains(&format!("{kind}="))
-}
-
-/// Whether a hyperparameter is a distance between rows; a periodic kernel's lengthscale measures angles.
-fn changes_over(name: &str) -> bool {
-    name.ends_with("lengthscale") && !name.starts_with("periodic")
 }
 
 /// Learns hyperparameters from labelled rows (n x D, standardised) and their classes.
@@ -127,7 +122,7 @@ pub fn learn(
     let mut options = FitOptions { seed, ..FitOptions::default() };
     options.constraints.push(Constraint::Fixed { parameter: "noise_variance".into(), value: None });
     for segment in model.kernel().segments() {
-        if changes_over(&segment.name) {
+        if is_distance(&segment.name) {
             options.hyperpriors.push(Hyperprior::weak_lengthscale(&segment.name, names.len()));
         } else if segment.name.ends_with("variance") {
             let location = begun(&segment.name, names.len()).unwrap_or(1.0).ln();

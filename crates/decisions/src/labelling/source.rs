@@ -121,7 +121,8 @@ impl Pool {
         let counts = kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
         let none = vec![0.0; extracted.rows.len()];
-        let standardisation = Standardisation::learn(extracted.x.as_ref(), &none).keeping(&counts);
+        let standardisation = Standardisation::learn(extracted.x.as_ref(), &none)
+            .keeping(&kernel.unscaled_columns(&schema.feature_names()));
         let inputs = standardisation.features(extracted.x.as_ref());
         let rows = table.rows();
         let source = PoolSource { path: path.into(), digest, rows, schema, standardisation, labels, show };

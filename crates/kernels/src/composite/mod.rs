@@ -1,12 +1,14 @@
-//! Kernels made of kernels: sums, products, and multiples by a variance.
+//! Kernels made of kernels: sums, products, multiples by a variance, and those of warped columns.
 
 mod product;
 mod scaled;
 mod sum;
+mod warped;
 
 pub use product::Product;
 pub use scaled::Scaled;
 pub use sum::Sum;
+pub use warped::Warped;
 
 use crate::{Kernel, TILE};
 use posterior_linalg::Real;

@@ -3,7 +3,7 @@
 use super::{cloned, ranges, segments, set_values, smallest_tile, values};
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::infinite::ClippedCorrelations;
-use crate::kernel::{Adjoints, Kernel, Pair};
+use crate::kernel::{Adjoints, Component, Kernel, Pair};
 use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
@@ -113,6 +113,10 @@ impl<T: Real> Kernel<T> for Sum<T> {
 
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {
         Ok(FeatureRecipe::Sum(self.terms.iter().map(|term| term.features()).collect::<Result<_, _>>()?))
+    }
+
+    fn components(&self) -> Vec<Component<T>> {
+        self.terms.iter().flat_map(|term| term.components()).collect()
     }
 
     fn tile(&self) -> usize {

@@ -2,21 +2,27 @@
 
 use super::FrequencyDraw;
 use super::halton::halton;
-use super::recipe::SpectralLaw;
+use super::recipe::{SpectralLaw, Spectrum};
 use faer::Mat;
 use posterior_linalg::random::Streams;
 use rand::RngExt;
+use rand::seq::index;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use statrs::distribution::{ContinuousCDF, Gamma, Normal};
+use std::f64::consts::TAU;
 
 /// What the frequencies of one spectrum are made of, whatever its lengthscales.
 #[derive(Clone, Debug)]
 pub(super) struct Base {
     /// Standard normal directions, D x L.
     normals: Mat<f64>,
-    /// What makes the factor that all coordinates of a frequency share (L): a χ² variable for Student's t, a uniform one for the gamma
-    /// mixture, nothing for the normal law.
-    mixing: Vec<f64>,
+    /// What makes the factor that all coordinates of a frequency share (L), or each alone where a frequency has some columns only (D of L): a χ² variable for Student's t, a uniform one for
+    /// the gamma mixture, nothing for the normal law.
+    mixing: Vec<Vec<f64>>,
+    /// 1 for the columns that a frequency has and 0 for others, D x L; none where it has all.
+    support: Option<Mat<f64>>,
+    /// Signs of the means, D x L; none without means.
+    signs: Option<Mat<f64>>,
 }
 
 /// Bases of all spectra, and phases in turns.
@@ -25,40 +31,40 @@ pub(super) struct Drawn {
     pub(super) phases: Vec<f64>,
 }
 
-/// Draws L frequencies for spectra with the given laws and numbers of columns, and L phases.
-pub(super) fn draw(
-    spectra: &[(SpectralLaw, usize)],
-    count: usize,
-    how: FrequencyDraw,
-    streams: Streams,
-) -> Drawn {
+/// Draws L frequencies for the given spectra, whatever their lengthscales, and L phases.
+pub(super) fn draw(spectra: &[Spectrum], count: usize, how: FrequencyDraw, streams: Streams) -> Drawn {
     if how == FrequencyDraw::QuasiRandom {
         return quasi_random(spectra, count, streams);
     }
     let bases = spectra
         .iter()
         .enumerate()
-        .map(|(index, &(law, dimension))| {
+        .map(|(index, spectrum)| {
+            let dimension = spectrum.columns.len();
             let mut rng = streams.stream(&format!("kernels/frequencies#{index}"));
             let normals = match how {
                 FrequencyDraw::Orthogonal => orthogonal(dimension, count, &mut rng),
                 _ => Mat::from_fn(dimension, count, |_, _| StandardNormal.sample(&mut rng)),
             };
-            let mut rng = streams.stream(&format!("kernels/mixing#{index}"));
-            let mixing = match law {
-                SpectralLaw::Normal => Vec::new(),
-                SpectralLaw::StudentT { degrees } => {
-                    let law =
-                        ChiSquared::new(f64::from(degrees.max(1))).expect("a positive number of degrees");
-                    (0..count).map(|_| law.sample(&mut rng)).collect()
-                }
-                SpectralLaw::GammaMixture { .. } => (0..count).map(|_| rng.random()).collect(),
-            };
-            Base { normals, mixing }
+            Base::new(spectrum, normals, mixing(spectrum, count, index, streams), index, streams)
         })
         .collect();
     let mut rng = streams.stream("kernels/phases");
     Drawn { bases, phases: (0..count).map(|_| rng.random()).collect() }
+}
+
+/// What the factors of frequencies are made of: one for all coordinates, or one for each where a frequency has some columns only.
+fn mixing(spectrum: &Spectrum, count: usize, index: usize, streams: Streams) -> Vec<Vec<f64>> {
+    let mut rng = streams.stream(&format!("kernels/mixing#{index}"));
+    let mut draw = || match spectrum.law {
+        SpectralLaw::Normal => Vec::new(),
+        SpectralLaw::StudentT { degrees } => {
+            let law = ChiSquared::new(f64::from(degrees.max(1))).expect("a positive number of degrees");
+            (0..count).map(|_| law.sample(&mut rng)).collect()
+        }
+        SpectralLaw::GammaMixture { .. } => (0..count).map(|_| rng.random()).collect(),
+    };
+    (0..spectrum.support.map_or(1, |_| spectrum.columns.len())).map(|_| draw()).collect()
 }
 
 /// Blocks of D orthogonal directions with the lengths that independent normal vectors have. Each is normal; together they cover
@@ -88,62 +94,90 @@ fn orthogonal(dimension: usize, count: usize, rng: &mut impl RngExt) -> Mat<f64>
 }
 
 /// Normal vectors, χ² variables (as sums of squares of normal ones), uniform ones and phases, all from one evenly spread set of points.
-fn quasi_random(spectra: &[(SpectralLaw, usize)], count: usize, streams: Streams) -> Drawn {
-    let extra = |law: SpectralLaw| match law {
+fn quasi_random(spectra: &[Spectrum], count: usize, streams: Streams) -> Drawn {
+    // Factors of single coordinates would make points of very many coordinates, whose sequences are no more even than chance: those are by chance.
+    let extra = |spectrum: &Spectrum| match spectrum.law {
+        _ if spectrum.support.is_some() => 0,
         SpectralLaw::Normal => 0,
         SpectralLaw::StudentT { degrees } => degrees as usize,
         SpectralLaw::GammaMixture { .. } => 1,
     };
-    let total: usize = spectra.iter().map(|&(law, dimension)| dimension + extra(law)).sum();
+    let total: usize = spectra.iter().map(|s| s.columns.len() + extra(s)).sum();
     let points = halton(total + 1, count, &mut streams.stream("kernels/halton"));
     let standard = Normal::standard();
     let mut first = 0;
     let bases = spectra
         .iter()
-        .map(|&(law, dimension)| {
+        .enumerate()
+        .map(|(index, spectrum)| {
+            let dimension = spectrum.columns.len();
             let normals = Mat::from_fn(dimension, count, |d, l| standard.inverse_cdf(points[l][first + d]));
             let after = first + dimension;
-            let mixing = match law {
-                SpectralLaw::Normal => Vec::new(),
-                SpectralLaw::StudentT { degrees } => points
-                    .iter()
-                    .map(|p| {
-                        (0..degrees as usize).map(|k| standard.inverse_cdf(p[after + k]).powi(2)).sum::<f64>()
-                    })
-                    .collect(),
-                SpectralLaw::GammaMixture { .. } => points.iter().map(|p| p[after]).collect(),
+            let mixing = match spectrum.law {
+                _ if spectrum.support.is_some() => mixing(spectrum, count, index, streams),
+                SpectralLaw::Normal => vec![Vec::new()],
+                SpectralLaw::StudentT { degrees } => {
+                    let square = |p: &[f64], k: usize| standard.inverse_cdf(p[after + k]).powi(2);
+                    let sum = |p: &Vec<f64>| (0..degrees as usize).map(|k| square(p, k)).sum::<f64>();
+                    vec![points.iter().map(sum).collect()]
+                }
+                SpectralLaw::GammaMixture { .. } => vec![points.iter().map(|p| p[after]).collect()],
             };
-            first = after + extra(law);
-            Base { normals, mixing }
+            first = after + extra(spectrum);
+            Base::new(spectrum, normals, mixing, index, streams)
         })
         .collect();
     Drawn { bases, phases: points.iter().map(|p| p[total]).collect() }
 }
 
 impl Base {
+    fn new(
+        spectrum: &Spectrum,
+        normals: Mat<f64>,
+        mixing: Vec<Vec<f64>>,
+        index: usize,
+        streams: Streams,
+    ) -> Self {
+        let (dimension, count) = normals.shape();
+        let support = spectrum.support.map(|size| {
+            let mut rng = streams.stream(&format!("kernels/supports#{index}"));
+            let mut out = Mat::zeros(dimension, count);
+            for l in 0..count {
+                index::sample(&mut rng, dimension, size).into_iter().for_each(|d| out[(d, l)] = 1.0);
+            }
+            out
+        });
+        let signs = (!spectrum.means.is_empty()).then(|| {
+            let mut rng = streams.stream(&format!("kernels/signs#{index}"));
+            Mat::from_fn(dimension, count, |_, _| if rng.random::<bool>() { 1.0 } else { -1.0 })
+        });
+        Self { normals, mixing, support, signs }
+    }
+
     /// Adds the frequencies, in turns for a unit of each of the columns, to the rows of `turns` that `rows` names.
-    pub(super) fn add_turns(
-        &self,
-        law: SpectralLaw,
-        lengthscales: &[f64],
-        rows: &[usize],
-        turns: &mut Mat<f64>,
-    ) {
-        let gamma = match law {
+    pub(super) fn add_turns(&self, spectrum: &Spectrum, rows: &[usize], turns: &mut Mat<f64>) {
+        let gamma = match spectrum.law {
             SpectralLaw::GammaMixture { shape } => Gamma::new(shape, shape).ok(),
             _ => None,
         };
+        let factor = |mixing: &[f64], l: usize| match spectrum.law {
+            SpectralLaw::Normal => 1.0,
+            SpectralLaw::StudentT { degrees } => (f64::from(degrees) / mixing[l]).sqrt(),
+            // No gamma law has such a shape: the kernel's own values are NaN, too.
+            SpectralLaw::GammaMixture { .. } => {
+                gamma.as_ref().map_or(f64::NAN, |g| g.inverse_cdf(mixing[l]).sqrt())
+            }
+        };
         for l in 0..self.normals.ncols() {
-            let factor = match law {
-                SpectralLaw::Normal => 1.0,
-                SpectralLaw::StudentT { degrees } => (f64::from(degrees) / self.mixing[l]).sqrt(),
-                // No gamma law has such a shape: the kernel's own values are NaN, too.
-                SpectralLaw::GammaMixture { .. } => {
-                    gamma.map_or(f64::NAN, |g| g.inverse_cdf(self.mixing[l]).sqrt())
+            let shared = if self.mixing.len() == 1 { factor(&self.mixing[0], l) } else { 1.0 };
+            for (d, (&row, lengthscale)) in rows.iter().zip(&spectrum.lengthscales).enumerate() {
+                let support = self.support.as_ref().map_or(1.0, |support| support[(d, l)]);
+                if support == 0.0 {
+                    continue;
                 }
-            };
-            for (d, (&row, lengthscale)) in rows.iter().zip(lengthscales).enumerate() {
-                turns[(row, l)] += factor * self.normals[(d, l)] / (std::f64::consts::TAU * lengthscale);
+                let own = if self.mixing.len() == 1 { shared } else { factor(&self.mixing[d], l) };
+                let mean = self.signs.as_ref().map_or(0.0, |signs| signs[(d, l)] * spectrum.means[d]);
+                turns[(row, l)] += own * self.normals[(d, l)] / (TAU * lengthscale) + mean / TAU;
             }
         }
     }

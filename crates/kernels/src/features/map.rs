@@ -1,7 +1,7 @@
 //! Random features of a kernel: maps, products in blocks, gradients.
 
 use super::FeatureSettings;
-use super::recipe::{FeatureError, FeatureRecipe};
+use super::recipe::{FeatureError, FeatureRecipe, PlainTerm};
 use super::term::Term;
 use crate::Kernel;
 use crate::matrix::row_blocks;
@@ -17,7 +17,7 @@ use std::ops::Range;
 const BLOCK_BYTES: usize = 512 << 10;
 
 /// The most features of one term.
-const MOST: usize = 1 << 24;
+pub(super) const MOST: usize = 1 << 24;
 
 /// A random feature map φ from D to d numbers with `E[φ(x)·φ(z)] = k(x, z)`.
 ///
@@ -31,7 +31,7 @@ pub struct RandomFeatures<T> {
 
 impl<T: Real> RandomFeatures<T> {
     /// Draws features of `kernel` for points of `dimension` columns. Terms of a sum come one after another; every random term has
-    /// `settings.count` features, exact terms (linear, constant) have their own. Streams: `kernels/features#i` for term i.
+    /// `settings.count` features (with categories one more of each kind of wave where that is less), exact terms (linear, constant, categories) have their own. Streams: `kernels/features#i` for term i.
     ///
     /// # Errors
     /// [`FeatureError`] for kernels without features, for columns that the points lack, and for counts of 0 or beyond 2²⁴.
@@ -64,8 +64,13 @@ impl<T: Real> RandomFeatures<T> {
             .terms()
             .into_iter()
             .enumerate()
-            .map(|(i, (root, term))| {
-                Term::new(root, term, &settings, streams.child("kernels/features", i as u64))
+            .map(|(i, PlainTerm { variance, warps, recipe })| {
+                Term::new(
+                    (variance.sqrt(), warps),
+                    recipe,
+                    &settings,
+                    streams.child("kernels/features", i as u64),
+                )
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { dimension, terms })

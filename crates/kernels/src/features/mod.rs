@@ -11,9 +11,12 @@
 //! | `matern12`, `matern32`, `matern52` | multivariate t with 1, 3, 5 degrees of freedom: one χ² variable for all coordinates of a frequency |
 //! | `rq` | normal with a gamma factor |
 //! | products of these | sums of independent frequencies |
+//! | `spectral_mixture` | normal frequencies around plus or minus those of each component |
+//! | `additive` | frequencies on random sets of columns, each with its own law |
+//! | `categorical` | itself: exact; times waves: waves whose amplitude and sign differ by category |
 //! | `linear`, `constant` | themselves: exact |
 //! | `tanimoto` | signs of consistent weighted samples |
-//! | sums, multiples | one after another; times a root |
+//! | sums, multiples | one after another; times a root; products with sums are sums of products |
 //!
 //! With d features and `V = (1 + k(2Δ))/2 - k(Δ)²`, amplitude 1, the variance of `φ(x)·φ(x + Δ)` is `(V + ½)/d` for [`FeatureForm::Phase`] and `2V/d` for
 //! [`FeatureForm::Paired`], which is never more for these kernels.
@@ -21,6 +24,7 @@
 //! Sources: spec `stochastic_gaussian_processes`, sections 5 and 6; A. Rahimi, B. Recht, "Random features for large-scale kernel machines", NIPS
 //! 2007; D. Sutherland, J. Schneider, "On the error of random Fourier features", UAI 2015.
 
+mod categories;
 mod draws;
 mod frequencies;
 mod groups;
@@ -31,6 +35,7 @@ mod term;
 mod turns;
 mod waves;
 
+pub use categories::CategoryFeatures;
 pub use draws::PriorDraws;
 pub use groups::PriorDrawGroups;
 pub use halton::halton;

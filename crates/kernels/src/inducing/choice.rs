@@ -200,7 +200,7 @@ pub fn random_rows(rows: usize, count: usize, streams: Streams) -> Vec<usize> {
 pub fn lengthscales<T: Real>(kernel: &dyn Kernel<T>, dimension: usize) -> Vec<f64> {
     fn visit(recipe: &FeatureRecipe, out: &mut [Option<f64>]) {
         match recipe {
-            FeatureRecipe::Waves(spectra) => {
+            FeatureRecipe::Waves { spectra, .. } => {
                 for spectrum in spectra {
                     for (&c, &length) in spectrum.columns.iter().zip(&spectrum.lengthscales) {
                         if let Some(slot) = out.get_mut(c).filter(|_| length.is_finite() && length > 0.0) {
@@ -210,8 +210,11 @@ pub fn lengthscales<T: Real>(kernel: &dyn Kernel<T>, dimension: usize) -> Vec<f6
                 }
             }
             FeatureRecipe::Sum(parts) => parts.iter().for_each(|p| visit(p, out)),
-            FeatureRecipe::Scaled(_, inner) => visit(inner, out),
-            FeatureRecipe::Linear { .. } | FeatureRecipe::Constant | FeatureRecipe::Hashes { .. } => {}
+            FeatureRecipe::Scaled(_, inner) | FeatureRecipe::Warped(_, inner) => visit(inner, out),
+            FeatureRecipe::Linear { .. }
+            | FeatureRecipe::Constant
+            | FeatureRecipe::Hashes { .. }
+            | FeatureRecipe::Categories(_) => {}
         }
     }
     let mut out = vec![None; dimension];

@@ -287,11 +287,9 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
     }
 
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {
-        Ok(FeatureRecipe::Waves(vec![Spectrum {
-            columns: self.columns.indices().to_vec(),
-            lengthscales: (0..self.columns.count()).map(|d| self.lengthscale(d)).collect(),
-            law: self.form.spectral_law(),
-        }]))
+        let lengthscales = (0..self.columns.count()).map(|d| self.lengthscale(d)).collect();
+        let spectrum = Spectrum::new(self.columns.indices().to_vec(), lengthscales, self.form.spectral_law());
+        Ok(FeatureRecipe::Waves { spectra: vec![spectrum], categories: Vec::new() })
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

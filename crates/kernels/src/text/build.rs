@@ -1,30 +1,43 @@
 //! Syntax to kernels, for one table's columns.
 
 use super::parse::{KernelTextError, nearest};
-use super::{Kind, Leaf, Node, images, network};
-use crate::composite::{Product, Scaled, Sum};
+use super::{Kind, Leaf, Node, additive, categories, images, network};
+use crate::categorical::Categorical;
+use crate::composite::{Product, Scaled, Sum, Warped};
 use crate::infinite::{ConvolutionalNetwork, InfiniteNetwork};
 use crate::stationary::{
     Form, Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential, Stationary,
 };
 use crate::tanimoto::Tanimoto;
-use crate::{Columns, Constant, Kernel, Linear, Periodic, Polynomial, White};
+use crate::{Columns, Constant, Kernel, Linear, Periodic, Polynomial, SpectralMixture, Warp, White};
 use posterior_linalg::Real;
 use std::collections::HashMap;
 
 pub(super) struct Builder<'a> {
     features: &'a [String],
     source: &'a str,
+    /// Features that belong to categorical kernels.
+    claimed: Vec<usize>,
+    /// What was built looks at.
+    columns: Vec<(String, Vec<usize>)>,
+    /// Columns of kernels that a warp would change, one entry for each.
+    numbers: Vec<Vec<usize>>,
     /// How often each label has been used.
     used: HashMap<String, usize>,
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(features: &'a [String], source: &'a str) -> Self {
-        Self { features, source, used: HashMap::new() }
+    pub(super) fn new(features: &'a [String], node: &Node, source: &'a str) -> Self {
+        let claimed = claimed(node, features);
+        Self { features, source, claimed, columns: Vec::new(), numbers: Vec::new(), used: HashMap::new() }
     }
 
-    pub(super) fn root<T: Real>(mut self, node: &Node) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
+    /// The labels of kernels that were built, with the columns that each looks at.
+    pub(super) fn into_columns(self) -> Vec<(String, Vec<usize>)> {
+        self.columns
+    }
+
+    pub(super) fn root<T: Real>(&mut self, node: &Node) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
         if self.features.is_empty() {
             return Err(KernelTextError::new(self.source, 0, "a kernel needs at least one feature column"));
         }
@@ -46,6 +59,7 @@ impl<'a> Builder<'a> {
                 let variance = node.factor_variances().iter().map(|s| s.value).product();
                 Ok(Box::new(Scaled::new(label, variance, self.factor(node)?)))
             }
+            Node::Warp(inner, position) => self.warped(*position, |builder| builder.term(inner)),
             Node::Leaf(leaf) => {
                 let label = self.label(leaf.kind.names()[0]);
                 let inner = self.leaf(leaf, &label)?;
@@ -61,6 +75,7 @@ impl<'a> Builder<'a> {
     fn factor<T: Real>(&mut self, node: &Node) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
         match node {
             Node::Sum(_) => self.term(node),
+            Node::Warp(inner, position) => self.warped(*position, |builder| builder.factor(inner)),
             Node::Product(parts) => {
                 let factors = parts.iter().map(|p| self.factor(p)).collect::<Result<_, _>>()?;
                 Ok(Box::new(Product::new(factors)))
@@ -72,8 +87,35 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// What `inner` builds, behind a warp of all columns of numbers that it looks at.
+    fn warped<T: Real>(
+        &mut self,
+        position: usize,
+        inner: impl FnOnce(&mut Self) -> Result<Box<dyn Kernel<T>>, KernelTextError>,
+    ) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
+        let label = self.label("warp");
+        let before = self.numbers.len();
+        let inner = inner(self)?;
+        let mut columns: Vec<usize> = self.numbers[before..].iter().flatten().copied().collect();
+        columns.sort_unstable();
+        columns.dedup();
+        columns.retain(|c| !self.claimed.contains(c));
+        if columns.is_empty() {
+            let message = "there is nothing to warp: all columns in these parentheses are categories";
+            return Err(KernelTextError::new(self.source, position, message));
+        }
+        self.columns.push((label.clone(), columns.clone()));
+        Ok(Box::new(Warped::new(label, Warp::new(columns), inner)))
+    }
+
     fn leaf<T: Real>(&mut self, leaf: &Leaf, label: &str) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
         let columns = self.columns(leaf)?;
+        if leaf.kind.takes_columns() {
+            self.columns.push((label.to_string(), columns.indices().to_vec()));
+        }
+        if leaf.kind.is_warped() {
+            self.numbers.push(columns.indices().to_vec());
+        }
         let setting = |name| leaf.initial(name, 1.0);
         Ok(match leaf.kind {
             Kind::SquaredExponential => stationary(label, leaf, columns, SquaredExponential),
@@ -94,6 +136,26 @@ impl<'a> Builder<'a> {
             Kind::Constant => Box::new(Constant),
             Kind::White => Box::new(White),
             Kind::Tanimoto => Box::new(Tanimoto::new(columns)),
+            Kind::Categorical => match leaf.setting("rank") {
+                None => Box::new(Categorical::exchangeable(label, columns, setting("lengthscale"))),
+                Some(rank) => {
+                    let error = |message| KernelTextError::new(self.source, rank.position, message);
+                    categories::check_rank(rank.value as usize, columns.count()).map_err(error)?;
+                    Box::new(Categorical::low_rank(label, columns, rank.value as usize))
+                }
+            },
+            Kind::Additive => {
+                let order = leaf.initial("order", 1.0) as usize;
+                additive::check_order(order, columns.count()).map_err(|message| {
+                    let position = leaf.setting("order").map_or(leaf.position, |order| order.position);
+                    KernelTextError::new(self.source, position, message)
+                })?;
+                additive::build(leaf, label, columns, order)
+            }
+            Kind::SpectralMixture => {
+                let sizes = (leaf.initial("components", 4.0) as usize, setting("variance"));
+                Box::new(SpectralMixture::new(label, columns, sizes, leaf.initial("seed", 0.0) as u64))
+            }
             Kind::Nngp => {
                 let activations = vec![network::activation(leaf); leaf.initial("depth", 1.0) as usize];
                 let readout = network::has_readout(leaf);
@@ -112,10 +174,26 @@ impl<'a> Builder<'a> {
     }
 
     fn columns(&self, leaf: &Leaf) -> Result<Columns, KernelTextError> {
-        if leaf.columns.is_empty() {
-            return Ok(Columns::all(self.features.len()));
+        let mut indices: Vec<usize> = Vec::new();
+        if let (Kind::Categorical, Some((name, position))) = (leaf.kind, leaf.columns.first()) {
+            indices = categories::features_of(name, self.features);
+            if indices.is_empty() {
+                let message = categories::no_categories(name, self.features);
+                return Err(KernelTextError::new(self.source, *position, message));
+            }
+            return Ok(Columns::some(indices));
         }
-        let mut indices = Vec::new();
+        if leaf.columns.is_empty() {
+            indices.extend((0..self.features.len()).filter(|j| !self.claimed.contains(j)));
+            if indices.is_empty() && leaf.kind.takes_columns() {
+                let message = format!(
+                    "`{}` has no column left: all belong to `categorical`; leave it out, or name the columns that it looks at",
+                    leaf.kind.names()[0]
+                );
+                return Err(KernelTextError::new(self.source, leaf.position, message));
+            }
+            return Ok(if indices.is_empty() { Columns::all(0) } else { Columns::some(indices) });
+        }
         for (name, position) in &leaf.columns {
             let here = |message: String| KernelTextError::new(self.source, *position, message);
             let index = self.features.iter().position(|f| f == name).ok_or_else(|| {
@@ -139,6 +217,17 @@ impl<'a> Builder<'a> {
         *count += 1;
         if *count == 1 { base.to_string() } else { format!("{base}[{count}]") }
     }
+}
+
+/// Indices of the features that categorical kernels look at, ascending.
+pub(super) fn claimed(node: &Node, features: &[String]) -> Vec<usize> {
+    let categorical = node.leaves().into_iter().filter(|leaf| leaf.kind == Kind::Categorical);
+    let mut out: Vec<usize> = categorical
+        .flat_map(|leaf| leaf.columns.iter().flat_map(|(name, _)| categories::features_of(name, features)))
+        .collect();
+    out.sort_unstable();
+    out.dedup();
+    out
 }
 
 impl Leaf {
@@ -172,6 +261,7 @@ fn title(node: &Node) -> String {
     match node {
         Node::Leaf(leaf) => leaf.kind.names()[0].to_string(),
         Node::Sum(_) => "sum".to_string(),
+        Node::Warp(inner, _) => format!("warp({})", title(inner)),
         Node::Product(parts) => parts.iter().map(title).collect::<Vec<_>>().join("*"),
     }
 }

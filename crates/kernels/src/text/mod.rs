@@ -3,13 +3,14 @@
 //! ```text
 //! sum      = product { "+" product }
 //! product  = factor { "*" factor }
-//! factor   = "(" sum ")" | name [ "(" argument { "," argument } ")" ]
-//! argument = "ard" | [ "activation" "=" ] ACTIVATION | [ "columns" "=" ] COLUMN | SETTING "=" ( NUMBER | "true" | "false" ) | LAYER
+//! factor   = "(" sum ")" | "warp" "(" sum ")" | name [ "(" argument { "," argument } ")" ]
+//! argument = "ard" | BASE | [ "activation" "=" ] ACTIVATION | [ "columns" "=" ] COLUMN | SETTING "=" ( NUMBER | "true" | "false" ) | LAYER
+//! BASE     = the name of a stationary kernel, for `additive`
 //! LAYER    = "shape" "=" SIZES | ( "conv" | "conv-same" | "pool" ) "=" SIZES [ "/" SIZES ] | ACTIVATION | "dense" | "flatten"
 //! SIZES    = NUMBER { "x" NUMBER }
 //! ```
 //!
-//! | name | settings (initial values; all are learned except `degree`, `depth`, `slope` and `readout`) |
+//! | name | settings (initial values; all are learned except `degree`, `depth`, `rank`, `order`, `components`, `seed`, `slope` and `readout`) |
 //! |---|---|
 //! | `se`, `rbf`, `squared_exponential` | `lengthscale`, `variance` |
 //! | `matern12`, `matern32`, `matern52` | `lengthscale`, `variance` |
@@ -17,6 +18,9 @@
 //! | `periodic` | `lengthscale`, `period`, `variance` |
 //! | `linear`, `constant`, `white`, `tanimoto` (of counts: columns without negative numbers, not standardised) | `variance` |
 //! | `polynomial` | `degree` (2; a positive number up to 16, and a whole one unless all inner products are positive), `offset`, `variance` |
+//! | `categorical` | `rank` (none: one `lengthscale` ℓ, all pairs of categories have the correlation `exp(-1/ℓ)`; a whole number: low rank plus a diagonal), `lengthscale`, `variance` |
+//! | `additive` | the name of a stationary kernel (`additive(matern32, order=2)`), `order` (1; up to the number of columns), `lengthscale`, `alpha` (of `rq`), `variance` (of all orders together) |
+//! | `spectral_mixture` | `components` (4), `seed` (0; of the frequencies that it begins with), `variance` (of all components together) |
 //! | `nngp` | `depth` (1; hidden layers, up to 64), `activation` (`relu`, `leaky-relu`, `erf` or `sine`; the word alone will do), `slope` (0.01; of `leaky-relu`), `weight`, `bias` (standard deviations; one of each is learned for every layer; `bias=0` stays 0), `readout` (`true`), without it `variance` |
 //! | `nngp-conv` | `shape` (of images: channels, height, width; two numbers for one channel) and layers in their order: `conv` (a filter's size, and perhaps its stride), `conv-same` (with zeros around the image), `pool` (means over windows, and perhaps their stride; they do not overlap unless it is set), activations as of `nngp`, `dense`; then `slope`, `weight`, `bias`, `readout` and `variance` as of `nngp` |
 //!
@@ -29,19 +33,26 @@
 //! activation or a layer is. Unless set, positive
 //! parameters start at 1; they are learned on the logarithmic scale.
 //!
+//! **Categories.** `categorical(color)` looks at all features `color=...` that the categories of the column `color` were turned into ([`crate::categorical`]). These belong to it alone: kernels
+//! that name no columns look at all others, so that `matern32(ard) * categorical(color)` has one lengthscale for each column of numbers.
+//!
+//! **Warps.** `warp(KERNEL)` is any kernel or sum or product of kernels behind a monotone curve for each column of numbers that it looks at ([`crate::Warp`]).
+//!
 //! **Scaling.** Two amplitudes in a product cannot be told apart, so there is one where one can be learned:
 //!
 //! 1. Every term of a sum carries exactly one `variance`, called after the term; so does a kernel that stands alone.
 //! 2. Factors of a product have amplitude 1. `variance=` on a factor sets where the product's variance starts.
-//! 3. `linear(ard)` has one variance for each column and no other; the read-out layer of `nngp` and `nngp-conv` has the amplitude in its `weight` and `bias`, so that with it there is no
+//! 3. `linear(ard)` has one variance for each column and no other, `additive` one for each order, `spectral_mixture` one `weight` for each component; the read-out layer of `nngp` and `nngp-conv` has the amplitude in its `weight` and `bias`, so that with it there is no
 //!    variance.
-//! 4. A product with a sum, `linear(ard)` or a network with a read-out layer among its factors takes its variances from there and has no further one.
+//! 4. A product with a sum, `linear(ard)`, `additive`, `spectral_mixture` or a network with a read-out layer among its factors takes its variances from there and has no further one.
 //!    `variance=` on another factor would have nothing to set and is an error.
 //!
 //! **Names.** `matern32.lengthscale`, `matern32.variance`; the second Matérn kernel of an expression is `matern32[2]`; a
 //! product's variance is that of its factors joined, `matern32*periodic.variance`.
 
+mod additive;
 mod build;
+mod categories;
 mod images;
 mod network;
 mod parse;
@@ -67,13 +78,19 @@ pub struct KernelExpression {
 enum Node {
     Sum(Vec<Node>),
     Product(Vec<Node>),
+    /// A kernel of warped columns, and where it stands in the source.
+    Warp(Box<Node>, usize),
     Leaf(Leaf),
 }
 
 #[derive(Clone, Debug)]
 struct Leaf {
     kind: Kind,
+    /// The byte at which it stands in the source.
+    position: usize,
     ard: bool,
+    /// The kernel of one column that `additive` is made of.
+    base: Option<Kind>,
     /// What stands between the layers of `nngp`; its name.
     activation: Option<&'static str>,
     /// What `nngp-conv` is made of.
@@ -93,11 +110,21 @@ struct Setting {
 }
 
 impl Node {
+    /// All kernels that are named in it, as they stand in the text.
+    fn leaves(&self) -> Vec<&Leaf> {
+        match self {
+            Self::Sum(parts) | Self::Product(parts) => parts.iter().flat_map(Self::leaves).collect(),
+            Self::Warp(inner, _) => inner.leaves(),
+            Self::Leaf(leaf) => vec![leaf],
+        }
+    }
+
     /// Whether it has variances of its own even as a factor (rules 3 and 4 above).
     fn has_amplitude(&self) -> bool {
         match self {
             Self::Sum(_) => true,
             Self::Product(parts) => parts.iter().any(Self::has_amplitude),
+            Self::Warp(inner, _) => inner.has_amplitude(),
             Self::Leaf(leaf) => leaf.has_own_variances(),
         }
     }
@@ -107,6 +134,7 @@ impl Node {
         match self {
             Self::Sum(_) => Vec::new(),
             Self::Product(parts) => parts.iter().flat_map(Self::factor_variances).collect(),
+            Self::Warp(inner, _) => inner.factor_variances(),
             Self::Leaf(leaf) if leaf.has_own_variances() => Vec::new(),
             Self::Leaf(leaf) => leaf.setting("variance").into_iter().collect(),
         }
@@ -118,7 +146,8 @@ impl Leaf {
     fn arguments(&self) -> Vec<String> {
         let (first, settings): (Vec<&Setting>, Vec<&Setting>) =
             self.settings.iter().partition(|s| s.name == "depth");
-        let mut out: Vec<String> = self.ard.then(|| "ard".to_string()).into_iter().collect();
+        let mut out: Vec<String> = self.base.map(|base| base.names()[0].to_string()).into_iter().collect();
+        out.extend(self.ard.then(|| "ard".to_string()));
         out.extend(first.into_iter().map(Setting::text));
         out.extend(self.activation.map(str::to_string));
         out.extend(images::arguments(self));
@@ -134,6 +163,7 @@ impl Leaf {
     fn has_own_variances(&self) -> bool {
         match self.kind {
             Kind::Linear => self.ard,
+            Kind::Additive | Kind::SpectralMixture => true,
             Kind::Nngp | Kind::NngpConv => network::has_readout(self),
             _ => false,
         }
@@ -153,12 +183,15 @@ enum Kind {
     Constant,
     White,
     Tanimoto,
+    Categorical,
+    Additive,
+    SpectralMixture,
     Nngp,
     NngpConv,
 }
 
 impl Kind {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 16] = [
         Self::SquaredExponential,
         Self::Matern12,
         Self::Matern32,
@@ -170,6 +203,9 @@ impl Kind {
         Self::Constant,
         Self::White,
         Self::Tanimoto,
+        Self::Categorical,
+        Self::Additive,
+        Self::SpectralMixture,
         Self::Nngp,
         Self::NngpConv,
     ];
@@ -188,6 +224,9 @@ impl Kind {
             Self::Constant => &["constant"],
             Self::White => &["white"],
             Self::Tanimoto => &["tanimoto"],
+            Self::Categorical => &["categorical"],
+            Self::Additive => &["additive"],
+            Self::SpectralMixture => &["spectral_mixture"],
             Self::Nngp => &["nngp"],
             Self::NngpConv => &["nngp-conv"],
         }
@@ -200,6 +239,9 @@ impl Kind {
             Self::Periodic => &["lengthscale", "period", "variance"],
             Self::Linear | Self::Constant | Self::White | Self::Tanimoto => &["variance"],
             Self::Polynomial => &["degree", "offset", "variance"],
+            Self::Categorical => &["rank", "lengthscale", "variance"],
+            Self::Additive => &["order", "lengthscale", "alpha", "variance"],
+            Self::SpectralMixture => &["components", "seed", "variance"],
             Self::Nngp => &["depth", "activation", "slope", "weight", "bias", "readout", "variance"],
             Self::NngpConv => {
                 &["shape", "conv", "conv-same", "pool", "slope", "weight", "bias", "readout", "variance"]
@@ -212,8 +254,20 @@ impl Kind {
     fn takes_ard(self) -> bool {
         !matches!(
             self,
-            Self::Polynomial | Self::Constant | Self::White | Self::Tanimoto | Self::Nngp | Self::NngpConv
+            Self::Polynomial
+                | Self::Constant
+                | Self::White
+                | Self::Tanimoto
+                | Self::Categorical
+                | Self::SpectralMixture
+                | Self::Nngp
+                | Self::NngpConv
         )
+    }
+
+    /// Whether a warp changes what it sees: numbers, neither categories nor counts.
+    fn is_warped(self) -> bool {
+        self.takes_columns() && !matches!(self, Self::Categorical | Self::Tanimoto)
     }
 
     /// Whether it looks at the inputs at all.
@@ -230,31 +284,53 @@ impl KernelExpression {
     pub fn build<T: Real>(&self, features: &[String]) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
         // Here, and nowhere else, is the code of all kernels compiled.
         fn root<T: Real>(
-            builder: build::Builder<'_>,
+            mut builder: build::Builder<'_>,
             node: &Node,
         ) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
             builder.root(node)
         }
-        let builder = build::Builder::new(features, &self.source);
+        let builder = build::Builder::new(features, &self.node, &self.source);
         compiled_here!(
             T: Real, PerPrecision; ['a, 'b] root, (builder: build::Builder<'a> = builder, node: &'b Node = &self.node)
                 -> Result<Box<dyn Kernel<T>>, KernelTextError>
         )
     }
 
+    /// What each kernel of [`Self::build`] is called and which feature columns it looks at, as they stand in the text.
+    ///
+    /// # Errors
+    /// As [`Self::build`].
+    pub fn looks_at(&self, features: &[String]) -> Result<Vec<(String, Vec<usize>)>, KernelTextError> {
+        let mut builder = build::Builder::new(features, &self.node, &self.source);
+        builder.root::<f64>(&self.node)?;
+        Ok(builder.into_columns())
+    }
+
     /// Indices of the feature columns that a kernel of counts (`tanimoto`) looks at, ascending; names that are no feature are left out,
     /// [`Self::build`] points at them.
     pub fn count_columns(&self, features: &[String]) -> Vec<usize> {
-        fn looks_at(node: &Node, feature: &String) -> bool {
-            match node {
-                Node::Sum(parts) | Node::Product(parts) => parts.iter().any(|part| looks_at(part, feature)),
-                Node::Leaf(leaf) if leaf.kind != Kind::Tanimoto => false,
-                Node::Leaf(leaf) => {
-                    leaf.columns.is_empty() || leaf.columns.iter().any(|(name, _)| name == feature)
-                }
-            }
-        }
-        (0..features.len()).filter(|&j| looks_at(&self.node, &features[j])).collect()
+        let categories = self.category_columns(features);
+        let looks_at = |leaf: &Leaf, j: usize| match leaf.kind {
+            Kind::Tanimoto if leaf.columns.is_empty() => !categories.contains(&j),
+            Kind::Tanimoto => leaf.columns.iter().any(|(name, _)| *name == features[j]),
+            _ => false,
+        };
+        let leaves = self.node.leaves();
+        (0..features.len()).filter(|&j| leaves.iter().any(|leaf| looks_at(leaf, j))).collect()
+    }
+
+    /// Indices of the feature columns that mean nothing in standard units, ascending: counts and categories.
+    pub fn unscaled_columns(&self, features: &[String]) -> Vec<usize> {
+        let mut out = self.count_columns(features);
+        out.extend(self.category_columns(features));
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    /// Indices of the feature columns that are categories of a `categorical` kernel, ascending: 0 and 1, which must stay so.
+    pub fn category_columns(&self, features: &[String]) -> Vec<usize> {
+        build::claimed(&self.node, features)
     }
 }
 
@@ -302,7 +378,7 @@ impl fmt::Display for Node {
                     f.write_str(sign)?;
                 }
                 match part {
-                    Node::Leaf(_) => part.fmt(f)?,
+                    Node::Leaf(_) | Node::Warp(..) => part.fmt(f)?,
                     Node::Product(_) if sign == " + " => part.fmt(f)?,
                     _ => write!(f, "({part})")?,
                 }
@@ -312,6 +388,7 @@ impl fmt::Display for Node {
         match self {
             Self::Sum(parts) => joined(f, parts, " + "),
             Self::Product(parts) => joined(f, parts, " * "),
+            Self::Warp(inner, _) => write!(f, "warp({inner})"),
             Self::Leaf(leaf) => {
                 f.write_str(leaf.kind.names()[0])?;
                 let arguments = leaf.arguments();
@@ -328,6 +405,18 @@ impl Setting {
             name => format!("{name}={}", shortest(self.value)),
         }
     }
+}
+
+/// The name of a kernel by what its parameters are called: `matern32` of `matern32[2]`.
+pub fn kernel_name(label: &str) -> &str {
+    label.split_once('[').map_or(label, |(name, _)| name)
+}
+
+/// Whether a kernel's parameter, by its name, is a distance between rows in standard units. A periodic kernel's lengthscale measures angles, and that of
+/// categories their correlation.
+pub fn is_distance(parameter: &str) -> bool {
+    let others = ["periodic", "categorical"];
+    parameter.ends_with(".lengthscale") && !others.iter().any(|name| parameter.starts_with(name))
 }
 
 /// The shorter of the two ways to write a number exactly.

@@ -1,6 +1,6 @@
 //! Text to syntax, with errors that point at the character.
 
-use super::{Kind, Leaf, Node, Setting, images, network};
+use super::{Kind, Leaf, Node, Setting, additive, categories, images, network};
 
 /// Longest text and deepest nesting that are read: far beyond use, and short of any stack.
 const LONGEST: usize = 4096;
@@ -37,6 +37,9 @@ impl KernelTextError {
     }
 }
 
+/// Most components of a spectral mixture. Each has two numbers for each column.
+const MOST_COMPONENTS: f64 = 64.0;
+
 struct Parser<'a> {
     source: &'a str,
     at: usize,
@@ -70,9 +73,10 @@ pub(super) fn parse(source: &str) -> Result<Node, KernelTextError> {
 fn check_variances(node: &Node, source: &str) -> Result<(), KernelTextError> {
     match node {
         Node::Leaf(_) => Ok(()),
+        Node::Warp(inner, _) => check_variances(inner, source),
         Node::Product(_) if node.has_amplitude() && !node.factor_variances().is_empty() => {
             let position = node.factor_variances()[0].position;
-            let message = "this product has no `variance` to set: its variances are those of the sum or the `linear(ard)` among its factors; set them there";
+            let message = "this product has no `variance` to set: its variances are those of the sum, `linear(ard)`, `additive` or `spectral_mixture` among its factors; set them there";
             Err(KernelTextError::new(source, position, message))
         }
         Node::Sum(parts) | Node::Product(parts) => parts.iter().try_for_each(|p| check_variances(p, source)),
@@ -142,15 +146,35 @@ impl Parser<'_> {
         }
     }
 
+    /// What stands behind the word `warp`.
+    fn warp(&mut self, start: usize) -> Result<Node, KernelTextError> {
+        if self.peek() != Some('(') {
+            return Err(self.error("`warp` wants a kernel in parentheses, such as `warp(matern32(ard))`"));
+        }
+        let inner = self.factor()?;
+        let looks = inner.leaves().into_iter().any(|leaf| leaf.kind.is_warped());
+        if !looks {
+            let message =
+                "there is nothing to warp: no kernel in these parentheses looks at columns of numbers";
+            return Err(KernelTextError::new(self.source, start, message));
+        }
+        Ok(Node::Warp(Box::new(inner), start))
+    }
+
     fn leaf(&mut self) -> Result<Node, KernelTextError> {
         let start = self.at;
         let name = self.word()?;
+        if name.eq_ignore_ascii_case("warp") {
+            return self.warp(start);
+        }
         let kind = Kind::ALL
             .into_iter()
             .find(|k| k.names().contains(&name.to_ascii_lowercase().as_str()))
             .ok_or_else(|| KernelTextError::new(self.source, start, unknown_kernel(&name)))?;
         let mut leaf = Leaf {
             kind,
+            position: start,
+            base: None,
             ard: false,
             activation: None,
             images: images::Images::default(),
@@ -170,6 +194,8 @@ impl Parser<'_> {
         }
         network::check(&leaf)
             .and_then(|()| images::check(&leaf, start))
+            .and_then(|()| categories::check(&leaf))
+            .and_then(|()| additive::check(&leaf))
             .map_err(|(position, message)| KernelTextError::new(self.source, position, message))?;
         Ok(Node::Leaf(leaf))
     }
@@ -191,6 +217,8 @@ impl Parser<'_> {
                     ));
                 }
                 leaf.ard = true;
+            } else if leaf.kind == Kind::Additive && !in_quotes && additive::base(&word).is_some() {
+                additive::set_base(leaf, &word).map_err(here)?;
             } else if leaf.kind == Kind::Nngp && !in_quotes && network::known(&word).is_some() {
                 network::set_activation(leaf, &word).map_err(here)?;
             } else if !in_quotes && images::is_layer(leaf.kind, &word) {
@@ -276,6 +304,23 @@ fn value(name: &str, text: &str) -> Result<f64, String> {
                 network::DEEPEST
             )
         }),
+        "rank" => whole(categories::LARGEST_RANK).ok_or_else(|| {
+            format!(
+                "`rank` must be a whole number from 1 to {}; without it all pairs of categories have one correlation",
+                categories::LARGEST_RANK
+            )
+        }),
+        "order" => whole(additive::HIGHEST_ORDER).ok_or_else(|| {
+            format!(
+                "`order` counts the columns of a product and must be a whole number from 1 to {}",
+                additive::HIGHEST_ORDER
+            )
+        }),
+        "components" => whole(MOST_COMPONENTS).ok_or_else(|| {
+            format!("`components` must be a whole number from 1 to {MOST_COMPONENTS}")
+        }),
+        "seed" => (text.parse::<u32>().map(f64::from))
+            .map_err(|_| format!("`seed` must be a whole number from 0 to {}", u32::MAX)),
         "readout" => match text {
             "true" => Ok(1.0),
             "false" => Ok(0.0),
@@ -294,6 +339,7 @@ fn value(name: &str, text: &str) -> Result<f64, String> {
 /// A column's name as the text form writes it among the arguments of a kernel.
 pub(super) fn quoted(kind: Kind, name: &str) -> String {
     let taken = name == "ard"
+        || (kind == Kind::Additive && additive::base(name).is_some())
         || (kind == Kind::Nngp && network::known(name).is_some())
         || images::is_layer(kind, name);
     let plain = !name.is_empty() && !taken && name.chars().all(is_plain);
@@ -305,7 +351,8 @@ fn is_plain(c: char) -> bool {
 }
 
 fn unknown_kernel(name: &str) -> String {
-    let names: Vec<&str> = Kind::ALL.iter().flat_map(|k| k.names()).copied().collect();
+    let names: Vec<&str> =
+        Kind::ALL.iter().flat_map(|k| k.names()).copied().chain(std::iter::once("warp")).collect();
     let hint = match nearest(name, names.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => ".".to_string(),

@@ -376,3 +376,98 @@ fn mutated_text_never_panics() {
         }
     }
 }
+
+#[test]
+fn categories_belong_to_the_kernel_that_names_their_column() {
+    let features: Vec<String> =
+        ["x1", "c=a", "c=b", "wind dir=n", "wind dir=s", "x2"].map(String::from).to_vec();
+    let looks_at = |text: &str| text.parse::<KernelExpression>().unwrap().looks_at(&features);
+    let pair = |label: &str, columns: &[usize]| (label.to_string(), columns.to_vec());
+    assert_eq!(
+        looks_at("matern32(ard) * categorical(c) + se(`c=b`, x2) + constant").unwrap(),
+        [pair("matern32", &[0, 3, 4, 5]), pair("categorical", &[1, 2]), pair("se", &[2, 5])]
+    );
+    let both: KernelExpression =
+        "se(ard) * categorical(c, rank=2) * categorical(`wind dir`)".parse().unwrap();
+    assert_eq!(both.category_columns(&features), [1, 2, 3, 4]);
+    assert_eq!(both.looks_at(&features).unwrap()[0], pair("se", &[0, 5]));
+    assert_eq!(both.to_string(), "se(ard) * categorical(c, rank=2) * categorical(`wind dir`)");
+    let counts: KernelExpression = "tanimoto * categorical(c)".parse().unwrap();
+    assert_eq!(counts.count_columns(&features), [0, 3, 4, 5]);
+    let message = |text: &str| match text.parse::<KernelExpression>() {
+        Err(error) => error.message,
+        Ok(expression) => expression.build::<f64>(&features).map(|_| ()).unwrap_err().message,
+    };
+    for (text, part) in [
+        ("categorical", "looks at one column"),
+        ("categorical(c, x1)", "looks at one column"),
+        ("categorical(x1)", "(--one-hot x1)"),
+        ("categorical(colour)", "With categories: c, wind dir"),
+        ("categorical(wind_dir)", "did you mean `wind dir`?"),
+        ("categorical(c, rank=3)", "has 2 categories"),
+        ("categorical(c, rank=0)", "a whole number from 1 to 64"),
+        ("categorical(c, rank=1, lengthscale=2)", "leave one of them out"),
+        ("categorical(c, ard)", "nothing that could differ by column"),
+        ("categorical(c, period=2)", "it has: rank, lengthscale, variance"),
+    ] {
+        let found = message(text);
+        assert!(found.contains(part) && found.len() < 300, "{text}: {found}");
+    }
+    let only: Vec<String> = ["c=a", "c=b"].map(String::from).to_vec();
+    let error = "se * categorical(c)".parse::<KernelExpression>().unwrap().build::<f64>(&only).unwrap_err();
+    assert!(error.message.contains("no column left") && error.position == 0);
+    assert!("constant * categorical(c)".parse::<KernelExpression>().unwrap().build::<f64>(&only).is_ok());
+}
+
+#[test]
+fn additive_kernels_mixtures_and_warps_are_read() {
+    assert_eq!(names("additive(matern32, ard, order=2)"), ["additive.variance", "additive.lengthscale"]);
+    assert_eq!(build("additive(rbf, order=2, variance=3, lengthscale=0.5)").values(), [1.5, 1.5, 0.5]);
+    assert_eq!(build("additive(rq, ard, x1, x3, alpha=2)").values(), [1.0, 1.0, 1.0, 2.0]);
+    assert_eq!(names("additive(se) * linear"), ["additive.variance", "additive.lengthscale"]);
+    assert_eq!(
+        names("spectral_mixture(x1, components=3)"),
+        ["spectral_mixture.weight", "spectral_mixture.frequency", "spectral_mixture.bandwidth"]
+    );
+    assert_eq!(build("spectral_mixture(x1, components=3, variance=6)").values()[..3], [2.0; 3]);
+    let starts = |seed: u32| build(&format!("spectral_mixture(components=3, seed={seed})")).values();
+    assert!(starts(1) != starts(2) && starts(1) == starts(1));
+    assert_eq!(
+        names("warp(matern32(ard) * periodic(x3) + linear(x1))")[..4],
+        ["warp.skew", "warp.tail", "matern32*periodic.variance", "matern32.lengthscale"]
+    );
+    assert_eq!(names("warp(se(x1)) * warp(se(x2, x3))")[0], "warp(se)*warp(se).variance");
+    assert_eq!(build("warp(se(x1, variance=3)) * linear").values(), [3.0, 0.0, 1.0, 1.0]);
+    for text in [
+        "additive(matern32, ard, x1, x2, order=2, lengthscale=0.5)",
+        "additive(se, `matern32`) + spectral_mixture(x1, components=8, seed=3)",
+        "warp(matern32(ard))",
+        "warp(se + linear(x1)) * warp(warp(rq(x2)))",
+        "warp(se * (linear + constant))",
+    ] {
+        assert_eq!(text.parse::<KernelExpression>().unwrap().to_string(), text);
+    }
+    for (text, part) in [
+        ("additive", "wants the kernel of one column"),
+        ("additive(x1, order=2)", "possible: se, matern12"),
+        ("additive(se, rq)", "two are named"),
+        ("additive(se, alpha=2)", "only `additive(rq)`"),
+        ("additive(se, x1, x2, order=3)", "`order` is 3, but the kernel looks at 2 columns"),
+        ("additive(se, order=0)", "from 1 to 64"),
+        ("spectral_mixture(components=65)", "from 1 to 64"),
+        ("spectral_mixture(seed=-1)", "a whole number"),
+        ("spectral_mixture(ard)", "nothing that could differ by column"),
+        ("warp", "wants a kernel in parentheses"),
+        ("warp(constant)", "nothing to warp"),
+        ("warp(tanimoto)", "nothing to warp"),
+        ("se(variance=2) * additive(se)", "its variances are those of the sum"),
+    ] {
+        let found = error(text).message;
+        assert!(found.contains(part) && found.len() < 300, "{text}: {found}");
+    }
+    let features: Vec<String> = ["x1", "c=a", "c=b"].map(String::from).to_vec();
+    let warped: KernelExpression = "warp(se(ard) * categorical(c))".parse().unwrap();
+    assert_eq!(warped.looks_at(&features).unwrap()[2], ("warp".to_string(), vec![0]));
+    let none = "warp(se(`c=a`)) * categorical(c)".parse::<KernelExpression>().unwrap();
+    assert!(none.build::<f64>(&features).unwrap_err().message.contains("all columns in these parentheses"));
+}

@@ -68,6 +68,14 @@ pub(super) fn cut_of(
     Ok(options)
 }
 
+/// A model's description for programs, with what its kernel is made of where that is something.
+pub(super) fn described(header: Value, parts: Value) -> Value {
+    match parts.as_object().is_some_and(serde_json::Map::is_empty) {
+        true => json!({ "kind": "model", "header": header }),
+        false => json!({ "kind": "model", "header": header, "parts": parts }),
+    }
+}
+
 impl Model for ProcessModel {
     fn family(&self) -> Family {
         Family::Process
@@ -94,16 +102,21 @@ impl Model for ProcessModel {
     }
 
     fn tables(&self) -> Vec<String> {
-        describe::tables(&self.header)
+        let mut tables = describe::tables(&self.header);
+        tables.extend(self.parts().tables());
+        tables
     }
 
     fn report(&self) -> Result<Value, StoreError> {
-        Ok(json!({ "kind": "model", "header": serde_json::to_value(&self.header)? }))
+        Ok(described(serde_json::to_value(&self.header)?, serde_json::to_value(self.parts())?))
     }
 
     fn portrait(&self) -> Result<Portrait, ModelError> {
         let posterior = panel::one_dimensional(self)?;
+        let parts = self.parts();
         Ok(Portrait {
+            tables: parts.report_tables(),
+            warps: parts.curves(),
             maps: self.maps(posterior.as_ref())?,
             title: "A Gaussian process",
             method: "Gaussian process",

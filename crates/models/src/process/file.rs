@@ -1,7 +1,7 @@
 //! A model to its file and back: nothing is recomputed on loading, so predictions are equal to the last bit.
 
 use super::scalable::file::{inducing_tensors, pathwise_tensors};
-use super::{Header, ProcessModel, ProcessPosterior};
+use super::{Header, Hyperparameter, ProcessModel, ProcessPosterior};
 use posterior_data::RowFingerprints;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_gp::{MeanForm, Observations};
@@ -9,7 +9,7 @@ use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::Cholesky;
 use posterior_metrics::SplitConformal;
-use posterior_optim::Parameters;
+use posterior_optim::{Parameters, Segment};
 use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
 use std::sync::Arc;
@@ -188,13 +188,9 @@ pub(super) fn exact_model(
         return Err(format!("its hyperparameters {found:?} are not those of its kernel, {expected:?}"));
     }
     let values: Vec<f64> = header.hyperparameters.iter().flat_map(|h| h.values.iter().copied()).collect();
-    let positive = |name: &str| !name.starts_with("mean.");
-    if header
-        .hyperparameters
-        .iter()
-        .any(|h| h.values.iter().any(|v| !v.is_finite() || (positive(&h.name) && *v <= 0.0)))
-    {
-        return Err("a hyperparameter is not a positive finite number".into());
+    let bad = |(h, segment): (&Hyperparameter, &Segment)| h.out_of_range(segment).is_some();
+    if header.hyperparameters.iter().zip(&segments).any(bad) {
+        return Err("a hyperparameter is out of its range".into());
     }
     model.set_values(&values);
     Ok(model)

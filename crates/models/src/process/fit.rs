@@ -20,6 +20,7 @@ use posterior_data::{
 };
 use posterior_gp::exact::{ExactGp, Plan, fit};
 use posterior_gp::{GpError, Hyperprior, Observations, RowSource};
+use posterior_kernels::is_distance;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_metrics::{Gaussians, SplitConformal};
@@ -123,10 +124,11 @@ impl Prepared {
         let Extracted { x, y, noise, rows, notes, .. } = extracted;
         let counts = request.kernel.count_columns(&schema.feature_names());
         schema.check_counts(path, &counts, x.as_ref(), &rows)?;
+        let unscaled = request.kernel.unscaled_columns(&schema.feature_names());
         let y = y.unwrap_or_default();
         let fingerprints = RowFingerprints::of(x.as_ref(), &y);
         let input_ranges = InputRanges::learn(&schema, x.as_ref());
-        let standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&counts);
+        let standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&unscaled);
         let x = standardisation.features(x.as_ref());
         let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
         let square = standardisation.target_scale * standardisation.target_scale;
@@ -512,10 +514,8 @@ fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
 
 /// The weak belief for every lengthscale that the user says nothing about.
 pub(super) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &dyn Parameters, features: usize) {
-    for segment in model.segments().iter().filter(|s| s.name.ends_with(".lengthscale")) {
-        // A periodic kernel's lengthscale measures angles, not distances.
-        let spoken_for = hyperpriors.iter().any(|h| h.parameter == segment.name);
-        if !spoken_for && !segment.name.starts_with("periodic") {
+    for segment in model.segments().iter().filter(|s| is_distance(&s.name)) {
+        if !hyperpriors.iter().any(|h| h.parameter == segment.name) {
             hyperpriors.push(Hyperprior::weak_lengthscale(&segment.name, features));
         }
     }

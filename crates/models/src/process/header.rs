@@ -7,7 +7,7 @@ use posterior_gp::exact::{Criterion, Optimizer, Plan};
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
 use posterior_linalg::cholesky::CholeskyInfo;
-use posterior_optim::{Attempt, Parameters, Reason, Segment};
+use posterior_optim::{Attempt, Parameters, Reason, Segment, Transform};
 use serde::{Deserialize, Serialize};
 
 /// One named hyperparameter.
@@ -35,6 +35,20 @@ impl Hyperparameter {
     /// The same but for inducing inputs, which are a tensor of their own.
     pub(crate) fn without_inducing(parameters: &dyn Parameters) -> Vec<Self> {
         Self::of(parameters).into_iter().filter(|own| !own.name.contains("inducing")).collect()
+    }
+
+    /// The first value that a parameter cannot have, with what it should be; noise variances are only asked to be positive, floors are told apart.
+    pub(crate) fn out_of_range(&self, segment: &Segment) -> Option<(f64, &'static str)> {
+        let (admits, expected): (fn(Transform, usize, f64) -> bool, _) = match segment.transform {
+            Transform::Identity | Transform::Fixed => (Transform::admits, "finite"),
+            Transform::Bounded { .. } | Transform::LogBounded { .. } => {
+                (Transform::admits, "within the bounds of its parameter")
+            }
+            Transform::LogAbove { .. } => (|_, _, v| v.is_finite() && v > 0.0, "positive and finite"),
+            _ => (Transform::admits, "positive and finite"),
+        };
+        let mut values = self.values.iter().copied().enumerate();
+        values.find(|(i, v)| !admits(segment.transform, *i, *v)).map(|(_, value)| (value, expected))
     }
 
     /// Gives parameters the values of those of the same name and length; the names of parameters of which there are none.

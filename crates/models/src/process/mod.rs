@@ -14,6 +14,7 @@
 //! | `predict_plan` | what that takes |
 //! | [`GeneralisedModel`] | the same under any likelihood: classes, counts, outliers |
 //! | `panel`, `maps` | the posterior over a grid, for one input; the prior's covariance, predictions over the plane |
+//! | `parts` | what a kernel is made of: covariances of categories, curves of columns, shares of a sum |
 //! | `file` | model to container and back, bit for bit |
 //! | `posterior`, `prior` | the posteriors that a model may hold, and the covariance that each began with |
 //! | `scalable` | methods for large tables |
@@ -34,6 +35,7 @@ mod gvi;
 mod header;
 mod maps;
 mod panel;
+mod parts;
 mod posterior;
 mod predict;
 mod predict_plan;
@@ -56,6 +58,7 @@ pub use generalised::{
 };
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
 pub use header::{FitSummary, Header, Hyperparameter};
+pub use parts::{CategoryCovariance, KernelParts, Share, VarianceShares, WarpCurve};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
 pub use prepared_table::PreparedTable;

@@ -79,7 +79,8 @@ impl PreparedTable {
             StreamOptions { part_bytes: disk_part_bytes(request.memory), ..StreamOptions::default() };
         let (file, notes) = stream::extract_to_file(files, (&schema, &counts), rows, &options, folder)?;
         let inputs = schema.features.len();
-        let standardisation = Standardisation::learn_rows(&file, inputs)?.keeping(&counts);
+        let unscaled = request.kernel.unscaled_columns(&schema.feature_names());
+        let standardisation = Standardisation::learn_rows(&file, inputs)?.keeping(&unscaled);
         let input_ranges = InputRanges::learn_rows(&schema, &file)?;
         let mut prints = Vec::with_capacity(file.rows());
         file.each(|_, row| prints.push(row_fingerprint(row[..=inputs].iter().copied())))?;

@@ -10,6 +10,7 @@ mod deep_labels;
 mod experiment_files;
 mod experiments;
 mod face;
+mod kernel_parts;
 mod labelled;
 mod laplace;
 mod laplace_files;

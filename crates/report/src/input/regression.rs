@@ -1,6 +1,6 @@
 //! A regression model on one dataset.
 
-use super::{Note, Plane, SummaryRow};
+use super::{Curves, Note, Plane, SummaryRow, Table};
 use posterior_metrics::RegressionScores;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,10 @@ pub struct RegressionReport {
     pub posterior: Option<PosteriorPanel>,
     /// Maps beside it: of the prior's covariance for one input; of predictions and covariances for two.
     pub maps: Vec<Plane>,
+    /// What else is known of the model, as tables.
+    pub tables: Vec<Table>,
+    /// Curves that columns go through before the kernel.
+    pub warps: Vec<Curves>,
 }
 
 /// What scored rows are to the model.

@@ -208,7 +208,7 @@ impl Shown<'_> {
             let label = format!("NLL minus the baseline's ({})", compared.baseline_name);
             SummaryRow::new(label, plus_minus(d.mean, d.standard_error))
         }));
-        let Portrait { hyperparameters, lengthscales, posterior, maps, .. } = &self.portrait;
+        let Portrait { hyperparameters, lengthscales, posterior, maps, tables, warps, .. } = &self.portrait;
         Ok(RegressionReport {
             dataset: match rows {
                 ScoredRows::Training => format!("{}: rows of the training", self.findings.data.name),
@@ -230,6 +230,8 @@ impl Shown<'_> {
             notes: self.notes(&compared.model),
             posterior: posterior.clone(),
             maps: maps.clone(),
+            tables: tables.clone(),
+            warps: warps.clone(),
             ..RegressionReport::default()
         }
         .into())

@@ -120,8 +120,8 @@ pub(in crate::process) fn read_under(
         };
         let mut kernel = kernel.map_err(|e| tensors.corrupt(e))?;
         let values = tensors.vector("kernel", kernel.values().len())?;
-        if values.iter().any(|v| !(v.is_finite() && *v > 0.0)) {
-            return Err(tensors.corrupt("a hyperparameter is not a positive finite number"));
+        if !kernel.admits(&values) {
+            return Err(tensors.corrupt("a hyperparameter is out of its range"));
         }
         kernel.set_values(&values);
         let points = tensors.matrix("inducing_inputs", m, outputs.unwrap_or(names.len()))?;

@@ -6,7 +6,7 @@ use super::observations::Observing;
 use super::observed::Rows;
 use super::target::strata;
 use super::{GeneralisedModel, LatentPosterior, Target, describe};
-use crate::process::asked::{cut_of, table};
+use crate::process::asked::{cut_of, described, table};
 use crate::{
     Family, Files, Model, ModelData, ModelError, Portrait, Predicted, PredictedKind, PredictionPlan,
     Predictive, Question, TrainedOn, Truth,
@@ -19,7 +19,7 @@ use posterior_data::{
 use posterior_linalg::random::Streams;
 use posterior_report::{Note, PosteriorPanel, SummaryRow};
 use posterior_store::StoreError;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Points of the grid of an intensity that is drawn, and functions beside its mean.
@@ -170,15 +170,20 @@ impl Model for GeneralisedModel {
     }
 
     fn tables(&self) -> Vec<String> {
-        describe::tables(&self.header)
+        let mut tables = describe::tables(&self.header);
+        tables.extend(self.parts().tables());
+        tables
     }
 
     fn report(&self) -> Result<Value, StoreError> {
-        Ok(json!({ "kind": "model", "header": serde_json::to_value(&self.header)? }))
+        Ok(described(serde_json::to_value(&self.header)?, serde_json::to_value(self.parts())?))
     }
 
     fn portrait(&self) -> Result<Portrait, ModelError> {
+        let parts = self.parts();
         Ok(Portrait {
+            tables: parts.report_tables(),
+            warps: parts.curves(),
             title: match self.header.target {
                 Target::Classes { .. } => "Classes by a Gaussian process",
                 Target::Counts { .. } => "Counts by a Gaussian process",

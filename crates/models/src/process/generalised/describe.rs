@@ -20,11 +20,11 @@ pub(super) fn hyperparameters(header: &GeneralisedHeader) -> Vec<Hyperparameter>
     };
     let own =
         header.hyperparameters.iter().filter(|h| h.name != "noise_variance").cloned().collect::<Vec<_>>();
-    describe::learned(&own, &header.schema, &header.standardisation, (0.0, scale), unit)
+    describe::learned((&own, &header.kernel), &header.schema, &header.standardisation, (0.0, scale), unit)
 }
 
 pub(super) fn lengthscales(header: &GeneralisedHeader) -> Vec<FeatureLengthscale> {
-    describe::lengthscales_of(&header.hyperparameters, &header.schema)
+    describe::lengthscales_of(&header.hyperparameters, &header.kernel, &header.schema)
 }
 
 /// The facts about a model, in order.

@@ -142,10 +142,14 @@ pub(super) fn parts(
     let names = header.schema.feature_names();
     let mut kernel = header.kernel.build::<f64>(&names).map_err(|e| e.to_string())?;
     let mut mean = Mean::new(header.mean, names.len(), header.likelihood.outputs());
-    let of_kernel = header.hyperparameters.iter().filter(|h| !h.name.starts_with("mean."));
-    for h in of_kernel {
-        if h.values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
-            return Err(format!("its hyperparameter `{}` is not positive and finite", h.name));
+    let segments = kernel.segments();
+    for h in header.hyperparameters.iter().filter(|h| !h.name.starts_with("mean.")) {
+        let bad = match segments.iter().find(|s| s.name == h.name) {
+            Some(segment) => h.out_of_range(segment).is_some(),
+            None => h.values.iter().any(|v| !v.is_finite() || *v <= 0.0),
+        };
+        if bad {
+            return Err(format!("its hyperparameter `{}` is out of its range", h.name));
         }
     }
     if header.hyperparameters.iter().flat_map(|h| &h.values).any(|v| !v.is_finite()) {

@@ -139,11 +139,12 @@ impl Observed {
         let Rows { extracted, targets } = Rows::of(&schema, &target, table, rows)?;
         let counts = request.kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
+        let unscaled = request.kernel.unscaled_columns(&schema.feature_names());
         let weights = weights(table, request, &target, &extracted.rows, &targets)?;
         let fingerprints = RowFingerprints::of(extracted.x.as_ref(), &targets);
         let input_ranges = InputRanges::learn(&schema, extracted.x.as_ref());
         let none = vec![0.0; targets.len()];
-        let standardisation = Standardisation::learn(extracted.x.as_ref(), &none).keeping(&counts);
+        let standardisation = Standardisation::learn(extracted.x.as_ref(), &none).keeping(&unscaled);
         let inputs = standardisation.features(extracted.x.as_ref());
         if let (Some(exposures), Target::Counts { rate }) = (&extracted.exposures, &mut target) {
             // Counts that are all 0 have no rate: half an event gives the least that can be told from them.

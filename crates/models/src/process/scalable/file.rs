@@ -3,7 +3,7 @@
 use super::{ScalableSummary, Solver, SolverPrecision};
 use crate::options::KernelPrecision;
 use crate::process::file::{add_observations, observations};
-use crate::process::{Header, ProcessPosterior};
+use crate::process::{Header, Hyperparameter, ProcessPosterior};
 use posterior_gp::Mean;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_gp::iterative::{PathwiseModel, PathwisePosterior, Solution, Support};
@@ -78,9 +78,13 @@ fn parts<T: SolverPrecision>(header: &Header) -> Result<Parts<T>, String> {
     let names = header.schema.feature_names();
     let mut kernel = header.kernel.build::<T>(&names).map_err(|e| e.to_string())?;
     let mut mean = Mean::new(header.mean, names.len(), 1);
-    let positive = header.hyperparameters.iter().filter(|h| !h.name.starts_with("mean."));
-    if positive.flat_map(|h| &h.values).any(|v| !(v.is_finite() && *v > 0.0)) {
-        return Err("a hyperparameter is not a positive finite number".into());
+    let segments = kernel.segments();
+    let bad = |h: &&Hyperparameter| match segments.iter().find(|s| s.name == h.name) {
+        Some(segment) => h.out_of_range(segment).is_some(),
+        None => h.values.iter().any(|v| !(v.is_finite() && *v > 0.0)),
+    };
+    if header.hyperparameters.iter().filter(|h| !h.name.starts_with("mean.")).any(|h| bad(&h)) {
+        return Err("a hyperparameter is out of its range".into());
     }
     let values = |of: &dyn Parameters| -> Result<Vec<f64>, String> {
         let mut out = Vec::new();

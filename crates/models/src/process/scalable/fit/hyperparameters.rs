@@ -33,29 +33,23 @@ pub(super) fn initial<D: RowSource>(
 
 /// Gives a model values by their names.
 pub(in crate::process) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> Result<(), ModelError> {
-    let known: Vec<(String, usize)> = model.segments().iter().map(|s| (s.name.clone(), s.len())).collect();
-    let listed = || known.iter().map(|(n, l)| format!("{n} ({l})")).collect::<Vec<String>>();
-    if let Some(other) = given.iter().find(|h| !known.iter().any(|(name, _)| *name == h.name)) {
+    let segments = model.segments();
+    let listed = || segments.iter().map(|s| format!("{} ({})", s.name, s.len())).collect::<Vec<String>>();
+    if let Some(other) = given.iter().find(|h| !segments.iter().any(|s| s.name == h.name)) {
         return Err(ModelError::UnknownHyperparameter { name: other.name.clone(), known: listed() });
     }
     let mut values = Vec::new();
-    for (name, length) in &known {
-        let found = given.iter().find(|h| h.name == *name && h.values.len() == *length);
+    for segment in &segments {
+        let found = given.iter().find(|h| h.name == segment.name && h.values.len() == segment.len());
         let Some(found) = found else {
             return Err(ModelError::Hyperparameters {
-                missing: name.clone(),
-                length: *length,
+                missing: segment.name.clone(),
+                length: segment.len(),
                 known: listed(),
             });
         };
-        if found.values.iter().any(|v| !v.is_finite() || (*v <= 0.0 && !name.starts_with("mean."))) {
-            let value =
-                found.values.iter().copied().find(|v| !v.is_finite() || *v <= 0.0).unwrap_or(f64::NAN);
-            return Err(ModelError::Setting {
-                what: "a given hyperparameter",
-                value,
-                expected: "positive and finite",
-            });
+        if let Some((value, expected)) = found.out_of_range(segment) {
+            return Err(ModelError::Setting { what: "a given hyperparameter", value, expected });
         }
         values.extend_from_slice(&found.values);
     }
@@ -378,10 +372,9 @@ struct Begin<'a, T: SolverPrecision> {
 /// Refuses parameters that steps of a search have driven to where no model is.
 fn check_found(model: &ExactGp) -> Result<(), ModelError> {
     let what = "a hyperparameter that the stochastic search ended at";
-    let expected = "positive and finite: take a smaller --learning-rate";
-    for found in Hyperparameter::of(model) {
-        let mean = found.name.starts_with("mean.");
-        if let Some(&value) = found.values.iter().find(|v| !(v.is_finite() && (mean || **v > 0.0))) {
+    for (found, segment) in Hyperparameter::of(model).iter().zip(model.segments()) {
+        if let Some((value, _)) = found.out_of_range(&segment) {
+            let expected = "finite, and positive where its parameter is: take a smaller --learning-rate";
             return Err(ModelError::Setting { what, value, expected });
         }
     }
