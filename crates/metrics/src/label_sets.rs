@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// The guarantee is on average over sets of n rows; given one, the share of new rows whose class is in `1 - p <= q` is a Beta variable ([`Self::spread`]), if no scores are equal. It is no guarantee for each class or each region of the inputs.
 ///
-/// Source: Sadinle, Lei and Wasserman, *Least ambiguous set-valued classifiers with bounded error levels* (2019), sections 2 (thresholds), 2.3 (no empty sets); Lei et al. (2018) for the rank.
+/// Source: Sadinle, Lei and Wasserman, *Least ambiguous set-valued classifiers with bounded error levels* (2019): thresholds, and what is to be done about empty sets; Lei et al. (2018) for the rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabelSets {
     scores: SplitConformal,

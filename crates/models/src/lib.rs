@@ -71,5 +71,7 @@ pub use process::{
     StreamedRows, TakenRows, Target, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting, TriedWay,
     VarianceMethod, VarianceSolves, VariationSummary, choose, choose_likelihood, no_exposure,
 };
-pub use recalibration::{Guarantee, Intervals, Recalibration};
+pub use recalibration::{
+    ClassRecalibration, Guarantee, Intervals, PredictedSets, Recalibration, SET_LEVELS, Tempering,
+};
 pub use shift::Shift;

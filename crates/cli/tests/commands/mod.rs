@@ -5,6 +5,7 @@ mod experiments;
 mod gaussianised;
 mod label;
 mod laplace;
+mod laplace_calibration;
 mod laplace_defaults;
 mod laplace_inputs;
 mod laplace_interrupted;
