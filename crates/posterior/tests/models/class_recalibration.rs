@@ -85,7 +85,9 @@ fn held_back_rows_make_probabilities_and_sets_hold_what_they_say() {
     let (plain, asked) = (of(CalibrateName::None), of(CalibrateName::Conformal));
     assert!(plain.header().fit.recalibration.is_none() && Model::sets(&plain).is_none());
     let own = asked.header().fit.recalibration.clone().unwrap();
-    assert_eq!((own.guarantee, own.rows), (Guarantee::Holds, 200));
+    // Every class has its share, so that there may be one more or less.
+    let judged = asked.header().fit.check.as_ref().unwrap().rows;
+    assert!(own.guarantee == Guarantee::Holds && own.rows == judged && judged.abs_diff(200) <= 2, "{own:?}");
     assert!(own.tempering.applied && own.sentence().is_some());
     // Probabilities are those of the plain model under the temperature; everything latent stays.
     let (before, as_it_was) = predicted(&plain, &fresh, &[]);

@@ -194,7 +194,7 @@ impl Shown<'_> {
 
     /// Numbers.
     fn values(&self, evaluation: &Evaluation, rows: ScoredRows) -> Result<Section, Failure> {
-        let Evaluation { compared, truth, scores, baseline, nll_difference } = evaluation;
+        let Evaluation { compared, truth, scores, baseline, nll_difference, .. } = evaluation;
         let (Predicted::Moments { mean, variance, .. }, Truth::Values { values, .. }) =
             (&compared.model.predicted, truth)
         else {
