@@ -41,7 +41,8 @@ fn array(values: Vec<f64>, width: usize) -> NumericArray {
 fn classes(network: &Network<f64>, rows: usize, sharper: f64, seed: u64) -> (Vec<f64>, Vec<usize>) {
     let x = inputs(rows, seed);
     let mut random = Streams::new(seed).stream("test/labels");
-    let labels = outputs(network, &x).chunks(3).map(|logits| {
+    let logits = outputs(network, &x);
+    let labels = logits.chunks(3).map(|logits| {
         let own: Vec<f64> = logits.iter().map(|l| (sharper * l).exp()).collect();
         let mut left = random.random::<f64>() * own.iter().sum::<f64>();
         let found = own.iter().position(|p| {
