@@ -268,6 +268,10 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "K", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub top: Option<usize>,
 
+    /// Classifiers: sets of classes that hold the true one so often, a column each (`set`; of several levels `set_P`): names joined by `|`, most probable first, a `|` or `\` of a name with a `\` before it; arrays with --json. By rows that the fit was judged on, whatever the model
+    #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = numbers::share)]
+    pub sets: Vec<f64>,
+
     /// Replace files that are there even if they hold no predictions
     #[arg(long)]
     pub force: bool,

@@ -232,6 +232,7 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
         curvature,
         seconds: a.seconds,
         predictive: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
+        calibrate: a.calibrate,
         options,
         conditions: laplace_effects::conditions(a, asked),
         checkpoint: Some(checkpoint(a)),

@@ -94,7 +94,7 @@ pub use prior::PriorKind;
 pub use sampled::{Sampled, SampledOptions};
 pub use temperature::Temperature;
 pub use tune::Tune;
-pub use unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
+pub use unseen::{LEAST_HELD_OUT, UnseenPredictions, UnseenScores, unseen_predictions, unseen_scores};
 pub use weights::{Choice, Weights};
 
 use serde::{Deserialize, Serialize};

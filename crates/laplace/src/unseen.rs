@@ -108,6 +108,69 @@ fn has_intervals(likelihood: &OutputLikelihood) -> bool {
     matches!(likelihood, Gaussian(_) | FullGaussian(_) | HeteroscedasticGaussian(_))
 }
 
+/// What a posterior predicts of examples that neither it nor its network has learned from, beside what came true; in the network's units.
+#[derive(Clone, Debug)]
+pub struct UnseenPredictions {
+    /// Of each example, by the fit's own predictive.
+    pub predictions: Vec<Prediction>,
+    /// Targets as the likelihood takes them, [examples, width].
+    pub targets: Vec<f64>,
+}
+
+/// Predicts unseen examples with the posterior's own predictive: what intervals and probabilities are recalibrated by. Cost: that of predicting them; memory: the predictions, and covariances of 512 examples at a time.
+///
+/// # Errors
+/// Bad targets or inputs, interruption.
+pub fn unseen_predictions<T: Precision>(
+    network: &Network<T>,
+    laplace: &Laplace<T>,
+    unseen: &dyn Examples<T>,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<UnseenPredictions, LaplaceError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] predict, (
+        network: &'a Network<T> = network,
+        laplace: &'a Laplace<T> = laplace,
+        unseen: &'a dyn Examples<T> = unseen,
+        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+    ) -> Result<UnseenPredictions, LaplaceError>)
+}
+
+fn predict<T: Precision>(
+    network: &Network<T>,
+    laplace: &Laplace<T>,
+    unseen: &dyn Examples<T>,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<UnseenPredictions, LaplaceError> {
+    let rule = laplace.rule(laplace.integration())?;
+    let wanted = wanted(laplace.integration(), laplace.likelihood());
+    let mut workspace = PredictiveWorkspace::default();
+    let mut out = UnseenPredictions { predictions: Vec::with_capacity(unseen.len()), targets: Vec::new() };
+    for range in ranges(0, unseen.len(), 512) {
+        let end = range.end;
+        let batch = Batch::read(unseen, range, laplace.likelihood())?;
+        let sampled = match laplace.integration() {
+            Integration::PlugIn => None,
+            _ => laplace.own_predictive(network, &batch.x, None).transpose()?,
+        };
+        match sampled {
+            Some(sampled) => out.predictions.extend(sampled.predictions),
+            None => {
+                let latent = laplace.latent(network, &batch.x, wanted)?;
+                for i in 0..batch.range.len() {
+                    let mut prediction = rule.empty_prediction();
+                    rule.predict_into(latent.example(i), &mut workspace, &mut prediction)?;
+                    out.predictions.push(prediction);
+                }
+            }
+        }
+        out.targets.extend_from_slice(&batch.targets);
+        if observer(Stage::Validation, end, unseen.len()) == Signal::Stop {
+            return Err(LaplaceError::Interrupted);
+        }
+    }
+    Ok(out)
+}
+
 /// Scores a posterior, with its own predictive, and its plain network, whose likelihood is `plain` (under Gaussian noise with the variance that the network alone leaves in training).
 ///
 /// # Errors

@@ -91,12 +91,7 @@ impl SplitConformal {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Pseudo-random numbers in (0, 1).
-    fn uniform(state: &mut u64) -> f64 {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((*state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
+    use crate::testing::uniform;
 
     #[test]
     fn ranks_are_those_of_the_theorem() {

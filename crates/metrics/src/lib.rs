@@ -33,7 +33,8 @@
 //! | [`Counts`] | NLL, error of the mean, Poisson deviance |
 //! | [`DyadicGroups`] | joint log-likelihood of several labels from posterior samples |
 //!
-//! [`SplitConformal`] says how wide intervals have to be so that they hold what they say, from residuals of rows that a model has not seen.
+//! [`SplitConformal`] says how wide intervals have to be so that they hold what they say, from residuals of rows that a model has not seen; [`LabelSets`] which classes a set needs; [`Temperature`] makes class probabilities
+//! sharper or flatter by what such rows say.
 //!
 //! Comparisons: [`roc_auc`], [`out_of_distribution_auc`], [`out_of_distribution_auc_of_logits`] and [`mid_ranks`] rank; [`symmetric_kl`] and [`squared_wasserstein2_gaussians`]
 //! measure how far two predictions are apart; [`Average`] is a mean with its standard error, also of paired differences.
@@ -48,8 +49,12 @@ mod distance;
 mod error;
 mod interval;
 mod joint;
+mod label_sets;
 mod ranking;
 mod scores;
+mod temperature;
+#[cfg(test)]
+mod testing;
 
 pub use average::Average;
 pub use binary::{BinaryEvents, BinaryScores};
@@ -66,7 +71,9 @@ pub use distance::{mean_symmetric_kl, squared_wasserstein2_gaussians, symmetric_
 pub use error::MetricsError;
 pub use interval::{half_width_factor, standard_normal_cdf, standard_normal_density};
 pub use joint::{DyadicGroups, JointLogLikelihood, MOST_SHUFFLES};
+pub use label_sets::{LabelSets, SetScores};
 pub use ranking::{
     UncertaintyScore, mid_ranks, out_of_distribution_auc, out_of_distribution_auc_of_logits, roc_auc,
 };
 pub use scores::{Gaussians, RegressionScores, StandardisedScores};
+pub use temperature::Temperature;

@@ -1,5 +1,6 @@
 //! **Questions and answers**: what may be asked about some rows, and how predictive distributions of any family become columns and arrays.
 
+use crate::recalibration::too_few_for;
 use crate::{
     Model, ModelData, ModelError, Predicted, PredictedKind, Predictive, VarianceMethod, VarianceSolves,
 };
@@ -46,6 +47,8 @@ pub struct Question {
     pub latent: bool,
     /// Only so many of the most probable classes.
     pub top: Option<usize>,
+    /// Levels in (0, 1) of sets of classes that hold the true one so often.
+    pub sets: Vec<f64>,
     /// Joint draws of the noiseless function.
     pub samples: usize,
     /// Whether the draws are an array of their own ([`Answer::draws`]) instead of columns; networks have them no other way.
@@ -79,6 +82,10 @@ pub struct Answer {
     pub count: usize,
     /// New columns, as long as [`ModelData::length`]; empty cells where a row has no prediction.
     pub columns: Vec<Column>,
+    /// The sets of classes behind text columns of these names, where the answer becomes a JSON document: names, most probable first; None where a row has no prediction.
+    pub sets: Vec<(String, Vec<Option<Vec<String>>>)>,
+    /// What is to be said of them.
+    pub notes: Vec<String>,
     /// The predictions as one array where [`PredictedInto::Array`] was asked for.
     pub array: Option<NumericArray>,
     /// Joint draws that are no columns, as [`Model::sample`] gives them.
@@ -110,6 +117,7 @@ impl Answer {
             PredictedInto::Array => answer.array = Some(array(&predictions)?),
             _ => answer.columns = columns(model, data, &predictions, question)?,
         }
+        answer.add_sets(model, data, &predictions, question);
         if question.draws_apart && question.samples > 0 && !predictions.is_empty() {
             answer.draws = Some(model.sample(data, question)?);
         } else if !question.draws_apart && question.samples > 0 {
@@ -132,14 +140,57 @@ impl Answer {
     }
 }
 
-/// Refuses what does not go together, for a model that predicts this, of so many classes.
-pub(crate) fn check(question: &Question, predicts: PredictedKind, classes: usize) -> Result<(), ModelError> {
+impl Answer {
+    /// Columns of sets of classes: names joined by `|`; a `|` or `\` of a name itself has a `\` before it.
+    fn add_sets<M: Model + ?Sized>(
+        &mut self,
+        model: &M,
+        data: &ModelData,
+        predictions: &Predictive,
+        question: &Question,
+    ) {
+        let (names, places) = (model.class_names(), places(data, predictions));
+        let escaped: Vec<String> =
+            names.iter().map(|name| name.replace('\\', "\\\\").replace('|', "\\|")).collect();
+        for own in &predictions.sets {
+            let column = match question.sets.len() {
+                1 => "set".to_string(),
+                _ => format!("set_{}", own.level),
+            };
+            let of = |names: &[String], set: &[usize]| -> Vec<String> {
+                set.iter().map(|class| names[*class].clone()).collect()
+            };
+            if question.into == PredictedInto::Json {
+                let mut each = vec![None; data.length()];
+                places.iter().zip(own.each()).for_each(|(&place, set)| each[place] = Some(of(&names, set)));
+                self.sets.push((column.clone(), each));
+            }
+            let joined: Vec<String> = own.each().map(|set| of(&escaped, set).join("|")).collect();
+            self.columns.push(data.text(&column, &places, joined));
+        }
+        self.notes.extend(model.sets().iter().flat_map(|known| too_few_for(known, &question.sets)));
+    }
+}
+
+/// Refuses what does not go together, for a model that predicts this, with what sets go by or without, of so many classes.
+pub(crate) fn check(
+    question: &Question,
+    (predicts, sets): (PredictedKind, bool),
+    classes: usize,
+) -> Result<(), ModelError> {
     let Question { top, latent, .. } = *question;
     let quantiles = !question.quantiles.is_empty();
     let draws = question.samples > 0 && !question.draws_apart;
     let array = question.into == PredictedInto::Array;
-    let problem = if array && (quantiles || top.is_some() || latent || draws) {
-        "--quantiles, --top, --latent and --samples without --samples-out need named columns: write .csv or .parquet"
+    let asked = !question.sets.is_empty();
+    let problem = if array && (quantiles || top.is_some() || latent || draws || asked) {
+        "--quantiles, --top, --sets, --latent and --samples without --samples-out need named columns: write .csv or .parquet"
+    } else if asked && classes == 0 {
+        "--sets is for classes"
+    } else if asked && !sets {
+        "no rows tell what sets of classes this model needs: fit it with --calibrate auto or conformal and rows to judge by (--held-back of a process, --validation-data of a network; a stream and --continue forget them, ensembles have none)"
+    } else if asked && question.integration.is_some() {
+        "--sets are told of predictions as they were fitted: leave --predictive out"
     } else if top == Some(0) {
         "--top must be at least 1"
     } else if top.is_some() && classes == 0 {

@@ -5,7 +5,7 @@
 use crate::{Model, ModelData, ModelError, Predicted, Predictive, Truth};
 use posterior_metrics::{
     Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Gaussians, JointLogLikelihood,
-    Probabilities, RegressionScores, UncertaintyScore, out_of_distribution_auc,
+    Probabilities, RegressionScores, SetScores, UncertaintyScore, out_of_distribution_auc,
 };
 use posterior_report::ScoredRows;
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,8 @@ pub struct Evaluation {
     pub baseline: Scores,
     /// NLL of the model minus that of the baseline, example by example; none for events.
     pub nll_difference: Option<Average>,
+    /// What the model's sets of classes are worth; none where it has none.
+    pub sets: Vec<SetScores>,
 }
 
 impl Comparison {
@@ -105,7 +107,11 @@ impl Comparison {
             (Some(own), Some(other)) => Some(Average::of_differences(&own, &other)?),
             _ => None,
         };
-        Ok(Evaluation { compared: self, truth, scores, baseline, nll_difference })
+        let sets = match &truth {
+            Truth::Classes(labels) => self.model.sets.iter().map(|own| own.scored(labels)).collect(),
+            Truth::Values { .. } => Vec::new(),
+        };
+        Ok(Evaluation { compared: self, truth, scores, baseline, nll_difference, sets })
     }
 }
 

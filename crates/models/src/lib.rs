@@ -72,5 +72,7 @@ pub use process::{
     TriedMethod, TriedPseudoCount, TriedSetting, TriedWay, VarianceMethod, VarianceShares, VarianceSolves,
     VariationSummary, WarpCurve, choose, choose_likelihood, no_exposure,
 };
-pub use recalibration::{Guarantee, Intervals, Recalibration};
+pub use recalibration::{
+    ClassRecalibration, Guarantee, Intervals, PredictedSets, Recalibration, SET_LEVELS, Tempering,
+};
 pub use shift::Shift;

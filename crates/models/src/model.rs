@@ -4,10 +4,11 @@ use crate::answer::check;
 use crate::text::table;
 use crate::{
     Answer, Comparison, Evaluation, JointRow, ModelData, ModelError, PredictedKind, PredictionPlan,
-    Predictive, Question, TrainedOn,
+    Predictive, Question, SET_LEVELS, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{Departure, InputMoments, NumericArray};
+use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
 use posterior_report::{
     Curves, FeatureLengthscale, Hyperparameter, Note, Plane, PosteriorPanel, SummaryRow, Table,
@@ -148,6 +149,11 @@ pub trait Model: Send + Sync {
         Vec::new()
     }
 
+    /// What sets of classes go by; None of models without classes, and of those that no rows tell it.
+    fn sets(&self) -> Option<&LabelSets> {
+        None
+    }
+
     /// Refuses what its family has no answer to.
     ///
     /// # Errors
@@ -160,7 +166,7 @@ pub trait Model: Send + Sync {
     /// As [`Self::check_family`]; [`ModelError::Usage`] for what does not go together.
     fn check(&self, question: &Question) -> Result<(), ModelError> {
         self.check_family(question)?;
-        check(question, self.predicts(), self.class_names().len())
+        check(question, (self.predicts(), self.sets().is_some()), self.class_names().len())
     }
 
     /// Reads files of the kind that it learned from.
@@ -235,12 +241,16 @@ pub trait Model: Send + Sync {
         Ok(Comparison { model, baseline, baseline_name, scale: self.target_scale(), class_names })
     }
 
-    /// Scores on examples with truths, beside those of the competitor.
+    /// Scores on examples with truths, beside those of the competitor; sets of classes too, at the usual levels where the question names none.
     ///
     /// # Errors
     /// As [`Self::comparison`]; also when truths and predictions are of different kinds.
     fn evaluate(&self, data: &ModelData, question: &Question) -> Result<Evaluation, ModelError> {
-        self.comparison(data, &Question { truth: true, ..question.clone() })?.scored()
+        let mut question = Question { truth: true, ..question.clone() };
+        if self.sets().is_some() && question.integration.is_none() && question.sets.is_empty() {
+            question.sets = SET_LEVELS.to_vec();
+        }
+        self.comparison(data, &question)?.scored()
     }
 
     /// Which examples with truths it has learned from, by their numbers; None where the data hold no truths, or where the model does not say what it learned from.

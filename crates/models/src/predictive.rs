@@ -1,6 +1,6 @@
 //! **Predictive distributions** of a set of examples, of every family: what is predicted, and the latent marginals behind it.
 
-use crate::recalibration::{self, Intervals};
+use crate::recalibration::{self, Intervals, PredictedSets};
 use crate::{Truth, VarianceSolves};
 use posterior_data::InputMoments;
 use posterior_metrics::{entropy, half_width_factor};
@@ -68,8 +68,10 @@ pub struct Predictive {
     pub filled: usize,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
-    /// How wide intervals of observations are where they were recalibrated.
-    pub intervals: Option<Intervals>,
+    /// How wide intervals of observations are where they were recalibrated, for each number of an example; empty where none were.
+    pub intervals: Vec<Option<Intervals>>,
+    /// Sets of classes at the levels that were asked for.
+    pub sets: Vec<PredictedSets>,
     /// Where the inputs lay, for [`Model::departures`](crate::Model::departures).
     pub inputs: InputMoments,
 }
@@ -92,7 +94,8 @@ impl Predictive {
             truth: None,
             filled: 0,
             solves: None,
-            intervals: None,
+            intervals: Vec::new(),
+            sets: Vec::new(),
             inputs: InputMoments::default(),
         }
     }
@@ -158,12 +161,14 @@ impl Predictive {
     /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, recalibrated where the model is, or of a rate whose logarithm is Gaussian; None for other predictions.
     pub fn quantiles(&self, level: f64, noise: bool) -> Option<Vec<f64>> {
         let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
-        let z = recalibration::quantile(self.intervals.as_ref().filter(|_| noise), level);
+        let intervals = |k: usize| self.intervals.get(k).and_then(Option::as_ref).filter(|_| noise);
+        let each: Vec<f64> =
+            (0..self.width.max(1)).map(|k| recalibration::quantile(intervals(k), level)).collect();
         if self.log_gaussian {
             // Of mean `exp(m + v/2)` and variance `mean² (exp(v) - 1)`.
             let of = |(mean, variance): (&f64, &f64)| {
                 let v = (variance / (mean * mean)).ln_1p();
-                mean * (z * v.sqrt() - 0.5 * v).exp()
+                mean * (each[0] * v.sqrt() - 0.5 * v).exp()
             };
             return Some(mean.iter().zip(latent_variance).map(of).collect());
         }
@@ -171,7 +176,8 @@ impl Predictive {
             return None;
         }
         let variances = if noise { variance } else { latent_variance };
-        Some(mean.iter().zip(variances).map(|(m, v)| m + z * v.sqrt()).collect())
+        let rows = mean.iter().zip(variances).zip(each.iter().cycle());
+        Some(rows.map(|((m, v), z)| m + z * v.sqrt()).collect())
     }
 }
 

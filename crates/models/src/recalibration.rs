@@ -3,11 +3,16 @@
 //! A model that is wrong about its own error is wrong by much the same factor on new rows. Rows that a fit was judged on tell that factor ([`SplitConformal`]): standard deviations of observations are multiplied with the one of
 //! [`LEVEL`], and other levels have their own. What a model says of the noiseless function, and joint draws, stay as they are.
 
+mod classes;
+
+pub use classes::{ClassRecalibration, PredictedSets, SET_LEVELS, Tempering};
+pub(crate) use classes::{JudgedClasses, too_few_for};
+
 use crate::options::CalibrateName;
 use crate::predictive::standard_quantile;
-use crate::process::{CheckedOn, FitCheck};
+use crate::process::{CheckedOn, FitCheck, explained_by_chance};
 use crate::{FitRequest, Method, ModelError};
-use posterior_metrics::SplitConformal;
+use posterior_metrics::{SplitConformal, half_width_factor};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -30,7 +35,7 @@ pub struct Recalibration {
     pub coverage_before: f64,
     /// The same of recalibrated intervals, each tenth of the rows by what the other nine tell; none where these are too few.
     pub coverage_after: Option<f64>,
-    /// Mean negative log density of these rows before, of the standardised target.
+    /// Mean negative log density of these rows before, of the standardised target (of a network's numbers, in its own units).
     pub nll_before: f64,
     /// And after.
     pub nll_after: f64,
@@ -56,6 +61,10 @@ pub enum Guarantee {
     Twins,
     /// That intervals become narrower was chosen by them: where that is chance, they are too narrow by as much.
     Narrowed,
+    /// Each row is predicted from the others, under hyperparameters that half of them chose; what was tried may have been chosen by them.
+    LeftOut,
+    /// Some of them stand among the rows learned from.
+    Repeated,
 }
 
 impl Guarantee {
@@ -77,26 +86,57 @@ impl Guarantee {
         }
     }
 
-    /// In words.
-    fn sentence(self) -> String {
-        let but = match self {
-            Self::Holds => {
-                return format!(
-                    "new rows like these lie inside with a probability of {:.0} % at least",
-                    100.0 * LEVEL
-                );
-            }
+    /// Why it does not hold, if it does not.
+    fn but(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Holds => return None,
             Self::LeaveOneOut => "the hyperparameters have seen these rows",
-            Self::Chosen => "a method was chosen by these rows",
+            Self::Chosen => "something of the fit was chosen by these rows",
             Self::Given => "the hyperparameters were given, and may have seen these rows",
             Self::Twins => "rows with equals among those that are learned from are not among them",
             Self::Narrowed => "these rows also decided that intervals become narrower",
-        };
-        format!("{but}, so that no guarantee is exact")
+            Self::LeftOut => "each of these rows is predicted from the others, by what half of them chose",
+            Self::Repeated => "some of these rows stand among those that are learned from",
+        })
+    }
+
+    /// In words.
+    fn sentence(self) -> String {
+        match self.but() {
+            None => format!(
+                "new rows like these lie inside with a probability of {:.0} % at least",
+                100.0 * LEVEL
+            ),
+            Some(but) => format!("{but}, so that no guarantee is exact"),
+        }
     }
 }
 
 impl Recalibration {
+    /// Of one number of several, whose rows have these standardised residuals and the mean negative log density `nll` (in any units); the guarantee is that for a factor.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(crate) fn of_output(
+        asked: CalibrateName,
+        on: CheckedOn,
+        (residuals, nll): (&[f64], f64),
+        guarantee: impl Fn(f64) -> Guarantee,
+    ) -> Result<Option<(Self, SplitConformal)>, ModelError> {
+        if residuals.is_empty() {
+            return Ok(None);
+        }
+        let inside = residuals.iter().filter(|z| z.abs() <= half_width_factor(LEVEL)).count();
+        let coverage = inside as f64 / residuals.len() as f64;
+        let chance = explained_by_chance(residuals.len());
+        match asked {
+            CalibrateName::None => return Ok(None),
+            CalibrateName::Auto if (chance[0]..=chance[1]).contains(&coverage) => return Ok(None),
+            _ => {}
+        }
+        Self::by(asked, on, (coverage, nll, chance), residuals, guarantee)
+    }
+
     /// Whether a fit that was judged so may have to be recalibrated, so that its residuals are worth their predictions.
     pub(crate) fn may_be_wanted(asked: CalibrateName, check: &FitCheck) -> bool {
         let [low, high] = check.chance;
@@ -121,28 +161,39 @@ impl Recalibration {
         if residuals.is_empty() || !Self::may_be_wanted(asked, check) {
             return Ok(None);
         }
+        let before = (check.scores.coverage_95, check.scores.nll, check.chance);
+        Self::by(asked, check.on, before, residuals, |factor| Guarantee::of(request, check, factor))
+    }
+
+    /// From coverage, score and what chance explains before.
+    fn by(
+        asked: CalibrateName,
+        on: CheckedOn,
+        (coverage_before, nll_before, chance): (f64, f64, [f64; 2]),
+        residuals: &[f64],
+        guarantee: impl Fn(f64) -> Guarantee,
+    ) -> Result<Option<(Self, SplitConformal)>, ModelError> {
         let conformal = SplitConformal::new(residuals)?;
         let (Some(factor), Some(spread)) = (conformal.factor(LEVEL), conformal.spread(LEVEL)) else {
             return Ok(None);
         };
-        let before = check.scores;
         let square = residuals.iter().map(|z| z * z).sum::<f64>() / residuals.len() as f64;
         // Of ½ log 2πs²f² + z² / 2f².
-        let nll_after = before.nll + factor.ln() + 0.5 * square * (1.0 / (factor * factor) - 1.0);
-        let narrower = before.coverage_95 > check.chance[1];
-        if asked == CalibrateName::Auto && narrower && nll_after >= before.nll {
+        let nll_after = nll_before + factor.ln() + 0.5 * square * (1.0 / (factor * factor) - 1.0);
+        let narrower = coverage_before > chance[1];
+        if asked == CalibrateName::Auto && narrower && nll_after >= nll_before {
             return Ok(None);
         }
         let own = Self {
-            on: check.on,
+            on,
             rows: residuals.len(),
             factor,
-            coverage_before: before.coverage_95,
+            coverage_before,
             coverage_after: SplitConformal::coverage_apart(residuals, LEVEL, PARTS)?,
-            nll_before: before.nll,
+            nll_before,
             nll_after,
             spread,
-            guarantee: Guarantee::of(request, check, factor),
+            guarantee: guarantee(factor),
         };
         Ok(Some((own, conformal)))
     }
@@ -150,10 +201,7 @@ impl Recalibration {
     /// What was done, what it was for and what it is worth.
     pub fn sentence(&self) -> String {
         let percent = |share: f64| 100.0 * share;
-        let rows = match self.on {
-            CheckedOn::HeldBack => "held-back rows",
-            CheckedOn::LeaveOneOut => "rows (each predicted from the others)",
-        };
+        let rows = rows_in_words(self.on);
         let after = self.coverage_after.map_or_else(String::new, |after| {
             format!(", now {:.1} % (each tenth of them by what the others tell)", percent(after))
         });
@@ -173,8 +221,16 @@ impl Recalibration {
     }
 }
 
+/// Rows that told it.
+fn rows_in_words(on: CheckedOn) -> &'static str {
+    match on {
+        CheckedOn::HeldBack => "held-back rows",
+        CheckedOn::LeaveOneOut => "rows (each predicted from the others)",
+    }
+}
+
 /// Rows that tell how wide 95 % intervals have to be, at least.
-const LEAST_ROWS: usize = 19;
+pub(crate) const LEAST_ROWS: usize = 19;
 
 /// Refuses before a fit what it could not do after it: `rows` are those that it will be judged on.
 pub(crate) fn check(request: &FitRequest, rows: usize, exact: bool) -> Result<(), ModelError> {
@@ -183,7 +239,7 @@ pub(crate) fn check(request: &FitRequest, rows: usize, exact: bool) -> Result<()
     }
     let remedy = if exact { "" } else { "hold back more (--held-back), or " };
     Err(ModelError::Request(format!(
-        "--calibrate conformal tells how wide 95 % intervals have to be by {LEAST_ROWS} rows or more; the model would be judged on {rows}: {remedy}leave it out"
+        "--calibrate conformal tells what 95 % intervals and sets have to hold by {LEAST_ROWS} rows or more; the model would be judged on {rows}: {remedy}leave it out"
     )))
 }
 
@@ -210,7 +266,7 @@ impl Intervals {
     }
 }
 
-/// The same, or that of the standard normal distribution where nothing was recalibrated.
+/// Its quantile, or that of the standard normal distribution where nothing was recalibrated.
 pub(crate) fn quantile(intervals: Option<&Intervals>, level: f64) -> f64 {
     intervals.map_or_else(|| standard_quantile(level), |own| own.quantile(level))
 }

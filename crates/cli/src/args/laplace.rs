@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use posterior::laplace::{LikelihoodKind, Preprocess};
 use posterior::likelihoods::Link;
 use posterior::linearised::{Choice, Mode, NoiseModel, PriorKind};
-use posterior::options::numbers;
+use posterior::options::{CalibrateName, numbers};
 use std::path::PathBuf;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -211,6 +211,10 @@ pub(crate) struct LaplaceArgs {
     /// Their labels
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation_data")]
     pub validation_labels: Vec<PathBuf>,
+
+    /// Whether rows that the network has not seen recalibrate what it predicts: a temperature and sets of classes, factors of the standard deviations of numbers. Not for a folder of networks
+    #[arg(long, value_enum, conflicts_with = "continue_from", default_value_t)]
+    pub calibrate: CalibrateName,
 
     /// Share of --data set aside for --tune validation; only with --allow-seen-rows, since the network was trained on them
     #[arg(long, value_name = "F", conflicts_with_all = ["validation_data", "continue_from"], value_parser = numbers::share)]

@@ -62,6 +62,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         quantiles: a.quantiles.clone(),
         latent: a.latent,
         top: a.top,
+        sets: a.sets.clone(),
         samples: a.samples,
         draws_apart: a.samples_out.is_some(),
         joint: a.joint.is_some(),
@@ -129,7 +130,8 @@ fn at_once(
     let answer = model.predict(&data, question)?;
     report.planned_memory_bytes = plan.peak_bytes;
     report.count(&data, &answer);
-    report.notes = data.notes.clone();
+    answer.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    report.notes = data.notes.iter().chain(&answer.notes).cloned().collect();
     for (path, array) in [(&a.samples_out, &answer.draws), (&a.joint, &answer.covariance)] {
         if let (Some(path), Some(array)) = (path, array) {
             write_npy(path, array)?;
@@ -140,7 +142,7 @@ fn at_once(
     match (&a.out, &answer.array) {
         (Some(path), Some(array)) => write_npy(path, array)?,
         (Some(path), None) => write_table(&data.with_columns(answer.columns), path)?,
-        (None, _) if cli.json => report.predictions = Some(as_json(&answer.columns)),
+        (None, _) if cli.json => report.predictions = Some(as_json(&answer)),
         (None, _) => print_csv(&answer.columns)?,
     }
     Ok(())
@@ -181,6 +183,10 @@ fn by_parts(
         report.planned_memory_bytes = report.planned_memory_bytes.max(plan.peak_bytes);
         let answer = model.predict(&data, &question)?;
         report.count(&data, &answer);
+        if first {
+            answer.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+            report.notes = answer.notes.clone();
+        }
         if progress.observe(data.len()) == Signal::Stop {
             return Err(Failure::new(format!("interrupted; {} has not been written", out.display())));
         }
@@ -206,14 +212,17 @@ impl Report {
     }
 }
 
-fn as_json(columns: &[Column]) -> serde_json::Value {
+fn as_json(answer: &Answer) -> serde_json::Value {
     let cells = |c: &Column| match &c.values {
         Values::Numeric(values) => {
             serde_json::json!(values.iter().map(|v| v.is_finite().then_some(*v)).collect::<Vec<_>>())
         }
         Values::Text(values) => serde_json::json!(values),
     };
-    serde_json::Value::Object(columns.iter().map(|c| (c.name.clone(), cells(c))).collect())
+    let mut out: serde_json::Map<_, _> = answer.columns.iter().map(|c| (c.name.clone(), cells(c))).collect();
+    // Sets are arrays where text would join their names.
+    out.extend(answer.sets.iter().map(|(name, each)| (name.clone(), serde_json::json!(each))));
+    serde_json::Value::Object(out)
 }
 
 fn print_csv(columns: &[Column]) -> Result<(), Failure> {

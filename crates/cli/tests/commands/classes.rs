@@ -355,3 +355,61 @@ fn bad_targets_and_flags_are_refused_with_the_way_out() {
     assert!(said.contains("row 121") && said.contains("did you mean `yes`"), "{said}");
     assert_eq!(json(at, "predict --model m.posterior --data odd.csv")["n"], 121);
 }
+
+/// Sets of classes from the fit to the file, and what says why there are none.
+#[test]
+fn sets_of_classes_are_columns_scores_and_facts() {
+    let folder = folder();
+    let at = folder.path();
+    let quick = format!("{FIT} --target kind --inference gaussianised --pseudo-count 0.1 --restarts 1");
+    let fit = json(at, &format!("{quick} --folds 5 --fold 1 --out m.posterior"));
+    let own = &fit["recalibration"];
+    assert_eq!((&own["guarantee"], &own["rows"]), (&Value::from("left-out"), &Value::from(96)), "{own}");
+    assert_eq!(own["sets"].as_array().unwrap().len(), 3);
+    assert!(own["tempering"]["temperature"].as_f64().unwrap() > 0.0);
+    let told = text(at, "inspect m.posterior");
+    assert!(
+        told.contains("sets of classes (predict --sets)") && told.contains("no guarantee is exact"),
+        "{told}"
+    );
+    // 96 rows guarantee nothing above 96/97: all classes, and a note.
+    let predicted = json(at, "predict --model m.posterior --data t.csv --sets 0.8,0.995");
+    let columns = &predicted["predictions"];
+    for (name, least) in [("set_0.8", 1), ("set_0.995", 3)] {
+        let sets = columns[name].as_array().unwrap();
+        assert_eq!(sets.len(), 120);
+        for set in sets {
+            let set = set.as_array().unwrap();
+            assert!(
+                set.len() >= least
+                    && set.iter().all(|class| ["no", "rare", "yes"].contains(&class.as_str().unwrap()))
+            );
+        }
+    }
+    let notes = predicted["notes"].to_string();
+    assert!(notes.contains("sets of level 0.995 are of all classes") && !notes.contains("0.8 "), "{notes}");
+    text(at, "predict --model m.posterior --data t.csv --sets 0.9 --out p.csv");
+    let written = std::fs::read_to_string(at.join("p.csv")).unwrap();
+    assert!(written.lines().next().unwrap().ends_with(",set"), "{written}");
+    // Part by part it is the same.
+    text(at, "predict --model m.posterior --data t.csv --sets 0.9 --stream --out parts.csv");
+    assert_eq!(std::fs::read_to_string(at.join("parts.csv")).unwrap(), written);
+    let scores = json(at, "evaluate --model m.posterior --data t.csv --folds 5 --fold 1 --report r.html");
+    let sets = scores["sets"].as_array().unwrap();
+    assert_eq!(sets.iter().map(|s| s["level"].as_f64().unwrap()).collect::<Vec<_>>(), [0.8, 0.9, 0.95]);
+    assert!(
+        sets.iter().all(|s| s["coverage"].as_f64().unwrap() > 0.5 && s["mean_size"].as_f64().unwrap() >= 1.0)
+    );
+    assert!(std::fs::read_to_string(at.join("r.html")).unwrap().contains("sets of level 0.9"));
+    let told = text(at, "evaluate --model m.posterior --data t.csv --folds 5 --fold 1");
+    assert!(told.contains("sets of classes") && told.contains("hold the true one"), "{told}");
+    text(at, &format!("{quick} --calibrate none --out none.posterior"));
+    let told = error(at, "predict --model none.posterior --data t.csv --sets 0.9");
+    assert!(told.contains("--calibrate") && told.contains("--held-back"), "{told}");
+    let told = error(at, "predict --model m.posterior --data t.csv --sets 0.9 --out p.npy");
+    assert!(told.contains("named columns"), "{told}");
+    let told = error(at, "predict --model m.posterior --data t.csv --sets 1.5");
+    assert!(told.contains("between 0 and 1"), "{told}");
+    let told = error(at, &format!("{FIT} --target count --calibrate conformal --out c.posterior"));
+    assert!(told.contains("--calibrate conformal is for classes"), "{told}");
+}

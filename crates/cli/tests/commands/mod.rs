@@ -6,6 +6,7 @@ mod from_disk;
 mod gaussianised;
 mod label;
 mod laplace;
+mod laplace_calibration;
 mod laplace_defaults;
 mod laplace_inputs;
 mod laplace_interrupted;

@@ -112,6 +112,10 @@ fn processes_do_not_depend_on_the_number_of_threads() {
     let table = "fit gp --data t.csv --features a,b,c --target colour --method";
     let labels = ["svdbk --iterations 12 --rank 40", "dkl --iterations 4 --rank 40 --objective evidence"];
     fits(folder.path(), table, &labels);
+    // Rows held back choose a temperature.
+    let calibrated =
+        ["sgpr --steps 2 --inducing 100 --pseudo-count 0.1 --held-back 200 --calibrate conformal"];
+    fits(folder.path(), table, &calibrated);
     let table = "fit gp --data t.csv --window a=0:1,b=0:1 --method";
     fits(folder.path(), table, &["svdbk --iterations 12 --rank 40"]);
 }

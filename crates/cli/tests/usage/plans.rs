@@ -156,6 +156,7 @@ fn plans_of_classes_bound_their_peaks() {
         "--inference gaussianised --method cg --samples 16 --iterations 20 --steps 3",
         "--inference laplace --method exact --steps 2",
         "--inference variational --method svgp --inducing 200 --iterations 20",
+        "--inference variational --method svgp --inducing 200 --iterations 20 --held-back 500 --calibrate conformal",
     ] {
         let report = fit("many", flags).unwrap_or_else(|e| panic!("{flags}: {e}"));
         let planned = bytes(&report, "planned_memory_bytes");
@@ -201,7 +202,7 @@ fn plans_of_predictions_by_networks_bound_their_peaks() {
     net(6, 3);
     let table = "--data train.csv --features a,b,c,d,e,f";
     run(&format!(
-        "train --architecture net.toml {table} --target colour --loss cross-entropy --epochs 2 --out classes.safetensors"
+        "train --architecture net.toml {table} --target colour --loss cross-entropy --epochs 2 --validation-fraction 0.25 --out classes.safetensors"
     ));
     run(
         "fit laplace --network classes.safetensors --data train.csv --likelihood categorical --out classes.posterior",
@@ -219,11 +220,12 @@ fn plans_of_predictions_by_networks_bound_their_peaks() {
         ("predict", "--out p.csv --force"),
         ("predict", "--out p.parquet --force"),
         ("predict", "--out p.csv --force --predictive plug-in"),
+        ("predict", "--out p.csv --force --sets 0.8,0.999"),
         ("evaluate", ""),
         ("evaluate", "--ood many.csv"),
     ] {
         for model in ["classes", "values", "kronecker"] {
-            if flags.contains("--ood") && model != "classes" {
+            if (flags.contains("--ood") || flags.contains("--sets")) && model != "classes" {
                 continue;
             }
             // What is little is little everywhere, so that the difference is all of what many rows take.

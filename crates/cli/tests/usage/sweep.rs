@@ -78,6 +78,10 @@ fn lines() -> Vec<Line> {
         "predict --model exact.posterior --data new.csv --memory 0.2 --out p.csv",
         "predict --model samples.posterior --data new.csv --memory 0.2 --variances exact --out p.csv",
         "predict --model samples.posterior --data new.csv --memory 0.2 --variances lanczos --variance-rank 5 --out p.csv",
+        "predict --model classes.posterior --data new.csv --memory 0.2 --sets 0.8,0.999 --out p.csv",
+        "evaluate --model classes.posterior --data classes.csv --memory 0.2",
+        "fit gp --data classes.csv --target y --memory 0.2 --method sgpr --inducing 10 --held-back 20 --steps 2 --calibrate conformal --out o.posterior",
+        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature full --validation-data unseen.csv --calibrate conformal --memory 0.2 --out o.posterior",
         "predict --model images.posterior --data images.gz --memory 0.2 --predictive monte-carlo --samples 2 --samples-out s.npy --out p.csv",
         "evaluate --model exact.posterior --data t.csv --memory 0.2 --folds folds.csv --fold 1",
         "evaluate --model exact.posterior --data t.csv --memory 0.2",
@@ -134,6 +138,14 @@ fn folder() -> tempfile::TempDir {
     let at = folder.path();
     inputs::table(&at.join("t.csv"), &["a", "b"], Some("y"), 40);
     inputs::table(&at.join("new.csv"), &["a", "b"], None, 20);
+    let (mut classes, mut unseen) = ("a,b,y\n".to_string(), "a,b,y\n".to_string());
+    for i in 0..60 {
+        let [a, b] = [12.9, 78.2].map(|k: f64| (f64::from(i) * k).sin());
+        classes += &format!("{a},{b},{}\n", if a + 0.5 * b > 0.0 { "up" } else { "down" });
+        unseen += &format!("{a},{b},{}\n", a * b);
+    }
+    std::fs::write(at.join("classes.csv"), classes).unwrap();
+    std::fs::write(at.join("unseen.csv"), unseen).unwrap();
     std::fs::write(at.join("answers.csv"), "row,label\n5,x\n6,y\n").unwrap();
     inputs::folds(&at.join("folds.csv"), 40);
     inputs::images(&at.join("images.gz"), 40);
@@ -153,6 +165,7 @@ fn folder() -> tempfile::TempDir {
     for line in [
         "fit gp --data t.csv --target y --restarts 1 --steps 5 --out exact.posterior",
         "fit gp --data t.csv --target y --method cg --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out samples.posterior",
+        "fit gp --data classes.csv --target y --inference gaussianised --pseudo-count 0.1 --restarts 1 --steps 2 --out classes.posterior",
         "train --architecture net.toml --data t.csv --target y --loss gaussian --epochs 5 --out net.safetensors",
         "fit laplace --network net.onnx --data images.gz --labels labels.gz --likelihood categorical --curvature last-layer-kronecker --out images.posterior",
         "optimize start --state s.json --space a:0..1,b:1..6:integer --initial 9 --search-candidates 50 --search-rounds 1",

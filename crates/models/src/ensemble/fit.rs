@@ -4,6 +4,7 @@ use super::EnsembleModel;
 use crate::ModelError;
 use crate::laplace::{CurvatureChoice, LaplaceModel, LaplaceRequest, NetworkSource, settled};
 use crate::network::{digest, digests};
+use crate::options::CalibrateName;
 use posterior_laplace::{FitOptions, Stage};
 use posterior_optim::Signal;
 use std::cell::Cell;
@@ -36,6 +37,11 @@ impl EnsembleModel {
                 "an ensemble is made of network files: give a folder of them".into(),
             ));
         };
+        if request.calibrate == CalibrateName::Conformal {
+            return Err(ModelError::Request(
+                "--calibrate conformal is for one network: what rows say of a member alone, they do not say of the mixture; leave it out".into(),
+            ));
+        }
         let files = network_files(folder)?;
         let (mut members, mut names, mut finished) = (Vec::new(), Vec::new(), Vec::new());
         // A member that was nearly done when someone said stop is finished; no other is begun.
@@ -57,6 +63,7 @@ impl EnsembleModel {
                     strip_softmax: *strip_softmax,
                 },
                 checkpoint: beside("sums"),
+                calibrate: CalibrateName::None,
                 ..request.clone()
             };
             let done = beside("finished");

@@ -15,7 +15,8 @@ impl EnsembleModel {
     ) -> Result<Predictive, ModelError> {
         let mut predictive = match self.plain {
             true => member.predict_plain(data)?,
-            false => member.predict(data, question.integration)?,
+            // What rows say of a member alone, they do not say of the mixture.
+            false => member.predict_as_fitted(data, question.integration)?,
         };
         let (own, first) = (member.header().data.target_scale(), self.first().header().data.target_scale());
         if own != first && predictive.outputs == predictive.width {

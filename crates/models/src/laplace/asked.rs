@@ -4,12 +4,13 @@ use super::predict::kind;
 use super::seen::{fingerprints, with_truths};
 use super::{LaplaceModel, describe};
 use crate::{
-    Family, Files, JointRow, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan,
-    Predictive, Question, TrainedOn,
+    Family, Files, JointRow, Model, ModelData, ModelError, Portrait, PredictedKind, PredictedSets,
+    PredictionPlan, Predictive, Question, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray, ReadOptions};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
@@ -76,6 +77,10 @@ impl Model for LaplaceModel {
         }
     }
 
+    fn sets(&self) -> Option<&LabelSets> {
+        self.calibration.sets.as_deref()
+    }
+
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         self.family().without(&[(question.variances.is_some(), "variances")])?;
         if (question.samples > 0) != question.draws_apart {
@@ -110,7 +115,9 @@ impl Model for LaplaceModel {
         };
         let plan = self.plan_prediction(data, question.integration, times, (columns, question.into));
         let joint = self.joint_bytes(data.len(), question.samples, question.joint);
-        let mut plan = plan.beside(joint.saturating_add(question.beside));
+        let size = (data.len() as u64, self.likelihood().outputs() as u64);
+        let sets = PredictedSets::bytes(size, self.calibration.sets.as_deref(), (question, scored));
+        let mut plan = plan.beside(joint.saturating_add(question.beside).saturating_add(sets));
         plan.samples = question.samples;
         plan.check(question.memory)?;
         Ok(plan)
@@ -121,7 +128,8 @@ impl Model for LaplaceModel {
             (None, true) => return Err(no_truths(data)),
             (truth, wanted) => truth.clone().filter(|_| wanted),
         };
-        Ok(Predictive { truth, ..LaplaceModel::predict(self, data, question.integration)? })
+        let own = self.predict_with_sets(data, question.integration, &question.sets)?;
+        Ok(Predictive { truth, ..own })
     }
 
     /// The network alone: its outputs taken at their word, with the best constant noise on the training data.

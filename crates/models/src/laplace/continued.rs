@@ -102,14 +102,17 @@ fn continue_in<T: SavedPrecision>(
         data: record,
         options: options.clone(),
         plain: pooled(&header.plain_likelihood, &plain, weights)?,
-        notes: vec![format!(
+        notes: std::iter::once(format!(
             "{} examples were added to the {} of an earlier fit",
             set.examples.len(),
             header.data.examples
-        )],
+        ))
+        .chain(forgotten(model))
+        .collect(),
         started,
         auto: None,
         fingerprints: model.fingerprints.as_ref().map(|known| Arc::new(known.with(set.fingerprints))),
+        calibration: Default::default(),
     };
     Ok(assemble(fitted.network.clone(), laplace, parts))
 }
@@ -140,12 +143,19 @@ fn improve<T: SavedPrecision>(
         data: header.data.clone(),
         options: options.clone(),
         plain: header.plain_likelihood.clone(),
-        notes: header.notes.clone(),
+        notes: header.notes.iter().cloned().chain(forgotten(model)).collect(),
         started,
         auto: None,
         fingerprints: model.fingerprints.clone(),
+        calibration: Default::default(),
     };
     Ok(assemble(fitted.network.clone(), laplace, parts))
+}
+
+/// What was told of the model before, if anything was.
+fn forgotten(model: &LaplaceModel) -> Option<String> {
+    model.header.recalibration.as_ref()?;
+    Some("what recalibrated the earlier fit (--calibrate) was told of that fit and is dropped".into())
 }
 
 /// Mean squared residuals over both sets of examples.

@@ -1,6 +1,6 @@
 //! A network with error bars in words; facts, prior, comparison, notes.
 
-use super::{LaplaceHeader, LaplaceModel, describe_search};
+use super::{LaplaceHeader, LaplaceModel, NetworkRecalibration, describe_search};
 use crate::text::{number, table};
 use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
 use posterior_likelihoods::OutputLikelihood;
@@ -135,6 +135,9 @@ pub(super) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
             ));
         }
     }
+    if let Some(NetworkRecalibration::Classes(own)) = &header.recalibration {
+        rows.push(SummaryRow::new("sets of classes (predict --sets)", own.sets_in_words()));
+    }
     if let Some(evidence) = &summary.evidence {
         rows.push(SummaryRow::new("log evidence", format!("{:.3}", evidence.log_evidence)));
         rows.push(SummaryRow::new("log likelihood at the mode", format!("{:.3}", evidence.log_likelihood)));
@@ -222,6 +225,9 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
             corrections.dropped_weights
         )));
     }
+    let target = header.data.target().unwrap_or("y");
+    let recalibrated = header.recalibration.iter().flat_map(|own| own.sentences(target));
+    out.extend(recalibrated.map(Note::information));
     out.extend(worse_than_the_network(model));
     out
 }

@@ -3,6 +3,7 @@
 
 use super::header::{LaplaceHeader, for_header, listed};
 use super::model::in_precision;
+use super::recalibration::Calibration;
 use super::tensors::{add_posterior, curvature};
 use super::{Fitted, LaplaceModel, SavedPrecision};
 use crate::network::{add_network, is_single, take_network};
@@ -31,6 +32,7 @@ impl LaplaceModel {
             add_posterior(&fitted.laplace, &mut tensors);
         });
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
+        self.calibration.tensors(&mut tensors);
         Container { header: self.header.clone(), tensors }
     }
 
@@ -64,6 +66,7 @@ fn restored<T: SavedPrecision>(
     mut tensors: Tensors,
 ) -> Result<LaplaceModel, StoreError> {
     let fingerprints = fingerprints(&mut tensors)?;
+    let calibration = Calibration::read(&header, &mut tensors)?;
     let network = take_network::<T>(graph, &mut tensors)?;
     let selection = read_selection(network.graph(), &header.selected, &mut tensors)?;
     let precisions = tensors.vector("prior.precisions", header.group_count)?;
@@ -100,7 +103,7 @@ fn restored<T: SavedPrecision>(
         summary: header.summary.clone(),
     };
     let laplace = Laplace::restore(&network, saved).map_err(|e| tensors.corrupt(e))?;
-    Ok(LaplaceModel { header, numbers: T::either(Fitted { network, laplace }), fingerprints })
+    Ok(LaplaceModel { header, numbers: T::either(Fitted { network, laplace }), fingerprints, calibration })
 }
 
 /// Parts of a header that follow from a posterior.

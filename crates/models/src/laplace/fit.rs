@@ -6,19 +6,22 @@ use super::conditions::{check, check_trajectory, chosen_by_rows, settled};
 use super::file::describe;
 use super::held_out::held_out;
 use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_likelihood};
+use super::recalibration::Calibration;
 use super::source::{Source, architecture};
 use super::training::{Reading, TrainingSet};
 use super::{
     CurvatureChoice, DataRecord, Fitted, HeldOutRecord, InMemory, InputKind, LaplaceHeader, LaplaceModel,
-    LaplaceRequest, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
+    LaplaceRequest, NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
+    recalibration,
 };
-use crate::ModelError;
 use crate::network::{Preparation, TrainingRecord, digests, file_name};
+use crate::options::CalibrateName;
+use crate::{Guarantee, ModelError};
 use posterior_data::{ReadOptions, RowFingerprints};
 use posterior_laplace::auto::{LEAST_APART, planned};
 use posterior_laplace::{
     Approximation, AutoReport, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, SavedState,
-    Stage, Weights, unseen_scores,
+    Stage, Weights, unseen_predictions, unseen_scores,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
 use posterior_networks::train::Examples;
@@ -154,6 +157,7 @@ impl LaplaceModel {
                 started,
                 auto: None,
                 fingerprints: None,
+                calibration: Default::default(),
             },
         ))
     }
@@ -214,6 +218,7 @@ fn fit_in<T: SavedPrecision>(
     }
     let automatic = request.curvature == CurvatureChoice::Auto;
     let unseen = held_out.as_ref().filter(|h| !h.seen).map(|h| h.examples.len());
+    let calibrates = recalibration::is_wanted(request, &likelihood, unseen)?;
     if automatic {
         let plans = planned(&network, &likelihood, examples.len(), unseen, &options)?;
         announce(&announced(&plans, examples.len(), unseen));
@@ -223,6 +228,9 @@ fn fit_in<T: SavedPrecision>(
         let plan = Plan::new(&network, &selection, counts, &likelihood, &options)?;
         announce(&format!("plan: {plan}"));
         plan.check(&options)?;
+    }
+    if let Some(count) = unseen.filter(|_| calibrates) {
+        announce(&format!("plan: {}", recalibration::plan(count, &likelihood, options.memory)?));
     }
     let data = DataRecord {
         files: request.data.data.iter().map(|p| file_name(p)).collect(),
@@ -283,6 +291,26 @@ fn fit_in<T: SavedPrecision>(
                 .into(),
         );
     }
+    let calibration = match &held_out {
+        Some(held) if calibrates => {
+            let guarantee = if automatic || options.chooses_on_unseen() {
+                Guarantee::Chosen
+            } else if held.repeated > 0 {
+                Guarantee::Repeated
+            } else {
+                Guarantee::Holds
+            };
+            let unseen = unseen_predictions(&network, &laplace, &*held.examples, observer)?;
+            let found = recalibration::recalibrated(request.calibrate, unseen, guarantee)?;
+            if found.0.is_none() && request.calibrate == CalibrateName::Conformal {
+                notes.push(
+                    "predictions could not be recalibrated (--calibrate conformal): the model is certain of the rows that the network has not seen".into(),
+                );
+            }
+            found
+        }
+        _ => Default::default(),
+    };
     notes.extend(laplace.check_predictions(&network, &*examples)?);
     if written {
         remove_checkpoint(request);
@@ -291,7 +319,17 @@ fn fit_in<T: SavedPrecision>(
     Ok(assemble(
         network,
         laplace,
-        Parts { record: source.record, data, options, plain, notes, started, auto, fingerprints },
+        Parts {
+            record: source.record,
+            data,
+            options,
+            plain,
+            notes,
+            started,
+            auto,
+            fingerprints,
+            calibration,
+        },
     ))
 }
 
@@ -365,6 +403,8 @@ pub(super) struct Parts {
     pub(super) auto: Option<AutoReport>,
     /// Of the rows learned from, where they came from files.
     pub(super) fingerprints: Option<Arc<RowFingerprints>>,
+    /// What rows that the network has not seen say of predictions, and what is kept of them.
+    pub(super) calibration: (Option<NetworkRecalibration>, Calibration),
 }
 
 /// Header and posterior as one.
@@ -386,6 +426,7 @@ pub(super) fn assemble<T: SavedPrecision>(
         group_count: 0,
         auto: parts.auto,
         summary: FitSummary { notes: Vec::new(), ..laplace.summary.clone() },
+        recalibration: parts.calibration.0,
         notes: parts.notes,
         seconds: 0.0,
     };
@@ -404,5 +445,5 @@ pub(super) fn assemble<T: SavedPrecision>(
     }
     header.seconds = parts.started.elapsed().as_secs_f64();
     let numbers = T::either(Fitted { network, laplace });
-    LaplaceModel { header, numbers, fingerprints: parts.fingerprints }
+    LaplaceModel { header, numbers, fingerprints: parts.fingerprints, calibration: parts.calibration.1 }
 }

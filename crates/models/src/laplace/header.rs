@@ -1,6 +1,6 @@
 //! What stands in a model file besides arrays.
 
-use super::{InputRecord, Preprocess};
+use super::{InputRecord, NetworkRecalibration, Preprocess};
 use crate::network::{Preparation, TrainingRecord};
 use posterior_laplace::saved::SelectedRecord;
 use posterior_laplace::{AutoReport, FitOptions, FitSummary};
@@ -130,6 +130,9 @@ pub struct LaplaceHeader {
     pub auto: Option<AutoReport>,
     /// What was done and chosen.
     pub summary: FitSummary,
+    /// What rows that the network has not seen say of its predictions; None where nothing is changed by them, and in files of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalibration: Option<NetworkRecalibration>,
     /// Things to know, in sentences.
     pub notes: Vec<String>,
     /// Wall time of the fit.

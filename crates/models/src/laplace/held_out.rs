@@ -18,6 +18,8 @@ pub(super) struct HeldOut<T> {
     pub(super) examples: Arc<dyn Examples<T> + Send>,
     /// Whether the network was trained on them (or may have been).
     pub(super) seen: bool,
+    /// How many of them stand among the rows learned from.
+    pub(super) repeated: usize,
     /// Of those that stand in files of their own.
     pub(super) fingerprints: Vec<u64>,
     /// Names of these files.
@@ -29,7 +31,7 @@ pub(super) struct HeldOut<T> {
 impl<T> HeldOut<T> {
     /// Some of the rows that were read for the fit.
     fn of(examples: Arc<dyn Examples<T> + Send>, seen: bool) -> Self {
-        Self { examples, seen, fingerprints: Vec::new(), files: Vec::new(), sha256: Vec::new() }
+        Self { examples, seen, repeated: 0, fingerprints: Vec::new(), files: Vec::new(), sha256: Vec::new() }
     }
 }
 
@@ -98,7 +100,7 @@ pub(super) fn held_out<T: SavedPrecision>(
         }
         let files = files.iter().map(|p| file_name(p)).collect();
         let (examples, fingerprints) = (set.examples, set.fingerprints);
-        return Ok((Some(HeldOut { examples, seen, fingerprints, files, sha256 }), notes));
+        return Ok((Some(HeldOut { examples, seen, repeated, fingerprints, files, sha256 }), notes));
     }
     if source.fraction > 0.0 {
         if !(allow && tuned) {

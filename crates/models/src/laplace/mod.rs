@@ -23,6 +23,7 @@
 //! | `predict_plan` | memory and seconds of predictions, before they are made |
 //! | `seen` | which rows a model has learned from |
 //! | `input_record` | kind and range of the inputs at the fit, and how far others leave them |
+//! | `recalibration` | what rows that the network has not seen say of its predictions |
 //! | `noise` | the likelihood, with noise to begin with |
 //! | `continued` | further data for a saved model |
 //! | `decay` | the prior precision beside the weight decay of training |
@@ -54,6 +55,7 @@ mod model;
 mod noise;
 mod predict;
 mod predict_plan;
+mod recalibration;
 mod request;
 mod samples;
 mod seen;
@@ -73,6 +75,7 @@ pub use header::{DataRecord, HeldOutRecord, InputKind, LaplaceHeader, NetworkRec
 pub use input_record::{Departure, ElementKind, InputRecord};
 pub use memory::{Arrays, InMemory};
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
+pub use recalibration::NetworkRecalibration;
 pub use request::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
     ValidationSource,

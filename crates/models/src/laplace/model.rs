@@ -1,6 +1,7 @@
 //! A network with its posterior.
 
 use super::LaplaceHeader;
+use super::recalibration::Calibration;
 use posterior_data::RowFingerprints;
 use posterior_laplace::{Laplace, UnseenScores};
 use posterior_networks::{Network, Precision};
@@ -63,6 +64,8 @@ pub struct LaplaceModel {
     pub(super) numbers: Numbers,
     /// Of the rows learned from; none in files of releases that did not record them, and of fits in memory.
     pub(super) fingerprints: Option<Arc<RowFingerprints>>,
+    /// What is kept of the rows that recalibrate it.
+    pub(super) calibration: Calibration,
 }
 
 impl LaplaceModel {

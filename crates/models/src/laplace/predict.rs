@@ -1,6 +1,7 @@
 //! Predictions of a model and, for comparison, of its plain network.
 
 use super::model::in_precision;
+use super::recalibration::{Calibration, shrunk};
 use super::{Fitted, LaplaceModel, SavedPrecision};
 use crate::{ModelData, ModelError, Predicted, PredictedKind, Predictive, Truth};
 use posterior_laplace::mean_field::SampledPredictions;
@@ -15,7 +16,7 @@ use std::ops::Range;
 pub(super) const PIECE: usize = 512;
 
 impl LaplaceModel {
-    /// Predicts examples; with another integration than the model's own, if one is given. Where the data hold truths, their log densities are computed on the way.
+    /// Predicts examples, recalibrated where the model is; with another integration than the model's own, if one is given. Where the data hold truths, their log densities are computed on the way.
     ///
     /// Memory: the covariances of 512 examples at a time, and the results.
     ///
@@ -26,7 +27,40 @@ impl LaplaceModel {
         data: &ModelData,
         integration: Option<Integration>,
     ) -> Result<Predictive, ModelError> {
-        in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, integration, false))
+        self.predict_with_sets(data, integration, &[])
+    }
+
+    /// As [`Self::predict`], with sets of classes of these levels, where rows that the network has not seen tell them.
+    ///
+    /// # Errors
+    /// As [`Self::predict`].
+    pub fn predict_with_sets(
+        &self,
+        data: &ModelData,
+        integration: Option<Integration>,
+        levels: &[f64],
+    ) -> Result<Predictive, ModelError> {
+        // Of what is predicted in another way than there, these rows say nothing.
+        let same = in_precision!(&self.numbers, fitted => integration.is_none_or(|own| own == fitted.laplace.integration()));
+        if !same {
+            return self.predict_as_fitted(data, integration);
+        }
+        let factors = Calibration::factors(&self.header);
+        let mut out = in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, integration, (false, &factors)))?;
+        self.calibration.apply(&self.header, levels, &mut out);
+        Ok(out)
+    }
+
+    /// As [`Self::predict`], before rows that the network has not seen recalibrate anything.
+    ///
+    /// # Errors
+    /// As [`Self::predict`].
+    pub fn predict_as_fitted(
+        &self,
+        data: &ModelData,
+        integration: Option<Integration>,
+    ) -> Result<Predictive, ModelError> {
+        in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, integration, (false, &[])))
     }
 
     /// What the network alone predicts: its outputs taken at their word, with the best constant noise on the training data.
@@ -34,7 +68,7 @@ impl LaplaceModel {
     /// # Errors
     /// When inputs do not fit.
     pub fn predict_plain(&self, data: &ModelData) -> Result<Predictive, ModelError> {
-        in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, Some(Integration::PlugIn), true))
+        in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, Some(Integration::PlugIn), (true, &[])))
     }
 
     fn predict_in<T: SavedPrecision>(
@@ -42,7 +76,7 @@ impl LaplaceModel {
         fitted: &Fitted<T>,
         data: &ModelData,
         integration: Option<Integration>,
-        plain: bool,
+        (plain, factors): (bool, &[f64]),
     ) -> Result<Predictive, ModelError> {
         let integration = integration.unwrap_or(fitted.laplace.integration());
         let likelihood = if plain { &self.header.plain_likelihood } else { fitted.laplace.likelihood() };
@@ -75,7 +109,7 @@ impl LaplaceModel {
             };
             let own = match integration {
                 Integration::PlugIn => None,
-                _ => self.own_predictive(fitted, data, (range.clone(), &x))?,
+                _ => self.own_predictive(fitted, data, (range.clone(), &x), factors)?,
             };
             if let Some(SampledPredictions { predictions, log_densities }) = own {
                 out.latent_mean.extend_from_slice(&latent.mean);
@@ -96,7 +130,8 @@ impl LaplaceModel {
                     let density = match &data.truth {
                         None => None,
                         Some(truth) => {
-                            let y = target(truth, range.start + i, (centre, scale));
+                            let mut y = target(truth, range.start + i, (centre, scale));
+                            shrunk(&prediction, &mut y, factors);
                             Some(rule.log_predictive_density_with(&y, latent.example(i), workspace)?)
                         }
                     };
@@ -126,12 +161,22 @@ impl LaplaceModel {
         fitted: &Fitted<T>,
         data: &ModelData,
         (range, x): (Range<usize>, &Array<T>),
+        factors: &[f64],
     ) -> Result<Option<SampledPredictions>, ModelError> {
         let units = self.header.data.target_scale();
         let targets = data.truth.as_ref().map(|truth| {
             range.clone().flat_map(|example| target(truth, example, units)).collect::<Vec<f64>>()
         });
-        Ok(fitted.laplace.own_predictive(&fitted.network, x, targets.as_deref()).transpose()?)
+        let own =
+            |targets: Option<&[f64]>| fitted.laplace.own_predictive(&fitted.network, x, targets).transpose();
+        let found = own(targets.as_deref())?;
+        let Some(mut moved) = targets.filter(|_| !factors.is_empty()) else { return Ok(found) };
+        let Some(first) = &found else { return Ok(found) };
+        // Where targets are moved to follows from the means, which the first round has.
+        for (prediction, y) in first.predictions.iter().zip(moved.chunks_mut(factors.len())) {
+            shrunk(prediction, y, factors);
+        }
+        Ok(own(Some(&moved))?)
     }
 }
 

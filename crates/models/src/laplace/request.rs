@@ -1,6 +1,7 @@
 //! What is asked of a fit.
 
 use super::Needs;
+use crate::options::CalibrateName;
 use posterior_data::Selection;
 use posterior_laplace::FitOptions;
 use posterior_likelihoods::{Integration, Link};
@@ -144,6 +145,8 @@ pub struct LaplaceRequest {
     pub seconds: Option<f64>,
     /// How uncertainty becomes a prediction; None for what suits the likelihood: sampled averages for up to 100 classes, whose logits vary together, and closed forms otherwise.
     pub predictive: Option<Integration>,
+    /// Whether rows that the network has not seen recalibrate predictions.
+    pub calibrate: CalibrateName,
     /// Curvature, prior, tuning, memory, seed. Its predictive is replaced by `predictive`.
     pub options: FitOptions,
     /// What was asked for by name, as `--freeze outputs`, and what each needs to have an effect: a fit whose network and data do not have it refuses them.
@@ -178,6 +181,7 @@ impl LaplaceRequest {
             curvature: CurvatureChoice::Options,
             seconds: None,
             predictive: None,
+            calibrate: CalibrateName::default(),
             options: FitOptions::default(),
             conditions: Vec::new(),
             checkpoint: None,

@@ -71,17 +71,17 @@ pub enum LengthscalePrior {
     None,
 }
 
-/// Whether intervals are made to hold what they say on rows that had no part in the fit.
+/// Whether intervals, class probabilities and sets of classes are made to hold what they say on rows that had no part in the fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum CalibrateName {
-    /// Where their coverage there is off by more than chance explains
+    /// Where coverage there is off, or labels are likelier under a temperature, by more than chance explains; sets of classes always
     #[default]
     Auto,
-    /// Never: as the model has them
+    /// Never: as the model has them, without sets
     None,
-    /// In any case: split-conformal factors
+    /// In any case: split-conformal factors, a temperature
     Conformal,
 }
 
@@ -122,7 +122,7 @@ pub struct FitRequest {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: Method,
-    /// Whether intervals of numbers are made to hold what they say on rows that had no part in the fit
+    /// Whether intervals of numbers, class probabilities and sets of classes are made to hold what they say on rows that had no part in the fit
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub calibrate: CalibrateName,
     /// Most seconds for the whole fit: searches, solver or bound, fallbacks.

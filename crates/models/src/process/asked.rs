@@ -183,6 +183,7 @@ impl Model for ProcessModel {
         let examples = Some(examples.collect());
         let own = Predictive::gaussian(mean, &deviation, latent_deviation, truth.as_deref());
         let truth = truth.map(|values| Truth::Values { values, width: 1 });
+        let intervals = intervals.map(Some).into_iter().collect();
         Ok(Predictive { examples, truth, clipped, filled: filled_cells, solves, intervals, inputs, ..own })
     }
 

@@ -85,11 +85,16 @@ const INTERVALS_ARE: &str = "intervals are";
 /// 99 % of a normal distribution lie within so many standard deviations.
 const DEVIATIONS: f64 = 2.576;
 
+/// Shares of so many rows inside 95 % intervals that chance explains, 99 times in 100.
+pub(crate) fn explained_by_chance(rows: usize) -> [f64; 2] {
+    let half = DEVIATIONS * (0.95 * 0.05 / rows.max(1) as f64).sqrt();
+    [(0.95 - half).max(0.0), (0.95 + half).min(1.0)]
+}
+
 impl FitCheck {
     /// A check with its warnings. `intervals` is what a user can do about intervals that do not fit.
     pub(crate) fn new(on: CheckedOn, rows: usize, scores: CheckScores, drift: Option<f64>) -> Self {
-        let half = DEVIATIONS * (0.95 * 0.05 / rows.max(1) as f64).sqrt();
-        let chance = [(0.95 - half).max(0.0), (0.95 + half).min(1.0)];
+        let chance = explained_by_chance(rows);
         let converged = drift.map(|d| d <= CONVERGED);
         let mut warnings = Vec::new();
         if let Some(drift) = drift.filter(|d| *d > CONVERGED) {

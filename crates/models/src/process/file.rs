@@ -2,13 +2,14 @@
 
 use super::scalable::file::{inducing_tensors, pathwise_tensors};
 use super::{Header, Hyperparameter, ProcessModel, ProcessPosterior};
+use crate::ClassRecalibration;
 use posterior_data::RowFingerprints;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::Cholesky;
-use posterior_metrics::SplitConformal;
+use posterior_metrics::{LabelSets, SplitConformal};
 use posterior_optim::{Parameters, Segment};
 use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
@@ -109,6 +110,30 @@ fn conformal(header: &Header, tensors: &mut Tensors) -> Result<Option<Arc<SplitC
     let found = SplitConformal::new(&magnitudes).map_err(|e| tensors.corrupt(e))?;
     if !(own.factor > 0.0 && own.factor.is_finite()) {
         return Err(tensors.corrupt("its factor of intervals is no positive number"));
+    }
+    Ok(Some(Arc::new(found)))
+}
+
+/// The tensor of scores that sets of classes go by.
+const SETS: &str = "conformal_scores";
+
+/// Adds what sets of classes go by, where a model has them.
+pub(crate) fn add_sets(sets: Option<&LabelSets>, tensors: &mut Tensors) {
+    if let Some(sets) = sets {
+        tensors.insert_vector(SETS, sets.scores());
+    }
+}
+
+/// What sets of classes go by, of a model with such rows.
+pub(crate) fn sets(
+    own: Option<&ClassRecalibration>,
+    tensors: &mut Tensors,
+) -> Result<Option<Arc<LabelSets>>, StoreError> {
+    let Some(own) = own else { return Ok(None) };
+    let scores = tensors.take::<f64>(SETS, &[own.rows])?;
+    let found = LabelSets::from_scores(&scores).map_err(|e| tensors.corrupt(e))?;
+    if !own.is_sound() {
+        return Err(tensors.corrupt("its temperature is no positive number"));
     }
     Ok(Some(Arc::new(found)))
 }

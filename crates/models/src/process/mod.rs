@@ -45,9 +45,10 @@ mod rates;
 mod scalable;
 mod streaming;
 
+pub(crate) use check::explained_by_chance;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub use deep::{DeepSummary, TriedSetting};
-pub(crate) use file::{add_fingerprints, fingerprints};
+pub(crate) use file::{add_fingerprints, add_sets, fingerprints, sets};
 pub use file_rows::FileRows;
 pub use fit::{FitStage, Prepared};
 pub use generalised::{

@@ -1,6 +1,7 @@
 //! Models and experiments from outside.
 
 mod automatic;
+mod class_recalibration;
 mod counts;
 mod cox;
 mod deep;
@@ -18,6 +19,7 @@ mod large_tables;
 mod likelihoods;
 mod maps;
 mod model_file;
+mod network_recalibration;
 mod options;
 mod recalibration;
 mod variation;

@@ -3,7 +3,7 @@
 use super::scoring::{Findings, Scored};
 use crate::output::Failure;
 use posterior::data::Departure;
-use posterior::metrics::Average;
+use posterior::metrics::{Average, SetScores};
 use posterior::report::{ScoredRows, ShiftCurves};
 use posterior::{Evaluation, JointRow, Predicted, PredictedKind, Scores, VarianceSolves};
 use serde::Serialize;
@@ -29,6 +29,9 @@ pub(super) struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     training_rows: Option<Map<String, Value>>,
     nll_difference: Option<Average>,
+    /// Coverage and mean size of the model's sets of classes at some levels; none where it has none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    sets: &'a [SetScores],
     /// Names of the classes, and counts, a row for each true class, a column for each predicted one.
     #[serde(skip_serializing_if = "Option::is_none")]
     confusion: Option<Value>,
@@ -75,6 +78,7 @@ impl<'a> Output<'a> {
             models: findings.scored.iter().map(model).collect(),
             training_rows: findings.training.as_ref().map(training).transpose()?,
             nll_difference: first.nll_difference,
+            sets: &first.sets,
             confusion: super::text::confusion_counts(first).filter(|(count, _)| *count <= MOST_CONFUSED).map(
                 |(count, counts)| {
                     let rows: Vec<&[usize]> = counts.chunks(count).collect();

@@ -6,7 +6,7 @@ use crate::output::{Failure, number};
 use posterior::data::ArrayValues;
 use posterior::metrics::{
     BinaryEvents, BinaryScores, Classes, ClassificationScores, DEFAULT_BINS, JointLogLikelihood,
-    MOST_CONFUSION_CLASSES, RegressionScores,
+    MOST_CONFUSION_CLASSES, RegressionScores, SetScores,
 };
 use posterior::report::{
     Baseline, ClassificationBaseline, ClassificationReport, Distribution, FiguresReport, Image, ImageLayout,
@@ -115,7 +115,7 @@ impl Shown<'_> {
             dataset: findings.data.name.clone(),
             model: portrait.method.into(),
             class_names: self.model.class_names(),
-            summary: self.model.summary(),
+            summary: self.model.summary().into_iter().chain(evaluation.sets.iter().map(set_row)).collect(),
             scores: Some(*own),
             plain: Some(ClassificationBaseline { name: baseline.into(), scores: *plain }),
             nll_difference: evaluation.nll_difference,
@@ -194,7 +194,7 @@ impl Shown<'_> {
 
     /// Numbers.
     fn values(&self, evaluation: &Evaluation, rows: ScoredRows) -> Result<Section, Failure> {
-        let Evaluation { compared, truth, scores, baseline, nll_difference } = evaluation;
+        let Evaluation { compared, truth, scores, baseline, nll_difference, .. } = evaluation;
         let (Predicted::Moments { mean, variance, .. }, Truth::Values { values, .. }) =
             (&compared.model.predicted, truth)
         else {
@@ -236,6 +236,16 @@ impl Shown<'_> {
         }
         .into())
     }
+}
+
+/// What sets of a level are worth.
+fn set_row(own: &SetScores) -> SummaryRow {
+    let text = format!(
+        "{:.1} % hold the true class, {} classes on average",
+        100.0 * own.coverage,
+        number(own.mean_size)
+    );
+    SummaryRow::new(format!("sets of level {} on these rows", own.level), text)
 }
 
 /// The most and the least certain pictures, where inputs are pictures of bytes.

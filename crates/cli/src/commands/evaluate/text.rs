@@ -128,11 +128,12 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
         (Scores::Classes(_), _) => {
             let difference = first.nll_difference.map(|d| plus_minus(d.mean, d.standard_error));
             format!(
-                "{}\n({} examples; NLL of the model minus that of the {}: {}){}",
+                "{}\n({} examples; NLL of the model minus that of the {}: {}){}{}",
                 probabilities(),
                 first.len(),
                 baseline.0,
                 difference.unwrap_or_default(),
+                sets(first),
                 confusion(first)
             )
         }
@@ -154,6 +155,18 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
             }
         }
     }
+}
+
+/// What the model's sets of classes are worth; nothing where it has none.
+fn sets(evaluation: &Evaluation) -> String {
+    if evaluation.sets.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![["sets of classes", "hold the true one", "mean size"].map(String::from).to_vec()];
+    rows.extend(
+        evaluation.sets.iter().map(|s| vec![percent(s.level), percent(s.coverage), number(s.mean_size)]),
+    );
+    format!("\n\n{}", table(&rows))
 }
 
 /// Classes beyond this make no table that anyone reads.

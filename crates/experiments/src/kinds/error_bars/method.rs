@@ -13,6 +13,7 @@ use posterior_laplace::gwi::GwiOptions;
 use posterior_laplace::{Approximation, FitOptions};
 use posterior_models::ensemble::EnsembleModel;
 use posterior_models::laplace::{Arrays, DataSource, InMemory, LaplaceModel, LaplaceRequest, Preprocess};
+use posterior_models::options::CalibrateName;
 use posterior_models::{
     Model, OutOfDistribution, Predictive, Question, peak_memory_bytes, reset_peak_memory,
 };
@@ -263,6 +264,8 @@ impl MethodSettings {
         let none: [&str; 0] = [];
         let mut request = LaplaceRequest::new("", none, none, task.likelihood);
         request.numbers = task.numbers;
+        // Methods are compared as they are.
+        request.calibrate = CalibrateName::None;
         request.options = self.fit_options(context.seed)?;
         if !task.channels.0.is_empty() {
             let (mean, deviation) = task.channels.clone();

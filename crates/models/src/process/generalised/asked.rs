@@ -8,8 +8,8 @@ use super::target::strata;
 use super::{GeneralisedModel, LatentPosterior, Target, describe};
 use crate::process::asked::{cut_of, described, table};
 use crate::{
-    Family, Files, Model, ModelData, ModelError, Portrait, Predicted, PredictedKind, PredictionPlan,
-    Predictive, Question, TrainedOn, Truth,
+    Family, Files, Model, ModelData, ModelError, Portrait, Predicted, PredictedKind, PredictedSets,
+    PredictionPlan, Predictive, Question, TrainedOn, Truth,
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{
@@ -17,6 +17,7 @@ use posterior_data::{
     read_tables, table_fingerprints,
 };
 use posterior_linalg::random::Streams;
+use posterior_metrics::LabelSets;
 use posterior_report::{Note, PosteriorPanel, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::Value;
@@ -127,6 +128,15 @@ impl GeneralisedModel {
         }))
     }
 
+    /// What rows that the fit was judged on say of class probabilities; not of those that are taken in another way than there.
+    fn recalibrate(&self, question: &Question, own: &mut Predictive) {
+        if let (Some(recalibration), Some(sets), None) =
+            (&self.header.fit.recalibration, &self.sets, question.integration)
+        {
+            recalibration.apply(sets, &question.sets, own);
+        }
+    }
+
     /// Truths in the target's own units.
     fn truth(&self, targets: &[f64]) -> Truth {
         match &self.header.target {
@@ -209,6 +219,10 @@ impl Model for GeneralisedModel {
         }
     }
 
+    fn sets(&self) -> Option<&LabelSets> {
+        self.sets.as_deref()
+    }
+
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         self.family().without(&[
             (question.joint, "joint"),
@@ -245,6 +259,7 @@ impl Model for GeneralisedModel {
         let numbers = |counts: &[u64]| counts.iter().fold(8u64, |all, k| all.saturating_mul(*k));
         let width = c.max(2);
         let covariance = if matches!(*self.posterior, LatentPosterior::Laplace(_)) { c * c } else { c };
+        let sets = PredictedSets::bytes((m, width), self.sets.as_deref(), (question, scored));
         let outputs = numbers(&[m, (6 + 4 * scored as u64) * width + covariance + 20]);
         let block = numbers(&[3, m.min(1024), n]);
         let columns = (5 + width).saturating_add(question.samples as u64);
@@ -260,7 +275,7 @@ impl Model for GeneralisedModel {
             _ => (0.0, 0),
         };
         let block = block.saturating_add(m.min(4096).saturating_mul(activations));
-        let parts = [numbers(&[3, m, d]), outputs, block, leaving, drawn, bytes, question.beside];
+        let parts = [numbers(&[3, m, d]), outputs, sets, block, leaving, drawn, bytes, question.beside];
         let plan = PredictionPlan {
             rows: data.len(),
             samples: question.samples,
@@ -283,12 +298,15 @@ impl Model for GeneralisedModel {
         let observing = Observing::new(&self.header.likelihood, &self.header.target, question.integration)?;
         let Some(Asked { extracted, truths, offsets }) = self.asked(data, question.truth)? else {
             let none = super::latents::Latents::of(Vec::new(), Vec::new(), self.header.likelihood.outputs());
-            return observing.predictive(&none, None);
+            let mut own = observing.predictive(&none, None)?;
+            self.recalibrate(question, &mut own);
+            return Ok(own);
         };
         let inputs = self.header.input_ranges.moments(extracted.x.as_ref());
         let x = self.header.standardisation.features(extracted.x.as_ref());
         let latents = self.posterior.at(x.as_ref())?.with_offsets(offsets.as_deref());
-        let own = observing.predictive(&latents, truths.as_deref())?;
+        let mut own = observing.predictive(&latents, truths.as_deref())?;
+        self.recalibrate(question, &mut own);
         let examples = Some(data.examples_of(&extracted.rows));
         let truth = truths.map(|targets| self.truth(&targets));
         Ok(Predictive { examples, truth, filled: extracted.notes.filled_cells, inputs, ..own })

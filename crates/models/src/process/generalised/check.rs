@@ -7,6 +7,7 @@ use super::observations::Observing;
 use super::observed::Observed;
 use super::target::Target;
 use crate::process::CheckedOn;
+use crate::recalibration::JudgedClasses;
 use crate::{ModelError, Predicted};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_metrics::Classes;
@@ -43,7 +44,14 @@ pub struct LabelCheck {
     pub warnings: Vec<String>,
 }
 
-impl LabelCheck {
+/// A check, with the class probabilities that it is of; none of other targets.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub(super) check: LabelCheck,
+    pub(super) classes: Option<JudgedClasses>,
+}
+
+impl Judged {
     /// From the latent values of some rows, their truths as the likelihood takes them, what there is to know of targets without inputs, and the rows' offsets.
     pub(super) fn of(
         on: CheckedOn,
@@ -63,12 +71,13 @@ impl LabelCheck {
         let mean_nll = |l: &[f64]| -l.iter().sum::<f64>() / rows.max(1) as f64;
         let nll = mean_nll(predictive.log_density.as_deref().unwrap_or_default());
         let mut scores = LabelScores { nll, accuracy: None, ece: None, within_two_deviations: None };
-        let mut warnings = Vec::new();
+        let (mut warnings, mut classes) = (Vec::new(), None);
         match &predictive.predicted {
             Predicted::Classes(p) => {
                 let labels: Vec<usize> = truths.iter().map(|y| *y as usize).collect();
                 let own = Classes::new(p, predictive.width, &labels)?.scores();
                 (scores.accuracy, scores.ece) = (Some(own.accuracy), Some(own.ece));
+                classes = Some(JudgedClasses { probabilities: p.clone(), classes: predictive.width, labels });
             }
             Predicted::Moments { mean, variance, .. } => {
                 let (shift, scale) = match target {
@@ -101,7 +110,7 @@ impl LabelCheck {
                 "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone{remedy}"
             ));
         }
-        Ok(Self { on, rows, twins: 0, scores, baseline_nll, warnings })
+        Ok(Self { check: LabelCheck { on, rows, twins: 0, scores, baseline_nll, warnings }, classes })
     }
 }
 
@@ -111,13 +120,13 @@ pub(super) fn judged(
     likelihood: &OutputLikelihood,
     held: &Observed,
     (marginal, seed): (&[f64], u64),
-) -> Result<LabelCheck, ModelError> {
+) -> Result<Judged, ModelError> {
     if matches!(held.target, Target::Events { .. }) {
-        return events::judged(posterior, held, seed);
+        return Ok(Judged { check: events::judged(posterior, held, seed)?, classes: None });
     }
     let latents = posterior.at(held.data.inputs())?;
     let kind = (&held.target, likelihood);
-    LabelCheck::of(CheckedOn::HeldBack, latents, kind, &held.targets(), (marginal, held.data.offsets()))
+    Judged::of(CheckedOn::HeldBack, latents, kind, &held.targets(), (marginal, held.data.offsets()))
 }
 
 /// `-log p(y)` of each of these rows, nats.

@@ -3,6 +3,7 @@
 use super::gaussianised::PSEUDO_COUNTS;
 use super::header::GeneralisedHeader;
 use super::{FeatureSummary, LabelCheck, LabelScores, PlainProcess, Target};
+use crate::ClassRecalibration;
 use crate::process::CheckedOn;
 use crate::process::apart::twins_in_words;
 use crate::process::describe::{self, reason};
@@ -69,6 +70,9 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
     }
     if let Some(weights) = &fit.weights {
         rows.push(SummaryRow::new("weights", weights));
+    }
+    if let Some(own) = &fit.recalibration {
+        rows.push(SummaryRow::new("sets of classes (predict --sets)", own.sets_in_words()));
     }
     if let Some(check) = &fit.check {
         rows.push(checked(check, &header.target));
@@ -241,6 +245,7 @@ pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
         ));
     }
     out.extend(fit.check.iter().flat_map(|check| &check.warnings).map(Note::warning));
+    out.extend(fit.recalibration.iter().filter_map(ClassRecalibration::sentence).map(Note::information));
     // Learned features use few directions nearly always, and facts say how many; where predictions do not fit, that is why.
     let doubtful = fit.check.as_ref().is_none_or(|check| !check.warnings.is_empty());
     if let Some(features) = fit.features.as_ref().filter(|_| doubtful) {

@@ -205,11 +205,11 @@ pub(super) fn compared(
     let journal = &mut Journal::open(few, &own).ok()?;
     let found = infer(plan.inference, few, &own, &plan, (journal, observer)).ok()?;
     let marginal = marginal(&train.target, &train.targets(), train.data.offsets());
-    let check = judged(&found.posterior, &found.likelihood, held, (&marginal, request.seed)).ok()?;
+    let judged = judged(&found.posterior, &found.likelihood, held, (&marginal, request.seed)).ok()?;
     let plain = PlainProcess {
         inference: found.inference,
         rows: few.rows(),
-        scores: check.scores,
+        scores: judged.check.scores,
         seconds: started.elapsed().as_secs_f64(),
     };
     let (mine, others) = (

@@ -3,7 +3,7 @@
 use super::header::GeneralisedHeader;
 use super::latents::LatentPosterior;
 use super::{FeatureSummary, GeneralisedModel, Target, events, laplace};
-use crate::process::file::{add_fingerprints, fingerprints};
+use crate::process::file::{add_fingerprints, add_sets, fingerprints, sets};
 use crate::process::scalable::file::inducing_tensors;
 use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior, deep, gvi};
 use posterior_gp::Mean;
@@ -43,6 +43,7 @@ impl GeneralisedModel {
             LatentPosterior::Generalised(posterior) => gvi::file::tensors(posterior, &mut tensors),
         }
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
+        add_sets(self.sets.as_deref(), &mut tensors);
         Container { header: self.header.clone(), tensors }
     }
 
@@ -58,6 +59,7 @@ impl GeneralisedModel {
         let Container { header, mut tensors } = container;
         check(&header).map_err(|e| tensors.corrupt(e))?;
         let fingerprints = fingerprints(&mut tensors)?;
+        let sets = sets(header.fit.recalibration.as_ref(), &mut tensors)?;
         let posterior = match (header.method.as_str(), &header.fit.stand_ins) {
             ("gaussianised", Some(summary)) => {
                 let outputs = header.likelihood.outputs();
@@ -81,7 +83,7 @@ impl GeneralisedModel {
         if let Some((name, _)) = tensors.iter().next() {
             return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));
         }
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, sets })
     }
 }
 

@@ -1,6 +1,6 @@
 //! From rows to a model.
 
-use super::check::{LabelCheck, judged};
+use super::check::{Judged, LabelCheck, judged};
 use super::features::{FeatureSummary, compared};
 use super::header::{
     BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedInference,
@@ -13,13 +13,15 @@ use super::plan::InferencePlan;
 use super::searching::Told;
 use super::variation::{self, VariationSummary};
 use super::{GeneralisedModel, features, gaussianised, laplace, variational};
-use crate::options::{ClassWeights, InferenceName, LargeTableOptions};
+use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptions};
 use crate::process::FitStage;
 use crate::process::apart::Apart;
 use crate::process::prepared_table::in_memory;
-use crate::{FitRequest, Method, ModelError};
+use crate::recalibration::JudgedClasses;
+use crate::{ClassRecalibration, FitRequest, Guarantee, Method, ModelError};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
+use posterior_metrics::LabelSets;
 use posterior_optim::Observer;
 use std::sync::Arc;
 
@@ -66,7 +68,7 @@ impl GeneralisedModel {
             posterior,
             likelihood,
             told,
-            mut check,
+            judged: mut found,
             stand_ins,
             bound,
             mode,
@@ -85,7 +87,7 @@ impl GeneralisedModel {
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
             let mut own = judged(&posterior, &likelihood, held, (&marginal, request.seed))?;
-            own.twins = twins;
+            own.check.twins = twins;
             let place = match (&mut features, &mut variation) {
                 (Some(features), _) => Some(&mut features.plain),
                 (_, Some(variation)) => Some(&mut variation.plain),
@@ -97,16 +99,21 @@ impl GeneralisedModel {
                 match compared(mine, (observed, held), request, left, observer) {
                     Some((plain, warning)) => {
                         *place = Some(plain);
-                        own.warnings.extend(warning);
+                        own.check.warnings.extend(warning);
                     }
-                    None if left.is_some_and(|left| left <= 0.0) => own.warnings.push(
+                    None if left.is_some_and(|left| left <= 0.0) => own.check.warnings.push(
                         "no plain process was fitted to compare with, since the time was used up: whether this was worth its while is not known".into(),
                     ),
                     None => {}
                 }
             }
-            check = Some(own);
+            found = Some(own);
         }
+        let (mut check, classes) = found.map_or((None, None), |own| (Some(own.check), own.classes));
+        let weighted = observed.data.weights().is_some();
+        let recalibrated =
+            recalibrate((request, weighted), (check.as_mut(), held.is_some()), classes.as_ref())?;
+        let (recalibration, sets) = recalibrated.unzip();
         let Told {
             hyperparameters,
             hyperpriors,
@@ -151,6 +158,7 @@ impl GeneralisedModel {
                 odd: observed.odd.clone(),
                 weights: weights(request, observed),
                 check,
+                recalibration,
                 stand_ins,
                 bound,
                 mode,
@@ -161,7 +169,7 @@ impl GeneralisedModel {
         };
         journal.clear();
         let fingerprints = Some(Arc::new(observed_all.fingerprints.clone()));
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, sets: sets.map(Arc::new) })
     }
 }
 
@@ -171,7 +179,7 @@ pub(super) struct Inferred {
     pub(super) posterior: LatentPosterior,
     pub(super) likelihood: OutputLikelihood,
     told: Told,
-    check: Option<LabelCheck>,
+    judged: Option<Judged>,
     stand_ins: Option<StandInSummary>,
     bound: Option<BoundSummary>,
     mode: Option<ModeSummary>,
@@ -187,17 +195,21 @@ impl Inferred {
         likelihood: OutputLikelihood,
         told: Told,
     ) -> Self {
-        let (check, stand_ins, bound, mode, features, variation) = (None, None, None, None, None, None);
-        Self { inference, posterior, likelihood, told, check, stand_ins, bound, mode, features, variation }
+        let (judged, stand_ins, bound, mode, features, variation) = (None, None, None, None, None, None);
+        Self { inference, posterior, likelihood, told, judged, stand_ins, bound, mode, features, variation }
     }
 
     /// NLL of rows that are predicted from the others; infinite where that is not known.
     fn nll(&self) -> f64 {
-        self.check.as_ref().map_or(f64::INFINITY, |check| check.scores.nll)
+        self.judged.as_ref().map_or(f64::INFINITY, |own| own.check.scores.nll)
     }
 
     fn scored(&self, seconds: f64) -> TriedInference {
-        TriedInference { inference: self.inference, scores: self.check.as_ref().map(|c| c.scores), seconds }
+        TriedInference {
+            inference: self.inference,
+            scores: self.judged.as_ref().map(|own| own.check.scores),
+            seconds,
+        }
     }
 }
 
@@ -213,7 +225,7 @@ pub(super) fn infer(
             let found = gaussianised::fit(observed, request, plan, kept)?;
             let (inference, likelihood) = (InferenceName::Gaussianised, observed.likelihood.clone());
             let own = Inferred::new(inference, found.posterior, likelihood, found.told);
-            Inferred { check: found.check, stand_ins: Some(found.summary), ..own }
+            Inferred { judged: found.judged, stand_ins: Some(found.summary), ..own }
         }
         InferenceName::Variational if plan.method.deep().is_some() => {
             let found = features::fit(observed, (request, &plan.method), kept)?;
@@ -233,9 +245,34 @@ pub(super) fn infer(
         InferenceName::Laplace => {
             let found = laplace::fit(observed, request, plan, kept)?;
             let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
-            Inferred { check: found.check, mode: Some(found.summary), ..own }
+            Inferred { judged: found.judged, mode: Some(found.summary), ..own }
         }
     })
+}
+
+/// A temperature and sets of classes by the rows that a fit was judged on, some of which were held back or all predicted from the others.
+fn recalibrate(
+    (request, weighted): (&FitRequest, bool),
+    (check, held_back): (Option<&mut LabelCheck>, bool),
+    classes: Option<&JudgedClasses>,
+) -> Result<Option<(ClassRecalibration, LabelSets)>, ModelError> {
+    let Some(check) = check else { return Ok(None) };
+    let guarantee = match held_back {
+        _ if request.hyperparameters.is_some() => Guarantee::Given,
+        false => Guarantee::LeftOut,
+        true if check.twins > 0 => Guarantee::Twins,
+        true => Guarantee::Holds,
+    };
+    let asked = (request.calibrate, weighted);
+    let found = classes.map(|own| ClassRecalibration::of(asked, check.on, own, guarantee)).transpose()?;
+    let found = found.flatten();
+    if found.is_none() && request.calibrate == CalibrateName::Conformal {
+        check.warnings.push(
+            "probabilities could not be recalibrated (--calibrate conformal): too few rows to judge by were left"
+                .into(),
+        );
+    }
+    Ok(found)
 }
 
 /// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both, but for rows that went back to their twins (their number is the last).

@@ -7,7 +7,7 @@
 //!
 //! Source: Bui, *Likelihood approximations via Gaussian approximate inference*; spec `likelihood_approximations`, sections 6.2, 6.3 and 7.
 
-use super::check::LabelCheck;
+use super::check::Judged;
 use super::cost::collapsed_search;
 use super::crossed::crossed;
 use super::header::{BoundedPseudoCount, StandInSummary, TriedPseudoCount, marginal};
@@ -48,7 +48,7 @@ pub(super) struct Gaussianisation {
     pub(super) told: Told,
     pub(super) summary: StandInSummary,
     /// On the rows that the pseudo-count was chosen on, each from the others under hyperparameters of the other half; none where that has no closed form.
-    pub(super) check: Option<LabelCheck>,
+    pub(super) judged: Option<Judged>,
 }
 
 /// A process with this kernel for stand-ins: no mean (that is taken off) and no noise of its own.
@@ -79,13 +79,13 @@ pub(super) fn left_out<'a>(
 }
 
 /// Scores of rows that are predicted from the others.
-pub(super) fn score(observed: &Observed, rows: &[usize], latents: Latents) -> Result<LabelCheck, ModelError> {
+pub(super) fn score(observed: &Observed, rows: &[usize], latents: Latents) -> Result<Judged, ModelError> {
     let (all, offsets) = (observed.targets(), observed.data.offsets());
     let own: Vec<f64> = rows.iter().map(|&i| all[i]).collect();
     let of_rows: Option<Vec<f64>> = offsets.map(|offsets| rows.iter().map(|&i| offsets[i]).collect());
     let kind = (&observed.target, &observed.likelihood);
     let known = marginal(&observed.target, &all, offsets);
-    LabelCheck::of(CheckedOn::LeaveOneOut, latents, kind, &own, (&known, of_rows.as_deref()))
+    Judged::of(CheckedOn::LeaveOneOut, latents, kind, &own, (&known, of_rows.as_deref()))
 }
 
 /// What is matched where nothing is said, compared with each other. Of classes mean and variance of the positive variable, and the least divergence: the two best as published, and on forty public tables now
@@ -101,7 +101,7 @@ pub(super) fn default_matchings(likelihood: &OutputLikelihood) -> &'static [Matc
 struct Trial {
     /// Hyperparameters that half of the rows chose.
     model: ExactGp,
-    check: LabelCheck,
+    judged: Judged,
 }
 
 /// Every row of a part predicted from the others of it, under hyperparameters that its half had no part in.
@@ -127,7 +127,7 @@ fn trial(
         let each = each.collect::<Result<Vec<_>, _>>()?;
         Ok(left_out(&data, each.iter(), &stand_ins))
     })?;
-    Ok(Trial { check: score(observed, rows, latents)?, model: last })
+    Ok(Trial { judged: score(observed, rows, latents)?, model: last })
 }
 
 /// A pseudo-count, those that were tried, and the trial of the best.
@@ -196,9 +196,9 @@ fn choose_pseudo_count(
                     let from = before.map_or(model, |(_, trial, _)| &trial.model);
                     let gaussianised = Gaussianised::new(matching, pseudo_count)?;
                     let found = trial(observed, &rows, &gaussianised, from, (request, searching))?;
-                    let scores = found.check.scores;
+                    let scores = found.judged.check.scores;
                     tried.push(TriedPseudoCount { matching, pseudo_count, scores, as_classes });
-                    if best.as_ref().is_none_or(|(_, trial, _)| scores.nll < trial.check.scores.nll) {
+                    if best.as_ref().is_none_or(|(_, trial, _)| scores.nll < trial.judged.check.scores.nll) {
                         best = Some((gaussianised, found, observed.likelihood.clone()));
                     }
                     if scores.nll >= last {
@@ -303,7 +303,7 @@ pub(super) struct Chosen {
     pub(super) model: ExactGp,
     /// Where they come from.
     pub(super) source: String,
-    pub(super) check: Option<LabelCheck>,
+    pub(super) judged: Option<Judged>,
     pub(super) tried: Vec<TriedPseudoCount>,
     pub(super) bounds: Vec<BoundedPseudoCount>,
 }
@@ -317,10 +317,10 @@ fn by_rows_left_out(
     let begun = searching.begun(process(observed, request)?)?;
     let Choice { gaussianised, tried, best } =
         choose_pseudo_count(observed, (request, plan), &begun, searching)?;
-    let (model, check) = best.map_or((begun, None), |trial| (trial.model, Some(trial.check)));
+    let (model, judged) = best.map_or((begun, None), |trial| (trial.model, Some(trial.judged)));
     let stand_ins = StandIns::of(observed, &gaussianised, request.mean)?;
     let (model, source) = hyperparameters(observed, (request, plan), &stand_ins, model, searching)?;
-    Ok(Chosen { gaussianised, stand_ins, model, source, check, tried, bounds: Vec::new() })
+    Ok(Chosen { gaussianised, stand_ins, model, source, judged, tried, bounds: Vec::new() })
 }
 
 /// Fits. The likelihood of `observed` is afterwards that of the functions.
@@ -339,7 +339,7 @@ pub(super) fn fit(
         Some(PseudoCount::Learned) => learned::choose(observed, request, searching)?,
         _ => by_rows_left_out(observed, (request, plan), searching)?,
     };
-    let Chosen { gaussianised, stand_ins, model, source, check, tried, bounds } = chosen;
+    let Chosen { gaussianised, stand_ins, model, source, judged, tried, bounds } = chosen;
     let hyperparameters = Hyperparameter::of(&model);
     // What every function's own process is told.
     let mut own = FitRequest {
@@ -381,11 +381,11 @@ pub(super) fn fit(
         posteriors.push(posterior);
     }
     // What is held back says more where it is.
-    let check = check.filter(|_| matches!(plan.method, Method::Exact(_)));
+    let judged = judged.filter(|_| matches!(plan.method, Method::Exact(_)));
     let told = searching.told(source, hyperparameters, &model);
     let StandIns { offsets, scale, .. } = stand_ins;
     let posterior = LatentPosterior::Apart { posteriors, offsets: offsets.clone(), scale };
     let tried_on = if tried.is_empty() { 0 } else { plan.trial_rows };
     let summary = StandInSummary { gaussianised, tried, tried_on, bounds, offsets, scale, members };
-    Ok(Gaussianisation { posterior, told, summary, check })
+    Ok(Gaussianisation { posterior, told, summary, judged })
 }

@@ -4,6 +4,7 @@ use super::check::{LabelCheck, LabelScores};
 use super::features::FeatureSummary;
 use super::target::Target;
 use super::variation::VariationSummary;
+use crate::ClassRecalibration;
 use crate::options::InferenceName;
 use crate::process::{Header, Hyperparameter, StreamedRows};
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
@@ -126,6 +127,9 @@ pub struct GeneralisedSummary {
     pub weights: Option<String>,
     /// How good the fit is on rows that had no part in it.
     pub check: Option<LabelCheck>,
+    /// What these rows say of class probabilities and sets; None of other targets, where it was not asked for, and in files of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalibration: Option<ClassRecalibration>,
     /// Of Gaussianised inference.
     pub stand_ins: Option<StandInSummary>,
     /// Of variational inference.

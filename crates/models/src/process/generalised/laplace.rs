@@ -1,6 +1,6 @@
 //! The Laplace approximation: the curvature at the posterior's mode, hyperparameters by its evidence.
 
-use super::check::LabelCheck;
+use super::check::Judged;
 use super::crossed::crossed;
 use super::header::{GeneralisedHeader, ModeSummary, marginal};
 use super::journal::Journal;
@@ -30,7 +30,7 @@ pub(super) struct AtMode {
     pub(super) told: Told,
     pub(super) summary: ModeSummary,
     /// Of every row, as the others predict it, about.
-    pub(super) check: Option<LabelCheck>,
+    pub(super) judged: Option<Judged>,
 }
 
 /// Fits.
@@ -74,7 +74,7 @@ pub(super) fn fit(
     let hyperparameters = Hyperparameter::of(posterior.model());
     let mut likelihood = observed.likelihood.clone();
     Hyperparameter::give(&hyperparameters, &mut likelihood);
-    let check = match observed.rows() {
+    let judged = match observed.rows() {
         1 => None,
         _ => Some(left_out(observed, &posterior, &options, request, (journal, observer))?),
     };
@@ -89,7 +89,7 @@ pub(super) fn fit(
         at_bounds: found.at_bounds,
     };
     let summary = ModeSummary { log_evidence, newton_steps };
-    Ok(AtMode { posterior: LatentPosterior::Laplace(posterior), likelihood, told, summary, check })
+    Ok(AtMode { posterior: LatentPosterior::Laplace(posterior), likelihood, told, summary, judged })
 }
 
 /// Hyperparameters of some rows, in an earlier run or now; the model has them afterwards.
@@ -130,7 +130,7 @@ fn left_out(
     options: &FitOptions,
     request: &FitRequest,
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
-) -> Result<LabelCheck, ModelError> {
+) -> Result<Judged, ModelError> {
     let truths = observed.targets();
     let rows: Vec<usize> = (0..observed.rows()).collect();
     let learned = request.hyperparameters.is_none();
@@ -161,7 +161,7 @@ fn left_out(
     let kind = (&observed.target, &likelihood);
     let offsets = observed.data.offsets();
     let known = marginal(&observed.target, &truths, offsets);
-    LabelCheck::of(CheckedOn::LeaveOneOut, latents, kind, &truths, (&known, offsets))
+    Judged::of(CheckedOn::LeaveOneOut, latents, kind, &truths, (&known, offsets))
 }
 
 /// The arrays of a posterior.

@@ -2,7 +2,7 @@
 //!
 //! Bounds are comparable between matchings as well, so that the highest one chooses where none is named. They are maximised on all rows, and rows that are left out, which choose otherwise, only tell how good the choice is.
 
-use super::check::LabelCheck;
+use super::check::Judged;
 use super::crossed::crossed;
 use super::gaussianised::{Chosen, FIRST, PSEUDO_COUNTS, default_matchings, left_out, process, score};
 use super::header::BoundedPseudoCount;
@@ -60,7 +60,7 @@ fn check(
     (request, matching): (&FitRequest, Matching),
     (begun, start): (&ExactGp, &StandIns),
     searching: &mut Searching<'_, '_>,
-) -> Result<Option<LabelCheck>, ModelError> {
+) -> Result<Option<Judged>, ModelError> {
     let rows: Vec<usize> = (0..observed.rows()).collect();
     if rows.len() < 2 {
         return Ok(None);
@@ -105,7 +105,7 @@ pub(super) fn choose(
     let Some((matching, start, found)) = best else {
         return Err(ModelError::Request("no matching was tried".into()));
     };
-    let check = check(observed, (request, matching), (&begun, &start), searching)?;
+    let judged = check(observed, (request, matching), (&begun, &start), searching)?;
     let stand_ins = StandIns::with(observed, &found.gaussianised, (found.offsets, start.scale))?;
     let mut model = begun;
     model.set_values(&[found.kernel, vec![NO_NOISE]].concat());
@@ -114,5 +114,5 @@ pub(super) fn choose(
         None => "a bound on the evidence of the labels, together with prior means and pseudo-count",
     };
     let gaussianised = found.gaussianised;
-    Ok(Chosen { gaussianised, stand_ins, model, source: source.into(), check, tried: Vec::new(), bounds })
+    Ok(Chosen { gaussianised, stand_ins, model, source: source.into(), judged, tried: Vec::new(), bounds })
 }

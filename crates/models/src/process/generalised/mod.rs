@@ -66,6 +66,7 @@ use super::ProcessPosterior;
 use super::streaming::StreamedRows;
 use posterior_data::RowFingerprints;
 use posterior_gp::inducing::InducingPosterior;
+use posterior_metrics::LabelSets;
 use std::sync::Arc;
 
 /// A fitted model.
@@ -75,6 +76,8 @@ pub struct GeneralisedModel {
     posterior: Arc<LatentPosterior>,
     /// Of the rows trained on.
     fingerprints: Option<Arc<RowFingerprints>>,
+    /// What sets of classes go by.
+    sets: Option<Arc<LabelSets>>,
 }
 
 impl GeneralisedModel {
@@ -118,6 +121,8 @@ impl GeneralisedModel {
             },
         });
         self.header.streamed = Some(streamed);
+        // Told of the model before these rows.
+        (self.header.fit.recalibration, self.sets) = (None, None);
         self.fingerprints = None;
     }
 

@@ -2,11 +2,13 @@
 
 use super::cost::{Cost, Size};
 use super::observed::Observed;
+use super::target::Target;
 use crate::options::{
-    CalibrateName, ExactOptions, HyperparameterOptions, InferenceName, LikelihoodName, MethodName,
-    ObjectiveName, PseudoCount, SgprOptions, SvgpOptions,
+    CalibrateName, ExactOptions, HyperparameterOptions, InferenceName, LargeTableOptions, LikelihoodName,
+    MethodName, ObjectiveName, PseudoCount, SgprOptions, SvgpOptions,
 };
 use crate::process::time;
+use crate::recalibration;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact::{Criterion, Plan};
 use posterior_likelihoods::OutputLikelihood;
@@ -55,13 +57,24 @@ impl InferencePlan {
     /// # Errors
     /// [`ModelError::Usage`] or [`ModelError::Gp`], with the way out.
     pub fn of(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
-        if request.calibrate == CalibrateName::Conformal {
+        let classes = match &observed.target {
+            Target::Classes { names } => names.count() as u64,
+            _ => 0,
+        };
+        if request.calibrate == CalibrateName::Conformal && classes == 0 {
             return Err(ModelError::Usage(format!(
-                "--calibrate conformal is for intervals of numbers under Gaussian noise, not for {}; leave it out",
+                "--calibrate conformal is for classes and for intervals of numbers under Gaussian noise, not for {}; leave it out",
                 observed.likelihood.name()
             )));
         }
-        let out = Self::unchecked(observed, request)?;
+        let mut out = Self::unchecked(observed, request)?;
+        if request.calibrate != CalibrateName::None && classes > 0 {
+            let rows = out.judged_rows(observed.rows());
+            recalibration::check(request, rows, matches!(out.method, Method::Exact(_)))?;
+            // Their probabilities are kept until all else is done, and once more as they are changed.
+            let kept = 16u64.saturating_mul(rows as u64).saturating_mul(classes);
+            out.plan.peak_bytes = out.plan.peak_bytes.saturating_add(kept);
+        }
         if out.plan.peak_bytes > request.memory {
             let (plan, limit) = (out.plan, request.memory);
             return Err(posterior_gp::GpError::Memory { plan, limit }.into());
@@ -225,6 +238,18 @@ impl InferencePlan {
             cost,
             seconds: None,
         })
+    }
+
+    /// Rows that the fit is judged on, of n: those held back, or those that are predicted from the others.
+    fn judged_rows(&self, n: usize) -> usize {
+        match (&self.method, self.inference) {
+            (Method::Exact(_), InferenceName::Laplace) => n,
+            (Method::Exact(_), _) => self.trial_rows.min(n),
+            (other, _) => {
+                let count = other.large().unwrap_or(&LargeTableOptions::default()).held_back_of(n);
+                if count < n { count } else { 0 }
+            }
+        }
     }
 
     /// Measures how long it takes on this machine, in some hundredths of a second.
