@@ -46,7 +46,7 @@ const FEWEST_ROWS: usize = 200;
 const MOST_ROWS: usize = 4096;
 
 impl SketchAndProjectOptions {
-    /// Rows of a block of a system with n rows and s right-hand sides: as many as leave what is done with the block itself a quarter of the gradient's work, at least [`FEWEST_ROWS`] or twice the rank, at most 4,096 and n.
+    /// Rows of a block of a system with n rows and s right-hand sides: as many as leave what is done with the block itself a quarter of the gradient's work, at least 200 or twice the rank, at most 4,096 and n.
     pub fn block_of(&self, rows: usize, columns: usize) -> usize {
         let most = gradient(rows, columns) / 4.0;
         let (widest, least) = match self.rank {

@@ -1,0 +1,79 @@
+"""Hyperparameters of all rows by several searches: the exact log evidence of each, in nats a row, beside seconds and products with the matrix.
+
+    python3 benches/hyperparameters.py target/release/posterior pol.csv.gz --target y --rows 5000
+
+Rows are drawn at random; every search sees the same. Evidence is that of an exact fit with the hyperparameters that a search found, so that all are judged alike; what a search
+maximises has the weak belief about lengthscales beside it."""
+import argparse
+import csv
+import gzip
+import json
+import pathlib
+import random
+import subprocess
+import tempfile
+import time
+
+SEARCHES = {
+    "exact": None,
+    "blocks": ["--hyperparameter-search", "blocks"],
+    "stochastic": ["--hyperparameter-search", "stochastic"],
+    "stochastic, cg": ["--hyperparameter-search", "stochastic", "--search-solver", "cg", "--search-passes", "2"],
+    "refined": ["--hyperparameter-search", "refined", "--refining-rows", "0", "--steps", "50"],
+}
+
+
+def drawn(path, rows, seed):
+    """Header and some rows of a table."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", newline="") as source:
+        header, *body = list(csv.reader(source))
+    random.Random(seed).shuffle(body)
+    return [header, *body[:rows]]
+
+
+def main():
+    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    made.add_argument("binary", type=pathlib.Path)
+    made.add_argument("table", type=pathlib.Path, help="a CSV file, .gz or not")
+    made.add_argument("--target", required=True)
+    made.add_argument("--rows", type=int, default=5000)
+    made.add_argument("--seed", type=int, default=1)
+    made.add_argument("--threads", type=int, default=2)
+    made.add_argument("--searches", default=",".join(name for name in SEARCHES if "cg" not in name))
+    arguments = made.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        table = folder / "table.csv"
+        with table.open("w", newline="") as out:
+            csv.writer(out).writerows(drawn(arguments.table, arguments.rows, arguments.seed))
+
+        def fit(*flags):
+            line = [arguments.binary, "fit", "gp", "--data", table, "--target", arguments.target, "--threads", arguments.threads]
+            line += ["--json", "--quiet", "--force", *flags]
+            return json.loads(subprocess.run([str(part) for part in line], check=True, capture_output=True, text=True).stdout)
+
+        for name in arguments.searches.split(","):
+            model = folder / "searched.posterior"
+            begun = time.perf_counter()
+            if SEARCHES[name] is None:
+                found = fit("--method", "exact", "--restarts", 1, "--out", model)
+            else:
+                common = ["--method", "cg", "--iterations", 1, "--samples", 16, "--held-back", 0, "--calibrate", "none", "--fresh"]
+                found = fit(*common, *SEARCHES[name], "--out", model)
+            seconds = time.perf_counter() - begun
+            judged = fit("--method", "exact", "--hyperparameters", model, "--out", folder / "judged.posterior")
+            search = (found["large_table"] or {}).get("search") or {}
+            report = {
+                "table": arguments.table.name,
+                "search": name,
+                "evidence_of_a_row": round(judged["log_evidence"] / judged["n"], 4),
+                "seconds": round(seconds, 1),
+                "products": search.get("passes"),
+                "last_gain": search.get("last_gain"),
+            }
+            print(json.dumps(report), flush=True)
+
+
+if __name__ == "__main__":
+    main()
