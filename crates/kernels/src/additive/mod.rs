@@ -5,7 +5,7 @@
 //! `v_q` is the prior variance of all functions of order q together.
 //!
 //! Source: D. Duvenaud, H. Nickisch, C. E. Rasmussen, "Additive Gaussian processes", NIPS 2011, sections 2 and 3 (there the variances are those of single sets, and polynomials come from
-//! Newton's identities; here from a recursion that subtracts nothing: [`polynomials`]).
+//! Newton's identities; here from a recursion that subtracts nothing: the file `polynomials`).
 
 mod polynomials;
 
