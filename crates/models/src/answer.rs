@@ -189,6 +189,8 @@ pub(crate) fn check(
         "--sets is for classes"
     } else if asked && !sets {
         "no rows tell what sets of classes this model needs: fit it with --calibrate auto or conformal and rows to judge by (--held-back of a process, --validation-data of a network; a stream and --continue forget them, ensembles have none)"
+    } else if question.sets.iter().enumerate().any(|(i, level)| question.sets[..i].contains(level)) {
+        "--sets names a level twice"
     } else if asked && question.integration.is_some() {
         "--sets are told of predictions as they were fitted: leave --predictive out"
     } else if top == Some(0) {

@@ -65,6 +65,8 @@ pub enum Guarantee {
     LeftOut,
     /// Some of them stand among the rows learned from.
     Repeated,
+    /// The training of a network kept the weights, or ended, by them.
+    Kept,
 }
 
 impl Guarantee {
@@ -97,6 +99,7 @@ impl Guarantee {
             Self::Narrowed => "these rows also decided that intervals become narrower",
             Self::LeftOut => "each of these rows is predicted from the others, by what half of them chose",
             Self::Repeated => "some of these rows stand among those that are learned from",
+            Self::Kept => "the network's training kept the weights that were best on these rows",
         })
     }
 

@@ -66,7 +66,10 @@ fn rows_from_disk_give_the_model_of_rows_in_memory() {
     for (name, flags) in [
         ("plain", "--features a,b --missing drop"),
         ("noisy", "--noise s --one-hot kind --missing mean --test-fraction 0.1 --inducing-choice greedy"),
-        ("adam", "--one-hot kind --features b,kind --variational adam --held-back 0 --batch 5000"),
+        (
+            "adam",
+            "--one-hot kind --features b,kind --kernel matern32(ard)*categorical(kind) --variational adam --held-back 0 --batch 5000",
+        ),
     ] {
         let line = format!(
             "fit gp --target y --method svgp --inducing 20 --iterations 40 --batch 100 {flags} --data"

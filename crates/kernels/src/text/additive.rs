@@ -9,6 +9,9 @@ use posterior_linalg::Real;
 /// The highest order. Beyond some, functions of so many columns are those of a plain product.
 pub(super) const HIGHEST_ORDER: f64 = 64.0;
 
+/// Sets of columns that can be summed in single precision.
+const MOST_SETS: f64 = 1e36;
+
 const BASES: [Kind; 5] =
     [Kind::SquaredExponential, Kind::Matern12, Kind::Matern32, Kind::Matern52, Kind::RationalQuadratic];
 
@@ -34,6 +37,13 @@ fn missing() -> String {
 
 /// What is wrong with an order for so many columns.
 pub(super) fn check_order(order: usize, columns: usize) -> Result<(), String> {
+    // Sums over sets of columns are made before they are divided by the number of sets, in single precision where that is asked for.
+    let sets = (1..=order).fold(1.0, |sets, q| sets * (columns + 1).saturating_sub(q) as f64 / q as f64);
+    if order <= columns && sets > MOST_SETS {
+        return Err(format!(
+            "`order` is {order} of {columns} columns, which is {sets:.1e} sets of columns: at most {MOST_SETS:.0e} can be summed in single precision; take a lower order"
+        ));
+    }
     if order <= columns {
         return Ok(());
     }

@@ -18,6 +18,8 @@ pub(super) struct Builder<'a> {
     source: &'a str,
     /// Features that belong to categorical kernels.
     claimed: Vec<usize>,
+    /// Columns of counts that a `tanimoto` looks at, which no warp changes.
+    counted: Vec<usize>,
     /// What was built looks at.
     columns: Vec<(String, Vec<usize>)>,
     /// Columns of kernels that a warp would change, one entry for each.
@@ -28,8 +30,16 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(features: &'a [String], node: &Node, source: &'a str) -> Self {
-        let claimed = claimed(node, features);
-        Self { features, source, claimed, columns: Vec::new(), numbers: Vec::new(), used: HashMap::new() }
+        let (claimed, counted) = (claimed(node, features), counted(node, features));
+        Self {
+            features,
+            source,
+            claimed,
+            counted,
+            columns: Vec::new(),
+            numbers: Vec::new(),
+            used: HashMap::new(),
+        }
     }
 
     /// The labels of kernels that were built, with the columns that each looks at.
@@ -99,9 +109,10 @@ impl<'a> Builder<'a> {
         let mut columns: Vec<usize> = self.numbers[before..].iter().flatten().copied().collect();
         columns.sort_unstable();
         columns.dedup();
-        columns.retain(|c| !self.claimed.contains(c));
+        columns.retain(|c| !self.claimed.contains(c) && !self.counted.contains(c));
         if columns.is_empty() {
-            let message = "there is nothing to warp: all columns in these parentheses are categories";
+            let message =
+                "there is nothing to warp: all columns in these parentheses are categories or counts";
             return Err(KernelTextError::new(self.source, position, message));
         }
         self.columns.push((label.clone(), columns.clone()));
@@ -228,6 +239,18 @@ pub(super) fn claimed(node: &Node, features: &[String]) -> Vec<usize> {
     out.sort_unstable();
     out.dedup();
     out
+}
+
+/// Indices of the features that kernels of counts look at, ascending; names that are no feature are left out.
+pub(super) fn counted(node: &Node, features: &[String]) -> Vec<usize> {
+    let claimed = claimed(node, features);
+    let looks_at = |leaf: &Leaf, j: usize| match leaf.kind {
+        Kind::Tanimoto if leaf.columns.is_empty() => !claimed.contains(&j),
+        Kind::Tanimoto => leaf.columns.iter().any(|(name, _)| *name == features[j]),
+        _ => false,
+    };
+    let leaves = node.leaves();
+    (0..features.len()).filter(|&j| leaves.iter().any(|leaf| looks_at(leaf, j))).collect()
 }
 
 impl Leaf {

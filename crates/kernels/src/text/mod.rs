@@ -309,14 +309,7 @@ impl KernelExpression {
     /// Indices of the feature columns that a kernel of counts (`tanimoto`) looks at, ascending; names that are no feature are left out,
     /// [`Self::build`] points at them.
     pub fn count_columns(&self, features: &[String]) -> Vec<usize> {
-        let categories = self.category_columns(features);
-        let looks_at = |leaf: &Leaf, j: usize| match leaf.kind {
-            Kind::Tanimoto if leaf.columns.is_empty() => !categories.contains(&j),
-            Kind::Tanimoto => leaf.columns.iter().any(|(name, _)| *name == features[j]),
-            _ => false,
-        };
-        let leaves = self.node.leaves();
-        (0..features.len()).filter(|&j| leaves.iter().any(|leaf| looks_at(leaf, j))).collect()
+        build::counted(&self.node, features)
     }
 
     /// Indices of the feature columns that mean nothing in standard units, ascending: counts and categories.

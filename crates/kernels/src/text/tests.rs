@@ -471,3 +471,19 @@ fn additive_kernels_mixtures_and_warps_are_read() {
     let none = "warp(se(`c=a`)) * categorical(c)".parse::<KernelExpression>().unwrap();
     assert!(none.build::<f64>(&features).unwrap_err().message.contains("all columns in these parentheses"));
 }
+
+/// Counts stay counts behind a warp of what stands beside them, and sums of so many products as single precision cannot hold are refused.
+#[test]
+fn warps_leave_counts_and_orders_have_an_end() {
+    let segments = build("warp(matern32(ard) + tanimoto(x1, x2))").segments();
+    let skew = segments.iter().find(|s| s.name == "warp.skew").unwrap();
+    assert_eq!(skew.len(), 2);
+    let _ = error("warp(tanimoto(x1))");
+    let many: Vec<String> = (0..784).map(|i| format!("c{i}")).collect();
+    let of = |order: usize| {
+        let text = format!("additive(se, order={order})");
+        text.parse::<KernelExpression>().unwrap().build::<f32>(&many).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert!(of(5).is_ok());
+    assert!(of(20).unwrap_err().contains("single precision"));
+}

@@ -297,6 +297,8 @@ fn fit_in<T: SavedPrecision>(
                 Guarantee::Chosen
             } else if held.repeated > 0 {
                 Guarantee::Repeated
+            } else if held.kept_weights {
+                Guarantee::Kept
             } else {
                 Guarantee::Holds
             };

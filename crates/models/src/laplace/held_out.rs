@@ -18,6 +18,8 @@ pub(super) struct HeldOut<T> {
     pub(super) examples: Arc<dyn Examples<T> + Send>,
     /// Whether the network was trained on them (or may have been).
     pub(super) seen: bool,
+    /// Whether the network's training kept the weights that were best on them.
+    pub(super) kept_weights: bool,
     /// How many of them stand among the rows learned from.
     pub(super) repeated: usize,
     /// Of those that stand in files of their own.
@@ -31,7 +33,15 @@ pub(super) struct HeldOut<T> {
 impl<T> HeldOut<T> {
     /// Some of the rows that were read for the fit.
     fn of(examples: Arc<dyn Examples<T> + Send>, seen: bool) -> Self {
-        Self { examples, seen, repeated: 0, fingerprints: Vec::new(), files: Vec::new(), sha256: Vec::new() }
+        Self {
+            examples,
+            seen,
+            kept_weights: false,
+            repeated: 0,
+            fingerprints: Vec::new(),
+            files: Vec::new(),
+            sha256: Vec::new(),
+        }
     }
 }
 
@@ -100,7 +110,10 @@ pub(super) fn held_out<T: SavedPrecision>(
         }
         let files = files.iter().map(|p| file_name(p)).collect();
         let (examples, fingerprints) = (set.examples, set.fingerprints);
-        return Ok((Some(HeldOut { examples, seen, repeated, fingerprints, files, sha256 }), notes));
+        return Ok((
+            Some(HeldOut { examples, seen, kept_weights: false, repeated, fingerprints, files, sha256 }),
+            notes,
+        ));
     }
     if source.fraction > 0.0 {
         if !(allow && tuned) {
@@ -157,7 +170,8 @@ fn recorded<T: SavedPrecision>(
         split.test.len(),
         examples.len()
     );
-    Some((Some(HeldOut::of(take(examples, split), false)), vec![note]))
+    let held = HeldOut { kept_weights: true, ..HeldOut::of(take(examples, split), false) };
+    Some((Some(held), vec![note]))
 }
 
 /// Leaves the training rows and returns the others.

@@ -83,7 +83,7 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
 ];
 
 /// Flags of searches for hyperparameters beside those of [`EvidenceOptions`]: nothing is searched for where hyperparameters are given.
-const SEARCH: [&str; 10] = [
+const SEARCH: [&str; 14] = [
     "restarts",
     "prior_rows",
     "alternations",
@@ -94,6 +94,10 @@ const SEARCH: [&str; 10] = [
     "refining_rows",
     "neighbourhoods",
     "neighbourhood_size",
+    "probes",
+    "probe_kind",
+    "search_solver",
+    "search_passes",
 ];
 
 fn flags(augment: impl Fn(Command) -> Command) -> Vec<Arg> {

@@ -7,9 +7,10 @@ use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
 use crate::{FitRequest, Method, ModelError};
 use posterior_data::stream::{self, StreamOptions};
 use posterior_data::{
-    InputRanges, Missing, RowFingerprints, Schema, Standardisation, row_bytes, row_fingerprint,
+    Feature, InputRanges, Missing, RowFingerprints, Schema, Standardisation, row_bytes, row_fingerprint,
 };
 use posterior_gp::RowSource;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Rows of a table as a process sees them, wherever they are.
@@ -75,8 +76,12 @@ impl PreparedTable {
         folder: &Path,
     ) -> Result<Self, ModelError> {
         let counts = request.kernel.count_columns(&schema.feature_names());
-        let options =
-            StreamOptions { part_bytes: disk_part_bytes(request.memory), ..StreamOptions::default() };
+        // Columns of 0 and 1 are more numbers than cells.
+        let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
+        let most = disk_part_bytes(request.memory);
+        let least = most.min(1 << 16);
+        let part_bytes = (most * sources.len() / schema.features.len().max(1)).clamp(least, most);
+        let options = StreamOptions { part_bytes, ..StreamOptions::default() };
         let (file, notes) = stream::extract_to_file(files, (&schema, &counts), rows, &options, folder)?;
         let inputs = schema.features.len();
         let unscaled = request.kernel.unscaled_columns(&schema.feature_names());

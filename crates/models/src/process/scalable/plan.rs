@@ -146,7 +146,10 @@ impl ScalablePlan {
         });
         // Greedy choices keep the rows of a pivoted factor.
         let greedy = method.inducing().is_some_and(|o| o.inducing_choice == Some(InducingChoiceName::Greedy));
-        let chosen = if greedy { product(n, m).saturating_mul(8) } else { 0 };
+        // Bounds choose among so many at most.
+        let bound = matches!(method, Method::Sgpr(_) | Method::Svgp(_));
+        let among = if bound { n.min(CANDIDATES as u64) } else { n };
+        let chosen = if greedy { product(among, m).saturating_mul(8) } else { 0 };
         let solver = weights
             .saturating_add(prior)
             .max(chosen)

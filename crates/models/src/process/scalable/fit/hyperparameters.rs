@@ -431,8 +431,8 @@ fn on_all_rows<T: SolverPrecision>(
     found.search = Some(EvidenceSearchSummary {
         steps: result.steps,
         solver_steps: result.solver_steps,
-        passes: result.solver_steps as f64 * rows_of_step as f64 / rows as f64,
-        last_gain: recent.iter().map(|step| step.gain).sum(),
+        passes: Some(result.solver_steps as f64 * rows_of_step as f64 / rows as f64),
+        last_gain: Some(recent.iter().map(|step| step.gain).sum()),
         gradient_norm: last.map(|s| s.gradient_norm),
         residual: last.and_then(|s| s.residual),
         unsolved: result.trace.iter().filter(|s| s.residual.is_none_or(|r| r > tolerance)).count(),

@@ -79,7 +79,9 @@ pub(super) fn fit<T: SolverPrecision>(
         None => None,
     };
     let resumed_from = state.as_ref().map_or(0, |s| s.header.step);
-    let start = match (state, solutions.filter(|_| inducing == 0)) {
+    // Those of a damaged checkpoint are left out: they are only where a solve begins.
+    let solutions = solutions.filter(|known| inducing == 0 && known.nrows() == rows);
+    let start = match (state, solutions) {
         (Some(state), _) => Start::Resume(state),
         // Samples that the search had no probes for begin at zero.
         (None, Some(known)) => Start::Weights(Mat::from_fn(rows, 1 + conditioning.samples, |i, j| {
