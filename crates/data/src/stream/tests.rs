@@ -270,10 +270,11 @@ fn errors_name_the_file_of_several_and_its_row() {
     };
     assert_eq!((path, row), (good.clone(), 2));
     // Two files that fit one by one, and not together.
-    let files = [good.clone(), good.clone()];
-    let one = read_table(&good, &ReadOptions::default()).unwrap().memory();
+    let large = at("large.csv", &("a,y\n".to_string() + &"1,2\n".repeat(3000)));
+    let files = [large.clone(), large.clone()];
+    let one = read_table(&large, &ReadOptions::default()).unwrap().memory();
     let failed = read_tables(&files, &ReadOptions { memory_limit: 2 * one + 600 }).unwrap_err().to_string();
-    assert!(failed.contains("good.csv and 1 more"), "{failed}");
+    assert!(failed.contains("large.csv and 1 more"), "{failed}");
     assert!(matches!(read_tables(&[], &ReadOptions::default()), Err(DataError::Argument { .. })));
     assert!(matches!(TableParts::open(&[], &options), Err(DataError::Argument { .. })));
 }
