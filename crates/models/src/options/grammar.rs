@@ -258,12 +258,15 @@ mod tests {
                 let beside = BESIDE.iter().find(|b| b.0.contains(&id)).map(|b| b.1);
                 let contexts = beside.into_iter().flatten().filter(|(other, _)| name.has(other));
                 let mut lines = vec![vec![format!("--method={name}"), long.clone()]];
-                lines.extend(contexts.map(|(other, values)| {
-                    vec![
-                        format!("--method={name}"),
-                        format!("--{}={}", other.replace('_', "-"), values[0]),
-                        long.clone(),
-                    ]
+                let chosen =
+                    |(other, values): &Needed| format!("--{}={}", other.replace('_', "-"), values[0]);
+                lines.extend(contexts.map(|needed| {
+                    // What stands beside it may itself mean something only beside another.
+                    let further = BESIDE.iter().find(|b| b.0.contains(&needed.0)).map(|b| b.1);
+                    let further = further.into_iter().flatten().find(|(other, _)| name.has(other));
+                    let mut line = vec![format!("--method={name}"), chosen(needed), long.clone()];
+                    line.extend(further.map(chosen));
+                    line
                 }));
                 let results: Vec<Result<FitRequest, String>> =
                     lines.iter().map(|l| parse(&l.iter().map(String::as_str).collect::<Vec<_>>())).collect();

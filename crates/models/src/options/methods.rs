@@ -340,7 +340,6 @@ pub struct SvgpOptions {
     pub natural_length: f64,
     /// Keep the prepared numbers of svgp in a file beside the model and not in memory, which reads the table part by part [default: where they do not fit --memory]
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from_disk: Option<bool>,
 }
 
