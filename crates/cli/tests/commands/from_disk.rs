@@ -145,8 +145,9 @@ fn a_fit_from_disk_that_is_killed_goes_on_wherever_its_rows_are() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+    assert!(state.exists(), "it was killed too late");
     let text = error(at, &format!("{} --from-disk --out other.posterior", line.replace("t.csv", "u.csv")));
-    assert!(text.contains("data"), "{text}");
+    assert!(text.contains("other.posterior.checkpoint") && text.contains("--fresh"), "{text}");
 }
 
 #[test]

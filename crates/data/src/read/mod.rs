@@ -9,7 +9,7 @@ mod plan;
 mod several;
 
 pub(crate) use plan::text_cell;
-pub(crate) use several::{aligned, no_files};
+pub(crate) use several::{aligned, as_text, no_files};
 pub use several::{read_tables, source_of};
 
 use crate::{DataError, Table};

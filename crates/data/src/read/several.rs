@@ -161,7 +161,7 @@ fn put_together(
 }
 
 /// Numbers of a file that declares them as such, written as numbers are.
-fn as_text(column: &mut Column) {
+pub(crate) fn as_text(column: &mut Column) {
     if let Values::Numeric(values) = &column.values {
         let cell = |row: usize| Some(column.cell(row)).filter(|text| !text.is_empty());
         column.values = Values::Text((0..values.len()).map(cell).collect());

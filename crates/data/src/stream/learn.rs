@@ -124,23 +124,11 @@ pub fn extract(
     rows: &[usize],
     options: &StreamOptions,
 ) -> Result<Extracted, DataError> {
-    let one_hot = schema.text_columns();
     let width = schema.features.len();
     let mut columns: Vec<Vec<f64>> = vec![Vec::with_capacity(rows.len()); width];
     let (mut y, mut noise, mut exposures, mut kept) =
         (Vec::with_capacity(rows.len()), Vec::new(), Vec::new(), Vec::with_capacity(rows.len()));
-    let mut notes = Notes::default();
-    for part in parts(files, &one_hot, options)? {
-        let part = part?;
-        let local: Vec<usize> = rows_of(&part, rows).iter().map(|r| r - part.first_row).collect();
-        let extracted = match schema.extract(&part.table, &local, true) {
-            // Other parts may have rows.
-            Err(DataError::NothingLeft { .. }) => {
-                notes.dropped_rows += local.len();
-                continue;
-            }
-            other => other.map_err(|e| part.locate(e))?,
-        };
+    let mut notes = each_extracted(files, schema, rows, options, |part, extracted| {
         for (j, column) in columns.iter_mut().enumerate() {
             column.extend(extracted.x.col(j).iter());
         }
@@ -148,12 +136,10 @@ pub fn extract(
         noise.extend(extracted.noise.unwrap_or_default());
         exposures.extend(extracted.exposures.unwrap_or_default());
         kept.extend(extracted.rows.iter().map(|r| r + part.first_row));
-        notes.dropped_rows += extracted.notes.dropped_rows;
-        notes.filled_cells += extracted.notes.filled_cells;
-    }
+        Ok(())
+    })?;
     if kept.is_empty() {
-        let why = if rows.is_empty() { "splitting" } else { "dropping those with missing cells" };
-        return Err(DataError::NothingLeft { path: source_of(files), why: why.into() });
+        return Err(nothing_left(files, rows));
     }
     let mut x = Mat::zeros(kept.len(), width);
     for (j, column) in columns.iter_mut().enumerate() {
@@ -180,23 +166,12 @@ pub fn extract_to_file(
     options: &StreamOptions,
     folder: &Path,
 ) -> Result<(RowFile, Notes), DataError> {
-    let one_hot = schema.text_columns();
     let inputs = schema.features.len();
     let width = inputs + 1 + usize::from(schema.noise.is_some());
     let mut writer = RowWriter::create(folder, rows.len(), width)?;
-    let (mut notes, mut seen) = (Notes::default(), Described::new(rows.len(), inputs));
+    let mut seen = Described::new(rows.len(), inputs);
     let mut row = vec![0.0; inputs];
-    for part in parts(files, &one_hot, options)? {
-        let part = part?;
-        let local: Vec<usize> = rows_of(&part, rows).iter().map(|r| r - part.first_row).collect();
-        let extracted = match schema.extract(&part.table, &local, true) {
-            // Other parts may have rows.
-            Err(DataError::NothingLeft { .. }) => {
-                notes.dropped_rows += local.len();
-                continue;
-            }
-            other => other.map_err(|e| part.locate(e))?,
-        };
+    let mut notes = each_extracted(files, schema, rows, options, |part, extracted| {
         let x = extracted.x.as_ref();
         schema.check_counts(&part.table.source, counts, x, &extracted.rows).map_err(|e| part.locate(e))?;
         let y = extracted.y.unwrap_or_default();
@@ -206,16 +181,45 @@ pub fn extract_to_file(
             writer.push(row.iter().copied().chain([y[i]]).chain(noise))?;
             seen.see(&row, Some(y[i]));
         }
-        notes.dropped_rows += extracted.notes.dropped_rows;
-        notes.filled_cells += extracted.notes.filled_cells;
-    }
+        Ok(())
+    })?;
     let file = writer.finish()?;
     if file.rows() == 0 {
-        let why = if rows.is_empty() { "splitting" } else { "dropping those with missing cells" };
-        return Err(DataError::NothingLeft { path: source_of(files), why: why.into() });
+        return Err(nothing_left(files, rows));
     }
     seen.note(&mut notes, &schema.feature_names());
     Ok((file, notes))
+}
+
+/// Shows the numbers of the given rows, part by part; returns what was dropped and filled in all of them.
+fn each_extracted(
+    files: &[PathBuf],
+    schema: &Schema,
+    rows: &[usize],
+    options: &StreamOptions,
+    mut see: impl FnMut(&Part, Extracted) -> Result<(), DataError>,
+) -> Result<Notes, DataError> {
+    let mut notes = Notes::default();
+    for part in parts(files, &schema.text_columns(), options)? {
+        let part = part?;
+        let local: Vec<usize> = rows_of(&part, rows).iter().map(|r| r - part.first_row).collect();
+        match schema.extract(&part.table, &local, true) {
+            // Other parts may have rows.
+            Err(DataError::NothingLeft { .. }) => notes.dropped_rows += local.len(),
+            Err(error) => return Err(part.locate(error)),
+            Ok(extracted) => {
+                notes.dropped_rows += extracted.notes.dropped_rows;
+                notes.filled_cells += extracted.notes.filled_cells;
+                see(&part, extracted)?;
+            }
+        }
+    }
+    Ok(notes)
+}
+
+fn nothing_left(files: &[PathBuf], rows: &[usize]) -> DataError {
+    let why = if rows.is_empty() { "splitting" } else { "dropping those with missing cells" };
+    DataError::NothingLeft { path: source_of(files), why: why.into() }
 }
 
 fn parts(files: &[PathBuf], one_hot: &[String], options: &StreamOptions) -> Result<TableParts, DataError> {

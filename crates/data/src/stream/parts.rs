@@ -2,7 +2,7 @@
 
 use super::csv::CsvParts;
 use super::parquet::ParquetParts;
-use crate::read::{aligned, no_files, source_of};
+use crate::read::{aligned, as_text, no_files, source_of};
 use crate::{Column, DataError, Table};
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,8 @@ pub struct TableParts {
     options: StreamOptions,
     /// The columns of the first file.
     names: Vec<String>,
+    /// Whether files that declare types stand beside files that do not.
+    mixed: bool,
     /// Which file is read.
     file: usize,
     inner: Inner,
@@ -123,8 +125,10 @@ impl TableParts {
             let empty = own.into_iter().map(|name| Column::numeric(name, Vec::new())).collect();
             aligned(empty, &names, (path, first))?;
         }
+        let declares = |path: &PathBuf| matches!(format(path), Some(Format::Parquet));
+        let mixed = files.iter().any(declares) && !files.iter().all(declares);
         let (files, options) = (files.to_vec(), options.clone());
-        Ok(Self { files, options, names, file: 0, inner, next_row: 0, row_in_file: 0 })
+        Ok(Self { files, options, names, mixed, file: 0, inner, next_row: 0, row_in_file: 0 })
     }
 
     /// The next part of this file or of those behind it.
@@ -133,6 +137,11 @@ impl TableParts {
             let path = &self.files[self.file];
             if let Some(mut table) = self.inner.next_part()? {
                 table.columns = aligned(table.columns, &self.names, (path, &self.files[0]))?;
+                // What is text beside other files is text here, too; a file of declared types alone keeps them.
+                if self.mixed {
+                    let text = &self.options.text_columns;
+                    table.columns.iter_mut().filter(|c| text.contains(&c.name)).for_each(as_text);
+                }
                 let (first_row, row_in_file) = (self.next_row, self.row_in_file);
                 self.next_row += table.rows();
                 self.row_in_file += table.rows();

@@ -35,7 +35,9 @@ impl PreparedTable {
         folder: &Path,
         say: &mut dyn FnMut(String),
     ) -> Result<Self, ModelError> {
-        let options = StreamOptions::default();
+        let usual = StreamOptions::default();
+        let part_bytes = usual.part_bytes.min(disk_part_bytes(request.memory));
+        let options = StreamOptions { part_bytes, ..usual };
         let schema = stream::learn_schema(files, &request.selection, rows, &options)?;
         let names = schema.feature_names();
         let chosen = choose(request, rows.len(), &names);
@@ -56,7 +58,7 @@ impl PreparedTable {
                 other => other,
             });
         };
-        if on_disk.peak_bytes > limit {
+        if on_disk.peak_bytes > limit && request.selection.missing != Missing::Drop {
             return Err(refused(on_disk.as_exact(), limit, &chosen.method));
         }
         let width = names.len() + 1 + usize::from(schema.noise.is_some());

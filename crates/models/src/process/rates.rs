@@ -16,6 +16,7 @@ use posterior_linalg::dense::solve_lower;
 use posterior_linalg::operator::RowAccess;
 use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, StandardNormal};
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -72,7 +73,7 @@ pub(super) fn expected(
     names: &[String],
 ) -> Option<Expected> {
     let inputs = names.len();
-    let x = normal(ROWS.max(rows.min(4096)), inputs);
+    let x = points(request, ROWS.max(rows.min(4096)), names);
     let kernel = request.kernel.build::<f64>(names).ok()?;
     // Counts are not normal.
     if !request.kernel.count_columns(names).is_empty() {
@@ -188,7 +189,7 @@ pub(super) fn rate(request: &FitRequest, names: &[String]) -> Option<f64> {
     if !request.kernel.count_columns(names).is_empty() {
         return None;
     }
-    evidence_rate(request.kernel.build::<f64>(names).ok()?, normal(ROWS, names.len()).as_ref())
+    evidence_rate(request.kernel.build::<f64>(names).ok()?, points(request, ROWS, names).as_ref())
 }
 
 /// Operations a second of triangular solves, by one of some milliseconds.
@@ -200,6 +201,23 @@ pub(super) fn dense_rate() -> f64 {
     solve_lower(factor.as_ref(), right.as_mut());
     black_box(&right);
     (ROWS * ROWS * COLUMNS) as f64 / started.elapsed().as_secs_f64().max(1e-9)
+}
+
+/// Standard normal numbers, but for columns of categories, in which each row has one.
+fn points(request: &FitRequest, rows: usize, names: &[String]) -> Mat<f64> {
+    let mut x = normal(rows, names.len());
+    let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for column in request.kernel.category_columns(names) {
+        let of = names[column].split_once('=').map_or("", |(of, _)| of);
+        groups.entry(of).or_default().push(column);
+    }
+    for columns in groups.values() {
+        for (place, &column) in columns.iter().enumerate() {
+            let own = x.col_as_slice_mut(column).iter_mut().enumerate();
+            own.for_each(|(i, v)| *v = f64::from(u8::from(i % columns.len() == place)));
+        }
+    }
+    x
 }
 
 fn normal(rows: usize, columns: usize) -> Mat<f64> {

@@ -91,56 +91,40 @@ impl<'a, T: Real> SearchIterate<'a, T> {
         let (x, under_way) = (narrow::<T>(data.inputs()), Cell::new(None));
         let map = Constrained::new(&mut model, &options.constraints)?;
         let theta = map.unconstrained(&model.values());
-        let Some(state) = from else {
-            let adam = Adaptive::adam(options.learning_rate).scheduled(options.schedule);
-            let (iterates, trace) = (Vec::new(), Vec::new());
-            let (solver_steps, last) = (0, None);
-            map.set(&mut model, &theta);
-            let search = Self {
-                model,
-                data,
-                x,
-                options,
-                map,
-                theta,
-                adam,
-                iterates,
-                trace,
-                solver_steps,
-                last,
-                under_way,
-            };
-            return Ok((search, 0.0));
-        };
-        state.check(theta.len(), data, options)?;
-        let SearchState { header, weights } = state;
-        let SearchHeader { theta, adam, iterates, trace, solver_steps, seconds } = header;
-        let last = weights.zip(trace.last()).map(|(weights, step)| Solution {
-            weights,
-            reason: step.ended,
-            progress: Progress {
-                step: step.solver_steps,
-                steps_planned: options.solves.budget.steps,
-                residual: step.residual,
-                ..Progress::default()
-            },
-        });
-        map.set(&mut model, &theta);
-        let search = Self {
+        let mut search = Self {
             model,
             data,
             x,
             options,
             map,
             theta,
-            adam,
-            iterates,
-            trace,
-            solver_steps,
-            last,
+            adam: Adaptive::adam(options.learning_rate).scheduled(options.schedule),
+            iterates: Vec::new(),
+            trace: Vec::new(),
+            solver_steps: 0,
+            last: None,
             under_way,
         };
-        Ok((search, seconds))
+        let mut before = 0.0;
+        if let Some(state) = from {
+            state.check(search.theta.len(), data, options)?;
+            let SearchState { header, weights } = state;
+            let SearchHeader { theta, adam, iterates, trace, solver_steps, seconds } = header;
+            search.last = weights.zip(trace.last()).map(|(weights, step)| Solution {
+                weights,
+                reason: step.ended,
+                progress: Progress {
+                    step: step.solver_steps,
+                    steps_planned: options.solves.budget.steps,
+                    residual: step.residual,
+                    ..Progress::default()
+                },
+            });
+            (search.theta, search.adam, search.iterates) = (theta, adam, iterates);
+            (search.trace, search.solver_steps, before) = (trace, solver_steps, seconds);
+        }
+        search.map.set(&mut search.model, &search.theta);
+        Ok((search, before))
     }
 
     /// The model as it is now, not averaged.
