@@ -214,13 +214,16 @@ impl TryFrom<Table> for MethodSettings {
     }
 }
 
+/// The noise by which tolerances are chosen that a file leaves out: so much that they are those of published runs, whatever the noise is.
+const PUBLISHED: f64 = 1.0;
+
 impl MethodSettings {
     pub(crate) fn wrong(&self, problem: &str) -> ExperimentError {
         ExperimentError::Setting(format!("[[method]] `{}`: {problem}", self.name))
     }
 
     pub(crate) fn check(&self) -> Result<(), ExperimentError> {
-        let Budget { steps, tolerance, .. } = self.options.budget(1, None);
+        let Budget { steps, tolerance, .. } = self.options.budget(1, None, PUBLISHED);
         if steps == 0 || !(tolerance >= 0.0 && tolerance.is_finite()) {
             return Err(self.wrong("`iterations` must be at least 1 and `tolerance` zero or positive"));
         }
@@ -277,7 +280,7 @@ impl MethodSettings {
             );
         }
         match self.solver(rows, seed) {
-            Some(Solver::Rows(solver)) => Ok((solver, self.options.budget(rows, None))),
+            Some(Solver::Rows(solver)) => Ok((solver, self.options.budget(rows, None, PUBLISHED))),
             _ => Err(self.wrong("weights on all rows are looked at here: use cg, sgd, sdd or sap")),
         }
     }
@@ -393,7 +396,8 @@ impl MethodSettings {
         };
         let seconds = self.time_budget.or(job.time_budget);
         let time = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let settings = iterative.conditioning(self.options.budget(job.data.rows(), time), job.seed);
+        let settings =
+            iterative.conditioning(self.options.budget(job.data.rows(), time, PUBLISHED), job.seed);
         let support = match (solver, self.options.inducing()) {
             (Solver::Rows(solver), _) => Support::Rows(solver),
             (Solver::Inducing(options), Some(asked)) => {

@@ -369,6 +369,7 @@ mod tests {
             method: "exact".into(),
             scores: None,
             seconds: 0.0,
+            predicted_seconds: None,
             outcome: String::new(),
         };
         let beside = FitCheck { tried: vec![tried], ..base.clone() };

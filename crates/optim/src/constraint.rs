@@ -142,15 +142,15 @@ impl Constrained {
         self.free.chain(theta, natural_gradient)
     }
 
-    /// Free entries within a thousandth (on their logarithmic or linear scale) of a bound that a user set, with that bound.
+    /// Free entries within a hundredth (on their logarithmic or linear scale) of a bound that a user set, with that bound.
     pub fn at_bounds(&self, values: &[f64]) -> Vec<(String, f64)> {
         let bound = |(i, transform, u): (usize, Transform, f64)| {
             let (Transform::Bounded { lower, upper } | Transform::LogBounded { lower, upper }) = transform
             else {
                 return None;
             };
-            // logistic(∓6.9) is a thousandth from the end.
-            let reached = [(u < -6.9, lower), (u > 6.9, upper)].into_iter().find(|end| end.0)?;
+            // logistic(∓4.6) is a hundredth from the end; averages of noisy iterates come no nearer in hundreds of steps.
+            let reached = [(u < -4.6, lower), (u > 4.6, upper)].into_iter().find(|end| end.0)?;
             Some((self.names[i].clone(), reached.1))
         };
         self.free.each(values).filter_map(bound).collect()

@@ -222,6 +222,16 @@ impl IterativeOptions {
         }
     }
 
+    /// What a stochastic search is told that follows blocks by itself: it begins near its end, and in double precision, because it may want less noise than single can follow.
+    pub(crate) fn following_blocks(&self) -> Self {
+        /// Steps of it.
+        const STEPS: usize = 30;
+        let mut own = self.clone();
+        own.evidence.steps = Some(own.evidence.steps.map_or(STEPS, |asked| asked.min(STEPS)));
+        own.system.precision = Some(KernelPrecision::Double);
+        own
+    }
+
     /// A search by stochastic gradients; hyperpriors and limits are the caller's. What solves is a choice of its own: searches need moderate accuracy at hyperparameters
     /// that no step size is known for.
     ///

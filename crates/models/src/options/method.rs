@@ -15,6 +15,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::time::Duration;
 
+/// Bounds of the tolerance of solvers that nobody chose one for: what residuals of ten thousands of rows are known to in single precision, and what published runs are content with.
+const FINEST: f64 = 1e-5;
+const COARSEST: f64 = 1e-3;
+
 /// Writes what depends on the list of methods: the sum of their options, their names, and the way from one to the other.
 macro_rules! methods {
     ($($(#[doc = $doc:literal])* $name:ident = $text:literal => $options:ident),* $(,)?) => {
@@ -280,8 +284,13 @@ impl Method {
     }
 
     /// How long a solver of so many rows goes on: so many steps, so much time, to a tolerance that conjugate gradients and sketch-and-project have and others are asked for.
-    pub fn budget(&self, rows: usize, time: Option<Duration>) -> Budget {
-        let usual = if matches!(self, Self::Cg(_) | Self::Sap(_)) { 1e-3 } else { 0.0 };
+    ///
+    /// Predictions at rows are off by the residual at most, and what their own deviations are measured by is the noise: the usual tolerance is a hundredth of its standard deviation, in units of the targets', at most 10⁻³.
+    pub fn budget(&self, rows: usize, time: Option<Duration>, noise_variance: f64) -> Budget {
+        let usual = match self {
+            Self::Cg(_) | Self::Sap(_) => (0.01 * noise_variance.sqrt()).clamp(FINEST, COARSEST),
+            _ => 0.0,
+        };
         Budget { steps: self.steps(rows), time, tolerance: self.tolerance().unwrap_or(usual) }
     }
 

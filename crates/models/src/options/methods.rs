@@ -4,6 +4,7 @@ use super::groups::{BatchOptions, InducingOptions, IterativeOptions, KernelPreci
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
 use super::search::EvidenceOptions;
+use super::{Method, MethodName};
 use posterior_gp::exact::FitOptions;
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::iterative::{
@@ -40,6 +41,30 @@ impl AutoOptions {
     pub(crate) fn collapsed_bound(&self) -> SgprOptions {
         let IterativeOptions { evidence, large, .. } = self.descent.iterative.clone();
         SgprOptions { steps: evidence.steps, large, ..SgprOptions::default() }
+    }
+
+    /// What else could solve where dual descent does: nothing where something was asked for that only descent has, and sketch-and-project, in double precision, unless single was asked for, in which small noise drowns.
+    pub(crate) fn instead_of_descent(&self) -> Vec<Method> {
+        let usual = SddOptions::default();
+        let SddOptions { iterative, batches, momentum, tolerance } = self.descent.clone();
+        if iterative.large.iterations.is_some() || (batches, momentum) != (usual.batches, usual.momentum) {
+            return Vec::new();
+        }
+        let mut all = vec![Method::Cg(CgOptions { iterative: iterative.clone(), tolerance })];
+        if iterative.system.precision != Some(KernelPrecision::Single) {
+            let mut iterative = iterative;
+            // Its own is that of a sketch.
+            iterative.system.rank = None;
+            iterative.system.precision = Some(KernelPrecision::Double);
+            all.push(Method::Sap(SapOptions { iterative, tolerance, ..SapOptions::default() }));
+        }
+        all
+    }
+
+    /// Descent, or what is taken instead of it, by its name.
+    pub(crate) fn solver_named(&self, name: MethodName) -> Option<Method> {
+        let first = std::iter::once(Method::Sdd(self.descent.clone()));
+        first.chain(self.instead_of_descent()).find(|method| method.name() == name)
     }
 
     pub(crate) fn stochastic_bound(&self) -> SvgpOptions {
@@ -80,7 +105,7 @@ pub struct CgOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub iterative: IterativeOptions,
-    /// Relative residual at which a solver stops [default: 1e-3 for cg and sap, none for others]
+    /// Relative residual at which a solver stops [default: of cg and sap a hundredth of the noise's standard deviation, at most 1e-3; none for others]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
@@ -98,7 +123,7 @@ pub struct SgdOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub batches: BatchOptions,
-    /// Relative residual at which a solver stops [default: 1e-3 for cg and sap, none for others]
+    /// Relative residual at which a solver stops [default: of cg and sap a hundredth of the noise's standard deviation, at most 1e-3; none for others]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
@@ -130,7 +155,7 @@ pub struct SddOptions {
     /// Momentum of sdd
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::share_or_none, default_value_t = DualDescentOptions::default().momentum))]
     pub momentum: f64,
-    /// Relative residual at which a solver stops [default: 1e-3 for cg and sap, none for others]
+    /// Relative residual at which a solver stops [default: of cg and sap a hundredth of the noise's standard deviation, at most 1e-3; none for others]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
@@ -173,7 +198,7 @@ pub struct SapOptions {
     /// Whether steps of sap are accelerated
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub acceleration: AccelerationName,
-    /// Relative residual at which a solver stops [default: 1e-3 for cg and sap, none for others]
+    /// Relative residual at which a solver stops [default: of cg and sap a hundredth of the noise's standard deviation, at most 1e-3; none for others]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }

@@ -148,7 +148,7 @@ fn bounded(text: &str) -> Result<Constraint, String> {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum HyperparameterSearch {
-    /// One joint evidence over blocks of rows, some uniform, some neighbourhoods ([`posterior_gp::iterative::fit_on_blocks`]), then over larger ones
+    /// One joint evidence over blocks of rows, some uniform, some neighbourhoods ([`posterior_gp::iterative::fit_on_blocks`]), then over larger ones; where those are less than half of the rows and minutes are enough, 30 steps of the stochastic search go on from there
     #[default]
     Blocks,
     /// The exact evidence on neighbourhoods of random rows, averaged, as published
@@ -194,7 +194,7 @@ pub struct HyperparameterOptions {
     /// Rows of each
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().block_size))]
     pub block_size: usize,
-    /// Uniform rows of the larger block that the search goes on with, beside a neighbourhood of half as many, as far as time and memory allow; 0 for none
+    /// Uniform rows of the larger block that the search goes on with, beside a neighbourhood of half as many, as far as time and memory allow; 0 for none. Where it is left out, auto goes on to the exact evidence of all rows if those are 16,000 at most and time (without a budget: some minutes) and memory have room for it
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT), default_value_t = Self::default().refining_rows))]
     pub refining_rows: usize,
     /// Neighbourhoods whose exact evidences are averaged, with --hyperparameter-search neighbourhoods
@@ -239,6 +239,12 @@ impl Default for HyperparameterOptions {
 }
 
 impl HyperparameterOptions {
+    /// Whether blocks may be followed by a search on all rows: where nobody said how many rows it is to be.
+    pub(crate) fn goes_on_to_all_rows(&self) -> bool {
+        self.hyperparameter_search == HyperparameterSearch::Blocks
+            && self.refining_rows == Self::default().refining_rows
+    }
+
     pub(crate) fn blocks(&self, seed: u64) -> Blocks {
         Blocks { uniform: self.blocks, neighbourhoods: self.blocks, size: self.block_size, seed }
     }

@@ -42,6 +42,9 @@ pub struct TriedMethod {
     pub scores: Option<CheckScores>,
     /// Seconds it took.
     pub seconds: f64,
+    /// Seconds that were foretold for it by what it took on few rows; none where nothing was.
+    #[serde(default)]
+    pub predicted_seconds: Option<f64>,
     /// What became of it.
     pub outcome: String,
 }

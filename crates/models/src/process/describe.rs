@@ -2,6 +2,7 @@
 
 use super::apart::twins_in_words;
 use super::gvi::{GviSummary, factors};
+use super::rates::time;
 use super::{CheckScores, CheckedOn, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
 use crate::text::{number, table};
 use posterior_data::Feature;
@@ -106,7 +107,9 @@ fn checked(check: &FitCheck) -> Vec<SummaryRow> {
     }
     for tried in &check.tried {
         let scores = tried.scores.as_ref().map_or_else(String::new, |s| format!("; {}", scores(s)));
-        let text = format!("{}{scores}; {:.1} s", tried.outcome, tried.seconds);
+        let foretold = tried.predicted_seconds;
+        let foretold = foretold.map_or_else(String::new, |seconds| format!(" (foretold: {})", time(seconds)));
+        let text = format!("{}{scores}; {:.1} s{foretold}", tried.outcome, tried.seconds);
         rows.push(SummaryRow::new(format!("tried {}", tried.method), text));
     }
     rows

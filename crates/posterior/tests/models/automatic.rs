@@ -6,7 +6,9 @@ use posterior::data::{Column, Selection, Split, Table};
 use posterior::linalg::random::Streams;
 use posterior::optim::{Constraint, Signal};
 use posterior::options::MethodName;
-use posterior::{CheckedOn, FitRequest, FitStage, Model, ModelError, Prepared, ProcessModel};
+use posterior::{
+    CheckedOn, FitCheck, FitRequest, FitStage, Hyperparameter, Model, ModelError, Prepared, ProcessModel,
+};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 use std::time::Instant;
@@ -125,6 +127,107 @@ fn where_all_rows_fit_their_exact_posterior_is_made() {
         assert!((a.mean[(i, 0)] - b.mean[(i, 0)]).abs() < 1e-9);
         assert!((a.latent_variance[i] - b.latent_variance[i]).abs() < 1e-9);
     }
+}
+
+/// A smooth function of two columns, nearly without noise.
+fn simulated(rows: usize, noise: f64) -> Table {
+    let mut rng = Streams::new(8).stream("simulated");
+    let draws = Mat::<f64>::from_fn(rows, 3, |_, _| StandardNormal.sample(&mut rng));
+    let column = |j: usize| -> Vec<f64> { (0..rows).map(|i| draws[(i, j)]).collect() };
+    let y = (0..rows)
+        .map(|i| (1.5 * draws[(i, 0)]).sin() * draws[(i, 1)].cos() + noise * draws[(i, 2)])
+        .collect();
+    Table::new(
+        "t",
+        vec![Column::numeric("a", column(0)), Column::numeric("b", column(1)), Column::numeric("y", y)],
+    )
+}
+
+#[test]
+fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
+    let fitted = |noise: f64, change: &dyn Fn(&mut FitRequest)| {
+        // Too little memory for the exact posterior of all rows, and as long as it takes.
+        let mut asked = FitRequest { time_budget: None, memory: 500 << 20, ..request(MethodName::Auto) };
+        let known = [
+            ("matern32.lengthscale", vec![1.5, 1.5]),
+            ("matern32.variance", vec![1.0]),
+            ("mean.constant", vec![0.0]),
+            ("noise_variance", vec![4.0 * noise * noise]),
+        ];
+        asked.hyperparameters = Some(
+            known.into_iter().map(|(name, values)| Hyperparameter { name: name.into(), values }).collect(),
+        );
+        asked.noise_floor = 1e-8;
+        change(&mut asked);
+        let table = simulated(ROWS, noise);
+        let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &asked).unwrap();
+        ProcessModel::fit_prepared(prepared, &asked, &mut |_, _| Signal::Continue).unwrap()
+    };
+    let check = |model: &ProcessModel| model.header().fit.check.clone().unwrap();
+    let foretold = |check: &FitCheck| -> Vec<(String, Option<f64>)> {
+        let solvers = check.tried.iter().filter(|t| t.method != "exact" && t.method != "svgp");
+        solvers.map(|t| (t.method.clone(), t.predicted_seconds)).collect()
+    };
+    // Little noise: only factored blocks get there, and they are better than fewer rows exactly.
+    let model = fitted(0.003, &|_| ());
+    let found = check(&model);
+    assert_eq!(model.header().method, "sap", "{found:?}");
+    let solvers = foretold(&found);
+    assert_eq!(solvers[0].0, "sap");
+    assert_eq!(solvers.len(), 3);
+    let first = solvers[0].1.unwrap();
+    assert!(solvers[1..].iter().all(|(_, seconds)| seconds.is_none_or(|s| s >= first)), "{solvers:?}");
+    let facts = Model::summary(&model);
+    assert!(facts.iter().any(|f| f.label == "tried sap" && f.value.contains("foretold")), "{facts:?}");
+    // What is kept is what its own solver leaves when it is asked for by name: in double precision, without raised noise.
+    assert!((found.scores.rmse - 0.0).abs() < 0.02, "{found:?}");
+    assert_eq!(found.converged, Some(true), "{found:?}");
+    // Settings of descent are for descent alone, and single precision is not for little noise.
+    let own = foretold(&check(&fitted(0.3, &|r| set(r, json!({"iterations": 30})))));
+    assert_eq!(own.iter().map(|o| o.0.as_str()).collect::<Vec<_>>(), ["sdd"]);
+    let single = foretold(&check(&fitted(0.3, &|r| set(r, json!({"precision": "f32"})))));
+    let mut names: Vec<&str> = single.iter().map(|o| o.0.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["cg", "sdd"]);
+}
+
+#[test]
+fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = 8600;
+    // Little memory, so that the larger block is small.
+    let mut asked = FitRequest { time_budget: None, memory: 160 << 20, ..request(MethodName::Sap) };
+    set(&mut asked, json!({"steps": 4, "samples": 8, "probes": 4, "iterations": 12, "refining-rows": 4000}));
+    let table = table(rows);
+    let prepared = Prepared::from_table(&table, &Split::all(rows).train, &asked).unwrap();
+    let whole = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, _| Signal::Continue).unwrap();
+    let summary = whole.header().fit.scalable.clone().unwrap();
+    let search = summary.search.clone().unwrap();
+    assert_eq!(search.steps, 4);
+    assert!(summary.blocks.len() == 2 && summary.blocks[1].sizes[0] < 4000, "{:?}", summary.blocks);
+    assert!(summary.hyperparameter_source.contains("of all rows with 4 probes, from the joint evidence"));
+    // What was stopped within it goes on to the same model.
+    let path = folder.path().join("c");
+    set(&mut asked, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
+    let mut steps = 0;
+    let stopped = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, at| {
+        steps += usize::from(matches!(at, FitStage::EvidenceSearch { solve: None }));
+        if steps == 2 { Signal::Stop } else { Signal::Continue }
+    });
+    assert!(matches!(stopped, Err(ModelError::Interrupted)), "{stopped:?}");
+    let resumed = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, at| {
+        assert!(!matches!(at, FitStage::Blocks { .. }), "blocks were finished");
+        Signal::Continue
+    })
+    .unwrap();
+    assert_eq!(resumed.header().hyperparameters, whole.header().hyperparameters);
+    let few: Vec<usize> = (0..50).collect();
+    assert_eq!(resumed.predict(&table, Some(&few)).unwrap(), whole.predict(&table, Some(&few)).unwrap());
+    // Where the larger block is told, it is the last.
+    set(&mut asked, json!({"checkpoint": null, "refining-rows": 300}));
+    let told = ProcessModel::fit_prepared(prepared, &asked, &mut |_, _| Signal::Continue).unwrap();
+    let summary = told.header().fit.scalable.clone().unwrap();
+    assert!(summary.search.is_none() && !summary.hyperparameter_source.contains("all rows"));
 }
 
 #[test]

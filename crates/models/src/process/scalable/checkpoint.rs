@@ -1,5 +1,6 @@
 //! Where an interrupted fit stands: one file, written in one step, read only by the same fit.
 
+use super::fit::Forecast;
 use super::{EvidenceSearchSummary, SolverPrecision};
 use crate::network::digest;
 use crate::options::CalibrateName;
@@ -97,6 +98,9 @@ pub(in crate::process) struct Found {
     pub(in crate::process) seconds: f64,
     /// What was noted on the way.
     pub(in crate::process) largest_jitter: f64,
+    /// What solvers were expected to take, the first at its end first.
+    #[serde(default)]
+    pub(in crate::process) forecasts: Vec<Forecast>,
     /// What a search on all rows did.
     pub(in crate::process) search: Option<EvidenceSearchSummary>,
     /// Of fits to labels: finished searches by name.

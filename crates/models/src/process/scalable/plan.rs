@@ -1,6 +1,9 @@
 //! Memory and work of a fit to a large table.
 
-use super::fit::{CANDIDATES, EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, refining_memory};
+use super::fit::{
+    CANDIDATES, EVIDENCE_PROBES, FOLLOWING, OF_PRODUCTS, PLAIN_ROWS, UNLIMITED, few_rows_memory, following,
+    on_all_rows_flops, refining_memory,
+};
 use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
 use crate::options::{
     BatchOptions, DbkOptions, DeepKind, GO_ON, HyperparameterSearch, InducingChoiceName, InducingOptions,
@@ -133,7 +136,25 @@ impl ScalablePlan {
         };
         let (peak_of_search, hyperparameter_flops) = match iterative {
             Some(options) if request.hyperparameters.is_none() => {
-                search(options, rows, inputs, request.memory)
+                let (peak, flops) = search(options, rows, inputs, request.memory);
+                // What `auto` does where time has room for it.
+                let exact = exact::Plan::evidence(rows, inputs, 1).peak_bytes;
+                let whole = matches!(request.method, Method::Auto(_))
+                    && options.search.goes_on_to_all_rows()
+                    && rows <= EXACT_POSTERIOR_ROWS;
+                let fits = whole && exact <= refining_memory(request.memory);
+                let needed = on_all_rows_flops(rows, inputs);
+                // Of a budget they take what that allows.
+                let surely = request.time_budget.is_none();
+                let followed = following(request, options, rows, inputs);
+                let own = match followed {
+                    _ if fits && surely && needed <= UNLIMITED => needed,
+                    Some((_, needed)) if surely && needed <= FOLLOWING => needed / OF_PRODUCTS,
+                    _ => 0.0,
+                };
+                let peak = peak.max(if fits { exact } else { 0 }).max(followed.map_or(0, |own| own.0));
+                // Planned seconds are those of 60 in 100 evaluations, and these are all that there are.
+                (peak, flops + EVALUATIONS / 60.0 * own)
             }
             _ => (0, varied.map_or(0.0, |own| own.prior_flops)),
         };
@@ -171,9 +192,16 @@ impl ScalablePlan {
             let whole = whole_posterior(request, rows, inputs);
             let beside = whole.map(|_| product(n, n).saturating_mul(8).saturating_add(bound.peak_bytes));
             let beside = beside.filter(|bytes| data.saturating_add(*bytes) <= request.memory);
+            // Solvers that may be taken instead of descent are those that fit.
+            let others = auto.instead_of_descent().into_iter().map(|method| {
+                let own = Self::new(request, &method, rows, inputs).peak_bytes.saturating_add(few);
+                if own <= request.memory { own.saturating_sub(data) } else { 0 }
+            });
+            let others = others.fold(0, u64::max);
             [
                 whole.map_or(0, |bytes| few.saturating_add(bytes)),
                 beside.unwrap_or_default(),
+                others,
                 solver.saturating_add(few),
                 kept.max(few).saturating_add(few).saturating_add(more),
                 kept.max(few).max(more).saturating_add(bound.peak_bytes),

@@ -2,34 +2,33 @@
 //!
 //! 1. Hyperparameters from blocks of rows ([`super::hyperparameters`]).
 //! 2. The exact posterior of a few thousand uniform rows with them: seconds, and what everything else must beat.
-//! 3. The exact posterior of all rows, where memory and budget have room for it: what every solver goes to. Otherwise stochastic dual descent, where the budget has time for enough steps.
-//! 4. Where descent did not converge, is not better, or its intervals do not fit (of all rows: where few were better, or where intervals do not fit and are not to be recalibrated): behind descent the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
+//! 3. The exact posterior of all rows, where memory and budget have room for it: what every solver goes to. Otherwise the solver that is expected to be the first at its end (stochastic dual descent, sketch-and-project, conjugate gradients: [`super::forecast`]), unless that is far beyond the budget.
+//! 4. Where it did not converge, is not better, or its intervals do not fit (of all rows: where few were better, or where intervals do not fit and are not to be recalibrated): behind a solver the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
 //!    inducing points.
 //! 5. The best on the rows that are held back, by negative log predictive density. All of them are recorded.
 
 use super::ScalableFit;
 use super::bounds::{self, Bounding};
+use super::forecast::{Forecast, candidates, forecasts};
 use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::pathwise::{self, Judging};
-use crate::options::{AutoOptions, CalibrateName, MethodName};
+use crate::options::{AutoOptions, CalibrateName, KernelPrecision, MethodName};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::process::fit::{FitStage, Prepared, saved_plan};
-use crate::process::rates::seconds_of_batch;
 use crate::process::scalable::budget::Allowance;
-use crate::process::scalable::checkpoint::CheckpointWriter;
+use crate::process::scalable::checkpoint::{CheckpointWriter, Stage};
 use crate::process::scalable::plan::{ScalablePlan, whole_posterior};
 use crate::process::scalable::{EXACT_POSTERIOR_ROWS, EXACT_ROWS, SolverPrecision};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
-use faer::Mat;
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::Blocks;
 use posterior_optim::{Observer, Reason};
 use std::time::Instant;
 
-/// Steps of dual descent that its share of the budget must have time for: fewer never converged in our runs.
-const LEAST_STEPS: f64 = 500.0;
+/// A solver that is expected to take so many times what is left of the budget is not begun: forecasts were off by less.
+const TOO_LATE: f64 = 3.0;
 
 /// Share of the time that is left which the exact posterior of all rows may be expected to take: nothing else is as good, and factorisations took up to 1.4 times what that of few rows promised.
 const WHOLE_SHARE: f64 = 0.65;
@@ -48,7 +47,8 @@ pub(super) fn fit<T: SolverPrecision>(
 ) -> Result<ScalableFit, ModelError> {
     let mut saved = checkpoints.load()?;
     let asked = (request, &options.descent.iterative);
-    let searched = hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
+    let mut searched =
+        hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
     let as_found = searched.as_found();
     let (hyperparameters, hyperpriors) = (Hyperparameter::of(&as_found), searched.hyperpriors.clone());
     let (largest_jitter, source) = (searched.found.largest_jitter, searched.source.clone());
@@ -105,47 +105,62 @@ pub(super) fn fit<T: SolverPrecision>(
     }
     // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
     let share = allowance.left();
-    let each = match share.filter(|_| !whole) {
-        Some(_) => seconds_of_step::<T>(prepared, (request, options), &searched.model)?,
-        None => 0.0,
-    };
-    let affordable = share.map_or(f64::INFINITY, |left| left / each);
+    let mut solver = MethodName::Sdd;
     if whole {
         tried.push(skipped(MethodName::Sdd, "not tried: the exact posterior of all rows is where it goes"));
-    } else if affordable < LEAST_STEPS && !under_way {
-        tried.push(TriedMethod {
-            method: MethodName::Sdd.to_string(),
-            scores: None,
-            seconds: 0.0,
-            outcome: format!(
-                "not tried: about {affordable:.0} of its steps, {each:.2} s each, fit the budget; it needs {LEAST_STEPS:.0} or more"
-            ),
-        });
     } else {
         let started = Instant::now();
-        let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds);
-        let judging =
-            Judging { held: Some(held), to_beat, seconds: share.map(|left| left + before.max(0.0)) };
-        let fit = pathwise::fit::<T>(
-            prepared,
-            request,
-            &Method::Sdd(options.descent.clone()),
-            (searched, saved),
-            &judging,
-            checkpoints,
-            observer,
-        )?;
-        if fit.reason == Reason::Interrupted {
-            return Ok(fit);
+        // As it was planned: the best so far is kept beside.
+        let kept = saved_plan(few.min(all), d).peak_bytes.min(few_rows_memory(request.memory));
+        if searched.found.forecasts.is_empty() && !under_way {
+            let methods = candidates((request, options), (all, d), kept);
+            let own = forecasts((prepared, held), (request, options), &searched, &methods)?;
+            searched.found.forecasts = own;
+            let stage = searched.solutions.clone().map_or(Stage::Between, Stage::Solved);
+            checkpoints.save(&searched.found, stage)?;
         }
-        consider(fit, started, &mut best, &mut tried);
+        let forecasts = searched.found.forecasts.clone();
+        let method = forecasts.first().and_then(|first| options.solver_named(first.method));
+        let method = method.unwrap_or_else(|| Method::Sdd(options.descent.clone()));
+        solver = method.name();
+        let predicted = forecasts.first().and_then(|forecast| forecast.seconds);
+        let too_late = !under_way
+            && share.is_some_and(|left| predicted.is_some_and(|seconds| seconds > TOO_LATE * left));
+        let others = if too_late { &forecasts[..] } else { forecasts.get(1..).unwrap_or_default() };
+        if too_late {
+            tried.extend(others.iter().map(|own| passed_over(own, "longer than the budget")));
+        } else {
+            let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds);
+            let judging =
+                Judging { held: Some(held), to_beat, seconds: share.map(|left| left + before.max(0.0)) };
+            let fit = match method.precision() {
+                KernelPrecision::Single => {
+                    let searched = searched.in_precision::<f32>(prepared, &options.descent.iterative);
+                    let state = (searched, saved);
+                    pathwise::fit(prepared, request, &method, state, &judging, checkpoints, observer)?
+                }
+                KernelPrecision::Double => {
+                    let searched = searched.in_precision::<f64>(prepared, &options.descent.iterative);
+                    let state = (searched, saved);
+                    pathwise::fit(prepared, request, &method, state, &judging, checkpoints, observer)?
+                }
+            };
+            if fit.reason == Reason::Interrupted {
+                return Ok(fit);
+            }
+            consider(fit, started, &mut best, &mut tried);
+            if let Some(own) = tried.last_mut() {
+                own.predicted_seconds = predicted;
+            }
+            tried.extend(others.iter().map(|own| passed_over(own, &format!("{solver} was to be faster"))));
+        }
     }
     let sound = best.as_ref().is_some_and(|fit| {
         let good = fit.check.as_ref().is_some_and(FitCheck::is_sound);
         // Intervals of what no solver does better are recalibrated instead. Where fewer rows were better, the model does not fit the table.
         let complete = match whole {
             true => fit.rows() == n && (good || request.calibrate != CalibrateName::None),
-            false => fit.method == MethodName::Sdd && good,
+            false => fit.method == solver && good,
         };
         complete && to_beat.is_none_or(|goal| score(fit) <= goal)
     });
@@ -202,7 +217,24 @@ pub(super) fn fit<T: SolverPrecision>(
 }
 
 fn skipped(method: MethodName, outcome: &str) -> TriedMethod {
-    TriedMethod { method: method.to_string(), scores: None, seconds: 0.0, outcome: outcome.into() }
+    TriedMethod {
+        method: method.to_string(),
+        scores: None,
+        seconds: 0.0,
+        predicted_seconds: None,
+        outcome: outcome.into(),
+    }
+}
+
+/// A solver that was not taken because of its forecast.
+fn passed_over(forecast: &Forecast, why: &str) -> TriedMethod {
+    match forecast.seconds {
+        Some(seconds) => TriedMethod {
+            predicted_seconds: Some(seconds),
+            ..skipped(forecast.method, &format!("not tried: {why}"))
+        },
+        None => skipped(forecast.method, "not tried: it came no nearer to its end on few rows"),
+    }
 }
 
 fn score(fit: &ScalableFit) -> f64 {
@@ -226,6 +258,7 @@ fn consider(
         method: fit.method.to_string(),
         scores: fit.check.as_ref().map(|c| c.scores),
         seconds: started.elapsed().as_secs_f64(),
+        predicted_seconds: None,
         outcome,
     });
     if best.as_ref().is_none_or(|b| score(&fit) < score(b)) {
@@ -302,22 +335,4 @@ fn uniform_rows(
         largest_jitter: posterior.cholesky().info().jitter,
         posterior: ProcessPosterior::Exact(posterior),
     })
-}
-
-/// Seconds of a step of dual descent, measured: a batch's product with rows of the table, and a pass over its numbers.
-fn seconds_of_step<T: SolverPrecision>(
-    prepared: &Prepared,
-    (request, options): (&FitRequest, &AutoOptions),
-    model: &ExactGp,
-) -> Result<f64, ModelError> {
-    /// Rows that are measured on.
-    const MOST: usize = 16_384;
-    let n = prepared.data.rows();
-    let (m, columns) = (n.min(MOST), options.descent.iterative.sampling.samples + 1);
-    let batch = options.descent.batches.solver_batch().min(m);
-    let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
-    kernel.set_values(&model.kernel().values());
-    let inputs = prepared.data.inputs();
-    let x = Mat::from_fn(m, inputs.ncols(), |i, d| T::from_f64(inputs[(i, d)]));
-    Ok((seconds_of_batch(&*kernel, x.as_ref(), batch, columns) * n as f64 / m as f64).max(1e-6))
 }

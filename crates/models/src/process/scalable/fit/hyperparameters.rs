@@ -1,16 +1,16 @@
 //! Hyperparameters of iterative methods: given, from neighbourhoods, or by stochastic gradients of the evidence of all rows.
 
-use crate::FitRequest;
 use crate::options::{HyperparameterSearch, IterativeOptions, LengthscalePrior};
 use crate::process::fit::{FitStage, Prepared, add_weak_priors};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage};
-use crate::process::scalable::{EvidenceSearchSummary, SolverPrecision};
+use crate::process::scalable::{EXACT_POSTERIOR_ROWS, EvidenceSearchSummary, SolverPrecision};
 use crate::process::{Hyperparameter, ModelError};
+use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::Hyperprior;
 use posterior_gp::RowSource;
-use posterior_gp::exact::{ExactGp, FitOptions};
+use posterior_gp::exact::{self, ExactGp, FitOptions};
 use posterior_gp::iterative::{
     BlockFit, Blocks, PathwiseModel, ProbeKind, fit_on_blocks, fit_on_neighbourhoods, search_evidence,
 };
@@ -94,6 +94,27 @@ impl<T: SolverPrecision> Searched<T> {
         }
         model
     }
+
+    /// For a solver in another precision, which can follow another noise.
+    pub(super) fn in_precision<U: SolverPrecision>(
+        self,
+        prepared: &Prepared,
+        options: &IterativeOptions,
+    ) -> Searched<U> {
+        let mut model = self.as_found();
+        let Self { mut found, source: given, hyperpriors, solutions, .. } = self;
+        // What is given stays what it is, and so does what a search on all rows ended with.
+        let raised = found.noise_raised_from.take().is_some();
+        found.noise_raised_from = raised.then(|| solvable::<U>(&mut model, prepared)).flatten();
+        found.hyperparameters = Hyperparameter::of(&model);
+        let source = if raised { source(prepared, options, &found) } else { given };
+        Searched { model, found, source, hyperpriors, solutions: solutions.map(in_precision::<T, U>) }
+    }
+}
+
+/// The same numbers in another precision.
+fn in_precision<T: SolverPrecision, U: SolverPrecision>(known: Mat<T>) -> Mat<U> {
+    Mat::from_fn(known.nrows(), known.ncols(), |i, j| U::from_f64(known[(i, j)].to_f64()))
 }
 
 /// Gives the model its hyperparameters: those of the request, those that were found before an interruption, or those of a search, which goes on behind what
@@ -115,9 +136,16 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
         return Ok(Searched { model, found, source, hyperpriors, solutions: None });
     }
     let hyperpriors = beliefs(prepared, request, &model);
-    let (mut found, mut solutions, state) = match saved {
-        Some(saved) => (saved.found.clone(), saved.solutions::<T>()?, saved.search::<T>()?),
-        None => (Found::default(), None, None),
+    let search = options.search.hyperparameter_search;
+    let (mut found, mut solutions, state, following) = match saved {
+        Some(saved) => {
+            let (known, solutions) = (saved.found.clone(), saved.solutions::<T>()?);
+            match search {
+                HyperparameterSearch::Blocks => (known, solutions, None, saved.search::<f64>()?),
+                _ => (known, solutions, saved.search::<T>()?, None),
+            }
+        }
+        None => (Found::default(), None, None, None),
     };
     if !found.hyperparameters.is_empty() {
         set(&mut model, &found.hyperparameters)?;
@@ -125,7 +153,6 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
         return Ok(Searched { model, found, source, hyperpriors, solutions });
     }
     let within = (allowance, &hyperpriors[..]);
-    let search = options.search.hyperparameter_search;
     let blocks = match search {
         HyperparameterSearch::Blocks => true,
         HyperparameterSearch::Refined => state.is_none(),
@@ -147,6 +174,17 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
     if search.is_stochastic() {
         let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
         (model, solutions) = on_all_rows::<T>(begin, prepared, asked, &mut found, checkpoints, observer)?;
+    } else if following.is_some() || is_followed(prepared, asked, allowance, &found) {
+        let own = options.following_blocks();
+        // It may want the noise that blocks wanted.
+        if let Some(noise) = found.noise_raised_from.take() {
+            set_noise(&mut model, noise);
+        }
+        let begin = Begin { model, state: following, hyperpriors: &hyperpriors, allowance };
+        let asked = (request, &own);
+        let (ended, last) = on_all_rows::<f64>(begin, prepared, asked, &mut found, checkpoints, observer)?;
+        (model, solutions) = (ended, last.map(in_precision::<f64, T>));
+        found.noise_raised_from = solvable::<T>(&mut model, prepared);
     }
     let source = source(prepared, options, &found);
     found.hyperparameters = Hyperparameter::of(&model);
@@ -177,9 +215,11 @@ fn source(prepared: &Prepared, options: &IterativeOptions, found: &Found) -> Str
         || format!("stochastic gradients of the evidence of all rows with {} probes", search.probes);
     let mut text = match search.hyperparameter_search {
         HyperparameterSearch::Neighbourhoods => averages(),
-        HyperparameterSearch::Blocks => blocks(),
+        HyperparameterSearch::Blocks if found.search.is_none() => blocks(),
         HyperparameterSearch::Stochastic => stochastic(),
-        HyperparameterSearch::Refined => format!("{}, from {}", stochastic(), blocks()),
+        HyperparameterSearch::Refined | HyperparameterSearch::Blocks => {
+            format!("{}, from {}", stochastic(), blocks())
+        }
     };
     if let Some(noise) = found.noise_raised_from {
         text += &format!("; the noise variance was raised from {noise:.1e} so that the system can be solved");
@@ -190,6 +230,90 @@ fn source(prepared: &Prepared, options: &IterativeOptions, found: &Found) -> Str
 /// Shares of the budget by whose end the stages of a search on blocks are over.
 const FIRST_SHARE: f64 = 0.15;
 const SECOND_SHARE: f64 = 0.4;
+
+/// Share of the budget by whose end the evidence of all rows is: what is left is for their posterior.
+const THIRD_SHARE: f64 = 0.8;
+
+/// Operations that a third stage may take where nothing limits the time: some minutes on two cores.
+pub(in crate::process::scalable) const UNLIMITED: f64 = 2e13;
+
+/// Operations of a third stage.
+pub(in crate::process::scalable) fn on_all_rows_flops(rows: usize, inputs: usize) -> f64 {
+    REFINING_EVALUATIONS * exact::Plan::evidence(rows, inputs, 1).flops_per_evaluation
+}
+
+/// Whether `auto` goes on by the exact evidence of all rows, from where blocks led: where memory and time have room for it.
+fn on_all_rows_exactly(
+    prepared: &Prepared,
+    request: &FitRequest,
+    allowance: &Allowance,
+    found: &Found,
+) -> bool {
+    let Method::Auto(options) = &request.method else { return false };
+    let (n, d) = prepared.data.inputs().shape();
+    let needed = on_all_rows_flops(n, d);
+    let in_time = match allowance.until(THIRD_SHARE) {
+        Some(seconds) => needed <= seconds * rate(found, d),
+        None => needed <= UNLIMITED,
+    };
+    // Hardly more rows tell hardly more.
+    let most = found.blocks.last().map_or(0, |(fit, _)| fit.sizes.iter().copied().max().unwrap_or(0));
+    let worth = n > most + most / 4 && n <= EXACT_POSTERIOR_ROWS;
+    options.descent.iterative.search.goes_on_to_all_rows()
+        && worth
+        && in_time
+        && exact::Plan::evidence(n, d, 1).peak_bytes <= refining_memory(request.memory)
+}
+
+/// Operations a second that evidences of blocks reached.
+fn rate(found: &Found, inputs: usize) -> f64 {
+    let done = |(fit, _): &(BlockFit, Vec<f64>)| {
+        let evaluations: usize = fit.attempts.iter().map(|a| a.evaluations).sum();
+        let of = |&size: &usize| exact::Plan::evidence(size, inputs, 1).flops_per_evaluation;
+        evaluations as f64 * fit.sizes.iter().map(of).sum::<f64>()
+    };
+    found.blocks.iter().map(done).sum::<f64>() / found.seconds.max(1e-9)
+}
+
+/// Share of the rate of factorisations that products with kernels reach.
+pub(in crate::process::scalable) const OF_PRODUCTS: f64 = 0.4;
+
+/// Whether a stochastic search on all rows follows blocks, which saw less than half of them: where memory and time have room for it.
+fn is_followed(
+    prepared: &Prepared,
+    (request, options): Asked<'_>,
+    allowance: &Allowance,
+    found: &Found,
+) -> bool {
+    let (n, d) = prepared.data.inputs().shape();
+    let exactly = found.blocks.iter().any(|(fit, _)| fit.sizes == [n]);
+    let Some((_, needed)) = following(request, options, n, d).filter(|_| !exactly) else { return false };
+    match allowance.until(0.5) {
+        Some(seconds) => needed <= seconds * OF_PRODUCTS * rate(found, d),
+        None => needed <= FOLLOWING,
+    }
+}
+
+/// Operations that it may take where nothing limits the time: some minutes on two cores.
+pub(in crate::process::scalable) const FOLLOWING: f64 = 5e12;
+
+/// Bytes at the peak and operations of a stochastic search that follows blocks; none where it is not wanted, or does not fit the memory.
+pub(in crate::process::scalable) fn following(
+    request: &FitRequest,
+    options: &IterativeOptions,
+    rows: usize,
+    inputs: usize,
+) -> Option<(u64, f64)> {
+    let wanted = options.search.goes_on_to_all_rows() && rows > 2 * options.search.refining_rows;
+    if !wanted {
+        return None;
+    }
+    let search = options.following_blocks().stochastic_search(request.seed, rows, request.memory);
+    let plan = search.plan::<f64>(rows, inputs, 1);
+    // Beside it are the table and what is saved.
+    (plan.peak_bytes <= request.memory / 4 * 3)
+        .then_some((plan.peak_bytes, search.steps as f64 * plan.flops_per_evaluation))
+}
 
 /// Evaluations that the second stage should have time for: it begins near its maximum.
 const REFINING_EVALUATIONS: f64 = 12.0;
@@ -240,7 +364,13 @@ fn on_blocks<T: SolverPrecision>(
             model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
         }
     }
-    solvable::<T>(&mut model, prepared, found);
+    if found.blocks.len() < 3 && on_all_rows_exactly(prepared, request, allowance, found) {
+        let rows = vec![(0..n).collect()];
+        let mut options = FitOptions { restarts: 1, ..base };
+        options.steps.time = Allowance::duration(allowance.until(THIRD_SHARE));
+        model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
+    }
+    found.noise_raised_from = solvable::<T>(&mut model, prepared);
     Ok(model)
 }
 
@@ -258,7 +388,7 @@ fn refining_size(
     in_time: impl Fn(f64) -> bool,
 ) -> Option<usize> {
     let fits = |size: usize| {
-        let plan = posterior_gp::exact::Plan::evidence(size, inputs, 1);
+        let plan = exact::Plan::evidence(size, inputs, 1);
         plan.peak_bytes <= memory && in_time(1.2 * plan.flops_per_evaluation)
     };
     (0..=20)
@@ -296,16 +426,16 @@ fn stage<T: SolverPrecision>(
 /// thousands of rows take tens of thousands of iterations, and rounding keeps them from their solution.
 const MOST_SIGNAL: [f64; 2] = [1e5, 1e8];
 
-/// Raises the noise where the system would be hopeless; the summary says so.
-fn solvable<T: SolverPrecision>(model: &mut ExactGp, prepared: &Prepared, found: &mut Found) {
+/// Raises the noise where the system would be hopeless, and returns what it was.
+pub(super) fn solvable<T: SolverPrecision>(model: &mut ExactGp, prepared: &Prepared) -> Option<f64> {
     let few = prepared.data.inputs().subrows(0, prepared.data.rows().min(100));
     let signal = posterior_kernels::diagonal(model.kernel(), few).into_iter().fold(0.0, f64::max);
     let least = signal / MOST_SIGNAL[usize::from(size_of::<T>() > 4)];
     let noise = model.noise().noise_variance();
-    if noise < least {
+    (noise < least).then(|| {
         set_noise(model, least);
-        found.noise_raised_from = Some(noise);
-    }
+        noise
+    })
 }
 
 /// Another noise variance, which is the last of a model's values.

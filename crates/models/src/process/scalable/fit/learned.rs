@@ -97,6 +97,7 @@ fn plain(
         method: MethodName::Exact.to_string(),
         scores: held.scores(&predictions).ok(),
         seconds: started.elapsed().as_secs_f64(),
+        predicted_seconds: None,
         outcome: format!("{size} rows"),
     };
     Some((tried, held.surprises(&predictions)))

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `automatic` | what `auto` tries, and which it keeps |
+//! | `forecast` | which solver is at its end first, by few rows |
 //! | `hyperparameters` | given, from blocks or neighbourhoods, or by stochastic gradients of the evidence of all rows |
 //! | `judge` | rows that are held back, and what they say of a solver on its way |
 //! | `pathwise` | weights by iterative solvers |
@@ -11,6 +12,7 @@
 
 mod automatic;
 mod bounds;
+mod forecast;
 mod hyperparameters;
 mod judge;
 mod learned;
@@ -36,8 +38,11 @@ use pathwise::Judging;
 
 pub(super) use automatic::few_rows_memory;
 pub(in crate::process) use bounds::CANDIDATES;
-pub(super) use hyperparameters::refining_memory;
+pub(super) use forecast::Forecast;
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
+pub(super) use hyperparameters::{
+    FOLLOWING, OF_PRODUCTS, UNLIMITED, following, on_all_rows_flops, refining_memory,
+};
 pub(in crate::process) use learned::ROWS as PLAIN_ROWS;
 pub(in crate::process) use pathwise::EVIDENCE_PROBES;
 

@@ -57,7 +57,8 @@ pub(super) fn fit<T: SolverPrecision>(
     let seed = request.seed;
     let kernel = kernel_of::<T>(prepared, request, &model)?;
     let rows = prepared.data.rows();
-    let conditioning = options.conditioning(method.budget(rows, Allowance::duration(judging.seconds)), seed);
+    let budget = method.budget(rows, Allowance::duration(judging.seconds), model.noise().noise_variance());
+    let conditioning = options.conditioning(budget, seed);
     let mut inducing_radius = None;
     let Some(solver) = method.solver(rows, seed) else {
         return Err(ModelError::NotIterative { method: method.name() });
@@ -267,7 +268,7 @@ impl<T: SolverPrecision> Looking<'_, T> {
 }
 
 /// The kernel in precision T with the values that were found.
-fn kernel_of<T: SolverPrecision>(
+pub(super) fn kernel_of<T: SolverPrecision>(
     prepared: &Prepared,
     request: &FitRequest,
     model: &ExactGp,

@@ -1,0 +1,269 @@
+//! Which solver is at its end first, foretold by what each of them takes on few rows.
+//!
+//! Systems of 1,000 and of 2,000 uniform rows with the hyperparameters that were found are solved by each solver until predictions of the held-back rows are those of the exact posterior of the same rows, which is known. A block of
+//! sketch-and-project is as large a share of them as of the table, a batch of dual descent as many rows: what one step does then is alike, and how many it takes grows by a power of the rows that the two
+//! sizes tell. The work of a step is counted ([`ScalablePlan`]), so that which solver is taken depends on no clock; one measurement makes seconds of it.
+
+use super::hyperparameters::Searched;
+use super::judge::HeldBack;
+use super::pathwise::kernel_of;
+use crate::options::{AutoOptions, KernelPrecision, MethodName};
+use crate::process::check::CONVERGED;
+use crate::process::fit::Prepared;
+use crate::process::scalable::plan::ScalablePlan;
+use crate::process::scalable::{Solver, SolverPrecision};
+use crate::process::{ModelError, rates};
+use crate::{FitRequest, Method};
+use faer::{Mat, MatRef};
+use posterior_gp::exact::ExactGp;
+use posterior_gp::iterative::{
+    Blocks, Budget, Method as SolveMethod, PathwiseModel, PathwiseSettings, SketchAndProjectOptions, Start,
+    Support,
+};
+use posterior_gp::{Observations, Posterior};
+use posterior_kernels::cross;
+use posterior_optim::Signal;
+use serde::{Deserialize, Serialize};
+
+/// Rows that solvers are tried on: few enough for a factor of them, and for a second or two in all.
+const SIZES: [usize; 2] = [1000, 2000];
+
+/// Steps between two looks at predictions grow by this factor.
+const FACTOR: f64 = 1.1;
+
+/// Most passes of sketch-and-project, batches of dual descent and iterations of conjugate gradients on few rows.
+const PASSES: usize = 60;
+const BATCHES: usize = 2000;
+const ITERATIONS: usize = 200;
+
+/// Double precision costs so much more than single.
+const DOUBLE: f64 = 2.0;
+
+/// What a solver is expected to take on all rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::process) struct Forecast {
+    /// Which.
+    pub(in crate::process) method: MethodName,
+    /// Steps that predictions took on [`SIZES`] rows, those beyond the last that was tried extrapolated; none where they came no nearer.
+    pub(in crate::process) steps: [Option<f64>; 2],
+    /// Seconds on all rows; none where nothing can be expected.
+    pub(in crate::process) seconds: Option<f64>,
+}
+
+/// The solvers that could be taken: descent, and the others that fit the memory beside `kept` bytes.
+pub(super) fn candidates(
+    (request, options): (&FitRequest, &AutoOptions),
+    (rows, inputs): (usize, usize),
+    kept: u64,
+) -> Vec<Method> {
+    let fits = |method: &Method| {
+        let plan = ScalablePlan::new(request, method, rows, inputs);
+        plan.peak_bytes.saturating_add(kept) <= request.memory
+    };
+    let others = options.instead_of_descent().into_iter().filter(fits);
+    std::iter::once(Method::Sdd(options.descent.clone())).chain(others).collect()
+}
+
+/// A forecast for each method, the one that is expected to be the first at its end first; descent before others that are as good.
+pub(super) fn forecasts<T: SolverPrecision>(
+    (prepared, held): (&Prepared, &HeldBack),
+    (request, options): (&FitRequest, &AutoOptions),
+    searched: &Searched<T>,
+    methods: &[Method],
+) -> Result<Vec<Forecast>, ModelError> {
+    let (n, d) = prepared.data.inputs().shape();
+    let tables = SIZES
+        .iter()
+        .filter(|size| **size < n)
+        .map(|&size| SmallTable::draw(prepared, request, held, searched, size))
+        .collect::<Result<Vec<_>, _>>()?;
+    let step = seconds_of_step::<T>(prepared, (request, options), &searched.model)?;
+    let descent = ScalablePlan::new(request, &Method::Sdd(options.descent.clone()), n, d).flops_per_step;
+    let own = if size_of::<T>() > 4 { DOUBLE } else { 1.0 };
+    let mut all = Vec::new();
+    for method in methods {
+        let double = method.precision() == KernelPrecision::Double;
+        let steps = tables.iter().map(|table| match double {
+            true => table.steps::<f64>(prepared, request, method, n),
+            false => table.steps::<f32>(prepared, request, method, n),
+        });
+        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        let steps = [steps.first().copied().flatten(), steps.last().copied().flatten()];
+        let work = ScalablePlan::new(request, method, n, d).flops_per_step;
+        let of_step = step * work / descent * if double { DOUBLE } else { 1.0 } / own;
+        let seconds = on_all_rows(steps, n).map(|steps| steps * of_step);
+        // The same without the clock.
+        let cost = seconds.map_or(f64::INFINITY, |seconds| seconds / step);
+        all.push((cost, Forecast { method: method.name(), steps, seconds }));
+    }
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok(all.into_iter().map(|(_, forecast)| forecast).collect())
+}
+
+/// Steps on n rows from those on few: what grows from one size to the next goes on growing, by no more than as the rows do.
+fn on_all_rows([few, more]: [Option<f64>; 2], rows: usize) -> Option<f64> {
+    let more = more?;
+    let [first, last] = SIZES.map(|size| size as f64);
+    let power = few.map_or(1.0, |few| (more / few).ln() / (last / first).ln()).clamp(0.0, 1.0);
+    Some(more * (rows as f64 / last).max(1.0).powf(power))
+}
+
+/// Few rows of a table, and what is known of them.
+struct SmallTable {
+    data: Observations,
+    model: ExactGp,
+    /// Inputs of the held-back rows.
+    inputs: Mat<f64>,
+    /// What the prior mean leaves to the rows (h), and deviations of new observations.
+    from_rows: Vec<f64>,
+    deviations: Vec<f64>,
+    seed: u64,
+}
+
+impl SmallTable {
+    fn draw<T: SolverPrecision>(
+        prepared: &Prepared,
+        request: &FitRequest,
+        held: &HeldBack,
+        searched: &Searched<T>,
+        size: usize,
+    ) -> Result<Self, ModelError> {
+        let blocks = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.seed };
+        let data = prepared.data.select(&blocks.rows(&prepared.data)?[0])?;
+        let model = searched.as_found();
+        let exact = model.clone().condition(data.clone())?;
+        let found = held.predictions(&exact as &dyn Posterior)?;
+        let prior = model.mean().evaluate(held.inputs().as_ref());
+        Ok(Self {
+            from_rows: found.mean.iter().enumerate().map(|(i, mean)| mean - prior[(i, 0)]).collect(),
+            deviations: found.variance.iter().map(|v| v.sqrt()).collect(),
+            inputs: held.inputs().clone(),
+            data,
+            model,
+            seed: request.seed,
+        })
+    }
+
+    /// Steps until predictions are the exact ones, of a table of which these are as many as `rows`; none where that is not in sight.
+    fn steps<T: SolverPrecision>(
+        &self,
+        prepared: &Prepared,
+        request: &FitRequest,
+        method: &Method,
+        rows: usize,
+    ) -> Result<Option<f64>, ModelError> {
+        let size = self.data.rows();
+        let Some(Solver::Rows(mut solver)) = method.solver(rows, self.seed) else { return Ok(None) };
+        let most = match &mut solver {
+            SolveMethod::SketchAndProject(options) => {
+                let share = options.block.map_or(1.0, |block| block as f64 / rows as f64);
+                let block = ((share * size as f64).ceil() as usize).clamp(1, size);
+                *options = SketchAndProjectOptions { block: Some(block), ..options.clone() };
+                PASSES * size.div_ceil(block)
+            }
+            SolveMethod::ConjugateGradients(_) => ITERATIONS,
+            _ => BATCHES,
+        };
+        // As solvable as all rows are made for it.
+        let mut model = self.model.clone();
+        super::hyperparameters::solvable::<T>(&mut model, prepared);
+        let kernel = kernel_of::<T>(prepared, request, &model)?;
+        let across =
+            cross(&*kernel, narrow(self.inputs.as_ref()).as_ref(), narrow(self.data.inputs()).as_ref());
+        let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
+        let settings = PathwiseSettings {
+            // Averages are laid out for as many as the table's solve may have.
+            budget: Budget { steps: method.steps(rows).max(most), time: None, tolerance: 1e-10 },
+            samples: 0,
+            seed: self.seed,
+            cache_bytes: 8 * size * size,
+            ..PathwiseSettings::default()
+        };
+        let (mut looks, mut next) = (Vec::new(), 1);
+        let solved = process.condition(
+            self.data.clone(),
+            Support::Rows(solver),
+            settings,
+            Start::Zero,
+            &mut |progress, iterate| {
+                if progress.step < next && progress.step < most {
+                    return Signal::Continue;
+                }
+                next = ((progress.step as f64 * FACTOR).ceil() as usize).max(progress.step + 1);
+                let error = self.error(across.as_ref(), iterate.weights().as_ref());
+                looks.push((progress.step as f64, error));
+                match error <= CONVERGED || progress.step >= most {
+                    true => Signal::Stop,
+                    false => Signal::Continue,
+                }
+            },
+        );
+        // One that cannot solve so few rows is none.
+        Ok(solved.ok().and_then(|_| in_sight(&looks)))
+    }
+
+    /// How far predicted means are from the exact ones, in predicted standard deviations (root mean square).
+    fn error<T: SolverPrecision>(&self, across: MatRef<'_, T>, weights: MatRef<'_, T>) -> f64 {
+        let found = across * weights.col(0);
+        let rows = self.from_rows.iter().zip(&self.deviations).enumerate();
+        let sum: f64 = rows.map(|(i, (exact, s))| ((found[i].to_f64() - exact) / s).powi(2)).sum();
+        (sum / self.from_rows.len().max(1) as f64).sqrt()
+    }
+}
+
+/// Steps at which the error is small enough: seen, or where it falls by a power of the steps over the last half of them.
+fn in_sight(looks: &[(f64, f64)]) -> Option<f64> {
+    let &(end, error) = looks.last()?;
+    if error <= CONVERGED {
+        return Some(end);
+    }
+    let &(middle, before) = looks.iter().rev().find(|(step, _)| *step <= end / 2.0)?;
+    let power = (before / error).ln() / (end / middle).ln();
+    // Slower than this is no convergence.
+    const SLOWEST: f64 = 0.1;
+    (power > SLOWEST).then(|| end * (error / CONVERGED).powf(1.0 / power))
+}
+
+fn narrow<T: SolverPrecision>(matrix: MatRef<'_, f64>) -> Mat<T> {
+    Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| T::from_f64(matrix[(i, j)]))
+}
+
+/// Seconds of a step of dual descent, measured: a batch's product with rows of the table, and a pass over its numbers.
+fn seconds_of_step<T: SolverPrecision>(
+    prepared: &Prepared,
+    (request, options): (&FitRequest, &AutoOptions),
+    model: &ExactGp,
+) -> Result<f64, ModelError> {
+    /// Rows that are measured on.
+    const MOST: usize = 16_384;
+    let n = prepared.data.rows();
+    let (m, columns) = (n.min(MOST), options.descent.iterative.sampling.samples + 1);
+    let batch = options.descent.batches.solver_batch().min(m);
+    let kernel = kernel_of::<T>(prepared, request, model)?;
+    let x = narrow(prepared.data.inputs().subrows(0, m));
+    Ok((rates::seconds_of_batch(&*kernel, x.as_ref(), batch, columns) * n as f64 / m as f64).max(1e-6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_go_on_as_they_grew_and_errors_as_they_fell() {
+        // The same on both sizes: the same on all; twice as many: in proportion to the rows; more than that is not believed.
+        assert_eq!(on_all_rows([Some(30.0), Some(30.0)], 50_000), Some(30.0));
+        assert_eq!(on_all_rows([Some(15.0), Some(30.0)], 50_000), Some(750.0));
+        assert_eq!(on_all_rows([Some(1.0), Some(30.0)], 50_000), Some(750.0));
+        assert_eq!(on_all_rows([Some(30.0), Some(15.0)], 50_000), Some(15.0));
+        assert_eq!(on_all_rows([Some(15.0), None], 50_000), None);
+        // 1/k, from 1 at the first step: 0.1 after ten.
+        let falling =
+            |most: usize| -> Vec<(f64, f64)> { (1..=most).map(|k| (k as f64, 1.0 / k as f64)).collect() };
+        assert_eq!(in_sight(&falling(10)), Some(10.0));
+        let promised = in_sight(&falling(6)).unwrap();
+        assert!((promised - 10.0).abs() < 1e-9, "{promised}");
+        // What stands still, or grows, is not in sight.
+        let still: Vec<(f64, f64)> = (1..=8).map(|k| (k as f64, 0.5)).collect();
+        assert_eq!((in_sight(&still), in_sight(&[])), (None, None));
+    }
+}
