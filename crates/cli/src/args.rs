@@ -86,6 +86,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  posterior forward --network net.onnx --data x.npy --out y.npy --precision f64\n  posterior forward --network net.safetensors --architecture net.toml --data batch.npz:images --out logits.npy"
     )]
     Forward(ForwardArgs),
+    /// Make predictions of a process of many rows cheap: fewer points carry its functions, and the file says how far they moved
+    #[command(
+        after_help = "Example:\n  posterior compress --model large.posterior --inducing 500 --out small.posterior"
+    )]
+    Compress(CompressArgs),
     /// Describe a model file, a network or a table
     #[command(
         after_help = "Examples:\n  posterior inspect house.posterior\n  posterior inspect net.onnx\n  posterior inspect net.safetensors --architecture net.toml\n  posterior inspect house.csv"
@@ -350,6 +355,37 @@ pub(crate) struct EvaluateArgs {
     /// Networks: functions drawn for --joint-kappa [default: 100]
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub samples: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompressArgs {
+    /// Model fitted by sdd, sap, cg or sgd
+    #[arg(long, value_name = "MODEL")]
+    pub model: PathBuf,
+
+    /// Points that carry its functions: a prediction costs as many kernel values
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub inducing: usize,
+
+    /// Where the compressed model goes
+    #[arg(long, value_name = "MODEL")]
+    pub out: PathBuf,
+
+    /// Replace the file of --out even if it is no model
+    #[arg(long)]
+    pub force: bool,
+
+    /// Seed of the clusters whose centres the points are
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Most memory that it may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
+    pub threads: Option<usize>,
 }
 
 #[derive(Debug, Args)]

@@ -46,6 +46,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         }
         Command::Predict(arguments) => commands::predict::run(cli, arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(cli, arguments),
+        Command::Compress(arguments) => commands::compress::run(cli, arguments),
         Command::Train(arguments) => commands::train::run(cli, arguments),
         Command::Forward(arguments) => commands::forward::run(cli, arguments),
         Command::Inspect(arguments) => commands::inspect::run(cli, arguments),

@@ -62,15 +62,16 @@ pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
     BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, CheckedOn, Chosen,
-    ChosenLikelihood, DeepSummary, EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, FeatureSummary,
-    FileRows, FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary,
-    GviSummary, Header, Hyperparameter, InferencePlan, KernelNetwork, KernelParts, LabelCheck, LabelScores,
-    LatentPosterior, LearnedNoise, MeanKind, ModeSummary, Observed, ParsedRows, PlainProcess, PredictOptions,
-    Predictions, Prepared, PreparedTable, PriorSummary, ProcessModel, ProcessPosterior, RunningScore,
-    ScalablePlan, ScalableSummary, ScoreSums, Share, Solver, StandInSummary, StreamCounts, StreamInput,
-    StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows, Target, TriedInference,
-    TriedMethod, TriedPseudoCount, TriedSetting, TriedWay, VarianceMethod, VarianceShares, VarianceSolves,
-    VariationSummary, WarpCurve, choose, choose_likelihood, no_exposure,
+    ChosenLikelihood, Compression, CompressionPlan, DeepSummary, EXACT_POSTERIOR_ROWS, EXACT_ROWS,
+    EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck, FitStage, FitSummary, GeneralisedHeader,
+    GeneralisedModel, GeneralisedSummary, GviSummary, Header, Hyperparameter, InferencePlan, KernelNetwork,
+    KernelParts, LabelCheck, LabelScores, LatentPosterior, LearnedNoise, MeanKind, ModeSummary, Observed,
+    ParsedRows, PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable, PriorSummary,
+    ProcessModel, ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Share, Solver,
+    StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
+    StreamedRows, TakenRows, Target, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting, TriedWay,
+    VarianceMethod, VarianceShares, VarianceSolves, VariationSummary, WarpCurve, choose, choose_likelihood,
+    no_exposure,
 };
 pub use recalibration::{
     ClassRecalibration, Guarantee, Intervals, PredictedSets, Recalibration, SET_LEVELS, Tempering,

@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub(crate) mod completions;
+pub(crate) mod compress;
 pub(crate) mod demo;
 mod demo_networks;
 pub(crate) mod evaluate;

@@ -518,3 +518,46 @@ fn a_minimum_by_a_command() {
         assert_eq!(trial["outcome"]["state"], if failed { "failed" } else { "done" }, "{trial}");
     }
 }
+
+#[test]
+fn a_compressed_model_is_asked_like_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 400);
+    write_table(&at.join("new.csv"), 50);
+    let quick = "--blocks 1 --block-size 120 --refining-rows 0 --samples 32 --random-features 500";
+    json(at, &format!("fit gp --data t.csv --target y --method sap {quick} --out large.posterior"));
+    let told = json(at, "compress --model large.posterior --inducing 100 --out small.posterior");
+    assert_eq!((&told["rows"], &told["points"]), (&360.into(), &100.into()));
+    // A smooth function of two columns.
+    assert!(
+        told["mean_error"].as_f64().unwrap() < 0.1 && told["notes"].as_array().unwrap().is_empty(),
+        "{told}"
+    );
+    assert!(told["plan"]["peak_bytes"].as_u64().unwrap() > 0);
+    let score = |model: &str| {
+        let found = json(at, &format!("evaluate --model {model} --data new.csv"));
+        found["model"]["rmse"].as_f64().or(found["rmse"].as_f64())
+    };
+    let (large, small) = (score("large.posterior").unwrap(), score("small.posterior").unwrap());
+    assert!((small / large - 1.0).abs() < 0.1, "{small} {large}");
+    let text = String::from_utf8(run(at, "inspect small.posterior").stdout).unwrap();
+    assert!(text.contains("100 points carry what 360 rows carried"), "{text}");
+    // What is there is not replaced by accident, and what cannot be compressed says why.
+    assert!(error(at, "compress --model large.posterior --out large.posterior").contains("large.posterior"));
+    std::fs::write(at.join("notes.txt"), "mine").unwrap();
+    assert!(error(at, "compress --model large.posterior --inducing 50 --out notes.txt").contains("--force"));
+    json(at, "fit gp --data new.csv --target y --method exact --steps 3 --restarts 1 --out exact.posterior");
+    assert!(
+        error(at, "compress --model exact.posterior --inducing 10 --out o.posterior")
+            .contains("--method sap")
+    );
+    assert!(
+        error(at, "compress --model small.posterior --inducing 10 --out o.posterior").contains("already")
+    );
+    assert!(
+        error(at, "compress --model large.posterior --inducing 100 --memory 0.00001 --out o.posterior")
+            .contains("--memory")
+    );
+    assert!(!at.join("o.posterior").exists());
+}

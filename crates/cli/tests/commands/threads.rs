@@ -100,6 +100,10 @@ fn processes_do_not_depend_on_the_number_of_threads() {
         "svgp --iterations 6 --inducing 200 --variational adam",
     ];
     fits(folder.path(), table, &bounds);
+    let line = format!("{table} sap --block-rows 150 {quick} --out m.posterior");
+    let small = "compress --model m.posterior --inducing 60 --out small.posterior";
+    let predict = "predict --model small.posterior --data new.csv --out p.csv";
+    same(folder.path(), &[&line, small, predict], &["small.posterior", "p.csv"]);
     let deep = [
         "dbk --iterations 12 --rank 40",
         "dbk --iterations 4 --rank 40 --objective evidence --correction full",

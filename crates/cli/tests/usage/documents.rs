@@ -243,6 +243,12 @@ impl Folder {
             "house.posterior" => make(
                 "posterior fit gp --data house.csv --target price --restarts 1 --steps 10 --out house.posterior",
             ),
+            "large.posterior" => {
+                inputs::table(&self.path.join("large.csv"), &["distance", "hour"], Some("delay"), 600);
+                make(
+                    "posterior fit gp --data large.csv --target delay --method sap --samples 4 --blocks 1 --block-size 40 --refining-rows 0 --steps 3 --out large.posterior",
+                );
+            }
             "net.posterior" => make(
                 "posterior fit laplace --network net.onnx --data train-images.gz --labels train-labels.gz --likelihood categorical --curvature last-layer-kronecker --out net.posterior",
             ),

@@ -78,6 +78,7 @@ fn lines() -> Vec<Line> {
         "predict --model exact.posterior --data new.csv --memory 0.2 --out p.csv",
         "predict --model samples.posterior --data new.csv --memory 0.2 --variances exact --out p.csv",
         "predict --model samples.posterior --data new.csv --memory 0.2 --variances lanczos --variance-rank 5 --out p.csv",
+        "compress --model samples.posterior --inducing 5 --memory 0.2 --out o.posterior",
         "predict --model classes.posterior --data new.csv --memory 0.2 --sets 0.8,0.999 --out p.csv",
         "evaluate --model classes.posterior --data classes.csv --memory 0.2",
         "fit gp --data classes.csv --target y --memory 0.2 --method sgpr --inducing 10 --held-back 20 --steps 2 --calibrate conformal --out o.posterior",

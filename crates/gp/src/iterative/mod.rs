@@ -56,8 +56,8 @@ pub use inducing::{
 };
 pub use neighbourhoods::{NeighbourhoodFit, Neighbourhoods, fit_on_neighbourhoods, nearest_rows};
 pub use pathwise::{
-    EvidenceObserver, KernelFeatures, LanczosBasis, LanczosVariances, LogEvidence, PathwiseModel,
-    PathwisePosterior, PathwiseSettings, SolvedVariances, Support, log_evidence,
+    CompressedPosterior, EvidenceObserver, KernelFeatures, LanczosBasis, LanczosVariances, LogEvidence,
+    PathwiseModel, PathwisePosterior, PathwiseSettings, SolvedVariances, Support, log_evidence,
 };
 pub use problem::{FreshFeatures, Problem};
 pub use search::{

@@ -323,7 +323,9 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
             format!("{bound:.3} (of the standardised target)"),
         ));
     }
-    if fit.inducing > 0 {
+    if let Some(own) = &fit.compressed {
+        rows.push(SummaryRow::new("compressed", own.to_string()));
+    } else if fit.inducing > 0 {
         let moved = if fit.inducing_moved { ", moved by the bound" } else { ", where they were chosen" };
         let radius = fit.inducing_radius.map_or_else(String::new, |r| format!(", radius {r:.3}"));
         let among = fit
@@ -359,7 +361,7 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
     if let Some(residual) = fit.residual {
         let what = match fit.solver {
             // The noise of the targets stays in it.
-            Solver::Inducing(_) => "relative misfit of the targets",
+            Solver::Inducing(_) if fit.compressed.is_none() => "relative misfit of the targets",
             _ => "relative residual",
         };
         solver += &format!(", {what} {residual:.1e}");
@@ -455,6 +457,8 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     {
         out.extend(deep.warnings().iter().map(Note::warning));
     }
+    let compressed = header.fit.scalable.as_ref().and_then(|large| large.compressed.as_ref());
+    out.extend(compressed.filter(|own| own.is_coarse()).map(|own| Note::warning(own.warning())));
     if let Some(gvi) = header.fit.scalable.as_ref().and_then(|large| large.gvi.as_ref()) {
         out.extend(gvi.warnings().iter().map(Note::warning));
     }

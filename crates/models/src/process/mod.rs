@@ -25,6 +25,7 @@
 mod apart;
 mod asked;
 mod check;
+mod compress;
 mod deep;
 mod describe;
 mod file;
@@ -47,6 +48,7 @@ mod streaming;
 
 pub(crate) use check::explained_by_chance;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
+pub use compress::{Compression, CompressionPlan};
 pub use deep::{DeepSummary, TriedSetting};
 pub(crate) use file::{add_fingerprints, add_sets, fingerprints, sets};
 pub use file_rows::FileRows;

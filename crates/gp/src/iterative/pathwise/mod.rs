@@ -14,11 +14,13 @@
 //! |---|---|
 //! | `model` | kernel, mean, noise; settings |
 //! | `condition` | targets, the solve, appended data |
+//! | `compressed` | the same functions on fewer points |
 //! | `posterior` | mean, samples, gradients, variances of samples |
 //! | `variance` | variances by solves |
 //! | `lanczos` | variances from one Lanczos basis for all points |
 //! | `log_evidence` | the log evidence with its standard error, by solves for random vectors |
 
+mod compressed;
 mod condition;
 mod lanczos;
 mod log_evidence;
@@ -26,6 +28,7 @@ mod model;
 mod posterior;
 mod variance;
 
+pub use compressed::CompressedPosterior;
 pub use condition::Support;
 pub(super) use condition::{GeneratedTargets, narrow, prior_draws};
 pub use lanczos::{LanczosBasis, LanczosVariances};

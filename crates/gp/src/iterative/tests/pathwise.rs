@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::exact::ExactGp;
-use crate::{Mean, MeanForm, Observations, Posterior};
+use crate::{GpError, Mean, MeanForm, Observations, Posterior};
 use posterior_kernels::features::{FeatureSettings, PriorDrawGroups};
 use posterior_kernels::{Kernel, KernelExpression, cross, gram};
 use posterior_likelihoods::Gaussian;
@@ -277,4 +277,48 @@ fn prior_draws_are_the_same_functions_for_the_same_seed() {
     assert_eq!(posterior(2).draws().map(PriorDrawGroups::count), Some(2));
     let none = posterior(0);
     assert!(none.mean(x.as_ref()).is_ok() && none.predict(x.as_ref()).is_err());
+}
+
+#[test]
+fn compressed_functions_are_projections() {
+    let data = data(60);
+    let found = model("matern52")
+        .condition(data.clone(), Support::Rows(conjugate()), settings(3, 50), Start::Zero, &mut watch)
+        .unwrap();
+    let few = normal(9, 2, "inducing");
+    let CompressedPosterior { posterior, jitter } = found.compressed(few.clone()).unwrap();
+    assert!(jitter > 0.0 && jitter < 1e-14, "{jitter}");
+    // At the points they are what they were.
+    let at = |p: &PathwisePosterior<f64>, x: &Mat<f64>| p.mean_and_deviations(x.as_ref()).unwrap();
+    let ((mean, parts), (kept_mean, kept_parts)) = (at(&found, &few), at(&posterior, &few));
+    assert!((&mean - &kept_mean).norm_max() < 1e-8 && (&parts - &kept_parts).norm_max() < 1e-8);
+    // The projection onto them: no other weights are as near in the norm of the space. `‖k(., X) w - k(., Z) v‖²` in brute force.
+    let k = kernel("matern52");
+    let (all, own) = (gram(&*k, data.inputs()), gram(&*k, few.as_ref()));
+    let between = cross(&*k, few.as_ref(), data.inputs());
+    let w = found.solution().weights.col(0).to_owned();
+    let v = posterior.solution().weights.col(0).to_owned();
+    let distance = |v: &faer::Col<f64>| {
+        let square =
+            w.transpose() * &all * &w - 2.0 * (v.transpose() * &between * &w) + v.transpose() * &own * v;
+        square.max(0.0).sqrt()
+    };
+    let best = distance(&v);
+    assert!(best > 1e-3, "{best}");
+    for (i, step) in [(0, 1e-3), (3, -1e-3), (8, 1e-2)] {
+        let mut other = v.clone();
+        other[i] += step;
+        // `best² + step² k(z, z)`, by the theorem of Pythagoras.
+        let expected = (best * best + step * step * own[(i, i)]).sqrt();
+        assert!((distance(&other) / expected - 1.0).abs() < 1e-6, "{} {expected}", distance(&other));
+    }
+    // All rows carry what they carried.
+    let x = normal(20, 2, "test");
+    let CompressedPosterior { posterior, .. } = found.compressed(data.inputs().to_owned()).unwrap();
+    let ((mean, parts), (same_mean, same_parts)) = (at(&found, &x), at(&posterior, &x));
+    assert!((&mean - &same_mean).norm_max() < 1e-6 && (&parts - &same_parts).norm_max() < 1e-6);
+    let error = found.compressed(Mat::zeros(3, 1)).unwrap_err();
+    assert!(matches!(error, GpError::Shape { .. }), "{error}");
+    assert!(matches!(found.compressed(Mat::zeros(0, 2)), Err(GpError::Empty { .. })));
+    assert!(matches!(found.compressed(Mat::full(1, 2, f64::NAN)), Err(GpError::NotFinite { .. })));
 }

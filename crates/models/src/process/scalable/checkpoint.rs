@@ -98,6 +98,9 @@ pub(in crate::process) struct Found {
     pub(in crate::process) seconds: f64,
     /// What was noted on the way.
     pub(in crate::process) largest_jitter: f64,
+    /// Why a search on all rows that was to follow blocks left them as they were.
+    #[serde(default)]
+    pub(in crate::process) following_failed: Option<String>,
     /// What solvers were expected to take, the first at its end first.
     #[serde(default)]
     pub(in crate::process) forecasts: Vec<Forecast>,

@@ -24,8 +24,8 @@ pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
 pub(super) use choice::unused_by_exact;
 pub use choice::{Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, choose};
 pub(super) use fit::{
-    EVIDENCE_PROBES, PLAIN_ROWS, ScalableFit, check_numbers, fit_from_disk, fit_scalable, refused,
-    set_hyperparameters,
+    CANDIDATES, EVIDENCE_PROBES, PLAIN_ROWS, ScalableFit, check_numbers, fit_from_disk, fit_scalable,
+    refused, set_hyperparameters,
 };
 pub use plan::ScalablePlan;
 pub(super) use plan::whole_posterior;

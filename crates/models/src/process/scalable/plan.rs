@@ -2,7 +2,7 @@
 
 use super::fit::{
     CANDIDATES, EVIDENCE_PROBES, FOLLOWING, OF_PRODUCTS, PLAIN_ROWS, UNLIMITED, few_rows_memory, following,
-    on_all_rows_flops, refining_memory,
+    forecast_bytes, on_all_rows_flops, refining_memory,
 };
 use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
 use crate::options::{
@@ -202,6 +202,7 @@ impl ScalablePlan {
                 whole.map_or(0, |bytes| few.saturating_add(bytes)),
                 beside.unwrap_or_default(),
                 others,
+                few.saturating_add(forecast_bytes(rows, inputs, request.memory)),
                 solver.saturating_add(few),
                 kept.max(few).saturating_add(few).saturating_add(more),
                 kept.max(few).max(more).saturating_add(bound.peak_bytes),

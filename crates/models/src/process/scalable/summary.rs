@@ -1,7 +1,7 @@
 //! What became of a fit to a large table.
 
 use crate::options::KernelPrecision;
-use crate::process::{DeepSummary, GviSummary};
+use crate::process::{Compression, DeepSummary, GviSummary};
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::iterative::{
     BlockFit, InducingDescentOptions, LogEvidence, Method as SolveMethod, PathwiseSettings,
@@ -92,6 +92,9 @@ pub struct ScalableSummary {
     pub from_disk: Option<u64>,
     /// Whether a bound moved them. Those among counts stay where they were chosen.
     pub inducing_moved: bool,
+    /// How far it is from the model that it was compressed from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed: Option<Compression>,
     /// Steps taken.
     pub steps: usize,
     /// Why the solver ended.
@@ -151,6 +154,7 @@ impl ScalableSummary {
             inducing_radius: None,
             inducing_candidates: None,
             from_disk: None,
+            compressed: None,
             inducing_moved: deep.inducing,
             steps,
             ended: ended.to_string(),
@@ -187,6 +191,7 @@ impl ScalableSummary {
             inducing_radius: None,
             inducing_candidates: None,
             from_disk: None,
+            compressed: None,
             inducing_moved: false,
             steps,
             ended: ended.to_string(),

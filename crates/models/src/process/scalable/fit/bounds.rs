@@ -96,6 +96,7 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
         inducing_radius: beginning.chosen.radius,
         inducing_candidates: beginning.among,
         from_disk: None,
+        compressed: None,
         inducing_moved: beginning.moves,
         steps: 0,
         ended: String::new(),

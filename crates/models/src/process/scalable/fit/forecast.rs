@@ -4,12 +4,13 @@
 //! sketch-and-project is as large a share of them as of the table, a batch of dual descent as many rows: what one step does then is alike, and how many it takes grows by a power of the rows that the two
 //! sizes tell. The work of a step is counted ([`ScalablePlan`]), so that which solver is taken depends on no clock; one measurement makes seconds of it.
 
+use super::automatic::few_rows_memory;
 use super::hyperparameters::Searched;
 use super::judge::HeldBack;
 use super::pathwise::kernel_of;
 use crate::options::{AutoOptions, KernelPrecision, MethodName};
 use crate::process::check::CONVERGED;
-use crate::process::fit::Prepared;
+use crate::process::fit::{Prepared, saved_plan};
 use crate::process::scalable::plan::ScalablePlan;
 use crate::process::scalable::{Solver, SolverPrecision};
 use crate::process::{ModelError, rates};
@@ -27,6 +28,22 @@ use serde::{Deserialize, Serialize};
 
 /// Rows that solvers are tried on: few enough for a factor of them, and for a second or two in all.
 const SIZES: [usize; 2] = [1000, 2000];
+
+/// Bytes that trying solvers on so many rows takes: their exact posterior, and their matrix beside it.
+fn bytes_of(size: usize, inputs: usize) -> u64 {
+    saved_plan(size, inputs).peak_bytes.saturating_add(8 * (size as u64).pow(2))
+}
+
+/// The sizes that a table of so many rows is tried on, within the memory that is left to few rows.
+fn sizes(rows: usize, inputs: usize, memory: u64) -> impl Iterator<Item = usize> {
+    let most = few_rows_memory(memory);
+    SIZES.into_iter().filter(move |&size| size < rows && bytes_of(size, inputs) <= most)
+}
+
+/// Bytes of it at the peak.
+pub(in crate::process::scalable) fn bytes(rows: usize, inputs: usize, memory: u64) -> u64 {
+    sizes(rows, inputs, memory).map(|size| bytes_of(size, inputs)).fold(0, u64::max)
+}
 
 /// Steps between two looks at predictions grow by this factor.
 const FACTOR: f64 = 1.1;
@@ -72,10 +89,8 @@ pub(super) fn forecasts<T: SolverPrecision>(
     methods: &[Method],
 ) -> Result<Vec<Forecast>, ModelError> {
     let (n, d) = prepared.data.inputs().shape();
-    let tables = SIZES
-        .iter()
-        .filter(|size| **size < n)
-        .map(|&size| SmallTable::draw(prepared, request, held, searched, size))
+    let tables = sizes(n, d, request.memory)
+        .map(|size| SmallTable::draw(prepared, request, held, searched, size))
         .collect::<Result<Vec<_>, _>>()?;
     let step = seconds_of_step::<T>(prepared, (request, options), &searched.model)?;
     let descent = ScalablePlan::new(request, &Method::Sdd(options.descent.clone()), n, d).flops_per_step;
@@ -88,13 +103,17 @@ pub(super) fn forecasts<T: SolverPrecision>(
             false => table.steps::<f32>(prepared, request, method, n),
         });
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
-        let steps = [steps.first().copied().flatten(), steps.last().copied().flatten()];
+        let steps = match steps[..] {
+            [few, more] => [few, more],
+            // Where memory has room for one size, the other is what it leads to at most.
+            [few] => [few, few.map(|few| few * SIZES[1] as f64 / SIZES[0] as f64)],
+            _ => [None, None],
+        };
         let work = ScalablePlan::new(request, method, n, d).flops_per_step;
-        let of_step = step * work / descent * if double { DOUBLE } else { 1.0 } / own;
-        let seconds = on_all_rows(steps, n).map(|steps| steps * of_step);
-        // The same without the clock.
-        let cost = seconds.map_or(f64::INFINITY, |seconds| seconds / step);
-        all.push((cost, Forecast { method: method.name(), steps, seconds }));
+        let of_step = work / descent * if double { DOUBLE } else { 1.0 } / own;
+        let cost = on_all_rows(steps, n).map(|steps| steps * of_step);
+        let seconds = cost.map(|steps| steps * step);
+        all.push((cost.unwrap_or(f64::INFINITY), Forecast { method: method.name(), steps, seconds }));
     }
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     Ok(all.into_iter().map(|(_, forecast)| forecast).collect())

@@ -180,10 +180,15 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
         if let Some(noise) = found.noise_raised_from.take() {
             set_noise(&mut model, noise);
         }
-        let begin = Begin { model, state: following, hyperpriors: &hyperpriors, allowance };
+        let before = found.clone();
+        let begin = Begin { model: model.clone(), state: following, hyperpriors: &hyperpriors, allowance };
         let asked = (request, &own);
-        let (ended, last) = on_all_rows::<f64>(begin, prepared, asked, &mut found, checkpoints, observer)?;
-        (model, solutions) = (ended, last.map(in_precision::<f64, T>));
+        match on_all_rows::<f64>(begin, prepared, asked, &mut found, checkpoints, observer) {
+            Ok((ended, last)) => (model, solutions) = (ended, last.map(in_precision::<f64, T>)),
+            Err(error @ (ModelError::Interrupted | ModelError::Store(_))) => return Err(error),
+            // Nobody asked for it: what blocks found stays.
+            Err(error) => found = Found { following_failed: Some(error.to_string()), ..before },
+        }
         found.noise_raised_from = solvable::<T>(&mut model, prepared);
     }
     let source = source(prepared, options, &found);
@@ -221,6 +226,9 @@ fn source(prepared: &Prepared, options: &IterativeOptions, found: &Found) -> Str
             format!("{}, from {}", stochastic(), blocks())
         }
     };
+    if let Some(why) = &found.following_failed {
+        text += &format!("; a search on all rows that was to follow failed ({why})");
+    }
     if let Some(noise) = found.noise_raised_from {
         text += &format!("; the noise variance was raised from {noise:.1e} so that the system can be solved");
     }

@@ -38,7 +38,7 @@ use pathwise::Judging;
 
 pub(super) use automatic::few_rows_memory;
 pub(in crate::process) use bounds::CANDIDATES;
-pub(super) use forecast::Forecast;
+pub(super) use forecast::{Forecast, bytes as forecast_bytes};
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
 pub(super) use hyperparameters::{
     FOLLOWING, OF_PRODUCTS, UNLIMITED, following, on_all_rows_flops, refining_memory,

@@ -1,0 +1,218 @@
+//! Models of many rows, carried by fewer points: predictions that cost as many kernel values as there are points.
+
+use super::check::CONVERGED;
+use super::rates::{dense_rate, time};
+use super::scalable::{CANDIDATES, Solver, SolverPrecision};
+use super::{ModelError, ProcessModel, ProcessPosterior};
+use crate::Question;
+use crate::options::InducingOptions;
+use faer::Mat;
+use posterior_gp::Posterior;
+use posterior_gp::iterative::{CompressedPosterior, InducingDescentOptions, PathwisePosterior};
+use posterior_kernels::inducing::{ChosenPoints, random_rows};
+use posterior_linalg::random::Streams;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// Training rows on which a compressed model is compared with the one it came from.
+const COMPARED: usize = 1000;
+
+/// Rounds in which points become centres of clusters, as in most of our runs; there may be a hundred.
+const ROUNDS: f64 = 20.0;
+
+/// How far a compressed model is from the one it came from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compression {
+    /// Rows that carried its functions before.
+    pub rows: usize,
+    /// Points that carry them now.
+    pub points: usize,
+    /// Training rows on which both were compared.
+    pub compared: usize,
+    /// By how much means differ there: root mean square, in predicted standard deviations of new observations.
+    pub mean_error: f64,
+    /// The largest such difference.
+    pub largest_mean_error: f64,
+    /// By how much these standard deviations differ, relative to what they were (root mean square).
+    pub deviation_error: f64,
+    /// What was added to the diagonal of the points' kernel matrix (of the standardised target).
+    pub jitter: f64,
+}
+
+impl Compression {
+    /// What is said of one that is coarse.
+    pub fn warning(&self) -> String {
+        format!(
+            "means moved by {:.2} standard deviations, more than {CONVERGED}: take more points (posterior compress --inducing)",
+            self.mean_error
+        )
+    }
+
+    /// Whether means moved by more than a solver that has converged leaves open.
+    pub fn is_coarse(&self) -> bool {
+        self.mean_error > CONVERGED
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, points, compared, mean_error, largest_mean_error, deviation_error, .. } = self;
+        write!(
+            f,
+            "{points} points carry what {rows} rows carried: on {compared} of these rows means moved by {mean_error:.3} standard deviations (at most {largest_mean_error:.2}), and deviations by {:.1} %",
+            100.0 * deviation_error
+        )
+    }
+}
+
+/// What a compression takes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CompressionPlan {
+    /// Rows that carry the functions.
+    pub rows: usize,
+    /// Points that will.
+    pub points: usize,
+    /// Bytes at the peak, beside the model.
+    pub peak_bytes: u64,
+    /// Floating-point operations, about.
+    pub flops: f64,
+    /// Seconds on this machine, about.
+    pub seconds: f64,
+}
+
+impl fmt::Display for CompressionPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, points, peak_bytes, flops, seconds } = self;
+        write!(
+            f,
+            "{points} points instead of {rows} rows need {:.1} MB of memory and {:.3} Gflop, about {} on this machine",
+            *peak_bytes as f64 / 1e6,
+            flops / 1e9,
+            time(*seconds)
+        )
+    }
+}
+
+/// What is said of models that have nothing to compress.
+const CLOSED: &str = "only models whose weights stand at their rows are compressed (sdd, sap, cg, sgd): predictions of others cost what their inducing points or features do already, and those of exact fits need their factor (fit with --method sap instead)";
+
+impl ProcessModel {
+    /// What [`Self::compressed`] takes.
+    ///
+    /// # Errors
+    /// [`ModelError::Usage`] where there is nothing to compress, [`ModelError::Request`] where it does not fit `memory` bytes.
+    pub fn compression_plan(&self, points: usize, memory: u64) -> Result<CompressionPlan, ModelError> {
+        let rows = self.carried_by_rows(points)?;
+        let (m, d) = (points as u64, self.header().schema.features.len() as u64);
+        // Both models predict rows to be compared by, and the one that is there predicts the points.
+        let question = Question { memory: u64::MAX, timed: true, ..Question::default() };
+        let predicted = self.plan_of((points.saturating_add(2 * COMPARED.min(rows)), 0), &question, 0)?;
+        // Rows in units of lengthscales, as they are clustered; the points' matrix twice.
+        let bytes = (rows as u64).saturating_mul(3 * 8 * (d + 1)).saturating_add(3 * 8 * m.saturating_mul(m));
+        let own =
+            (points as f64).powi(3) / 3.0 + ROUNDS * 2.0 * (rows.min(CANDIDATES) * points) as f64 * d as f64;
+        let plan = CompressionPlan {
+            rows,
+            points,
+            peak_bytes: predicted.peak_bytes.saturating_add(bytes),
+            flops: predicted.flops + own,
+            seconds: predicted.seconds.unwrap_or(0.0) + own / dense_rate(),
+        };
+        match plan.peak_bytes <= memory {
+            true => Ok(plan),
+            false => Err(ModelError::Request(format!(
+                "{plan}, above the limit of {:.1} MB: allow more memory (--memory GB), or take fewer points (--inducing)",
+                memory as f64 / 1e6
+            ))),
+        }
+    }
+
+    /// The same model with functions that `points` points carry instead of all rows: their projections in the norm of the kernel's space ([`PathwisePosterior::compressed`]), centres of clusters of the rows being the points. What it is off by is measured on a thousand training rows and stands in its header; intervals that were
+    /// recalibrated keep their factor.
+    ///
+    /// # Errors
+    /// [`ModelError::Usage`] for models that have no weights at rows, that are compressed already, and for as many points as rows; [`ModelError::Inducing`]; [`ModelError::Gp`].
+    pub fn compressed(&self, points: usize, seed: u64) -> Result<Self, ModelError> {
+        self.carried_by_rows(points)?;
+        let (posterior, compression) = match self.posterior() {
+            ProcessPosterior::Single(posterior) => compress(posterior, points, seed)?,
+            ProcessPosterior::Double(posterior) => compress(posterior, points, seed)?,
+            _ => return Err(ModelError::Usage(CLOSED.into())),
+        };
+        let mut own = self.clone();
+        own.posterior = Arc::new(posterior);
+        if let Some(summary) = &mut own.header.fit.scalable {
+            summary.solver = Solver::Inducing(InducingDescentOptions::default());
+            summary.inducing = compression.points;
+            summary.compressed = Some(compression);
+        }
+        Ok(own)
+    }
+
+    /// How far it is from the model that it was compressed from, if it was.
+    pub fn compression(&self) -> Option<&Compression> {
+        self.header().fit.scalable.as_ref()?.compressed.as_ref()
+    }
+
+    /// Rows that carry the functions, where they are more than `points`.
+    fn carried_by_rows(&self, points: usize) -> Result<usize, ModelError> {
+        let summary = self.header().fit.scalable.as_ref();
+        let Some(summary) = summary.filter(|own| matches!(own.solver, Solver::Rows(_))) else {
+            let why = match summary.and_then(|own| own.compressed.as_ref()) {
+                Some(own) => format!("this model is compressed already, to {} points", own.points),
+                None => CLOSED.into(),
+            };
+            return Err(ModelError::Usage(why));
+        };
+        let rows = self.header().rows;
+        if points == 0 || points >= rows || summary.inducing > 0 {
+            return Err(ModelError::Usage(format!(
+                "{points} points instead of {rows} rows: give at least 1 and fewer than there are rows (--inducing)"
+            )));
+        }
+        Ok(rows)
+    }
+}
+
+fn compress<T: SolverPrecision>(
+    posterior: &PathwisePosterior<T>,
+    points: usize,
+    seed: u64,
+) -> Result<(ProcessPosterior, Compression), ModelError> {
+    let inputs = posterior.data().inputs();
+    let (streams, rows) = (Streams::new(seed), posterior.points());
+    let drawn = random_rows(rows.nrows(), CANDIDATES.min(rows.nrows()), streams.child("model/candidates", 0));
+    let among = Mat::from_fn(drawn.len(), rows.ncols(), |i, j| rows[(drawn[i], j)]);
+    let ChosenPoints { points, .. } = InducingOptions::default()
+        .choice()
+        .choose(posterior.kernel(), among.as_ref(), points, streams)
+        .map_err(|e| ModelError::Inducing(e.to_string()))?;
+    let wide = Mat::from_fn(points.nrows(), points.ncols(), |i, j| points[(i, j)].to_f64());
+    let CompressedPosterior { posterior: own, jitter } = posterior.compressed(wide)?;
+    let count = COMPARED.min(inputs.nrows());
+    let drawn = random_rows(inputs.nrows(), count, streams.child("model/compared", 0));
+    let x = Mat::from_fn(drawn.len(), inputs.ncols(), |i, j| inputs[(drawn[i], j)]);
+    let [before, now] = [posterior, &own].map(|p| p.predict(x.as_ref()));
+    let (before, now) = (before?, now?);
+    let deviation = |v: f64| (v + before.noise_variance).sqrt();
+    let (mut squares, mut largest, mut widths) = (0.0, 0.0f64, 0.0);
+    for i in 0..drawn.len() {
+        let s = deviation(before.latent_variance[i]);
+        let moved = (now.mean[(i, 0)] - before.mean[(i, 0)]).abs() / s;
+        squares += moved * moved;
+        largest = largest.max(moved);
+        widths += (deviation(now.latent_variance[i]) / s - 1.0).powi(2);
+    }
+    let count = drawn.len() as f64;
+    let compression = Compression {
+        rows: inputs.nrows(),
+        points: points.nrows(),
+        compared: drawn.len(),
+        mean_error: (squares / count).sqrt(),
+        largest_mean_error: largest,
+        deviation_error: (widths / count).sqrt(),
+        jitter,
+    };
+    Ok((T::posterior(own), compression))
+}
