@@ -543,6 +543,16 @@ fn a_compressed_model_is_asked_like_any_other() {
     assert!((small / large - 1.0).abs() < 0.1, "{small} {large}");
     let text = String::from_utf8(run(at, "inspect small.posterior").stdout).unwrap();
     assert!(text.contains("100 points carry what 360 rows carried"), "{text}");
+    // Its predictions are planned with as many kernel values as there are points.
+    write_table(&at.join("many.csv"), 20_000);
+    let planned = |model: &str| {
+        let said = run(at, &format!("predict --model {model} --data many.csv --out p.csv --force")).stderr;
+        let said = String::from_utf8(said).unwrap();
+        let flops = said.split(" Gflop").next().unwrap().split_whitespace().last().unwrap();
+        flops.parse::<f64>().unwrap()
+    };
+    let (many, few) = (planned("large.posterior"), planned("small.posterior"));
+    assert!((few / many * 3.6 - 1.0).abs() < 0.3, "{few} {many}");
     // What is there is not replaced by accident, and what cannot be compressed says why.
     assert!(error(at, "compress --model large.posterior --out large.posterior").contains("large.posterior"));
     std::fs::write(at.join("notes.txt"), "mine").unwrap();

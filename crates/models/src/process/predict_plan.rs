@@ -183,6 +183,9 @@ impl ProcessModel {
             (ProcessPosterior::LowRank(posterior), _) => posterior.features().rank(),
             (ProcessPosterior::Embedded(posterior), _) => posterior.exact().data().rows(),
             (ProcessPosterior::Generalised(posterior), _) => posterior.reference(0).rank(),
+            // All rows, or inducing points.
+            (ProcessPosterior::Single(posterior), _) => posterior.points().nrows(),
+            (ProcessPosterior::Double(posterior), _) => posterior.points().nrows(),
             (_, Some((inputs, _))) => inputs.nrows(),
             _ => self.header.rows,
         }
