@@ -3,6 +3,7 @@
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
 use super::search::{EvidenceOptions, HyperparameterOptions, SearchSolver};
+use posterior_gp::exact::Criterion;
 use posterior_gp::iterative::{
     Acceleration, Budget, ConjugateGradientOptions, DualDescentOptions, Method as SolveMethod,
     PathwiseSettings, SearchOptions, SketchAndProjectOptions, StepSize,
@@ -220,6 +221,12 @@ impl IterativeOptions {
             seed,
             cache_bytes: self.system.cache,
         }
+    }
+
+    /// Whether blocks may be followed by a search on all rows: where it would climb what was asked for, in steps that there are.
+    pub(crate) fn goes_on_to_all_rows(&self) -> bool {
+        let other = matches!(self.evidence.criterion(), Ok(Criterion::LeaveOneOut));
+        self.search.goes_on_to_all_rows() && !other && self.evidence.steps != Some(0)
     }
 
     /// What a stochastic search is told that follows blocks by itself: it begins near its end, and in double precision, because it may want less noise than single can follow.

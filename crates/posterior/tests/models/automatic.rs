@@ -182,6 +182,23 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
     // What is kept is what its own solver leaves when it is asked for by name: in double precision, without raised noise.
     assert!((found.scores.rmse - 0.0).abs() < 0.02, "{found:?}");
     assert_eq!(found.converged, Some(true), "{found:?}");
+    // Interrupted within the solve, the same one goes on.
+    let folder = tempfile::tempdir().unwrap();
+    let mut asked = FitRequest { time_budget: None, memory: 500 << 20, ..request(MethodName::Auto) };
+    (asked.hyperparameters, asked.noise_floor) = (Some(model.header().hyperparameters.clone()), 1e-8);
+    set(&mut asked, json!({"checkpoint": folder.path().join("c"), "checkpoint-every": 1e-9}));
+    let prepared = Prepared::from_table(&simulated(ROWS, 0.003), &Split::all(ROWS).train, &asked).unwrap();
+    let mut steps = 0;
+    let stopped = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, at| {
+        steps += usize::from(*at == FitStage::Solve);
+        if steps == 3 { Signal::Stop } else { Signal::Continue }
+    });
+    assert!(stopped.is_ok_and(|m| m.was_interrupted()));
+    let resumed = ProcessModel::fit_prepared(prepared, &asked, &mut |_, _| Signal::Continue).unwrap();
+    let few: Vec<usize> = (0..30).collect();
+    let at = simulated(30, 0.0);
+    assert_eq!(resumed.header().fit.scalable.clone().unwrap().resumed_from, 3);
+    assert_eq!(resumed.predict(&at, Some(&few)).unwrap(), model.predict(&at, Some(&few)).unwrap());
     // Settings of descent are for descent alone, and single precision is not for little noise.
     let own = foretold(&check(&fitted(0.3, &|r| set(r, json!({"iterations": 30})))));
     assert_eq!(own.iter().map(|o| o.0.as_str()).collect::<Vec<_>>(), ["sdd"]);

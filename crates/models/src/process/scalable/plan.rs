@@ -140,7 +140,7 @@ impl ScalablePlan {
                 // What `auto` does where time has room for it.
                 let exact = exact::Plan::evidence(rows, inputs, 1).peak_bytes;
                 let whole = matches!(request.method, Method::Auto(_))
-                    && options.search.goes_on_to_all_rows()
+                    && options.goes_on_to_all_rows()
                     && rows <= EXACT_POSTERIOR_ROWS;
                 let fits = whole && exact <= refining_memory(request.memory);
                 let needed = on_all_rows_flops(rows, inputs);

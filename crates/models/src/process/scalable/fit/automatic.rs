@@ -104,12 +104,10 @@ pub(super) fn fit<T: SolverPrecision>(
         }
     }
     // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
-    let share = allowance.left();
     let mut solver = MethodName::Sdd;
     if whole {
         tried.push(skipped(MethodName::Sdd, "not tried: the exact posterior of all rows is where it goes"));
     } else {
-        let started = Instant::now();
         // As it was planned: the best so far is kept beside.
         let kept = saved_plan(few.min(all), d).peak_bytes.min(few_rows_memory(request.memory));
         if searched.found.forecasts.is_empty() && !under_way {
@@ -119,6 +117,8 @@ pub(super) fn fit<T: SolverPrecision>(
             let stage = searched.solutions.clone().map_or(Stage::Between, Stage::Solved);
             checkpoints.save(&searched.found, stage)?;
         }
+        // What forecasts took is gone.
+        let (share, started) = (allowance.left(), Instant::now());
         let forecasts = searched.found.forecasts.clone();
         let method = forecasts.first().and_then(|first| options.solver_named(first.method));
         let method = method.unwrap_or_else(|| Method::Sdd(options.descent.clone()));

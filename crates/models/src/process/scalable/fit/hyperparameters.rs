@@ -131,7 +131,9 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
     let mut model = initial(prepared, request)?;
     if let Some(given) = &request.hyperparameters {
         set(&mut model, given)?;
-        let found = Found { hyperparameters: Hyperparameter::of(&model), ..Found::default() };
+        // An earlier run may have chosen a solver.
+        let forecasts = saved.map_or_else(Vec::new, |saved| saved.found.forecasts.clone());
+        let found = Found { hyperparameters: Hyperparameter::of(&model), forecasts, ..Found::default() };
         let (source, hyperpriors) = ("given".into(), Vec::new());
         return Ok(Searched { model, found, source, hyperpriors, solutions: None });
     }
@@ -267,7 +269,7 @@ fn on_all_rows_exactly(
     // Hardly more rows tell hardly more.
     let most = found.blocks.last().map_or(0, |(fit, _)| fit.sizes.iter().copied().max().unwrap_or(0));
     let worth = n > most + most / 4 && n <= EXACT_POSTERIOR_ROWS;
-    options.descent.iterative.search.goes_on_to_all_rows()
+    options.descent.iterative.goes_on_to_all_rows()
         && worth
         && in_time
         && exact::Plan::evidence(n, d, 1).peak_bytes <= refining_memory(request.memory)
@@ -312,7 +314,7 @@ pub(in crate::process::scalable) fn following(
     rows: usize,
     inputs: usize,
 ) -> Option<(u64, f64)> {
-    let wanted = options.search.goes_on_to_all_rows() && rows > 2 * options.search.refining_rows;
+    let wanted = options.goes_on_to_all_rows() && rows > 2 * options.search.refining_rows;
     if !wanted {
         return None;
     }
