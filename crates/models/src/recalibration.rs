@@ -67,6 +67,8 @@ pub enum Guarantee {
     Repeated,
     /// The training of a network kept the weights, or ended, by them.
     Kept,
+    /// Fewer points carry the functions than when these rows were predicted.
+    Compressed,
 }
 
 impl Guarantee {
@@ -100,6 +102,7 @@ impl Guarantee {
             Self::LeftOut => "each of these rows is predicted from the others, by what half of them chose",
             Self::Repeated => "some of these rows stand among those that are learned from",
             Self::Kept => "the network's training kept the weights that were best on these rows",
+            Self::Compressed => "fewer points carry the functions since these rows were predicted",
         })
     }
 

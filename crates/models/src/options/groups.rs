@@ -229,6 +229,13 @@ impl IterativeOptions {
         self.search.goes_on_to_all_rows() && !other && self.evidence.steps != Some(0)
     }
 
+    /// Bytes of the copies that are made of a stochastic search's solutions where it is saved.
+    pub(crate) fn saved_solutions(&self, rows: usize) -> u64 {
+        let copies = if self.large.checkpoint.is_some() { 2 } else { 0 };
+        let each = (self.search.probes as u64 + 1).saturating_mul(copies * self.system.bytes_of_number());
+        (rows as u64).saturating_mul(each)
+    }
+
     /// What a stochastic search is told that follows blocks by itself: it begins near its end, and in double precision, because it may want less noise than single can follow.
     pub(crate) fn following_blocks(&self) -> Self {
         /// Steps of it.

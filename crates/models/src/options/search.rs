@@ -194,7 +194,7 @@ pub struct HyperparameterOptions {
     /// Rows of each
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().block_size))]
     pub block_size: usize,
-    /// Uniform rows of the larger block that the search goes on with, beside a neighbourhood of half as many, as far as time and memory allow; 0 for none. Where it is left out, auto goes on to the exact evidence of all rows if those are 16,000 at most and time (without a budget: some minutes) and memory have room for it
+    /// Uniform rows of the larger block that the search goes on with, beside a neighbourhood of half as many, as far as time and memory allow; 0 for none. With this number searches on all rows follow where time (without a budget: some minutes) and memory have room for them: of auto the exact evidence of up to 16,000 rows, else, of more than twice as many rows, 30 stochastic steps
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT), default_value_t = Self::default().refining_rows))]
     pub refining_rows: usize,
     /// Neighbourhoods whose exact evidences are averaged, with --hyperparameter-search neighbourhoods
@@ -239,7 +239,7 @@ impl Default for HyperparameterOptions {
 }
 
 impl HyperparameterOptions {
-    /// Whether blocks may be followed by a search on all rows: where nobody said how many rows it is to be.
+    /// Whether blocks may be followed by a search on all rows: where nobody said another number of rows.
     pub(crate) fn goes_on_to_all_rows(&self) -> bool {
         self.hyperparameter_search == HyperparameterSearch::Blocks
             && self.refining_rows == Self::default().refining_rows

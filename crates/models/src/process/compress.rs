@@ -4,8 +4,8 @@ use super::check::CONVERGED;
 use super::rates::{dense_rate, time};
 use super::scalable::{CANDIDATES, Solver, SolverPrecision};
 use super::{ModelError, ProcessModel, ProcessPosterior};
-use crate::Question;
 use crate::options::InducingOptions;
+use crate::{Guarantee, Question};
 use faer::Mat;
 use posterior_gp::Posterior;
 use posterior_gp::iterative::{CompressedPosterior, InducingDescentOptions, PathwisePosterior};
@@ -21,7 +21,7 @@ const COMPARED: usize = 1000;
 /// Rounds in which points become centres of clusters, as in most of our runs; there may be a hundred.
 const ROUNDS: f64 = 20.0;
 
-/// How far a compressed model is from the one it came from.
+/// How far a compressed model is from the one it came from, whose scores, solver and evidence its header keeps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compression {
     /// Rows that carried its functions before.
@@ -128,8 +128,7 @@ impl ProcessModel {
         }
     }
 
-    /// The same model with functions that `points` points carry instead of all rows: their projections in the norm of the kernel's space ([`PathwisePosterior::compressed`]), centres of clusters of the rows being the points. What it is off by is measured on a thousand training rows and stands in its header; intervals that were
-    /// recalibrated keep their factor.
+    /// The same model with functions that `points` points carry instead of all rows: their projections in the norm of the kernel's space ([`PathwisePosterior::compressed`]), centres of clusters of the rows being the points. What it is off by is measured on a thousand training rows and stands in its header, where scores of held-back rows stay those of the model before; intervals that were recalibrated keep their factor and lose their guarantee.
     ///
     /// # Errors
     /// [`ModelError::Usage`] for models that have no weights at rows, that are compressed already, and for as many points as rows; [`ModelError::Inducing`]; [`ModelError::Gp`].
@@ -142,6 +141,9 @@ impl ProcessModel {
         };
         let mut own = self.clone();
         own.posterior = Arc::new(posterior);
+        if let Some(recalibration) = &mut own.header.fit.recalibration {
+            recalibration.guarantee = Guarantee::Compressed;
+        }
         if let Some(summary) = &mut own.header.fit.scalable {
             summary.solver = Solver::Inducing(InducingDescentOptions::default());
             summary.inducing = compression.points;

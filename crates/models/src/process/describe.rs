@@ -3,7 +3,7 @@
 use super::apart::twins_in_words;
 use super::gvi::{GviSummary, factors};
 use super::rates::time;
-use super::{CheckScores, CheckedOn, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
+use super::{CheckScores, CheckedOn, Compression, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
 use crate::text::{number, table};
 use posterior_data::Feature;
 use posterior_gp::MeanForm;
@@ -35,7 +35,8 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
     }
     rows.push(SummaryRow::new("rows learned from", header.rows.to_string()));
     if let Some(check) = &fit.check {
-        rows.extend(checked(check));
+        let before = compressed(header).map_or("", |_| " before it was compressed");
+        rows.extend(checked(check, before));
     }
     if let Some(own) = &fit.recalibration {
         let text = format!("standard deviations times {:.3}, by {} rows", own.factor, own.rows);
@@ -77,7 +78,7 @@ pub(super) fn mean_form(mean: MeanForm) -> &'static str {
 }
 
 /// How good a fit is on rows that had no part in it.
-fn checked(check: &FitCheck) -> Vec<SummaryRow> {
+fn checked(check: &FitCheck, before: &str) -> Vec<SummaryRow> {
     let label = match check.on {
         CheckedOn::HeldBack => "held-back rows",
         CheckedOn::LeaveOneOut => "each row from the others",
@@ -91,7 +92,7 @@ fn checked(check: &FitCheck) -> Vec<SummaryRow> {
         )
     };
     let text = format!("{}: {}{}", check.rows, scores(&check.scores), twins_in_words(check.twins));
-    let mut rows = vec![SummaryRow::new(label, text)];
+    let mut rows = vec![SummaryRow::new(format!("{label}{before}"), text)];
     if let (Some(converged), Some(drift)) = (check.converged, check.drift) {
         let verdict = if converged { "yes" } else { "NO" };
         let text = format!(
@@ -417,6 +418,11 @@ fn attempts(header: &Header) -> String {
     if failed == 0 { count.to_string() } else { format!("{count}, of which {failed} failed") }
 }
 
+/// How far a model is from the one that it was compressed from, if it was.
+fn compressed(header: &Header) -> Option<&Compression> {
+    header.fit.scalable.as_ref()?.compressed.as_ref()
+}
+
 /// Everything that was added, chosen, dropped or is odd.
 pub(crate) fn notes(header: &Header) -> Vec<Note> {
     use posterior_optim::Reason;
@@ -457,8 +463,7 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     {
         out.extend(deep.warnings().iter().map(Note::warning));
     }
-    let compressed = header.fit.scalable.as_ref().and_then(|large| large.compressed.as_ref());
-    out.extend(compressed.filter(|own| own.is_coarse()).map(|own| Note::warning(own.warning())));
+    out.extend(compressed(header).filter(|own| own.is_coarse()).map(|own| Note::warning(own.warning())));
     if let Some(gvi) = header.fit.scalable.as_ref().and_then(|large| large.gvi.as_ref()) {
         out.extend(gvi.warnings().iter().map(Note::warning));
     }

@@ -6,16 +6,16 @@ use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{Method, MethodName};
 use posterior::{
-    FitRequest, FitStage, Model, ModelError, PredictOptions, Predictions, Prepared, ProcessModel,
-    ProcessPosterior, ScalablePlan, StoreError, VarianceMethod, VarianceSolves, choose,
+    FitRequest, FitStage, ModelError, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
+    ScalablePlan, StoreError, VarianceMethod, VarianceSolves, choose,
 };
 use serde_json::{Value, json};
 
-fn table() -> Table {
+pub(crate) fn table() -> Table {
     synthetic::friedman(300, Streams::new(1))
 }
 
-fn request(method: MethodName) -> FitRequest {
+pub(crate) fn request(method: MethodName) -> FitRequest {
     let mut request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
         method: method.into(),
@@ -29,14 +29,14 @@ fn request(method: MethodName) -> FitRequest {
     request
 }
 
-fn fit(request: &FitRequest) -> ProcessModel {
+pub(crate) fn fit(request: &FitRequest) -> ProcessModel {
     let table = table();
     let rows = Split::all(table.rows()).train;
     ProcessModel::fit(&table, &rows, request, &mut |_, _| Signal::Continue).unwrap()
 }
 
 /// Largest differences of means, and the mean ratio of latent deviations, in units of the exact model's.
-fn compare(a: &Predictions, exact: &Predictions) -> (f64, f64) {
+pub(crate) fn compare(a: &Predictions, exact: &Predictions) -> (f64, f64) {
     let mean = a
         .mean
         .iter()
@@ -49,7 +49,7 @@ fn compare(a: &Predictions, exact: &Predictions) -> (f64, f64) {
 }
 
 /// A block of each kind.
-fn quick_blocks() -> Value {
+pub(crate) fn quick_blocks() -> Value {
     json!({"blocks": 1, "block-size": 60})
 }
 
@@ -669,63 +669,4 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
             Err(ModelError::Setting { .. })
         ));
     }
-}
-
-#[test]
-fn fewer_points_carry_a_model_and_what_they_lose_is_told() {
-    let mut asked = request(MethodName::Cg);
-    set(&mut asked, quick_blocks());
-    let model = fit(&asked);
-    let fresh = synthetic::friedman(80, Streams::new(2));
-    let before = model.predict(&fresh, None).unwrap();
-    let mut errors = Vec::new();
-    for points in [30, 150, 299] {
-        let small = model.compressed(points, 1).unwrap();
-        let told = small.compression().unwrap().clone();
-        assert_eq!((told.rows, told.points, told.compared), (300, points, 300));
-        // What is told is what a table of the training rows shows.
-        let whole = table();
-        let [all, few] = [&model, &small].map(|m| m.predict(&whole, None).unwrap());
-        let n = all.mean.len() as f64;
-        let moved = |i: usize| (all.mean[i] - few.mean[i]) / all.deviation[i];
-        let square: f64 = (0..all.mean.len()).map(|i| moved(i).powi(2)).sum();
-        let widths: f64 =
-            (0..all.mean.len()).map(|i| (few.deviation[i] / all.deviation[i] - 1.0).powi(2)).sum();
-        assert!(((square / n).sqrt() / told.mean_error - 1.0).abs() < 1e-6, "{told:?}");
-        assert!(((widths / n).sqrt() / told.deviation_error - 1.0).abs() < 1e-6, "{told:?}");
-        let largest = (0..all.mean.len()).map(|i| moved(i).abs()).fold(0.0, f64::max);
-        assert!((largest / told.largest_mean_error - 1.0).abs() < 1e-6, "{told:?}");
-        // Rows that nothing has seen are not far from that.
-        let now = small.predict(&fresh, None).unwrap();
-        let (mean, _) = compare(&now, &before);
-        errors.push(told.mean_error);
-        assert!(mean.is_finite() && now.latent_deviation.iter().all(|s| s.is_finite()));
-        let coarse = told.mean_error > 0.1;
-        assert_eq!(
-            coarse,
-            Model::notes(&small).iter().any(|note| note.text.contains("posterior compress")),
-            "{told:?}"
-        );
-        // Its file holds it.
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("small.posterior");
-        small.save(&path).unwrap();
-        let again = ProcessModel::load(&path).unwrap();
-        assert_eq!(again.predict(&fresh, None).unwrap(), now);
-        assert_eq!(again.compression(), Some(&told));
-        let text = Model::summary(&again);
-        assert!(text.iter().any(|row| row.label == "compressed" && row.value.contains(&format!("{points} points carry"))));
-        let error = again.compressed(10, 0).unwrap_err().to_string();
-        assert!(error.contains("compressed already"), "{error}");
-    }
-    assert!(errors[1] < errors[0] && errors[2] < 0.2 * errors[0], "{errors:?}");
-    for points in [0, 300, 5000] {
-        let error = model.compressed(points, 0).unwrap_err();
-        assert!(error.is_usage() && error.to_string().contains("fewer than there are rows"), "{error}");
-    }
-    let plan = model.compression_plan(150, u64::MAX).unwrap();
-    let error = model.compression_plan(150, plan.peak_bytes - 1).unwrap_err().to_string();
-    assert!(error.contains("fewer points"), "{error}");
-    let exact = fit(&request(MethodName::Exact));
-    assert!(exact.compressed(20, 0).unwrap_err().to_string().contains("--method sap"));
 }

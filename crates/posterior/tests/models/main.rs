@@ -2,6 +2,7 @@
 
 mod automatic;
 mod class_recalibration;
+mod compression;
 mod counts;
 mod cox;
 mod deep;

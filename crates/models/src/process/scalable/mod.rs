@@ -7,6 +7,7 @@
 //! | `plan` | memory and work, before anything is done |
 //! | `budget` | one limit of time for all stages |
 //! | `fit` | hyperparameters, then weights, judged on rows that are held back |
+//! | `following` | which search on all rows goes on from where blocks led |
 //! | `precision` | single or double, on the way to files and back |
 //! | `checkpoint` | where an interrupted fit stands |
 //! | `file` | weights to tensors and back |
@@ -16,6 +17,7 @@ pub(super) mod checkpoint;
 mod choice;
 pub(super) mod file;
 mod fit;
+mod following;
 mod plan;
 mod precision;
 mod summary;

@@ -1,9 +1,7 @@
 //! Memory and work of a fit to a large table.
 
-use super::fit::{
-    CANDIDATES, EVIDENCE_PROBES, FOLLOWING, OF_PRODUCTS, PLAIN_ROWS, UNLIMITED, few_rows_memory, following,
-    forecast_bytes, on_all_rows_flops, refining_memory,
-};
+use super::fit::{CANDIDATES, EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, forecast_bytes};
+use super::following::{Blocks, refining_memory};
 use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
 use crate::options::{
     BatchOptions, DbkOptions, DeepKind, GO_ON, HyperparameterSearch, InducingChoiceName, InducingOptions,
@@ -137,24 +135,13 @@ impl ScalablePlan {
         let (peak_of_search, hyperparameter_flops) = match iterative {
             Some(options) if request.hyperparameters.is_none() => {
                 let (peak, flops) = search(options, rows, inputs, request.memory);
-                // What `auto` does where time has room for it.
-                let exact = exact::Plan::evidence(rows, inputs, 1).peak_bytes;
-                let whole = matches!(request.method, Method::Auto(_))
-                    && options.goes_on_to_all_rows()
-                    && rows <= EXACT_POSTERIOR_ROWS;
-                let fits = whole && exact <= refining_memory(request.memory);
-                let needed = on_all_rows_flops(rows, inputs);
-                // Of a budget they take what that allows.
-                let surely = request.time_budget.is_none();
-                let followed = following(request, options, rows, inputs);
-                let own = match followed {
-                    _ if fits && surely && needed <= UNLIMITED => needed,
-                    Some((_, needed)) if surely && needed <= FOLLOWING => needed / OF_PRODUCTS,
-                    _ => 0.0,
-                };
-                let peak = peak.max(if fits { exact } else { 0 }).max(followed.map_or(0, |own| own.0));
-                // Planned seconds are those of 60 in 100 evaluations, and these are all that there are.
-                (peak, flops + EVALUATIONS / 60.0 * own)
+                let blocks = Blocks { request, options, rows, inputs };
+                let [exactly, by_steps] = [blocks.exactly(), blocks.by_steps()];
+                let bytes = [exactly, by_steps].into_iter().flatten().map(|own| own.bytes);
+                // Of a budget they take what that allows. Planned seconds are those of 60 in 100 evaluations, and these are all that there are.
+                let first = exactly.or(by_steps).filter(|_| request.time_budget.is_none());
+                let own = first.map_or(0.0, |own| EVALUATIONS / 60.0 * own.flops);
+                (bytes.fold(peak, u64::max), flops + own)
             }
             _ => (0, varied.map_or(0.0, |own| own.prior_flops)),
         };
@@ -370,7 +357,7 @@ impl DeepWork {
 }
 
 /// The table's numbers as read, as standardised, and in the kernel's precision.
-fn table_bytes(rows: usize, inputs: usize, number: u64) -> u64 {
+pub(super) fn table_bytes(rows: usize, inputs: usize, number: u64) -> u64 {
     (rows as u64).saturating_mul((2 * inputs as u64 + 4) * 8 + inputs as u64 * number)
 }
 
@@ -410,10 +397,7 @@ fn search(options: &IterativeOptions, rows: usize, inputs: usize, memory: u64) -
         KernelPrecision::Single => search.plan::<f32>(rows, inputs, 1),
         KernelPrecision::Double => search.plan::<f64>(rows, inputs, 1),
     };
-    let number = options.system.bytes_of_number();
-    let copies = if options.large.checkpoint.is_some() { 2 } else { 0 };
-    let saved = (rows as u64).saturating_mul((asked.probes as u64 + 1).saturating_mul(copies * number));
-    let peak = plan.peak_bytes.saturating_add(saved);
+    let peak = plan.peak_bytes.saturating_add(options.saved_solutions(rows));
     let flops = search.steps as f64 * plan.flops_per_evaluation;
     match asked.hyperparameter_search {
         HyperparameterSearch::Refined => (peak.max(blocks().0), flops + blocks().1),

@@ -30,6 +30,9 @@ use std::time::Instant;
 /// A solver that is expected to take so many times what is left of the budget is not begun: forecasts were off by less.
 const TOO_LATE: f64 = 3.0;
 
+/// Seconds of which forecasts may take most: with fewer left, what is fastest for a few steps is taken.
+const FORECASTING: f64 = 5.0;
+
 /// Share of the time that is left which the exact posterior of all rows may be expected to take: nothing else is as good, and factorisations took up to 1.4 times what that of few rows promised.
 const WHOLE_SHARE: f64 = 0.65;
 
@@ -46,7 +49,7 @@ pub(super) fn fit<T: SolverPrecision>(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let mut saved = checkpoints.load()?;
-    let asked = (request, &options.descent.iterative);
+    let asked = (request, &options.descent.iterative, held.rows());
     let mut searched =
         hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
     let as_found = searched.as_found();
@@ -110,7 +113,8 @@ pub(super) fn fit<T: SolverPrecision>(
     } else {
         // As it was planned: the best so far is kept beside.
         let kept = saved_plan(few.min(all), d).peak_bytes.min(few_rows_memory(request.memory));
-        if searched.found.forecasts.is_empty() && !under_way {
+        let worth = allowance.left().is_none_or(|left| left > FORECASTING);
+        if searched.found.forecasts.is_empty() && !under_way && worth {
             let methods = candidates((request, options), (all, d), kept);
             let own = forecasts((prepared, held), (request, options), &searched, &methods)?;
             searched.found.forecasts = own;

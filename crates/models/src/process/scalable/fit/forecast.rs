@@ -29,9 +29,12 @@ use serde::{Deserialize, Serialize};
 /// Rows that solvers are tried on: few enough for a factor of them, and for a second or two in all.
 const SIZES: [usize; 2] = [1000, 2000];
 
-/// Bytes that trying solvers on so many rows takes: their exact posterior, and their matrix beside it.
+/// Held-back rows that are predicted, at most.
+const PREDICTED: usize = 512;
+
+/// Bytes that trying solvers on so many rows takes: their exact posterior, and beside it their matrix and that between them and what is predicted.
 fn bytes_of(size: usize, inputs: usize) -> u64 {
-    saved_plan(size, inputs).peak_bytes.saturating_add(8 * (size as u64).pow(2))
+    saved_plan(size, inputs).peak_bytes.saturating_add(8 * size as u64 * (size + PREDICTED) as u64)
 }
 
 /// The sizes that a table of so many rows is tried on, within the memory that is left to few rows.
@@ -81,7 +84,7 @@ pub(super) fn candidates(
     std::iter::once(Method::Sdd(options.descent.clone())).chain(others).collect()
 }
 
-/// A forecast for each method, the one that is expected to be the first at its end first; descent before others that are as good.
+/// A forecast for each method, the one that is expected to be the first at its end first, descent before others that are as good; none where there are not rows or memory enough to try them.
 pub(super) fn forecasts<T: SolverPrecision>(
     (prepared, held): (&Prepared, &HeldBack),
     (request, options): (&FitRequest, &AutoOptions),
@@ -89,9 +92,13 @@ pub(super) fn forecasts<T: SolverPrecision>(
     methods: &[Method],
 ) -> Result<Vec<Forecast>, ModelError> {
     let (n, d) = prepared.data.inputs().shape();
+    let held = &held.first(PREDICTED);
     let tables = sizes(n, d, request.memory)
         .map(|size| SmallTable::draw(prepared, request, held, searched, size))
         .collect::<Result<Vec<_>, _>>()?;
+    if tables.is_empty() {
+        return Ok(Vec::new());
+    }
     let step = seconds_of_step::<T>(prepared, (request, options), &searched.model)?;
     let descent = ScalablePlan::new(request, &Method::Sdd(options.descent.clone()), n, d).flops_per_step;
     let own = if size_of::<T>() > 4 { DOUBLE } else { 1.0 };
@@ -107,7 +114,7 @@ pub(super) fn forecasts<T: SolverPrecision>(
             [few, more] => [few, more],
             // Where memory has room for one size, the other is what it leads to at most.
             [few] => [few, few.map(|few| few * SIZES[1] as f64 / SIZES[0] as f64)],
-            _ => [None, None],
+            [..] => [None, None],
         };
         let work = ScalablePlan::new(request, method, n, d).flops_per_step;
         let of_step = work / descent * if double { DOUBLE } else { 1.0 } / own;

@@ -1,12 +1,13 @@
 //! Hyperparameters of iterative methods: given, from neighbourhoods, or by stochastic gradients of the evidence of all rows.
 
+use crate::FitRequest;
 use crate::options::{HyperparameterSearch, IterativeOptions, LengthscalePrior};
 use crate::process::fit::{FitStage, Prepared, add_weak_priors};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage};
-use crate::process::scalable::{EXACT_POSTERIOR_ROWS, EvidenceSearchSummary, SolverPrecision};
+use crate::process::scalable::following::{self, REFINING_EVALUATIONS, refining_memory};
+use crate::process::scalable::{EvidenceSearchSummary, SolverPrecision};
 use crate::process::{Hyperparameter, ModelError};
-use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::Hyperprior;
 use posterior_gp::RowSource;
@@ -19,7 +20,7 @@ use posterior_optim::{Observer, Parameters, Reason, Signal};
 use std::time::Instant;
 
 /// What is asked for: of the fit, and of the method that follows.
-pub(super) type Asked<'a> = (&'a FitRequest, &'a IterativeOptions);
+type Asked<'a> = (&'a FitRequest, &'a IterativeOptions);
 
 /// Kernel, mean and noise as the request has them, before anything is learned.
 pub(super) fn initial<D: RowSource>(
@@ -121,13 +122,13 @@ fn in_precision<T: SolverPrecision, U: SolverPrecision>(known: Mat<T>) -> Mat<U>
 /// was finished before.
 pub(super) fn hyperparameters<T: SolverPrecision>(
     prepared: &Prepared,
-    asked: Asked<'_>,
+    (request, options, held_back): (&FitRequest, &IterativeOptions, usize),
     saved: Option<&mut Saved>,
     allowance: &Allowance,
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<Searched<T>, ModelError> {
-    let (request, options) = asked;
+    let asked = (request, options);
     let mut model = initial(prepared, request)?;
     if let Some(given) = &request.hyperparameters {
         set(&mut model, given)?;
@@ -176,22 +177,29 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
     if search.is_stochastic() {
         let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
         (model, solutions) = on_all_rows::<T>(begin, prepared, asked, &mut found, checkpoints, observer)?;
-    } else if following.is_some() || is_followed(prepared, asked, allowance, &found) {
-        let own = options.following_blocks();
-        // It may want the noise that blocks wanted.
-        if let Some(noise) = found.noise_raised_from.take() {
-            set_noise(&mut model, noise);
+    } else if search == HyperparameterSearch::Blocks {
+        let (n, d) = prepared.data.inputs().shape();
+        // As it was planned: with the rows that are held back.
+        let blocks = following::Blocks { request, options, rows: n + held_back, inputs: d };
+        let rate = rate(&found, d);
+        let largest = found.blocks.iter().flat_map(|(fit, _)| fit.sizes.iter().copied()).max().unwrap_or(0);
+        let in_time = |own: following::Following, share| own.is_in_time(allowance.until(share), rate);
+        // What was under way goes on; hardly more rows tell hardly more.
+        let exactly = following.is_none() && n > largest + largest / 4;
+        if exactly && blocks.exactly().is_some_and(|own| in_time(own, EXACT_SHARE)) {
+            model =
+                exactly_on_all_rows::<T>(model, prepared, asked, within, &mut found, checkpoints, observer)?;
+        } else if following.is_some()
+            || largest < n && blocks.by_steps().is_some_and(|own| in_time(own, STOCHASTIC_SHARE))
+        {
+            let begin =
+                Begin { model: model.clone(), state: following, hyperpriors: &hyperpriors, allowance };
+            let ended = by_steps(begin, prepared, asked, &mut found, checkpoints, observer)?;
+            if let Some((ended, last)) = ended {
+                (model, solutions) = (ended, last.map(in_precision::<f64, T>));
+                found.noise_raised_from = solvable::<T>(&mut model, prepared);
+            }
         }
-        let before = found.clone();
-        let begin = Begin { model: model.clone(), state: following, hyperpriors: &hyperpriors, allowance };
-        let asked = (request, &own);
-        match on_all_rows::<f64>(begin, prepared, asked, &mut found, checkpoints, observer) {
-            Ok((ended, last)) => (model, solutions) = (ended, last.map(in_precision::<f64, T>)),
-            Err(error @ (ModelError::Interrupted | ModelError::Store(_))) => return Err(error),
-            // Nobody asked for it: what blocks found stays.
-            Err(error) => found = Found { following_failed: Some(error.to_string()), ..before },
-        }
-        found.noise_raised_from = solvable::<T>(&mut model, prepared);
     }
     let source = source(prepared, options, &found);
     found.hyperparameters = Hyperparameter::of(&model);
@@ -241,39 +249,9 @@ fn source(prepared: &Prepared, options: &IterativeOptions, found: &Found) -> Str
 const FIRST_SHARE: f64 = 0.15;
 const SECOND_SHARE: f64 = 0.4;
 
-/// Share of the budget by whose end the evidence of all rows is: what is left is for their posterior.
-const THIRD_SHARE: f64 = 0.8;
-
-/// Operations that a third stage may take where nothing limits the time: some minutes on two cores.
-pub(in crate::process::scalable) const UNLIMITED: f64 = 2e13;
-
-/// Operations of a third stage.
-pub(in crate::process::scalable) fn on_all_rows_flops(rows: usize, inputs: usize) -> f64 {
-    REFINING_EVALUATIONS * exact::Plan::evidence(rows, inputs, 1).flops_per_evaluation
-}
-
-/// Whether `auto` goes on by the exact evidence of all rows, from where blocks led: where memory and time have room for it.
-fn on_all_rows_exactly(
-    prepared: &Prepared,
-    request: &FitRequest,
-    allowance: &Allowance,
-    found: &Found,
-) -> bool {
-    let Method::Auto(options) = &request.method else { return false };
-    let (n, d) = prepared.data.inputs().shape();
-    let needed = on_all_rows_flops(n, d);
-    let in_time = match allowance.until(THIRD_SHARE) {
-        Some(seconds) => needed <= seconds * rate(found, d),
-        None => needed <= UNLIMITED,
-    };
-    // Hardly more rows tell hardly more.
-    let most = found.blocks.last().map_or(0, |(fit, _)| fit.sizes.iter().copied().max().unwrap_or(0));
-    let worth = n > most + most / 4 && n <= EXACT_POSTERIOR_ROWS;
-    options.descent.iterative.goes_on_to_all_rows()
-        && worth
-        && in_time
-        && exact::Plan::evidence(n, d, 1).peak_bytes <= refining_memory(request.memory)
-}
+/// Share of the budget by whose end the exact evidence of all rows is: what is left is for their posterior; and the same of the stochastic search.
+const EXACT_SHARE: f64 = 0.8;
+const STOCHASTIC_SHARE: f64 = 0.5;
 
 /// Operations a second that evidences of blocks reached.
 fn rate(found: &Found, inputs: usize) -> f64 {
@@ -284,49 +262,6 @@ fn rate(found: &Found, inputs: usize) -> f64 {
     };
     found.blocks.iter().map(done).sum::<f64>() / found.seconds.max(1e-9)
 }
-
-/// Share of the rate of factorisations that products with kernels reach.
-pub(in crate::process::scalable) const OF_PRODUCTS: f64 = 0.4;
-
-/// Whether a stochastic search on all rows follows blocks, which saw less than half of them: where memory and time have room for it.
-fn is_followed(
-    prepared: &Prepared,
-    (request, options): Asked<'_>,
-    allowance: &Allowance,
-    found: &Found,
-) -> bool {
-    let (n, d) = prepared.data.inputs().shape();
-    let exactly = found.blocks.iter().any(|(fit, _)| fit.sizes == [n]);
-    let Some((_, needed)) = following(request, options, n, d).filter(|_| !exactly) else { return false };
-    match allowance.until(0.5) {
-        Some(seconds) => needed <= seconds * OF_PRODUCTS * rate(found, d),
-        None => needed <= FOLLOWING,
-    }
-}
-
-/// Operations that it may take where nothing limits the time: some minutes on two cores.
-pub(in crate::process::scalable) const FOLLOWING: f64 = 5e12;
-
-/// Bytes at the peak and operations of a stochastic search that follows blocks; none where it is not wanted, or does not fit the memory.
-pub(in crate::process::scalable) fn following(
-    request: &FitRequest,
-    options: &IterativeOptions,
-    rows: usize,
-    inputs: usize,
-) -> Option<(u64, f64)> {
-    let wanted = options.goes_on_to_all_rows() && rows > 2 * options.search.refining_rows;
-    if !wanted {
-        return None;
-    }
-    let search = options.following_blocks().stochastic_search(request.seed, rows, request.memory);
-    let plan = search.plan::<f64>(rows, inputs, 1);
-    // Beside it are the table and what is saved.
-    (plan.peak_bytes <= request.memory / 4 * 3)
-        .then_some((plan.peak_bytes, search.steps as f64 * plan.flops_per_evaluation))
-}
-
-/// Evaluations that the second stage should have time for: it begins near its maximum.
-const REFINING_EVALUATIONS: f64 = 12.0;
 
 /// The joint evidence on many small blocks, then on few larger ones from where that led.
 #[allow(clippy::too_many_arguments)]
@@ -374,19 +309,56 @@ fn on_blocks<T: SolverPrecision>(
             model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
         }
     }
-    if found.blocks.len() < 3 && on_all_rows_exactly(prepared, request, allowance, found) {
-        let rows = vec![(0..n).collect()];
-        let mut options = FitOptions { restarts: 1, ..base };
-        options.steps.time = Allowance::duration(allowance.until(THIRD_SHARE));
-        model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
-    }
     found.noise_raised_from = solvable::<T>(&mut model, prepared);
     Ok(model)
 }
 
-/// What of the memory the second stage may take, beside the data.
-pub(in crate::process::scalable) fn refining_memory(limit: u64) -> u64 {
-    limit / 2
+/// The exact evidence of all rows, from where blocks led.
+#[allow(clippy::too_many_arguments)]
+fn exactly_on_all_rows<T: SolverPrecision>(
+    mut model: ExactGp,
+    prepared: &Prepared,
+    (request, asked): Asked<'_>,
+    (allowance, hyperpriors): (&Allowance, &[Hyperprior]),
+    found: &mut Found,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ExactGp, ModelError> {
+    if let Some(noise) = found.noise_raised_from.take() {
+        set_noise(&mut model, noise);
+    }
+    let hyperpriors = hyperpriors.to_vec();
+    let mut options = FitOptions { restarts: 1, hyperpriors, ..request.fit_options(&asked.evidence) };
+    options.steps.time = Allowance::duration(allowance.until(EXACT_SHARE));
+    let rows = vec![(0..prepared.data.rows()).collect()];
+    let mut model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
+    found.noise_raised_from = solvable::<T>(&mut model, prepared);
+    Ok(model)
+}
+
+/// Some steps of the stochastic search on all rows, from where blocks led; none where they failed, which nobody asked for: the reason is noted, and what blocks found stays.
+fn by_steps(
+    mut begin: Begin<'_, f64>,
+    prepared: &Prepared,
+    (request, asked): Asked<'_>,
+    found: &mut Found,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<Option<(ExactGp, Option<Mat<f64>>)>, ModelError> {
+    let before = found.clone();
+    // It may want the noise that blocks wanted.
+    if let Some(noise) = found.noise_raised_from.take() {
+        set_noise(&mut begin.model, noise);
+    }
+    let own = asked.following_blocks();
+    match on_all_rows::<f64>(begin, prepared, (request, &own), found, checkpoints, observer) {
+        Ok(ended) => Ok(Some(ended)),
+        Err(error @ (ModelError::Interrupted | ModelError::Store(_))) => Err(error),
+        Err(error) => {
+            *found = Found { following_failed: Some(error.to_string()), ..before };
+            Ok(None)
+        }
+    }
 }
 
 /// Most rows of a second stage that fit memory and time; none where that is hardly more than the first had.
@@ -543,7 +515,7 @@ fn on_all_rows<T: SolverPrecision>(
     options.memory_limit = request.memory;
     // What is left up to half of the budget, and what earlier runs of this search had of it.
     options.time = Allowance::duration(
-        allowance.until(0.5).map(|s| s + state.as_ref().map_or(0.0, |s| s.header.seconds())),
+        allowance.until(STOCHASTIC_SHARE).map(|s| s + state.as_ref().map_or(0.0, |s| s.header.seconds())),
     );
     let tolerance = options.solves.budget.tolerance;
     let saw = found.clone();

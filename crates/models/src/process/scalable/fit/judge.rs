@@ -50,6 +50,17 @@ impl HeldBack {
         Ok((data.keep(rest)?, Some(own)))
     }
 
+    /// Its first rows, which are as random as all.
+    pub(super) fn first(&self, count: usize) -> Self {
+        let count = count.min(self.rows());
+        Self {
+            inputs: self.inputs.subrows(0, count).to_owned(),
+            targets: self.targets[..count].to_vec(),
+            noise: self.noise.as_ref().map(|noise| noise[..count].to_vec()),
+            twins: self.twins,
+        }
+    }
+
     pub(super) fn rows(&self) -> usize {
         self.targets.len()
     }

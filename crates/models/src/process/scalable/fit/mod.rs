@@ -40,9 +40,6 @@ pub(super) use automatic::few_rows_memory;
 pub(in crate::process) use bounds::CANDIDATES;
 pub(super) use forecast::{Forecast, bytes as forecast_bytes};
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
-pub(super) use hyperparameters::{
-    FOLLOWING, OF_PRODUCTS, UNLIMITED, following, on_all_rows_flops, refining_memory,
-};
 pub(in crate::process) use learned::ROWS as PLAIN_ROWS;
 pub(in crate::process) use pathwise::EVIDENCE_PROBES;
 
@@ -198,7 +195,7 @@ fn by_rows<T: SolverPrecision>(
     let mut saved = checkpoints.load()?;
     let searched = hyperparameters::hyperparameters::<T>(
         prepared,
-        (request, options),
+        (request, options, held.map_or(0, HeldBack::rows)),
         saved.as_mut(),
         allowance,
         checkpoints,
