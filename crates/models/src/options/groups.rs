@@ -2,7 +2,7 @@
 
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
-use super::search::{EvidenceOptions, HyperparameterOptions, SearchSolver};
+use super::search::{EvidenceOptions, HyperparameterOptions, HyperparameterSearch, SearchSolver};
 use posterior_gp::exact::Criterion;
 use posterior_gp::iterative::{
     Acceleration, Budget, ConjugateGradientOptions, DualDescentOptions, Method as SolveMethod,
@@ -223,10 +223,14 @@ impl IterativeOptions {
         }
     }
 
-    /// Whether blocks may be followed by a search on all rows: where it would climb what was asked for, in steps that there are.
+    /// Whether blocks may be followed by a search on all rows: where nobody said another number of rows, and where it would climb what was asked for, in steps that there are.
     pub(crate) fn goes_on_to_all_rows(&self) -> bool {
+        let HyperparameterOptions { hyperparameter_search, refining_rows, .. } = self.search;
         let other = matches!(self.evidence.criterion(), Ok(Criterion::LeaveOneOut));
-        self.search.goes_on_to_all_rows() && !other && self.evidence.steps != Some(0)
+        hyperparameter_search == HyperparameterSearch::Blocks
+            && refining_rows == HyperparameterOptions::default().refining_rows
+            && !other
+            && self.evidence.steps != Some(0)
     }
 
     /// Bytes of the copies that are made of a stochastic search's solutions where it is saved.

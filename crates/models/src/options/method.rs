@@ -313,3 +313,21 @@ impl Method {
         self.iterative().map_or(KernelPrecision::Double, |options| options.system.precision())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn solvers_go_on_to_a_hundredth_of_the_noise() {
+        let of = |name: MethodName, noise: f64| Method::from(name).budget(100, None, noise).tolerance;
+        for name in [MethodName::Cg, MethodName::Sap] {
+            let found = [1.0, 0.01, 1e-4, 1e-8, 1e-20, 0.0].map(|noise| of(name, noise));
+            assert_eq!(found, [1e-3, 1e-3, 1e-4, 1e-5, 1e-5, 1e-5]);
+        }
+        // Descent ends where predictions do; what is asked for is what it is.
+        assert_eq!(of(MethodName::Sdd, 1e-4), 0.0);
+        let asked = Method::Sap(SapOptions { tolerance: Some(0.02), ..SapOptions::default() });
+        assert_eq!(asked.budget(100, None, 1e-4).tolerance, 0.02);
+    }
+}

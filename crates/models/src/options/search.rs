@@ -239,12 +239,6 @@ impl Default for HyperparameterOptions {
 }
 
 impl HyperparameterOptions {
-    /// Whether blocks may be followed by a search on all rows: where nobody said another number of rows.
-    pub(crate) fn goes_on_to_all_rows(&self) -> bool {
-        self.hyperparameter_search == HyperparameterSearch::Blocks
-            && self.refining_rows == Self::default().refining_rows
-    }
-
     pub(crate) fn blocks(&self, seed: u64) -> Blocks {
         Blocks { uniform: self.blocks, neighbourhoods: self.blocks, size: self.block_size, seed }
     }

@@ -237,7 +237,7 @@ fn passed_over(forecast: &Forecast, why: &str) -> TriedMethod {
             predicted_seconds: Some(seconds),
             ..skipped(forecast.method, &format!("not tried: {why}"))
         },
-        None => skipped(forecast.method, "not tried: it came no nearer to its end on few rows"),
+        None => skipped(forecast.method, "not tried: its end was not in sight on few rows"),
     }
 }
 

@@ -247,7 +247,10 @@ fn in_sight(looks: &[(f64, f64)]) -> Option<f64> {
     let power = (before / error).ln() / (end / middle).ln();
     // Slower than this is no convergence.
     const SLOWEST: f64 = 0.1;
-    (power > SLOWEST).then(|| end * (error / CONVERGED).powf(1.0 / power))
+    // So many times what was seen is no forecast.
+    const FARTHEST: f64 = 100.0;
+    let steps = end * (error / CONVERGED).powf(1.0 / power);
+    (power > SLOWEST && steps <= FARTHEST * end).then_some(steps)
 }
 
 fn narrow<T: SolverPrecision>(matrix: MatRef<'_, f64>) -> Mat<T> {
@@ -288,7 +291,9 @@ mod tests {
         assert_eq!(in_sight(&falling(10)), Some(10.0));
         let promised = in_sight(&falling(6)).unwrap();
         assert!((promised - 10.0).abs() < 1e-9, "{promised}");
-        // What stands still, or grows, is not in sight.
+        // What stands still, or grows, is not in sight, nor what is a thousand times as far.
+        let slow: Vec<(f64, f64)> = (1..=8).map(|k| (f64::from(k), f64::from(k).powf(-0.25))).collect();
+        assert_eq!(in_sight(&slow), None);
         let still: Vec<(f64, f64)> = (1..=8).map(|k| (k as f64, 0.5)).collect();
         assert_eq!((in_sight(&still), in_sight(&[])), (None, None));
     }

@@ -344,7 +344,7 @@ fn by_steps(
     found: &mut Found,
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<Option<(ExactGp, Option<Mat<f64>>)>, ModelError> {
+) -> Result<Option<Ended<f64>>, ModelError> {
     let before = found.clone();
     // It may want the noise that blocks wanted.
     if let Some(noise) = found.noise_raised_from.take() {
@@ -473,6 +473,9 @@ fn on_neighbourhoods<T: SolverPrecision>(
     Ok(averaged)
 }
 
+/// Where a search on all rows ends: a model, and the solutions that it left.
+type Ended<T> = (ExactGp, Option<Mat<T>>);
+
 /// Where a search on all rows begins.
 struct Begin<'a, T: SolverPrecision> {
     model: ExactGp,
@@ -505,7 +508,7 @@ fn on_all_rows<T: SolverPrecision>(
     found: &mut Found,
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<(ExactGp, Option<Mat<T>>), ModelError> {
+) -> Result<Ended<T>, ModelError> {
     let mut seconds = 0.0;
     let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
     kernel.set_values(&model.kernel().values());
