@@ -21,15 +21,8 @@ impl SplitConformal {
     /// # Errors
     /// [`MetricsError::Empty`]; [`MetricsError::NotFinite`] naming the row.
     pub fn new(residuals: &[f64]) -> Result<Self, MetricsError> {
-        if residuals.is_empty() {
-            return Err(MetricsError::Empty);
-        }
-        if let Some((row, &value)) = residuals.iter().enumerate().find(|(_, z)| !z.is_finite()) {
-            return Err(MetricsError::NotFinite { what: "standardised residual", row, value });
-        }
-        let mut magnitudes: Vec<f64> = residuals.iter().map(|z| z.abs()).collect();
-        magnitudes.sort_by(f64::total_cmp);
-        Ok(Self { magnitudes })
+        let magnitudes: Vec<f64> = residuals.iter().map(|z| z.abs()).collect();
+        Ok(Self { magnitudes: ascending(&magnitudes)? })
     }
 
     /// The magnitudes, ascending.
@@ -37,11 +30,9 @@ impl SplitConformal {
         &self.magnitudes
     }
 
-    /// The rank of the magnitude that ends intervals of `level`, counted from 1; n + 1 where so few rows guarantee none.
+    /// The rank of the magnitude that ends intervals of `level`.
     fn rank(&self, level: f64) -> usize {
-        let wanted = (self.magnitudes.len() + 1) as f64 * level;
-        // A level such as 0.95 of 19 rows is the 19th, though 20 * 0.95 is rounded up.
-        (wanted * (1.0 - 4.0 * f64::EPSILON)).ceil().max(1.0) as usize
+        rank(self.magnitudes.len(), level)
     }
 
     /// Half the width of intervals of `level` in [0, 1), in predicted standard deviations; None above `n / (n + 1)`, where no finite interval is guaranteed.
@@ -65,8 +56,8 @@ impl SplitConformal {
 
     /// The standard deviation over sets of n rows of the share of new rows inside intervals of `level`: that of a Beta(k, n + 1 - k) variable of rank k.
     pub fn spread(&self, level: f64) -> Option<f64> {
-        let (k, n) = (self.rank(level) as f64, self.magnitudes.len() as f64);
-        (k <= n).then(|| (k * (n + 1.0 - k) / ((n + 1.0).powi(2) * (n + 2.0))).sqrt())
+        let (rank, rows) = (self.rank(level), self.magnitudes.len());
+        (rank <= rows).then(|| spread(rank, rows))
     }
 
     /// The share of rows inside intervals of `level` that the *other* rows of `folds` parts (two at least) give: what such intervals are worth on rows that they have not seen. Every `folds`-th row is of one part; None where the others are
@@ -75,17 +66,53 @@ impl SplitConformal {
     /// # Errors
     /// As [`Self::new`].
     pub fn coverage_apart(residuals: &[f64], level: f64, folds: usize) -> Result<Option<f64>, MetricsError> {
-        let (folds, mut inside) = (folds.max(2), 0);
-        for fold in 0..folds {
-            let part = |own: bool| -> Vec<f64> {
-                let rows = residuals.iter().enumerate().filter(|(i, _)| (i % folds == fold) == own);
-                rows.map(|(_, z)| *z).collect()
-            };
-            let Some(width) = Self::new(&part(false))?.half_width(level) else { return Ok(None) };
-            inside += part(true).iter().filter(|z| z.abs() <= width).count();
-        }
-        Ok(Some(inside as f64 / residuals.len() as f64))
+        judged_apart(residuals.len(), folds, |others, own| {
+            let pick = |rows: &[usize]| rows.iter().map(|&i| residuals[i]).collect::<Vec<_>>();
+            let Some(width) = Self::new(&pick(others))?.half_width(level) else { return Ok(None) };
+            Ok(Some(pick(own).iter().filter(|z| z.abs() <= width).count()))
+        })
     }
+}
+
+/// In ascending order, if all are numbers.
+pub(crate) fn ascending(scores: &[f64]) -> Result<Vec<f64>, MetricsError> {
+    if scores.is_empty() {
+        return Err(MetricsError::Empty);
+    }
+    if let Some((row, &value)) = scores.iter().enumerate().find(|(_, z)| !z.is_finite()) {
+        return Err(MetricsError::NotFinite { what: "standardised residual", row, value });
+    }
+    let mut scores = scores.to_vec();
+    scores.sort_by(f64::total_cmp);
+    Ok(scores)
+}
+
+/// `⌈(n + 1) a⌉`, at least 1: the rank, counted from 1, of the score that a new one is below with a probability of `level` a at least; n + 1 where so few rows guarantee none.
+pub(crate) fn rank(rows: usize, level: f64) -> usize {
+    let wanted = (rows + 1) as f64 * level;
+    // A level such as 0.95 of 19 rows is the 19th, though 20 * 0.95 is rounded up.
+    (wanted * (1.0 - 4.0 * f64::EPSILON)).ceil().max(1.0) as usize
+}
+
+/// The standard deviation over sets of n rows of the share of new rows between scores that are `rank` ranks apart: that of a Beta(k, n + 1 - k) variable.
+pub(crate) fn spread(rank: usize, rows: usize) -> f64 {
+    let (k, n) = (rank as f64, rows as f64);
+    (k * (n + 1.0 - k) / ((n + 1.0).powi(2) * (n + 2.0))).sqrt()
+}
+
+/// The share of rows that are inside by what the rows of the other parts tell: `inside` counts among its second rows by its first. Every `folds`-th row is of one part, two parts at least.
+pub(crate) fn judged_apart(
+    rows: usize,
+    folds: usize,
+    inside: impl Fn(&[usize], &[usize]) -> Result<Option<usize>, MetricsError>,
+) -> Result<Option<f64>, MetricsError> {
+    let (folds, mut sum) = (folds.max(2), 0);
+    for fold in 0..folds {
+        let (own, others): (Vec<usize>, Vec<usize>) = (0..rows).partition(|i| i % folds == fold);
+        let Some(count) = inside(&others, &own)? else { return Ok(None) };
+        sum += count;
+    }
+    Ok(Some(sum as f64 / rows as f64))
 }
 
 #[cfg(test)]

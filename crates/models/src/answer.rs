@@ -118,6 +118,9 @@ impl Answer {
             _ => answer.columns = columns(model, data, &predictions, question)?,
         }
         answer.add_sets(model, data, &predictions, question);
+        answer
+            .notes
+            .extend(predictions.tails.iter().flat_map(|known| known.too_few_for(&question.quantiles)));
         if question.draws_apart && question.samples > 0 && !predictions.is_empty() {
             answer.draws = Some(model.sample(data, question)?);
         } else if !question.draws_apart && question.samples > 0 {
@@ -303,7 +306,7 @@ pub(crate) fn columns<M: Model + ?Sized>(
                 out.push(numeric(name("latent_std"), root(latent_variance)));
                 for &level in &question.quantiles {
                     let Some(quantiles) = predictions.quantiles(level, !question.latent) else {
-                        return Err(ModelError::Usage("--quantiles are for Gaussian noise and intensities; the other predictions have means and standard deviations".into()));
+                        return Err(ModelError::Usage("--quantiles of other than Gaussian predictions go by rows that the fit was judged on: fit it with --calibrate auto or conformal and rows to judge by (--held-back); a stream forgets them, and with --latent or --predictive there are none".into()));
                     };
                     out.push(numeric(name(&format!("q{level}")), each(k, &quantiles)));
                 }

@@ -2,7 +2,7 @@
 //!
 //! A family says what it and its baseline predict ([`Model::predictive`], [`Model::baseline`]); everything here follows from that, for every family.
 
-use crate::{Model, ModelData, ModelError, Predicted, Predictive, Truth};
+use crate::{IntervalScores, Model, ModelData, ModelError, Predicted, Predictive, Truth};
 use posterior_metrics::{
     Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Gaussians, JointLogLikelihood,
     Probabilities, RegressionScores, SetScores, UncertaintyScore, out_of_distribution_auc,
@@ -80,6 +80,8 @@ pub struct Evaluation {
     pub nll_difference: Option<Average>,
     /// What the model's sets of classes are worth; none where it has none.
     pub sets: Vec<SetScores>,
+    /// What its intervals of counts or of numbers with outliers are worth; none where no rows tell them.
+    pub intervals: Vec<IntervalScores>,
 }
 
 impl Comparison {
@@ -111,7 +113,13 @@ impl Comparison {
             Truth::Classes(labels) => self.model.sets.iter().map(|own| own.scored(labels)).collect(),
             Truth::Values { .. } => Vec::new(),
         };
-        Ok(Evaluation { compared: self, truth, scores, baseline, nll_difference, sets })
+        let intervals = match (&self.model.tails, &self.model.predicted, &truth) {
+            (Some(tails), Predicted::Moments { mean, variance, .. }, Truth::Values { values, .. }) => {
+                IntervalScores::of(tails, (mean, variance), values)
+            }
+            _ => Vec::new(),
+        };
+        Ok(Evaluation { compared: self, truth, scores, baseline, nll_difference, sets, intervals })
     }
 }
 

@@ -74,6 +74,7 @@ pub use process::{
     no_exposure,
 };
 pub use recalibration::{
-    ClassRecalibration, Guarantee, Intervals, PredictedSets, Recalibration, SET_LEVELS, Tempering,
+    ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,
+    PredictedSets, Recalibration, SET_LEVELS, Tempering,
 };
 pub use shift::Shift;

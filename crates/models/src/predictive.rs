@@ -1,9 +1,10 @@
 //! **Predictive distributions** of a set of examples, of every family: what is predicted, and the latent marginals behind it.
 
-use crate::recalibration::{self, Intervals, PredictedSets};
+use crate::recalibration::{self, Intervals, ObservedTails, PredictedSets};
 use crate::{Truth, VarianceSolves};
 use posterior_data::InputMoments;
 use posterior_metrics::{entropy, half_width_factor};
+use rayon::prelude::*;
 use serde::Serialize;
 use std::f64::consts::PI;
 
@@ -70,6 +71,8 @@ pub struct Predictive {
     pub solves: Option<VarianceSolves>,
     /// How wide intervals of observations are where they were recalibrated, for each number of an example; empty where none were.
     pub intervals: Vec<Option<Intervals>>,
+    /// What quantiles of counts and of numbers with outliers go by, where rows tell them.
+    pub tails: Option<ObservedTails>,
     /// Sets of classes at the levels that were asked for.
     pub sets: Vec<PredictedSets>,
     /// Where the inputs lay, for [`Model::departures`](crate::Model::departures).
@@ -95,6 +98,7 @@ impl Predictive {
             filled: 0,
             solves: None,
             intervals: Vec::new(),
+            tails: None,
             sets: Vec::new(),
             inputs: InputMoments::default(),
         }
@@ -158,7 +162,7 @@ impl Predictive {
         }
     }
 
-    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, recalibrated where the model is, or of a rate whose logarithm is Gaussian; None for other predictions.
+    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, recalibrated where the model is, of counts and numbers with outliers where rows tell them, or of a rate whose logarithm is Gaussian; None for other predictions.
     pub fn quantiles(&self, level: f64, noise: bool) -> Option<Vec<f64>> {
         let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
         let intervals = |k: usize| self.intervals.get(k).and_then(Option::as_ref).filter(|_| noise);
@@ -171,6 +175,10 @@ impl Predictive {
                 mean * (each[0] * v.sqrt() - 0.5 * v).exp()
             };
             return Some(mean.iter().zip(latent_variance).map(of).collect());
+        }
+        if let (Some(tails), true) = (&self.tails, noise) {
+            let of = |(m, v): (&f64, &f64)| tails.quantile(level, *m, *v);
+            return Some(mean.par_iter().zip(variance).map(of).collect());
         }
         if !self.gaussian {
             return None;

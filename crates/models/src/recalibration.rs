@@ -4,9 +4,12 @@
 //! [`LEVEL`], and other levels have their own. What a model says of the noiseless function, and joint draws, stay as they are.
 
 mod classes;
+mod observed;
 
 pub use classes::{ClassRecalibration, PredictedSets, SET_LEVELS, Tempering};
 pub(crate) use classes::{JudgedClasses, too_few_for};
+pub(crate) use observed::JudgedObservations;
+pub use observed::{IntervalScores, ObservedRecalibration, ObservedTails};
 
 use crate::options::CalibrateName;
 use crate::predictive::standard_quantile;
@@ -245,7 +248,7 @@ pub(crate) fn check(request: &FitRequest, rows: usize, exact: bool) -> Result<()
     }
     let remedy = if exact { "" } else { "hold back more (--held-back), or " };
     Err(ModelError::Request(format!(
-        "--calibrate conformal tells what 95 % intervals and sets have to hold by {LEAST_ROWS} rows or more; the model would be judged on {rows}: {remedy}leave it out"
+        "--calibrate conformal tells what intervals and sets have to hold by {LEAST_ROWS} rows or more; the model would be judged on {rows}: {remedy}leave it out"
     )))
 }
 

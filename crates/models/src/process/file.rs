@@ -2,14 +2,14 @@
 
 use super::scalable::file::{inducing_tensors, pathwise_tensors};
 use super::{Header, Hyperparameter, ProcessModel, ProcessPosterior};
-use crate::ClassRecalibration;
+use crate::{ClassRecalibration, ObservedRecalibration, ObservedTails};
 use posterior_data::RowFingerprints;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::Cholesky;
-use posterior_metrics::{LabelSets, SplitConformal};
+use posterior_metrics::{ConformalTails, LabelSets, SplitConformal};
 use posterior_optim::{Parameters, Segment};
 use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
@@ -136,6 +136,27 @@ pub(crate) fn sets(
         return Err(tensors.corrupt("its temperature is no positive number"));
     }
     Ok(Some(Arc::new(found)))
+}
+
+/// The tensor of scores that intervals of counts and of numbers with outliers go by.
+const TAILS: &str = "conformal_tails";
+
+/// Adds what intervals of counts and of numbers with outliers go by, where a model has it.
+pub(crate) fn add_tails(tails: Option<&ObservedTails>, tensors: &mut Tensors) {
+    if let Some(tails) = tails {
+        tensors.insert_vector(TAILS, tails.tails().scores());
+    }
+}
+
+/// The same again, of a model with such rows, of counts or not.
+pub(crate) fn tails(
+    (own, counts): (Option<&ObservedRecalibration>, bool),
+    tensors: &mut Tensors,
+) -> Result<Option<ObservedTails>, StoreError> {
+    let Some(own) = own else { return Ok(None) };
+    let scores = tensors.take::<f64>(TAILS, &[own.rows])?;
+    let found = ConformalTails::new(&scores).map_err(|e| tensors.corrupt(e))?;
+    Ok(Some(ObservedTails::new(found, counts)))
 }
 
 /// Adds the fingerprints of training rows, where they are known.

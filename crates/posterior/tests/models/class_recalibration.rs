@@ -5,7 +5,7 @@ use crate::options::set;
 use posterior::data::{Column, Selection, Split, Table, Values};
 use posterior::linalg::random::Streams;
 use posterior::metrics::{Classes, LabelSets, Temperature};
-use posterior::options::{CalibrateName, InferenceName, LikelihoodName, MethodName, PseudoCount};
+use posterior::options::{CalibrateName, InferenceName, MethodName, PseudoCount};
 use posterior::{
     AnyModel, FitRequest, GeneralisedModel, Guarantee, Model, ModelData, ModelError, Predicted, Question,
     Scores, StreamModel,
@@ -222,19 +222,6 @@ fn what_cannot_be_told_is_refused_before_the_fit() {
         |options| fitted(&train, &request(MethodName::Sgpr, CalibrateName::Conformal, Some(0.1), options));
     let error = conformal(json!({"held-back": 10, "inducing": 10})).unwrap_err().to_string();
     assert!(error.contains("judged on 10") && error.contains("--held-back"), "{error}");
-    let counts = json!({"inducing": 10, "held-back": 20});
-    let mut asked = request(MethodName::Sgpr, CalibrateName::Conformal, Some(0.1), counts);
-    asked.labels.likelihood = LikelihoodName::Poisson;
-    asked.selection.target = "count".into();
-    let many = Table::new(
-        "counts",
-        vec![
-            Column::numeric("a", (0..60).map(f64::from).collect()),
-            Column::numeric("count", (0..60).map(|i| f64::from(i % 7)).collect()),
-        ],
-    );
-    let error = fitted(&many, &asked).unwrap_err().to_string();
-    assert!(error.contains("not for") && error.contains("poisson"), "{error}");
 }
 
 #[test]

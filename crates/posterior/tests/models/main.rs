@@ -3,6 +3,7 @@
 mod automatic;
 mod class_recalibration;
 mod compression;
+mod count_intervals;
 mod counts;
 mod cox;
 mod deep;

@@ -5,7 +5,7 @@ use crate::output::Failure;
 use posterior::data::Departure;
 use posterior::metrics::{Average, SetScores};
 use posterior::report::{ScoredRows, ShiftCurves};
-use posterior::{Evaluation, JointRow, Predicted, PredictedKind, Scores, VarianceSolves};
+use posterior::{Evaluation, IntervalScores, JointRow, Predicted, PredictedKind, Scores, VarianceSolves};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -32,6 +32,9 @@ pub(super) struct Output<'a> {
     /// Coverage and mean size of the model's sets of classes at some levels; none where it has none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     sets: &'a [SetScores],
+    /// Coverage and mean width of its intervals of counts or of numbers with outliers; none where no rows tell them.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    intervals: &'a [IntervalScores],
     /// Names of the classes, and counts, a row for each true class, a column for each predicted one.
     #[serde(skip_serializing_if = "Option::is_none")]
     confusion: Option<Value>,
@@ -79,6 +82,7 @@ impl<'a> Output<'a> {
             training_rows: findings.training.as_ref().map(training).transpose()?,
             nll_difference: first.nll_difference,
             sets: &first.sets,
+            intervals: &first.intervals,
             confusion: super::text::confusion_counts(first).filter(|(count, _)| *count <= MOST_CONFUSED).map(
                 |(count, counts)| {
                     let rows: Vec<&[usize]> = counts.chunks(count).collect();

@@ -14,7 +14,9 @@ use posterior::report::{
     Predictions, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, Report, ScoredRows,
     Section, SummaryRow, Table,
 };
-use posterior::{Evaluation, JointRow, Model, ModelData, Portrait, Predicted, Predictive, Scores, Truth};
+use posterior::{
+    Evaluation, IntervalScores, JointRow, Model, ModelData, Portrait, Predicted, Predictive, Scores, Truth,
+};
 use std::path::Path;
 
 /// Pictures shown of each kind.
@@ -208,6 +210,7 @@ impl Shown<'_> {
             let label = format!("NLL minus the baseline's ({})", compared.baseline_name);
             SummaryRow::new(label, plus_minus(d.mean, d.standard_error))
         }));
+        summary.extend(evaluation.intervals.iter().map(interval_row));
         let Portrait { hyperparameters, lengthscales, posterior, maps, tables, warps, .. } = &self.portrait;
         Ok(RegressionReport {
             dataset: match rows {
@@ -246,6 +249,13 @@ fn set_row(own: &SetScores) -> SummaryRow {
         number(own.mean_size)
     );
     SummaryRow::new(format!("sets of level {} on these rows", own.level), text)
+}
+
+/// What intervals of a level are worth.
+fn interval_row(own: &IntervalScores) -> SummaryRow {
+    let text =
+        format!("{:.1} % hold the truth, {} wide on average", 100.0 * own.coverage, number(own.mean_width));
+    SummaryRow::new(format!("intervals of level {} on these rows", own.level), text)
 }
 
 /// The most and the least certain pictures, where inputs are pictures of bytes.

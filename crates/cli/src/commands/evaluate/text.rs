@@ -146,15 +146,27 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
             let text = moments(&models.collect::<Vec<_>>());
             match other {
                 Scores::Values { nll: other, .. } if !first.compared.model.gaussian => format!(
-                    "{text}\nNLL of the counts themselves: {} ({} {}); the scores above take them as Gaussian with the same moments",
+                    "{text}\nNLL of the likelihood itself: {} ({} {}); the scores above take predictions as Gaussian with the same moments{}",
                     number(*nll),
                     baseline.0,
-                    number(*other)
+                    number(*other),
+                    intervals(first)
                 ),
                 _ => text,
             }
         }
     }
+}
+
+/// What the model's intervals of counts or of numbers with outliers are worth; nothing where no rows tell them.
+fn intervals(evaluation: &Evaluation) -> String {
+    if evaluation.intervals.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![["intervals", "hold the truth", "mean width"].map(String::from).to_vec()];
+    let each = evaluation.intervals.iter();
+    rows.extend(each.map(|s| vec![percent(s.level), percent(s.coverage), number(s.mean_width)]));
+    format!("\n\n{}", table(&rows))
 }
 
 /// What the model's sets of classes are worth; nothing where it has none.

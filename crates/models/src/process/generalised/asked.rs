@@ -135,6 +135,7 @@ impl GeneralisedModel {
         {
             recalibration.apply(sets, &question.sets, own);
         }
+        own.tails = self.tails.clone().filter(|_| question.integration.is_none());
     }
 
     /// Truths in the target's own units.

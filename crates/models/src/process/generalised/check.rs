@@ -7,7 +7,7 @@ use super::observations::Observing;
 use super::observed::Observed;
 use super::target::Target;
 use crate::process::CheckedOn;
-use crate::recalibration::JudgedClasses;
+use crate::recalibration::{JudgedClasses, JudgedObservations};
 use crate::{ModelError, Predicted};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_metrics::Classes;
@@ -44,11 +44,20 @@ pub struct LabelCheck {
     pub warnings: Vec<String>,
 }
 
-/// A check, with the class probabilities that it is of; none of other targets.
+/// A check, with the predictions that it is of.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     pub(super) check: LabelCheck,
-    pub(super) classes: Option<JudgedClasses>,
+    pub(super) told: JudgedRows,
+}
+
+/// Predictions of rows with what came true, as far as they recalibrate.
+#[derive(Clone, Debug)]
+pub(super) enum JudgedRows {
+    Classes(JudgedClasses),
+    Observations(JudgedObservations),
+    /// Events are no rows.
+    None,
 }
 
 impl Judged {
@@ -71,13 +80,15 @@ impl Judged {
         let mean_nll = |l: &[f64]| -l.iter().sum::<f64>() / rows.max(1) as f64;
         let nll = mean_nll(predictive.log_density.as_deref().unwrap_or_default());
         let mut scores = LabelScores { nll, accuracy: None, ece: None, within_two_deviations: None };
-        let (mut warnings, mut classes) = (Vec::new(), None);
+        let (mut warnings, mut told) = (Vec::new(), JudgedRows::None);
         match &predictive.predicted {
             Predicted::Classes(p) => {
                 let labels: Vec<usize> = truths.iter().map(|y| *y as usize).collect();
                 let own = Classes::new(p, predictive.width, &labels)?.scores();
                 (scores.accuracy, scores.ece) = (Some(own.accuracy), Some(own.ece));
-                classes = Some(JudgedClasses { probabilities: p.clone(), classes: predictive.width, labels });
+                let probabilities = p.clone();
+                told =
+                    JudgedRows::Classes(JudgedClasses { probabilities, classes: predictive.width, labels });
             }
             Predicted::Moments { mean, variance, .. } => {
                 let (shift, scale) = match target {
@@ -96,6 +107,9 @@ impl Judged {
                         100.0 * share
                     ));
                 }
+                let (mean, variance) = (mean.clone(), variance.clone());
+                let counts = matches!(target, Target::Counts { .. });
+                told = JudgedRows::Observations(JudgedObservations { mean, variance, truths: own, counts });
             }
             Predicted::Events(_) => {}
         }
@@ -110,7 +124,7 @@ impl Judged {
                 "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone{remedy}"
             ));
         }
-        Ok(Self { check: LabelCheck { on, rows, twins: 0, scores, baseline_nll, warnings }, classes })
+        Ok(Self { check: LabelCheck { on, rows, twins: 0, scores, baseline_nll, warnings }, told })
     }
 }
 
@@ -122,7 +136,7 @@ pub(super) fn judged(
     (marginal, seed): (&[f64], u64),
 ) -> Result<Judged, ModelError> {
     if matches!(held.target, Target::Events { .. }) {
-        return Ok(Judged { check: events::judged(posterior, held, seed)?, classes: None });
+        return Ok(Judged { check: events::judged(posterior, held, seed)?, told: JudgedRows::None });
     }
     let latents = posterior.at(held.data.inputs())?;
     let kind = (&held.target, likelihood);

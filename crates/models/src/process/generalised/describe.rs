@@ -74,6 +74,9 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
     if let Some(own) = &fit.recalibration {
         rows.push(SummaryRow::new("sets of classes (predict --sets)", own.sets_in_words()));
     }
+    if let Some(own) = &fit.intervals {
+        rows.push(SummaryRow::new("intervals (predict --quantiles)", own.in_words()));
+    }
     if let Some(check) = &fit.check {
         rows.push(checked(check, &header.target));
     }

@@ -3,7 +3,7 @@
 use super::header::GeneralisedHeader;
 use super::latents::LatentPosterior;
 use super::{FeatureSummary, GeneralisedModel, Target, events, laplace};
-use crate::process::file::{add_fingerprints, add_sets, fingerprints, sets};
+use crate::process::file::{add_fingerprints, add_sets, add_tails, fingerprints, sets, tails};
 use crate::process::scalable::file::inducing_tensors;
 use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior, deep, gvi};
 use posterior_gp::Mean;
@@ -44,6 +44,7 @@ impl GeneralisedModel {
         }
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
         add_sets(self.sets.as_deref(), &mut tensors);
+        add_tails(self.tails.as_ref(), &mut tensors);
         Container { header: self.header.clone(), tensors }
     }
 
@@ -60,6 +61,8 @@ impl GeneralisedModel {
         check(&header).map_err(|e| tensors.corrupt(e))?;
         let fingerprints = fingerprints(&mut tensors)?;
         let sets = sets(header.fit.recalibration.as_ref(), &mut tensors)?;
+        let counts = matches!(header.target, Target::Counts { .. });
+        let tails = tails((header.fit.intervals.as_ref(), counts), &mut tensors)?;
         let posterior = match (header.method.as_str(), &header.fit.stand_ins) {
             ("gaussianised", Some(summary)) => {
                 let outputs = header.likelihood.outputs();
@@ -83,7 +86,7 @@ impl GeneralisedModel {
         if let Some((name, _)) = tensors.iter().next() {
             return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));
         }
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, sets })
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, sets, tails })
     }
 }
 

@@ -1,6 +1,6 @@
 //! From rows to a model.
 
-use super::check::{Judged, LabelCheck, judged};
+use super::check::{Judged, JudgedRows, judged};
 use super::features::{FeatureSummary, compared};
 use super::header::{
     BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedInference,
@@ -17,8 +17,9 @@ use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptio
 use crate::process::FitStage;
 use crate::process::apart::Apart;
 use crate::process::prepared_table::in_memory;
-use crate::recalibration::JudgedClasses;
-use crate::{ClassRecalibration, FitRequest, Guarantee, Method, ModelError};
+use crate::{
+    ClassRecalibration, FitRequest, Guarantee, Method, ModelError, ObservedRecalibration, ObservedTails,
+};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_metrics::LabelSets;
@@ -109,11 +110,12 @@ impl GeneralisedModel {
             }
             found = Some(own);
         }
-        let (mut check, classes) = found.map_or((None, None), |own| (Some(own.check), own.classes));
         let weighted = observed.data.weights().is_some();
-        let recalibrated =
-            recalibrate((request, weighted), (check.as_mut(), held.is_some()), classes.as_ref())?;
-        let (recalibration, sets) = recalibrated.unzip();
+        let Recalibrated { classes, observations } =
+            recalibrate((request, weighted), found.as_mut(), held.is_some())?;
+        let (recalibration, sets) = classes.unzip();
+        let (intervals, tails) = observations.unzip();
+        let check = found.map(|own| own.check);
         let Told {
             hyperparameters,
             hyperpriors,
@@ -159,6 +161,7 @@ impl GeneralisedModel {
                 weights: weights(request, observed),
                 check,
                 recalibration,
+                intervals,
                 stand_ins,
                 bound,
                 mode,
@@ -169,7 +172,7 @@ impl GeneralisedModel {
         };
         journal.clear();
         let fingerprints = Some(Arc::new(observed_all.fingerprints.clone()));
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, sets: sets.map(Arc::new) })
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, sets: sets.map(Arc::new), tails })
     }
 }
 
@@ -250,29 +253,47 @@ pub(super) fn infer(
     })
 }
 
-/// A temperature and sets of classes by the rows that a fit was judged on, some of which were held back or all predicted from the others.
+/// What rows that a fit was judged on tell of its predictions.
+#[derive(Default)]
+struct Recalibrated {
+    /// A temperature and sets of classes.
+    classes: Option<(ClassRecalibration, LabelSets)>,
+    /// Intervals of counts and numbers.
+    observations: Option<(ObservedRecalibration, ObservedTails)>,
+}
+
+/// By the rows that a fit was judged on, some of which were held back or all predicted from the others.
 fn recalibrate(
     (request, weighted): (&FitRequest, bool),
-    (check, held_back): (Option<&mut LabelCheck>, bool),
-    classes: Option<&JudgedClasses>,
-) -> Result<Option<(ClassRecalibration, LabelSets)>, ModelError> {
-    let Some(check) = check else { return Ok(None) };
+    judged: Option<&mut Judged>,
+    held_back: bool,
+) -> Result<Recalibrated, ModelError> {
+    let mut out = Recalibrated::default();
+    let Some(Judged { check, told }) = judged else { return Ok(out) };
     let guarantee = match held_back {
         _ if request.hyperparameters.is_some() => Guarantee::Given,
         false => Guarantee::LeftOut,
         true if check.twins > 0 => Guarantee::Twins,
         true => Guarantee::Holds,
     };
-    let asked = (request.calibrate, weighted);
-    let found = classes.map(|own| ClassRecalibration::of(asked, check.on, own, guarantee)).transpose()?;
-    let found = found.flatten();
-    if found.is_none() && request.calibrate == CalibrateName::Conformal {
+    match told {
+        JudgedRows::Classes(own) => {
+            let asked = (request.calibrate, weighted);
+            out.classes = ClassRecalibration::of(asked, check.on, own, guarantee)?;
+        }
+        JudgedRows::Observations(own) => {
+            out.observations = ObservedRecalibration::of(request.calibrate, check.on, own, guarantee)?;
+        }
+        JudgedRows::None => {}
+    }
+    let none = out.classes.is_none() && out.observations.is_none();
+    if none && request.calibrate == CalibrateName::Conformal {
         check.warnings.push(
-            "probabilities could not be recalibrated (--calibrate conformal): too few rows to judge by were left"
+            "nothing could be recalibrated (--calibrate conformal): too few rows to judge by were left, or the target is events, which are no rows"
                 .into(),
         );
     }
-    Ok(found)
+    Ok(out)
 }
 
 /// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both, but for rows that went back to their twins (their number is the last).

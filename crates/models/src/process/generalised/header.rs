@@ -4,9 +4,9 @@ use super::check::{LabelCheck, LabelScores};
 use super::features::FeatureSummary;
 use super::target::Target;
 use super::variation::VariationSummary;
-use crate::ClassRecalibration;
 use crate::options::InferenceName;
 use crate::process::{Header, Hyperparameter, StreamedRows};
+use crate::{ClassRecalibration, ObservedRecalibration};
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::Plan;
 use posterior_gp::{Hyperprior, MeanForm};
@@ -130,6 +130,9 @@ pub struct GeneralisedSummary {
     /// What these rows say of class probabilities and sets; None of other targets, where it was not asked for, and in files of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalibration: Option<ClassRecalibration>,
+    /// What intervals of counts and of numbers with outliers are worth, where such rows tell them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<ObservedRecalibration>,
     /// Of Gaussianised inference.
     pub stand_ins: Option<StandInSummary>,
     /// Of variational inference.

@@ -64,6 +64,7 @@ pub use variation::VariationSummary;
 
 use super::ProcessPosterior;
 use super::streaming::StreamedRows;
+use crate::ObservedTails;
 use posterior_data::RowFingerprints;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_metrics::LabelSets;
@@ -78,6 +79,8 @@ pub struct GeneralisedModel {
     fingerprints: Option<Arc<RowFingerprints>>,
     /// What sets of classes go by.
     sets: Option<Arc<LabelSets>>,
+    /// What intervals of counts and of numbers with outliers go by.
+    tails: Option<ObservedTails>,
 }
 
 impl GeneralisedModel {
@@ -123,6 +126,7 @@ impl GeneralisedModel {
         self.header.streamed = Some(streamed);
         // Told of the model before these rows.
         (self.header.fit.recalibration, self.sets) = (None, None);
+        (self.header.fit.intervals, self.tails) = (None, None);
         self.fingerprints = None;
     }
 

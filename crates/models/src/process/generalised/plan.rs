@@ -61,18 +61,17 @@ impl InferencePlan {
             Target::Classes { names } => names.count() as u64,
             _ => 0,
         };
-        if request.calibrate == CalibrateName::Conformal && classes == 0 {
-            return Err(ModelError::Usage(format!(
-                "--calibrate conformal is for classes and for intervals of numbers under Gaussian noise, not for {}; leave it out",
-                observed.likelihood.name()
-            )));
+        let events = matches!(observed.target, Target::Events { .. });
+        if request.calibrate == CalibrateName::Conformal && events {
+            let problem = "--calibrate conformal is by rows, and events are none: leave it out";
+            return Err(ModelError::Usage(problem.into()));
         }
         let mut out = Self::unchecked(observed, request)?;
-        if request.calibrate != CalibrateName::None && classes > 0 {
+        if request.calibrate != CalibrateName::None && !events {
             let rows = out.judged_rows(observed.rows());
             recalibration::check(request, rows, matches!(out.method, Method::Exact(_)))?;
-            // Their probabilities are kept until all else is done, and once more as they are changed.
-            let kept = 16u64.saturating_mul(rows as u64).saturating_mul(classes);
+            // Their probabilities (or moments, truths and scores) are kept until all else is done, and once more as they are changed.
+            let kept = 16u64.saturating_mul(rows as u64).saturating_mul(classes.max(4));
             out.plan.peak_bytes = out.plan.peak_bytes.saturating_add(kept);
         }
         if out.plan.peak_bytes > request.memory {
