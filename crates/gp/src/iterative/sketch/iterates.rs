@@ -1,4 +1,4 @@
-//! Y and V.
+//! Y, and how far V is from it.
 
 use super::acceleration::Momentum;
 use faer::{Mat, MatRef};
@@ -9,11 +9,18 @@ use rayon::prelude::*;
 /// Numbers that one thread works on at a time.
 const CHUNK: usize = 1 << 14;
 
-/// Where gradients are wanted, and the memory of the acceleration (n x s each); nothing else is stored, because `W = (Y - α V) / (1 - α)`.
+/// A scale below this is multiplied out.
+const LEAST_SCALE: f64 = 1e-6;
+
+/// Where gradients are wanted, and the velocity `E = V - Y` of the acceleration (n x s each); nothing else is stored, because `W = Y - α E / (1 - α)`.
+///
+/// Outside of its block a step multiplies E with a number, `β (1 - α)`, which is kept beside it instead of applied: E is written where the block is, and where its scale has become small, and only read elsewhere. What a step touches of all rows is one read of both and one write of Y, which the next gradient reads whole in any case.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Iterates<T> {
     pub(super) ahead: Mat<T>,
-    pub(super) memory: Mat<T>,
+    /// `E / scale`
+    pub(super) velocity: Mat<T>,
+    pub(super) scale: f64,
     /// α of the last step: 0 where Y is W.
     pub(super) mixed: f64,
 }
@@ -21,41 +28,41 @@ pub(super) struct Iterates<T> {
 impl<T: Real> Iterates<T> {
     /// At rest.
     pub(super) fn at(start: Mat<T>) -> Self {
-        Self { memory: start.clone(), ahead: start, mixed: 0.0 }
+        Self { velocity: Mat::zeros(start.nrows(), start.ncols()), ahead: start, scale: 1.0, mixed: 0.0 }
     }
 
-    /// A step along `-directions` (b x k) of some rows, of the first k columns.
+    /// A step along `-directions` (b x k) of some rows, of the first k columns; the others have no velocity.
     pub(super) fn step(&mut self, rows: &[usize], directions: MatRef<'_, T>, momentum: Option<Momentum>) {
         let mut along = [T::ONE, T::ZERO];
         self.mixed = 0.0;
         if let Some(Momentum { alpha, beta, gamma }) = momentum {
-            self.drift(directions.ncols(), T::from_f64(beta), T::from_f64(alpha * beta));
-            along = [1.0 - alpha + alpha * gamma, gamma].map(T::from_f64);
+            self.drift(directions.ncols(), T::from_f64(alpha * beta * self.scale));
+            self.scale *= beta * (1.0 - alpha);
+            if self.scale < LEAST_SCALE {
+                self.velocity *= faer::Scale(T::from_f64(self.scale));
+                self.scale = 1.0;
+            }
+            let ahead = 1.0 - alpha + alpha * gamma;
+            along = [ahead, (gamma - ahead) / self.scale].map(T::from_f64);
             self.mixed = alpha;
         }
         for (j, own) in directions.col_iter().enumerate() {
-            let (ahead, memory) = (self.ahead.col_as_slice_mut(j), self.memory.col_as_slice_mut(j));
+            let (ahead, velocity) = (self.ahead.col_as_slice_mut(j), self.velocity.col_as_slice_mut(j));
             for (&i, &d) in rows.iter().zip(own.iter()) {
                 ahead[i] -= along[0] * d;
-                memory[i] -= along[1] * d;
+                velocity[i] -= along[1] * d;
             }
         }
     }
 
-    /// All rows of the first k columns: with `E = V - Y`, V becomes `Y + keep E` and Y `Y + share E`.
-    fn drift(&mut self, k: usize, keep: T, share: T) {
+    /// All rows of the first k columns: Y becomes `Y + share velocity`.
+    fn drift(&mut self, k: usize, share: T) {
         for j in 0..k {
-            let (ahead, memory) = (self.ahead.col_as_slice_mut(j), self.memory.col_as_slice_mut(j));
-            ahead.par_chunks_mut(CHUNK).zip(memory.par_chunks_mut(CHUNK)).for_each(|(ahead, memory)| {
+            let (ahead, velocity) = (self.ahead.col_as_slice_mut(j), self.velocity.col_as_slice(j));
+            ahead.par_chunks_mut(CHUNK).zip(velocity.par_chunks(CHUNK)).for_each(|(ahead, velocity)| {
                 dispatch(
                     #[inline(always)]
-                    || {
-                        for (y, v) in ahead.iter_mut().zip(memory) {
-                            let apart = *v - *y;
-                            *v = keep.mul_add(apart, *y);
-                            *y = share.mul_add(apart, *y);
-                        }
-                    },
+                    || ahead.iter_mut().zip(velocity).for_each(|(y, &e)| *y = share.mul_add(e, *y)),
                 );
             });
         }
@@ -63,21 +70,21 @@ impl<T: Real> Iterates<T> {
 
     /// A column of W.
     pub(super) fn weights(&self, column: usize) -> impl Iterator<Item = T> {
-        let (part, scale) = (T::from_f64(self.mixed), T::from_f64(1.0 / (1.0 - self.mixed)));
-        let (ahead, memory) = (self.ahead.col_as_slice(column), self.memory.col_as_slice(column));
-        ahead.iter().zip(memory).map(move |(&y, &v)| if part == T::ZERO { y } else { scale * (y - part * v) })
+        let part = T::from_f64(self.mixed / (1.0 - self.mixed) * self.scale);
+        let (ahead, velocity) = (self.ahead.col_as_slice(column), self.velocity.col_as_slice(column));
+        ahead.iter().zip(velocity).map(move |(&y, &e)| y - part * e)
     }
 
     /// Forgets the velocity of a column.
     pub(super) fn rest(&mut self, column: usize) {
         let weights: Vec<T> = self.weights(column).collect();
         self.ahead.col_as_slice_mut(column).copy_from_slice(&weights);
-        self.memory.col_as_slice_mut(column).copy_from_slice(&weights);
+        self.velocity.col_as_slice_mut(column).fill(T::ZERO);
     }
 
     /// Two columns change places.
     pub(super) fn swap(&mut self, a: usize, b: usize) {
-        for matrix in [&mut self.ahead, &mut self.memory] {
+        for matrix in [&mut self.ahead, &mut self.velocity] {
             (0..matrix.nrows())
                 .for_each(|i| (matrix[(i, a)], matrix[(i, b)]) = (matrix[(i, b)], matrix[(i, a)]));
         }

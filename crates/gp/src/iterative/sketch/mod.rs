@@ -19,8 +19,8 @@
 //!
 //! **Factored or sketched.** A factor costs `b³/3` flops where a gradient costs `n b (2 s + 45)`: with blocks that are chosen so that it is a quarter of that, some hundred to some thousand rows on tables of 10⁴ to 10⁶, and the step solves its block to rounding, in double precision even where values are in single. Sketches are for blocks of many thousands of rows, as the publication has them on graphics cards (`rank`).
 //!
-//! **Cost** of a pass: one product with K, and `n (b²/3)` flops for factors or `n (2 r + 20) + 22 n r²/b` for sketches and power iterations, and `n b` values of the kernel, beside it ([`SketchAndProjectOptions::block_of`]). **Memory**: 2 n s numbers for Y and V (W is what both say), b² for the block, never b n.
-//! The update of Y and V is one pass over both, two reads and two writes where the product needs 2 b multiplications and additions a number: a few per cent from a hundred rows a block on.
+//! **Cost** of a pass: one product with K, and `n (b²/3)` flops for factors or `n (2 r + 20) + 22 n r²/b` for sketches and power iterations, and `n b` values of the kernel, beside it ([`SketchAndProjectOptions::block_of`]). **Memory**: 2 n s numbers for Y and `E = V - Y` (W is what both say), b² for the block, never b n.
+//! A step multiplies E outside of its block with one number, which stands beside it; Y is one pass over both, two reads and a write, where the product needs 2 b multiplications and additions a number and reads Y as well.
 //! Columns that are solved leave the work.
 //!
 //! Source: Rathore, Frangella, Yang, Derezinski and Udell, *Have ASkotch: a neat solution for large-scale kernel ridge regression* (2024), algorithm 3; spec `sketch_and_project`.
@@ -28,7 +28,7 @@
 //! | file | what |
 //! |---|---|
 //! | `block` | a block's factor, or its sketch and the length of its step |
-//! | `iterates` | Y and V, and one step on them |
+//! | `iterates` | Y and how far V is from it, and one step on them |
 //! | `acceleration` | α, β, γ; μ by the residuals of passes |
 //! | `run` | options, blocks, columns that leave, checkpoints |
 

@@ -104,7 +104,7 @@ fn sketch(rank: usize) -> (f64, f64) {
 }
 
 const METHOD: &str = "sketch-and-project";
-const BLOCKS: [&str; 2] = ["ahead", "memory"];
+const BLOCKS: [&str; 2] = ["ahead", "velocity"];
 
 pub(in crate::iterative) fn solve_by_sketch_and_project<T: Real>(
     options: &SketchAndProjectOptions,
@@ -313,12 +313,12 @@ impl<T: Real> StochasticMethod<T> for SketchMethod<'_, T> {
     }
 
     fn save(&self) -> (Vec<(String, Mat<T>)>, Vec<u64>) {
-        let Iterates { ahead, memory, mixed } = &self.iterates;
+        let Iterates { ahead, velocity, scale, mixed } = &self.iterates;
         let Pass { squares, before, residual, adaptation, order, active } = &self.pass;
-        let blocks = BLOCKS.into_iter().zip([ahead, memory]).map(|(name, m)| (name.into(), m.clone()));
+        let blocks = BLOCKS.into_iter().zip([ahead, velocity]).map(|(name, m)| (name.into(), m.clone()));
         let (mu, falling) = adaptation.map_or((f64::NAN, 0), |own| (own.mu, own.falling));
         // Bits, because some formats have no infinity.
-        let bits = [*mixed, *before, *residual, mu].into_iter().chain(squares.iter().copied());
+        let bits = [*mixed, *scale, *before, *residual, mu].into_iter().chain(squares.iter().copied());
         let counts = [*active, falling].into_iter().chain(order.iter().copied()).map(|count| count as u64);
         (blocks.collect(), counts.chain(bits.map(f64::to_bits)).collect())
     }
@@ -328,10 +328,10 @@ fn restore<T: Real>(
     saved: SolverState<T>,
     shape: (usize, usize),
 ) -> Result<(StateHeader, Iterates<T>, Pass), GpError> {
-    let (header, [ahead, memory]) = saved.open(METHOD, BLOCKS, shape)?;
+    let (header, [ahead, velocity]) = saved.open(METHOD, BLOCKS, shape)?;
     let s = shape.1;
     let wrong = |problem: &str| GpError::State { problem: problem.into() };
-    if header.integers.len() != 2 * s + 6 {
+    if header.integers.len() != 2 * s + 7 {
         return Err(wrong("its numbers are not those of as many right-hand sides"));
     }
     let (counts, bits) = header.integers.split_at(s + 2);
@@ -343,11 +343,12 @@ fn restore<T: Real>(
         return Err(wrong("its order of right-hand sides is none"));
     }
     let numbers: Vec<f64> = bits.iter().map(|&b| f64::from_bits(b)).collect();
-    let (mixed, before, residual, mu) = (numbers[0], numbers[1], numbers[2], numbers[3]);
-    if !(0.0..1.0).contains(&mixed) || before.is_nan() || residual.is_nan() {
+    let [mixed, scale, before, residual, mu] = std::array::from_fn(|k| numbers[k]);
+    let moving = (0.0..1.0).contains(&mixed) && scale > 0.0 && scale.is_finite();
+    if !moving || before.is_nan() || residual.is_nan() {
         return Err(wrong("its acceleration is none"));
     }
     let adaptation = (!mu.is_nan()).then_some(Adaptation { mu, falling });
-    let pass = Pass { squares: numbers[4..].to_vec(), before, residual, adaptation, order, active };
-    Ok((header, Iterates { ahead, memory, mixed }, pass))
+    let pass = Pass { squares: numbers[5..].to_vec(), before, residual, adaptation, order, active };
+    Ok((header, Iterates { ahead, velocity, scale, mixed }, pass))
 }
