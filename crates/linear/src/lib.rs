@@ -34,6 +34,7 @@
 //! | [`latent`] | what a posterior says about the outputs of a batch |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
 //! | [`streaming`] | the exact posterior of rows that arrive one after the other, in bounded memory |
+//! | [`variational`] | the evidence from below by any Gaussian over few weights, and turns that climb it |
 //! | [`sampled`] | the posterior as samples by products alone, and precisions by expectation maximisation |
 
 mod check;
@@ -50,6 +51,7 @@ pub mod sampled;
 pub mod streaming;
 pub mod structure;
 pub mod training;
+pub mod variational;
 
 pub use error::LinearError;
 pub use features::{FeatureMap, Linearised};

@@ -644,6 +644,18 @@ fn objectives_and_rules_of_descent_compared() {
 }
 
 #[test]
+fn linear_models_are_functions_and_bounds_touch_their_evidence() {
+    let outcome = holds("thesis_weight_space");
+    let html = outcome.report().to_html();
+    let shown = [
+        "Functions of the prior: affine",
+        "The evidence and bounds on it",
+        "Samples that ask for the next points",
+    ];
+    assert!(shown.iter().all(|title| html.contains(title)));
+}
+
+#[test]
 fn processes_in_one_dimension_beside_the_exact_one() {
     let outcome = holds("thesis_toy_processes");
     let of = |problem: &str, method: &str, region: &str, key: &str| {
