@@ -45,6 +45,7 @@ impl FitProgress {
             FitStage::EvidenceSearch { solve: None } => {
                 format!("hyperparameters, gradient {:.1e}", progress.gradient_norm.unwrap_or(f64::NAN))
             }
+            FitStage::Forecast => format!("which solver, on few rows: {} of {parts}", part + 1),
             FitStage::Solve => match progress.residual {
                 Some(residual) => format!("solving, residual {residual:.1e}"),
                 None => "solving".into(),

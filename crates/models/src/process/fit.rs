@@ -47,6 +47,8 @@ pub enum FitStage {
         /// The solve under way; none after a step.
         solve: Option<Progress>,
     },
+    /// Solvers on few rows, which are its parts: which of them is to solve for all.
+    Forecast,
     /// A solver.
     Solve,
     /// A stochastic bound, whose value is averaged over recent steps.

@@ -301,11 +301,12 @@ fn interruptions_of_the_default_leave_nothing_half_done() {
     set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9, "iterations": 40}));
     let table = table(ROWS);
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
-    for stop_in in ["blocks", "solve"] {
+    for stop_in in ["blocks", "forecast", "solve"] {
         let mut seen = 0;
         let result = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, at| {
             let here = match at {
                 FitStage::Blocks { stage: 1, .. } => "blocks",
+                FitStage::Forecast => "forecast",
                 FitStage::Solve => "solve",
                 _ => "other",
             };

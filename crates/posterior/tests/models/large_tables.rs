@@ -279,7 +279,10 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
             let late = match stage {
                 FitStage::Solve | FitStage::Bound | FitStage::Features | FitStage::Variation => true,
                 FitStage::Search => method == MethodName::Sgpr,
-                FitStage::Blocks { .. } | FitStage::Neighbourhoods | FitStage::EvidenceSearch { .. } => false,
+                FitStage::Blocks { .. }
+                | FitStage::Neighbourhoods
+                | FitStage::EvidenceSearch { .. }
+                | FitStage::Forecast => false,
             };
             seen += usize::from(late);
             if seen == 5 { Signal::Stop } else { Signal::Continue }

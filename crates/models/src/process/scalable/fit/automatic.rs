@@ -116,7 +116,7 @@ pub(super) fn fit<T: SolverPrecision>(
         let worth = allowance.left().is_none_or(|left| left > FORECASTING);
         if searched.found.forecasts.is_empty() && !under_way && worth {
             let methods = candidates((request, options), (all, d), kept);
-            let own = forecasts((prepared, held), (request, options), &searched, &methods)?;
+            let own = forecasts((prepared, held), (request, options), &searched, &methods, observer)?;
             searched.found.forecasts = own;
             let stage = searched.solutions.clone().map_or(Stage::Between, Stage::Solved);
             checkpoints.save(&searched.found, stage)?;

@@ -10,7 +10,7 @@ use super::judge::HeldBack;
 use super::pathwise::kernel_of;
 use crate::options::{AutoOptions, KernelPrecision, MethodName};
 use crate::process::check::CONVERGED;
-use crate::process::fit::{Prepared, saved_plan};
+use crate::process::fit::{FitStage, Prepared, saved_plan};
 use crate::process::scalable::plan::ScalablePlan;
 use crate::process::scalable::{Solver, SolverPrecision};
 use crate::process::{ModelError, rates};
@@ -23,7 +23,7 @@ use posterior_gp::iterative::{
 };
 use posterior_gp::{Observations, Posterior};
 use posterior_kernels::cross;
-use posterior_optim::Signal;
+use posterior_optim::{Observer, Progress, Signal};
 use serde::{Deserialize, Serialize};
 
 /// Rows that solvers are tried on: few enough for a factor of them, and for a second or two in all.
@@ -84,12 +84,13 @@ pub(super) fn candidates(
     std::iter::once(Method::Sdd(options.descent.clone())).chain(others).collect()
 }
 
-/// A forecast for each method, the one that is expected to be the first at its end first, descent before others that are as good; none where there are not rows or memory enough to try them.
+/// A forecast for each method, the one that is expected to be the first at its end first, descent before others that are as good; none where there are not rows or memory enough to try them. The observer is told each step and may end it ([`ModelError::Interrupted`]).
 pub(super) fn forecasts<T: SolverPrecision>(
     (prepared, held): (&Prepared, &HeldBack),
     (request, options): (&FitRequest, &AutoOptions),
     searched: &Searched<T>,
     methods: &[Method],
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<Vec<Forecast>, ModelError> {
     let (n, d) = prepared.data.inputs().shape();
     let held = &held.first(PREDICTED);
@@ -103,11 +104,14 @@ pub(super) fn forecasts<T: SolverPrecision>(
     let descent = ScalablePlan::new(request, &Method::Sdd(options.descent.clone()), n, d).flops_per_step;
     let own = if size_of::<T>() > 4 { DOUBLE } else { 1.0 };
     let mut all = Vec::new();
-    for method in methods {
+    for (part, method) in methods.iter().enumerate() {
+        let mut watch = |progress: &Progress| {
+            observer(&Progress { part, parts: methods.len(), ..*progress }, &FitStage::Forecast)
+        };
         let double = method.precision() == KernelPrecision::Double;
         let steps = tables.iter().map(|table| match double {
-            true => table.steps::<f64>(prepared, request, method, n),
-            false => table.steps::<f32>(prepared, request, method, n),
+            true => table.steps::<f64>((prepared, request), method, n, &mut watch),
+            false => table.steps::<f32>((prepared, request), method, n, &mut watch),
         });
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
         let steps = match steps[..] {
@@ -173,10 +177,10 @@ impl SmallTable {
     /// Steps until predictions are the exact ones, of a table of which these are as many as `rows`; none where that is not in sight.
     fn steps<T: SolverPrecision>(
         &self,
-        prepared: &Prepared,
-        request: &FitRequest,
+        (prepared, request): (&Prepared, &FitRequest),
         method: &Method,
         rows: usize,
+        watch: &mut dyn FnMut(&Progress) -> Signal,
     ) -> Result<Option<f64>, ModelError> {
         let size = self.data.rows();
         let Some(Solver::Rows(mut solver)) = method.solver(rows, self.seed) else { return Ok(None) };
@@ -205,13 +209,17 @@ impl SmallTable {
             cache_bytes: 8 * size * size,
             ..PathwiseSettings::default()
         };
-        let (mut looks, mut next) = (Vec::new(), 1);
+        let (mut looks, mut next, mut interrupted) = (Vec::new(), 1, false);
         let solved = process.condition(
             self.data.clone(),
             Support::Rows(solver),
             settings,
             Start::Zero,
             &mut |progress, iterate| {
+                if watch(&Progress { steps_planned: most, ..*progress }) == Signal::Stop {
+                    interrupted = true;
+                    return Signal::Stop;
+                }
                 if progress.step < next && progress.step < most {
                     return Signal::Continue;
                 }
@@ -224,6 +232,9 @@ impl SmallTable {
                 }
             },
         );
+        if interrupted {
+            return Err(ModelError::Interrupted);
+        }
         // One that cannot solve so few rows is none.
         Ok(solved.ok().and_then(|_| in_sight(&looks)))
     }
