@@ -1,8 +1,10 @@
-"""What a user gets without choosing: `posterior fit gp` with its defaults under a budget of time, on twelve tables, beside gradient boosting.
+"""What a user gets without choosing: `posterior fit gp` with its defaults under a budget of time, on twelve tables, beside gradient boosting and SVGP.
 
 Seven tables of the shared folder (50,000 rows at most, drawn at random) and five made here. A tenth of the rows, drawn at
 random with a seed of its own, is scored and seen by neither. Scores are in standard deviations of the training targets. Boosting is
 scikit-learn's HistGradientBoostingRegressor with early stopping, its intervals by the deviation of its held-back residuals.
+GPyTorch's SVGP, where it is installed, has the same seconds on as many threads: 512 inducing points, Matern-3/2 with a lengthscale for each
+column, batches of 1,024 rows, Adam with steps of 0.01, single precision, on standardised columns; a last tenth of the seconds has smaller steps.
 Needs numpy, pandas and scikit-learn, and the program's binary.
 
     python3 benches/peers/tables_automatic.py --posterior target/release/posterior --budget 60 [NAME ...]
@@ -92,6 +94,58 @@ def boosting(train, test, scale):
     return scores | {"seconds": round(time.time() - began, 1)}
 
 
+def svgp(train, test, scale, seconds, threads):
+    """Inducing points for as many seconds; none where GPyTorch is not installed."""
+    try:
+        import gpytorch
+        import torch
+    except ImportError:
+        return None
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    columns = train.columns.drop("y")
+    centre, spread = train.mean(), train.std().replace(0, 1)
+
+    def tensors(frame):
+        own = ((frame - centre) / spread).astype("float32")
+        return torch.tensor(own[columns].to_numpy()), torch.tensor(own["y"].to_numpy())
+
+    (x, y), (xt, _) = tensors(train), tensors(test)
+
+    class Model(gpytorch.models.ApproximateGP):
+        def __init__(self, z):
+            distribution = gpytorch.variational.CholeskyVariationalDistribution(len(z))
+            super().__init__(gpytorch.variational.VariationalStrategy(self, z, distribution, learn_inducing_locations=True))
+            self.mean = gpytorch.means.ConstantMean()
+            self.kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=x.shape[1]))
+
+        def forward(self, z):
+            return gpytorch.distributions.MultivariateNormal(self.mean(z), self.kernel(z))
+
+    model = Model(x[torch.randperm(len(x))[:512]].clone())
+    likelihood = gpytorch.likelihoods.GaussianLikelihood()
+    optimiser = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.01)
+    bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(y))
+    began, steps = time.time(), 0
+    while (used := time.time() - began) < seconds:
+        for group in optimiser.param_groups:
+            group["lr"] = 0.01 if used < 0.9 * seconds else 0.001
+        batch = torch.randint(len(y), (1024,))
+        optimiser.zero_grad()
+        loss = -bound(model(x[batch]), y[batch])
+        loss.backward()
+        optimiser.step()
+        steps += 1
+    model.eval()
+    likelihood.eval()
+    with torch.no_grad():
+        parts = [likelihood(model(part)) for part in xt.split(4096)]
+    mean = torch.cat([part.mean for part in parts]).double().numpy() * spread["y"] + centre["y"]
+    deviation = torch.cat([part.variance for part in parts]).double().sqrt().numpy() * spread["y"]
+    scores = gaussian_scores(test["y"].to_numpy() / scale, mean / scale, deviation / scale)
+    return scores | {"seconds": round(time.time() - began, 1), "epochs": round(steps * 1024 / len(y), 1)}
+
+
 def ours(binary, flags, train, test, scale, work):
     train.to_csv(work / "train.csv", index=False)
     test.to_csv(work / "test.csv", index=False)
@@ -123,6 +177,7 @@ def main():
     arguments.add_argument("--posterior", default="target/release/posterior")
     arguments.add_argument("--budget", type=float, default=60)
     arguments.add_argument("--flags", default="", help="further flags of the fit")
+    arguments.add_argument("--threads", type=int, default=2, help="of the peers")
     arguments.add_argument("--seed", type=int, default=11, help="of the tenth that is scored")
     arguments.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[3] / "shared")
     a = arguments.parse_args()
@@ -140,7 +195,8 @@ def main():
             flags = ["--time-budget", f"{a.budget}s", *a.flags.split()]
             own = ours(binary, flags, train, test, scale, Path(work))
         shape = {"table": name, "rows": len(train), "columns": rows.shape[1] - 1}
-        print(json.dumps(shape | {"posterior": own, "boosting": boosting(train, test, scale)}), flush=True)
+        peers = {"boosting": boosting(train, test, scale), "svgp": svgp(train, test, scale, a.budget, a.threads)}
+        print(json.dumps(shape | {"posterior": own} | peers), flush=True)
 
 
 if __name__ == "__main__":
