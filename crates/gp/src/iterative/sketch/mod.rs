@@ -14,8 +14,8 @@
 //! with `β = 1 - (μ/ν)^½`, `γ = (μν)^-½`, `α = 1 / (1 + γν)`, `ν = n/b`. Dual descent's step is bounded by the largest eigenvalue of the whole matrix, so that its small end takes for ever; here every block is solved, and what conditioning
 //! is left is that between blocks: the method of choice where noise is small and functions are smooth. P is the project's Nyström preconditioner (the published one keeps Λ instead of `Λ - λ_r`: the same directions, a shorter step along them).
 //!
-//! **μ** is what matters. It begins at `max(noise / diagonal, 1e-3)` and is judged by the residuals of passes: it grows where they do (and where they grow by half, the acceleration begins anew), and shrinks where three in a row fall and the last by less than a tenth. The specification has it grow where they stall: ill-conditioned systems always
-//! seem to, and end without acceleration (a test shows both).
+//! **μ** is what matters, and the noise does not tell it: what is slow is what blocks leave, which is little where they are large. It begins at `1/ν`, where next to nothing is accelerated (of sketched blocks at the published `max(noise / diagonal, 1e-3)`), and falls of passes say how far it may shrink ([`Acceleration::Adaptive`]): by four passes that are no half of what a μ promises. It grows where residuals do, and where these grow by half, the acceleration begins anew.
+//! The specification begins there in any case and has μ grow where passes stall. For a few large blocks that are factored it is too much acceleration by far (three to seven times as many passes as with none, and as these rules need; a test shows it), and ill-conditioned systems always seem to stall, and end without any (a test shows that, too).
 //!
 //! **Factored or sketched.** A factor costs `b³/3` flops where a gradient costs `n b (2 s + 45)`: with blocks that are chosen so that it is a quarter of that, some hundred to some thousand rows on tables of 10⁴ to 10⁶, and the step solves its block to rounding, in double precision even where values are in single. Sketches are for blocks of many thousands of rows, as the publication has them on graphics cards (`rank`).
 //!

@@ -46,7 +46,7 @@ const FEWEST_ROWS: usize = 200;
 const MOST_ROWS: usize = 4096;
 
 impl SketchAndProjectOptions {
-    /// Rows of a block of a system with n rows and s right-hand sides: as many as leave what is done with the block itself a quarter of the gradient's work, at least 200 or twice the rank, at most 4,096 and n.
+    /// Rows of a block of a system with n rows and s right-hand sides: as many as leave what is done with the block itself a quarter of the gradient's work, at least 200 or twice the rank, at most 4,096 (which bounds its memory) and n. The number of threads has no part in it, so that a machine with more of them comes to the same numbers.
     pub fn block_of(&self, rows: usize, columns: usize) -> usize {
         let most = gradient(rows, columns) / 4.0;
         let (widest, least) = match self.rank {
@@ -121,9 +121,12 @@ pub(in crate::iterative) fn solve_by_sketch_and_project<T: Real>(
         }
     }
     let size = options.block_of(rows, columns);
-    let diagonal = problem.system.matrix().diagonal();
-    let mean = diagonal.iter().map(|v| v.to_f64()).sum::<f64>() / rows as f64;
-    let mu = options.acceleration.first(problem.system.mean_noise() / mean.max(f64::MIN_POSITIVE))?;
+    let noise_share = || {
+        let diagonal = problem.system.matrix().diagonal();
+        let mean = diagonal.iter().map(|v| v.to_f64()).sum::<f64>() / rows as f64;
+        problem.system.mean_noise() / mean.max(f64::MIN_POSITIVE)
+    };
+    let mu = options.acceleration.first(rows as f64 / size as f64, options.rank.map(|_| noise_share()))?;
     let (mut origin, mut saved) = (None, None);
     let (iterates, pass) = match start {
         Start::Zero => (Iterates::at(Mat::zeros(rows, columns)), Pass::first(columns, mu)),
@@ -160,9 +163,7 @@ pub(in crate::iterative) fn solve_by_sketch_and_project<T: Real>(
 struct Pass {
     /// Squares of residuals so far, for each right-hand side.
     squares: Vec<f64>,
-    /// The largest relative residual of the pass before, of columns that were unsolved after it; infinite before there is one.
-    before: f64,
-    /// The same with those that it solved.
+    /// The largest relative residual of the pass before; infinite before there is one.
     residual: f64,
     /// None without acceleration.
     adaptation: Option<Adaptation>,
@@ -176,9 +177,8 @@ impl Pass {
     fn first(columns: usize, mu: Option<f64>) -> Self {
         Self {
             squares: vec![0.0; columns],
-            before: f64::INFINITY,
             residual: f64::INFINITY,
-            adaptation: mu.map(|mu| Adaptation { mu, falling: 0 }),
+            adaptation: mu.map(Adaptation::from),
             order: (0..columns).collect(),
             active: columns,
         }
@@ -234,12 +234,12 @@ impl<T: Real> SketchMethod<'_, T> {
         }
         if self.options.acceleration == Acceleration::Adaptive
             && let Some(adaptation) = &mut self.pass.adaptation
-            && adaptation.judge(self.pass.before, now)
+            && adaptation.judge(now, self.problem.shape().0 as f64 / self.batches.size() as f64)
         {
             (0..self.pass.active).for_each(|column| self.iterates.rest(column));
             self.iterates.mixed = 0.0;
         }
-        (self.pass.before, self.pass.residual) = (now, largest);
+        self.pass.residual = largest;
         self.pass.squares.fill(0.0);
     }
 }
@@ -314,11 +314,11 @@ impl<T: Real> StochasticMethod<T> for SketchMethod<'_, T> {
 
     fn save(&self) -> (Vec<(String, Mat<T>)>, Vec<u64>) {
         let Iterates { ahead, velocity, scale, mixed } = &self.iterates;
-        let Pass { squares, before, residual, adaptation, order, active } = &self.pass;
+        let Pass { squares, residual, adaptation, order, active } = &self.pass;
         let blocks = BLOCKS.into_iter().zip([ahead, velocity]).map(|(name, m)| (name.into(), m.clone()));
-        let (mu, falling) = adaptation.map_or((f64::NAN, 0), |own| (own.mu, own.falling));
+        let Adaptation { mu, falling, recent } = adaptation.unwrap_or_else(|| Adaptation::from(f64::NAN));
         // Bits, because some formats have no infinity.
-        let bits = [*mixed, *scale, *before, *residual, mu].into_iter().chain(squares.iter().copied());
+        let bits = [*mixed, *scale, *residual, mu].into_iter().chain(recent).chain(squares.iter().copied());
         let counts = [*active, falling].into_iter().chain(order.iter().copied()).map(|count| count as u64);
         (blocks.collect(), counts.chain(bits.map(f64::to_bits)).collect())
     }
@@ -331,7 +331,8 @@ fn restore<T: Real>(
     let (header, [ahead, velocity]) = saved.open(METHOD, BLOCKS, shape)?;
     let s = shape.1;
     let wrong = |problem: &str| GpError::State { problem: problem.into() };
-    if header.integers.len() != 2 * s + 7 {
+    const RECENT: usize = Adaptation::REMEMBERED;
+    if header.integers.len() != 2 * s + 6 + RECENT {
         return Err(wrong("its numbers are not those of as many right-hand sides"));
     }
     let (counts, bits) = header.integers.split_at(s + 2);
@@ -343,12 +344,13 @@ fn restore<T: Real>(
         return Err(wrong("its order of right-hand sides is none"));
     }
     let numbers: Vec<f64> = bits.iter().map(|&b| f64::from_bits(b)).collect();
-    let [mixed, scale, before, residual, mu] = std::array::from_fn(|k| numbers[k]);
+    let [mixed, scale, residual, mu] = std::array::from_fn(|k| numbers[k]);
+    let recent: [f64; RECENT] = std::array::from_fn(|k| numbers[4 + k]);
     let moving = (0.0..1.0).contains(&mixed) && scale > 0.0 && scale.is_finite();
-    if !moving || before.is_nan() || residual.is_nan() {
+    if !moving || residual.is_nan() || recent.iter().any(|r| r.is_nan()) {
         return Err(wrong("its acceleration is none"));
     }
-    let adaptation = (!mu.is_nan()).then_some(Adaptation { mu, falling });
-    let pass = Pass { squares: numbers[5..].to_vec(), before, residual, adaptation, order, active };
+    let adaptation = (!mu.is_nan()).then_some(Adaptation { mu, falling, recent });
+    let pass = Pass { squares: numbers[4 + RECENT..].to_vec(), residual, adaptation, order, active };
     Ok((header, Iterates { ahead, velocity, scale, mixed }, pass))
 }
