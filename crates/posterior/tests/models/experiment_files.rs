@@ -73,7 +73,7 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     let searched = format!("{adam}largest-step = {{ from = 1.0, steps = 10, bisections = 1 }}\n");
     refused("thesis_descent_ablations", true, adam, &searched, "normalise");
     refused("thesis_weight_space", true, "case = \"affine\"", "case = \"affin\"", "`case`");
-    refused("thesis_weight_space", true, "prior-precision = 6.0", "prior-precision = 0.0", "precisions");
+    refused("thesis_weight_space", true, "prior_precision = 6.0", "prior_precision = 0.0", "precisions");
     refused("thesis_weight_space", true, "shown = 4", "shown = 4000000", "`shown`");
     refused("thesis_weight_space", true, "inputs = [-1.6, ", "inputs = [", "as many");
     refused("thesis_weight_space", true, "features = 500", "features = 0", "`features`");
