@@ -100,10 +100,8 @@ impl Checked for Settings {
         let numbers = [self.noise_precision, self.reach, self.bound.kept, self.next.noise];
         let cases =
             self.cases.iter().all(|c| positive(c.prior_precision) && (c.kernel.is_none() || c.features > 0));
-        if !numbers.into_iter().all(positive)
-            || !cases
-            || !(self.bound.factor > 1.0 && self.bound.factor.is_finite())
-        {
+        let factor = self.bound.factor > 1.0 && self.bound.factor.is_finite();
+        if !(numbers.into_iter().all(positive) && cases && factor) {
             return refused("precisions, `reach`, `noise` and `features` must be positive, `factor` above 1");
         }
         if self.inputs.is_empty() || self.inputs.len() != self.targets.len() {
