@@ -285,6 +285,7 @@ fn generalised_report(model: &GeneralisedModel, seconds: f64, out: &Path) -> Val
         // How good it is on rows that had no part in it.
         "check": fit.check,
         "recalibration": fit.recalibration,
+        "intervals": fit.intervals,
         "weights": fit.weights,
         "at_bounds": fit.at_bounds,
         "hyperparameters": header.hyperparameters,

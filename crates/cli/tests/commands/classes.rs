@@ -410,6 +410,50 @@ fn sets_of_classes_are_columns_scores_and_facts() {
     assert!(told.contains("named columns"), "{told}");
     let told = error(at, "predict --model m.posterior --data t.csv --sets 1.5");
     assert!(told.contains("between 0 and 1"), "{told}");
-    let told = error(at, &format!("{FIT} --target count --calibrate conformal --out c.posterior"));
-    assert!(told.contains("--calibrate conformal is for classes"), "{told}");
+}
+
+/// Intervals of counts from the fit to the file, and what says why there are none.
+#[test]
+fn intervals_of_counts_are_columns_scores_and_facts() {
+    let folder = folder();
+    let at = folder.path();
+    let quick = format!(
+        "{FIT} --target count --likelihood poisson --inference gaussianised --pseudo-count 0.1 --restarts 1"
+    );
+    let fit = json(at, &format!("{quick} --calibrate conformal --folds 5 --fold 1 --out c.posterior"));
+    let own = &fit["intervals"];
+    assert_eq!((&own["guarantee"], &own["rows"]), (&Value::from("left-out"), &Value::from(96)), "{own}");
+    assert!(own["coverage"].as_f64().unwrap() > 0.8, "{own}");
+    let told = text(at, "inspect c.posterior");
+    assert!(told.contains("intervals (predict --quantiles): by 96 rows"), "{told}");
+    // 96 rows guarantee nothing above 96/97: continued, and a note.
+    let predicted = json(at, "predict --model c.posterior --data t.csv --quantiles 0.05,0.95,0.995");
+    let column = |name: &str| -> Vec<f64> {
+        let own = predicted["predictions"][name].as_array().unwrap();
+        own.iter().map(|v| v.as_f64().unwrap()).collect()
+    };
+    let ends = ["count_q0.05", "count_q0.95", "count_q0.995"].map(column);
+    for i in 0..120 {
+        let row = [ends[0][i], ends[1][i], ends[2][i]];
+        assert!(row.is_sorted() && row.iter().all(|q| q.fract() == 0.0 && *q >= 0.0), "{row:?}");
+    }
+    let notes = predicted["notes"].to_string();
+    assert!(notes.contains("0.995") && !notes.contains("0.95 "), "{notes}");
+    // Part by part it is the same.
+    text(at, "predict --model c.posterior --data t.csv --quantiles 0.1,0.9 --out p.csv");
+    let written = std::fs::read_to_string(at.join("p.csv")).unwrap();
+    text(at, "predict --model c.posterior --data t.csv --quantiles 0.1,0.9 --stream --out parts.csv");
+    assert_eq!(std::fs::read_to_string(at.join("parts.csv")).unwrap(), written);
+    let scores = json(at, "evaluate --model c.posterior --data t.csv --folds 5 --fold 1 --report r.html");
+    let levels = scores["intervals"].as_array().unwrap();
+    assert_eq!(levels.iter().map(|s| s["level"].as_f64().unwrap()).collect::<Vec<_>>(), [0.8, 0.9, 0.95]);
+    assert!(levels.iter().all(|s| s["coverage"].as_f64().unwrap() > 0.5), "{levels:?}");
+    assert!(std::fs::read_to_string(at.join("r.html")).unwrap().contains("intervals of level 0.9"));
+    let told = text(at, "evaluate --model c.posterior --data t.csv --folds 5 --fold 1");
+    assert!(told.contains("hold the truth") && told.contains("NLL of the likelihood itself"), "{told}");
+    text(at, &format!("{quick} --calibrate none --out none.posterior"));
+    let told = error(at, "predict --model none.posterior --data t.csv --quantiles 0.9");
+    assert!(told.contains("--calibrate auto") && told.contains("--held-back"), "{told}");
+    let told = error(at, "predict --model c.posterior --data t.csv --quantiles 0.9 --latent");
+    assert!(told.contains("--latent"), "{told}");
 }
