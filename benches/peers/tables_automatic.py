@@ -99,6 +99,7 @@ def svgp(train, test, scale, seconds, threads):
     try:
         import gpytorch
         import torch
+        from process_svgp import Bound
     except ImportError:
         return None
     torch.set_num_threads(threads)
@@ -111,18 +112,7 @@ def svgp(train, test, scale, seconds, threads):
         return torch.tensor(own[columns].to_numpy()), torch.tensor(own["y"].to_numpy())
 
     (x, y), (xt, _) = tensors(train), tensors(test)
-
-    class Model(gpytorch.models.ApproximateGP):
-        def __init__(self, z):
-            distribution = gpytorch.variational.CholeskyVariationalDistribution(len(z))
-            super().__init__(gpytorch.variational.VariationalStrategy(self, z, distribution, learn_inducing_locations=True))
-            self.mean = gpytorch.means.ConstantMean()
-            self.kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=x.shape[1]))
-
-        def forward(self, z):
-            return gpytorch.distributions.MultivariateNormal(self.mean(z), self.kernel(z))
-
-    model = Model(x[torch.randperm(len(x))[:512]].clone())
+    model = Bound(x[torch.randperm(len(x))[:512]].clone())
     likelihood = gpytorch.likelihoods.GaussianLikelihood()
     optimiser = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.01)
     bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(y))
