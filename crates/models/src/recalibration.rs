@@ -285,6 +285,12 @@ mod tests {
     use super::*;
     use crate::process::CheckScores;
 
+    /// Pseudo-random numbers in (0, 1).
+    pub(super) fn uniform(state: &mut u64) -> f64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((*state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
     fn of(
         calibrate: CalibrateName,
         check: &FitCheck,

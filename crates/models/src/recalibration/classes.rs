@@ -220,12 +220,7 @@ impl PredictedSets {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Pseudo-random numbers in (0, 1).
-    fn uniform(state: &mut u64) -> f64 {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((*state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
+    use crate::recalibration::tests::uniform;
 
     /// Labels of softmax probabilities of four classes; what is told is sharper by `sharper`.
     fn judged(rows: usize, sharper: f64, mut seed: u64) -> JudgedClasses {

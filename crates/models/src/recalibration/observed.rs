@@ -119,11 +119,14 @@ impl ObservedTails {
         // The scale of the scores.
         let tail = |p: f64| if p < 0.5 { (2.0 * p).ln() } else { -(2.0 * (1.0 - p)).ln() };
         let score = self.tails.extended_quantile(level, tail);
-        // No interval is empty: the median is in all of them.
-        let median = own.last_up_to(0.0).max(0.0);
-        match level < 0.5 {
-            true => (own.last_up_to(score.next_down()) + 1.0).min(median),
-            false => own.last_up_to(score).max(median),
+        // No interval is empty: the median, the last count of a score that is not positive, is in all of them.
+        if level >= 0.5 {
+            return own.last_up_to(score.max(0.0)).max(0.0);
+        }
+        let first = own.last_up_to(score.next_down()) + 1.0;
+        match own.score(first) > 0.0 {
+            true => own.last_up_to(0.0).max(0.0),
+            false => first,
         }
     }
 
@@ -171,12 +174,7 @@ impl IntervalScores {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Pseudo-random numbers in (0, 1).
-    fn uniform(state: &mut u64) -> f64 {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((*state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
+    use crate::recalibration::tests::uniform;
 
     /// Counts of a Poisson distribution by sums of exponential waits.
     fn poisson(mean: f64, state: &mut u64) -> f64 {
