@@ -23,6 +23,12 @@ pub enum LinearError {
         /// What is missing.
         what: &'static str,
     },
+    /// Rows that are not in memory could not be had.
+    #[error("rows could not be read: {reason}")]
+    Rows {
+        /// Why.
+        reason: String,
+    },
     /// A number is NaN or infinite.
     #[error("{what} {index} is {value}: remove or impute the row, or check what computed it")]
     NotFinite {

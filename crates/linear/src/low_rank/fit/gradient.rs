@@ -5,8 +5,7 @@ use super::super::{
     DataTerm, DataTermBuffers, EvidenceSums, FeatureValues, FeaturesAt, ObservedRows, ScaledRows,
     SolvedEvidence, TriangularSums,
 };
-use super::data::Gathered;
-use super::{Correction, LowRankTraining, Training};
+use super::{Correction, LowRankData, LowRankTraining, Training};
 use crate::LinearError;
 use faer::Mat;
 use posterior_linalg::cholesky::{CholeskyError, JitterPolicy};
@@ -28,7 +27,14 @@ struct FirstPass<'f> {
 /// A block of rows between the two passes.
 struct Passed<'f> {
     rows: Range<usize>,
-    traced: Option<(Box<dyn FeaturesAt + 'f>, ScaledRows)>,
+    traced: Option<Traced<'f>>,
+}
+
+/// What the way back needs of a block.
+struct Traced<'f> {
+    features: Box<dyn FeaturesAt + 'f>,
+    scaled: ScaledRows,
+    weights: Option<Vec<f64>>,
 }
 
 /// The evidence for each row, the gradient of that of all, how W was factored, and a look at the rows held back where one was due.
@@ -79,8 +85,8 @@ impl LowRankTraining<'_> {
     pub(super) fn most(&self) -> Result<(usize, f64), LinearError> {
         let mut most = (0, 0.0);
         if self.options.correction == Correction::Uniform {
-            for rows in pieces(self.data.rows(), self.features.rows_at_once()) {
-                let values = self.features.values(self.data.slice(rows.clone()).inputs)?;
+            for rows in pieces(self.data.row_count(), self.features.rows_at_once()) {
+                let values = self.features.values(self.data.rows_in(rows.clone())?.data().inputs)?;
                 if let Some((i, k)) = largest(&squares(&values.features))
                     && k > most.1
                 {
@@ -98,24 +104,30 @@ impl LowRankTraining<'_> {
         let each = self.features.bytes_of_row() + 8 * self.features.rank();
         let kept_rows = if keep { self.options.kept_bytes / each.max(1) } else { 0 };
         let mut passed = Vec::new();
-        for rows in pieces(self.data.rows(), self.features.rows_at_once()) {
-            let traced = self.features.at(self.data.slice(rows.clone()).inputs)?;
-            let scaled = self.scaled(&rows, traced.values(), most.1);
-            sums.add(&scaled);
-            let traced = (rows.end <= kept_rows).then_some((traced, scaled));
+        for rows in pieces(self.data.row_count(), self.features.rows_at_once()) {
+            let traced = self.traced(rows.clone(), most.1)?;
+            sums.add(&traced.scaled);
+            let traced = (rows.end <= kept_rows).then_some(traced);
             passed.push(Passed { rows, traced });
         }
         Ok(FirstPass { sums, passed, most })
     }
 
-    fn scaled(&self, rows: &Range<usize>, values: &FeatureValues, most: f64) -> ScaledRows {
-        let observed = self.data.slice(rows.clone()).observed;
+    fn traced(&self, rows: Range<usize>, most: f64) -> Result<Traced<'_>, LinearError> {
+        let block = self.data.rows_in(rows)?;
+        let LowRankData { inputs, observed } = block.data();
+        let features = self.features.at(inputs)?;
+        let scaled = self.scaled(&observed, features.values(), most);
+        Ok(Traced { features, scaled, weights: observed.weights.map(<[f64]>::to_vec) })
+    }
+
+    fn scaled(&self, observed: &ObservedRows<'_>, values: &FeatureValues, most: f64) -> ScaledRows {
         let squares = squares(&values.features);
         let variances = self.variances(&squares, &values.variances, most);
         let rest: Vec<f64> = variances.iter().zip(&squares).map(|(v, k)| v - k).collect();
-        let noise = self.noise(&observed, &rest);
+        let noise = self.noise(observed, &rest);
         let residuals = match observed.offsets {
-            Some(offsets) => Mat::from_fn(rows.len(), 1, |i, _| observed.targets[(i, 0)] - offsets[i]),
+            Some(offsets) => Mat::from_fn(offsets.len(), 1, |i, _| observed.targets[(i, 0)] - offsets[i]),
             None => observed.targets.to_owned(),
         };
         ScaledRows::new(values.features.clone(), residuals, noise, variances)
@@ -154,10 +166,12 @@ impl LowRankTraining<'_> {
         let mut triangles = TriangularSums::new(self.features.rank(), 1);
         for Passed { rows, traced } in &pass.passed {
             match traced {
-                Some((_, scaled)) => triangles.add(scaled),
+                Some(traced) => triangles.add(&traced.scaled),
                 None => {
-                    let values = self.features.values(self.data.slice(rows.clone()).inputs)?;
-                    triangles.add(&self.scaled(rows, &values, pass.most.1));
+                    let block = self.data.rows_in(rows.clone())?;
+                    let LowRankData { inputs, observed } = block.data();
+                    let values = self.features.values(inputs)?;
+                    triangles.add(&self.scaled(&observed, &values, pass.most.1));
                 }
             }
         }
@@ -168,7 +182,7 @@ impl LowRankTraining<'_> {
         let pass = self.pass(true)?;
         let solved = self.solve(&pass, LAST_RESORT)?;
         let FirstPass { passed, most, .. } = pass;
-        let (value, factored) = (solved.value / self.data.rows() as f64, Factored::new(&solved));
+        let (value, factored) = (solved.value / self.data.row_count() as f64, Factored::new(&solved));
         if !value.is_finite() {
             return Err(LinearError::NotFinite {
                 what: "the evidence after step",
@@ -182,22 +196,18 @@ impl LowRankTraining<'_> {
         let of_noise = self.decays.len();
         let mut of_most = 0.0;
         for Passed { rows, traced } in passed {
-            let (traced, scaled) = match traced {
+            let count = rows.len();
+            let Traced { features: traced, scaled, weights } = match traced {
                 Some(kept) => kept,
-                None => {
-                    let traced = self.features.at(self.data.slice(rows.clone()).inputs)?;
-                    let scaled = self.scaled(&rows, traced.values(), most.1);
-                    (traced, scaled)
-                }
+                None => self.traced(rows, most.1)?,
             };
             let mut block = second.block(&scaled);
-            let weights = self.data.slice(rows.clone()).observed.weights;
-            let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
+            let weight = |i: usize| weights.as_ref().map_or(1.0, |w| w[i]);
             let natural: f64 = block.noise.iter().enumerate().map(|(i, n)| n / weight(i)).sum();
             // One noise variance of its own: the chain rule of the likelihood is applied below, to the sum.
             gradient[of_noise] += natural;
             let of_rest: Vec<f64> = match (self.options.rest_as_noise, self.options.correction) {
-                (_, Correction::None) => vec![0.0; rows.len()],
+                (_, Correction::None) => vec![0.0; count],
                 (true, _) => block.noise.iter().enumerate().map(|(i, n)| n / weight(i)).collect(),
                 (false, _) => std::mem::take(&mut block.variances),
             };
@@ -209,7 +219,7 @@ impl LowRankTraining<'_> {
                 Correction::Own => of_rest,
                 _ => {
                     of_most += of_rest.iter().sum::<f64>();
-                    vec![0.0; rows.len()]
+                    vec![0.0; count]
                 }
             };
             traced.pull_back(block.features, &own, &mut gradient[..of_noise])?;
@@ -223,7 +233,7 @@ impl LowRankTraining<'_> {
 
     /// The slope in the largest `|a|²`, which is that of one row.
     fn pull_back_most(&self, row: usize, slope: f64, gradient: &mut [f64]) -> Result<(), LinearError> {
-        let traced = self.features.at(self.data.slice(row..row + 1).inputs)?;
+        let traced = self.features.at(self.data.rows_in(row..row + 1)?.data().inputs)?;
         let features = &traced.values().features;
         let mut adjoint = Mat::zeros(features.nrows(), 1);
         add_squares(&mut adjoint, features, &[slope], 1.0);
@@ -244,8 +254,9 @@ impl LowRankTraining<'_> {
         (power, kl): (f64, f64),
         buffers: &mut DataTermBuffers,
     ) -> Result<(f64, Vec<f64>), LinearError> {
-        let batch = Gathered::new(self.data, rows);
-        let traced = self.features.at(batch.inputs.as_ref())?;
+        let batch = self.data.rows_at(rows)?;
+        let LowRankData { inputs, observed } = batch.data();
+        let traced = self.features.at(inputs)?;
         let values = traced.values();
         let squares = squares(&values.features);
         let most = largest(&squares).unwrap_or((0, 0.0));
@@ -253,11 +264,10 @@ impl LowRankTraining<'_> {
         let own = self.variances(&squares, &values.variances, most.1);
         let variances: Vec<f64> = squares.iter().zip(&own).map(|(k, v)| k + share * (v - k)).collect();
         let term = DataTerm::new(&self.q, &*self.likelihood, power);
-        let (n, latents) = (self.data.rows() as f64, self.q.latents());
+        let (n, latents) = (self.data.row_count() as f64, self.q.latents());
         let scale = n / rows.len() as f64;
         let zero = Mat::zeros(rows.len(), latents);
-        let slopes =
-            term.slopes(values.features.as_ref(), zero, &variances, &batch.observed(), scale, buffers);
+        let slopes = term.slopes(values.features.as_ref(), zero, &variances, &observed, scale, buffers);
         let divergence = if kl == 0.0 { 0.0 } else { kl * self.q.divergence() };
         let value = (slopes.value - divergence) / n;
         if let Some(i) = slopes.exploded() {

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `data` | rows, whole or by batches |
+//! | `data` | rows, whole or by batches, in memory or elsewhere |
 //! | `options` | what is maximised, and how |
 //! | `gradient` | the objective and its gradient, in two passes over all rows or of a batch |
 
@@ -10,7 +10,7 @@ mod data;
 mod gradient;
 mod options;
 
-pub use data::LowRankData;
+pub use data::{LowRankData, LowRankRows, OwnedRows, RowBlock};
 pub use options::{Correction, LowRankOptions, OnBatches, Training};
 
 pub use crate::training::{Look, TrainingState as LowRankState};
@@ -64,7 +64,7 @@ pub struct LowRankTraining<'a> {
     features: Box<dyn LearnedFeatures>,
     likelihood: Box<dyn Likelihood>,
     q: WeightDistribution,
-    data: &'a LowRankData<'a>,
+    data: &'a dyn LowRankRows,
     held: Option<&'a LowRankData<'a>>,
     options: &'a LowRankOptions,
     decays: Vec<bool>,
@@ -75,24 +75,24 @@ pub struct LowRankTraining<'a> {
     average: f64,
 }
 
-/// Trains features and likelihood on `data`, judged by `held`, from their present parameters or from a saved state, bit for bit. The observer sees every step and may stop the run.
+/// Trains features and likelihood on `data`, in memory or elsewhere, judged by `held`, from their present parameters or from a saved state, bit for bit. The observer sees every step and may stop the run.
 ///
-/// Cost of a step on the evidence of n rows: `6 n m²` flops and three passes through the features; on a batch of b rows `8 b m²` and `2 m³`. Memory: `O(m²)`, and the features' own for some rows.
+/// Cost of a step on the evidence of n rows: `6 n m²` flops and three passes through the features (two over the rows); on a batch of b rows `8 b m²` and `2 m³`. Memory: `O(m²)`, and the features' own for some rows.
 ///
 /// # Errors
 /// For data that do not fit, settings that do not go together, features that fail, and where the objective stops being a number.
 pub fn fit_low_rank<'a>(
     features: Box<dyn LearnedFeatures>,
     likelihood: Box<dyn Likelihood>,
-    data: &'a LowRankData<'a>,
+    data: &'a dyn LowRankRows,
     held: Option<&'a LowRankData<'a>>,
     options: &'a LowRankOptions,
     state: Option<LowRankState>,
     observer: &mut Observer<'_, LowRankTraining<'a>>,
 ) -> Result<LowRankFit, LinearError> {
     let clock = Clock::after(state.as_ref().map_or(0.0, LowRankState::seconds));
-    data.check(&*features, &*likelihood)?;
-    held.map_or(Ok(()), |held| held.check(&*features, &*likelihood))?;
+    data::check(data, &*features, &*likelihood)?;
+    held.map_or(Ok(()), |held| data::check(held, &*features, &*likelihood))?;
     options.check(&*likelihood)?;
     let mut training = LowRankTraining::new(features, likelihood, data, held, options, state)?;
     let limits = Limits { steps: options.steps, time: options.time };
@@ -108,11 +108,11 @@ pub fn fit_low_rank<'a>(
 pub fn objective(
     features: &dyn LearnedFeatures,
     likelihood: &dyn Likelihood,
-    data: &LowRankData<'_>,
+    data: &dyn LowRankRows,
     options: &LowRankOptions,
     theta: &[f64],
 ) -> Result<(f64, Vec<f64>, Vec<f64>), LinearError> {
-    data.check(features, likelihood)?;
+    data::check(data, features, likelihood)?;
     options.check(likelihood)?;
     let (features, likelihood) = (features.clone_box(), likelihood.clone_box());
     let mut training = LowRankTraining::new(features, likelihood, data, None, options, None)?;
@@ -127,11 +127,11 @@ pub fn objective(
             (value, gradient)
         }
         Some(batches) => {
-            let all: Vec<usize> = (0..data.rows()).collect();
+            let all: Vec<usize> = (0..data.row_count()).collect();
             training.batch_and_gradient(&all, batches.power_and_weight, &mut DataTermBuffers::default())?
         }
     };
-    let scale = 1.0 / data.rows() as f64;
+    let scale = 1.0 / data.row_count() as f64;
     gradient.iter_mut().for_each(|g| *g *= scale);
     Ok((value, gradient, training.state.theta))
 }
@@ -144,11 +144,11 @@ pub fn objective(
 pub fn refit(
     features: Box<dyn LearnedFeatures>,
     likelihood: Box<dyn Likelihood>,
-    data: &LowRankData<'_>,
+    data: &dyn LowRankRows,
     options: &LowRankOptions,
 ) -> Result<LowRankPosterior, LinearError> {
     let options = LowRankOptions { training: Training::Evidence, ..options.clone() };
-    data.check(&*features, &*likelihood)?;
+    data::check(data, &*features, &*likelihood)?;
     options.check(&*likelihood)?;
     let training = LowRankTraining::new(features, likelihood, data, None, &options, None)?;
     let (solved, most) = training.solved(JitterPolicy::NONE)?;
@@ -191,14 +191,14 @@ impl<'a> LowRankTraining<'a> {
     fn new(
         features: Box<dyn LearnedFeatures>,
         likelihood: Box<dyn Likelihood>,
-        data: &'a LowRankData<'a>,
+        data: &'a dyn LowRankRows,
         held: Option<&'a LowRankData<'a>>,
         options: &'a LowRankOptions,
         state: Option<LowRankState>,
     ) -> Result<Self, LinearError> {
-        let size = options.training.on_batches().map_or(data.rows(), |batches| batches.size);
+        let size = options.training.on_batches().map_or(data.row_count(), |batches| batches.size);
         let names = ["linear/epoch", "order"];
-        let batches = Batches::new(data.rows(), size, Sampling::Permutation, options.seed, names);
+        let batches = Batches::new(data.row_count(), size, Sampling::Permutation, options.seed, names);
         let latents = likelihood.outputs();
         let shared =
             latents == 1 || options.shared_root || matches!(options.training, Training::Point { .. });
@@ -264,7 +264,7 @@ impl<'a> LowRankTraining<'a> {
 
     /// Moves everything against the gradient of minus the objective for each row, after so large a share of the run.
     fn descend(&mut self, mut gradient: Vec<f64>, share: f64) -> Result<(), LinearError> {
-        let scale = -1.0 / self.data.rows() as f64;
+        let scale = -1.0 / self.data.row_count() as f64;
         gradient.iter_mut().for_each(|g| *g *= scale);
         for ((g, decays), theta) in gradient.iter_mut().zip(&self.decays).zip(&self.state.theta) {
             if *decays {
@@ -354,7 +354,7 @@ impl<'a> LowRankTraining<'a> {
             Training::Evidence => {
                 let (solved, most) = self.solved(LAST_RESORT)?;
                 self.note(Factored::new(&solved));
-                (self.posterior(solved.posterior()?, most)?, solved.value / self.data.rows() as f64)
+                (self.posterior(solved.posterior()?, most)?, solved.value / self.data.row_count() as f64)
             }
             _ => {
                 let most = self.most()?.1;
@@ -380,8 +380,8 @@ impl<'a> LowRankTraining<'a> {
         let m = self.features.rank();
         let mut gram = Mat::zeros(m, m);
         let mut range = (f64::INFINITY, 0.0_f64);
-        for rows in pieces(self.data.rows(), self.features.rows_at_once()) {
-            let values = self.features.values(self.data.slice(rows).inputs)?;
+        for rows in pieces(self.data.row_count(), self.features.rows_at_once()) {
+            let values = self.features.values(self.data.rows_in(rows)?.data().inputs)?;
             let a = values.features.as_ref();
             add_lower_product(&mut gram, (a, Rectangular), (a.transpose(), Rectangular), 1.0);
             squares(&values.features).into_iter().for_each(|k| range = (range.0.min(k), range.1.max(k)));

@@ -2,6 +2,7 @@
 
 use super::maps::{BYTES, Squashed, own_rows};
 use super::*;
+use crate::LinearError;
 use posterior_likelihoods::Gaussian;
 use posterior_optim::{Adaptive, Signal, check};
 
@@ -48,7 +49,7 @@ impl Table {
     }
 }
 
-fn fit(features: &dyn LearnedFeatures, data: &LowRankData<'_>, options: &LowRankOptions) -> LowRankFit {
+fn fit(features: &dyn LearnedFeatures, data: &dyn LowRankRows, options: &LowRankOptions) -> LowRankFit {
     let likelihood = Box::new(Gaussian::new(0.3, 1e-6));
     fit_low_rank(features.clone_box(), likelihood, data, None, options, None, &mut |_, _| Signal::Continue)
         .unwrap()
@@ -72,6 +73,63 @@ fn corrections() -> Vec<LowRankOptions> {
 fn largest(features: &dyn LearnedFeatures, x: &Mat<f64>) -> (usize, f64) {
     let k = squares(&features.values(x.as_ref()).unwrap().features);
     k.into_iter().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap()
+}
+
+/// Rows that stand elsewhere, from the last to the first.
+#[derive(Debug)]
+struct Elsewhere {
+    backwards: OwnedRows,
+    fails: bool,
+}
+
+impl LowRankRows for Elsewhere {
+    fn row_count(&self) -> usize {
+        self.backwards.inputs.nrows()
+    }
+
+    fn rows_in(&self, rows: std::ops::Range<usize>) -> Result<RowBlock<'_>, LinearError> {
+        self.rows_at(&rows.collect::<Vec<_>>())
+    }
+
+    fn rows_at(&self, rows: &[usize]) -> Result<RowBlock<'_>, LinearError> {
+        if self.fails {
+            return Err(LinearError::Rows { reason: "the disk is gone".into() });
+        }
+        let last = self.row_count() - 1;
+        let all = RowBlock::Copy(self.backwards.clone());
+        Ok(RowBlock::Copy(all.data().owned(&rows.iter().map(|i| last - i).collect::<Vec<_>>())))
+    }
+}
+
+#[test]
+fn rows_from_elsewhere_train_as_rows_in_memory_do() {
+    let table = Table::new();
+    let data = table.data();
+    let backwards = data.owned(&(0..ROWS).rev().collect::<Vec<_>>());
+    let mut source = Elsewhere { backwards, fails: false };
+    let features = Squashed::new(RANK, 2, 7);
+    let batches = Training::Batches { size: 7, power: 0.0, divergence_weight: 1.0 };
+    for training in [Training::Evidence, batches] {
+        for options in corrections() {
+            let rest_as_noise = options.rest_as_noise && training == Training::Evidence;
+            let options = LowRankOptions { training, steps: 6, rest_as_noise, ..options };
+            let [own, other] =
+                [&data as &dyn LowRankRows, &source].map(|rows| fit(&features, rows, &options));
+            assert_eq!(own.objective.to_bits(), other.objective.to_bits());
+            let [a, b] = [&own, &other].map(|fit| fit.posterior.distribution());
+            assert_eq!((a.mean(), a.roots()), (b.mean(), b.roots()));
+            assert_eq!(own.diagnostics, other.diagnostics);
+        }
+    }
+    source.fails = true;
+    let likelihood = || Box::new(Gaussian::new(0.3, 1e-6));
+    let refused = refit(features.clone_box(), likelihood(), &source, &LowRankOptions::default());
+    assert!(refused.unwrap_err().to_string().contains("the disk is gone"));
+    // Sizes that do not agree, in memory.
+    let short = ObservedRows { noise: Some(&table.noise[1..]), ..data.observed };
+    let short = LowRankData { observed: short, ..data };
+    let refused = refit(features.clone_box(), likelihood(), &short, &LowRankOptions::default());
+    assert!(matches!(refused, Err(LinearError::Shape { .. })));
 }
 
 #[test]
