@@ -101,6 +101,11 @@ impl Observations {
         self.offsets.as_deref()
     }
 
+    /// Inputs and targets, and noise variances, weights and offsets where there are some.
+    pub(crate) fn into_parts(self) -> (Mat<f64>, Mat<f64>, [Option<Vec<f64>>; 3]) {
+        (self.inputs, self.targets, [self.noise_variances, self.weights, self.offsets])
+    }
+
     /// Refuses weights and offsets, for methods of Gaussian noise.
     pub(crate) fn plain(&self) -> Result<(), GpError> {
         match (&self.weights, &self.offsets) {

@@ -57,3 +57,56 @@ impl RowSource for Observations {
         self.select(rows)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod elsewhere {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Rows that are asked for from elsewhere, in the order of a file that is written from its end.
+    #[derive(Debug)]
+    pub(crate) struct Elsewhere {
+        backwards: Observations,
+        /// Rows that were asked for at a time, at most.
+        most: AtomicUsize,
+        pub(crate) fails: bool,
+    }
+
+    impl Elsewhere {
+        pub(crate) fn new(data: &Observations) -> Self {
+            let order: Vec<usize> = (0..data.rows()).rev().collect();
+            Self { backwards: data.select(&order).unwrap(), most: 0.into(), fails: false }
+        }
+
+        pub(crate) fn most_at_once(&self) -> usize {
+            self.most.load(Ordering::Relaxed)
+        }
+    }
+
+    impl RowSource for Elsewhere {
+        fn rows(&self) -> usize {
+            self.backwards.rows()
+        }
+
+        fn widths(&self) -> [usize; 2] {
+            RowSource::widths(&self.backwards)
+        }
+
+        fn has_row_noise(&self) -> bool {
+            self.backwards.noise_variances().is_some()
+        }
+
+        fn in_memory(&self) -> bool {
+            false
+        }
+
+        fn gather(&self, rows: &[usize]) -> Result<Observations, GpError> {
+            if self.fails {
+                return Err(GpError::Rows { reason: "the disk is gone".into() });
+            }
+            self.most.fetch_max(rows.len(), Ordering::Relaxed);
+            let last = self.backwards.rows() - 1;
+            self.backwards.select(&rows.iter().map(|i| last - i).collect::<Vec<_>>())
+        }
+    }
+}

@@ -55,15 +55,19 @@ impl Blocks {
         if self.size >= n {
             return Ok(vec![(0..n).collect()]);
         }
-        let streams = Streams::new(self.seed);
-        let uniform = (0..self.uniform).map(|b| {
-            let mut rng = streams.child("gp/blocks/uniform", b as u64).stream("rows");
-            index::sample(&mut rng, n, self.size).into_vec()
-        });
-        let mut rng = streams.stream("gp/blocks/centres");
+        let mut rng = Streams::new(self.seed).stream("gp/blocks/centres");
         let centres = index::sample(&mut rng, n, self.neighbourhoods.min(n)).into_vec();
         let near = centres.into_iter().map(|centre| nearest_rows(data.inputs(), centre, self.size));
-        Ok(uniform.chain(near).collect())
+        Ok((0..self.uniform).map(|b| self.uniform_rows(n, b)).chain(near).collect())
+    }
+
+    /// The rows of a uniform block, of so many: all where a block has room for them.
+    pub fn uniform_rows(&self, rows: usize, block: usize) -> Vec<usize> {
+        if self.size >= rows {
+            return (0..rows).collect();
+        }
+        let mut rng = Streams::new(self.seed).child("gp/blocks/uniform", block as u64).stream("rows");
+        index::sample(&mut rng, rows, self.size).into_vec()
     }
 
     /// Memory and the work of one evaluation on `rows` rows with `inputs` columns.

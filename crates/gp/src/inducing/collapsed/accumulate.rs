@@ -2,12 +2,13 @@
 
 use super::CollapsedGp;
 use crate::inducing::plan::block_rows;
-use crate::{GpError, Observations};
+use crate::{GpError, Observations, RowSource};
 use posterior_kernels::diagonal;
 use posterior_kernels::inducing::Whitening;
 use posterior_linalg::cholesky::JitterPolicy;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::low_rank::{EvidenceSums, ScaledRows, SolvedEvidence};
+use posterior_optim::Signal;
 use std::ops::Range;
 
 /// Sums over all rows.
@@ -18,29 +19,45 @@ pub(super) struct Accumulated {
 }
 
 impl CollapsedGp {
-    pub(super) fn blocks(&self, data: &Observations) -> impl Iterator<Item = Range<usize>> + use<> {
-        pieces(data.rows(), block_rows(self.inducing.nrows()))
+    /// The blocks in which so many rows are looked at.
+    pub(super) fn blocks(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        pieces(rows, block_rows(self.inducing.nrows()))
     }
 
-    pub(super) fn block(&self, data: &Observations, whitening: &Whitening, rows: Range<usize>) -> ScaledRows {
-        let x = data.inputs().subrows(rows.start, rows.len());
-        let noise = rows
-            .clone()
-            .map(|i| self.likelihood.noise_variance() + data.noise_variances().map_or(0.0, |v| v[i]))
-            .collect();
+    /// What these rows, all that there are of a block, say in the whitened features.
+    pub(super) fn scaled(&self, block: &Observations, whitening: &Whitening) -> Result<ScaledRows, GpError> {
+        block.plain()?;
+        let (x, own) = (block.inputs(), self.likelihood.noise_variance());
+        let noise = (0..block.rows()).map(|i| own + block.noise_variances().map_or(0.0, |v| v[i])).collect();
         let features = whitening.features(self.kernel(), self.inducing(), x);
-        let residuals = data.targets().subrows(rows.start, rows.len()) - self.mean.evaluate(x);
-        ScaledRows::new(features, residuals, noise, diagonal(self.kernel(), x))
+        let residuals = block.targets() - self.mean.evaluate(x);
+        Ok(ScaledRows::new(features, residuals, noise, diagonal(self.kernel(), x)))
     }
 
     /// `2 n m²` flops besides the kernel.
-    pub(super) fn accumulate(&self, data: &Observations) -> Result<Accumulated, GpError> {
+    pub(super) fn accumulate(&self, data: &dyn RowSource) -> Result<Accumulated, GpError> {
+        let (accumulated, _) = self.accumulate_watched(data, &mut |_| Signal::Continue)?;
+        Ok(accumulated)
+    }
+
+    /// The same, as far as `watch`, which is told how many rows have been seen, lets it go.
+    pub(super) fn accumulate_watched(
+        &self,
+        data: &dyn RowSource,
+        watch: &mut dyn FnMut(usize) -> Signal,
+    ) -> Result<(Accumulated, Signal), GpError> {
         self.check_widths(data)?;
-        let whitening = Whitening::new(self.kernel(), self.inducing(), self.jitter, self.policy)?;
-        let mut sums = EvidenceSums::new(self.inducing.nrows(), data.targets().ncols());
-        for rows in self.blocks(data) {
-            sums.add(&self.block(data, &whitening, rows));
+        let whitening = self.whitening()?;
+        let mut sums = EvidenceSums::new(self.inducing.nrows(), data.widths()[1]);
+        let mut signal = Signal::Continue;
+        for rows in self.blocks(data.rows()) {
+            let seen = rows.end;
+            sums.add(&self.scaled(&data.block(rows)?, &whitening)?);
+            signal = watch(seen);
+            if signal == Signal::Stop {
+                break;
+            }
         }
-        Ok(Accumulated { whitening, evidence: sums.solve(1.0, JitterPolicy::NONE)? })
+        Ok((Accumulated { whitening, evidence: sums.solve(1.0, JitterPolicy::NONE)? }, signal))
     }
 }

@@ -3,7 +3,7 @@
 
 use super::CollapsedGp;
 use super::accumulate::Accumulated;
-use crate::{GpError, Observations};
+use crate::{GpError, RowSource};
 use posterior_kernels::{Request, pullback_diagonal};
 
 /// A bound with its gradient in the natural parameters.
@@ -18,21 +18,21 @@ pub struct CollapsedEvaluation {
 }
 
 /// The collapsed bound on the log evidence, summed over targets. Cost `2nm²` flops and the kernel matrix of data and inducing
-/// points; `O(m²)` memory.
+/// points; `O(m²)` memory. Rows may be in memory or in files: they are read once, in their order.
 ///
 /// # Errors
-/// [`GpError::Cholesky`] when `K_ZZ` cannot be factored, [`GpError::Shape`] when widths differ.
-pub fn collapsed_bound(model: &CollapsedGp, data: &Observations) -> Result<f64, GpError> {
+/// [`GpError::Cholesky`] when `K_ZZ` cannot be factored, [`GpError::Shape`] when widths differ, [`GpError::Rows`] where rows cannot be read.
+pub fn collapsed_bound(model: &CollapsedGp, data: &dyn RowSource) -> Result<f64, GpError> {
     Ok(model.accumulate(data)?.evidence.value)
 }
 
-/// The bound with its gradient. Cost `6nm²` flops and three passes over the kernel matrix; `O(m²)` memory.
+/// The bound with its gradient. Cost `6nm²` flops, three passes over the kernel matrix and two over the rows; `O(m²)` memory.
 ///
 /// # Errors
 /// As [`collapsed_bound`].
 pub fn collapsed_bound_and_gradient(
     model: &CollapsedGp,
-    data: &Observations,
+    data: &dyn RowSource,
 ) -> Result<CollapsedEvaluation, GpError> {
     let Accumulated { whitening, evidence } = model.accumulate(data)?;
     let value = evidence.value;
@@ -45,9 +45,10 @@ pub fn collapsed_bound_and_gradient(
 
     let mut mean_gradient = vec![0.0; posterior_optim::Parameters::values(&model.mean).len()];
     let mut noise_gradient = 0.0;
-    for rows in model.blocks(data) {
-        let x = data.inputs().subrows(rows.start, rows.len());
-        let mut block = evidence.block(&model.block(data, &whitening, rows));
+    for rows in model.blocks(data.rows()) {
+        let seen = data.block(rows)?;
+        let x = seen.inputs();
+        let mut block = evidence.block(&model.scaled(&seen, &whitening)?);
         noise_gradient += block.noise.iter().sum::<f64>();
         let part = whitening.pull_back_features(kernel, z, x, &mut block.features, moving);
         add(&mut parameters, &part.parameters);

@@ -5,10 +5,10 @@ use super::together::Together;
 use super::{CollapsedGp, collapsed_bound_and_gradient};
 use crate::hyperprior::{Hyperprior, log_prior};
 use crate::inducing::{InducingError, InducingPosterior, Plan};
-use crate::{GpError, Observations};
+use crate::{GpError, Observations, RowSource};
 use posterior_optim::{
-    Lbfgs, LoopOptions, Objective, ObjectiveError, Observer, Optimiser, Parameters, Reason, State, minimise,
-    resume,
+    Lbfgs, LoopOptions, Objective, ObjectiveError, Observer, Optimiser, Parameters, Reason, Signal, State,
+    minimise, resume,
 };
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ pub struct CollapsedSearch {
 
 struct NegativeBound<'a> {
     model: CollapsedGp,
-    parts: &'a [Observations],
+    parts: Vec<&'a dyn RowSource>,
     /// All parts at once, where that is less work.
     together: Option<Together<'a>>,
     hyperpriors: &'a [Hyperprior],
@@ -99,7 +99,7 @@ impl Objective for NegativeBound<'_> {
         let mut value = 0.0;
         let evaluations: Vec<_> = match &self.together {
             Some(together) => vec![together.bound_and_gradient(&self.model)],
-            None => self.parts.iter().map(|data| collapsed_bound_and_gradient(&self.model, data)).collect(),
+            None => self.parts.iter().map(|data| collapsed_bound_and_gradient(&self.model, *data)).collect(),
         };
         for evaluation in evaluations {
             let evaluation = evaluation.map_err(failed)?;
@@ -107,7 +107,7 @@ impl Objective for NegativeBound<'_> {
             natural.iter_mut().zip(evaluation.gradient).for_each(|(sum, g)| *sum += g);
             value += evaluation.value;
         }
-        let count: usize = self.parts.iter().map(|data| data.rows() * data.targets().ncols()).sum();
+        let count: usize = self.parts.iter().map(|data| data.rows() * data.widths()[1]).sum();
         let prior = log_prior(self.hyperpriors, &self.model, &mut natural).map_err(failed)?;
         let scale = -1.0 / count as f64;
         for (g, natural) in gradient.iter_mut().zip(self.model.chain(theta, &natural)) {
@@ -117,7 +117,7 @@ impl Objective for NegativeBound<'_> {
     }
 }
 
-/// Fits `model` to `data`, from its own values or, given a `state` that the observer saw earlier, from there bit for bit. The
+/// Fits `model` to `data`, in memory or in files, from its own values or, given a `state` that the observer saw earlier, from there bit for bit. The
 /// observer is told each step with the state that could be saved, and can end the fit; the result is then the best so far.
 ///
 /// # Errors
@@ -125,13 +125,13 @@ impl Objective for NegativeBound<'_> {
 /// a hyperprior without parameter; [`GpError::Optim`] when the bound has no value at the start or the state does not fit.
 pub fn fit_collapsed(
     model: CollapsedGp,
-    data: &Observations,
+    data: &dyn RowSource,
     options: &CollapsedOptions,
     state: Option<State>,
     observer: &mut Observer<'_, State>,
 ) -> Result<CollapsedFit, GpError> {
     let CollapsedSearch { model, reason, steps, evaluations, largest_jitter, plan } =
-        search_collapsed(model, std::slice::from_ref(data), options, state, observer)?;
+        search(model, (vec![data], None), options, state, observer)?;
     let (posterior, bound) = model.clone().condition(data)?;
     Ok(CollapsedFit { posterior, model, bound, reason, steps, evaluations, largest_jitter, plan })
 }
@@ -148,17 +148,28 @@ pub fn search_collapsed(
     state: Option<State>,
     observer: &mut Observer<'_, State>,
 ) -> Result<CollapsedSearch, GpError> {
-    let Some(largest) = parts.iter().map(Observations::rows).max() else {
+    let together = Together::new(&model, parts);
+    let parts = parts.iter().map(|part| part as &dyn RowSource).collect();
+    search(model, (parts, together), options, state, observer)
+}
+
+fn search<'a>(
+    model: CollapsedGp,
+    (parts, together): (Vec<&'a dyn RowSource>, Option<Together<'a>>),
+    options: &CollapsedOptions,
+    state: Option<State>,
+    observer: &mut Observer<'_, State>,
+) -> Result<CollapsedSearch, GpError> {
+    let Some(largest) = parts.iter().max_by_key(|part| part.rows()) else {
         return Err(GpError::Empty { what: "the set of parts" });
     };
-    parts.iter().try_for_each(|part| model.check_widths(part))?;
-    let plan = model.plan(largest);
+    parts.iter().try_for_each(|part| model.check_widths(*part))?;
+    let plan = model.plan(*largest);
     if plan.peak_bytes > options.memory_limit {
         return Err(InducingError::Memory { plan, limit: options.memory_limit }.into());
     }
     log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
     let start = model.unconstrained();
-    let together = Together::new(&model, parts);
     let mut objective =
         NegativeBound { model, parts, together, hyperpriors: &options.hyperpriors, largest_jitter: 0.0 };
     let outcome = match state {
@@ -174,17 +185,39 @@ pub fn search_collapsed(
 }
 
 impl CollapsedGp {
-    /// What a fit to so many rows will take.
-    pub fn plan(&self, rows: usize) -> Plan {
-        Plan::collapsed(rows, self.inducing.ncols(), self.mean.target_count(), self.inducing.nrows())
+    /// What a fit to these rows will take.
+    pub fn plan(&self, data: &dyn RowSource) -> Plan {
+        let (inputs, targets) = (self.inducing.ncols(), self.mean.target_count());
+        let plan = Plan::collapsed(data.rows(), inputs, targets, self.inducing.nrows());
+        if data.in_memory() { plan } else { plan.elsewhere(inputs, targets) }
     }
 
     /// The posterior at these hyperparameters with the bound there. Cost `2nm²` flops and `O(m²)` memory.
     ///
     /// # Errors
     /// As [`super::collapsed_bound`].
-    pub fn condition(self, data: &Observations) -> Result<(InducingPosterior, f64), GpError> {
-        let Accumulated { whitening, evidence } = self.accumulate(data)?;
+    pub fn condition(self, data: &dyn RowSource) -> Result<(InducingPosterior, f64), GpError> {
+        let accumulated = self.accumulate(data)?;
+        self.conditioned(accumulated)
+    }
+
+    /// The same where `watch`, which is told after each block how many rows have been seen, can end it; None then.
+    ///
+    /// # Errors
+    /// As [`Self::condition`].
+    pub fn condition_watched(
+        self,
+        data: &dyn RowSource,
+        watch: &mut dyn FnMut(usize) -> Signal,
+    ) -> Result<Option<(InducingPosterior, f64)>, GpError> {
+        match self.accumulate_watched(data, watch)? {
+            (_, Signal::Stop) => Ok(None),
+            (accumulated, _) => self.conditioned(accumulated).map(Some),
+        }
+    }
+
+    fn conditioned(self, accumulated: Accumulated) -> Result<(InducingPosterior, f64), GpError> {
+        let Accumulated { whitening, evidence } = accumulated;
         let distribution = evidence.posterior()?;
         let noise = self.likelihood.with_outputs(self.mean.target_count());
         let posterior = InducingPosterior::from_parts(

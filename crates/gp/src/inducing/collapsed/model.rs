@@ -2,7 +2,7 @@
 
 use crate::data::same_width;
 use crate::inducing::SparseGp;
-use crate::{GpError, MeanForm, Observations};
+use crate::{GpError, MeanForm, RowSource};
 use faer::Mat;
 use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
@@ -25,9 +25,9 @@ impl CollapsedGp {
         Self::with_latents(kernel, mean, noise, inducing, targets, targets)
     }
 
-    pub(super) fn check_widths(&self, data: &Observations) -> Result<(), GpError> {
-        same_width("columns of the inputs", self.inducing.ncols(), data.inputs().ncols())?;
-        data.plain()?;
-        same_width("columns of the targets", self.mean.target_count(), data.targets().ncols())
+    pub(super) fn check_widths(&self, data: &dyn RowSource) -> Result<(), GpError> {
+        let [inputs, targets] = data.widths();
+        same_width("columns of the inputs", self.inducing.ncols(), inputs)?;
+        same_width("columns of the targets", self.mean.target_count(), targets)
     }
 }

@@ -4,7 +4,8 @@ use super::together::Together;
 use super::*;
 use crate::exact::{ExactGp, log_evidence};
 use crate::inducing::InducingPosterior;
-use crate::{GpError, MeanForm, Observations, Posterior};
+use crate::rows::elsewhere::Elsewhere;
+use crate::{GpError, MeanForm, Observations, Posterior, RowSource};
 use faer::prelude::Solve;
 use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, KernelExpression, cross, gram};
@@ -215,7 +216,7 @@ fn blocks_of_rows_do_not_show() {
     let y = Mat::from_fn(n, 1, |i, _| (x[(i, 0)] * 2.0).sin());
     let data = Observations::new(x, y, None).unwrap();
     let start = model("matern32(ard)", MeanForm::Constant, normal(7, 2, "z"), 1);
-    assert!(start.blocks(&data).count() > 1);
+    assert!(start.blocks(data.rows()).count() > 1);
     let evaluation = collapsed_bound_and_gradient(&start, &data).unwrap();
     let mut moved = start.clone();
     let numeric = check::gradient(
@@ -339,6 +340,50 @@ fn a_fit_raises_the_bound_finds_the_noise_and_resumes_bit_for_bit() {
     assert_eq!((stopped.reason, stopped.steps), (Reason::Interrupted, 3));
     assert_eq!((stopped.model.inducing() - start.inducing()).norm_max(), 0.0);
     assert!(stopped.bound > before);
+}
+
+#[test]
+fn rows_from_elsewhere_give_the_bound_of_rows_in_memory() {
+    // Several blocks of rows, and a number that the block does not divide.
+    let data = data(5_000, 1, true);
+    let start = model("matern32(ard)", MeanForm::Constant, normal(12, 2, "z"), 1);
+    let mut source = Elsewhere::new(&data);
+    let [own, other] =
+        [&data as &dyn RowSource, &source].map(|rows| collapsed_bound_and_gradient(&start, rows).unwrap());
+    assert_eq!(own, other);
+    assert!(source.most_at_once() < 5_000, "{} rows at once", source.most_at_once());
+    let mut options = CollapsedOptions::default();
+    options.steps.steps = 3;
+    let [own, other] = [&data as &dyn RowSource, &source].map(|rows| {
+        fit_collapsed(start.clone(), rows, &options, None, &mut |_, _| Signal::Continue).unwrap()
+    });
+    assert_eq!(own.bound.to_bits(), other.bound.to_bits());
+    assert_eq!(own.model.unconstrained(), other.model.unconstrained());
+    assert_eq!(own.plan.peak_bytes - other.plan.peak_bytes, 5_000 * 4 * 16);
+    source.fails = true;
+    let failed =
+        fit_collapsed(start.clone(), &source, &options, None, &mut |_, _| Signal::Continue).unwrap_err();
+    assert!(failed.to_string().contains("the disk is gone"), "{failed}");
+    // A pass that is watched, and one that is ended.
+    let mut seen = Vec::new();
+    let watched = start.clone().condition_watched(&data, &mut |rows| {
+        seen.push(rows);
+        Signal::Continue
+    });
+    let (posterior, bound) = watched.unwrap().unwrap();
+    assert_eq!(bound.to_bits(), collapsed_bound(&start, &data).unwrap().to_bits());
+    assert_eq!(
+        posterior.distribution().mean(),
+        start.clone().condition(&data).unwrap().0.distribution().mean()
+    );
+    assert!(seen.len() > 1 && seen.last() == Some(&5_000) && seen.is_sorted(), "{seen:?}");
+    assert!(start.clone().condition_watched(&data, &mut |_| Signal::Stop).unwrap().is_none());
+    // Weights are refused wherever rows are.
+    let weighted = data.with_weights(vec![2.0; 5_000]).unwrap();
+    let model = model("se", MeanForm::Zero, normal(3, 2, "z"), 1);
+    for rows in [&weighted as &dyn RowSource, &Elsewhere::new(&weighted)] {
+        assert!(matches!(collapsed_bound(&model, rows), Err(GpError::Weighted)));
+    }
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl<'a> Together<'a> {
             let scaled = scaled(columns, by);
             add_lower_product(psi, (scaled.as_ref(), Rectangular), (columns.transpose(), Rectangular), 1.0);
         };
-        for rows in model.blocks(&self.parts[0]) {
+        for rows in model.blocks(self.parts[0].rows()) {
             let block = self.block(model, whitening, rows);
             let (a, common) = (block.features.as_ref(), &self.common[block.rows.clone()]);
             let x = self.parts[0].inputs().subrows(block.rows.start, block.rows.len());
@@ -199,7 +199,7 @@ impl<'a> Together<'a> {
         let mut inducing = through_factor.x;
 
         let mut mean_gradient = vec![0.0; model.mean.values().len()];
-        for rows in model.blocks(&self.parts[0]) {
+        for rows in model.blocks(self.parts[0].rows()) {
             let block = self.block(model, &whitening, rows);
             let x = self.parts[0].inputs().subrows(block.rows.start, block.rows.len());
             let mut precisions: Vec<f64> =

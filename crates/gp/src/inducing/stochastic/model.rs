@@ -1,12 +1,13 @@
 //! The model of a stochastic bound.
 
 use crate::data::same_width;
+use crate::inducing::collapsed::CollapsedGp;
 use crate::inducing::posterior::check_targets;
 use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan, SparseGp};
 use crate::{GpError, MeanForm, RowSource};
 use faer::Mat;
 use posterior_kernels::Kernel;
-use posterior_likelihoods::Likelihood;
+use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linalg::tiles::pieces;
 
 /// Rows whose targets are looked at together.
@@ -33,6 +34,24 @@ impl StochasticGp {
     /// A distribution of inducing values to begin with: the prior.
     pub fn prior(&self) -> InducingDistribution {
         InducingDistribution::prior(self.inducing.nrows(), self.latents(), self.roots() == 1)
+    }
+
+    /// The same prior, noise and inducing inputs with the inducing values integrated out, for Gaussian noise that all outputs share: [`CollapsedGp::condition`] has, by one pass over all rows, the best
+    /// distribution of inducing values where steps on batches leave one that the last of them pulled about. None for other likelihoods.
+    pub fn collapsed(&self) -> Option<CollapsedGp> {
+        let noise = Gaussian::new(self.likelihood.shared_noise_variance()?, 0.0);
+        Some(CollapsedGp {
+            kernel: self.kernel.clone_box(),
+            mean: self.mean.clone(),
+            likelihood: noise,
+            inducing: self.inducing.clone(),
+            target_width: self.target_width,
+            learn_hyperparameters: self.learn_hyperparameters,
+            learn_likelihood: self.learn_likelihood,
+            learn_inducing: self.learn_inducing,
+            jitter: self.jitter,
+            policy: self.policy,
+        })
     }
 
     /// Covariances of a distribution of inducing values: Gaussian noise that all outputs share needs one only.

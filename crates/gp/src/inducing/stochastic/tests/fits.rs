@@ -1,9 +1,10 @@
 //! Fits of every likelihood: optima, resuming, interruption, refusals.
 
 use super::*;
+use crate::GpError;
 use crate::inducing::InducingError;
 use crate::inducing::collapsed::collapsed_bound;
-use crate::{GpError, RowSource};
+use crate::rows::elsewhere::Elsewhere;
 use posterior_likelihoods::predictive::Prediction;
 use posterior_optim::{Reason, Signal};
 
@@ -74,6 +75,16 @@ fn the_learned_bound_with_gaussian_noise_is_below_the_collapsed_one() {
     let whole = gap(80, VariationalOptimizer::NaturalGradient { length: 1.0, warm_up: 0 });
     assert!(whole > 0.0 && whole < 0.16, "{whole}");
     assert!(gap(20, NATURAL) > whole);
+    // What closes a fit on batches is that collapsed model.
+    let fit = fit(&model, &data, &options(30, NATURAL));
+    let (expected, own) = (collapsed(&fit.model), fit.model.collapsed().unwrap());
+    assert_eq!(collapsed_bound(&own, &data).unwrap(), collapsed_bound(&expected, &data).unwrap());
+    let (posterior, bound) = own.condition(&data).unwrap();
+    let found = stochastic_bound(&fit.model, posterior.distribution(), &data).unwrap();
+    assert!((found - bound).abs() < 1e-8 * bound.abs(), "{found} {bound}");
+    for (likelihood, _) in cases(20).into_iter().filter(|(own, _)| own.shared_noise_variance().is_none()) {
+        assert!(super::model("se", MeanForm::Zero, likelihood, 4).collapsed().is_none());
+    }
 }
 
 #[test]
@@ -200,42 +211,6 @@ fn bad_requests_are_answered() {
     assert!(matches!(run(&softmax, &two, &fine), GpError::Shape { .. }));
 }
 
-/// Rows that are asked for from elsewhere, in the order of a file that is written from its end.
-#[derive(Debug)]
-struct Elsewhere {
-    backwards: Observations,
-    /// Rows that were asked for at a time, at most.
-    most: std::sync::atomic::AtomicUsize,
-    fails: bool,
-}
-
-impl RowSource for Elsewhere {
-    fn rows(&self) -> usize {
-        self.backwards.rows()
-    }
-
-    fn widths(&self) -> [usize; 2] {
-        RowSource::widths(&self.backwards)
-    }
-
-    fn has_row_noise(&self) -> bool {
-        self.backwards.noise_variances().is_some()
-    }
-
-    fn in_memory(&self) -> bool {
-        false
-    }
-
-    fn gather(&self, rows: &[usize]) -> Result<Observations, GpError> {
-        if self.fails {
-            return Err(GpError::Rows { reason: "the disk is gone".into() });
-        }
-        self.most.fetch_max(rows.len(), std::sync::atomic::Ordering::Relaxed);
-        let last = self.backwards.rows() - 1;
-        self.backwards.select(&rows.iter().map(|i| last - i).collect::<Vec<_>>())
-    }
-}
-
 #[test]
 fn rows_from_elsewhere_give_the_fit_of_rows_in_memory() {
     for (likelihood, data) in cases(90) {
@@ -243,15 +218,13 @@ fn rows_from_elsewhere_give_the_fit_of_rows_in_memory() {
         let mut options = options(12, NATURAL);
         options.batch = 40;
         let own = fit(&model, &data, &options);
-        let order: Vec<usize> = (0..90).rev().collect();
-        let mut source = Elsewhere { backwards: data.select(&order).unwrap(), most: 0.into(), fails: false };
+        let mut source = Elsewhere::new(&data);
         let other =
             fit_stochastic(model.clone(), &source, &options, None, &mut |_, _| Signal::Continue).unwrap();
         assert_eq!(other.state.theta, own.state.theta);
         assert_eq!((other.state.mean, other.state.roots), (own.state.mean, own.state.roots));
         assert!(other.plan.peak_bytes < own.plan.peak_bytes);
-        let most = source.most.load(std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(most, 90, "the check of all targets, and batches of 40");
+        assert_eq!(source.most_at_once(), 90, "the check of all targets, and batches of 40");
         source.fails = true;
         let failed =
             fit_stochastic(model, &source, &options, None, &mut |_, _| Signal::Continue).unwrap_err();
