@@ -162,7 +162,8 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
         HyperparameterSearch::Neighbourhoods | HyperparameterSearch::Stochastic => false,
     };
     if blocks {
-        model = on_blocks::<T>(model, prepared, asked, within, &mut found, checkpoints, observer)?;
+        model =
+            Stages { prepared, asked, within, checkpoints, observer }.on_blocks::<T>(model, &mut found)?;
     }
     if search == HyperparameterSearch::Neighbourhoods {
         model = on_neighbourhoods::<T>(
@@ -187,8 +188,8 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
         // What was under way goes on; hardly more rows tell hardly more.
         let exactly = following.is_none() && n > largest + largest / 4;
         if exactly && blocks.exactly().is_some_and(|own| in_time(own, EXACT_SHARE)) {
-            model =
-                exactly_on_all_rows::<T>(model, prepared, asked, within, &mut found, checkpoints, observer)?;
+            let mut stages = Stages { prepared, asked, within, checkpoints, observer };
+            model = stages.on_all_rows::<T>(model, &mut found)?;
         } else if following.is_some()
             || largest < n && blocks.by_steps().is_some_and(|own| in_time(own, STOCHASTIC_SHARE))
         {
@@ -263,77 +264,104 @@ fn rate(found: &Found, inputs: usize) -> f64 {
     found.blocks.iter().map(done).sum::<f64>() / found.seconds.max(1e-9)
 }
 
-/// The joint evidence on many small blocks, then on few larger ones from where that led.
-#[allow(clippy::too_many_arguments)]
-fn on_blocks<T: SolverPrecision>(
-    mut model: ExactGp,
-    prepared: &Prepared,
-    (request, asked): Asked<'_>,
-    (allowance, hyperpriors): (&Allowance, &[Hyperprior]),
-    found: &mut Found,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
-) -> Result<ExactGp, ModelError> {
-    let first = asked.search.blocks(request.seed);
-    let (n, d) = (prepared.data.rows(), prepared.data.inputs().ncols());
-    let base = FitOptions { hyperpriors: hyperpriors.to_vec(), ..request.fit_options(&asked.evidence) };
-    if found.blocks.is_empty() {
-        let mut options = base.clone();
-        options.steps.time = Allowance::duration(allowance.until(FIRST_SHARE));
-        let rows = first.rows(&prepared.data)?;
-        model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
-    } else if let Some((_, values)) = found.blocks.last() {
-        model.set_values(values);
-    }
-    if found.blocks.len() < 2 && first.size < n {
-        let seconds = allowance.until(SECOND_SHARE);
-        let evaluations: usize = found.blocks[0].0.attempts.iter().map(|a| a.evaluations).sum();
-        let each = found.seconds / evaluations.max(1) as f64;
-        let rate = first.plan(n, d).flops_per_evaluation / each.max(1e-9);
-        let size = refining_size(
-            asked.search.refining_rows.min(n),
-            first.size,
-            refining_memory(request.memory),
-            d,
-            |flops| seconds.is_none_or(|left| REFINING_EVALUATIONS * flops / rate <= left),
-        );
-        if let Some(size) = size {
-            let uniform = Blocks { uniform: 1, neighbourhoods: 0, size, ..first };
-            let near = Blocks { uniform: 0, neighbourhoods: 1, size: size / 2, ..first };
-            let mut rows = uniform.rows(&prepared.data)?;
-            if size < n {
-                rows.extend(near.rows(&prepared.data)?);
-            }
-            let mut options = FitOptions { restarts: 1, ..base.clone() };
-            options.steps.time = Allowance::duration(seconds);
-            model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
-        }
-    }
-    found.noise_raised_from = solvable::<T>(&mut model, prepared);
-    Ok(model)
+/// A search by exact evidences, one stage after the other.
+struct Stages<'a, 'o> {
+    prepared: &'a Prepared,
+    asked: Asked<'a>,
+    /// The budget, and what is believed of hyperparameters.
+    within: (&'a Allowance, &'a [Hyperprior]),
+    checkpoints: &'a mut CheckpointWriter,
+    observer: &'a mut Observer<'o, FitStage>,
 }
 
-/// The exact evidence of all rows, from where blocks led.
-#[allow(clippy::too_many_arguments)]
-fn exactly_on_all_rows<T: SolverPrecision>(
-    mut model: ExactGp,
-    prepared: &Prepared,
-    (request, asked): Asked<'_>,
-    (allowance, hyperpriors): (&Allowance, &[Hyperprior]),
-    found: &mut Found,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
-) -> Result<ExactGp, ModelError> {
-    if let Some(noise) = found.noise_raised_from.take() {
-        set_noise(&mut model, noise);
+impl Stages<'_, '_> {
+    /// The joint evidence on many small blocks, then on few larger ones from where that led.
+    fn on_blocks<T: SolverPrecision>(
+        &mut self,
+        mut model: ExactGp,
+        found: &mut Found,
+    ) -> Result<ExactGp, ModelError> {
+        let Self { prepared, asked: (request, asked), within: (allowance, hyperpriors), .. } = *self;
+        let first = asked.search.blocks(request.seed);
+        let (n, d) = (prepared.data.rows(), prepared.data.inputs().ncols());
+        let base = FitOptions { hyperpriors: hyperpriors.to_vec(), ..request.fit_options(&asked.evidence) };
+        if found.blocks.is_empty() {
+            let mut options = base.clone();
+            options.steps.time = Allowance::duration(allowance.until(FIRST_SHARE));
+            let rows = first.rows(&prepared.data)?;
+            model = self.stage::<T>(model, &rows, &options, found)?;
+        } else if let Some((_, values)) = found.blocks.last() {
+            model.set_values(values);
+        }
+        if found.blocks.len() < 2 && first.size < n {
+            let seconds = allowance.until(SECOND_SHARE);
+            let evaluations: usize = found.blocks[0].0.attempts.iter().map(|a| a.evaluations).sum();
+            let each = found.seconds / evaluations.max(1) as f64;
+            let rate = first.plan(n, d).flops_per_evaluation / each.max(1e-9);
+            let size = refining_size(
+                asked.search.refining_rows.min(n),
+                first.size,
+                refining_memory(request.memory),
+                d,
+                |flops| seconds.is_none_or(|left| REFINING_EVALUATIONS * flops / rate <= left),
+            );
+            if let Some(size) = size {
+                let uniform = Blocks { uniform: 1, neighbourhoods: 0, size, ..first };
+                let near = Blocks { uniform: 0, neighbourhoods: 1, size: size / 2, ..first };
+                let mut rows = uniform.rows(&prepared.data)?;
+                if size < n {
+                    rows.extend(near.rows(&prepared.data)?);
+                }
+                let mut options = FitOptions { restarts: 1, ..base.clone() };
+                options.steps.time = Allowance::duration(seconds);
+                model = self.stage::<T>(model, &rows, &options, found)?;
+            }
+        }
+        found.noise_raised_from = solvable::<T>(&mut model, prepared);
+        Ok(model)
     }
-    let hyperpriors = hyperpriors.to_vec();
-    let mut options = FitOptions { restarts: 1, hyperpriors, ..request.fit_options(&asked.evidence) };
-    options.steps.time = Allowance::duration(allowance.until(EXACT_SHARE));
-    let rows = vec![(0..prepared.data.rows()).collect()];
-    let mut model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
-    found.noise_raised_from = solvable::<T>(&mut model, prepared);
-    Ok(model)
+
+    /// The exact evidence of all rows, from where blocks led.
+    fn on_all_rows<T: SolverPrecision>(
+        &mut self,
+        mut model: ExactGp,
+        found: &mut Found,
+    ) -> Result<ExactGp, ModelError> {
+        let Self { prepared, asked: (request, asked), within: (allowance, hyperpriors), .. } = *self;
+        if let Some(noise) = found.noise_raised_from.take() {
+            set_noise(&mut model, noise);
+        }
+        let hyperpriors = hyperpriors.to_vec();
+        let mut options = FitOptions { restarts: 1, hyperpriors, ..request.fit_options(&asked.evidence) };
+        options.steps.time = Allowance::duration(allowance.until(EXACT_SHARE));
+        let rows = vec![(0..prepared.data.rows()).collect()];
+        let mut model = self.stage::<T>(model, &rows, &options, found)?;
+        found.noise_raised_from = solvable::<T>(&mut model, prepared);
+        Ok(model)
+    }
+
+    /// One stage, kept when it is finished.
+    fn stage<T: SolverPrecision>(
+        &mut self,
+        model: ExactGp,
+        rows: &[Vec<usize>],
+        options: &FitOptions,
+        found: &mut Found,
+    ) -> Result<ExactGp, ModelError> {
+        let (started, number) = (Instant::now(), found.blocks.len());
+        let (model, fit): (ExactGp, BlockFit) =
+            fit_on_blocks(model, &self.prepared.data, rows, options, &mut |progress, _| {
+                (self.observer)(progress, &FitStage::Blocks { stage: number })
+            })?;
+        if fit.reason == Reason::Interrupted {
+            return Err(ModelError::Interrupted);
+        }
+        found.largest_jitter = found.largest_jitter.max(fit.largest_jitter);
+        found.seconds += started.elapsed().as_secs_f64();
+        found.blocks.push((fit, model.values()));
+        self.checkpoints.save::<T>(found, Stage::Between)?;
+        Ok(model)
+    }
 }
 
 /// Some steps of the stochastic search on all rows, from where blocks led; none where they failed, which nobody asked for: the reason is noted, and what blocks found stays.
@@ -377,31 +405,6 @@ fn refining_size(
         .map(|k| (most as f64 * 0.9f64.powi(k)) as usize)
         .find(|&size| fits(size))
         .filter(|&size| size > first + first / 2)
-}
-
-/// One stage, kept when it is finished.
-fn stage<T: SolverPrecision>(
-    model: ExactGp,
-    prepared: &Prepared,
-    rows: &[Vec<usize>],
-    options: &FitOptions,
-    found: &mut Found,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
-) -> Result<ExactGp, ModelError> {
-    let (started, number) = (Instant::now(), found.blocks.len());
-    let (model, fit): (ExactGp, BlockFit) =
-        fit_on_blocks(model, &prepared.data, rows, options, &mut |progress, _| {
-            observer(progress, &FitStage::Blocks { stage: number })
-        })?;
-    if fit.reason == Reason::Interrupted {
-        return Err(ModelError::Interrupted);
-    }
-    found.largest_jitter = found.largest_jitter.max(fit.largest_jitter);
-    found.seconds += started.elapsed().as_secs_f64();
-    found.blocks.push((fit, model.values()));
-    checkpoints.save::<T>(found, Stage::Between)?;
-    Ok(model)
 }
 
 /// The largest ratio of the function's variance to the noise's that iterative solvers in single and in double precision are given: beyond it, systems of tens of
