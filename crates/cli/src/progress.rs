@@ -51,6 +51,7 @@ impl FitProgress {
                 None => "solving".into(),
             },
             FitStage::Bound => format!("bound {value:.1}"),
+            FitStage::Closing => "inducing values, rows".into(),
             FitStage::Variation => format!("variation, way {} of {parts}, objective {value:.4}", part + 1),
             FitStage::Features => format!("features, way {} of {parts}, objective {value:.4}", part + 1),
         };

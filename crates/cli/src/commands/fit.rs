@@ -132,10 +132,7 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
     let (files, seed, asked) = (&arguments.data[..], request.seed, request.labels.likelihood);
     let (target, missing) = (&request.selection.target, request.selection.missing);
     let events = request.labels.of_events();
-    let from_disk = match &request.method {
-        Method::Svgp(options) => options.from_disk,
-        _ => None,
-    };
+    let from_disk = request.method.disk().and_then(|disk| disk.from_disk);
     if from_disk == Some(true) && (events || arguments.stream == Some(false)) {
         return Err(Failure::usage(
             "--from-disk reads a table of numbers part by part: leave --stream false and --likelihood cox out".into(),

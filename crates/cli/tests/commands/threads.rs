@@ -96,6 +96,7 @@ fn processes_do_not_depend_on_the_number_of_threads() {
     let bounds = [
         "sgpr --iterations 2 --inducing 200",
         "svgp --iterations 6 --inducing 200",
+        "sgpr --from-disk --iterations 2 --inducing 200",
         "svgp --from-disk --iterations 6 --inducing 200",
         "svgp --iterations 6 --inducing 200 --variational adam",
     ];
@@ -106,6 +107,7 @@ fn processes_do_not_depend_on_the_number_of_threads() {
     same(folder.path(), &[&line, small, predict], &["small.posterior", "p.csv"]);
     let deep = [
         "dbk --iterations 12 --rank 40",
+        "svdbk --from-disk --iterations 4 --rank 40",
         "dbk --iterations 4 --rank 40 --objective evidence --correction full",
         "dkl --iterations 4 --rank 40 --objective evidence",
         "dkl --iterations 4 --dense",

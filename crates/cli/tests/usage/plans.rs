@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const UNCOUNTED: i64 = 12 << 20;
 
 /// Every method with as little work as shows its memory.
-const METHODS: [(&str, &str); 12] = [
+const METHODS: [(&str, &str); 14] = [
     ("exact", "--method exact --steps 2 --restarts 1"),
     ("auto", "--method auto --time-budget 8"),
     ("sdd", "--method sdd --iterations 20 --samples 64"),
@@ -21,14 +21,17 @@ const METHODS: [(&str, &str); 12] = [
     ("inducing-sgd", "--method inducing-sgd --iterations 20 --samples 16 --inducing 500"),
     ("sgpr", "--method sgpr --iterations 3 --inducing 300"),
     ("svgp", "--method svgp --iterations 20 --inducing 300"),
+    ("sgpr from disk", "--method sgpr --from-disk --iterations 3 --inducing 300"),
     ("svgp from disk", "--method svgp --from-disk --iterations 20 --inducing 300"),
+    ("svdbk from disk", "--method svdbk --from-disk --iterations 2 --rank 100"),
     ("gvi", "--method gvi --objective pgvi --iterations 20 --prior-rows 300 --held-back 0"),
 ];
 
 /// Flags of a short search for hyperparameters, where a method has one.
 fn search(method: &str) -> &'static str {
     match method {
-        "exact" | "sgpr" | "svgp" | "svgp from disk" | "gvi" => "",
+        "exact" | "sgpr" | "svgp" | "gvi" => "",
+        from_disk if from_disk.ends_with("from disk") => "",
         _ => "--blocks 2 --block-size 400 --refining-rows 800",
     }
 }

@@ -1,6 +1,6 @@
 //! Learned features: what deep kernels are told.
 
-use super::groups::{BatchOptions, LargeTableOptions};
+use super::groups::{BatchOptions, DiskOptions, LargeTableOptions};
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT};
 use super::search::ObjectiveName;
@@ -63,6 +63,10 @@ pub struct DbkOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub large: LargeTableOptions,
+    /// Where prepared rows are kept.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub disk: DiskOptions,
     /// Steps on batches.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -98,6 +102,7 @@ impl Default for DbkOptions {
     fn default() -> Self {
         Self {
             large: LargeTableOptions::default(),
+            disk: DiskOptions::default(),
             batches: BatchOptions::default(),
             objective: None,
             network: BasisOptions::default(),

@@ -183,6 +183,16 @@ impl LargeTableOptions {
     }
 }
 
+/// Where prepared rows are kept, of methods that look at some of them at a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct DiskOptions {
+    /// Keep the prepared numbers of sgpr, svgp and learned features in a file beside the model and not in memory, which reads the table part by part [default: where they do not fit --memory]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true"))]
+    pub from_disk: Option<bool>,
+}
+
 /// Methods that solve for weights and posterior samples step by step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]

@@ -1,7 +1,9 @@
 //! The sum: a method, or its name.
 
 use super::deep::{DbkOptions, DeepKind, DklOptions};
-use super::groups::{BatchOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions};
+use super::groups::{
+    BatchOptions, DiskOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
+};
 use super::gvi::GviOptions;
 use super::methods::{
     AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SapOptions, SddOptions, SgdOptions,
@@ -206,6 +208,26 @@ impl Method {
             Self::Dbk(options) | Self::Svdbk(options) => Some(&mut options.large),
             Self::Dkl(options) | Self::Svdkl(options) => Some(&mut options.deep.large),
             _ => self.iterative_mut().map(|options| &mut options.large),
+        }
+    }
+
+    /// Where prepared rows are kept, of methods that look at some of them at a time.
+    pub fn disk(&self) -> Option<&DiskOptions> {
+        match self {
+            Self::Sgpr(options) => Some(&options.disk),
+            Self::Svgp(options) => Some(&options.disk),
+            _ => self.deep().map(|(options, ..)| &options.disk),
+        }
+    }
+
+    /// As [`Self::disk`], to be changed.
+    pub fn disk_mut(&mut self) -> Option<&mut DiskOptions> {
+        match self {
+            Self::Sgpr(options) => Some(&mut options.disk),
+            Self::Svgp(options) => Some(&mut options.disk),
+            Self::Dbk(options) | Self::Svdbk(options) => Some(&mut options.disk),
+            Self::Dkl(options) | Self::Svdkl(options) => Some(&mut options.deep.disk),
+            _ => None,
         }
     }
 

@@ -1,6 +1,8 @@
 //! What each method is told.
 
-use super::groups::{BatchOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions};
+use super::groups::{
+    BatchOptions, DiskOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
+};
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
 use super::search::EvidenceOptions;
@@ -317,6 +319,10 @@ pub struct SgprOptions {
     /// Keep inducing points where they were chosen, as those among counts always are
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
     pub fixed_inducing: bool,
+    /// Where prepared rows are kept.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub disk: DiskOptions,
 }
 
 impl SgprOptions {
@@ -363,9 +369,10 @@ pub struct SvgpOptions {
     /// Length of natural-gradient steps, above 0 and at most 1
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::share_or_all, default_value_t = Self::default().natural_length))]
     pub natural_length: f64,
-    /// Keep the prepared numbers of svgp in a file beside the model and not in memory, which reads the table part by part [default: where they do not fit --memory]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true"))]
-    pub from_disk: Option<bool>,
+    /// Where prepared rows are kept.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub disk: DiskOptions,
 }
 
 impl Default for SvgpOptions {
@@ -377,7 +384,7 @@ impl Default for SvgpOptions {
             fixed_inducing: false,
             variational: VariationalName::default(),
             natural_length: 0.1,
-            from_disk: None,
+            disk: DiskOptions::default(),
         }
     }
 }
@@ -385,6 +392,11 @@ impl Default for SvgpOptions {
 impl SvgpOptions {
     pub(crate) fn steps(&self) -> usize {
         self.large.iterations.unwrap_or(3000)
+    }
+
+    /// Rows of a batch.
+    pub(crate) fn batch(&self) -> usize {
+        self.batches.batch.unwrap_or(1024)
     }
 
     pub(crate) fn optimizer(&self) -> VariationalOptimizer {

@@ -35,8 +35,8 @@ mod search;
 pub use deep::{BasisLayer, BasisOptions, CorrectionName, DbkOptions, DklOptions};
 pub(crate) use deep::{DeepKind, FIRST_PASSES, GO_ON, LOW_NOISE, Setting};
 pub use groups::{
-    BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
-    PreconditionerName, SamplingOptions, SystemOptions,
+    BatchOptions, DiskOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision,
+    LargeTableOptions, PreconditionerName, SamplingOptions, SystemOptions,
 };
 pub(crate) use gvi::GviWay;
 pub use gvi::{GviOptions, TemperingName, VariationalMeanName};

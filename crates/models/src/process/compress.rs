@@ -1,8 +1,9 @@
 //! Models of many rows, carried by fewer points: predictions that cost as many kernel values as there are points.
 
 use super::check::CONVERGED;
+use super::file_rows::CANDIDATES;
 use super::rates::{dense_rate, time};
-use super::scalable::{CANDIDATES, Solver, SolverPrecision};
+use super::scalable::{Solver, SolverPrecision};
 use super::{ModelError, ProcessModel, ProcessPosterior};
 use crate::options::InducingOptions;
 use crate::{Guarantee, Question};

@@ -334,6 +334,13 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
             .map_or_else(String::new, |rows| format!(", chosen among {rows} rows drawn at random"));
         rows.push(SummaryRow::new("inducing points", format!("{}{moved}{radius}{among}", fit.inducing)));
     }
+    if let Some(closed_form) = fit.closed_form {
+        let text = match closed_form {
+            true => "the best for these points, by a pass over all rows",
+            false => "as the last batches left them: the time budget had no room for a pass over all rows",
+        };
+        rows.push(SummaryRow::new("inducing values", text));
+    }
     if let Some(bytes) = fit.from_disk {
         rows.push(SummaryRow::new("rows", format!("read from disk, {:.1} MB", bytes as f64 / 1e6)));
     }

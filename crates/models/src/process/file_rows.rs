@@ -3,7 +3,11 @@
 use faer::Mat;
 use posterior_data::{RowFile, Standardisation, table_fingerprints};
 use posterior_gp::{GpError, Observations, RowSource};
+use posterior_kernels::inducing::random_rows;
+use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
+use posterior_linear::LinearError;
+use posterior_linear::low_rank::{LowRankRows, RowBlock};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -88,12 +92,34 @@ impl RowSource for FileRows {
     }
 }
 
+impl LowRankRows for FileRows {
+    fn row_count(&self) -> usize {
+        self.rows()
+    }
+
+    fn rows_in(&self, rows: Range<usize>) -> Result<RowBlock<'_>, LinearError> {
+        copied(self.block(rows))
+    }
+
+    fn rows_at(&self, rows: &[usize]) -> Result<RowBlock<'_>, LinearError> {
+        copied(self.gather(rows))
+    }
+}
+
+fn copied(rows: Result<Observations, GpError>) -> Result<RowBlock<'static>, LinearError> {
+    match rows {
+        Ok(rows) => Ok(RowBlock::Copy(rows.into())),
+        Err(GpError::Rows { reason }) => Err(LinearError::Rows { reason }),
+        Err(other) => Err(LinearError::Rows { reason: other.to_string() }),
+    }
+}
+
 fn failed(error: posterior_data::DataError) -> GpError {
     GpError::Rows { reason: error.to_string() }
 }
 
 /// Rows of a table, in memory or not, of which some are kept.
-pub(super) trait TableRows: RowSource + Sized {
+pub(super) trait TableRows: RowSource + LowRankRows + Sized {
     /// Only the given rows, ascending.
     ///
     /// # Errors
@@ -117,6 +143,15 @@ impl TableRows for FileRows {
         }
         Ok(Self { kept: Some(Arc::new(rows)), ..self.clone() })
     }
+}
+
+/// Rows that inducing points are chosen among, where there are more: uniform ones, some hundreds for each point of the usual number.
+pub(super) const CANDIDATES: usize = 200_000;
+
+/// Which rows inducing points are chosen among, of so many; none where these are all.
+pub(super) fn candidates(rows: usize, seed: u64) -> Option<Vec<usize>> {
+    let streams = Streams::new(seed).child("model/inducing-candidates", 0);
+    (rows > CANDIDATES).then(|| random_rows(rows, CANDIDATES, streams))
 }
 
 /// Shows all rows, a few thousand at a time, with the number of the first.

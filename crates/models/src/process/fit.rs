@@ -2,7 +2,7 @@
 
 use super::deep;
 use super::maps::densest_place;
-use super::prepared_table::{PreparedTable, in_memory, only_svgp};
+use super::prepared_table::{PreparedTable, in_memory, not_from_disk};
 use super::scalable::{
     Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
     set_hyperparameters, unused_by_exact, whole_posterior,
@@ -53,6 +53,8 @@ pub enum FitStage {
     Solve,
     /// A stochastic bound, whose value is averaged over recent steps.
     Bound,
+    /// The pass over all rows that ends it; its steps are rows.
+    Closing,
     /// Training of features, whose value is the objective for each row; its parts are the ways that are tried.
     Features,
     /// Training of a mean and a covariance, the same.
@@ -151,8 +153,8 @@ impl ProcessModel {
             });
         let Method::Exact(options) = &chosen.method else {
             let plan = ScalablePlan::new(request, &chosen.method, rows, features);
-            let whole = whole_in_words(request, &chosen.method, names, rows);
-            return (format!("{plan} ({}){seconds}{whole}", chosen.why), plan.peak_bytes);
+            let instead = instead_in_words(request, &chosen.method, names, rows);
+            return (format!("{plan} ({}){seconds}{instead}", chosen.why), plan.peak_bytes);
         };
         let plan = exact_plan(&options.evidence, rows, features);
         let text = format!(
@@ -208,7 +210,7 @@ impl ProcessModel {
         Self::ended(header, (posterior, residuals), fingerprints, request, started)
     }
 
-    /// As [`ProcessModel::fit_prepared`], for rows in memory or in a file, by the stochastic bound where they are in a file.
+    /// As [`ProcessModel::fit_prepared`], for rows in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
     ///
     /// # Errors
     /// As [`ProcessModel::fit_prepared`].
@@ -226,12 +228,13 @@ impl ProcessModel {
         begin_anew(request)?;
         let (rows, [features, _]) = (prepared.data.rows(), prepared.data.widths());
         let chosen = choose(request, rows, &prepared.schema.feature_names());
-        let Method::Svgp(options) = &chosen.method else { return Err(only_svgp(&chosen.method)) };
-        let plan = ScalablePlan::from_disk((request, options), rows, features).as_exact();
+        let plan = ScalablePlan::from_disk(request, &chosen.method, rows, features)
+            .ok_or_else(|| not_from_disk(&chosen.method))?
+            .as_exact();
         let densest = densest(&prepared, || prepared.data.inputs())?;
         let mut header = begun(&prepared, rows, densest, (request, &chosen, plan))?;
         let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
-        let (fitted, residuals) = fit_from_disk(prepared, request, (&chosen.method, options), observer)?;
+        let (fitted, residuals) = fit_from_disk(prepared, request, &chosen.method, observer)?;
         let posterior = recorded(&mut header, fitted, request, &chosen);
         Self::ended(header, (posterior, residuals), fingerprints, request, started)
     }
@@ -353,20 +356,29 @@ fn recorded(
     fitted.posterior
 }
 
-/// What `auto` does instead of descent where that fits.
-fn whole_in_words(request: &FitRequest, method: &Method, names: &[String], rows: usize) -> String {
-    let automatic = matches!((&request.method, method), (Method::Auto(_), Method::Sdd(_)));
-    let judged = method.large().is_some_and(|large| large.held_back_of(rows) > 0);
-    let fits = || whole_posterior(request, rows, names.len()).is_some();
-    if !(automatic && judged && fits()) {
+/// What `auto` may do instead of descent.
+fn instead_in_words(request: &FitRequest, method: &Method, names: &[String], rows: usize) -> String {
+    let (Method::Auto(auto), Method::Sdd(_)) = (&request.method, method) else { return String::new() };
+    if method.large().is_none_or(|large| large.held_back_of(rows) == 0) {
         return String::new();
+    }
+    let others: Vec<String> =
+        auto.instead_of_descent().iter().map(|other| other.name().to_string()).collect();
+    let first = match others.is_empty() {
+        true => String::new(),
+        false => {
+            format!("; {} instead, where trials on few rows promise an earlier end", others.join(" or "))
+        }
+    };
+    if whole_posterior(request, rows, names.len()).is_none() {
+        return first;
     }
     let flops = saved_plan(rows, names.len()).flops_per_evaluation / 3.0;
     let seconds = super::rates::rate(request, names).map_or_else(String::new, |rate| {
         format!(", about {} for its factor", super::rates::time(flops / rate))
     });
     format!(
-        "; where two thirds of the time that is left have room for it, the exact posterior of all rows instead{seconds}"
+        "{first}; where two thirds of the time that is left have room for it, the exact posterior of all rows instead{seconds}"
     )
 }
 

@@ -24,7 +24,7 @@ pub enum PreparedTable {
 
 impl PreparedTable {
     /// From the given rows (ascending, counted through all files) of a table of CSV and Parquet files that are read part by part. Numbers that do not fit the memory of the request, or are to be on disk
-    /// ([`SvgpOptions::from_disk`](crate::options::SvgpOptions::from_disk)), go into a file in `folder` where the method is `svgp`; `say` hears of it, and how large it will be, before it is written.
+    /// ([`DiskOptions`](crate::options::DiskOptions)), go into a file in `folder` where the method looks at some rows at a time ([`Method::disk`]); `say` hears of it, and how large it will be, before it is written.
     ///
     /// # Errors
     /// As [`Prepared::from_table`]; a fit that does not fit the memory limit, or the disk, is refused before the numbers are read.
@@ -45,7 +45,7 @@ impl PreparedTable {
         let limit = request.memory;
         // How many rows are dropped is known only after reading.
         let fits = plan.peak_bytes <= limit || request.selection.missing == Missing::Drop;
-        let Some(on_disk) = on_disk(request, &chosen.method, (rows.len(), names.len()), plan.peak_bytes)
+        let Some(on_disk) = on_disk(request, &chosen.method, (rows.len(), names.len()), plan.peak_bytes)?
         else {
             if !fits {
                 return Err(refused(plan, limit, &chosen.method));
@@ -119,8 +119,9 @@ impl PreparedTable {
         };
         let (rows, names) = (self.rows(), self.names());
         let chosen = choose(request, rows, &names);
-        let Method::Svgp(options) = &chosen.method else { return only_svgp(&chosen.method).to_string() };
-        let plan = ScalablePlan::from_disk((request, options), rows, names.len());
+        let Some(plan) = ScalablePlan::from_disk(request, &chosen.method, rows, names.len()) else {
+            return not_from_disk(&chosen.method).to_string();
+        };
         let seconds = super::rates::expected(request, &chosen.method, rows, &names)
             .map_or_else(String::new, |e| {
                 format!("; {}", e.describe(chosen.method.name(), request.time_budget))
@@ -143,48 +144,53 @@ fn on_disk(
     method: &Method,
     (rows, inputs): (usize, usize),
     in_memory: u64,
-) -> Option<ScalablePlan> {
-    let Method::Svgp(options) = method else { return None };
-    let plan = || ScalablePlan::from_disk((request, options), rows, inputs);
-    match options.from_disk {
-        Some(true) => Some(plan()),
+) -> Result<Option<ScalablePlan>, ModelError> {
+    let Some(disk) = method.disk() else { return Ok(None) };
+    let plan = || ScalablePlan::from_disk(request, method, rows, inputs);
+    Ok(match disk.from_disk {
+        Some(true) => Some(plan().ok_or_else(|| not_from_disk(method))?),
         Some(false) => None,
-        None if in_memory > request.memory => Some(plan()).filter(|plan| plan.peak_bytes < in_memory),
+        None if in_memory > request.memory => plan().filter(|plan| plan.peak_bytes < in_memory),
         None => None,
-    }
+    })
 }
 
 /// Refuses rows from disk where they are in memory already.
 pub(super) fn in_memory(method: &Method) -> Result<(), ModelError> {
-    match method {
-        Method::Svgp(options) if options.from_disk == Some(true) => Err(ModelError::Request(
+    match method.disk() {
+        Some(disk) if disk.from_disk == Some(true) => Err(ModelError::Request(
             "--from-disk is for tables of numbers that are read part by part, and these rows are in memory: leave it out".into(),
         )),
         _ => Ok(()),
     }
 }
 
-/// Rows in a file are for the stochastic bound.
-pub(super) fn only_svgp(method: &Method) -> ModelError {
+/// Rows in a file are for methods that look at some of them at a time.
+pub(super) fn not_from_disk(method: &Method) -> ModelError {
+    let why = match method.deep() {
+        Some((_, kind, _)) if kind.dense => "--dense factors a matrix of all rows".into(),
+        _ => format!("{} was chosen for those that are left", method.name()),
+    };
     ModelError::Request(format!(
-        "rows on disk are for --method svgp, and {} was chosen for those that are left: ask for svgp",
-        method.name()
+        "rows on disk are for methods that look at some rows at a time (sgpr, svgp, dbk, svdbk, dkl, svdkl), and {why}: ask for one of these"
     ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::SvgpOptions;
+    use crate::options::{DiskOptions, SvgpOptions};
 
     #[test]
     fn rows_go_to_disk_where_they_do_not_fit_or_are_told_to() {
         let rows = 10_000_000;
         let asked = |memory: u64, from_disk: Option<bool>| {
-            let method = Method::Svgp(SvgpOptions { from_disk, ..SvgpOptions::default() });
+            let disk = DiskOptions { from_disk };
+            let method = Method::Svgp(SvgpOptions { disk, ..SvgpOptions::default() });
             let request = FitRequest { memory, method, ..FitRequest::default() };
             let plan = plan_of(&request, &request.method, rows, 9);
             on_disk(&request, &request.method, (rows, 9), plan.peak_bytes)
+                .unwrap()
                 .map(|own| (own.peak_bytes, plan.peak_bytes))
         };
         // Ten million rows of nine inputs are four gigabytes in memory, and a quarter of that from disk.
@@ -196,6 +202,6 @@ mod tests {
         let request = FitRequest { memory: 1_000_000, ..FitRequest::default() };
         let method =
             choose(&FitRequest { memory: 64 << 30, ..request.clone() }, 100_000, &["a".into()]).method;
-        assert!(on_disk(&request, &method, (100_000, 1), u64::MAX).is_none());
+        assert!(on_disk(&request, &method, (100_000, 1), u64::MAX).unwrap().is_none());
     }
 }

@@ -146,7 +146,11 @@ pub(super) fn expected(
             }
         }
     };
-    Some(Expected { search, solver: step * plan.steps as f64 })
+    let closing = match method {
+        Method::Svgp(options) => ScalablePlan::closing_flops(options, rows, inputs) / rate,
+        _ => 0.0,
+    };
+    Some(Expected { search, solver: step * plan.steps as f64 + closing })
 }
 
 /// Rows that a pass of gradients is measured on.

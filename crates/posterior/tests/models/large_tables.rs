@@ -282,6 +282,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
                 FitStage::Blocks { .. }
                 | FitStage::Neighbourhoods
                 | FitStage::EvidenceSearch { .. }
+                | FitStage::Closing
                 | FitStage::Forecast => false,
             };
             seen += usize::from(late);
@@ -311,6 +312,50 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
             "{method:?}"
         );
     }
+}
+
+/// Steps on batches are followed by a pass over all rows: the collapsed bound's posterior at what they learned. A pass that is ended is made again.
+#[test]
+fn the_stochastic_bound_ends_with_the_best_inducing_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut request = request(MethodName::Svgp);
+    set(&mut request, json!({"iterations": 40, "batch": 32, "inducing": 20, "fixed-inducing": true}));
+    let summary = |model: &ProcessModel| model.header().fit.scalable.clone().unwrap();
+    let learned = fit(&request);
+    assert_eq!(summary(&learned).closed_form, Some(true));
+    // With given hyperparameters and the same points, where they were chosen, the collapsed bound has the same posterior.
+    request.hyperparameters = Some(learned.header().hyperparameters.clone());
+    let closed = fit(&request);
+    let mut collapsed = super::large_tables::request(MethodName::Sgpr);
+    collapsed.hyperparameters = request.hyperparameters.clone();
+    set(&mut collapsed, json!({"inducing": 20, "fixed-inducing": true}));
+    let collapsed = fit(&collapsed);
+    let (own, other) = (summary(&closed).bound.unwrap(), summary(&collapsed).bound.unwrap());
+    assert!((own - other).abs() < 1e-9 * own.abs(), "{own} {other}");
+    assert_eq!(summary(&collapsed).closed_form, None);
+    let fresh = synthetic::friedman(60, Streams::new(2));
+    let means = |model: &ProcessModel| model.predict(&fresh, None).unwrap().mean;
+    for (a, b) in means(&closed).into_iter().zip(means(&collapsed)) {
+        assert!((a - b).abs() < 1e-6, "{a} {b}");
+    }
+    // A budget without room for it leaves the values of the last batches, and says so.
+    let hasty = fit(&FitRequest { time_budget: Some(1e-9), ..request.clone() });
+    assert_eq!(summary(&hasty).closed_form, Some(false));
+    // Ended in the pass, it goes on from the last step.
+    let path = folder.path().join("c");
+    set(&mut request, json!({"checkpoint": path}));
+    let prepared = Prepared::from_table(&table(), &Split::all(300).train, &request).unwrap();
+    let ended = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
+        FitStage::Closing => {
+            assert_eq!(progress.steps_planned, 300);
+            Signal::Stop
+        }
+        _ => Signal::Continue,
+    });
+    assert!(ended.unwrap().was_interrupted() && path.exists());
+    let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!(summary(&resumed).resumed_from, 40);
+    assert_eq!(means(&resumed), means(&closed));
 }
 
 /// The search for hyperparameters goes on behind the neighbourhoods that it had finished, and limits may be other ones.

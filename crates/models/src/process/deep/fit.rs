@@ -8,14 +8,13 @@ use super::{Basis, Columns, DeepSummary, TriedSetting};
 use crate::options::{CorrectionName, DeepKind, GO_ON, Setting};
 use crate::process::ProcessPosterior;
 use crate::process::apart::Apart;
+use crate::process::file_rows::{TableRows, candidates, fingerprints};
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
 use crate::{FitRequest, Method, ModelError};
-use posterior_gp::Observations;
+use posterior_gp::{Observations, RowSource};
 use posterior_linalg::random::Streams;
-use posterior_linear::low_rank::{
-    LowRankData, LowRankOptions, LowRankPosterior, ObservedRows, Training, fit_low_rank,
-};
+use posterior_linear::low_rank::{LowRankOptions, LowRankPosterior, LowRankRows, Training, fit_low_rank};
 use posterior_optim::{Observer, Progress, Reason};
 use posterior_store::StoreError;
 use std::time::{Duration, Instant};
@@ -24,7 +23,7 @@ use std::time::{Duration, Instant};
 const TRAINING_SHARE: f64 = 0.8;
 
 /// Rows that are set aside: a tenth, but no more than say enough.
-const MOST_SET_ASIDE: usize = 5000;
+pub(in crate::process) const MOST_SET_ASIDE: usize = 5000;
 
 /// The rows that are learned from.
 pub(in crate::process) struct Task<'a> {
@@ -34,7 +33,7 @@ pub(in crate::process) struct Task<'a> {
     /// The columns of the inputs, and what was done to them.
     pub(in crate::process) columns: Columns<'a>,
     /// Rows to learn from, and rows to stop and to choose by.
-    pub(in crate::process) rows: (&'a Observations, &'a Observations),
+    pub(in crate::process) rows: (&'a dyn LowRankRows, &'a Observations),
     /// Rows that were drawn to choose by and went back to their twins.
     pub(in crate::process) twins: usize,
     pub(in crate::process) targets: Targets<'a>,
@@ -56,16 +55,6 @@ pub(in crate::process) struct Trained {
     pub(in crate::process) jitter: f64,
 }
 
-fn data(observations: &Observations) -> LowRankData<'_> {
-    let observed = ObservedRows {
-        targets: observations.targets(),
-        noise: observations.noise_variances(),
-        weights: observations.weights(),
-        offsets: observations.offsets(),
-    };
-    LowRankData { inputs: observations.inputs(), observed }
-}
-
 /// Rows that are set aside of so many, to stop and to choose by.
 pub(in crate::process) fn set_aside(rows: usize) -> Result<usize, ModelError> {
     if rows < 10 {
@@ -76,30 +65,47 @@ pub(in crate::process) fn set_aside(rows: usize) -> Result<usize, ModelError> {
     Ok((rows / 10).clamp(1, MOST_SET_ASIDE))
 }
 
-/// Trains features on prepared rows, within `seconds` where there is a limit.
-pub(in crate::process) fn fit(
+/// Rows to learn from, rows that are set aside of them, and how many of those drawn went back to their twins.
+fn apart<D: TableRows>(all: &D, seed: u64) -> Result<(D, Observations, usize), ModelError> {
+    let rng = &mut Streams::new(seed).stream("model/set-aside");
+    let Apart { rest, drawn, twins } =
+        Apart::drawn_of(&fingerprints(all)?, set_aside(RowSource::rows(all))?, rng);
+    Ok((all.keep(rest)?, all.gather(&drawn)?, twins))
+}
+
+/// Trains the exact process behind a network on prepared rows, within `seconds` where there is a limit.
+pub(in crate::process) fn fit_dense(
     prepared: &Prepared,
     (request, method): (&FitRequest, &Method),
     seconds: Option<f64>,
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    let started = Instant::now();
-    let (names, all) = (prepared.schema.feature_names(), &prepared.data);
-    let Apart { rest, drawn, twins } =
-        Apart::drawn(all, set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"));
-    let (train, aside) = (all.select(&rest)?, all.select(&drawn)?);
-    let rows = (&train, &aside);
+    let Some((options, kind, embedding)) = method.deep() else {
+        return Err(ModelError::NotIterative { method: method.name() });
+    };
+    let names = prepared.schema.feature_names();
+    let (train, aside, twins) = apart(&prepared.data, request.seed)?;
     let columns = Columns { names: &names, standardisation: &prepared.standardisation };
-    let task = Task { request, method, columns, rows, twins, targets: Targets::Numbers };
-    if let Some((options, kind, embedding)) = method.deep()
-        && kind.dense
-    {
-        task.check()?;
-        let basis = &Basis::new((options, kind, embedding), columns, request.seed)?;
-        let asked = Asked { request, method, options, basis, twins, seconds };
-        return dense::fit(&asked, rows, checkpoints, observer);
-    }
+    Task { request, method, columns, rows: (&train, &aside), twins, targets: Targets::Numbers }.check()?;
+    let basis = &Basis::new((options, kind, embedding), columns, request.seed)?;
+    let asked = Asked { request, method, options, basis, twins, seconds };
+    dense::fit(&asked, (&train, &aside), checkpoints, observer)
+}
+
+/// Trains features on prepared rows, in memory or in a file, within `seconds` where there is a limit.
+pub(in crate::process) fn fit<D: TableRows>(
+    prepared: &Prepared<D>,
+    (request, method): (&FitRequest, &Method),
+    seconds: Option<f64>,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    let started = Instant::now();
+    let names = prepared.schema.feature_names();
+    let (train, aside, twins) = apart(&prepared.data, request.seed)?;
+    let columns = Columns { names: &names, standardisation: &prepared.standardisation };
+    let task = Task { request, method, columns, rows: (&train, &aside), twins, targets: Targets::Numbers };
     let trained = task.train(seconds, (checkpoints, observer))?;
     let Trained { posterior, summary: deep, evidence, steps, resumed_from, reason, jitter, .. } = trained;
     let source = format!("{} rows that were set aside", deep.validation_rows);
@@ -138,10 +144,17 @@ impl Task<'_> {
         self.check()?;
         let started = Instant::now();
         let basis = Basis::new((options, kind, embedding), *columns, request.seed)?;
-        let (train_data, aside_data) = (data(train), data(aside));
-        let begun = |small| basis.features(small, &request.kernel, train.inputs(), request.seed);
+        let aside_data = aside.low_rank();
+        let rows = train.row_count();
+        let begun = |small| {
+            let seen = match candidates(rows, request.seed) {
+                Some(drawn) => train.rows_at(&drawn)?,
+                None => train.rows_in(0..rows)?,
+            };
+            basis.features(small, &request.kernel, seen.data().inputs, request.seed)
+        };
         let scatter = targets.scatter();
-        let size = (train.rows(), basis.rank);
+        let size = (rows, basis.rank);
         let settings = settings((options, kind), scatter, size, request);
         let mut starts = [None, None];
         for setting in &settings {
@@ -200,7 +213,7 @@ impl Task<'_> {
                 let outcome = fit_low_rank(
                     features,
                     likelihood,
-                    &train_data,
+                    *train,
                     Some(&aside_data),
                     &told,
                     running,
@@ -221,7 +234,7 @@ impl Task<'_> {
                         // What goes on gets its weights at its end.
                         let ends = last || !GOES_ON.contains(&fit.reason);
                         let run = Run { setting, scatter, begun, ends, deadline };
-                        Way::new(&run, fit, (&train_data, &aside_data), before)?
+                        Way::new(&run, fit, (*train, &aside_data), before)?
                     }
                     // What diverges is no reason to lose the others.
                     Err(error) if settings.len() > 1 => Way::failed(setting, &error, begun),
@@ -267,7 +280,7 @@ impl Task<'_> {
             chosen: settings[index].name.clone(),
             refitted: best.refitted,
             tried,
-            trained_rows: train.rows(),
+            trained_rows: rows,
             validation_rows: aside.rows(),
             twins: *twins,
             diagnostics: best.diagnostics,
@@ -276,7 +289,7 @@ impl Task<'_> {
         Ok(Trained {
             posterior,
             summary,
-            evidence: full.then_some(best.objective * train.rows() as f64),
+            evidence: full.then_some(best.objective * rows as f64),
             objective: best.objective,
             steps,
             resumed_from,

@@ -25,6 +25,6 @@ mod weights;
 pub(super) use basis::Basis;
 pub(super) use basis::{Sizes, embedding_kernel, sizes};
 pub(super) use columns::Columns;
-pub(super) use fit::{Task, Trained, fit, set_aside};
+pub(super) use fit::{MOST_SET_ASIDE, Task, Trained, fit, fit_dense, set_aside};
 pub use summary::{DeepSummary, TriedSetting};
 pub(super) use targets::{Scatter, Targets, Watched, floor, settings};

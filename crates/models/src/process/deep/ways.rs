@@ -11,7 +11,7 @@ use posterior_linalg::triangular::{pack_lower, unpack_lower};
 use posterior_linear::LinearError;
 use posterior_linear::low_rank::{
     FeatureDiagnostics, LearnedFeatures, LowRankData, LowRankFit, LowRankOptions, LowRankPosterior,
-    LowRankState, Rest, WeightDistribution, refit,
+    LowRankRows, LowRankState, Rest, WeightDistribution, refit,
 };
 use posterior_optim::{Parameters as _, Reason};
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ impl Way {
     pub(super) fn new(
         run: &Run<'_>,
         fit: LowRankFit,
-        (train, aside): (&LowRankData<'_>, &LowRankData<'_>),
+        (train, aside): (&dyn LowRankRows, &LowRankData<'_>),
         before: Option<&Self>,
     ) -> Result<Self, ModelError> {
         let Run { setting, scatter, begun, ends, deadline } = *run;

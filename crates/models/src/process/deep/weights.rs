@@ -7,7 +7,7 @@ use posterior_linalg::tiles::pieces;
 use posterior_linear::LinearError;
 use posterior_linear::low_rank::{
     Correction, DataGradient, DataTerm, DataTermBuffers, LowRankData, LowRankOptions, LowRankPosterior,
-    ObservedRows, Rest, WeightDistribution, natural_step,
+    LowRankRows, Rest, WeightDistribution, natural_step,
 };
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ const SHORTEST: f64 = 0.03;
 fn bound(
     posterior: &LowRankPosterior,
     q: &WeightDistribution,
-    data: &LowRankData<'_>,
+    data: &dyn LowRankRows,
     (rest, trace_weight): (Rest, f64),
 ) -> Result<(f64, DataGradient), LinearError> {
     let features = posterior.features();
@@ -33,9 +33,11 @@ fn bound(
     let mut gradient =
         DataGradient { mean: Mat::zeros(m, latents), covariances: vec![Mat::zeros(m, m); q.roots().len()] };
     let (mut value, mut buffers) = (-q.divergence(), DataTermBuffers::default());
-    for rows in pieces(data.inputs.nrows(), features.rows_at_once()) {
-        let (start, count) = (rows.start, rows.len());
-        let values = features.values(data.inputs.subrows(start, count))?;
+    for rows in pieces(data.row_count(), features.rows_at_once()) {
+        let count = rows.len();
+        let block = data.rows_in(rows)?;
+        let LowRankData { inputs, observed } = block.data();
+        let values = features.values(inputs)?;
         let squares = (0..count).map(|i| values.features.col(i).squared_norm_l2());
         let with_rest = |(i, k): (usize, f64)| {
             let rest = match rest {
@@ -46,15 +48,6 @@ fn bound(
             k + trace_weight * rest
         };
         let variances: Vec<f64> = squares.enumerate().map(with_rest).collect();
-        let of = |numbers: Option<&[f64]>| numbers.map(|numbers| numbers[rows.clone()].to_vec());
-        let ObservedRows { targets, noise, weights, offsets } = data.observed;
-        let (noise, weights, offsets) = (of(noise), of(weights), of(offsets));
-        let observed = ObservedRows {
-            targets: targets.subrows(start, count),
-            noise: noise.as_deref(),
-            weights: weights.as_deref(),
-            offsets: offsets.as_deref(),
-        };
         let zero = Mat::zeros(count, latents);
         let own = term.slopes(values.features.as_ref(), zero, &variances, &observed, 1.0, &mut buffers);
         value += own.value;
@@ -67,7 +60,7 @@ fn bound(
 /// What training was told that features leave out, whether or not predictions have it.
 fn told_of(
     posterior: &LowRankPosterior,
-    data: &LowRankData<'_>,
+    data: &dyn LowRankRows,
     options: &LowRankOptions,
 ) -> Result<Rest, LinearError> {
     Ok(match (options.correction, posterior.rest()) {
@@ -76,8 +69,8 @@ fn told_of(
         (Correction::Uniform, known @ Rest::Uniform { .. }) => known,
         (Correction::Uniform, _) => {
             let (features, mut largest) = (posterior.features(), 0.0);
-            for rows in pieces(data.inputs.nrows(), features.rows_at_once()) {
-                let values = features.values(data.inputs.subrows(rows.start, rows.len()))?.features;
+            for rows in pieces(data.row_count(), features.rows_at_once()) {
+                let values = features.values(data.rows_in(rows)?.data().inputs)?.features;
                 let squares = (0..values.ncols()).map(|i| values.col(i).squared_norm_l2());
                 largest = squares.fold(largest, f64::max);
             }
@@ -92,7 +85,7 @@ fn told_of(
 /// For features that fail; where nothing better is found the weights stay.
 pub(super) fn refitted(
     posterior: &LowRankPosterior,
-    data: &LowRankData<'_>,
+    data: &dyn LowRankRows,
     options: &LowRankOptions,
     deadline: Option<Instant>,
 ) -> Result<LowRankPosterior, LinearError> {
@@ -110,7 +103,7 @@ pub(super) fn refitted(
         let found = if stepped { Some(bound(posterior, &next, data, told)?) } else { None };
         match found.filter(|(found, _)| *found > value || !value.is_finite() && found.is_finite()) {
             Some((found, slopes)) => {
-                let gain = (found - value) / data.inputs.nrows() as f64;
+                let gain = (found - value) / data.row_count() as f64;
                 (q, value, gradient) = (next, found, slopes);
                 if gain < GAIN {
                     break;

@@ -60,7 +60,7 @@ impl Cost {
             }
             (InferenceName::Variational, Method::Svgp(options)) => {
                 let m = options.inducing.points().min(n);
-                let batch = options.batches.batch.unwrap_or(1024);
+                let batch = options.batch();
                 let own = inducing::Plan::stochastic(n, d, 1, m, functions, functions, batch);
                 let plan = Plan {
                     peak_bytes: own.peak_bytes.saturating_add(8 * (n * d) as u64),

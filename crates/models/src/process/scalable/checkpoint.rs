@@ -44,8 +44,8 @@ pub(in crate::process) fn identity(
     }
     (request.time_budget, request.memory) = (None, 0);
     // Rows are the same wherever they are.
-    if let Method::Svgp(options) = &mut request.method {
-        options.from_disk = None;
+    if let Some(disk) = request.method.disk_mut() {
+        disk.from_disk = None;
     }
     // A precision is the same whether it was asked for or is the usual one.
     if let Some(options) = request.method.iterative_mut() {

@@ -26,8 +26,8 @@ pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
 pub(super) use choice::unused_by_exact;
 pub use choice::{Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, choose};
 pub(super) use fit::{
-    CANDIDATES, EVIDENCE_PROBES, PLAIN_ROWS, ScalableFit, check_numbers, fit_from_disk, fit_scalable,
-    refused, set_hyperparameters,
+    EVIDENCE_PROBES, PLAIN_ROWS, ScalableFit, check_numbers, fit_from_disk, fit_scalable, refused,
+    set_hyperparameters,
 };
 pub use plan::ScalablePlan;
 pub(super) use plan::whole_posterior;

@@ -1,6 +1,6 @@
 //! Memory and work of a fit to a large table.
 
-use super::fit::{CANDIDATES, EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, forecast_bytes};
+use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, forecast_bytes};
 use super::following::{Blocks, refining_memory};
 use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
 use crate::options::{
@@ -8,10 +8,12 @@ use crate::options::{
     IterativeOptions, KernelPrecision, MethodName, PreconditionerName, Setting, SvgpOptions,
 };
 use crate::process::deep;
+use crate::process::file_rows::CANDIDATES;
 use crate::process::fit::saved_plan;
 use crate::process::gvi::GviWork;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
+use posterior_gp::inducing::Plan as BoundPlan;
 use posterior_linear::low_rank::Training;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -113,13 +115,11 @@ impl ScalablePlan {
                 )
             }
             Method::Sgpr(_) => {
-                let plan = posterior_gp::inducing::Plan::collapsed(rows, inputs, 1, m as usize);
+                let plan = BoundPlan::collapsed(rows, inputs, 1, m as usize);
                 (plan.peak_bytes, plan.flops_per_step)
             }
             Method::Svgp(options) => {
-                let rows_at_once = options.batches.batch.unwrap_or(1024);
-                let plan =
-                    posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, rows_at_once);
+                let plan = stochastic_bound(rows, inputs, m as usize, options.batch());
                 (plan.peak_bytes, plan.flops_per_step)
             }
             _ if learned.is_some() => learned.map_or((0, 0.0), |own| (own.bytes, own.flops_per_step)),
@@ -171,7 +171,7 @@ impl ScalablePlan {
             let m = InducingOptions::default().points().min(rows);
             let exact = |most_rows: usize| saved_plan(most_rows.min(rows), inputs).peak_bytes.min(most);
             let few = exact(search.refining_rows.max(search.block_size));
-            let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m, 1, 1, 1024);
+            let bound = stochastic_bound(rows, inputs, m, SvgpOptions::default().batch());
             let kept = product(n, number * 2 * s).saturating_add(prior);
             // One after the other, beside the best so far: descent, more rows exactly, the bound.
             let more = exact(EXACT_ROWS);
@@ -210,36 +210,61 @@ impl ScalablePlan {
         }
     }
 
-    /// The plan of the stochastic bound on rows that stand in a file, reading the table included: what grows with the rows are numbers of rows, fingerprints, and how repeated rows are found.
+    /// Operations of the pass over all rows that ends the stochastic bound of Gaussian noise: of the collapsed bound's evaluation, which has two more for the gradient.
+    pub(crate) fn closing_flops(options: &SvgpOptions, rows: usize, inputs: usize) -> f64 {
+        BoundPlan::collapsed(rows, inputs, 1, options.inducing.points().min(rows)).flops_per_step / 3.0
+    }
+
+    /// The plan of a method on rows that stand in a file, reading the table included: what grows with the rows are numbers of rows, fingerprints, and how repeated rows are found. None for methods that look at all rows at once.
     pub(crate) fn from_disk(
-        (request, options): (&FitRequest, &SvgpOptions),
+        request: &FitRequest,
+        method: &Method,
         rows: usize,
         inputs: usize,
-    ) -> Self {
-        let m = options.inducing.points().min(rows);
-        let batch = options.batches.batch.unwrap_or(1024);
-        let plan =
-            posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m, 1, 1, batch).elsewhere(inputs, 1);
+    ) -> Option<Self> {
+        if method.disk().is_none() || matches!(method.deep(), Some((_, kind, _)) if kind.dense) {
+            return None;
+        }
+        let m = method.inducing().map_or(0, InducingOptions::points).min(rows);
+        let (own, flops_per_step, steps) = match method {
+            Method::Sgpr(options) => {
+                let plan = BoundPlan::collapsed(rows, inputs, 1, m).elsewhere(inputs, 1);
+                (plan.peak_bytes, plan.flops_per_step, options.steps())
+            }
+            Method::Svgp(options) => {
+                let plan = stochastic_bound(rows, inputs, m, options.batch()).elsewhere(inputs, 1);
+                (plan.peak_bytes, plan.flops_per_step, options.steps())
+            }
+            _ => {
+                let own = DeepWork::of((request, method), deep::Scatter::Gaussian, rows, inputs)?;
+                // The order of an epoch; rows that are set aside.
+                let order = (rows as u64).saturating_mul(8);
+                let aside =
+                    (rows.min(2 * deep::MOST_SET_ASIDE) as u64).saturating_mul(8 * (inputs as u64 + 2));
+                (own.bytes.saturating_add(order).saturating_add(aside), own.flops_per_step, own.steps)
+            }
+        };
         let candidates = rows.min(CANDIDATES) as u64;
         // Gathered, standardised, in units of lengthscales; greedy choices keep the rows of a pivoted factor.
-        let greedy = options.inducing.inducing_choice == Some(InducingChoiceName::Greedy);
+        let greedy =
+            method.inducing().is_some_and(|own| own.inducing_choice == Some(InducingChoiceName::Greedy));
         let factor = if greedy { m as u64 } else { 0 };
         let chosen = candidates.saturating_mul(8 * (4 * (inputs as u64 + 2) + factor));
         // The densest place of a plane is looked for among all rows.
         let each = DISK_ROW_BYTES + if inputs == 2 { 40 } else { 0 };
         let part = (disk_part_bytes(request.memory) as u64)
             .min((rows as u64).saturating_mul(64 * (inputs as u64 + 2)));
-        let bytes = [plan.peak_bytes, chosen, (rows as u64).saturating_mul(each), 4 * part];
-        Self {
-            method: Method::Svgp(options.clone()).name(),
+        let bytes = [own, chosen, (rows as u64).saturating_mul(each), 4 * part];
+        Some(Self {
+            method: method.name(),
             rows,
             inputs,
             peak_bytes: bytes.into_iter().fold(0, u64::saturating_add),
-            flops_per_step: plan.flops_per_step,
-            steps: Method::Svgp(options.clone()).steps(rows),
+            flops_per_step,
+            steps,
             // The bound learns them.
             hyperparameter_flops: 0.0,
-        }
+        })
     }
 
     /// The same in the words of the exact method's plan, for errors and headers.
@@ -354,6 +379,13 @@ impl DeepWork {
             expectations: 0.0,
         }
     }
+}
+
+/// The stochastic bound with the pass over all rows that ends it.
+fn stochastic_bound(rows: usize, inputs: usize, inducing: usize, batch: usize) -> BoundPlan {
+    let plan = BoundPlan::stochastic(rows, inputs, 1, inducing, 1, 1, batch);
+    let closing = BoundPlan::collapsed(rows, inputs, 1, inducing);
+    BoundPlan { peak_bytes: plan.peak_bytes.max(closing.peak_bytes), ..plan }
 }
 
 /// The table's numbers as read, as standardised, and in the kernel's precision.

@@ -110,6 +110,9 @@ pub struct ScalableSummary {
     /// The log evidence of all rows as it was estimated, for fits by conjugate gradients (nats, of standardised targets); none where time had run out, or who watched it stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_evidence: Option<LogEvidence>,
+    /// Of the stochastic bound: whether the inducing values are the best that its hyperparameters and inducing points allow, by one pass over all rows after the last step; none for other methods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_form: Option<bool>,
     /// Seconds for hyperparameters and for weights.
     pub seconds: [f64; 2],
     /// Steps that an earlier, interrupted run had taken.
@@ -162,6 +165,7 @@ impl ScalableSummary {
             step_size: None,
             restarts: 0,
             bound: None,
+            closed_form: None,
             log_evidence: None,
             seconds: [0.0, seconds],
             resumed_from,
@@ -199,6 +203,7 @@ impl ScalableSummary {
             step_size: None,
             restarts: 0,
             bound: None,
+            closed_form: None,
             log_evidence: None,
             seconds: [0.0, seconds],
             resumed_from,

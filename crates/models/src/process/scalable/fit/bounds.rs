@@ -6,19 +6,22 @@ use super::judge::HeldBack;
 use crate::FitRequest;
 use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
 use crate::process::check::{CheckedOn, FitCheck};
+use crate::process::file_rows::candidates;
 use crate::process::fit::{FitStage, Prepared};
+use crate::process::rates::rate;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
-use crate::process::scalable::{ScalableSummary, Solver};
+use crate::process::scalable::{ScalablePlan, ScalableSummary, Solver};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
 use posterior_gp::{Hyperprior, RowSource};
-use posterior_kernels::inducing::{ChosenPoints, random_rows};
+use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters, Progress, Reason, State};
+use posterior_store::StoreError;
 use std::time::Instant;
 
 /// What both bounds begin with.
@@ -45,9 +48,6 @@ pub(super) struct Bounding<'a> {
     pub(super) allowance: &'a Allowance,
 }
 
-/// Rows that inducing points are chosen among, where there are more: uniform ones, some hundreds for each point of the usual number.
-pub(in crate::process) const CANDIDATES: usize = 200_000;
-
 fn beginning<D: RowSource>(
     prepared: &Prepared<D>,
     request: &FitRequest,
@@ -60,12 +60,11 @@ fn beginning<D: RowSource>(
     }
     let streams = Streams::new(request.seed);
     let rows = prepared.data.rows();
-    let candidates = match rows > CANDIDATES {
-        true => {
-            let drawn = random_rows(rows, CANDIDATES, streams.child("model/inducing-candidates", 0));
-            prepared.data.gather(&drawn)?
-        }
-        false => prepared.data.block(0..rows)?,
+    let drawn = candidates(rows, request.seed);
+    let among = drawn.as_ref().map(Vec::len);
+    let candidates = match drawn {
+        Some(drawn) => prepared.data.gather(&drawn)?,
+        None => prepared.data.block(0..rows)?,
     };
     let chosen = inducing
         .choice()
@@ -74,7 +73,6 @@ fn beginning<D: RowSource>(
     // Counts that move become fractions and then negative, where the kernel is not defined.
     let counts = request.kernel.count_columns(&prepared.schema.feature_names());
     let moves = !fixed && counts.is_empty();
-    let among = (rows > CANDIDATES).then_some(CANDIDATES);
     Ok(Beginning { model, chosen, among, moves, learns: request.hyperparameters.is_none() })
 }
 
@@ -104,6 +102,7 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
         step_size: None,
         restarts: 0,
         bound: None,
+        closed_form: None,
         seconds: [0.0; 2],
         resumed_from: 0,
         log_evidence: None,
@@ -157,8 +156,8 @@ impl Ending {
 }
 
 /// The collapsed bound, or its closed form where nothing is learned.
-pub(super) fn collapsed(
-    prepared: &Prepared,
+pub(super) fn collapsed<D: RowSource>(
+    prepared: &Prepared<D>,
     (request, asked): (&FitRequest, &SgprOptions),
     bounding: &Bounding<'_>,
     checkpoints: &mut CheckpointWriter,
@@ -245,7 +244,6 @@ pub(super) fn stochastic<D: RowSource>(
     let mut options = StochasticOptions {
         steps: asked.steps(),
         seed: request.seed,
-        time: Allowance::duration(bounding.allowance.left()),
         variational: asked.optimizer(),
         hyperpriors: hyperpriors.clone(),
         memory_limit: request.memory,
@@ -253,6 +251,8 @@ pub(super) fn stochastic<D: RowSource>(
     };
     options.batch = asked.batches.batch.unwrap_or(options.batch);
     options.learning_rate = asked.batches.step_size.unwrap_or(options.learning_rate);
+    let closing = Closing::planned(prepared, (request, asked), bounding.allowance);
+    options.time = Allowance::duration(closing.left);
     let state: Option<StochasticState> = saved_bound(checkpoints)?;
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let found = Found::default();
@@ -266,6 +266,29 @@ pub(super) fn stochastic<D: RowSource>(
         })?;
     checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
+    let mut reason = fitted.reason;
+    let (mut posterior, mut bound) = (fitted.posterior, fitted.average_bound);
+    summary.closed_form = Some(false);
+    if closing.fits
+        && reason != Reason::Interrupted
+        && let Some(whole) = fitted.model.collapsed()
+    {
+        let mut watch = |step| {
+            let progress = Progress { step, steps_planned: prepared.data.rows(), ..Progress::default() };
+            observer(&progress, &FitStage::Closing)
+        };
+        match whole.condition_watched(&prepared.data, &mut watch)? {
+            Some(best) => {
+                (posterior, bound) = best;
+                summary.closed_form = Some(true);
+            }
+            None => {
+                reason = Reason::Interrupted;
+                let state = serde_json::to_value(&fitted.state).map_err(StoreError::from)?;
+                checkpoints.save::<f64>(&found, Stage::Bound(state))?;
+            }
+        }
+    }
     Ending {
         hyperparameters: if learns {
             Hyperparameter::without_inducing(&fitted.model)
@@ -273,13 +296,42 @@ pub(super) fn stochastic<D: RowSource>(
             Hyperparameter::of(&model)
         },
         hyperpriors,
-        posterior: fitted.posterior,
-        bound: fitted.average_bound,
+        posterior,
+        bound,
         steps: fitted.steps,
-        reason: fitted.reason,
+        reason,
         largest_jitter: fitted.largest_jitter,
     }
     .fit(summary, MethodName::Svgp, bounding.held, started)
+}
+
+/// The pass over all rows that ends a stochastic bound.
+struct Closing {
+    /// Whether a time budget has room for it.
+    fits: bool,
+    /// Seconds that are left for steps.
+    left: Option<f64>,
+}
+
+impl Closing {
+    /// The share of a time budget that it may take.
+    const SHARE: f64 = 0.25;
+
+    fn planned<D: RowSource>(
+        prepared: &Prepared<D>,
+        (request, asked): (&FitRequest, &SvgpOptions),
+        allowance: &Allowance,
+    ) -> Self {
+        let Some(left) = allowance.left() else { return Self { fits: true, left: None } };
+        let (rows, [inputs, _]) = (prepared.data.rows(), prepared.data.widths());
+        let flops = ScalablePlan::closing_flops(asked, rows, inputs);
+        // Twice of what it should take: rates are measured on few rows, and by others beside it.
+        let seconds = rate(request, &prepared.schema.feature_names()).map(|rate| 2.0 * flops / rate);
+        match seconds.filter(|seconds| *seconds <= Self::SHARE * left) {
+            Some(seconds) => Self { fits: true, left: Some(left - seconds) },
+            None => Self { fits: false, left: Some(left) },
+        }
+    }
 }
 
 /// Gives `process` the mean of `model`; kernel and noise it has already.

@@ -3,6 +3,7 @@
 //! Features that are learned can fit anything, and on few rows an exact process under a kernel from a book is often better: whoever asks for the first is told of the second.
 
 use super::ScalableFit;
+use super::bounds::Bounding;
 use super::hyperparameters::{beliefs, initial};
 use super::judge::HeldBack;
 use crate::options::{EvidenceOptions, MethodName};
@@ -10,10 +11,9 @@ use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::CheckpointWriter;
-use crate::process::{deep, gvi};
 use crate::{FitRequest, Method, ModelError};
-use posterior_gp::exact;
 use posterior_gp::iterative::Blocks;
+use posterior_gp::{RowSource, exact};
 use posterior_optim::{Observer, Reason};
 use std::time::Instant;
 
@@ -23,16 +23,25 @@ pub(in crate::process) const ROWS: usize = 800;
 /// The share of a run's time that is kept for it.
 const PLAIN_SHARE: f64 = 0.1;
 
-/// Trains features; judged on the rows held back, beside an exact process of some rows.
-pub(super) fn fit(
-    prepared: &Prepared,
+/// What trains, within so many seconds where there is a limit.
+pub(super) type Train<D> = fn(
+    &Prepared<D>,
+    (&FitRequest, &Method),
+    Option<f64>,
+    &mut CheckpointWriter,
+    &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError>;
+
+/// Features that `train` learns; judged on the rows held back, beside an exact process of some rows.
+pub(super) fn fit<D: RowSource>(
+    prepared: &Prepared<D>,
     (request, method): (&FitRequest, &Method),
-    held: Option<&HeldBack>,
-    allowance: &Allowance,
+    train: Train<D>,
+    bounding: &Bounding<'_>,
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    let train = if method.gvi().is_some() { gvi::fit } else { deep::fit };
+    let Bounding { held, allowance, .. } = *bounding;
     // What is left over is for the plain process, or nobody could say that training was not worth its while.
     let seconds = allowance.left().map(|left| if held.is_some() { (1.0 - PLAIN_SHARE) * left } else { left });
     let fit = train(prepared, (request, method), seconds, checkpoints, observer)?;
@@ -62,8 +71,8 @@ pub(super) fn fit(
 }
 
 /// An exact process of some rows, and how surprised it is by each row held back; None where it cannot be had (no memory, an interruption, a kernel that does not fit the columns): it is a comparison and no part of the fit.
-fn plain(
-    prepared: &Prepared,
+fn plain<D: RowSource>(
+    prepared: &Prepared<D>,
     request: &FitRequest,
     held: &HeldBack,
     allowance: &Allowance,
@@ -72,9 +81,7 @@ fn plain(
     let started = Instant::now();
     let size = ROWS.min(prepared.data.rows());
     let rows = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.seed }
-        .rows(&prepared.data)
-        .ok()?
-        .pop()?;
+        .uniform_rows(prepared.data.rows(), 0);
     // Under what it would be without anything said.
     let request = FitRequest {
         noise_floor: request.noise_floor,
@@ -86,7 +93,7 @@ fn plain(
     let mut options = request.fit_options(&EvidenceOptions::default());
     options.hyperpriors = beliefs(prepared, &request, &model);
     options.steps.time = Allowance::duration(allowance.left());
-    let data = prepared.data.select(&rows).ok()?;
+    let data = prepared.data.gather(&rows).ok()?;
     let fitted =
         exact::fit(model, data, &options, &mut |progress, _| observer(progress, &FitStage::Search)).ok()?;
     if fitted.reason == Reason::Interrupted {

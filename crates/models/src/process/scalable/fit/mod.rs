@@ -27,9 +27,10 @@ use crate::options::{
 use crate::process::check::FitCheck;
 use crate::process::file_rows::{FileRows, TableRows};
 use crate::process::fit::{FitStage, Prepared};
-use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
+use crate::process::prepared_table::not_from_disk;
+use crate::process::{Hyperparameter, ModelError, ProcessPosterior, deep, gvi};
 use crate::{FitRequest, Method, Recalibration};
-use posterior_gp::{GpError, Hyperprior, RowSource, exact};
+use posterior_gp::{GpError, Hyperprior, Observations, RowSource, exact};
 use posterior_optim::{Observer, Reason};
 
 use bounds::Bounding;
@@ -37,7 +38,6 @@ use judge::HeldBack;
 use pathwise::Judging;
 
 pub(super) use automatic::few_rows_memory;
-pub(in crate::process) use bounds::CANDIDATES;
 pub(super) use forecast::{Forecast, bytes as forecast_bytes};
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
 pub(in crate::process) use learned::ROWS as PLAIN_ROWS;
@@ -86,7 +86,12 @@ pub(in crate::process) fn fit_scalable(
                 bounds::stochastic(prepared, (request, options), bounding, checkpoints, observer)
             }
             _ if method.sets_aside() => {
-                learned::fit(prepared, (request, method), held, allowance, checkpoints, observer)
+                let train = match (method.gvi(), method.deep()) {
+                    (Some(_), _) => gvi::fit,
+                    (_, Some((_, kind, _))) if kind.dense => deep::fit_dense,
+                    _ => deep::fit::<Observations>,
+                };
+                learned::fit(prepared, (request, method), train, bounding, checkpoints, observer)
             }
             _ => match method.precision() {
                 KernelPrecision::Single => {
@@ -100,18 +105,30 @@ pub(in crate::process) fn fit_scalable(
     })
 }
 
-/// The same by the stochastic bound on rows that stand in a file.
+/// The same on rows that stand in a file, by methods that look at some at a time.
 pub(in crate::process) fn fit_from_disk(
     prepared: Prepared<FileRows>,
     request: &FitRequest,
-    (method, options): (&Method, &SvgpOptions),
+    method: &Method,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(ScalableFit, Vec<f64>), ModelError> {
     let (bytes, [inputs, _]) = (prepared.data.bytes(), prepared.data.widths());
-    let plan = ScalablePlan::from_disk((request, options), prepared.data.rows(), inputs);
+    let rows = RowSource::rows(&prepared.data);
+    let plan = ScalablePlan::from_disk(request, method, rows, inputs).ok_or_else(|| not_from_disk(method))?;
     let (mut fit, residuals) =
         judged(prepared, (request, method, plan), observer, |prepared, bounding, checkpoints, observer| {
-            bounds::stochastic(prepared, (request, options), bounding, checkpoints, observer)
+            match method {
+                Method::Sgpr(options) => {
+                    bounds::collapsed(prepared, (request, options), bounding, checkpoints, observer)
+                }
+                Method::Svgp(options) => {
+                    bounds::stochastic(prepared, (request, options), bounding, checkpoints, observer)
+                }
+                _ => {
+                    let train = deep::fit::<FileRows>;
+                    learned::fit(prepared, (request, method), train, bounding, checkpoints, observer)
+                }
+            }
         })?;
     if let Some(summary) = &mut fit.summary {
         summary.from_disk = Some(bytes);

@@ -179,6 +179,7 @@ pub(super) fn fit<T: SolverPrecision>(
         inducing_radius,
         inducing_candidates: None,
         from_disk: None,
+        closed_form: None,
         compressed: None,
         inducing_moved: false,
         steps: progress.step,
