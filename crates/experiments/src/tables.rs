@@ -24,6 +24,9 @@ pub(crate) struct SetSettings {
     pub(crate) signal: f64,
     /// One for each column.
     pub(crate) lengthscales: Vec<f64>,
+    /// Whether its folds are drawn by chance instead of read from a file: for tables that come without.
+    #[serde(default)]
+    pub(crate) draw_folds: bool,
 }
 
 impl SetSettings {
@@ -117,14 +120,22 @@ impl Source {
     ) -> Result<Self, ExperimentError> {
         let covariance = set.covariance()?;
         match folder {
-            Some(folder) => Self::read(folder, set.table(), covariance.dimension()),
+            Some(folder) => Self::read(folder, set, streams),
             None => Self::made_up(&covariance, set.noise, rows.unwrap_or(10), features, streams),
         }
     }
 
-    fn read(folder: &Path, name: &str, columns: usize) -> Result<Self, ExperimentError> {
+    fn read(folder: &Path, set: &SetSettings, streams: Streams) -> Result<Self, ExperimentError> {
+        let (name, columns) = (set.table(), set.lengthscales.len());
         let mut table = numbers(&folder.join(format!("{name}.csv.gz")))?;
-        let folds = numbers(&folder.join(format!("{name}.fold.csv.gz")))?;
+        let folds = if set.draw_folds {
+            let rows = table.first().map_or(0, Vec::len);
+            let mut drawn: Vec<f64> = (0..rows).map(|i| (i % 10) as f64).collect();
+            drawn.shuffle(&mut streams.stream("experiment/folds"));
+            vec![drawn]
+        } else {
+            numbers(&folder.join(format!("{name}.fold.csv.gz")))?
+        };
         let (Some(y), [folds]) = (table.pop(), &folds[..]) else {
             return refused(format!("`{name}`: a target and one column of folds are needed"));
         };

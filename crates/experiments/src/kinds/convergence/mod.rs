@@ -23,6 +23,7 @@ use posterior_gp::GpError;
 use posterior_gp::iterative::{KernelFeatures, Problem};
 use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::matrix::KernelMatrix;
+use posterior_kernels::{cross, diagonal};
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use posterior_report::SummaryRow;
@@ -59,6 +60,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 report.facts.push(SummaryRow::new(format!("{}, training and test", set.name), what));
             }
             let between = matrix.cross(test.as_ref());
+            let across = cross(&*kernel, train.inputs(), test.as_ref());
+            let prior = diagonal(&*kernel, test.as_ref());
             let features = KernelFeatures {
                 kernel: &*kernel,
                 points: train.inputs(),
@@ -69,13 +72,20 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 let system = System::uniform(&matrix, deviation * deviation).map_err(GpError::from)?;
                 let problem = Problem::new(&system, train.targets(), None)?.with_features(&features);
                 let seed = context.seed.wrapping_add(fold as u64);
-                let case =
-                    Case { matrix: &matrix, between: &between, problem: &problem, truth: &truth, seed };
+                let case = Case {
+                    matrix: &matrix,
+                    between: &between,
+                    problem: &problem,
+                    truth: &truth,
+                    noise: deviation * deviation,
+                    seed,
+                };
                 let stage = |what: &str| format!("{}, {}, fold {fold}, {what}", set.name, noise.name);
                 let problem_is = (set, deviation, &settings.folder, settings.rows, settings.features);
                 let name = stage("exact");
-                let exact: Exact =
-                    context.once(&name, &problem_is, |context| case.solve_directly(&name, context))?;
+                let exact: Exact = context.once(&name, &problem_is, |context| {
+                    case.solve_directly((&across, &prior), &name, context)
+                })?;
                 let own = Mat::from_fn(n, 1, |i, _| exact.weights[i]);
                 found.exact.push((case.errors(&own, &exact)?[0], exact.seconds));
                 for (entry, courses) in settings.methods.iter().zip(found.courses(settings)) {

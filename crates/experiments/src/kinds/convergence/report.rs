@@ -40,7 +40,11 @@ pub(super) struct Report<'a> {
 }
 
 /// Means over folds. A method that diverged on any of them has no errors.
-fn summary(courses: &[Trajectory], goals: &[f64]) -> Result<Value, ExperimentError> {
+fn summary(
+    courses: &[Trajectory],
+    exact: &[(Errors, f64)],
+    settings: &Settings,
+) -> Result<Value, ExperimentError> {
     let column = |value: &dyn Fn(&Trajectory) -> f64| courses.iter().map(value).collect::<Vec<f64>>();
     let mut out = Map::new();
     put(&mut out, "seconds", &column(&|c| c.seconds))?;
@@ -57,15 +61,22 @@ fn summary(courses: &[Trajectory], goals: &[f64]) -> Result<Value, ExperimentErr
         }
     }
     let diverged = courses.iter().any(|c| c.diverged);
-    for (i, &goal) in goals.iter().enumerate() {
+    let residuals = settings.goals.iter().enumerate().map(|(i, &goal)| {
+        (goal_key(i), courses.iter().map(|c| c.passes_to(goal)).collect::<Vec<(f64, bool)>>())
+    });
+    let densities = settings.nll_goals.iter().enumerate().map(|(i, &goal)| {
+        let above =
+            |(c, exact): (&Trajectory, &(Errors, f64))| c.passes_to_nll(exact.0.of(Quantity::Nll) + goal);
+        (nll_goal_key(i), courses.iter().zip(exact).map(above).collect())
+    });
+    for (key, passes) in residuals.chain(densities) {
         // What is never reached has the passes that were made, which are fewer than it takes; what diverged has none.
-        let key = goal_key(i);
         if diverged {
             out.insert(format!("{key}_shown"), json!("diverged"));
             continue;
         }
-        put(&mut out, &key, &column(&|c| c.passes_to(goal).0))?;
-        if courses.iter().any(|c| !c.passes_to(goal).1) {
+        put(&mut out, &key, &passes.iter().map(|p| p.0).collect::<Vec<f64>>())?;
+        if passes.iter().any(|p| !p.1) {
             out.insert(format!("{key}_shown"), json!("not reached"));
         }
     }
@@ -84,6 +95,11 @@ fn summary(courses: &[Trajectory], goals: &[f64]) -> Result<Value, ExperimentErr
 /// What the passes to a goal are called.
 fn goal_key(index: usize) -> String {
     format!("passes_to_{}", index + 1)
+}
+
+/// The same for negative log densities.
+fn nll_goal_key(index: usize) -> String {
+    format!("passes_to_nll_{}", index + 1)
 }
 
 fn line(entry: &Entry, trajectory: &Trajectory, axis: Axis, quantity: Quantity) -> Line {
@@ -117,11 +133,12 @@ impl<'a> Report<'a> {
         let (mut own, mut series) = (Map::new(), Map::new());
         for found in by_noise {
             let (mut exact, mut methods, mut curves) = (Map::new(), Map::new(), Map::new());
-            let rmse: Vec<f64> = found.exact.iter().map(|e| e.0.of(Quantity::Rmse)).collect();
-            put(&mut exact, "rmse", &rmse)?;
+            for (quantity, key) in [(Quantity::Rmse, "rmse"), (Quantity::Nll, "nll")] {
+                put(&mut exact, key, &found.exact.iter().map(|e| e.0.of(quantity)).collect::<Vec<f64>>())?;
+            }
             put(&mut exact, "seconds", &found.exact.iter().map(|e| e.1).collect::<Vec<f64>>())?;
             for (entry, courses) in self.settings.methods.iter().zip(&found.courses) {
-                methods.insert(entry.method.name.clone(), summary(courses, &self.settings.goals)?);
+                methods.insert(entry.method.name.clone(), summary(courses, &found.exact, self.settings)?);
                 curves.insert(entry.method.name.clone(), json!(courses));
             }
             self.draw(set, &found);
@@ -151,14 +168,14 @@ impl<'a> Report<'a> {
                 ("steps_shown".into(), "steps"),
                 ("seconds_shown".into(), "seconds"),
             ]);
-            let goals: Vec<(String, String)> = settings
-                .goals
-                .iter()
-                .enumerate()
-                .map(|(i, goal)| {
-                    (format!("{}_shown", goal_key(i)), format!("passes to a residual of {goal:e}"))
-                })
-                .collect();
+            let residuals = settings.goals.iter().enumerate().map(|(i, goal)| {
+                (format!("{}_shown", goal_key(i)), format!("passes to a residual of {goal:e}"))
+            });
+            let densities = settings.nll_goals.iter().enumerate().map(|(i, goal)| {
+                let title = format!("passes to {goal} nats above the exact NLL");
+                (format!("{}_shown", nll_goal_key(i)), title)
+            });
+            let goals: Vec<(String, String)> = residuals.chain(densities).collect();
             columns.extend(goals.iter().map(|(key, title)| (key.clone(), title.as_str())));
             if searched {
                 columns.push(("largest_step_shown".into(), "largest stable βn"));
@@ -187,7 +204,8 @@ impl<'a> Report<'a> {
                             quantity.title(),
                             lines.collect(),
                         )
-                        .logarithmic(true, true)
+                        // Nats may be negative.
+                        .logarithmic(true, quantity != Quantity::Nll)
                         .captioned("On the first fold.")
                         .into(),
                     );

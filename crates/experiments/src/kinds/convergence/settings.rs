@@ -31,6 +31,9 @@ pub(crate) struct Settings {
     /// Relative residuals whose first passes are told.
     #[serde(default)]
     pub(super) goals: Vec<f64>,
+    /// Nats above the exact mean's negative log density of test targets whose first passes are told.
+    #[serde(default)]
+    pub(super) nll_goals: Vec<f64>,
     /// Horizontal axes.
     pub(super) against: Vec<Axis>,
     /// What is drawn.
@@ -85,6 +88,8 @@ pub(super) enum Axis {
 pub(super) enum Quantity {
     /// Root mean squared error at the test points.
     Rmse,
+    /// Negative log density of test targets, nats each, by the mean as it is and the exact variances: what is missing is the mean's.
+    Nll,
     /// Root mean squared distance from the exact mean at the test points.
     FromExact,
     /// `‖α - α⋆‖₂ / ‖α⋆‖₂`
@@ -110,8 +115,9 @@ impl Axis {
 
 impl Quantity {
     /// All of them with their keys in the numbers and what they are called.
-    pub(super) const ALL: [(Self, &'static str, &'static str); 6] = [
+    pub(super) const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Rmse, "rmse", "test RMSE"),
+        (Self::Nll, "nll", "test NLL"),
         (Self::FromExact, "from_exact", "RMSE to the exact mean"),
         (Self::Euclidean, "euclidean", "relative error of the weights"),
         (Self::Function, "function", "relative error in the K-norm"),
@@ -151,8 +157,8 @@ impl Checked for Settings {
         if self.features == 0 || !(2..=200).contains(&self.checkpoints) {
             return refused("`features` must be at least 1 and `checkpoints` between 2 and 200");
         }
-        if self.goals.iter().any(|goal| !(*goal > 0.0 && goal.is_finite())) {
-            return refused("`goals` are relative residuals above 0");
+        if self.goals.iter().chain(&self.nll_goals).any(|goal| !(*goal > 0.0 && goal.is_finite())) {
+            return refused("`goals` are relative residuals above 0, `nll_goals` nats above 0");
         }
         if self.against.is_empty() || self.quantities.is_empty() {
             return refused("`against` and `quantities` name at least one thing to draw each");

@@ -22,6 +22,8 @@ pub(super) struct Case<'a> {
     pub(super) problem: &'a Problem<'a, f64>,
     /// Targets of the test points.
     pub(super) truth: &'a [f64],
+    /// The noise's variance.
+    pub(super) noise: f64,
     pub(super) seed: u64,
 }
 
@@ -29,13 +31,16 @@ pub(super) struct Case<'a> {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Exact {
     pub(super) weights: Vec<f64>,
+    /// Of the function at the test points.
+    variances: Vec<f64>,
     pub(super) seconds: f64,
 }
 
-/// What is missing at one step; all but the first two relative to zero weights.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// What is missing at one step; all but the first three relative to zero weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Errors {
     rmse: f64,
+    nll: f64,
     from_exact: f64,
     euclidean: f64,
     function: f64,
@@ -76,12 +81,20 @@ impl Trajectory {
         let found = self.points.iter().find(|p| p.errors.residual <= goal);
         (found.or(self.points.last()).map_or(0.0, |p| p.passes), found.is_some())
     }
+
+    /// The same of a negative log density of test targets, from where on it stays so small.
+    pub(super) fn passes_to_nll(&self, goal: f64) -> (f64, bool) {
+        let late = self.points.iter().rposition(|p| p.errors.nll > goal).map_or(0, |last| last + 1);
+        let found = self.points.get(late);
+        (found.or(self.points.last()).map_or(0.0, |p| p.passes), found.is_some())
+    }
 }
 
 impl Errors {
     pub(super) fn of(&self, quantity: Quantity) -> f64 {
         match quantity {
             Quantity::Rmse => self.rmse,
+            Quantity::Nll => self.nll,
             Quantity::FromExact => self.from_exact,
             Quantity::Euclidean => self.euclidean,
             Quantity::Function => self.function,
@@ -115,20 +128,29 @@ fn root_mean_square(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 }
 
 impl Case<'_> {
-    /// The exact weights.
+    /// The exact weights, and the variances of the function at the test points: from kernel values between training rows and these (n x m), and its variances before.
     pub(super) fn solve_directly(
         &self,
+        (across, prior): (&Mat<f64>, &[f64]),
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Exact, ExperimentError> {
         let started = Instant::now();
         context.step(stage, 0, 1)?;
         let budget = Budget::steps(1);
-        let solution = solve(&Method::Direct, self.problem, Start::Zero, &budget, &mut |_, _| {
-            context.tell(stage, 1, 1)
-        })?;
+        let (n, m) = across.shape();
+        let y = self.problem.targets();
+        let sides = Mat::from_fn(n, 1 + m, |i, j| if j == 0 { y[(i, 0)] } else { across[(i, j - 1)] });
+        let all = Problem::new(self.problem.system(), sides.as_ref(), None)?;
+        let solution =
+            solve(&Method::Direct, &all, Start::Zero, &budget, &mut |_, _| context.tell(stage, 1, 1))?;
         let seconds = started.elapsed().as_secs_f64();
-        Ok(Exact { weights: solution.weights.col(0).iter().copied().collect(), seconds })
+        let explained = |j: usize| {
+            let pairs = across.col_as_slice(j).iter().zip(solution.weights.col_as_slice(1 + j));
+            pairs.map(|(k, w)| k * w).sum::<f64>()
+        };
+        let variances = (0..m).map(|j| (prior[j] - explained(j)).max(0.0)).collect();
+        Ok(Exact { weights: solution.weights.col(0).iter().copied().collect(), variances, seconds })
     }
 
     /// Errors of every column of `weights` (n x s), for two products with K.
@@ -143,8 +165,13 @@ impl Case<'_> {
         let norm = root_mean_square(self.problem.targets().col(0).iter().copied());
         let apart = Mat::from_fn(n, s, |i, j| weights[(i, j)] - exact.weights[i]);
         let left = self.problem.system().multiply(apart.as_ref());
+        let surprise = |i: usize, mean: f64| {
+            let variance = exact.variances[i] + self.noise;
+            0.5 * ((2.0 * std::f64::consts::PI * variance).ln() + (self.truth[i] - mean).powi(2) / variance)
+        };
         let of = |(j, found): (usize, &WeightErrors)| Errors {
             rmse: root_mean_square((0..m).map(|i| means[(i, j)] - self.truth[i])),
+            nll: (0..m).map(|i| surprise(i, means[(i, j)])).sum::<f64>() / m as f64,
             from_exact: root_mean_square((0..m).map(|i| means[(i, j)] - wanted[(i, 0)])),
             euclidean: found.euclidean / base.euclidean,
             function: found.function / base.function,
@@ -246,6 +273,30 @@ mod tests {
     }
 
     #[test]
+    fn goals_are_reached_where_they_are_kept() {
+        let point = |passes: f64, nll: f64| {
+            let errors = Errors { nll, residual: 1.0 / passes, ..Errors::default() };
+            Point { step: 1, passes, seconds: 0.0, errors }
+        };
+        let points =
+            vec![point(1.0, 3.0), point(2.0, 0.5), point(4.0, 2.0), point(8.0, 0.6), point(16.0, 0.4)];
+        let course = Trajectory {
+            points,
+            diverged: false,
+            seconds: 0.0,
+            steps: 1,
+            step_size: None,
+            largest_step: None,
+            limit: None,
+            rise: 1.0,
+        };
+        assert_eq!(course.passes_to(0.3), (4.0, true));
+        // What is lost again was not reached.
+        assert_eq!(course.passes_to_nll(1.0), (8.0, true));
+        assert_eq!(course.passes_to_nll(0.1), (16.0, false));
+    }
+
+    #[test]
     fn rises_are_counted_from_the_smallest_value_before() {
         assert_eq!(largest_rise([4.0, 2.0, 3.0, 1.0, 1.25]), 1.5);
         assert_eq!(largest_rise([3.0, 2.0]), 1.0);
@@ -261,12 +312,28 @@ mod tests {
         let matrix = KernelMatrix::with_budget(&*kernel, x.as_ref(), 1 << 20);
         let system = System::uniform(&matrix, 0.1).unwrap();
         let problem = Problem::new(&system, y.as_ref(), None).unwrap();
-        let between = matrix.cross(Mat::from_fn(3, 1, |i, _| i as f64).as_ref());
-        let case =
-            Case { matrix: &matrix, between: &between, problem: &problem, truth: &[0.0, 0.0, 0.0], seed: 0 };
+        let test = Mat::from_fn(3, 1, |i, _| i as f64);
+        let between = matrix.cross(test.as_ref());
+        let truth = &[0.0, 0.0, 0.0];
+        let case = Case { matrix: &matrix, between: &between, problem: &problem, truth, noise: 0.1, seed: 0 };
         let (mut journal, mut watch) = (Journal::default(), |_: &Event<'_>| Signal::Continue);
         let mut context = Context::new(0, Path::new("."), &mut watch, &mut journal);
-        let exact = case.solve_directly("exact", &mut context).unwrap();
+        let across = posterior_kernels::cross(&*kernel, x.as_ref(), test.as_ref());
+        let exact = case.solve_directly((&across, &[1.0; 3]), "exact", &mut context).unwrap();
+        // The exact process's own predictions.
+        let noise = posterior_likelihoods::Gaussian::new(0.1, 0.0);
+        let process =
+            posterior_gp::exact::ExactGp::new(kernel.clone_box(), posterior_gp::MeanForm::Zero, noise, 1, 1);
+        let process = process.condition(posterior_gp::Observations::new(x.clone(), y.clone(), None).unwrap());
+        let expected = posterior_gp::Posterior::predict(&process.unwrap(), test.as_ref()).unwrap();
+        for (own, expected) in exact.variances.iter().zip(&expected.latent_variance) {
+            assert!((own - expected).abs() < 1e-9, "{own} {expected}");
+        }
+        let nll = (0..3).map(|i| {
+            let variance = expected.latent_variance[i] + 0.1;
+            0.5 * ((2.0 * std::f64::consts::PI * variance).ln() + expected.mean[(i, 0)].powi(2) / variance)
+        });
+        let nll = nll.sum::<f64>() / 3.0;
         let weights = Mat::from_fn(20, 2, |i, j| (1.0 - 0.5 * j as f64) * exact.weights[i]);
         let errors = case.errors(&weights, &exact).unwrap();
         for (quantity, key, _) in Quantity::ALL {
@@ -274,6 +341,7 @@ mod tests {
             match quantity {
                 // Targets of zero: what is there is the mean itself.
                 Quantity::Rmse => assert!((half / none - 0.5).abs() < 1e-12, "{key}"),
+                Quantity::Nll => assert!((none - nll).abs() < 1e-9 && half < none, "{none} {nll} {half}"),
                 Quantity::FromExact => assert!(none < 1e-15 && (half / errors[1].rmse - 1.0).abs() < 1e-12),
                 _ => assert!(none < 1e-15 && (half - 0.5).abs() < 1e-12, "{key}: {none} {half}"),
             }

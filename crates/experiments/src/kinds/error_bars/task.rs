@@ -180,6 +180,7 @@ impl TableSettings {
             noise: 0.3,
             signal: 1.0,
             lengthscales: vec![1.0; self.columns],
+            draw_folds: false,
         };
         let folder = (!self.folder.as_os_str().is_empty()).then(|| context.folder.join(&self.folder));
         let source = Source::open(&set, folder.as_deref(), self.rows, 2000, Streams::new(0))?;
