@@ -1,0 +1,64 @@
+"""What a user gets who names a table and a target: `posterior fit gp` with nothing else, fold by fold.
+
+    python3 benches/default_folds.py target/release/posterior ../shared/data/uci pol bike --folds 0,1,2,3,4
+
+Tables are `NAME.csv.gz` with the target `y`, the folds of their rows `NAME.fold.csv.gz` beside them. Scores are those of the fold that was left out, in standard deviations of the training targets:
+means and standard errors over folds at the end. `--flags` are further flags of every fit."""
+import argparse
+import csv
+import gzip
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+
+def column(path, name):
+    with gzip.open(path, "rt", newline="") as source:
+        return [float(row[name]) for row in csv.DictReader(source)]
+
+
+def main():
+    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    made.add_argument("binary", type=pathlib.Path)
+    made.add_argument("folder", type=pathlib.Path)
+    made.add_argument("tables", nargs="+")
+    made.add_argument("--folds", default="0,1,2,3,4")
+    made.add_argument("--flags", default="")
+    made.add_argument("--threads", type=int, default=2)
+    arguments = made.parse_args()
+
+    def run(*line):
+        line = [str(part) for part in (arguments.binary, *line, "--threads", arguments.threads, "--json", "--quiet")]
+        return json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
+
+    for name in arguments.tables:
+        data, folds = (arguments.folder / f"{name}{end}.csv.gz" for end in ("", ".fold"))
+        y, fold_of = column(data, "y"), column(folds, "fold")
+        scores = []
+        for fold in map(int, arguments.folds.split(",")):
+            deviation = statistics.pstdev(t for t, own in zip(y, fold_of) if own != fold)
+            split = ["--data", data, "--folds", folds, "--fold", fold]
+            with tempfile.TemporaryDirectory() as work:
+                model = pathlib.Path(work) / "m.posterior"
+                fitted = run("fit", "gp", *split, "--target", "y", "--out", model, *arguments.flags.split())
+                own = run("evaluate", "--model", model, *split)
+            found = {
+                "rmse": own["rmse"] / deviation,
+                "nll": own["nll"] - math.log(deviation),
+                "coverage": own["coverage_95"],
+            }
+            scores.append(found)
+            about = {"table": name, "fold": fold, "method": fitted["method"], "choice": fitted["choice"]}
+            cost = {"seconds": round(fitted["seconds"], 1), "peak_memory_bytes": fitted["peak_memory_bytes"]}
+            print(json.dumps(about | found | cost), flush=True)
+        if len(scores) > 1:
+            means = {key: statistics.mean(s[key] for s in scores) for key in scores[0]}
+            errors = {key: statistics.stdev(s[key] for s in scores) / math.sqrt(len(scores)) for key in scores[0]}
+            print(json.dumps({"table": name, "folds": len(scores), "means": means, "standard_errors": errors}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
