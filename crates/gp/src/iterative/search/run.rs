@@ -22,6 +22,13 @@ use posterior_optim::{
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
+/// A solve that leaves more than this of its right-hand sides is gone on with before its gradient is believed: hyperparameters that move by what unsolved systems say make the next ones harder
+/// to solve, and run away.
+const MOST_LEFT: f64 = 0.5;
+
+/// How often it is, at most.
+const MOST_MORE: usize = 4;
+
 /// One step, for the record.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchStep {
@@ -29,7 +36,7 @@ pub struct SearchStep {
     pub gradient_norm: f64,
     /// The largest relative residual that the solve ended with, if its method knows it.
     pub residual: Option<f64>,
-    /// Steps of this solve.
+    /// Steps of its solve, or of its solves where the first left more than half of its right-hand sides.
     pub solver_steps: usize,
     /// Why this solve ended.
     pub ended: Reason,
@@ -172,24 +179,36 @@ impl<T: Real> Iteration for SearchIterate<'_, T> {
 
     fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, GpError> {
         let step = self.trace.len();
-        let start = start(self.last.as_ref(), self.data.targets().ncols(), self.options);
-        // A direct solve goes on after a stop; so the signal is kept here.
-        let mut signal = Signal::Continue;
-        let this = &*self;
-        let solved =
-            solve_at(&this.model, this.data, this.x.as_ref(), this.options, step, start, &mut |p, _| {
-                this.under_way.set(Some(*p));
-                signal = run.tell(this);
-                signal
-            })
-            .map_err(|error| if step == 0 { error } else { failed(step, error.to_string()) })?;
-        self.under_way.set(None);
-        let (ended, solver) = (solved.solution.reason, solved.solution.progress);
-        self.solver_steps += solver.step;
-        if signal == Signal::Stop {
-            self.last = Some(solved.solution);
-            return Ok(Step::Ended(Reason::Interrupted));
-        }
+        let mut start = start(self.last.as_ref(), self.data.targets().ncols(), self.options);
+        let mut solver_steps = 0;
+        let mut more = 0;
+        let solved = loop {
+            // A direct solve goes on after a stop; so the signal is kept here.
+            let mut signal = Signal::Continue;
+            let this = &*self;
+            let at = (step, more);
+            let solved =
+                solve_at(&this.model, this.data, this.x.as_ref(), this.options, at, start, &mut |p, _| {
+                    this.under_way.set(Some(*p));
+                    signal = run.tell(this);
+                    signal
+                })
+                .map_err(|error| if step == 0 { error } else { failed(step, error.to_string()) })?;
+            self.under_way.set(None);
+            let solver = solved.solution.progress;
+            self.solver_steps += solver.step;
+            solver_steps += solver.step;
+            if signal == Signal::Stop {
+                self.last = Some(solved.solution);
+                return Ok(Step::Ended(Reason::Interrupted));
+            }
+            if more == MOST_MORE || solver.residual.is_none_or(|left| left <= MOST_LEFT) {
+                break solved;
+            }
+            more += 1;
+            start = Start::Weights(solved.solution.weights);
+        };
+        let (ended, residual) = (solved.solution.reason, solved.solution.progress.residual);
         let (natural, found) = gradient(&self.model, self.data, self.x.as_ref(), self.options, solved)?;
         // Adam's, of the negative log evidence and hyperpriors for each target value.
         let scale = -1.0 / (self.data.rows() * self.data.targets().ncols()) as f64;
@@ -205,8 +224,8 @@ impl<T: Real> Iteration for SearchIterate<'_, T> {
         let gain = gradient.iter().zip(before.iter().zip(&self.theta)).map(|(g, (b, a))| g * (b - a)).sum();
         self.map.set(&mut self.model, &self.theta);
         self.iterates.push(self.theta.clone());
-        let residual = solver.residual.filter(|r| r.is_finite());
-        self.trace.push(SearchStep { gradient_norm, residual, solver_steps: solver.step, ended, gain });
+        let residual = residual.filter(|r| r.is_finite());
+        self.trace.push(SearchStep { gradient_norm, residual, solver_steps, ended, gain });
         Ok(Step::Taken)
     }
 }
@@ -216,7 +235,7 @@ impl<T: Real> Iteration for SearchIterate<'_, T> {
 /// solve is one step); of its progress, evaluations are steps of the solver in all solves, and the gradient's norm, that of [`SearchStep`], is known after a step and not
 /// within a solve. The result is then what the steps taken so far give.
 ///
-/// Cost of a step: one solve with t + p right-hand sides, one pullback of `n²` entries. Memory: [`SearchOptions::plan`], about `13 n (t + p)`
+/// Cost of a step: one solve with t + p right-hand sides (up to five while more than half of these is left), one pullback of `n²` entries. Memory: [`SearchOptions::plan`], about `13 n (t + p)`
 /// numbers and the cache. The same seeds give the same result. Source: spec `stochastic_gaussian_processes`, section 9.5.
 ///
 /// # Errors
@@ -289,7 +308,7 @@ fn solve_at<T: Real>(
     data: &Observations,
     x: MatRef<'_, T>,
     options: &SearchOptions,
-    step: usize,
+    (step, more): (usize, usize),
     start: Start<T>,
     observer: &mut SolveObserver<'_, T>,
 ) -> Result<ProbeSolve<T>, GpError> {
@@ -315,8 +334,11 @@ fn solve_at<T: Real>(
     };
     let features = KernelFeatures { kernel: &*model.kernel, points: x, settings: settings.features };
     // Other batches at every step, or what a pass leaves would be left by all of them.
-    let method =
-        options.method.reseeded(Streams::new(options.solves.seed).child("gp/search/solver", step as u64));
+    let mut solver = Streams::new(options.solves.seed).child("gp/search/solver", step as u64);
+    if more > 0 {
+        solver = solver.child("gp/search/more", more as u64);
+    }
+    let method = options.method.reseeded(solver);
     let how = (&method, &settings.budget);
     ProbeSolve::run(&system, function.get(.., ..t), probes, Some(&features), how, start, observer)
 }

@@ -191,6 +191,23 @@ fn warm_starts_save_solver_steps() {
     }
 }
 
+/// One step of conjugate gradients leaves most of a system: solves go on, five budgets at most, until half of it is gone, and a saved search repeats that.
+#[test]
+fn solves_that_leave_more_than_half_go_on() {
+    let data = data(150);
+    let mut plan = SearchOptions { method: conjugate(), warm_starts: false, ..options(6, 4) };
+    plan.solves.budget = Budget { steps: 1, time: None, tolerance: 1e-3 };
+    let found = search(&data, &plan);
+    for step in &found.trace {
+        assert!((2..=5).contains(&step.solver_steps), "{step:?}");
+        assert!(step.residual.unwrap() <= 0.5 || step.solver_steps == 5, "{step:?}");
+    }
+    assert_eq!(found.solver_steps, found.trace.iter().map(|s| s.solver_steps).sum::<usize>());
+    // A budget that leaves little is all that is used.
+    plan.solves.budget.steps = 40;
+    assert!(search(&data, &plan).trace.iter().all(|step| step.solver_steps <= 40));
+}
+
 #[test]
 fn an_interrupted_search_stops_at_once_and_says_so() {
     let data = data(60);
@@ -322,7 +339,9 @@ fn one_pass_a_step_is_enough() {
         let mut passes = SearchOptions { method: Method::SketchAndProject(block), ..base.clone() };
         passes.solves.budget = Budget { tolerance: 1e-8, ..Budget::steps(6) };
         let found = search(&data, &passes);
-        assert_eq!(found.solver_steps, 60 * 6);
+        // The first solves, which begin far from their end, may take a second pass.
+        let more = found.trace.iter().filter(|step| step.solver_steps > 6).count();
+        assert!(more <= 3 && found.trace[3..].iter().all(|step| step.solver_steps == 6), "{:?}", found.trace);
         let value = |model: &PathwiseModel<f64>| {
             let mut at = exact();
             at.set_values(&model.values());

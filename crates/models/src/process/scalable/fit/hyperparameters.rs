@@ -8,13 +8,13 @@ use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage
 use crate::process::scalable::following::{self, REFINING_EVALUATIONS, refining_memory};
 use crate::process::scalable::{EvidenceSearchSummary, SolverPrecision};
 use crate::process::{Hyperparameter, ModelError};
+use crate::text::number;
 use faer::Mat;
-use posterior_gp::Hyperprior;
-use posterior_gp::RowSource;
 use posterior_gp::exact::{self, ExactGp, FitOptions};
 use posterior_gp::iterative::{
     BlockFit, Blocks, PathwiseModel, ProbeKind, fit_on_blocks, fit_on_neighbourhoods, search_evidence,
 };
+use posterior_gp::{Hyperprior, Observations, RowSource};
 use posterior_likelihoods::Gaussian;
 use posterior_optim::{Observer, Parameters, Reason, Signal};
 use std::time::Instant;
@@ -379,15 +379,46 @@ fn by_steps(
         set_noise(&mut begin.model, noise);
     }
     let own = asked.following_blocks();
-    match on_all_rows::<f64>(begin, prepared, (request, &own), found, checkpoints, observer) {
-        Ok(ended) => Ok(Some(ended)),
-        Err(error @ (ModelError::Interrupted | ModelError::Store(_))) => Err(error),
-        Err(error) => {
-            *found = Found { following_failed: Some(error.to_string()), ..before };
-            Ok(None)
+    let blocks = begin.model.clone();
+    let failed = match on_all_rows::<f64>(begin, prepared, (request, &own), found, checkpoints, observer) {
+        Ok(ended) => match worse(&blocks, &ended.0, &prepared.data, request.seed) {
+            None => return Ok(Some(ended)),
+            Some(why) => why,
+        },
+        Err(error @ (ModelError::Interrupted | ModelError::Store(_))) => return Err(error),
+        Err(error) => error.to_string(),
+    };
+    *found = Found { following_failed: Some(failed), ..before };
+    Ok(None)
+}
+
+/// Rows on which a search is judged that nobody asked for, and nats of each by which their evidence may fall: what all rows prefer is not quite what these do.
+const JUDGING_ROWS: usize = 2000;
+const MOST_FALL: f64 = 0.1;
+
+/// Why what a search on all rows ended with is not taken: the exact evidence of some rows, drawn anew, under it and under what it began with.
+fn worse(before: &ExactGp, after: &ExactGp, data: &Observations, seed: u64) -> Option<String> {
+    let rows = Blocks { uniform: 1, neighbourhoods: 0, size: JUDGING_ROWS, seed }
+        .uniform_rows(data.rows(), JUDGED_BLOCK);
+    let few = data.select(&rows).ok()?;
+    let of_row =
+        |model: &ExactGp| exact::log_evidence(model, &few, None).map(|found| found.value / rows.len() as f64);
+    let before = of_row(before).ok()?;
+    match of_row(after) {
+        Ok(after) if after >= before - MOST_FALL => None,
+        Ok(after) => {
+            let (from, to) = (number(before), number(after));
+            Some(format!(
+                "the evidence of {} rows would have fallen from {from} to {to} nats each",
+                rows.len()
+            ))
         }
+        Err(error) => Some(error.to_string()),
     }
 }
+
+/// The uniform block that is none of those that searches see.
+const JUDGED_BLOCK: usize = 1 << 20;
 
 /// Most rows of a second stage that fit memory and time; none where that is hardly more than the first had.
 fn refining_size(
@@ -560,4 +591,36 @@ fn on_all_rows<T: SolverPrecision>(
     });
     found.seconds += seconds;
     Ok((model, solutions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posterior_gp::MeanForm;
+    use posterior_kernels::KernelExpression;
+
+    /// Values of a smooth function, seen with a little noise.
+    fn wave(rows: usize) -> Observations {
+        let x = Mat::from_fn(rows, 1, |i, _| (i as f64 * 0.618_034) % 1.0);
+        let noise = |i: usize| 0.05 * ((i as f64 * 12.9898).sin() * 43_758.547).fract();
+        let y = Mat::from_fn(rows, 1, |i, _| (9.0 * x[(i, 0)]).sin() + noise(i));
+        Observations::new(x, y, None).unwrap()
+    }
+
+    #[test]
+    fn searches_that_run_away_are_not_taken() {
+        let model = |lengthscale: f64, noise: f64| {
+            let kernel: KernelExpression = format!("matern32(lengthscale={lengthscale})").parse().unwrap();
+            let noise = Gaussian::new(noise, 1e-8);
+            ExactGp::new(kernel.build(&["x".into()]).unwrap(), MeanForm::Zero, noise, 1, 1)
+        };
+        let data = wave(2_500);
+        let blocks = model(0.3, 1e-3);
+        // A little further, or back, is no reason; so short a lengthscale that rows know nothing of each other is.
+        for (lengthscale, noise) in [(0.3, 1e-3), (0.35, 9e-4), (0.28, 1.1e-3)] {
+            assert_eq!(worse(&blocks, &model(lengthscale, noise), &data, 0), None, "{lengthscale}");
+        }
+        let why = worse(&blocks, &model(1e-4, 1e-4), &data, 0).unwrap();
+        assert!(why.contains("the evidence of 2000 rows would have fallen from "), "{why}");
+    }
 }
