@@ -24,7 +24,7 @@ pub(crate) struct SetSettings {
     pub(crate) signal: f64,
     /// One for each column.
     pub(crate) lengthscales: Vec<f64>,
-    /// Whether its folds are drawn by chance instead of read from a file: for tables that come without.
+    /// Whether its folds are drawn by chance instead of read from a file: for tables that come without. Rows that are made up have folds anyway.
     #[serde(default)]
     pub(crate) draw_folds: bool,
 }

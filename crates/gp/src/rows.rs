@@ -4,7 +4,7 @@ use crate::{GpError, Observations};
 use std::fmt::Debug;
 use std::ops::Range;
 
-/// Rows to learn from that need not be in memory: [`Observations`], or a file of them. A method on mini-batches asks for no more than a batch at a time, and does not know which it is.
+/// Rows to learn from that need not be in memory: [`Observations`], or a file of them. A method on mini-batches asks for no more than a batch at a time, one that adds up all rows for a block, and neither knows which it is.
 pub trait RowSource: Debug + Sync {
     /// Number of rows, n.
     fn rows(&self) -> usize;

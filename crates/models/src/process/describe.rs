@@ -337,7 +337,9 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
     if let Some(closed_form) = fit.closed_form {
         let text = match closed_form {
             true => "the best for these points, by a pass over all rows",
-            false => "as the last batches left them: the time budget had no room for a pass over all rows",
+            false => {
+                "as the last batches left them: a pass over all rows had no room in the time budget, or no factor"
+            }
         };
         rows.push(SummaryRow::new("inducing values", text));
     }

@@ -84,7 +84,11 @@ impl Trajectory {
 
     /// The same of a negative log density of test targets, from where on it stays so small.
     pub(super) fn passes_to_nll(&self, goal: f64) -> (f64, bool) {
-        let late = self.points.iter().rposition(|p| p.errors.nll > goal).map_or(0, |last| last + 1);
+        let late = self
+            .points
+            .iter()
+            .rposition(|p| p.errors.nll.is_nan() || p.errors.nll > goal)
+            .map_or(0, |last| last + 1);
         let found = self.points.get(late);
         (found.or(self.points.last()).map_or(0.0, |p| p.passes), found.is_some())
     }

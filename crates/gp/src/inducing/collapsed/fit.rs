@@ -140,7 +140,7 @@ pub fn fit_collapsed(
 /// of the same rows whose noise (which is not learned) is the same in most of them, as that of classes is.
 ///
 /// # Errors
-/// As [`fit_collapsed`]; [`GpError::Empty`] for no parts.
+/// As [`fit_collapsed`]; [`GpError::Empty`] for no parts; [`GpError::Weighted`] and [`GpError::Offset`].
 pub fn search_collapsed(
     model: CollapsedGp,
     parts: &[Observations],
@@ -148,6 +148,7 @@ pub fn search_collapsed(
     state: Option<State>,
     observer: &mut Observer<'_, State>,
 ) -> Result<CollapsedSearch, GpError> {
+    parts.iter().try_for_each(Observations::plain)?;
     let together = Together::new(&model, parts);
     let parts = parts.iter().map(|part| part as &dyn RowSource).collect();
     search(model, (parts, together), options, state, observer)

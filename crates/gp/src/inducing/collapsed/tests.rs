@@ -378,8 +378,11 @@ fn rows_from_elsewhere_give_the_bound_of_rows_in_memory() {
     );
     assert!(seen.len() > 1 && seen.last() == Some(&5_000) && seen.is_sorted(), "{seen:?}");
     assert!(start.clone().condition_watched(&data, &mut |_| Signal::Stop).unwrap().is_none());
-    // Weights are refused wherever rows are.
+    // Weights are refused wherever rows are, and however many parts.
     let weighted = data.with_weights(vec![2.0; 5_000]).unwrap();
+    let two = [weighted.clone(), weighted.clone()];
+    let refused = search_collapsed(start.clone(), &two, &options, None, &mut |_, _| Signal::Continue);
+    assert!(matches!(refused, Err(GpError::Weighted)));
     let model = model("se", MeanForm::Zero, normal(3, 2, "z"), 1);
     for rows in [&weighted as &dyn RowSource, &Elsewhere::new(&weighted)] {
         assert!(matches!(collapsed_bound(&model, rows), Err(GpError::Weighted)));

@@ -85,6 +85,8 @@ pub struct SearchIterate<'a, T: Real> {
     last: Option<Solution<T>>,
     /// The solve of a step that is not finished.
     under_way: Cell<Option<Progress>>,
+    /// Steps of the solves before it that this step made.
+    unfinished_steps: usize,
 }
 
 impl<'a, T: Real> SearchIterate<'a, T> {
@@ -111,6 +113,7 @@ impl<'a, T: Real> SearchIterate<'a, T> {
             solver_steps: 0,
             last: None,
             under_way,
+            unfinished_steps: 0,
         };
         let mut before = 0.0;
         if let Some(state) = from {
@@ -165,7 +168,9 @@ impl<T: Real> Iteration for SearchIterate<'_, T> {
         let done = Progress { step: self.trace.len(), evaluations: self.solver_steps, ..Progress::default() };
         match (self.under_way.get(), self.trace.last()) {
             // A solve under way is not counted yet.
-            (Some(solve), _) => Progress { evaluations: self.solver_steps + solve.step, ..done },
+            (Some(solve), _) => {
+                Progress { evaluations: self.solver_steps + self.unfinished_steps + solve.step, ..done }
+            }
             (None, Some(step)) => {
                 Progress { gradient_norm: Some(step.gradient_norm), residual: step.residual, ..done }
             }
@@ -180,7 +185,7 @@ impl<T: Real> Iteration for SearchIterate<'_, T> {
     fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, GpError> {
         let step = self.trace.len();
         let mut start = start(self.last.as_ref(), self.data.targets().ncols(), self.options);
-        let mut solver_steps = 0;
+        self.unfinished_steps = 0;
         let mut more = 0;
         let solved = loop {
             // A direct solve goes on after a stop; so the signal is kept here.
@@ -196,19 +201,23 @@ impl<T: Real> Iteration for SearchIterate<'_, T> {
                 .map_err(|error| if step == 0 { error } else { failed(step, error.to_string()) })?;
             self.under_way.set(None);
             let solver = solved.solution.progress;
-            self.solver_steps += solver.step;
-            solver_steps += solver.step;
+            self.unfinished_steps += solver.step;
             if signal == Signal::Stop {
+                self.solver_steps += self.unfinished_steps;
                 self.last = Some(solved.solution);
                 return Ok(Step::Ended(Reason::Interrupted));
             }
-            if more == MOST_MORE || solver.residual.is_none_or(|left| left <= MOST_LEFT) {
+            // What is not finite is no start, and the time is the run's.
+            let unsolved = solver.residual.is_some_and(|left| left.is_finite() && left > MOST_LEFT);
+            if !unsolved || more == MOST_MORE || run.share(step) >= 1.0 {
                 break solved;
             }
             more += 1;
             start = Start::Weights(solved.solution.weights);
         };
         let (ended, residual) = (solved.solution.reason, solved.solution.progress.residual);
+        let solver_steps = std::mem::take(&mut self.unfinished_steps);
+        self.solver_steps += solver_steps;
         let (natural, found) = gradient(&self.model, self.data, self.x.as_ref(), self.options, solved)?;
         // Adam's, of the negative log evidence and hyperpriors for each target value.
         let scale = -1.0 / (self.data.rows() * self.data.targets().ncols()) as f64;

@@ -191,7 +191,7 @@ fn warm_starts_save_solver_steps() {
     }
 }
 
-/// One step of conjugate gradients leaves most of a system: solves go on, five budgets at most, until half of it is gone, and a saved search repeats that.
+/// One step of conjugate gradients leaves most of a system: solves go on, five budgets at most, until half of it is gone, and a search that was saved between two of them ends with the same numbers.
 #[test]
 fn solves_that_leave_more_than_half_go_on() {
     let data = data(150);
@@ -203,6 +203,20 @@ fn solves_that_leave_more_than_half_go_on() {
         assert!(step.residual.unwrap() <= 0.5 || step.solver_steps == 5, "{step:?}");
     }
     assert_eq!(found.solver_steps, found.trace.iter().map(|s| s.solver_steps).sum::<usize>());
+    let (mut saved, mut calls) = (None, 0);
+    search_evidence(model(), &data, &plan, None, &mut |progress, search| {
+        // The second solve of the third step is under way.
+        calls = if progress.step == 2 && search.solve().is_some() { calls + 1 } else { 0 };
+        if calls == 2 {
+            saved = Some(search.state(progress));
+        }
+        Signal::Continue
+    })
+    .unwrap();
+    let saved = saved.expect("a solve that goes on");
+    let resumed = search_evidence(model(), &data, &plan, Some(saved), &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!((&resumed.trace, resumed.solver_steps), (&found.trace, found.solver_steps));
+    assert_eq!(resumed.model.values(), found.model.values());
     // A budget that leaves little is all that is used.
     plan.solves.budget.steps = 40;
     assert!(search(&data, &plan).trace.iter().all(|step| step.solver_steps <= 40));

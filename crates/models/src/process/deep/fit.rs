@@ -146,10 +146,11 @@ impl Task<'_> {
         let basis = Basis::new((options, kind, embedding), *columns, request.seed)?;
         let aside_data = aside.low_rank();
         let rows = train.row_count();
+        // Inducing points are chosen among them; features of a network begin without any row.
         let begun = |small| {
-            let seen = match candidates(rows, request.seed) {
+            let seen = match candidates(rows, request.seed).filter(|_| kind.inducing) {
                 Some(drawn) => train.rows_at(&drawn)?,
-                None => train.rows_in(0..rows)?,
+                None => train.rows_in(0..if kind.inducing { rows } else { 1 })?,
             };
             basis.features(small, &request.kernel, seen.data().inputs, request.seed)
         };

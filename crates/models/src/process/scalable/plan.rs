@@ -345,6 +345,9 @@ impl DeepWork {
         // Weights with their moments and the best of them; factors.
         let fixed = (weights as u64 + (roots * m * m) as u64).saturating_mul(8 * 12);
         let training = bytes.saturating_add(looks.saturating_mul(row)).saturating_add(fixed);
+        // Rows that inducing points are chosen among, where these are not all.
+        let among = if kind.inducing && rows > CANDIDATES { 8 * CANDIDATES * (inputs + 1) } else { 0 };
+        let training = training.max(among as u64);
         // A plain process is fitted to some rows afterwards.
         let bytes = training.max(exact::Plan::evidence(PLAIN_ROWS.min(rows), inputs, 1).peak_bytes);
         Some(Self {

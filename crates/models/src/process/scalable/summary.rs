@@ -1,6 +1,7 @@
 //! What became of a fit to a large table.
 
 use crate::options::KernelPrecision;
+use crate::process::file_rows::CANDIDATES;
 use crate::process::{Compression, DeepSummary, GviSummary};
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::iterative::{
@@ -110,7 +111,7 @@ pub struct ScalableSummary {
     /// The log evidence of all rows as it was estimated, for fits by conjugate gradients (nats, of standardised targets); none where time had run out, or who watched it stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_evidence: Option<LogEvidence>,
-    /// Of the stochastic bound: whether the inducing values are the best that its hyperparameters and inducing points allow, by one pass over all rows after the last step; none for other methods.
+    /// Of the stochastic bound: whether the inducing values are the best that its hyperparameters and inducing points allow, by one pass over all rows after the last step (not where that had no room in a time budget, or its sums no factor); none for other methods, and where it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_form: Option<bool>,
     /// Seconds for hyperparameters and for weights.
@@ -155,7 +156,8 @@ impl ScalableSummary {
             search: None,
             inducing: if deep.inducing { deep.rank } else { 0 },
             inducing_radius: None,
-            inducing_candidates: None,
+            inducing_candidates: (deep.inducing && !deep.dense && deep.trained_rows > CANDIDATES)
+                .then_some(CANDIDATES),
             from_disk: None,
             compressed: None,
             inducing_moved: deep.inducing,

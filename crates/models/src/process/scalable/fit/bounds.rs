@@ -8,7 +8,7 @@ use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, 
 use crate::process::check::{CheckedOn, FitCheck};
 use crate::process::file_rows::candidates;
 use crate::process::fit::{FitStage, Prepared};
-use crate::process::rates::rate;
+use crate::process::rates::{dense_rate, rate};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
 use crate::process::scalable::{ScalablePlan, ScalableSummary, Solver};
@@ -17,7 +17,7 @@ use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
-use posterior_gp::{Hyperprior, RowSource};
+use posterior_gp::{GpError, Hyperprior, RowSource};
 use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters, Progress, Reason, State};
@@ -265,7 +265,6 @@ pub(super) fn stochastic<D: RowSource>(
             })
         })?;
     checkpoints.finish()?;
-    summary.ended = fitted.reason.to_string();
     let mut reason = fitted.reason;
     let (mut posterior, mut bound) = (fitted.posterior, fitted.average_bound);
     summary.closed_form = Some(false);
@@ -277,18 +276,22 @@ pub(super) fn stochastic<D: RowSource>(
             let progress = Progress { step, steps_planned: prepared.data.rows(), ..Progress::default() };
             observer(&progress, &FitStage::Closing)
         };
-        match whole.condition_watched(&prepared.data, &mut watch)? {
-            Some(best) => {
+        match whole.condition_watched(&prepared.data, &mut watch) {
+            Ok(Some(best)) if best.1.is_finite() => {
                 (posterior, bound) = best;
                 summary.closed_form = Some(true);
             }
-            None => {
-                reason = Reason::Interrupted;
+            // Sums that have no factor, of hardly any noise: the values of the last batches are there.
+            Ok(Some(_)) | Err(GpError::Cholesky(_)) => {}
+            Ok(None) => {
+                (reason, summary.closed_form) = (Reason::Interrupted, None);
                 let state = serde_json::to_value(&fitted.state).map_err(StoreError::from)?;
                 checkpoints.save::<f64>(&found, Stage::Bound(state))?;
             }
+            Err(error) => return Err(error.into()),
         }
     }
+    summary.ended = reason.to_string();
     Ending {
         hyperparameters: if learns {
             Hyperparameter::without_inducing(&fitted.model)
@@ -326,10 +329,11 @@ impl Closing {
         let (rows, [inputs, _]) = (prepared.data.rows(), prepared.data.widths());
         let flops = ScalablePlan::closing_flops(asked, rows, inputs);
         // Twice of what it should take: rates are measured on few rows, and by others beside it.
-        let seconds = rate(request, &prepared.schema.feature_names()).map(|rate| 2.0 * flops / rate);
-        match seconds.filter(|seconds| *seconds <= Self::SHARE * left) {
-            Some(seconds) => Self { fits: true, left: Some(left - seconds) },
-            None => Self { fits: false, left: Some(left) },
+        let rate = rate(request, &prepared.schema.feature_names()).unwrap_or_else(dense_rate);
+        let seconds = 2.0 * flops / rate;
+        match seconds <= Self::SHARE * left {
+            true => Self { fits: true, left: Some(left - seconds) },
+            false => Self { fits: false, left: Some(left) },
         }
     }
 }

@@ -379,7 +379,7 @@ fn by_steps(
         set_noise(&mut begin.model, noise);
     }
     let own = asked.following_blocks();
-    let blocks = begin.model.clone();
+    let (started, blocks) = (Instant::now(), begin.model.clone());
     let failed = match on_all_rows::<f64>(begin, prepared, (request, &own), found, checkpoints, observer) {
         Ok(ended) => match worse(&blocks, &ended.0, &prepared.data, request.seed) {
             None => return Ok(Some(ended)),
@@ -388,7 +388,9 @@ fn by_steps(
         Err(error @ (ModelError::Interrupted | ModelError::Store(_))) => return Err(error),
         Err(error) => error.to_string(),
     };
-    *found = Found { following_failed: Some(failed), ..before };
+    // The time is gone, whatever came of it.
+    let seconds = before.seconds + started.elapsed().as_secs_f64();
+    *found = Found { following_failed: Some(failed), seconds, ..before };
     Ok(None)
 }
 
