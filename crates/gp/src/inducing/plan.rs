@@ -1,5 +1,6 @@
 //! What a fit with inducing points will take, said before it is taken.
 
+use crate::RowSource;
 use crate::exact::bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -56,6 +57,12 @@ impl Plan {
     /// The same where the rows, of so many inputs and targets, are not in memory.
     pub fn elsewhere(self, inputs: usize, targets: usize) -> Self {
         Self { peak_bytes: self.peak_bytes.saturating_sub(data_bytes(self.rows, inputs, targets)), ..self }
+    }
+
+    /// The same with these rows, wherever they are.
+    pub(super) fn of_rows(self, data: &dyn RowSource) -> Self {
+        let [inputs, targets] = data.widths();
+        if data.in_memory() { self } else { self.elsewhere(inputs, targets) }
     }
 
     fn new(

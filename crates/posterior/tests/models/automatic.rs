@@ -243,8 +243,17 @@ fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
     assert_eq!(resumed.header().hyperparameters, whole.header().hyperparameters);
     let few: Vec<usize> = (0..50).collect();
     assert_eq!(resumed.predict(&table, Some(&few)).unwrap(), whole.predict(&table, Some(&few)).unwrap());
+    // Steps so long that hyperparameters run away: what blocks found stays, the result says why, and time stays taken.
+    set(&mut asked, json!({"checkpoint": null, "learning-rate": 1.5}));
+    let kept = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, _| Signal::Continue).unwrap();
+    let summary = kept.header().fit.scalable.clone().unwrap();
+    assert!(summary.search.is_none() && summary.blocks.len() == 2, "{:?}", summary.search);
+    let source = &summary.hyperparameter_source;
+    assert!(source.contains("failed (the evidence of 2000 rows would have fallen from"), "{source}");
+    assert_ne!(kept.header().hyperparameters, whole.header().hyperparameters);
+    set(&mut asked, json!({"learning-rate": 0.1}));
     // Where the larger block is told, it is the last.
-    set(&mut asked, json!({"checkpoint": null, "refining-rows": 300}));
+    set(&mut asked, json!({"refining-rows": 300}));
     let told = ProcessModel::fit_prepared(prepared, &asked, &mut |_, _| Signal::Continue).unwrap();
     let summary = told.header().fit.scalable.clone().unwrap();
     assert!(summary.search.is_none() && !summary.hyperparameter_source.contains("all rows"));

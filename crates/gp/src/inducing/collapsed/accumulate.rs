@@ -18,6 +18,12 @@ pub(super) struct Accumulated {
     pub(super) evidence: SolvedEvidence,
 }
 
+impl Accumulated {
+    pub(super) fn of(whitening: Whitening, sums: EvidenceSums) -> Result<Self, GpError> {
+        Ok(Self { whitening, evidence: sums.solve(1.0, JitterPolicy::NONE)? })
+    }
+}
+
 impl CollapsedGp {
     /// The blocks in which so many rows are looked at.
     pub(super) fn blocks(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<> {
@@ -36,16 +42,16 @@ impl CollapsedGp {
 
     /// `2 n m²` flops besides the kernel.
     pub(super) fn accumulate(&self, data: &dyn RowSource) -> Result<Accumulated, GpError> {
-        let (accumulated, _) = self.accumulate_watched(data, &mut |_| Signal::Continue)?;
-        Ok(accumulated)
+        let (whitening, sums, _) = self.sums(data, &mut |_| Signal::Continue)?;
+        Accumulated::of(whitening, sums)
     }
 
-    /// The same, as far as `watch`, which is told how many rows have been seen, lets it go.
-    pub(super) fn accumulate_watched(
+    /// Sums as far as `watch`, which is told how many rows have been seen, lets them go, and what it said last.
+    pub(super) fn sums(
         &self,
         data: &dyn RowSource,
         watch: &mut dyn FnMut(usize) -> Signal,
-    ) -> Result<(Accumulated, Signal), GpError> {
+    ) -> Result<(Whitening, EvidenceSums, Signal), GpError> {
         self.check_widths(data)?;
         let whitening = self.whitening()?;
         let mut sums = EvidenceSums::new(self.inducing.nrows(), data.widths()[1]);
@@ -58,6 +64,6 @@ impl CollapsedGp {
                 break;
             }
         }
-        Ok((Accumulated { whitening, evidence: sums.solve(1.0, JitterPolicy::NONE)? }, signal))
+        Ok((whitening, sums, signal))
     }
 }

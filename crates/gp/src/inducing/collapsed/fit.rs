@@ -189,8 +189,7 @@ impl CollapsedGp {
     /// What a fit to these rows will take.
     pub fn plan(&self, data: &dyn RowSource) -> Plan {
         let (inputs, targets) = (self.inducing.ncols(), self.mean.target_count());
-        let plan = Plan::collapsed(data.rows(), inputs, targets, self.inducing.nrows());
-        if data.in_memory() { plan } else { plan.elsewhere(inputs, targets) }
+        Plan::collapsed(data.rows(), inputs, targets, self.inducing.nrows()).of_rows(data)
     }
 
     /// The posterior at these hyperparameters with the bound there. Cost `2nm²` flops and `O(m²)` memory.
@@ -211,9 +210,9 @@ impl CollapsedGp {
         data: &dyn RowSource,
         watch: &mut dyn FnMut(usize) -> Signal,
     ) -> Result<Option<(InducingPosterior, f64)>, GpError> {
-        match self.accumulate_watched(data, watch)? {
-            (_, Signal::Stop) => Ok(None),
-            (accumulated, _) => self.conditioned(accumulated).map(Some),
+        match self.sums(data, watch)? {
+            (_, _, Signal::Stop) => Ok(None),
+            (whitening, sums, _) => self.conditioned(Accumulated::of(whitening, sums)?).map(Some),
         }
     }
 

@@ -69,9 +69,7 @@ pub fn fit_stochastic<'a>(
 ) -> Result<StochasticFit, GpError> {
     let clock = Clock::after(state.map_or(0.0, |state| state.seconds));
     options.check()?;
-    let plan = model.plan(data.rows(), options.batch);
-    let [inputs, targets] = data.widths();
-    let plan = if data.in_memory() { plan } else { plan.elsewhere(inputs, targets) };
+    let plan = model.plan(data.rows(), options.batch).of_rows(data);
     if plan.peak_bytes > options.memory_limit {
         return Err(InducingError::Memory { plan, limit: options.memory_limit }.into());
     }

@@ -18,7 +18,7 @@ pub struct LowRankData<'a> {
     pub observed: ObservedRows<'a>,
 }
 
-/// Rows to learn from that need not be in memory: training asks for a batch at a time, or for all in blocks, and does not know where they are. [`LowRankData`] are rows in memory.
+/// Rows to learn from that need not be in memory: training asks for a batch at a time, or for all in blocks, and does not know where they are. [`LowRankData`] are rows in memory; what processes are conditioned on has the same idea one crate above, with rows of its own.
 pub trait LowRankRows: Debug + Sync {
     /// Number of rows, n.
     fn row_count(&self) -> usize;

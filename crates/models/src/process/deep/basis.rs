@@ -4,12 +4,13 @@ use super::columns::{Columns, scaling};
 use crate::ModelError;
 use crate::network::{Preparation, Strip, open_network, without_link};
 use crate::options::{BasisLayer, DbkOptions, DeepKind};
+use crate::process::file_rows::candidates;
 use faer::MatRef;
 use posterior_kernels::inducing::InducingChoice;
 use posterior_kernels::{Kernel, KernelExpression};
 use posterior_linalg::random::Streams;
 use posterior_linear::embedding::Embedding;
-use posterior_linear::low_rank::LearnedFeatures;
+use posterior_linear::low_rank::{LearnedFeatures, LowRankRows};
 use posterior_networks::architecture::{Inputs, ResidualPerceptron};
 use posterior_networks::{Activation, Architecture, Network};
 use posterior_tangent::{DeepInducing, NetworkEmbedding, NetworkFeatures};
@@ -224,21 +225,25 @@ impl Basis {
         self.network(small).map(|behind| behind.architecture.clone())
     }
 
-    /// What is made of it: outputs, or inducing points among what it makes of the rows of x (or these rows themselves), under a kernel on its outputs (or on columns by their names). `small` ones begin with variances near nothing.
+    /// What is made of it: outputs, or inducing points among what it makes of the rows (or these themselves; of some, drawn at random, where there are very many), under a kernel on its outputs (or on columns by their names). `small` ones begin with variances near nothing.
     pub(super) fn features(
         &self,
         small: bool,
         kernel: &KernelExpression,
-        x: MatRef<'_, f64>,
+        rows: &dyn LowRankRows,
         seed: u64,
     ) -> Result<Box<dyn LearnedFeatures>, ModelError> {
-        if self.rank > x.nrows() && self.kind.inducing {
+        let count = rows.row_count();
+        if self.rank > count && self.kind.inducing {
             return refuse(format!(
                 "{} inducing points (--rank) are more than the {} rows to learn from",
-                self.rank,
-                x.nrows()
+                self.rank, count
             ));
         }
+        let seen = || match candidates(count, seed) {
+            Some(drawn) => rows.rows_at(&drawn),
+            None => rows.rows_in(0..count),
+        };
         let among = |kernel: &dyn Kernel<f64>, rows: MatRef<'_, f64>| {
             let points = InducingChoice::KMeans.points(kernel, rows, self.rank, Streams::new(seed));
             points.map_err(|e| ModelError::Inducing(e.to_string()))
@@ -251,7 +256,7 @@ impl Basis {
                 ));
             }
             let kernel = kernel.build(&self.names)?;
-            let points = among(&*kernel, x)?;
+            let points = among(&*kernel, seen()?.data().inputs)?;
             return Ok(Box::new(DeepInducing::<f32>::new(None, kernel, points)?));
         };
         let network = network.clone();
@@ -261,7 +266,7 @@ impl Basis {
                 false => Box::new(NetworkFeatures::new(network)),
             });
         }
-        let embedded = NetworkEmbedding::new(network.clone()).embedded(x)?;
+        let embedded = NetworkEmbedding::new(network.clone()).embedded(seen()?.data().inputs)?;
         let kernel = embedding_kernel(kernel, embedded.ncols())?;
         let points = among(&*kernel, embedded.as_ref())?;
         let features = DeepInducing::new(Some(network), kernel, points)?;

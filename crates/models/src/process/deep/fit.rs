@@ -8,7 +8,7 @@ use super::{Basis, Columns, DeepSummary, TriedSetting};
 use crate::options::{CorrectionName, DeepKind, GO_ON, Setting};
 use crate::process::ProcessPosterior;
 use crate::process::apart::Apart;
-use crate::process::file_rows::{TableRows, candidates, fingerprints};
+use crate::process::file_rows::{TableRows, fingerprints};
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
 use crate::{FitRequest, Method, ModelError};
@@ -146,14 +146,7 @@ impl Task<'_> {
         let basis = Basis::new((options, kind, embedding), *columns, request.seed)?;
         let aside_data = aside.low_rank();
         let rows = train.row_count();
-        // Inducing points are chosen among them; features of a network begin without any row.
-        let begun = |small| {
-            let seen = match candidates(rows, request.seed).filter(|_| kind.inducing) {
-                Some(drawn) => train.rows_at(&drawn)?,
-                None => train.rows_in(0..if kind.inducing { rows } else { 1 })?,
-            };
-            basis.features(small, &request.kernel, seen.data().inputs, request.seed)
-        };
+        let begun = |small| basis.features(small, &request.kernel, *train, request.seed);
         let scatter = targets.scatter();
         let size = (rows, basis.rank);
         let settings = settings((options, kind), scatter, size, request);

@@ -320,6 +320,7 @@ impl Closing {
     /// The share of a time budget that it may take.
     const SHARE: f64 = 0.25;
 
+    /// Whether and when it begins, by the rate of this machine.
     fn planned<D: RowSource>(
         prepared: &Prepared<D>,
         (request, asked): (&FitRequest, &SvgpOptions),

@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `automatic` | what `auto` tries, and which it keeps |
 //! | `forecast` | which solver is at its end first, by few rows |
-//! | `hyperparameters` | given, from blocks or neighbourhoods, or by stochastic gradients of the evidence of all rows |
+//! | `hyperparameters` | given, or found by searches one after the other |
+//! | `stages` | searches by exact evidences: blocks, all rows, neighbourhoods |
+//! | `all_rows` | the stochastic search on all rows, and what judges it |
 //! | `judge` | rows that are held back, and what they say of a solver on its way |
 //! | `pathwise` | weights by iterative solvers |
 //! | `bounds` | inducing points: hyperparameters and posterior from one bound |
 //! | `learned` | learned features, and a plain process beside them |
 
+mod all_rows;
 mod automatic;
 mod bounds;
 mod forecast;
@@ -17,6 +20,7 @@ mod hyperparameters;
 mod judge;
 mod learned;
 mod pathwise;
+mod stages;
 
 use super::budget::Allowance;
 use super::checkpoint::{CheckpointWriter, identity};
