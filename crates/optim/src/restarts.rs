@@ -41,9 +41,12 @@ const FAR_BEHIND: f64 = 10.0;
 /// Steps whose gain is looked at.
 const RECENT: usize = 4;
 
-/// Whether a run with these values after each step will hardly reach `best`.
+/// Whether a run with these values after each step will hardly reach `best`. One that has been there already (a rule of steps that jumps about) is not behind.
 fn is_behind(values: &[f64], best: f64) -> bool {
     let [.., last] = values else { return false };
+    if values.iter().any(|value| *value <= best) {
+        return false;
+    }
     let Some(earlier) = values.len().checked_sub(1 + RECENT).map(|i| values[i]) else { return false };
     values.len() >= SETTLED && last - best > FAR_BEHIND * (earlier - last).max(0.0) && *last > best
 }
@@ -96,7 +99,11 @@ pub fn restarts(
         let ended = minimise(&mut tallied, point, optimiser.clone(), &own, &mut watch);
         let used = tallied.evaluations;
         match ended {
-            Ok(outcome) => {
+            Ok(mut outcome) => {
+                if behind && outcome.reason == crate::Reason::Interrupted {
+                    // It was ended here, by nobody else, and its first point may have been the best of all.
+                    outcome.reason = crate::Reason::Value;
+                }
                 let ended = if behind { "behind".into() } else { outcome.reason.to_string() };
                 attempts.push(Attempt {
                     value: Some(outcome.value),
@@ -182,6 +189,16 @@ mod tests {
         assert!(result.attempts[1].value.is_none() && result.attempts[1].ended.contains("too far"));
         assert_eq!(result.attempts[1].evaluations, 1);
         assert!(matches!(run(&[vec![11.0], vec![12.0]]), Err(OptimError::AllRestarts { count: 2, .. })));
+    }
+
+    #[test]
+    fn an_attempt_that_was_ahead_is_not_behind() {
+        let falling: Vec<f64> = (0..20).map(|i| 10.0 + 1.0 / f64::from(i + 1)).collect();
+        assert!(is_behind(&falling, 1.0));
+        // A jump below the best, and back.
+        let mut jumping = falling;
+        jumping[3] = 0.5;
+        assert!(!is_behind(&jumping, 1.0));
     }
 
     #[test]
