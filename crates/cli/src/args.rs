@@ -8,6 +8,7 @@ mod laplace_searches;
 mod network;
 mod online;
 mod optimize;
+mod split;
 mod stream;
 mod tomography;
 
@@ -26,8 +27,10 @@ pub(crate) use laplace_searches::{
 pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
 pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, TellArgs};
+use posterior::data::{ReadOptions, TextOptions, Unseen};
 use posterior::options::numbers;
 use posterior::{Question, VarianceMethod};
+pub(crate) use split::SplitArgs;
 use std::path::PathBuf;
 pub(crate) use stream::{BadRowsArg, FromArg, NoiseArg, StreamArgs};
 pub(crate) use tomography::{
@@ -174,6 +177,13 @@ pub(crate) struct QuestionArgs {
     #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
 
+    #[command(flatten)]
+    pub text: TextOptions,
+
+    /// What to do with categories that the training rows did not have [default: as at the fit]
+    #[arg(long, value_enum)]
+    pub unseen: Option<Unseen>,
+
     /// Where variances of sdd, sap, sgd and cg come from; other models have them in closed form [default: samples]
     #[arg(long, value_enum)]
     pub variances: Option<VariancesArg>,
@@ -223,6 +233,11 @@ impl QuestionArgs {
         Ok(self.variances.map(|variances| variances.method(self.memory, rank)))
     }
 
+    /// How its files are read.
+    pub(crate) fn reading(&self) -> ReadOptions {
+        ReadOptions { text: self.text, ..ReadOptions::limited(self.memory) }
+    }
+
     /// As the library has it.
     pub(crate) fn question(&self) -> Result<Question, Failure> {
         Ok(Question {
@@ -230,6 +245,7 @@ impl QuestionArgs {
             variances: self.variances()?,
             seed: self.seed,
             memory: self.memory,
+            text: self.text,
             timed: true,
             ..Question::default()
         })
@@ -312,17 +328,8 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub labels: Vec<PathBuf>,
 
-    /// File with the fold of each row, or how many folds `fit` drew; only rows of --fold are scored
-    #[arg(long, value_name = "FILE|COUNT", requires = "fold")]
-    pub folds: Option<PathBuf>,
-
-    /// Fold to score
-    #[arg(long, value_name = "K", requires = "folds", allow_negative_numbers = true)]
-    pub fold: Option<i64>,
-
-    /// Score the rows that `fit --test-fraction F` (same seed) left out
-    #[arg(long, value_name = "F", conflicts_with = "folds", value_parser = numbers::share)]
-    pub test_fraction: Option<f64>,
+    #[command(flatten)]
+    pub split: SplitArgs,
 
     /// Write a report to look at
     #[arg(long, value_name = "FILE.html")]

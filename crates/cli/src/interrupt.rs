@@ -1,23 +1,27 @@
 //! Ctrl-C: the first asks the fit to stop after its step, so that nothing is half-written; the second ends the program.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Whether an interruption was asked for.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on. Where no handler can be installed, Ctrl-C ends the program at once, which is safe as well.
+    /// Listens from the first call on; a command with several fits has one interruption for all of them. Where no handler can be installed, Ctrl-C ends the program at once, which is safe as well.
     pub(crate) fn listen() -> Self {
-        let interrupt = Self::default();
-        let flag = interrupt.0.clone();
-        let _ = ctrlc::set_handler(move || {
-            if flag.swap(true, Ordering::SeqCst) {
-                std::process::exit(1);
-            }
+        static LISTENING: OnceLock<Interrupt> = OnceLock::new();
+        let listening = LISTENING.get_or_init(|| {
+            let interrupt = Self::default();
+            let flag = interrupt.0.clone();
+            let _ = ctrlc::set_handler(move || {
+                if flag.swap(true, Ordering::SeqCst) {
+                    std::process::exit(1);
+                }
+            });
+            interrupt
         });
-        interrupt
+        listening.clone()
     }
 
     pub(crate) fn requested(&self) -> bool {

@@ -4,7 +4,7 @@
 //! can be written to is found out by trying.
 
 use crate::DataError;
-use crate::read::split_array_name;
+use crate::read::split_part_name;
 use posterior_store::{Target, directory, temporary};
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read};
@@ -132,7 +132,7 @@ pub struct Output<'a> {
     pub kind: OutputKind,
 }
 
-/// Checks all outputs of a command before its work. Inputs may be named as `FILE.npz:NAME`; those that do not exist are left to their readers. `force` allows to replace files of other
+/// Checks all outputs of a command before its work. Inputs may be named as `FILE.npz:NAME` or `FILE.xlsx:SHEET`; those that do not exist are left to their readers. `force` allows to replace files of other
 /// kinds and write-protected ones, but never an input.
 ///
 /// Cost: a hidden file is made and removed in each folder; of files that are there the head is read.
@@ -149,7 +149,7 @@ pub fn check_outputs(outputs: &[Output<'_>], inputs: &[&Path], force: bool) -> R
                 other.path.display()
             )));
         }
-        if let Some(input) = inputs.iter().find(|i| same_file(&split_array_name(i).0, output.path)) {
+        if let Some(input) = inputs.iter().find(|i| same_file(&split_part_name(i).0, output.path)) {
             return Err(refused(format!(
                 "this command reads that file ({}), and would destroy it; choose another name",
                 input.display()

@@ -48,7 +48,7 @@ pub enum DataError {
     },
     /// The extension is not one that is read.
     #[error(
-        "{path} has a format that is not known: use .csv, .tsv, .parquet, .npy or .npz (text also as .gz)"
+        "{path} has a format that is not known: use .csv, .tsv, .txt, .jsonl (text also as .gz), .parquet, .xlsx, .npy or .npz; a name without an ending leaves it to the content"
     )]
     UnknownFormat {
         /// The file.
@@ -120,7 +120,10 @@ pub enum DataError {
         known: Vec<String>,
     },
     /// A column is used in two roles or named twice.
-    #[error("column `{column}` is {role}")]
+    #[error(
+        "column `{column}` is {role}",
+        column = short(column)
+    )]
     Role {
         /// The column.
         column: String,
@@ -129,7 +132,8 @@ pub enum DataError {
     },
     /// Text where a number is needed.
     #[error(
-        "{path}, row {row}, column `{column}`: `{text}` is not a number; correct it, leave the column out (--features), or make it categories (--one-hot {column})"
+        "{path}, row {row}, column `{column}`: `{text}` is not a number{}; correct it, leave the column out (--exclude {column}), or take it as categories (--categories)",
+        nearly(text), column = short(column), text = short(text)
     )]
     NotANumber {
         /// The file.
@@ -141,9 +145,78 @@ pub enum DataError {
         /// The cell.
         text: String,
     },
+    /// Text where training had something else.
+    #[error("{path}, row {row}, column `{column}`: `{}` is not {expected}; correct it", short(text), column = short(column))]
+    NotAsInTraining {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+        /// What it should be.
+        expected: String,
+    },
+    /// Text among dates.
+    #[error(
+        "{path}, row {row}, column `{column}`: `{}` is no date, and most of the column are; correct it, leave the column out (--exclude {column}), or take it as categories (--categories)",
+        short(text), column = short(column)
+    )]
+    NotADate {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+    },
+    /// Dates that can be read in two ways.
+    #[error(
+        "{path}, column `{column}`: dates such as `{text}` may begin with the day or with the month; say which (--date-order day-first or month-first)",
+        column = short(column), text = short(text)
+    )]
+    DayOrMonth {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// One of them.
+        text: String,
+    },
+    /// Dates that no one way reads.
+    #[error(
+        "{path}, column `{column}`: its dates are written in several ways; write all of them as 2021-03-04, or leave the column out (--exclude {column})",
+        column = short(column)
+    )]
+    SeveralForms {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+    },
+    /// Text with many different cells.
+    #[error(
+        "{path}, column `{column}`: {distinct} different texts{}, more than become categories by themselves; leave it out (--exclude {column}), or take them all the same (--categories)",
+        examples_of(examples), column = short(column)
+    )]
+    ManyCategories {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// How many there are.
+        distinct: usize,
+        /// Some of them.
+        examples: Vec<String>,
+    },
     /// An empty cell.
     #[error(
-        "{path}, row {row}, column `{column}`: the cell is missing; drop such rows (--missing drop) or fill in the column's mean (--missing mean)"
+        "{path}, row {row}, column `{column}`: the cell is missing; drop such rows (--missing drop), fill in means (--missing mean) or let the model know where cells are missing (--missing indicator)",
+        column = short(column)
     )]
     MissingCell {
         /// The file.
@@ -155,7 +228,8 @@ pub enum DataError {
     },
     /// A target that is missing where it cannot be guessed.
     #[error(
-        "{path}, row {row}: the target `{column}` is missing; targets are never made up: drop such rows (--missing drop)"
+        "{path}, row {row}: the target `{column}` is missing; targets are never made up: leave such rows out (--missing-target leave-out)",
+        column = short(column)
     )]
     MissingTarget {
         /// The file.
@@ -167,7 +241,8 @@ pub enum DataError {
     },
     /// An infinite number.
     #[error(
-        "{path}, row {row}, column `{column}`: {value} is not a finite number; correct it, or drop such rows (--missing drop)"
+        "{path}, row {row}, column `{column}`: {value} is not a finite number; correct it, or drop such rows (--missing drop)",
+        column = short(column)
     )]
     Infinite {
         /// The file.
@@ -180,7 +255,10 @@ pub enum DataError {
         value: f64,
     },
     /// A category that the training rows did not have.
-    #[error("{path}, row {row}, column `{column}`: the category `{text}` did not occur in training; known: {}", known.join(", "))]
+    #[error(
+        "{path}, row {row}, column `{column}`: the category `{}` did not occur in training (--unseen other predicts such rows all the same); known: {}",
+        short(text), listed(known), column = short(column)
+    )]
     UnknownCategory {
         /// The file.
         path: PathBuf,
@@ -194,7 +272,10 @@ pub enum DataError {
         known: Vec<String>,
     },
     /// A label that the training rows did not have.
-    #[error("{path}, row {row}: the label `{text}` of `{column}` did not occur in training{known}")]
+    #[error(
+        "{path}, row {row}: the label `{text}` of `{column}` did not occur in training{known}",
+        column = short(column), text = short(text)
+    )]
     UnknownLabel {
         /// The file.
         path: PathBuf,
@@ -209,7 +290,8 @@ pub enum DataError {
     },
     /// A target of one class.
     #[error(
-        "{path}: the target `{column}` is `{label}` in every row: with only one class there is nothing to tell apart; give rows of other classes, or another target"
+        "{path}: the target `{column}` is `{label}` in every row: with only one class there is nothing to tell apart; give rows of other classes, or another target",
+        column = short(column), label = short(label)
     )]
     OneClass {
         /// The file.
@@ -221,7 +303,8 @@ pub enum DataError {
     },
     /// A number that counts nothing.
     #[error(
-        "{path}, row {row}: {value} in `{column}` is no count; counts are whole numbers from 0, other numbers want --likelihood gaussian or student-t"
+        "{path}, row {row}: {value} in `{column}` is no count; counts are whole numbers from 0, other numbers want --likelihood gaussian or student-t",
+        column = short(column), value = brief(value)
     )]
     NotACount {
         /// The file.
@@ -234,7 +317,10 @@ pub enum DataError {
         value: f64,
     },
     /// A noise variance or an exposure that is not positive.
-    #[error("{path}, row {row}, column `{column}`: {value} is no {what}; {what}s are positive")]
+    #[error(
+        "{path}, row {row}, column `{column}`: {value} is no {what}; {what}s are positive",
+        column = short(column), value = brief(value)
+    )]
     NotPositive {
         /// The file.
         path: PathBuf,
@@ -249,7 +335,8 @@ pub enum DataError {
     },
     /// A negative number where the kernel takes counts.
     #[error(
-        "{path}, row {row}, column `{column}`: {value} is negative, and the kernel `tanimoto` compares counts; correct it, or name in `tanimoto(COLUMN, ...)` the columns that hold counts"
+        "{path}, row {row}, column `{column}`: {value} is negative, and the kernel `tanimoto` compares counts; correct it, or name in `tanimoto(COLUMN, ...)` the columns that hold counts",
+        column = short(column), value = brief(value)
     )]
     NegativeCount {
         /// The file.
@@ -303,6 +390,16 @@ pub enum DataError {
         /// The name that was asked for.
         wanted: String,
         /// The arrays that it holds.
+        known: Vec<String>,
+    },
+    /// A workbook without the sheet that was asked for.
+    #[error("{path} has no sheet `{}`; its sheets are: {}", short(wanted), listed(known))]
+    NoSuchSheet {
+        /// The file.
+        path: PathBuf,
+        /// The name that was asked for.
+        wanted: String,
+        /// The sheets that it has.
         known: Vec<String>,
     },
     /// A file that declares more values than may be read.
@@ -402,6 +499,16 @@ impl DataError {
         self
     }
 
+    /// The same error about some rows of a table: `rows` are their numbers there, from 0.
+    pub fn in_selection(mut self, rows: &[usize]) -> Self {
+        if let Some((_, row)) = self.place()
+            && let Some(own) = row.checked_sub(1).and_then(|place| rows.get(place))
+        {
+            *row = own + 1;
+        }
+        self
+    }
+
     /// The same error about rows of a table in memory, by the file that the row is from and its number there.
     pub fn in_table(mut self, table: &Table) -> Self {
         if let Some((path, row)) = self.place()
@@ -418,6 +525,8 @@ impl DataError {
         match self {
             Self::RaggedRow { path, row, .. }
             | Self::NotANumber { path, row, .. }
+            | Self::NotAsInTraining { path, row, .. }
+            | Self::NotADate { path, row, .. }
             | Self::MissingCell { path, row, .. }
             | Self::MissingTarget { path, row, .. }
             | Self::Infinite { path, row, .. }
@@ -434,18 +543,110 @@ impl DataError {
 /// The classes that there are, for a label that is none of them.
 pub(crate) fn known_labels(known: &[String], alike: Option<&str>) -> String {
     let meant = alike.map_or_else(String::new, |name| {
-        format!("; did you mean `{name}`? Labels are told apart by case and spaces")
+        format!("; did you mean `{}`? Labels are told apart by case and spaces", short(name))
     });
     format!("{meant}; known: {}", listed(known))
 }
 
-pub(crate) fn quoted(names: &[String]) -> String {
-    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+fn examples_of(examples: &[String]) -> String {
+    if examples.is_empty() {
+        return String::new();
+    }
+    let cells: Vec<String> = examples.iter().map(|text| format!("`{}`", short(text))).collect();
+    format!(" ({}, ...)", cells.join(", "))
 }
 
-/// The first names of a list that may be very long.
+/// Names in quotation, the first of many.
+pub(crate) fn quoted(names: &[String]) -> String {
+    shown(names.iter().map(|n| format!("`{}`", short(n))), names.len(), 60)
+}
+
+/// The first names of a list that may be very long, as may be the names.
 pub(crate) fn listed(names: &[String]) -> String {
+    shown(names.iter().map(|n| short(n)), names.len(), 120)
+}
+
+/// At least one of `count` names, and more as long as all have no more than so many characters.
+fn shown(names: impl Iterator<Item = String>, count: usize, most: usize) -> String {
     const SHOWN: usize = 20;
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+    let (mut out, mut taken) = (String::new(), 0);
+    for name in names.take(SHOWN) {
+        if taken > 0 && out.chars().count() + name.chars().count() > most {
+            break;
+        }
+        if taken > 0 {
+            out.push_str(", ");
+        }
+        out.push_str(&name);
+        taken += 1;
+    }
+    if count > taken { format!("{out} and {} more", count - taken) } else { out }
+}
+
+/// A cell or a name, cut where it is long: a message is to be read.
+pub(crate) fn short(text: &str) -> String {
+    const LONGEST: usize = 40;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.into(),
+    }
+}
+
+/// What a text that looks like a number lacks to be one.
+fn nearly(text: &str) -> &'static str {
+    if text.parse::<f64>().is_ok() {
+        " but text in this file"
+    } else if text.matches(',').count() == 1 && text.replacen(',', ".", 1).parse::<f64>().is_ok() {
+        " (unless its comma is a decimal mark: --decimal ,)"
+    } else {
+        ""
+    }
+}
+
+/// A number with an exponent where it would otherwise be a long row of digits.
+fn brief(value: &f64) -> String {
+    let plain = value.to_string();
+    if plain.len() > 24 { format!("{value:e}") } else { plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_show_the_beginning_of_what_is_long() {
+        let names = |count: usize| (0..count).map(|i| format!("name {i}")).collect::<Vec<_>>();
+        assert_eq!(listed(&names(3)), "name 0, name 1, name 2");
+        assert_eq!(listed(&[]), "");
+        let many = listed(&names(10_000));
+        assert!(
+            many.starts_with("name 0, name 1, ") && many.ends_with(" more") && many.len() < 150,
+            "{many}"
+        );
+        // One is always shown, and all are counted.
+        assert_eq!(
+            listed(&["é".repeat(50), "b".repeat(90)]),
+            format!("{}..., {}...", "é".repeat(40), "b".repeat(40))
+        );
+        assert_eq!(quoted(&["a".repeat(70), "b".repeat(70)]), format!("`{}...` and 1 more", "a".repeat(40)));
+        assert_eq!(
+            (short("é"), brief(&-1.0), brief(&1e308), brief(&0.1)),
+            ("é".into(), "-1".into(), "1e308".into(), "0.1".into())
+        );
+    }
+
+    #[test]
+    fn a_number_in_another_way_of_writing_is_told_apart() {
+        let message = |text: &str| {
+            let (path, column) = ("t.csv".into(), "a".into());
+            DataError::NotANumber { path, row: 1, column, text: text.into() }.to_string()
+        };
+        assert!(
+            message("3,14").contains(
+                "`3,14` is not a number (unless its comma is a decimal mark: --decimal ,); correct"
+            )
+        );
+        assert!(message("007").contains("`007` is not a number but text in this file; correct"));
+        assert!(message("red").contains("`red` is not a number; correct"));
+    }
 }

@@ -6,7 +6,7 @@
 
 use crate::arrays::same_type;
 use crate::limits::check_memory;
-use crate::read::split_array_name;
+use crate::read::split_part_name;
 use crate::schema::numbers;
 use crate::{ArrayValues, Column, DataError, NumericArray, ReadOptions, Table, read_array, read_table};
 use std::collections::HashMap;
@@ -63,8 +63,7 @@ impl FeatureMatrix {
 }
 
 /// Reads a matrix with a row for each example: `.npy` (also `.gz`) or an array of an `.npz` (`FILE.npz:NAME`) of two dimensions,
-/// or of one, which is a single column; or a table as [`read_table`] reads it (`.csv`, `.tsv`, `.txt`, also `.gz`, `.parquet`) of
-/// which all columns that are used are numeric.
+/// or of one, which is a single column; or a table as [`read_table`] reads it of which all columns that are used are numeric.
 ///
 /// # Errors
 /// As [`read_array`] and [`read_table`] for the file; [`DataError::NoRows`] and [`DataError::NothingLeft`] without rows or columns
@@ -72,10 +71,10 @@ impl FeatureMatrix {
 /// [`DataError::NotANumber`] for text; [`DataError::DoNotMatch`] for an array of more dimensions; [`DataError::NotFinite`] for
 /// missing cells (NaN) and infinities.
 pub fn read_feature_matrix(path: &Path, options: &FeatureOptions) -> Result<FeatureMatrix, DataError> {
-    let (file, array) = split_array_name(path);
+    let (file, _) = split_part_name(path);
     let name = file.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let is_array = [".npy", ".npy.gz", ".npz"].iter().any(|ending| name.ends_with(ending));
-    if is_array || array.is_some() {
+    if is_array {
         return from_array(path, read_array(path, &options.read)?, options);
     }
     from_table(read_table(path, &options.read)?, options)
@@ -172,7 +171,12 @@ fn from_array(
 
 fn from_table(table: Table, options: &FeatureOptions) -> Result<FeatureMatrix, DataError> {
     let names = table.names();
-    let Roles { features, label, .. } = roles(&table.source, &names, options)?;
+    // What names the rows is no feature.
+    let own = FeatureOptions {
+        columns: options.columns.clone().or_else(|| named_features(&table, options)),
+        ..options.clone()
+    };
+    let Roles { features, label, .. } = roles(&table.source, &names, &own)?;
     let numbers = |j: usize| finite_numbers(&table, &table.columns[j], j);
     let labels = label.map(|j| numbers(j).map(<[f64]>::to_vec)).transpose()?;
     let columns = features.iter().map(|j| numbers(*j)).collect::<Result<Vec<&[f64]>, _>>()?;
@@ -181,6 +185,14 @@ fn from_table(table: Table, options: &FeatureOptions) -> Result<FeatureMatrix, D
     let values = NumericArray::new(vec![rows, columns.len()], ArrayValues::F64(values))?;
     let column_names = features.iter().map(|j| names[*j].clone()).collect();
     Ok(FeatureMatrix { source: table.source, values, column_names, labels })
+}
+
+/// All columns but the index and the label, where there is an index.
+fn named_features(table: &Table, options: &FeatureOptions) -> Option<Vec<String>> {
+    let index = table.index.as_ref()?;
+    let label =
+        options.label_column.as_ref().and_then(|name| table.column(name).ok()).map(|column| &column.name);
+    Some(table.names().into_iter().filter(|name| name != index && Some(name) != label).collect())
 }
 
 /// The finite numbers of a column, which is the `index`-th of its table.

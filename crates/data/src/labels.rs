@@ -2,7 +2,7 @@
 
 use crate::error::known_labels;
 use crate::schema::numbers;
-use crate::{Column, DataError, Missing, Table, Values};
+use crate::{Column, DataError, MissingTarget, Table, Values};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
@@ -186,13 +186,13 @@ pub fn counts_of_rows(table: &Table, target: &str, rows: &[usize]) -> Result<Vec
 /// Of the given rows, those whose target is there, with the targets: places in `rows`, and values.
 ///
 /// # Errors
-/// [`DataError::MissingTarget`] unless rows with missing cells are dropped; [`DataError::NothingLeft`].
+/// [`DataError::MissingTarget`] unless such rows are left out; [`DataError::NothingLeft`].
 pub fn present<T>(
     table: &Table,
     target: &str,
     rows: &[usize],
     values: Vec<Option<T>>,
-    missing: Missing,
+    missing: MissingTarget,
 ) -> Result<(Vec<usize>, Vec<T>), DataError> {
     let mut out = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
     for (place, value) in values.into_iter().enumerate() {
@@ -201,7 +201,7 @@ pub fn present<T>(
                 out.0.push(place);
                 out.1.push(value);
             }
-            None if missing == Missing::Drop => {}
+            None if missing == MissingTarget::LeaveOut => {}
             None => {
                 let (path, column) = (table.source.clone(), target.into());
                 return Err(DataError::MissingTarget { path, row: rows[place] + 1, column });
@@ -273,9 +273,9 @@ mod tests {
     fn missing_targets_are_dropped_or_named() {
         let table = Table::new("t", vec![Column::numeric("y", vec![1.0, f64::NAN, 3.0])]);
         let counts = || counts_of_rows(&table, "y", &[0, 1, 2]).unwrap();
-        let (places, values) = present(&table, "y", &[0, 1, 2], counts(), Missing::Drop).unwrap();
+        let (places, values) = present(&table, "y", &[0, 1, 2], counts(), MissingTarget::LeaveOut).unwrap();
         assert_eq!((places, values), (vec![0, 2], vec![1.0, 3.0]));
-        let error = present(&table, "y", &[0, 1, 2], counts(), Missing::Mean).unwrap_err();
+        let error = present(&table, "y", &[0, 1, 2], counts(), MissingTarget::Error).unwrap_err();
         assert!(error.to_string().contains("row 2"), "{error}");
         assert!(TargetSketch::of(&table, "y", &[1]).is_err());
     }

@@ -11,16 +11,18 @@
 //! let extracted = Schema::learn(&table, &selection, &rows)?.extract(&table, &rows, true)?;
 //! let standard = Standardisation::learn(extracted.x.as_ref(), extracted.y.as_deref().unwrap_or_default());
 //! assert!(standard.features(extracted.x.as_ref()).sum().abs() < 1e-12);
-//! // A cell that is missing is an error with its place, unless it was said what to do with it.
-//! let error = Schema::learn(&table, &selection, &[0, 1]).and_then(|s| s.extract(&table, &[0, 1], true)).unwrap_err();
-//! assert!(error.to_string().contains("row 2"));
+//! // A row without a target teaches nothing and can be predicted; any other cell that is missing is an error with its place, unless it was said what to do with it.
+//! let schema = Schema::learn(&table, &selection, &[0, 1])?;
+//! assert_eq!(schema.extract(&table, &[0, 1], true)?.rows, [0]);
+//! assert_eq!(schema.extract(&table, &[0, 1], false)?.rows, [0, 1]);
 //! # Ok::<(), posterior_data::DataError>(())
 //! ```
 //!
 //! | module | idea |
 //! |---|---|
 //! | [`Table`] | named columns of numbers or text, as they stand in the file |
-//! | [`read_table`] | CSV, TSV, Parquet, NPY, NPZ, gzip: one entry, hostile files included |
+//! | [`read_table`] | delimited text of any dialect and encoding, JSON lines, Excel, Parquet, NPY, NPZ, gzip: one entry, hostile files included |
+//! | [`TextOptions`] | delimiter, decimal mark and encoding of texts, said instead of guessed |
 //! | [`read_tables`] | several files of the same columns as one table |
 //! | [`stream`] | large CSV and Parquet files, part by part |
 //! | [`arriving`] | rows that arrive one after the other |
@@ -73,10 +75,16 @@ pub use fingerprint::{RowFingerprints, row_fingerprint, table_fingerprints};
 pub use labels::{ClassNames, TargetSketch, counts_of_rows, present};
 pub use posterior_store::{FileLock, LockHolder, StoreError, create_atomically};
 pub use ranges::{Departure, InputMoments, InputRange, InputRanges, LEAST_ROWS, Sign};
-pub use read::{ReadOptions, parse_table, read_table, read_tables};
+pub use read::{
+    DecimalMark, Delimiter, ReadOptions, TextEncoding, TextOptions, is_table_name, parse_table, read_table,
+    read_tables, split_part_name,
+};
 pub use row_file::{RowFile, RowWriter, row_bytes};
-pub use schema::{Extracted, Feature, Missing, Notes, Schema, Selection};
-pub use split::Split;
+pub use schema::{
+    Cycle, Extracted, Feature, Missing, MissingTarget, Notes, Reading, Schema, Selection, TimeForm, Unseen,
+    Wave,
+};
+pub use split::{Split, distinct as distinct_folds, folds_of_rows, groups_of_rows, times_of_rows};
 pub use standardise::Standardisation;
 pub use table::{Column, Table, TableFile, Values};
 pub use write::{lines_of, write_parts, write_table};

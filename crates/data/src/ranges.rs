@@ -10,7 +10,7 @@
 //!
 //! The last two are statements about a distribution, and need at least [`LEAST_ROWS`] rows that are not all equal.
 
-use crate::{DataError, Feature, RowFile, Schema};
+use crate::{DataError, Feature, Reading, RowFile, Schema};
 use faer::MatRef;
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +132,11 @@ impl InputRanges {
 
     fn of(schema: &Schema, moments: &InputMoments) -> Self {
         let range = |(input, feature): (usize, &Feature)| {
-            let Feature::Number { column, .. } = feature else { return None };
+            let Feature::Number { column, reading, .. } = feature else { return None };
+            // A circle has no outside.
+            if matches!(reading, Reading::Cycle { .. }) {
+                return None;
+            }
             let Moments { minimum, maximum, mean, spread, .. } = *moments.columns.get(input)?;
             let deviation = (spread / moments.rows.max(1) as f64).sqrt();
             // Only numbers that JSON can hold.
@@ -293,14 +297,12 @@ fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Missing;
     use faer::Mat;
     use posterior_linalg::random::Streams;
     use rand_distr::{Distribution, Exp, LogNormal, Normal, Uniform};
 
     fn schema() -> Schema {
-        let features = vec![Feature::Number { column: "a".into(), mean: 0.0 }];
-        Schema { target: "y".into(), features, noise: None, exposure: None, missing: Missing::Error }
+        Schema::of("y", vec![Feature::number("a", 0.0)])
     }
 
     fn column(values: &[f64]) -> Mat<f64> {

@@ -43,6 +43,8 @@ pub struct Table {
     pub notes: Vec<String>,
     /// The files that its rows come from, in order; none where they are all of `source`.
     pub files: Vec<TableFile>,
+    /// The column that counts or names rows and is no feature unless someone says so: a first column without a name (as pandas writes it), or one called `Unnamed: 0` that counts.
+    pub index: Option<String>,
 }
 
 /// A file of a table of several.
@@ -69,6 +71,14 @@ impl Column {
         }
     }
 
+    /// Whether a cell is missing.
+    pub fn is_missing(&self, row: usize) -> bool {
+        match &self.values {
+            Values::Numeric(values) => values[row].is_nan(),
+            Values::Text(values) => values[row].is_none(),
+        }
+    }
+
     /// The cell as text, empty when missing. Numbers are written with the digits that read back to the same bits.
     pub fn cell(&self, row: usize) -> String {
         match &self.values {
@@ -86,7 +96,7 @@ impl Table {
     /// When their lengths differ.
     pub fn new(source: impl Into<PathBuf>, columns: Vec<Column>) -> Self {
         assert!(columns.windows(2).all(|w| w[0].len() == w[1].len()), "columns have one length");
-        Self { source: source.into(), columns, notes: Vec::new(), files: Vec::new() }
+        Self { source: source.into(), columns, notes: Vec::new(), files: Vec::new(), index: None }
     }
 
     /// Number of rows.
@@ -150,6 +160,7 @@ impl Table {
             columns: self.columns.iter().map(pick).collect(),
             notes: self.notes.clone(),
             files: Vec::new(),
+            index: self.index.clone(),
         }
     }
 }

@@ -21,7 +21,7 @@ fn message<T>(
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    let Err(error) = read(&path, &ReadOptions { memory_limit: LIMIT }) else {
+    let Err(error) = read(&path, &ReadOptions::limited(LIMIT)) else {
         panic!("{name}: {} bytes were read without an error", bytes.len());
     };
     let message = error.to_string();

@@ -4,7 +4,7 @@ use crate::recalibration::too_few_for;
 use crate::{
     Model, ModelData, ModelError, Predicted, PredictedKind, Predictive, VarianceMethod, VarianceSolves,
 };
-use posterior_data::{ArrayValues, Column, InputMoments, NumericArray};
+use posterior_data::{ArrayValues, Column, InputMoments, Notes, NumericArray, TextOptions};
 use posterior_likelihoods::Integration;
 
 /// Classes beyond this are written by --top only, unless the output is an array.
@@ -45,6 +45,8 @@ pub struct Question {
     pub quantiles: Vec<f64>,
     /// Quantiles of the noiseless function instead.
     pub latent: bool,
+    /// How delimited text is read, where its files are read part by part.
+    pub text: TextOptions,
     /// Only so many of the most probable classes.
     pub top: Option<usize>,
     /// Levels in (0, 1) of sets of classes that hold the true one so often.
@@ -94,8 +96,8 @@ pub struct Answer {
     pub covariance: Option<NumericArray>,
     /// Variances that rounding had made negative and that were raised to 0.
     pub clipped: usize,
-    /// Cells that were filled in.
-    pub filled: usize,
+    /// What was left out and filled in of a table's rows.
+    pub data: Notes,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
     /// Where the inputs lay, for [`Model::departures`].
@@ -112,7 +114,7 @@ impl Answer {
         model.check(question)?;
         let predictions = model.predictive(data, question)?;
         let mut answer = Self { count: predictions.len(), clipped: predictions.clipped, ..Self::default() };
-        (answer.filled, answer.solves) = (predictions.filled, predictions.solves);
+        (answer.data, answer.solves) = (predictions.data.clone(), predictions.solves);
         match question.into {
             PredictedInto::Array => answer.array = Some(array(&predictions)?),
             _ => answer.columns = columns(model, data, &predictions, question)?,

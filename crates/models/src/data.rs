@@ -1,7 +1,7 @@
 //! What a model is asked about.
 
 use crate::ModelError;
-use posterior_data::{ArrayValues, Column, NumericArray, Table, Values};
+use posterior_data::{ArrayValues, Column, Notes, NumericArray, Table, Values};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -59,12 +59,15 @@ pub struct ModelData {
     pub picked: bool,
     /// What was dropped or filled.
     pub notes: Vec<String>,
+    /// The same in numbers, where the table is read before the model is asked.
+    pub found: Notes,
 }
 
 impl ModelData {
     /// Inputs in memory.
     pub fn new(name: impl Into<String>, inputs: NumericArray, truth: Option<Truth>) -> Self {
-        Self { name: name.into(), inputs, truth, table: None, part: None, picked: false, notes: Vec::new() }
+        let (name, found) = (name.into(), Notes::default());
+        Self { name, inputs, truth, table: None, part: None, picked: false, notes: Vec::new(), found }
     }
 
     /// A table in memory, all rows of it as they stand.
@@ -111,7 +114,16 @@ impl ModelData {
             self.table.as_ref().map(|(t, rows)| (t.clone(), examples.iter().map(|&i| rows[i]).collect()));
         let inputs = rows(&self.inputs, examples.iter().copied())?;
         let (name, notes) = (self.name.clone(), self.notes.clone());
-        Ok(Self { name, inputs, truth, table, part: self.part, picked: true, notes })
+        Ok(Self {
+            name,
+            inputs,
+            truth,
+            table,
+            part: self.part,
+            picked: true,
+            notes,
+            found: self.found.clone(),
+        })
     }
 
     /// Rows of what predictions are written beside: the whole table, or the examples that were picked.

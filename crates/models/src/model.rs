@@ -7,7 +7,7 @@ use crate::{
     Predictive, Question, SET_LEVELS, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
-use posterior_data::{Departure, InputMoments, NumericArray};
+use posterior_data::{Departure, InputMoments, NumericArray, ReadOptions, Schema, TimeForm};
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
 use posterior_report::{
@@ -53,8 +53,8 @@ pub struct Files<'a> {
     pub labels: &'a [PathBuf],
     /// Whether truths are wanted.
     pub truth: bool,
-    /// Bytes that a file may take.
-    pub memory: u64,
+    /// Bytes that a file may take, and how texts are read.
+    pub reading: ReadOptions,
 }
 
 /// What a report shows of a model beside its scores; what a family lacks is empty.
@@ -139,6 +139,11 @@ pub trait Model: Send + Sync {
     /// The structure of its network, if it is one.
     fn graph(&self) -> Option<&Graph> {
         None
+    }
+
+    /// What reads its table, where it reads one: of an ensemble one for each member.
+    fn schemas_mut(&mut self) -> Vec<&mut Schema> {
+        Vec::new()
     }
 
     /// Name of the target.
@@ -267,6 +272,11 @@ pub trait Model: Send + Sync {
         Err(ModelError::Usage(
             "--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into(),
         ))
+    }
+
+    /// How dates such as 3/4/2021 were meant at the fit, where that was said.
+    fn date_order(&self) -> Option<TimeForm> {
+        None
     }
 
     /// The stratum of each row of a table, where rows were left out of the fit by strata: each class gives its share.

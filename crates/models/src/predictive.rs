@@ -2,7 +2,7 @@
 
 use crate::recalibration::{self, Intervals, ObservedTails, PredictedSets};
 use crate::{Truth, VarianceSolves};
-use posterior_data::InputMoments;
+use posterior_data::{InputMoments, Notes};
 use posterior_metrics::{entropy, half_width_factor};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -65,8 +65,8 @@ pub struct Predictive {
     pub examples: Option<Vec<usize>>,
     /// What came true, where the question wanted it.
     pub truth: Option<Truth>,
-    /// Cells that were filled in.
-    pub filled: usize,
+    /// What was left out and filled in of a table's rows.
+    pub data: Notes,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
     /// How wide intervals of observations are where they were recalibrated, for each number of an example; empty where none were.
@@ -95,7 +95,7 @@ impl Predictive {
             clipped: 0,
             examples: None,
             truth: None,
-            filled: 0,
+            data: Notes::default(),
             solves: None,
             intervals: Vec::new(),
             tails: None,

@@ -54,14 +54,17 @@ impl GpBuilder {
     /// Those of reading the table; a target that is numbers with Gaussian noise, which [`GpBuilder::fit_file`] takes.
     pub fn fit_labels_file(self, path: impl AsRef<Path>) -> Result<FittedLabels, ProcessError> {
         let request = self.request()?;
-        let table = read_table(path.as_ref(), &ReadOptions { memory_limit: request.memory })?;
+        let table = read_table(
+            path.as_ref(),
+            &ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) },
+        )?;
         labelled(&table, &request)
     }
 }
 
 fn labelled(table: &Table, request: &FitRequest) -> Result<FittedLabels, ProcessError> {
     let rows = Split::all(table.rows()).train;
-    let (target, missing) = (&request.selection.target, request.selection.missing);
+    let (target, missing) = (&request.selection.target, request.selection.missing_target);
     let chosen = choose_likelihood(table, target, &rows, request.labels.likelihood, missing)?;
     let observed = Observed::from_table(table, &rows, request, chosen)?;
     let model = GeneralisedModel::fit(observed, request, &mut |_, _| Signal::Continue)?;

@@ -190,7 +190,10 @@ impl GpBuilder {
     /// Those of reading the table and of [`ProcessModel::fit`].
     pub fn fit_file(self, path: impl AsRef<Path>) -> Result<FittedGp, ProcessError> {
         let request = self.request()?;
-        let table = read_table(path.as_ref(), &ReadOptions { memory_limit: request.memory })?;
+        let table = read_table(
+            path.as_ref(),
+            &ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) },
+        )?;
         fitted(&table, &request)
     }
 }

@@ -1,5 +1,6 @@
 //! The grammar of `fit gp`: what the library is asked ([`FitRequest`]), and files.
 
+use super::SplitArgs;
 use clap::Args;
 use posterior::FitRequest;
 use posterior::options::numbers;
@@ -27,17 +28,8 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
 
-    /// File with the fold of each row, or how many folds to draw (counted from 0; of classes, each with its share of every class); rows of --fold are left out of training
-    #[arg(long, value_name = "FILE|COUNT", requires = "fold")]
-    pub folds: Option<PathBuf>,
-
-    /// Fold to leave out
-    #[arg(long, value_name = "K", requires = "folds", allow_negative_numbers = true)]
-    pub fold: Option<i64>,
-
-    /// Share of the rows to leave out at random
-    #[arg(long, value_name = "F", conflicts_with = "folds", value_parser = numbers::share)]
-    pub test_fraction: Option<f64>,
+    #[command(flatten)]
+    pub split: SplitArgs,
 
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = numbers::threads)]

@@ -50,9 +50,9 @@ pub(crate) struct LabelStartArgs {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub features: Option<Vec<String>>,
 
-    /// Text column to turn into one 0/1 feature for each category; may be repeated
-    #[arg(long, value_name = "COL", value_delimiter = ',')]
-    pub one_hot: Vec<String>,
+    /// Columns that are categories, one 0/1 feature for each [default: columns of text]
+    #[arg(long, visible_alias = "one-hot", value_name = "A,B", value_delimiter = ',')]
+    pub categories: Vec<String>,
 
     /// What to do with missing cells of features
     #[arg(long, value_enum, default_value_t)]

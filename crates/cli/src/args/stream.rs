@@ -60,9 +60,9 @@ pub(crate) struct StreamArgs {
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "target")]
     pub features: Option<Vec<String>>,
 
-    /// Text column to turn into one 0/1 feature for each category of the first rows; may be repeated
-    #[arg(long, value_name = "COL", value_delimiter = ',', requires = "target")]
-    pub one_hot: Vec<String>,
+    /// Columns that are categories, one 0/1 feature for each of the first rows [default: columns of text]
+    #[arg(long, visible_alias = "one-hot", value_name = "A,B", value_delimiter = ',', requires = "target")]
+    pub categories: Vec<String>,
 
     /// What to do with missing cells of features
     #[arg(long, value_enum, requires = "target")]

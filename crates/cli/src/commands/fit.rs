@@ -1,11 +1,24 @@
 //! `posterior fit gp`
+//!
+//! | file | does |
+//! |---|---|
+//! | `left_out` | scores the rows that a fit left out |
+//! | `cross_validation`, `summary` | leaves each fold out in turn; means over folds |
 
+mod cross_validation;
+mod left_out;
+mod summary;
+
+use self::cross_validation::FoldScores;
+use self::left_out::LeftOut;
 use super::{in_parts, read_files, remarks};
 use crate::args::{Cli, FitArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use crate::progress::FitProgress;
+use crate::settings::HeldOut;
 use posterior::data::stream::{StreamOptions, TableParts, count_rows};
+use posterior::data::{ReadOptions, Selection, Split, Table, TimeForm};
 use posterior::optim::Observer;
 use posterior::{
     AnyModel, ChosenLikelihood, FitRequest, FitStage, GeneralisedModel, Method, Model as _, ModelError,
@@ -18,39 +31,83 @@ use std::time::Instant;
 pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let started = Instant::now();
     let mut request = arguments.request()?;
+    let held_out = arguments.split.held_out()?;
     set_threads(arguments.threads)?;
     let remarks = remarks(cli);
-    let rows = rows(arguments, &request, remarks)?;
+    let found = read(arguments, &request, &held_out, remarks)?;
     // One budget for the whole command: what reading took is spent.
-    if let Some(seconds) = &mut request.time_budget {
-        *seconds = (*seconds - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE);
-    }
-    let model = match rows {
-        Rows::Gaussian(prepared) => gaussian(*prepared, &request, remarks, arguments)?,
-        Rows::Other(observed) => {
-            let plan = GeneralisedModel::plan(&observed, &request)?;
-            remarks.say(format!("plan: {}", plan.describe()));
-            say_kept(&request, remarks);
-            let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
-                GeneralisedModel::fit(*observed, &request, observer)
-            });
-            AnyModel::Generalised(Box::new(finished(fitted, &request, arguments)?))
+    let spend = |request: &mut FitRequest| {
+        if let Some(seconds) = &mut request.time_budget {
+            *seconds = (*seconds - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE);
+        }
+    };
+    let (model, left_out, folds) = match found {
+        Found::Rows(rows) => {
+            spend(&mut request);
+            (fitted(rows, &request, remarks, arguments)?, LeftOut::none(), None)
+        }
+        Found::Table(table, looks) if arguments.split.crosses() => {
+            spend(&mut request);
+            let (model, folds) =
+                cross_validation::fit_and_score(arguments, &request, &table, &looks, remarks)?;
+            (model, LeftOut::none(), Some(folds))
+        }
+        Found::Table(table, looks) => {
+            let strata = looks.strata(&table, &request.selection.target)?;
+            let split = held_out.split(Some(&table), table.rows(), strata.as_deref(), draws_of(&request))?;
+            let left_out = LeftOut::of(&table, &split.test);
+            let rows = rows_of(&table, &split, &request, &looks, remarks)?;
+            drop(table);
+            spend(&mut request);
+            (fitted(rows, &request, remarks, arguments)?, left_out, None)
         }
     };
     model.model().save(&arguments.out)?;
+    let scores = left_out.score(model.model(), request.memory, remarks);
     if cli.json {
         let seconds = started.elapsed().as_secs_f64();
-        return print_json(&match &model {
+        let mut found = match &model {
             AnyModel::Generalised(model) => generalised_report(model, seconds, &arguments.out),
             AnyModel::Process(model) => report(model, seconds, &arguments.out),
             AnyModel::Laplace(_) | AnyModel::Ensemble(_) => Value::Null,
-        });
+        };
+        // How good it is on the rows of --fold or --test-fraction, and models like it on each fold.
+        found["left_out"] = scores.json()?;
+        found["folds"] = folds.as_ref().map_or(Ok(Value::Null), FoldScores::json)?;
+        return print_json(&found);
     }
     if !cli.quiet {
+        if let Some(folds) = folds {
+            print(format!("{}\n", folds.text()?))?;
+        }
         print(model.model().described())?;
+        if let Some(scores) = scores.text() {
+            print(format!("\n{scores}"))?;
+        }
         print(format!("\nmodel written to {}", arguments.out.display()))?;
     }
     Ok(())
+}
+
+/// A model of rows, whatever their target is.
+fn fitted(
+    rows: Rows,
+    request: &FitRequest,
+    remarks: Remarks,
+    arguments: &FitArgs,
+) -> Result<AnyModel, Failure> {
+    match rows {
+        Rows::Gaussian(prepared) => gaussian(*prepared, request, remarks, arguments),
+        Rows::Other(observed) => {
+            let plan = GeneralisedModel::plan(&observed, request)?;
+            remarks.say(format!("plan: {}", plan.describe()));
+            say_kept(request, remarks);
+            let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
+                GeneralisedModel::fit(*observed, request, observer)
+            });
+            Ok(AnyModel::Generalised(Box::new(finished(fitted, request, arguments)?)))
+        }
+    }
 }
 
 /// A process with Gaussian noise.
@@ -127,10 +184,23 @@ enum Rows {
     Other(Box<Observed>),
 }
 
-/// Reads the rows to learn from: the whole table at once or, of numbers with Gaussian noise, part by part.
-fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Rows, Failure> {
-    let (files, seed, asked) = (&arguments.data[..], request.seed, request.labels.likelihood);
-    let (target, missing) = (&request.selection.target, request.selection.missing);
+/// What was read.
+enum Found {
+    /// Rows that are ready.
+    Rows(Rows),
+    /// A table, and what its target looks like.
+    Table(Table, Box<ChosenLikelihood>),
+}
+
+/// Reads what to learn from: the whole table at once or, of numbers with Gaussian noise, part by part.
+fn read(
+    arguments: &FitArgs,
+    request: &FitRequest,
+    held_out: &HeldOut<'_>,
+    remarks: Remarks,
+) -> Result<Found, Failure> {
+    let (files, asked) = (&arguments.data[..], request.labels.likelihood);
+    let (target, missing) = (&request.selection.target, request.selection.missing_target);
     let events = request.labels.of_events();
     let from_disk = request.method.disk().and_then(|disk| disk.from_disk);
     if from_disk == Some(true) && (events || arguments.stream == Some(false)) {
@@ -142,7 +212,10 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
     if events && in_parts(stream, files)? {
         remarks.say("tables of events are read whole");
     } else if in_parts(stream, files)? {
-        let first = TableParts::open(files, &StreamOptions::default())?.next().transpose()?;
+        let first =
+            TableParts::open(files, &StreamOptions { text: request.text, ..StreamOptions::default() })?
+                .next()
+                .transpose()?;
         let looks = first.map(|part| {
             let rows: Vec<usize> = (0..part.table.rows()).collect();
             choose_likelihood(&part.table, target, &rows, asked, missing)
@@ -159,38 +232,69 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
             }
             Some(looks) => {
                 say_gaussian(request, &looks, remarks)?;
-                let count = count_rows(files)?;
+                let count = count_rows(files, &request.text)?;
                 remarks.say(format!("reading {count} rows part by part"));
-                let split = arguments.held_out().split(count, None, seed)?;
+                refuse_folds(arguments, "a table that is read part by part")?;
+                let split = held_out.split(None, count, None, draws_of(request))?;
                 let folder = arguments.out.parent().unwrap_or(Path::new(""));
                 let mut say = |text| remarks.say(text);
                 let prepared = PreparedTable::from_files(files, &split.train, request, folder, &mut say)?;
-                return Ok(Rows::Gaussian(Box::new(prepared)));
+                if !split.test.is_empty() {
+                    remarks.say("rows that are left out of a table that is read part by part are scored by `posterior evaluate`");
+                }
+                return Ok(Found::Rows(Rows::Gaussian(Box::new(prepared))));
             }
             None => {}
         }
     }
-    let table = read_files(files, request.memory, remarks)?;
+    let reading = ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) };
+    let table = read_files(files, &reading, remarks)?;
     if events {
-        let split = arguments.held_out().split(table.rows(), None, seed)?;
+        refuse_folds(arguments, "a table of events")?;
+        let split = held_out.split(Some(&table), table.rows(), None, draws_of(request))?;
         let observed = Observed::of_events(&table, &split.train, request)?;
         remarks.say(format!("target: {}", observed.why()));
-        return Ok(Rows::Other(Box::new(observed)));
+        return Ok(Found::Rows(Rows::Other(Box::new(observed))));
     }
     let all: Vec<usize> = (0..table.rows()).collect();
     let looks = choose_likelihood(&table, target, &all, asked, missing)?;
-    let strata = looks.strata(&table, target)?;
-    let split = arguments.held_out().split(table.rows(), strata.as_deref(), seed)?;
+    Ok(Found::Table(table, Box::new(looks)))
+}
+
+/// What splits go by beside the flags that say them.
+fn draws_of(request: &FitRequest) -> (u64, Option<TimeForm>) {
+    (request.seed, request.selection.date_order)
+}
+
+/// Refuses to leave each fold out in turn.
+fn refuse_folds(arguments: &FitArgs, what: &str) -> Result<(), Failure> {
+    if arguments.split.crosses() {
+        return Err(Failure::usage(format!(
+            "--folds without --fold scores each fold in turn, which {what} has no way to: name one --fold"
+        )));
+    }
+    Ok(())
+}
+
+/// The rows of a table that train.
+fn rows_of(
+    table: &Table,
+    split: &Split,
+    request: &FitRequest,
+    looks: &ChosenLikelihood,
+    remarks: Remarks,
+) -> Result<Rows, Failure> {
+    let Selection { target, missing_target, .. } = &request.selection;
     if looks.likelihood.is_none() {
-        say_gaussian(request, &looks, remarks)?;
-        let prepared = Prepared::from_table(&table, &split.train, request)?;
+        say_gaussian(request, looks, remarks)?;
+        let prepared = Prepared::from_table(table, &split.train, request)?;
         return Ok(Rows::Gaussian(Box::new(PreparedTable::Memory(prepared))));
     }
     // What it is was seen on all rows; what there is to know of it, on those that train.
-    let chosen = choose_likelihood(&table, target, &split.train, looks.name, missing)?;
-    let chosen = ChosenLikelihood { why: looks.why, ..chosen };
+    let chosen = choose_likelihood(table, target, &split.train, looks.name, *missing_target)?;
+    let chosen = ChosenLikelihood { why: looks.why.clone(), ..chosen };
     remarks.say(format!("target: {}", chosen.why));
-    let observed = Observed::from_table(&table, &split.train, request, chosen)?;
+    let observed = Observed::from_table(table, &split.train, request, chosen)?;
     Ok(Rows::Other(Box::new(observed)))
 }
 

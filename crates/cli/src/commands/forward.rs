@@ -43,7 +43,7 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     let remarks = remarks(cli);
     let strip = if arguments.strip_softmax { Strip::Softmax } else { Strip::Nothing };
     let opened = open_network::<T>(&arguments.network, arguments.architecture.as_deref(), strip)?;
-    let reading = ReadOptions { memory_limit: arguments.memory };
+    let reading = ReadOptions::limited(arguments.memory);
     let ImageSet { images, labels } =
         ImageSet::read(std::slice::from_ref(&arguments.data), arguments.labels.as_slice(), &reading)?;
     let forwarded = if arguments.features { features(&opened, &images)? } else { forward(&opened, &images)? };

@@ -5,7 +5,7 @@ use super::predict::has_extension;
 use super::{load, read, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::output::{Failure, check_outputs, number, print, print_json, table};
-use posterior::data::{Column, OutputKind, Values};
+use posterior::data::{Column, OutputKind, Values, is_table_name};
 use posterior::network::{Strip, open_network};
 use posterior::networks::{Architecture, Graph, describe};
 use posterior::report::{RegressionReport, Report};
@@ -65,7 +65,7 @@ fn page(model: &dyn Model) -> Result<Report, Failure> {
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let path = &arguments.file;
     let report = arguments.report.as_deref();
-    if report.is_some() && (has_extension(path, &["toml", "onnx", "safetensors"]) || is_table(path)) {
+    if report.is_some() && (has_extension(path, &["toml", "onnx", "safetensors"]) || is_table_name(path)) {
         return Err(Failure::usage("--report is for models".into()));
     }
     check_outputs(&[(report, OutputKind::Report)], [path], arguments.force)?;
@@ -85,7 +85,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         }
         return layers(cli, opened.format, opened.network.graph(), opened.notes);
     }
-    if !is_table(path) {
+    if !is_table_name(path) {
         let model = load(path)?;
         if arguments.support {
             let none = || Failure::usage("--support is for networks".into());
@@ -168,14 +168,6 @@ fn layers(cli: &Cli, format: &'static str, graph: &Graph, notes: Vec<String>) ->
         "layers": layers.collect::<Vec<_>>(),
         "notes": notes,
     }))
-}
-
-/// Whether the name is that of a table; everything else is tried as a model.
-fn is_table(path: &std::path::Path) -> bool {
-    let name = path.to_string_lossy().to_ascii_lowercase();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
-    [".csv", ".tsv", ".txt", ".parquet", ".pq", ".npy", ".npz"].iter().any(|e| name.ends_with(e))
-        || name.contains(".npz:")
 }
 
 fn column_report(column: &Column) -> ColumnReport {

@@ -80,7 +80,7 @@ fn start(cli: &Cli, arguments: &LabelStartArgs) -> Result<(), Failure> {
     };
     let columns = PoolColumns {
         features: arguments.features.clone(),
-        one_hot: arguments.one_hot.clone(),
+        categories: arguments.categories.clone(),
         missing: arguments.missing,
         labels: arguments.labels.clone(),
         show: arguments.show.clone(),

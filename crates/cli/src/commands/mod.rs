@@ -33,12 +33,12 @@ fn remarks(cli: &Cli) -> Remarks {
 
 /// Reads a table in so many bytes and passes the reader's notes on.
 fn read(path: &Path, memory: u64, remarks: Remarks) -> Result<Table, Failure> {
-    read_files(&[path.to_path_buf()], memory, remarks)
+    read_files(&[path.to_path_buf()], &ReadOptions::limited(memory), remarks)
 }
 
 /// [`read`] of a table of one file or several.
-fn read_files(files: &[PathBuf], memory: u64, remarks: Remarks) -> Result<Table, Failure> {
-    let table = read_tables(files, &ReadOptions { memory_limit: memory })?;
+fn read_files(files: &[PathBuf], reading: &ReadOptions, remarks: Remarks) -> Result<Table, Failure> {
+    let table = read_tables(files, reading)?;
     table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     Ok(table)
 }
@@ -66,6 +66,19 @@ fn load(path: &Path) -> Result<Box<dyn Model>, Failure> {
         }
         other => other.into(),
     })
+}
+
+/// [`load`], for what is asked of it.
+fn load_for(path: &Path, asked: &QuestionArgs) -> Result<Box<dyn Model>, Failure> {
+    let mut model = load(path)?;
+    if let Some(unseen) = asked.unseen {
+        let mut schemas = model.schemas_mut();
+        if schemas.is_empty() {
+            return Err(Failure::usage("--unseen is for models of tables, and this one reads none".into()));
+        }
+        schemas.iter_mut().for_each(|schema| schema.unseen = unseen);
+    }
+    Ok(model)
 }
 
 /// What a model is asked about: files of its kind, of which only the first examples may count, with remarks on them.

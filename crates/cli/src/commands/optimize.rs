@@ -147,7 +147,8 @@ fn refuse_existing(arguments: &StartArgs) -> Result<(), Failure> {
 /// The numeric columns of a table as axes that just hold them.
 fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, Candidates), Failure> {
     let rows = read(path, arguments.memory, remarks(cli))?;
-    let names = if arguments.features.is_empty() { rows.names() } else { arguments.features.clone() };
+    let no_index = || rows.names().into_iter().filter(|name| rows.index.as_ref() != Some(name)).collect();
+    let names = if arguments.features.is_empty() { no_index() } else { arguments.features.clone() };
     let mut axes = Vec::new();
     let mut columns = Vec::new();
     for name in names {

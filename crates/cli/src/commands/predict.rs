@@ -1,6 +1,6 @@
 //! `posterior predict`
 
-use super::{asked_data, in_parts, load, remarks};
+use super::{asked_data, in_parts, load_for, remarks};
 use crate::args::{Cli, PredictArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
@@ -24,6 +24,7 @@ struct Report {
     n: usize,
     rows_without_prediction: usize,
     filled_cells: usize,
+    unseen_categories: usize,
     clipped_variances: usize,
     /// How exact variances are, where they were solved for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,14 +50,14 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     let asked = &a.question;
     set_threads(asked.threads)?;
     let remarks = remarks(cli);
-    let array = a.out.as_deref().is_some_and(|p| has_extension(p, &["npy"]));
+    let array = out_of(a).is_some_and(|p| has_extension(p, &["npy"]));
     let outputs = [
-        (a.out.as_deref(), if array { OutputKind::Array } else { OutputKind::Predictions }),
+        (out_of(a), if array { OutputKind::Array } else { OutputKind::Predictions }),
         (a.samples_out.as_deref(), OutputKind::Array),
         (a.joint.as_deref(), OutputKind::Array),
     ];
     check_outputs(&outputs, asked.data.iter().chain([&asked.model]), a.force)?;
-    let model = load(&asked.model)?;
+    let model = load_for(&asked.model, asked)?;
     let model = &*model;
     let question = Question {
         quantiles: a.quantiles.clone(),
@@ -66,7 +67,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         samples: a.samples,
         draws_apart: a.samples_out.is_some(),
         joint: a.joint.is_some(),
-        into: match &a.out {
+        into: match out_of(a) {
             Some(_) if array => PredictedInto::Array,
             Some(out) if has_extension(out, &["parquet", "pq"]) => PredictedInto::Parquet,
             Some(_) => PredictedInto::Columns,
@@ -80,7 +81,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     let whole = asked.limit.is_some() || !model.answers_parts(&question);
     let mut report =
         Report { samples_out: a.samples_out.clone(), joint: a.joint.clone(), ..Report::default() };
-    match &a.out {
+    match out_of(a) {
         Some(out) if in_parts(a.stream.or(whole.then_some(false)), &asked.data)? => {
             by_parts(&mut report, model, (&asked.data, out), question, remarks)?;
         }
@@ -93,6 +94,10 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     for (count, what) in [
         (report.rows_without_prediction, "rows with missing cells have no prediction"),
         (report.filled_cells, "missing cells were filled with training means"),
+        (
+            report.unseen_categories,
+            "cells of categories that training had not were taken as none of those that it had",
+        ),
         (report.clipped_variances, "variances were rounded up to 0"),
     ] {
         if count > 0 {
@@ -113,6 +118,11 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The file of the predictions; `-` is standard output, as none is.
+fn out_of(a: &PredictArgs) -> Option<&Path> {
+    a.out.as_deref().filter(|out| *out != Path::new("-"))
+}
+
 /// Predicts data that are read whole; prints the predictions where they go to no file. Everything is computed before anything is written.
 fn at_once(
     cli: &Cli,
@@ -122,7 +132,7 @@ fn at_once(
     question: &Question,
 ) -> Result<(), Failure> {
     let remarks = remarks(cli);
-    let files = Files { data: &a.question.data, labels: &[], truth: false, memory: question.memory };
+    let files = Files { data: &a.question.data, labels: &[], truth: false, reading: a.question.reading() };
     let data = asked_data(model, &files, &a.question)?;
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let plan = model.plan(&data, question, 0)?;
@@ -138,12 +148,12 @@ fn at_once(
             remarks.say(format!("array of shape {:?} written to {}", array.shape(), path.display()));
         }
     }
-    report.out = a.out.clone();
-    match (&a.out, &answer.array) {
+    report.out = out_of(a).map(PathBuf::from);
+    match (out_of(a), &answer.array) {
         (Some(path), Some(array)) => write_npy(path, array)?,
         (Some(path), None) => write_table(&data.with_columns(answer.columns), path)?,
         (None, _) if cli.json => report.predictions = Some(as_json(&answer)),
-        (None, _) => print_csv(&answer.columns)?,
+        (None, _) => print_csv(&data.with_columns(answer.columns).columns)?,
     }
     Ok(())
 }
@@ -205,7 +215,8 @@ impl Report {
     fn count(&mut self, data: &ModelData, answer: &Answer) {
         self.n += answer.count;
         self.rows_without_prediction += data.length() - answer.count;
-        self.filled_cells += answer.filled;
+        self.filled_cells += answer.data.filled_cells;
+        self.unseen_categories += answer.data.unseen_categories;
         self.clipped_variances += answer.clipped;
         self.inputs.merge(answer.inputs.clone());
         self.variance_solves = VarianceSolves::of_all([self.variance_solves, answer.solves]);
@@ -227,7 +238,11 @@ fn as_json(answer: &Answer) -> serde_json::Value {
 
 fn print_csv(columns: &[Column]) -> Result<(), Failure> {
     let quoted = |cell: String| {
-        if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+        if cell.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell
+        }
     };
     let mut lines = vec![columns.iter().map(|c| quoted(c.name.clone())).collect::<Vec<_>>().join(",")];
     for row in 0..columns.first().map_or(0, Column::len) {

@@ -217,7 +217,7 @@ fn bad_input_is_explained() {
         ("start --state n.json --pool nowhere.csv", "nowhere.csv"),
         ("start --state n.json --pool one.csv", "one row: there is nothing to choose among"),
         ("start --state n.json --pool holes.csv", "row 2, column `b`"),
-        ("start --state n.json --pool pool.csv", "column `note`"),
+        ("start --state n.json --pool pool.csv --features note", "column `note`: 20 different texts"),
         ("start --state n.json --pool pool.csv --features a,c", "no column `c`"),
         ("start --state n.json --pool pool.csv --features a,b --classes x", "at least two classes"),
         ("start --state n.json --pool pool.csv --features a,b --classes x,x", "named twice"),

@@ -2,6 +2,7 @@
 
 mod classes;
 mod experiments;
+mod folds;
 mod from_disk;
 mod gaussianised;
 mod label;
@@ -23,5 +24,6 @@ mod several_files;
 mod stream;
 mod tables;
 mod tables_and_reports;
+mod tables_as_found;
 mod threads;
 mod tomography;

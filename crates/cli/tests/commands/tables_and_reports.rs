@@ -87,7 +87,7 @@ fn fit_predict_evaluate_inspect() {
     assert_eq!(table.lines().count(), 61);
     let printed =
         posterior(at).args(["predict", "--model", "m.posterior", "--data", "t.csv"]).output().unwrap().stdout;
-    assert!(String::from_utf8(printed).unwrap().starts_with("y_mean,y_std,y_latent_std\n"));
+    assert!(String::from_utf8(printed).unwrap().starts_with("a,b,colour,y,y_mean,y_std,y_latent_std\n"));
     posterior(at)
         .args(["predict", "--model", "m.posterior", "--data", "t.csv", "--out", "p.parquet"])
         .assert()
@@ -170,9 +170,9 @@ fn mistakes_get_their_status_and_a_way_out() {
             1,
             "no feature column is called `zz`. There are: a",
         ),
-        ([&FIT[..], &["--fold", "1"]].concat(), 2, "--folds <FILE|COUNT>"),
+        ([&FIT[..], &["--fold", "1"]].concat(), 2, "--folds <COUNT|COL|FILE>"),
         ([&FIT[..], &["--learning-rate", "0.1"]].concat(), 2, "belongs to --optimizer adam"),
-        (FIT.to_vec(), 1, "(--one-hot colour)"),
+        ([&FIT[..], &["--exclude", "y"]].concat(), 1, "column `y` is left out"),
         ([&FIT[..], &["--features", "a,b", "--memory", "0.00001"]].concat(), 1, "n = 60 needs"),
         (
             vec!["fit", "gp", "--data", "nowhere.csv", "--target", "y", "--out", "m"],
@@ -225,7 +225,7 @@ fn missing_cells_keep_their_rows() {
     let args = ["predict", "--model", "m.posterior", "--data", "holes.csv"];
     let output = posterior(at).args(args).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text.lines().nth(2), Some(",,"));
+    assert_eq!(text.lines().nth(2), Some(",0.3,,,"));
     assert!(
         String::from_utf8(output.stderr).unwrap().contains("1 rows with missing cells have no prediction")
     );

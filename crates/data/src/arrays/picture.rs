@@ -287,7 +287,7 @@ mod tests {
         crate::write_npy(&line, &NumericArray::new(vec![4], ArrayValues::F64(wave(4))).unwrap()).unwrap();
         assert!(read_picture(&line, &options).unwrap_err().to_string().contains("[height, width]"));
         // A declared size beyond memory.
-        let small = ReadOptions { memory_limit: 1000 };
+        let small = ReadOptions::limited(1000);
         write_picture(&tiff, &[30, 40], &wave(1200)).unwrap();
         assert!(matches!(
             read_picture(&tiff, &small),

@@ -1,10 +1,13 @@
 //! Lines as rows of a table.
 
-use crate::read::csv::{header, is_missing, number};
+use crate::read::{Delimiter, Dialect, Header};
 use crate::{Column, DataError, Table, Values};
-use csv::{ByteRecord, ReaderBuilder};
+use csv::ByteRecord;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+
+/// How cells are read, whatever separates them.
+const POINT: Dialect = Dialect::of(Delimiter::Comma);
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +30,9 @@ pub struct RowFormat {
     pub kind: RowKind,
     /// Names of the columns.
     pub columns: Vec<String>,
+    /// The column that names the rows, where the first had no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<String>,
 }
 
 impl RowFormat {
@@ -43,13 +49,13 @@ impl RowFormat {
         if kind == RowKind::Jsonl {
             let object = object(line).map_err(malformed)?;
             let columns: Vec<String> = object.into_iter().map(|(name, _)| name).collect();
-            return Ok((Self { kind, columns }, true));
+            return Ok((Self { kind, columns, index: None }, true));
         }
-        let first = Self { kind, columns: Vec::new() }.split(line).map_err(malformed)?;
+        let first = Self { kind, columns: Vec::new(), index: None }.split(line).map_err(malformed)?;
         let first: Vec<String> =
             first.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
-        let (columns, is_row) = header(&first, source)?;
-        Ok((Self { kind, columns }, is_row))
+        let header = header(first, source)?;
+        Ok((Self { kind, columns: header.names, index: header.index }, header.is_row))
     }
 
     /// Whether a line is a header for these columns, in any order, which it then gives back. Lines of JSON have none.
@@ -68,13 +74,15 @@ impl RowFormat {
         if known == 0 || cells.iter().any(|c| c.parse::<f64>().is_ok()) {
             return Ok(None);
         }
-        let (columns, _) = header(&cells, source)?;
+        // Counted before the cells become names.
+        let width = cells.len();
+        let columns = header(cells, source)?.names;
         let missing: Vec<String> = needed.iter().filter(|n| !columns.contains(n)).cloned().collect();
         if missing.is_empty() {
-            return Ok(Some(Self { kind: self.kind, columns }));
+            return Ok(Some(Self { kind: self.kind, columns, index: self.index.clone() }));
         }
         // One name among cells that are none is a row of text.
-        if 2 * known < cells.len() {
+        if 2 * known < width {
             return Ok(None);
         }
         Err(DataError::NoSuchColumn { path: source.into(), missing, known: columns })
@@ -128,15 +136,17 @@ impl RowFormat {
         let column = |(j, name): (usize, &String)| {
             let numbers: Option<Vec<f64>> = match text.contains(name) {
                 true => None,
-                false => rows.iter().map(|row| number(&row[j])).collect(),
+                false => rows.iter().map(|row| POINT.number(&row[j])).collect(),
             };
             let values = match numbers {
                 Some(numbers) => Values::Numeric(numbers),
-                None => Values::Text(rows.iter().map(|row| text_of(&row[j])).collect()),
+                None => Values::Text(rows.iter().map(|row| POINT.text(&row[j])).collect()),
             };
             Column { name: name.clone(), values }
         };
-        Table::new(source, columns.map(column).collect())
+        let mut table = Table::new(source, columns.map(column).collect());
+        table.index.clone_from(&self.index);
+        table
     }
 
     /// The cells of a line of CSV.
@@ -144,24 +154,19 @@ impl RowFormat {
         if line.iter().filter(|b| **b == b'"').count() % 2 == 1 {
             return Err("a quotation mark is not closed (a cell of a stream holds no end of line)".into());
         }
-        let delimiter = if self.kind == RowKind::Tsv { b'\t' } else { b',' };
+        let delimiter = if self.kind == RowKind::Tsv { Delimiter::Tab } else { Delimiter::Comma };
         // A byte-order mark is not part of the first name.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        let mut reader = ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(delimiter)
-            .buffer_capacity(line.len().max(16))
-            .from_reader(line);
+        let mut builder = Dialect::of(delimiter).builder();
+        let mut reader = builder.buffer_capacity(line.len().max(16)).from_reader(line);
         let mut cells = ByteRecord::new();
         reader.read_byte_record(&mut cells).map_err(|e| e.to_string())?;
         Ok(cells)
     }
 }
 
-fn text_of(cell: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(cell).trim().to_string();
-    (!is_missing(&text)).then_some(text)
+fn header(first: Vec<String>, source: &Path) -> Result<Header, DataError> {
+    Header::of(first, |cell| POINT.is_number(cell), "CSV", source)
 }
 
 fn object(line: &[u8]) -> Result<serde_json::Map<String, serde_json::Value>, String> {

@@ -113,7 +113,8 @@ fn the_first_line_names_the_columns() {
 #[test]
 fn a_header_may_come_again_and_other_columns_are_said() {
     let at = Path::new("test");
-    let format = RowFormat { kind: RowKind::Csv, columns: vec!["a".into(), "b".into(), "y".into()] };
+    let format =
+        RowFormat { kind: RowKind::Csv, columns: vec!["a".into(), "b".into(), "y".into()], index: None };
     let needed = ["a".to_string(), "y".to_string()];
     let header = |line: &[u8]| format.header(line, &needed, at);
     assert_eq!(header(b"y,b,a").unwrap().unwrap().columns, ["y", "b", "a"]);
@@ -127,7 +128,7 @@ fn a_header_may_come_again_and_other_columns_are_said() {
 #[test]
 fn rows_become_tables_and_damage_stays_in_its_row() {
     let at = Path::new("test");
-    let format = RowFormat { kind: RowKind::Csv, columns: vec!["a".into(), "b".into()] };
+    let format = RowFormat { kind: RowKind::Csv, columns: vec!["a".into(), "b".into()], index: None };
     let cells = |line: &[u8]| format.cells(line, &[]);
     assert!(cells(b"1").unwrap_err().contains("it has 1 cells, and there are 2 columns"));
     assert!(cells(b"1,\"2").unwrap_err().contains("not closed"));
@@ -139,7 +140,7 @@ fn rows_become_tables_and_damage_stays_in_its_row() {
     assert_eq!(text.columns.len(), 1);
     assert_eq!(text.columns[0].values, Values::Text(vec![Some("1".into()), None]));
 
-    let format = RowFormat { kind: RowKind::Jsonl, columns: vec!["a".into(), "y".into()] };
+    let format = RowFormat { kind: RowKind::Jsonl, columns: vec!["a".into(), "y".into()], index: None };
     let optional = ["y".to_string()];
     let cells = |line: &[u8]| format.cells(line, &optional);
     let rows = [

@@ -1,8 +1,9 @@
-//! Cells of Parquet columns: numbers of every width as doubles, text; what is no cell is refused by name.
+//! Cells of Parquet columns: numbers of every width as doubles, text, dates and times as text; what is no cell is refused by name.
 
+use super::times::{self, Unit};
 use crate::Values;
 use num_bigint::BigInt;
-use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType};
 use parquet::errors::{ParquetError, Result};
@@ -28,6 +29,16 @@ pub(crate) enum Meaning {
     Decimal(i32),
     /// Numbers of 16 bits.
     Half,
+    /// Days from 1970, as text.
+    Date,
+    /// Moments from 1970, as text in universal time whatever their zone.
+    Instant(Unit),
+    /// The same as days and nanoseconds in them.
+    Julian,
+    /// Times of day, as text.
+    Time(Unit),
+    /// 16 bytes, as text.
+    Uuid,
 }
 
 impl Meaning {
@@ -62,18 +73,40 @@ impl Meaning {
             (None, _) if matches!(physical, Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE) => {
                 Self::Number
             }
-            (Some(LogicalType::Timestamp(_)), _) | (None, Old::TIMESTAMP_MILLIS | Old::TIMESTAMP_MICROS) => {
-                return Err("timestamp".into());
+            (Some(LogicalType::Timestamp(kind)), _) if physical == Physical::INT64 => {
+                Self::Instant(unit(&kind.unit))
             }
-            (Some(LogicalType::Time(_)), _) | (None, Old::TIME_MILLIS | Old::TIME_MICROS) => {
-                return Err("time".into());
-            }
-            (Some(LogicalType::Date), _) | (None, Old::DATE) => return Err("date".into()),
-            (Some(LogicalType::Uuid), _) => return Err("UUID".into()),
-            _ if physical == Physical::INT96 => return Err("timestamp".into()),
+            (None, Old::TIMESTAMP_MILLIS) if physical == Physical::INT64 => Self::Instant(Unit::Milli),
+            (None, Old::TIMESTAMP_MICROS) if physical == Physical::INT64 => Self::Instant(Unit::Micro),
+            (Some(LogicalType::Time(kind)), _) if whole => Self::Time(unit(&kind.unit)),
+            (None, Old::TIME_MILLIS) if whole => Self::Time(Unit::Milli),
+            (None, Old::TIME_MICROS) if whole => Self::Time(Unit::Micro),
+            (Some(LogicalType::Date), _) | (None, Old::DATE) if physical == Physical::INT32 => Self::Date,
+            (Some(LogicalType::Uuid), _) if column.type_length() == 16 => Self::Uuid,
+            (None, _) if physical == Physical::INT96 => Self::Julian,
             _ if bytes => return Err("binary".into()),
             _ => return Err(format!("{physical} of a special kind").to_lowercase()),
         })
+    }
+}
+
+impl Meaning {
+    /// Whether cells are texts.
+    pub(super) fn is_text(self) -> bool {
+        self == Self::Text || self.is_written()
+    }
+
+    /// Whether cells are texts that are made of something short.
+    pub(super) fn is_written(self) -> bool {
+        matches!(self, Self::Date | Self::Instant(_) | Self::Julian | Self::Time(_) | Self::Uuid)
+    }
+}
+
+fn unit(unit: &TimeUnit) -> Unit {
+    match unit {
+        TimeUnit::MILLIS => Unit::Milli,
+        TimeUnit::MICROS => Unit::Micro,
+        TimeUnit::NANOS => Unit::Nano,
     }
 }
 
@@ -93,8 +126,27 @@ pub(super) fn push<E: From<ParquetError>>(
     let out = match out {
         Values::Numeric(out) => out,
         Values::Text(out) => {
-            let C::ByteArrayColumnReader(reader) = reader else { return Err(contradiction().into()) };
-            return texts(reader, most, out, text);
+            use Meaning as M;
+            return match (reader, meaning) {
+                (C::ByteArrayColumnReader(r), M::Text) => texts(r, most, out, text),
+                (C::Int32ColumnReader(r), M::Date) => written(r, most, out, text, |v| times::date(*v)),
+                (C::Int64ColumnReader(r), M::Instant(unit)) => {
+                    written(r, most, out, text, |v| times::instant(unit.nanos(*v)))
+                }
+                (C::Int96ColumnReader(r), M::Julian) => {
+                    written(r, most, out, text, |v| times::instant(times::julian(v.data())))
+                }
+                (C::Int32ColumnReader(r), M::Time(unit)) => {
+                    written(r, most, out, text, |v| times::time(unit.nanos(i64::from(*v))))
+                }
+                (C::Int64ColumnReader(r), M::Time(unit)) => {
+                    written(r, most, out, text, |v| times::time(unit.nanos(*v)))
+                }
+                (C::FixedLenByteArrayColumnReader(r), M::Uuid) => {
+                    written(r, most, out, text, |v| times::uuid(v.data()))
+                }
+                _ => Err(contradiction().into()),
+            };
         }
     };
     let places = if let Meaning::Decimal(places) = meaning { Some(places) } else { None };
@@ -192,6 +244,25 @@ fn texts<E: From<ParquetError>>(
         out.push(cell.map(|c| c.as_utf8().map(String::from)).transpose()?);
     }
     Ok(cells.len())
+}
+
+/// Cells that are written as text; `write` has none for what no calendar has.
+fn written<T: DataType, E: From<ParquetError>>(
+    reader: &mut ColumnReaderImpl<T>,
+    most: usize,
+    out: &mut Vec<Option<String>>,
+    text: impl FnOnce(&[Option<usize>]) -> std::result::Result<(), E>,
+    write: impl Fn(&T::T) -> Option<String>,
+) -> std::result::Result<usize, E> {
+    let (present, values) = read(reader, most)?;
+    let strange =
+        || ParquetError::General("a date or time outside of the years -9999 to 9999, or of a day".into());
+    let mut values = values.iter().map(|value| write(value).ok_or_else(strange));
+    let cells = present.iter().map(|present| if *present { values.next().transpose() } else { Ok(None) });
+    let cells: Vec<Option<String>> = cells.collect::<Result<_>>()?;
+    text(&cells.iter().map(|cell| cell.as_ref().map(String::len)).collect::<Vec<_>>())?;
+    out.extend(cells);
+    Ok(present.len())
 }
 
 /// A whole number of so many decimal places as the nearest double, by way of its digits: a division would round twice.
@@ -338,16 +409,56 @@ mod tests {
         assert!(message.contains("column `words`") && message.contains("utf-8"), "{message}");
     }
 
+    fn words<T: DataType>(field: &str, values: &[T::T], present: Option<&[i16]>) -> Vec<String> {
+        let Values::Text(words) = cells::<T>(field, values, present) else { panic!("{field}") };
+        words.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    #[test]
+    fn dates_and_times_are_texts() {
+        let unix = 1_614_834_367_i64;
+        let day = ["2021-03-04", "", "1969-12-31"];
+        let present = Some(&[1, 0, 1][..]);
+        assert_eq!(words::<Int32Type>("optional int32 x (DATE);", &[18_690, -1], present), day);
+        for (kind, one) in [
+            ("TIMESTAMP_MILLIS", 1000),
+            ("TIMESTAMP_MICROS", 1_000_000),
+            ("TIMESTAMP(MILLIS,true)", 1000),
+            ("TIMESTAMP(MICROS,false)", 1_000_000),
+            ("TIMESTAMP(NANOS,true)", 1_000_000_000),
+        ] {
+            let field = format!("optional int64 x ({kind});");
+            let found = words::<Int64Type>(&field, &[unix * one, one / 4], present);
+            assert_eq!(found, ["2021-03-04T05:06:07", "", "1970-01-01T00:00:00.25"], "{kind}");
+        }
+        let mut old = parquet::data_type::Int96::new();
+        let nanos = 18_367_u64 * 1_000_000_000;
+        old.set_data(nanos as u32, (nanos >> 32) as u32, 18_690 + 2_440_588);
+        let found = words::<parquet::data_type::Int96Type>("required int96 x;", &[old], None);
+        assert_eq!(found, ["2021-03-04T05:06:07"]);
+        let found = words::<Int32Type>("required int32 x (TIME_MILLIS);", &[18_367_000, 1], None);
+        assert_eq!(found, ["05:06:07", "00:00:00.001"]);
+        let found = words::<Int64Type>("required int64 x (TIME(NANOS,true));", &[1, 0], None);
+        assert_eq!(found, ["00:00:00.000000001", "00:00:00"]);
+        let id = [fixed(&[0xab; 16])];
+        let found = words::<FixedLenByteArrayType>("required fixed_len_byte_array(16) x (UUID);", &id, None);
+        assert_eq!(found, ["abababab-abab-abab-abab-abababababab"]);
+        for (field, value) in
+            [("required int64 x (TIMESTAMP_MILLIS);", i64::MIN), ("required int64 x (TIME_MICROS);", -1)]
+        {
+            let write = |column: &mut SerializedColumnWriter<'_>| {
+                column.typed::<Int64Type>().write_batch(&[value], None, None).unwrap();
+            };
+            let message = read_back(field, write).unwrap_err().to_string();
+            assert!(message.contains("column `x`: ") && message.contains("-9999 to 9999"), "{message}");
+        }
+    }
+
     #[test]
     fn what_is_no_cell_is_refused_by_name() {
         for (field, kind) in [
-            ("required int32 x (DATE);", "date"),
-            ("required int64 x (TIMESTAMP(MICROS,true));", "timestamp"),
-            ("required int64 x (TIMESTAMP_MILLIS);", "timestamp"),
-            ("required int96 x;", "timestamp"),
-            ("required int32 x (TIME_MILLIS);", "time"),
             ("required binary x;", "binary"),
-            ("required fixed_len_byte_array(16) x (UUID);", "UUID"),
+            ("required fixed_len_byte_array(12) x (INTERVAL);", "binary"),
             ("required group x { required int32 y; }", "list or group of columns"),
             ("repeated int32 x;", "list or group of columns"),
             ("required binary x (DECIMAL(77,2));", "decimal of more than 76 digits"),

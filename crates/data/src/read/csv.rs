@@ -1,9 +1,12 @@
 //! Delimited text. Numbers are parsed in one pass; only columns that turn out to hold text are visited again.
 
 use super::ReadOptions;
+use super::dialect::{Delimiter, Dialect};
+use super::encoding::{Decoded, HEAD, decoded, not_utf8, other_bytes};
+use super::header::Header;
 use super::plan::{NUMBER, ReadPlan, room, text_cell};
 use crate::{Column, DataError, Table, Values};
-use csv::{ByteRecord, Reader, ReaderBuilder};
+use csv::ByteRecord;
 use std::path::Path;
 
 /// Cells that mean "missing".
@@ -12,30 +15,33 @@ const MISSING: [&str; 8] = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"];
 /// Longest line that is believed to be one. A line of many cells takes some twenty times its bytes.
 const LONGEST_LINE: usize = 64 << 20;
 
+/// The table in the bytes of a file whose name promises the delimiter `usual`.
 pub(super) fn parse(
-    bytes: &[u8],
+    bytes: Vec<u8>,
     path: &Path,
-    delimiter: u8,
+    usual: Delimiter,
     options: &ReadOptions,
     text_columns: &[String],
 ) -> Result<Table, DataError> {
     let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "CSV", reason };
-    // A byte-order mark is not part of the first name.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let Decoded { text, note, unsure } = decoded(bytes, path, options)?;
+    let bytes = &text[..];
     let plan = ReadPlan::new(path, options, bytes.len() as u64);
     let lines = Lines::of(bytes);
     if lines.longest > LONGEST_LINE {
         return Err(malformed(format!("a line has {} bytes; a table has shorter ones", lines.longest)));
     }
-    let expected = expected_rows(bytes, delimiter, lines, &plan)?;
-    let mut reader = reader(bytes, delimiter);
+    let head = &bytes[..bytes.len().min(HEAD)];
+    let (dialect, guessed) = Dialect::guess(head, usual, &options.text, path);
+    let mut reader = dialect.reader(bytes);
     let mut record = ByteRecord::new();
     if !reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))? {
         return Err(DataError::NoRows { path: path.into() });
     }
-    let first: Vec<String> =
-        record.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_string()).collect();
-    let (names, headerless) = header(&first, path)?;
+    let header = header_of(&record, head, dialect, path)?;
+    let notes = note.into_iter().chain(guessed).chain(header.notes(path)).collect();
+    let Header { names, is_row: headerless, index } = header;
+    let expected = expected_rows(bytes, dialect, (lines, headerless), &plan)?;
     let mut numbers: Vec<Vec<f64>> = names.iter().map(|_| room(expected, path)).collect::<Result<_, _>>()?;
     let mut is_text: Vec<bool> = names.iter().map(|name| text_columns.contains(name)).collect();
     let mut rows = 0;
@@ -51,11 +57,14 @@ pub(super) fn parse(
                 expected: names.len(),
             });
         }
+        if unsure && let Some(j) = not_utf8(&record) {
+            return Err(other_bytes(path, rows, &names[j]));
+        }
         for (j, cell) in record.iter().enumerate() {
             if is_text[j] {
                 continue;
             }
-            match number(cell) {
+            match dialect.number(cell) {
                 Some(value) => numbers[j].push(value),
                 None => {
                     is_text[j] = true;
@@ -67,8 +76,8 @@ pub(super) fn parse(
     }
     let texts = if is_text.contains(&true) {
         let kept: u64 = numbers.iter().map(|n| NUMBER * n.capacity() as u64).sum();
-        check_texts(bytes, delimiter, &is_text, rows, kept, &plan)?;
-        texts(bytes, delimiter, &is_text, !headerless, rows, path)?
+        check_texts(bytes, dialect, &is_text, rows, kept, &plan)?;
+        texts(bytes, dialect, &is_text, !headerless, rows, path)?
     } else {
         Vec::new()
     };
@@ -86,11 +95,24 @@ pub(super) fn parse(
             Column { name, values }
         })
         .collect();
-    let mut table = Table::new(path, columns);
-    if headerless {
-        table.notes.push(format!("{} has no header: columns are named x1, x2, ...", path.display()));
+    Ok(Table { notes, index, ..Table::new(path, columns) })
+}
+
+/// The header that a first record is; whether its first column is an index, the first bytes of the text say.
+pub(crate) fn header_of(
+    first: &ByteRecord,
+    head: &[u8],
+    dialect: Dialect,
+    path: &Path,
+) -> Result<Header, DataError> {
+    let names = first.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_string()).collect();
+    let header = Header::of(names, |cell| dialect.is_number(cell), "CSV", path)?;
+    if !header.may_count() {
+        return Ok(header);
     }
-    Ok(table)
+    let records = dialect.first_records(head);
+    let cells = records.iter().skip(1).map(|record| record.get(0).and_then(|cell| dialect.number(cell)));
+    Ok(header.with_unnamed(cells))
 }
 
 /// The lines of a text.
@@ -119,10 +141,15 @@ impl Lines {
 
 /// Room that each column needs: the number of lines where that fits the memory, the number of records where only that does. Blank lines are no records, and
 /// quotation marks may hold ends of lines.
-fn expected_rows(bytes: &[u8], delimiter: u8, lines: Lines, plan: &ReadPlan<'_>) -> Result<usize, DataError> {
+fn expected_rows(
+    bytes: &[u8],
+    dialect: Dialect,
+    (lines, headerless): (Lines, bool),
+    plan: &ReadPlan<'_>,
+) -> Result<usize, DataError> {
     let malformed =
         |e: csv::Error| DataError::Malformed { path: plan.path.into(), format: "CSV", reason: e.to_string() };
-    let mut records = reader(bytes, delimiter);
+    let mut records = dialect.reader(bytes);
     let mut record = ByteRecord::new();
     records.read_byte_record(&mut record).map_err(malformed)?;
     let columns = record.len();
@@ -130,9 +157,7 @@ fn expected_rows(bytes: &[u8], delimiter: u8, lines: Lines, plan: &ReadPlan<'_>)
     if plan.fits(columns, cells(lines.count)) {
         return Ok(lines.count);
     }
-    let first: Vec<String> =
-        record.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_string()).collect();
-    let mut rows = usize::from(header(&first, plan.path)?.1);
+    let mut rows = usize::from(headerless);
     while records.read_byte_record(&mut record).map_err(malformed)? {
         rows += 1;
     }
@@ -143,7 +168,7 @@ fn expected_rows(bytes: &[u8], delimiter: u8, lines: Lines, plan: &ReadPlan<'_>)
 /// That the cells of the columns that hold text fit beside the numbers, `kept` bytes.
 fn check_texts(
     bytes: &[u8],
-    delimiter: u8,
+    dialect: Dialect,
     is_text: &[bool],
     rows: usize,
     kept: u64,
@@ -156,7 +181,7 @@ fn check_texts(
         return Ok(());
     }
     let mut needed = kept;
-    let (mut records, mut record) = (reader(bytes, delimiter), ByteRecord::new());
+    let (mut records, mut record) = (dialect.reader(bytes), ByteRecord::new());
     // Lines that cannot be read were refused before.
     while records.read_byte_record(&mut record).unwrap_or(false) {
         for (cell, _) in record.iter().zip(is_text).filter(|(_, t)| **t) {
@@ -164,35 +189,6 @@ fn check_texts(
         }
     }
     plan.check(rows, is_text.len(), needed)
-}
-
-fn reader(bytes: &[u8], delimiter: u8) -> Reader<&[u8]> {
-    ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(bytes)
-}
-
-/// The names, and whether they had to be made up because the first line is data (all of it numbers).
-pub(crate) fn header(first: &[String], path: &Path) -> Result<(Vec<String>, bool), DataError> {
-    if first.iter().all(|cell| cell.parse::<f64>().is_ok()) {
-        return Ok(((1..=first.len()).map(|i| format!("x{i}")).collect(), true));
-    }
-    let mut seen = std::collections::HashSet::new();
-    for (j, name) in first.iter().enumerate() {
-        let reason = if name.is_empty() {
-            format!("column {} has no name in the header", j + 1)
-        } else if !seen.insert(name) {
-            format!("two columns are called `{name}`")
-        } else {
-            continue;
-        };
-        return Err(DataError::Malformed { path: path.into(), format: "CSV", reason });
-    }
-    Ok((first.to_vec(), false))
-}
-
-/// A number, NaN for a missing cell, `None` for anything else.
-pub(crate) fn number(cell: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(cell).ok()?.trim();
-    text.parse().ok().or_else(|| is_missing(text).then_some(f64::NAN))
 }
 
 /// Whether a cell's text means "missing".
@@ -203,7 +199,7 @@ pub(crate) fn is_missing(text: &str) -> bool {
 /// The cells of the columns that hold text.
 fn texts(
     bytes: &[u8],
-    delimiter: u8,
+    dialect: Dialect,
     is_text: &[bool],
     skip_header: bool,
     rows: usize,
@@ -212,7 +208,7 @@ fn texts(
     let chosen: Vec<usize> = (0..is_text.len()).filter(|&j| is_text[j]).collect();
     let mut out: Vec<Vec<Option<String>>> =
         chosen.iter().map(|_| room(rows, path)).collect::<Result<_, _>>()?;
-    for (i, record) in reader(bytes, delimiter).into_byte_records().enumerate() {
+    for (i, record) in dialect.reader(bytes).into_byte_records().enumerate() {
         let record = record.map_err(|e| DataError::Malformed {
             path: path.into(),
             format: "CSV",
@@ -222,8 +218,7 @@ fn texts(
             continue;
         }
         for (column, &j) in out.iter_mut().zip(&chosen) {
-            let text = String::from_utf8_lossy(record.get(j).unwrap_or_default()).trim().to_string();
-            column.push((!is_missing(&text)).then_some(text));
+            column.push(dialect.text(record.get(j).unwrap_or_default()));
         }
     }
     Ok(out)

@@ -3,42 +3,66 @@
 
 pub(crate) mod cells;
 pub(crate) mod csv;
+mod dialect;
+mod encoding;
+mod format;
+mod header;
+mod json_lines;
 pub(crate) mod numpy;
 pub(crate) mod parquet;
 mod plan;
 mod several;
+mod times;
+mod workbook;
+mod xlsx;
 
+pub(crate) use dialect::Dialect;
+pub use dialect::{DecimalMark, Delimiter, TextOptions};
+pub use encoding::TextEncoding;
+pub(crate) use encoding::{HEAD, decoded_stream, not_utf8, other_bytes};
+pub(crate) use format::{Format, Named, is_standard_input, split_array_name};
+pub use format::{is_table_name, split_part_name};
+pub(crate) use header::{Header, index_note};
 pub(crate) use plan::text_cell;
 pub(crate) use several::{aligned, as_text, no_files};
 pub use several::{read_tables, source_of};
 
 use crate::{DataError, Table};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Limits for reading.
+/// How a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Most bytes that reading may take: the content, as it is and decompressed, with the cells that are made of it. What would take more is refused before it is allocated.
     pub memory_limit: u64,
+    /// How delimited text is read.
+    pub text: TextOptions,
 }
 
 impl Default for ReadOptions {
-    /// 4 GiB.
+    /// 4 GiB, and texts are what they look like.
     fn default() -> Self {
-        Self { memory_limit: 4 << 30 }
+        Self::limited(4 << 30)
     }
 }
 
 impl ReadOptions {
+    /// At most so many bytes; texts are what they look like.
+    pub fn limited(memory_limit: u64) -> Self {
+        Self { memory_limit, text: TextOptions::default() }
+    }
+
     /// The limit for numeric arrays and images, 8 GiB: they are read once and kept as they are, so the same memory carries more.
     pub fn for_arrays() -> Self {
-        Self { memory_limit: 8 << 30 }
+        Self::limited(8 << 30)
     }
 }
 
-/// Reads the table in `path`: `.csv`, `.tsv`, `.txt` (also `.gz`), `.parquet`, `.npy`, `.npz`. One array of several in an NPZ file is
-/// named after a colon, `FILE.npz:NAME`.
+/// Reads the table in `path`: delimited text as `.csv`, `.tsv` and `.txt` or JSON lines as `.jsonl` and `.ndjson` (also `.gz`), `.parquet`, `.xlsx` and `.xlsm`, `.npy`, `.npz`. One array of several in
+/// an NPZ file is named after a colon, `FILE.npz:NAME`, and so is a sheet, `FILE.xlsx:SHEET`.
+///
+/// `-` is standard input. It and files without an ending, pipes among them, are whatever their content looks like.
 ///
 /// # Errors
 /// A [`DataError`] naming the file and, where there is one, the row and column.
@@ -48,53 +72,67 @@ pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table, DataError
 
 /// [`read_table`], whatever the cells of some columns look like: they are text, as they stand, where the file says nothing else of them.
 fn read_with_text(path: &Path, options: &ReadOptions, text_columns: &[String]) -> Result<Table, DataError> {
-    let (file, array) = split_array_name(path);
-    let failed = |source| DataError::Read { path: file.clone(), source };
-    let length = std::fs::metadata(&file).map_err(failed)?.len();
-    if length > options.memory_limit {
-        return Err(DataError::TooLarge { path: file, limit: options.memory_limit });
+    if is_standard_input(path) {
+        let path = Path::new("standard input");
+        let bytes = read_to_end(std::io::stdin().lock(), path, options)?;
+        return parse_as(Named::Nothing, bytes, path, None, (options, text_columns));
     }
-    let bytes = std::fs::read(&file).map_err(failed)?;
-    parse_with_text(bytes, &file, array.as_deref(), (options, text_columns))
+    let (file, part) = split_part_name(path);
+    let failed = |source| DataError::Read { path: file.clone(), source };
+    let metadata = std::fs::metadata(&file).map_err(failed)?;
+    let mut named = Format::named(&file);
+    let bytes = if metadata.is_file() {
+        if metadata.len() > options.memory_limit {
+            return Err(DataError::TooLarge { path: file, limit: options.memory_limit });
+        }
+        std::fs::read(&file).map_err(failed)?
+    } else {
+        // A pipe has no length, and may be called anything.
+        if named == Named::Unknown {
+            named = Named::Nothing;
+        }
+        read_to_end(std::fs::File::open(&file).map_err(failed)?, &file, options)?
+    };
+    parse_as(named, bytes, &file, part.as_deref(), (options, text_columns))
 }
 
-/// As [`read_table`] for the bytes of a file; its format follows from the name of `path`.
+/// As [`read_table`] for the bytes of a file; its format follows from the name of `path` or, where that has no ending, from the bytes. `part` is the array or the sheet.
 ///
 /// # Errors
 /// As [`read_table`].
 pub fn parse_table(
     bytes: Vec<u8>,
     path: &Path,
-    array: Option<&str>,
+    part: Option<&str>,
     options: &ReadOptions,
 ) -> Result<Table, DataError> {
-    parse_with_text(bytes, path, array, (options, &[]))
+    parse_as(Format::named(path), bytes, path, part, (options, &[]))
 }
 
-fn parse_with_text(
-    bytes: Vec<u8>,
+fn parse_as(
+    named: Named,
+    mut bytes: Vec<u8>,
     path: &Path,
-    array: Option<&str>,
+    part: Option<&str>,
     (options, text_columns): (&ReadOptions, &[String]),
 ) -> Result<Table, DataError> {
-    let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let (stem, bytes) = match name.strip_suffix(".gz") {
-        Some(stem) => {
-            let plain = gunzip(&bytes, path, options)?;
-            // The packed bytes are not needed any more.
-            drop(bytes);
-            (stem.to_string(), plain)
-        }
-        None => (name, bytes),
+    let gzip = match named {
+        Named::As(_, gzip) => gzip,
+        Named::Nothing => format::is_gzip(&bytes),
+        Named::Unknown => return Err(DataError::UnknownFormat { path: path.into() }),
     };
-    let extension = stem.rsplit('.').next().unwrap_or_default();
-    let table = match extension {
-        "csv" | "txt" => csv::parse(&bytes, path, b',', options, text_columns),
-        "tsv" => csv::parse(&bytes, path, b'\t', options, text_columns),
-        "parquet" | "pq" => guarded(path, "Parquet", || parquet::parse(bytes, path, options)),
-        "npy" => numpy::parse_npy(&bytes, path, options),
-        "npz" => guarded(path, "NPZ", || numpy::parse_npz(&bytes, path, array, options)),
-        _ => Err(DataError::UnknownFormat { path: path.into() }),
+    if gzip {
+        // The packed bytes are not needed any more.
+        bytes = gunzip(&bytes, path, options)?;
+    }
+    let format = if let Named::As(format, _) = named { format } else { Format::of_content(&bytes) };
+    let table = match format {
+        Format::Delimited(usual) => csv::parse(bytes, path, usual, options, text_columns),
+        Format::JsonLines => json_lines::parse(bytes, path, options, text_columns),
+        Format::Parquet => guarded(path, "Parquet", || parquet::parse(bytes, path, options)),
+        Format::Excel => guarded(path, "Excel", || xlsx::parse(&bytes, path, part, options, text_columns)),
+        Format::Npy => numpy::parse_npy(&bytes, path, options),
+        Format::Npz => guarded(path, "NPZ", || numpy::parse_npz(&bytes, path, part, options)),
     }?;
     if table.rows() == 0 {
         return Err(DataError::NoRows { path: path.into() });
@@ -102,13 +140,15 @@ fn parse_with_text(
     Ok(table)
 }
 
-/// `FILE.npz:NAME -> (FILE.npz, NAME)`
-pub(crate) fn split_array_name(path: &Path) -> (PathBuf, Option<String>) {
-    let text = path.to_string_lossy();
-    match text.rsplit_once(".npz:") {
-        Some((stem, name)) => (PathBuf::from(format!("{stem}.npz")), Some(name.to_string())),
-        None => (path.to_path_buf(), None),
+/// The content of what has no length, no more than the limit.
+fn read_to_end(reader: impl Read, path: &Path, options: &ReadOptions) -> Result<Vec<u8>, DataError> {
+    let mut out = Vec::new();
+    let read = reader.take(options.memory_limit.saturating_add(1)).read_to_end(&mut out);
+    read.map_err(|source| DataError::Read { path: path.into(), source })?;
+    if out.len() as u64 > options.memory_limit {
+        return Err(DataError::TooLarge { path: path.into(), limit: options.memory_limit });
     }
+    Ok(out)
 }
 
 fn gunzip(bytes: &[u8], path: &Path, options: &ReadOptions) -> Result<Vec<u8>, DataError> {

@@ -42,7 +42,7 @@ pub(super) fn parse_npz(
     for (file, stem) in names.iter().zip(&stems).filter(|(_, s)| wanted.is_none_or(|w| w == *s)) {
         let entry = archive.by_name(file).map_err(|e| malformed(e.to_string()))?;
         let budget = options.memory_limit.saturating_sub(bytes.len() as u64 + cells);
-        let content = read_limited(entry, path, "NPZ", &ReadOptions { memory_limit: budget })?;
+        let content = read_limited(entry, path, "NPZ", &ReadOptions::limited(budget))?;
         let there = bytes.len() as u64 + content.len() as u64 + cells;
         let array = Array::parse(&content, &ReadPlan::new(path, options, there))?;
         cells += NUMBER * array.values.len() as u64;

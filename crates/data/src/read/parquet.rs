@@ -1,7 +1,8 @@
-//! Parquet: numbers, booleans and text in flat columns.
+//! Parquet: numbers, booleans, text, dates and times in flat columns.
 
 use super::ReadOptions;
 use super::cells::{Meaning, push};
+use super::header::{LEVEL, index_note};
 use super::plan::{NUMBER, ReadPlan, TEXT, room, text_cell};
 use crate::{Column, DataError, Table, Values};
 use parquet::column::reader::ColumnReader;
@@ -19,7 +20,8 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
     let mut file = ParquetRows::open(bytes::Bytes::from(bytes), length, path, options)?;
     let (rows, mut columns) = (file.rows(), file.empty_columns());
     let texts = columns.iter().filter(|c| matches!(c.values, Values::Text(_))).count();
-    let (batch, decoded) = batch_rows(file.metadata(), columns.len(), texts, options.memory_limit);
+    let (batch, decoded) =
+        batch_rows(file.metadata(), columns.len(), file.texts_of_any_length(), options.memory_limit);
     let plan = ReadPlan::new(path, options, length.saturating_add(decoded));
     let mut cells = [(columns.len() - texts, NUMBER), (texts, TEXT)]
         .iter()
@@ -37,7 +39,9 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
         plan.check(rows, width, cells)
     })? > 0
     {}
-    Ok(Table::new(path, columns))
+    let index = file.index();
+    let notes = index.iter().map(|name| index_note(path, name)).collect();
+    Ok(Table { notes, index, ..Table::new(path, columns) })
 }
 
 /// Hears the lengths of texts before they are copied; an error ends the reading.
@@ -104,10 +108,20 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
         self.rows
     }
 
+    /// Columns of text as it stands in the file.
+    fn texts_of_any_length(&self) -> usize {
+        self.meanings.iter().filter(|meaning| **meaning == Meaning::Text).count()
+    }
+
+    /// The column that pandas keeps the index of a table in.
+    pub(crate) fn index(&self) -> Option<String> {
+        self.names.iter().find(|name| *name == LEVEL).cloned()
+    }
+
     /// The columns without cells.
     pub(crate) fn empty_columns(&self) -> Vec<Column> {
         let column = |(name, meaning): (&String, &Meaning)| {
-            let text = *meaning == Meaning::Text;
+            let text = meaning.is_text();
             let values = if text { Values::Text(Vec::new()) } else { Values::Numeric(Vec::new()) };
             Column { name: name.clone(), values }
         };
@@ -236,7 +250,8 @@ fn batch_rows(metadata: &ParquetMetaData, columns: usize, texts: usize, limit: u
     const MOST: u64 = 8192;
     let chunks = || metadata.row_groups().iter().flat_map(|g| g.columns());
     let longest = chunks().map(|c| u64::try_from(c.uncompressed_size()).unwrap_or(0)).max().unwrap_or(0);
-    let row = 16 * columns as u64 + if texts > 0 { longest.saturating_mul(2 * texts as u64) } else { 0 };
+    // A date or time is a short text for a moment.
+    let row = 64 * columns as u64 + if texts > 0 { longest.saturating_mul(2 * texts as u64) } else { 0 };
     let batch = (limit / 4 / row.max(1)).clamp(64, MOST);
     (batch as usize, batch.saturating_mul(row).min(limit / 4))
 }

@@ -109,7 +109,7 @@ fn put_together(
     for path in files {
         let held = whole.as_ref().map_or(0, Table::memory);
         // What is left; a file that is itself larger is told the limit that was given.
-        let left = ReadOptions { memory_limit: options.memory_limit.saturating_sub(held) };
+        let left = ReadOptions { memory_limit: options.memory_limit.saturating_sub(held), ..*options };
         let mut table = read_with_text(path, &left, text_columns).map_err(|e| of_all(e, files, options))?;
         table.columns.iter_mut().filter(|c| text_columns.contains(&c.name)).for_each(as_text);
         let Some(all) = &mut whole else {

@@ -1,11 +1,12 @@
 //! Delimited text, a few thousand lines at a time.
 
 use super::StreamOptions;
-use crate::read::csv::{header, is_missing, number};
-use crate::{Column, DataError, Table, Values};
-use csv::{ByteRecord, Reader, ReaderBuilder};
+use crate::read::csv::header_of;
+use crate::read::{Dialect, HEAD, Header, decoded_stream, not_utf8, other_bytes};
+use crate::{Column, DataError, Delimiter, Table, Values};
+use csv::{ByteRecord, Reader};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// Longest line that is believed to be one: an unclosed quotation mark would otherwise swallow the file.
@@ -14,11 +15,15 @@ const LONGEST_LINE: usize = 64 << 20;
 pub(super) struct CsvParts {
     reader: Reader<Box<dyn Read>>,
     path: PathBuf,
+    dialect: Dialect,
+    /// Whether rows may hold what is no UTF-8.
+    unsure: bool,
     names: Vec<String>,
+    index: Option<String>,
     forced_text: Vec<bool>,
     /// The first line, where it is data.
     waiting: Option<ByteRecord>,
-    note: Option<String>,
+    notes: Vec<String>,
     rows: usize,
     part_bytes: usize,
 }
@@ -26,42 +31,46 @@ pub(super) struct CsvParts {
 impl CsvParts {
     pub(super) fn open(
         path: &Path,
-        delimiter: u8,
+        usual: Delimiter,
         gzip: bool,
         options: &StreamOptions,
     ) -> Result<Self, DataError> {
         let failed = |source| DataError::Read { path: path.into(), source };
-        let file = BufReader::with_capacity(1 << 20, File::open(path).map_err(failed)?);
-        let mut plain: BufReader<Box<dyn Read>> = if gzip {
-            BufReader::with_capacity(1 << 20, Box::new(flate2::bufread::MultiGzDecoder::new(file)))
-        } else {
-            BufReader::new(Box::new(file))
-        };
-        // A byte-order mark is not part of the first name.
         let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "CSV", reason };
-        if plain.fill_buf().map_err(|e| malformed(e.to_string()))?.starts_with(b"\xef\xbb\xbf") {
-            plain.consume(3);
-        }
-        let boxed: Box<dyn Read> = Box::new(plain);
-        let mut reader =
-            ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(boxed);
+        let file = BufReader::with_capacity(1 << 20, File::open(path).map_err(failed)?);
+        let plain: Box<dyn Read> = if gzip {
+            let decoder = flate2::bufread::MultiGzDecoder::new(file);
+            Box::new(BufReader::with_capacity(1 << 20, decoder))
+        } else {
+            Box::new(file)
+        };
+        let decoded =
+            decoded_stream(plain, path, options.text.encoding).map_err(|e| malformed(e.to_string()))?;
+        let (mut text, unsure) = (decoded.text, decoded.unsure);
+        let mut head = Vec::new();
+        let read = text.by_ref().take(HEAD as u64).read_to_end(&mut head);
+        read.map_err(|e| malformed(e.to_string()))?;
+        let (dialect, guessed) = Dialect::guess(&head, usual, &options.text, path);
+        let whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(text));
+        let mut reader = dialect.reader(whole);
         let mut record = ByteRecord::new();
         if !reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))? {
             return Err(DataError::NoRows { path: path.into() });
         }
-        let first: Vec<String> =
-            record.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
-        let (names, headerless) = header(&first, path)?;
+        let header = header_of(&record, &head, dialect, path)?;
+        let notes = decoded.note.into_iter().chain(guessed).chain(header.notes(path)).collect();
+        let Header { names, is_row, index } = header;
         let forced_text = names.iter().map(|n| options.text_columns.contains(n)).collect();
-        let note =
-            headerless.then(|| format!("{} has no header: columns are named x1, x2, ...", path.display()));
         Ok(Self {
             reader,
             path: path.into(),
+            dialect,
+            unsure,
             names,
+            index,
             forced_text,
-            waiting: headerless.then_some(record),
-            note,
+            waiting: is_row.then_some(record),
+            notes,
             rows: 0,
             part_bytes: options.part_bytes,
         })
@@ -85,6 +94,11 @@ impl CsvParts {
                 expected: self.names.len(),
             });
         }
+        if self.unsure
+            && let Some(j) = not_utf8(record)
+        {
+            return Err(other_bytes(&self.path, self.rows, &self.names[j]));
+        }
         if record.as_slice().len() > LONGEST_LINE {
             return Err(malformed(format!(
                 "row {} has {} bytes: a quotation mark is not closed",
@@ -97,6 +111,10 @@ impl CsvParts {
 
     pub(super) fn names(&self) -> &[String] {
         &self.names
+    }
+
+    pub(super) fn index(&self) -> Option<String> {
+        self.index.clone()
     }
 
     pub(super) fn count(mut self) -> Result<usize, DataError> {
@@ -118,7 +136,7 @@ impl CsvParts {
                 if is_text[j] {
                     continue;
                 }
-                match number(cell) {
+                match self.dialect.number(cell) {
                     Some(value) => numbers[j].push(value),
                     None => {
                         is_text[j] = true;
@@ -135,8 +153,7 @@ impl CsvParts {
         }
         for record in &cells {
             for (j, cell) in record.iter().enumerate().filter(|(j, _)| is_text[*j]) {
-                let text = String::from_utf8_lossy(cell).trim().to_string();
-                texts[j].push((!is_missing(&text)).then_some(text));
+                texts[j].push(self.dialect.text(cell));
             }
         }
         let columns = self
@@ -151,7 +168,7 @@ impl CsvParts {
             })
             .collect();
         let mut table = Table::new(&self.path, columns);
-        table.notes.extend(self.note.take());
+        table.notes = std::mem::take(&mut self.notes);
         Ok(Some(table))
     }
 }

@@ -1,16 +1,16 @@
 //! Schema and numbers from parts.
 
 use super::{Part, StreamOptions, TableParts};
+use crate::error::quoted;
 use crate::read::source_of;
-use crate::schema::{Described, RunningMean, describe, numbers};
-use crate::{DataError, Extracted, Feature, Notes, RowFile, RowWriter, Schema, Selection, Table};
+use crate::schema::{Described, Learned, Learner, describe};
+use crate::{DataError, Extracted, Notes, RowFile, RowWriter, Schema, Selection, Table};
 use faer::Mat;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// [`Schema::learn`] from files that are read part by part: means over all given rows, categories of all of them.
 ///
-/// `rows` are counted through all files, and in ascending order.
+/// `rows` are counted through all files, and in ascending order. The files are read once, and once more where a column is numbers in some parts and text in others.
 ///
 /// # Errors
 /// As [`Schema::learn`], with the file and its row.
@@ -20,96 +20,28 @@ pub fn learn_schema(
     rows: &[usize],
     options: &StreamOptions,
 ) -> Result<Schema, DataError> {
-    let mut whole: Option<Schema> = None;
-    // For each numeric column: the mean of its finite cells; for each column of categories: those found.
-    let mut means: Vec<RunningMean> = Vec::new();
-    let mut categories: Vec<(String, BTreeSet<String>)> = Vec::new();
-    for part in parts(files, &selection.one_hot, options)? {
-        let part = part?;
-        let own = rows_of(&part, rows);
-        let local: Vec<usize> = own.iter().map(|r| r - part.first_row).collect();
-        let learned = Schema::learn(&part.table, selection, &local).map_err(|e| part.locate(e))?;
-        let mut numeric = 0;
-        for feature in &learned.features {
-            match feature {
-                Feature::Number { column, .. } => {
-                    let values =
-                        numbers(&part.table, part.table.column(column)?).map_err(|e| part.locate(e))?;
-                    if means.len() == numeric {
-                        means.push(RunningMean::default());
-                    }
-                    local.iter().for_each(|&r| means[numeric].add(values[r]));
-                    numeric += 1;
-                }
-                Feature::Category { column, category } => {
-                    if categories.iter().all(|(c, _)| c != column) {
-                        categories.push((column.clone(), BTreeSet::new()));
-                    }
-                    if let Some((_, found)) = categories.iter_mut().find(|(c, _)| c == column) {
-                        found.insert(category.clone());
-                    }
-                }
+    let mut text = selection.categories.clone();
+    loop {
+        let mut learner: Option<Learner<'_>> = None;
+        for part in parts(files, &text, options)? {
+            let part = part?;
+            let local: Vec<usize> = rows_of(&part, rows).iter().map(|r| r - part.first_row).collect();
+            let learner = match &mut learner {
+                Some(learner) => learner,
+                none => none.insert(Learner::new(&part.table, selection)?),
+            };
+            learner.see(&part.table, &local, part.row_in_file)?;
+        }
+        let Some(learner) = learner else { return Err(DataError::NoRows { path: source_of(files) }) };
+        match learner.finish()? {
+            Learned::Schema(schema) => return Ok(schema),
+            Learned::Again(mixed) if mixed.iter().any(|name| !text.contains(name)) => text.extend(mixed),
+            Learned::Again(mixed) => {
+                let reason = format!("{} changed while the files were read; begin again", quoted(&mixed));
+                return Err(DataError::DoNotMatch { path: source_of(files), reason });
             }
         }
-        whole.get_or_insert(learned);
     }
-    let Some(mut schema) = whole else { return Err(DataError::NoRows { path: source_of(files) }) };
-    schema.features = merged(&schema, selection, files, &means, &categories, options)?;
-    Ok(schema)
-}
-
-/// The features in the order of the file, with means and categories of all parts.
-fn merged(
-    first: &Schema,
-    selection: &Selection,
-    files: &[PathBuf],
-    means: &[RunningMean],
-    categories: &[(String, BTreeSet<String>)],
-    options: &StreamOptions,
-) -> Result<Vec<Feature>, DataError> {
-    // The order of the columns: a part without any category of a column has no feature for it, so the header is asked.
-    let header = match parts(files, &selection.one_hot, options)?.next() {
-        Some(part) => part?.table,
-        None => return Ok(Vec::new()),
-    };
-    let chosen: Vec<String> = match &selection.features {
-        Some(names) => {
-            names.iter().map(|n| header.column(n).map(|c| c.name.clone())).collect::<Result<_, _>>()?
-        }
-        None => header
-            .names()
-            .into_iter()
-            .filter(|n| *n != first.target && ![&first.noise, &first.exposure].contains(&&Some(n.clone())))
-            .collect(),
-    };
-    let one_hot: Vec<String> = selection
-        .one_hot
-        .iter()
-        .map(|n| header.column(n).map(|c| c.name.clone()))
-        .collect::<Result<_, _>>()?;
-    // A column of numbers throughout is one in a whole table, and its categories are then written as numbers are.
-    let written = |found: &BTreeSet<String>| -> BTreeSet<String> {
-        let numbers: Option<BTreeSet<String>> =
-            found.iter().map(|c| c.parse::<f64>().ok().map(|v| v.to_string())).collect();
-        numbers.unwrap_or_else(|| found.clone())
-    };
-    let mut means = means.iter();
-    let mut features = Vec::new();
-    for column in chosen {
-        if one_hot.contains(&column) {
-            let found = categories.iter().find(|(c, _)| *c == column).map(|(_, found)| written(found));
-            features.extend(
-                found
-                    .into_iter()
-                    .flatten()
-                    .map(|category| Feature::Category { column: column.clone(), category }),
-            );
-        } else {
-            let mean = means.next().copied().unwrap_or_default().value();
-            features.push(Feature::Number { column, mean });
-        }
-    }
-    Ok(features)
 }
 
 /// [`Schema::extract`] with targets from files that are read part by part. `rows` are counted through all files, and in ascending order.
@@ -199,19 +131,14 @@ fn each_extracted(
     options: &StreamOptions,
     mut see: impl FnMut(&Part, Extracted) -> Result<(), DataError>,
 ) -> Result<Notes, DataError> {
-    let mut notes = Notes::default();
+    let mut notes = Notes { columns: schema.notes.clone(), ..Notes::default() };
     for part in parts(files, &schema.text_columns(), options)? {
         let part = part?;
         let local: Vec<usize> = rows_of(&part, rows).iter().map(|r| r - part.first_row).collect();
-        match schema.extract(&part.table, &local, true) {
-            // Other parts may have rows.
-            Err(DataError::NothingLeft { .. }) => notes.dropped_rows += local.len(),
-            Err(error) => return Err(part.locate(error)),
-            Ok(extracted) => {
-                notes.dropped_rows += extracted.notes.dropped_rows;
-                notes.filled_cells += extracted.notes.filled_cells;
-                see(&part, extracted)?;
-            }
+        let extracted = schema.extract_some(&part.table, &local, true).map_err(|e| part.locate(e))?;
+        notes.count(&extracted.notes);
+        if !extracted.rows.is_empty() {
+            see(&part, extracted)?;
         }
     }
     Ok(notes)
@@ -222,9 +149,9 @@ fn nothing_left(files: &[PathBuf], rows: &[usize]) -> DataError {
     DataError::NothingLeft { path: source_of(files), why: why.into() }
 }
 
-fn parts(files: &[PathBuf], one_hot: &[String], options: &StreamOptions) -> Result<TableParts, DataError> {
+fn parts(files: &[PathBuf], text: &[String], options: &StreamOptions) -> Result<TableParts, DataError> {
     let mut options = options.clone();
-    options.text_columns.extend(one_hot.iter().cloned());
+    options.text_columns.extend(text.iter().cloned());
     TableParts::open(files, &options)
 }
 

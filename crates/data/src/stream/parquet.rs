@@ -1,8 +1,8 @@
 //! Parquet, some rows of a group at a time.
 
 use super::StreamOptions;
-use crate::read::guarded;
 use crate::read::parquet::ParquetRows;
+use crate::read::{guarded, index_note};
 use crate::{DataError, ReadOptions, Table};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,10 @@ impl ParquetParts {
         let length = source.metadata().map_err(failed)?.len();
         guarded(path, "Parquet", || {
             // Nothing is collected here: the limit is that of a page, not of the file.
-            let file = ParquetRows::open(source, length, path, &ReadOptions { memory_limit: u64::MAX })?;
-            let empty = Table::new(path, file.empty_columns());
+            let file = ParquetRows::open(source, length, path, &ReadOptions::limited(u64::MAX))?;
+            let index = file.index();
+            let notes = index.iter().map(|name| index_note(path, name)).collect();
+            let empty = Table { notes, index, ..Table::new(path, file.empty_columns()) };
             let width = empty.columns.len().max(1);
             let part = (options.part_bytes / (16 * width)).clamp(64, 1 << 20);
             Ok(Self { file, path: path.into(), empty, part })
@@ -31,6 +33,10 @@ impl ParquetParts {
 
     pub(super) fn names(&self) -> Vec<String> {
         self.empty.names()
+    }
+
+    pub(super) fn index(&self) -> Option<String> {
+        self.empty.index.clone()
     }
 
     /// Rows that the metadata declares, the same for the file and for its row groups together.
@@ -42,6 +48,8 @@ impl ParquetParts {
         let Self { file, path, empty, part } = self;
         guarded(path, "Parquet", || {
             let mut table = empty.clone();
+            // Said of the first part.
+            empty.notes.clear();
             let rows = file.next(*part, &mut table.columns, &mut |_| Ok(()))?;
             Ok((rows > 0).then_some(table))
         })

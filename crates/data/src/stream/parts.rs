@@ -2,8 +2,8 @@
 
 use super::csv::CsvParts;
 use super::parquet::ParquetParts;
-use crate::read::{aligned, as_text, no_files, source_of};
-use crate::{Column, DataError, Table};
+use crate::read::{Format, Named, aligned, as_text, is_standard_input, no_files, source_of};
+use crate::{Column, DataError, Delimiter, Table, TextOptions};
 use std::path::{Path, PathBuf};
 
 /// How a file is cut.
@@ -13,12 +13,14 @@ pub struct StreamOptions {
     pub part_bytes: usize,
     /// Columns that are text whatever their cells look like (categories). Others are numbers in a part if all their cells there are.
     pub text_columns: Vec<String>,
+    /// How delimited text is read.
+    pub text: TextOptions,
 }
 
 impl Default for StreamOptions {
-    /// Parts of 32 MB.
+    /// Parts of 32 MB; texts are what they look like.
     fn default() -> Self {
-        Self { part_bytes: 32 << 20, text_columns: Vec::new() }
+        Self { part_bytes: 32 << 20, text_columns: Vec::new(), text: TextOptions::default() }
     }
 }
 
@@ -46,6 +48,8 @@ pub struct TableParts {
     options: StreamOptions,
     /// The columns of the first file.
     names: Vec<String>,
+    /// Its index.
+    index: Option<String>,
     /// Whether files that declare types stand beside files that do not.
     mixed: bool,
     /// Which file is read.
@@ -61,34 +65,32 @@ enum Inner {
     Ended,
 }
 
-/// Whether a file of this name can be read part by part.
+/// Whether a file can be read part by part: by its name, and because it can be read more than once, as standard input and pipes cannot.
 pub fn is_streamable(path: &Path) -> bool {
-    format(path).is_some()
+    let once = || is_standard_input(path) || std::fs::metadata(path).is_ok_and(|m| !m.is_file());
+    streamed(path).is_some() && !once()
 }
 
-enum Format {
-    Csv { delimiter: u8, gzip: bool },
+enum Streamed {
+    Csv { usual: Delimiter, gzip: bool },
     Parquet,
 }
 
-fn format(path: &Path) -> Option<Format> {
-    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
-    let (stem, gzip) = name.strip_suffix(".gz").map_or((name.as_str(), false), |stem| (stem, true));
-    match (stem.rsplit_once('.')?.1, gzip) {
-        ("csv" | "txt", gzip) => Some(Format::Csv { delimiter: b',', gzip }),
-        ("tsv", gzip) => Some(Format::Csv { delimiter: b'\t', gzip }),
-        ("parquet" | "pq", false) => Some(Format::Parquet),
+fn streamed(path: &Path) -> Option<Streamed> {
+    match Format::named(path) {
+        Named::As(Format::Delimited(usual), gzip) => Some(Streamed::Csv { usual, gzip }),
+        Named::As(Format::Parquet, false) => Some(Streamed::Parquet),
         _ => None,
     }
 }
 
 impl Inner {
     fn open(path: &Path, options: &StreamOptions) -> Result<Self, DataError> {
-        match format(path) {
-            Some(Format::Csv { delimiter, gzip }) => {
-                Ok(Self::Csv(Box::new(CsvParts::open(path, delimiter, gzip, options)?)))
+        match streamed(path) {
+            Some(Streamed::Csv { usual, gzip }) => {
+                Ok(Self::Csv(Box::new(CsvParts::open(path, usual, gzip, options)?)))
             }
-            Some(Format::Parquet) => Ok(Self::Parquet(Box::new(ParquetParts::open(path, options)?))),
+            Some(Streamed::Parquet) => Ok(Self::Parquet(Box::new(ParquetParts::open(path, options)?))),
             None => Err(DataError::UnknownFormat { path: path.into() }),
         }
     }
@@ -98,6 +100,14 @@ impl Inner {
             Self::Csv(parts) => parts.names().to_vec(),
             Self::Parquet(parts) => parts.names(),
             Self::Ended => Vec::new(),
+        }
+    }
+
+    fn index(&self) -> Option<String> {
+        match self {
+            Self::Csv(parts) => parts.index(),
+            Self::Parquet(parts) => parts.index(),
+            Self::Ended => None,
         }
     }
 
@@ -119,16 +129,16 @@ impl TableParts {
     pub fn open(files: &[PathBuf], options: &StreamOptions) -> Result<Self, DataError> {
         let [first, rest @ ..] = files else { return Err(no_files()) };
         let inner = Inner::open(first, options)?;
-        let names = inner.names();
+        let (names, index) = (inner.names(), inner.index());
         for path in rest {
             let own = Inner::open(path, options)?.names();
             let empty = own.into_iter().map(|name| Column::numeric(name, Vec::new())).collect();
             aligned(empty, &names, (path, first))?;
         }
-        let declares = |path: &PathBuf| matches!(format(path), Some(Format::Parquet));
+        let declares = |path: &PathBuf| matches!(streamed(path), Some(Streamed::Parquet));
         let mixed = files.iter().any(declares) && !files.iter().all(declares);
         let (files, options) = (files.to_vec(), options.clone());
-        Ok(Self { files, options, names, mixed, file: 0, inner, next_row: 0, row_in_file: 0 })
+        Ok(Self { files, options, names, index, mixed, file: 0, inner, next_row: 0, row_in_file: 0 })
     }
 
     /// The next part of this file or of those behind it.
@@ -142,6 +152,7 @@ impl TableParts {
                     let text = &self.options.text_columns;
                     table.columns.iter_mut().filter(|c| text.contains(&c.name)).for_each(as_text);
                 }
+                table.index.clone_from(&self.index);
                 let (first_row, row_in_file) = (self.next_row, self.row_in_file);
                 self.next_row += table.rows();
                 self.row_in_file += table.rows();
@@ -175,24 +186,23 @@ impl Iterator for TableParts {
     }
 }
 
-/// Rows of the files of a table: from the metadata of Parquet, by reading CSV once.
+/// Rows of the files of a table: from the metadata of Parquet, by reading text once.
 ///
 /// # Errors
 /// As [`TableParts::open`]; lines of the wrong width.
-pub fn count_rows(files: &[PathBuf]) -> Result<usize, DataError> {
+pub fn count_rows(files: &[PathBuf], text: &TextOptions) -> Result<usize, DataError> {
     if files.is_empty() {
         return Err(no_files());
     }
-    files.iter().map(|path| rows_of_file(path)).sum()
+    files.iter().map(|path| rows_of_file(path, text)).sum()
 }
 
-fn rows_of_file(path: &Path) -> Result<usize, DataError> {
-    let rows = match format(path) {
-        Some(Format::Csv { delimiter, gzip }) => {
-            CsvParts::open(path, delimiter, gzip, &StreamOptions::default())?.count()?
-        }
-        Some(Format::Parquet) => ParquetParts::open(path, &StreamOptions::default())?.rows(),
-        None => return Err(DataError::UnknownFormat { path: path.into() }),
+fn rows_of_file(path: &Path, text: &TextOptions) -> Result<usize, DataError> {
+    let options = StreamOptions { text: *text, ..StreamOptions::default() };
+    let rows = match Inner::open(path, &options)? {
+        Inner::Csv(parts) => parts.count()?,
+        Inner::Parquet(parts) => parts.rows(),
+        Inner::Ended => 0,
     };
     if rows == 0 {
         return Err(DataError::NoRows { path: path.into() });
@@ -200,8 +210,8 @@ fn rows_of_file(path: &Path) -> Result<usize, DataError> {
     Ok(rows)
 }
 
-/// An error about a row (counted through) of several files, by the file that the row is from and its number there. Reads CSV files once more.
-pub fn locate(files: &[PathBuf], mut error: DataError) -> DataError {
+/// An error about a row (counted through) of several files, by the file that the row is from and its number there. Reads text files once more.
+pub fn locate(files: &[PathBuf], text: &TextOptions, mut error: DataError) -> DataError {
     let source = source_of(files);
     let Some((path, row)) = error.place() else { return error };
     if *path != source || files.len() < 2 {
@@ -209,7 +219,7 @@ pub fn locate(files: &[PathBuf], mut error: DataError) -> DataError {
     }
     for file in files {
         // Files that were read before; where one is gone, the row stays counted through.
-        let Ok(rows) = rows_of_file(file) else { break };
+        let Ok(rows) = rows_of_file(file, text) else { break };
         if *row <= rows {
             *path = file.clone();
             break;

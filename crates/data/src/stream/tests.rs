@@ -1,12 +1,15 @@
 use super::*;
 use crate::{
-    Column, DataError, Missing, ReadOptions, Schema, Selection, StoreError, Table, Values, read_table,
-    read_tables, write_parts, write_table,
+    Column, DataError, Missing, MissingTarget, ReadOptions, Schema, Selection, StoreError, Table,
+    TextOptions, Values, read_table, read_tables, write_parts, write_table,
 };
 use posterior_linalg::random::Streams;
 use rand::RngExt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Texts that are what they look like.
+const TEXT: TextOptions = TextOptions { delimiter: None, decimal: None, encoding: None };
 
 fn table(rows: usize) -> Table {
     let mut rng = Streams::new(3).stream("test/stream");
@@ -31,7 +34,7 @@ fn table(rows: usize) -> Table {
 }
 
 fn selection(missing: Missing) -> Selection {
-    Selection { target: "y".into(), one_hot: vec!["tree".into()], missing, ..Default::default() }
+    Selection { target: "y".into(), categories: vec!["tree".into()], missing, ..Default::default() }
 }
 
 fn one(path: &Path) -> [PathBuf; 1] {
@@ -59,7 +62,7 @@ fn parts_together_are_the_whole() {
     let options = StreamOptions { part_bytes: 16 << 10, ..Default::default() };
     for path in [csv.clone(), gzipped(&csv), parquet] {
         assert!(is_streamable(&path));
-        assert_eq!(count_rows(&one(&path)).unwrap(), rows);
+        assert_eq!(count_rows(&one(&path), &TEXT).unwrap(), rows);
         assert!(TableParts::open(&one(&path), &options).unwrap().count() > 3, "{path:?}");
         let whole = read_table(&path, &ReadOptions::default()).unwrap();
         for missing in [Missing::Drop, Missing::Mean] {
@@ -85,14 +88,15 @@ fn errors_name_the_row_of_the_file() {
         });
         std::fs::write(&path, text).unwrap();
     };
-    let selection = Selection { target: "y".into(), ..Default::default() };
+    let missing_target = MissingTarget::Error;
+    let selection = Selection { target: "y".into(), missing_target, ..Default::default() };
     let rows: Vec<usize> = (0..500).collect();
     for (bad, expected) in [
         ("x,1", "row 300, column `a`: `x` is not a number"),
         ("1", "row 300: 1 cells, but the header has 2"),
         (",1", "row 300, column `a`: the cell is missing"),
         ("inf,1", "row 300, column `a`: inf is not a finite number"),
-        ("1,", "row 300, column `y`"),
+        ("1,", "row 300: the target `y`"),
     ] {
         write(bad);
         let result = learn_schema(&one(&path), &selection, &rows, &options)
@@ -110,23 +114,23 @@ fn errors_name_the_row_of_the_file() {
     {
         let path = folder.path().join(name);
         std::fs::write(&path, content).unwrap();
-        assert!(count_rows(&one(&path)).is_err(), "{name}");
+        assert!(count_rows(&one(&path), &TEXT).is_err(), "{name}");
     }
     // A Parquet file whose footer says 1,001 rows while its row group has 1,000: numbers are zigzag varints, the row groups come next.
     let contradiction = folder.path().join("contradiction.parquet");
     write_table(&table(1000), &contradiction).unwrap();
-    assert_eq!(count_rows(&one(&contradiction)).unwrap(), 1000);
+    assert_eq!(count_rows(&one(&contradiction), &TEXT).unwrap(), 1000);
     let mut bytes = std::fs::read(&contradiction).unwrap();
     let place = bytes.windows(5).rposition(|w| w == [0x16, 0xd0, 0x0f, 0x19, 0x1c]).unwrap();
     bytes[place + 1] = 0xd2;
     std::fs::write(&contradiction, bytes).unwrap();
     for error in [
-        count_rows(&one(&contradiction)).unwrap_err(),
+        count_rows(&one(&contradiction), &TEXT).unwrap_err(),
         read_table(&contradiction, &ReadOptions::default()).unwrap_err(),
     ] {
         assert!(error.to_string().contains("declares 1001 rows, its row groups have 1000"), "{error}");
     }
-    assert!(matches!(count_rows(&["t.npy".into()]), Err(DataError::UnknownFormat { .. })));
+    assert!(matches!(count_rows(&["t.npy".into()], &TEXT), Err(DataError::UnknownFormat { .. })));
     // Nothing left at all.
     write("1,2");
     let schema = learn_schema(&one(&path), &selection, &rows, &options).unwrap();
@@ -208,7 +212,7 @@ fn several_files_are_one_table_whatever_the_order_of_their_columns() {
         assert_eq!(together.place(399), (&*files[0], 399));
         assert_eq!(together.place(400), (&*files[1], 0));
         assert_eq!(together.place(999), (&*files[2], 549));
-        assert_eq!(count_rows(&files).unwrap(), rows);
+        assert_eq!(count_rows(&files, &TEXT).unwrap(), rows);
         let parts: Vec<Part> = TableParts::open(&files, &options).unwrap().collect::<Result<_, _>>().unwrap();
         assert!(parts.iter().all(|p| p.table.names() == whole.names()));
         assert_eq!(parts.last().map(|p| p.first_row - p.row_in_file), Some(450));
@@ -233,13 +237,14 @@ fn errors_name_the_file_of_several_and_its_row() {
         path
     };
     let good = at("good.csv", "a,y\n1,2\n3,4\n5,6\n");
-    let selection = Selection { target: "y".into(), ..Selection::default() };
+    let missing_target = MissingTarget::Error;
+    let selection = Selection { target: "y".into(), missing_target, ..Selection::default() };
     let rows: Vec<usize> = (0..6).collect();
     let options = StreamOptions::default();
     let cases = [
         ("y,a\n1,2\n3,x\n5,6\n", "bad.csv, row 2, column `a`: `x` is not a number"),
         ("y,a\n1,2\n3,4\n5,\n", "bad.csv, row 3, column `a`: the cell is missing"),
-        ("y,a\n,2\n3,4\n5,6\n", "bad.csv, row 1, column `y`"),
+        ("y,a\n,2\n3,4\n5,6\n", "bad.csv, row 1: the target `y`"),
         ("y,a\n1,2\n3\n5,6\n", "bad.csv, row 2: 1 cells, but the header has 2"),
         ("y,b\n1,2\n3,4\n5,6\n", "bad.csv: it has no column a, and b is not in "),
         ("y\n1\n3\n5\n", "bad.csv: it has no column a; files of one table"),
@@ -252,7 +257,7 @@ fn errors_name_the_file_of_several_and_its_row() {
             let schema = Schema::learn(&table, &selection, &rows).map_err(|e| e.in_table(&table))?;
             schema.extract(&table, &rows, true).map_err(|e| e.in_table(&table))
         });
-        let parts = count_rows(&files)
+        let parts = count_rows(&files, &TEXT)
             .and_then(|_| learn_schema(&files, &selection, &rows, &options))
             .and_then(|schema| extract(&files, &schema, &rows, &options));
         for found in [whole.unwrap_err().to_string(), parts.unwrap_err().to_string()] {
@@ -265,7 +270,8 @@ fn errors_name_the_file_of_several_and_its_row() {
         row: 5,
         column: "y".into(),
     };
-    let DataError::MissingTarget { path, row, .. } = locate(&[good.clone(), good.clone()], counted) else {
+    let DataError::MissingTarget { path, row, .. } = locate(&[good.clone(), good.clone()], &TEXT, counted)
+    else {
         panic!()
     };
     assert_eq!((path, row), (good.clone(), 2));
@@ -273,7 +279,7 @@ fn errors_name_the_file_of_several_and_its_row() {
     let large = at("large.csv", &("a,y\n".to_string() + &"1,2\n".repeat(3000)));
     let files = [large.clone(), large.clone()];
     let one = read_table(&large, &ReadOptions::default()).unwrap().memory();
-    let failed = read_tables(&files, &ReadOptions { memory_limit: 2 * one + 600 }).unwrap_err().to_string();
+    let failed = read_tables(&files, &ReadOptions::limited(2 * one + 600)).unwrap_err().to_string();
     assert!(failed.contains("large.csv and 1 more"), "{failed}");
     assert!(matches!(read_tables(&[], &ReadOptions::default()), Err(DataError::Argument { .. })));
     assert!(matches!(TableParts::open(&[], &options), Err(DataError::Argument { .. })));

@@ -77,3 +77,69 @@ pub fn npy(header: &str, data: &[u8]) -> Vec<u8> {
 pub fn shared(file: &str) -> Option<PathBuf> {
     posterior_testing::shared(&format!("data/{file}"))
 }
+
+/// A sheet of a workbook: its name and the XML of its rows.
+pub struct Sheet<'a> {
+    pub name: &'a str,
+    pub rows: &'a str,
+}
+
+/// The parts of a workbook. The shared texts are `size` and `red & blue`; cells of the styles 1 to 4 are dates, dates with a time, times and durations.
+pub fn workbook_parts(sheets: &[Sheet<'_>]) -> Vec<(String, String)> {
+    let relationships = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let (mut listed, mut related) = (String::new(), String::new());
+    let mut parts = Vec::new();
+    for (i, sheet) in (1..).zip(sheets) {
+        listed += &format!(r#"<sheet name="{}" sheetId="{i}" r:id="rId{i}"/>"#, sheet.name);
+        related += &format!(
+            r#"<Relationship Id="rId{i}" Type="{relationships}/worksheet" Target="worksheets/sheet{i}.xml"/>"#
+        );
+        let content = format!(
+            r#"<?xml version="1.0" encoding="UTF-8"?><worksheet><dimension ref="A1:B2"/><sheetData>{}</sheetData></worksheet>"#,
+            sheet.rows
+        );
+        parts.push((format!("xl/worksheets/sheet{i}.xml"), content));
+    }
+    let formats: String = [0, 14, 22, 21, 46].map(|id| format!(r#"<xf numFmtId="{id}"/>"#)).concat();
+    let fixed = [
+        (
+            "_rels/.rels",
+            format!(
+                r#"<Relationships><Relationship Id="rId1" Type="{relationships}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
+            ),
+        ),
+        (
+            "xl/workbook.xml",
+            format!(r#"<workbook xmlns:r="{relationships}"><sheets>{listed}</sheets></workbook>"#),
+        ),
+        ("xl/_rels/workbook.xml.rels", format!("<Relationships>{related}</Relationships>")),
+        ("xl/styles.xml", format!("<styleSheet><cellXfs>{formats}</cellXfs></styleSheet>")),
+        (
+            "xl/sharedStrings.xml",
+            r#"<sst uniqueCount="2"><si><t>size</t></si><si><r><t>red</t></r><r><t xml:space="preserve"> &amp; blue</t></r></si></sst>"#
+                .to_string(),
+        ),
+    ];
+    parts.extend(fixed.map(|(name, content)| (name.to_string(), content)));
+    parts
+}
+
+/// A workbook of these sheets, with some parts replaced.
+pub fn workbook(sheets: &[Sheet<'_>], replaced: &[(&str, &str)]) -> Vec<u8> {
+    let parts = workbook_parts(sheets);
+    let content = |(name, content)| {
+        let other = replaced.iter().find(|(other, _)| *other == name);
+        (name, other.map_or(content, |(_, content)| *content))
+    };
+    zipped(&parts.iter().map(|(n, c)| content((n.as_str(), c.as_str()))).collect::<Vec<_>>())
+}
+
+/// An archive of these members.
+pub fn zipped(members: &[(&str, &str)]) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, content) in members {
+        archive.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(content.as_bytes()).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}

@@ -188,7 +188,7 @@ fn the_limit_holds_for_all_files_together() {
     let folder = Folder::new();
     let one = folder.file("1.bin", &record(&[3], 7));
     let read = |count: usize, memory_limit| {
-        ImageSet::read_cifar(&vec![one.clone(); count], CifarLabels::Ten, &ReadOptions { memory_limit })
+        ImageSet::read_cifar(&vec![one.clone(); count], CifarLabels::Ten, &ReadOptions::limited(memory_limit))
     };
     // 3072 bytes stay of each file of 3073.
     assert_eq!(read(2, 2 * 3072 + 1).unwrap().images.examples(), 2);

@@ -2,14 +2,14 @@
 
 use crate::common::{gzip, npy};
 use posterior_data::{
-    DataError, Feature, Missing, ReadOptions, Schema, Selection, Split, Table, Values, parse_table,
-    read_table, write_table,
+    DataError, Feature, Missing, MissingTarget, ReadOptions, Schema, Selection, Split, Table, Values,
+    parse_table, read_table, write_table,
 };
 use std::io::Write;
 use std::path::Path;
 
 fn parse(name: &str, bytes: &[u8]) -> Result<Table, DataError> {
-    parse_table(bytes.to_vec(), Path::new(name), None, &ReadOptions { memory_limit: 1 << 20 })
+    parse_table(bytes.to_vec(), Path::new(name), None, &ReadOptions::limited(1 << 20))
 }
 
 fn selection(target: &str) -> Selection {
@@ -33,7 +33,9 @@ fn every_bad_file_gets_its_message() {
         ("a.csv", b"a,\n1,2\n".to_vec(), "column 2 has no name in the header"),
         ("a.csv.gz", b"a,b\n1,2\n".to_vec(), "a.csv.gz is not a valid gzip file"),
         ("a.csv.gz", gzip(&vec![b'1'; 3 << 20]), "holds more than 1048576 bytes of data"),
-        ("a.xlsx", b"PK".to_vec(), "has a format that is not known: use .csv"),
+        ("a.xls", b"PK".to_vec(), "has a format that is not known: use .csv"),
+        ("a.xlsx", b"PK".to_vec(), "it does not begin as an archive does"),
+        ("a.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".to_vec(), "save it as .xlsx without a password"),
         ("a.parquet", b"PAR1".to_vec(), "a.parquet is not a valid Parquet file"),
         ("a.npy", b"\x93NUM".to_vec(), "it does not begin with the NPY mark"),
         ("a.npy", b"\x93NUMPY\x01\x00\xff\xff{".to_vec(), "it is cut off within its header"),
@@ -83,11 +85,45 @@ fn every_bad_table_gets_its_message() {
             "named twice",
         ),
         (
-            "a,y\nred,2\nblue,3\n",
+            "a,y\n1,2\n2,3\noops,4\n",
             selection("y"),
-            "t.csv, row 1, column `a`: `red` is not a number; correct it, leave the column out (--features), or make it categories (--one-hot a)",
+            "t.csv, row 3, column `a`: `oops` is not a number; correct it, leave the column out (--exclude a), or take it as categories (--categories)",
         ),
-        ("a,y\n1,2\n2,3\noops,4\n", selection("y"), "row 3, column `a`: `oops` is not a number"),
+        (
+            "a,y\n2021-03-04,2\n2021-03-05,3\nlater,4\n",
+            selection("y"),
+            "row 3, column `a`: `later` is no date, and most of the column are",
+        ),
+        (
+            "a,y\n3/4/2021,2\n5/6/2021,3\n",
+            selection("y"),
+            "dates such as `3/4/2021` may begin with the day or with the month",
+        ),
+        (
+            "a,y\n2021-03-04,2\n4.3.2021,3\n2021-03-06,4\n",
+            selection("y"),
+            "its dates are written in several ways",
+        ),
+        (
+            "a,b,y\n1,1,2\n",
+            Selection { exclude: vec!["a".into(), "y".into()], ..selection("y") },
+            "column `y` is left out (--exclude, --index, --groups or --folds), and needed",
+        ),
+        (
+            "a,b,y\n1,1,2\n",
+            Selection { exclude: vec!["a".into()], features: Some(vec!["a".into()]), ..selection("y") },
+            "column `a` is both a feature and left out",
+        ),
+        (
+            "a,b,y\n1,1,2\n",
+            Selection { index: Some("c".into()), exclude: vec!["d".into()], ..selection("y") },
+            "has no column `d`, `c`",
+        ),
+        (
+            "a,y\n1,2\n",
+            Selection { calendar: vec!["a".into()], ..selection("y") },
+            "named in --calendar, but holds no dates",
+        ),
         (
             "a,y\n1,2\n,3\n",
             selection("y"),
@@ -95,8 +131,8 @@ fn every_bad_table_gets_its_message() {
         ),
         (
             "a,y\n1,2\n2,NA\n",
-            Selection { missing: Missing::Mean, ..selection("y") },
-            "the target `y` is missing",
+            Selection { missing_target: MissingTarget::Error, ..selection("y") },
+            "row 2: the target `y` is missing",
         ),
         ("a,y\n1,2\ninf,3\n", selection("y"), "row 2, column `a`: inf is not a finite number"),
         (
@@ -109,7 +145,7 @@ fn every_bad_table_gets_its_message() {
             Selection { noise: Some("v".into()), ..selection("y") },
             "-1 is no noise variance",
         ),
-        ("a,y\nred,2\n", Selection { one_hot: vec!["y".into()], ..selection("y") }, "is not a feature"),
+        ("a,y\nred,2\n", Selection { categories: vec!["y".into()], ..selection("y") }, "is not a feature"),
     ];
     for (text, selection, expected) in cases {
         let table = parse("t.csv", text.as_bytes()).unwrap();
@@ -122,7 +158,7 @@ fn every_bad_table_gets_its_message() {
 fn a_later_table_must_fit_the_schema() {
     let table = parse("t.csv", b"colour,size,y\nred,1,2\nblue,2,3\n").unwrap();
     let (schema, extracted) =
-        use_all(&table, &Selection { one_hot: vec!["colour".into()], ..selection("y") }).unwrap();
+        use_all(&table, &Selection { categories: vec!["colour".into()], ..selection("y") }).unwrap();
     assert_eq!(schema.feature_names(), ["colour=blue", "colour=red", "size"]);
     assert_eq!(extracted.x[(0, 1)], 1.0);
     assert_eq!(extracted.x[(1, 1)], 0.0);
@@ -134,7 +170,7 @@ fn a_later_table_must_fit_the_schema() {
     };
     assert!(
         message("size,colour\n5,green\n", false)
-            .contains("category `green` did not occur in training; known: blue, red")
+            .contains("category `green` did not occur in training (--unseen other predicts such rows all the same); known: blue, red")
     );
     assert!(message("weight\n5\n", true).contains("no column `colour`, `size`, `y`"));
 }

@@ -192,7 +192,7 @@ fn bad_files_are_named_with_the_place() {
     let error = read_feature_matrix(&wide, &options(Some("label"), None)).unwrap_err().to_string();
     assert!(error.contains("x20 and 1980 more") && !error.contains("x21"), "{error}");
     // The limit holds.
-    let read = ReadOptions { memory_limit: 100 };
+    let read = ReadOptions::limited(100);
     let error =
         read_feature_matrix(&wide, &FeatureOptions { read, ..FeatureOptions::default() }).unwrap_err();
     assert!(matches!(error, DataError::DeclaredTooLarge { .. }), "{error}");

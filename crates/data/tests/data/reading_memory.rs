@@ -45,7 +45,7 @@ fn reads_what_it_is_told() {
     let Ok(task) = std::env::var(TASK) else { return };
     let (limit, path) = task.split_once(' ').unwrap();
     let before = kilobytes("VmRSS:").unwrap();
-    let read = read_table(Path::new(path), &ReadOptions { memory_limit: limit.parse().unwrap() });
+    let read = read_table(Path::new(path), &ReadOptions::limited(limit.parse().unwrap()));
     let peak = kilobytes("VmHWM:").unwrap().saturating_sub(before);
     match read {
         Ok(table) => println!("READ {peak} {} ok", table.memory()),

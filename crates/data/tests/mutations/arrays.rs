@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// How many readers accept the file; their results must hold together.
 fn read_all(path: &Path) -> usize {
-    let options = ReadOptions { memory_limit: READ_LIMIT };
+    let options = ReadOptions::limited(READ_LIMIT);
     let mut arrays: Vec<NumericArray> = Vec::new();
     arrays.extend(read_array(path, &options));
     arrays.extend(read_images(path, &options));

@@ -4,7 +4,8 @@
 use crate::DecisionError;
 use faer::Mat;
 use posterior_data::{
-    Column, DataError, Missing, Notes, ReadOptions, Schema, Selection, Standardisation, Table, read_table,
+    Column, DataError, Missing, MissingTarget, Notes, ReadOptions, Schema, Selection, Standardisation, Table,
+    read_table, split_part_name,
 };
 use posterior_kernels::KernelExpression;
 use posterior_store::file_digest;
@@ -16,8 +17,8 @@ use std::path::{Path, PathBuf};
 pub struct PoolColumns {
     /// What the model looks at; all but the labels and what is shown when absent.
     pub features: Option<Vec<String>>,
-    /// Text columns that become one feature for each category.
-    pub one_hot: Vec<String>,
+    /// Columns that become one feature for each category, whatever they hold.
+    pub categories: Vec<String>,
     /// What to do with missing cells of features.
     pub missing: Missing,
     /// Labels that are known already, empty where they are not.
@@ -60,8 +61,7 @@ pub struct Pool {
 
 /// The file behind a path that may name an array in it.
 fn file_of(path: &Path) -> PathBuf {
-    let text = path.to_string_lossy();
-    text.rsplit_once(".npz:").map_or_else(|| path.into(), |(stem, _)| PathBuf::from(format!("{stem}.npz")))
+    split_part_name(path).0
 }
 
 fn digest(path: &Path) -> Result<String, DecisionError> {
@@ -81,7 +81,7 @@ impl Pool {
         limit: u64,
     ) -> Result<(Self, PoolSource), DecisionError> {
         let digest = digest(path)?;
-        let mut table = read_table(path, &ReadOptions { memory_limit: limit })?;
+        let mut table = read_table(path, &ReadOptions::limited(limit))?;
         if table.rows() < 2 {
             return Err(DecisionError::Ask(format!(
                 "{} has one row: there is nothing to choose among",
@@ -92,10 +92,9 @@ impl Pool {
         let labels = columns.labels.as_ref().map(resolve).transpose()?;
         let show = columns.show.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
         let target = labels.clone().unwrap_or_else(|| unused_name(&table));
-        let features = columns.features.clone().unwrap_or_else(|| {
-            table.names().into_iter().filter(|name| *name != target && !show.contains(name)).collect()
-        });
-        if features.is_empty() {
+        let others =
+            |name: &String| *name != target && !show.contains(name) && table.index.as_ref() != Some(name);
+        if columns.features.as_ref().map_or_else(|| !table.names().iter().any(others), Vec::is_empty) {
             let why = "taking out labels and what is shown: name the --features".into();
             return Err(DataError::NothingLeft { path: path.into(), why }.into());
         }
@@ -106,23 +105,27 @@ impl Pool {
         }
         let selection = Selection {
             target: target.clone(),
-            features: Some(features),
-            noise: None,
-            exposure: None,
-            one_hot: columns.one_hot.clone(),
+            features: columns.features.clone(),
+            exclude: if columns.features.is_none() { show.clone() } else { Vec::new() },
+            categories: columns.categories.clone(),
             missing: columns.missing,
+            // Rows without a label are what a pool is for.
+            missing_target: MissingTarget::Error,
+            ..Selection::default()
         };
         let all: Vec<usize> = (0..table.rows()).collect();
         let schema = Schema::learn(&table, &selection, &all)?;
         if labels.is_none() {
             table.columns.pop();
         }
-        let extracted = schema.extract(&table, &all, false)?;
+        let mut extracted = schema.extract(&table, &all, false)?;
+        extracted.notes.columns.clone_from(&schema.notes);
         let counts = kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
         let none = vec![0.0; extracted.rows.len()];
         let standardisation = Standardisation::learn(extracted.x.as_ref(), &none)
-            .keeping(&kernel.unscaled_columns(&schema.feature_names()));
+            .keeping(&kernel.unscaled_columns(&schema.feature_names()))
+            .keeping(&schema.indicators());
         let inputs = standardisation.features(extracted.x.as_ref());
         let rows = table.rows();
         let source = PoolSource { path: path.into(), digest, rows, schema, standardisation, labels, show };
@@ -147,7 +150,7 @@ impl Pool {
                 path.display()
             )));
         }
-        let table = read_table(path, &ReadOptions { memory_limit: limit })?;
+        let table = read_table(path, &ReadOptions::limited(limit))?;
         let all: Vec<usize> = (0..table.rows()).collect();
         let extracted = source.schema.extract(&table, &all, false)?;
         let inputs = source.standardisation.features(extracted.x.as_ref());

@@ -122,8 +122,13 @@ fn fit(
         ..usual
     };
     let clock = Instant::now();
-    let chosen =
-        choose_likelihood(&table, "count", &rows, request.labels.likelihood, request.selection.missing)?;
+    let chosen = choose_likelihood(
+        &table,
+        "count",
+        &rows,
+        request.labels.likelihood,
+        request.selection.missing_target,
+    )?;
     let observed = Observed::from_table(&table, &rows, &request, chosen)?;
     let model = GeneralisedModel::fit(observed, &request, &mut |_, _| Signal::Continue)?;
     let seconds = clock.elapsed().as_secs_f64();

@@ -16,7 +16,7 @@ pub(super) fn features_of(column: &str, features: &[String]) -> Vec<usize> {
 /// A column that has no categories among the features.
 pub(super) fn no_categories(column: &str, features: &[String]) -> String {
     if features.iter().any(|feature| feature == column) {
-        return format!("`{column}` is a column of numbers; make it categories (--one-hot {column})");
+        return format!("`{column}` is a column of numbers; make it categories (--categories {column})");
     }
     let mut known: Vec<String> =
         features.iter().filter_map(|f| f.split_once('=')).map(|(column, _)| column.to_string()).collect();
@@ -24,7 +24,7 @@ pub(super) fn no_categories(column: &str, features: &[String]) -> String {
     let hint = nearest(column, known.iter().chain(features).map(String::as_str));
     let hint = hint.map_or_else(|| ".".to_string(), |near| format!("; did you mean `{near}`?"));
     let known = if known.is_empty() {
-        "None has them: make them with --one-hot".to_string()
+        "None has them: make them with --categories".to_string()
     } else {
         format!("With categories: {}", listed(&known))
     };

@@ -401,7 +401,7 @@ fn categories_belong_to_the_kernel_that_names_their_column() {
     for (text, part) in [
         ("categorical", "looks at one column"),
         ("categorical(c, x1)", "looks at one column"),
-        ("categorical(x1)", "(--one-hot x1)"),
+        ("categorical(x1)", "(--categories x1)"),
         ("categorical(colour)", "With categories: c, wind dir"),
         ("categorical(wind_dir)", "did you mean `wind dir`?"),
         ("categorical(c, rank=3)", "has 2 categories"),

@@ -7,7 +7,7 @@ use crate::{
     Predictive, Question, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
-use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray};
+use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray, Schema};
 use posterior_networks::Graph;
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
@@ -55,6 +55,10 @@ impl Model for EnsembleModel {
 
     fn graph(&self) -> Option<&Graph> {
         Some(LaplaceModel::graph(self.first()))
+    }
+
+    fn schemas_mut(&mut self) -> Vec<&mut Schema> {
+        self.members.iter_mut().flat_map(Model::schemas_mut).collect()
     }
 
     fn target(&self) -> String {

@@ -287,7 +287,7 @@ fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
         data: &request.data.data.clone(),
         labels: &request.data.labels.clone(),
         truth: true,
-        memory: 1 << 30,
+        reading: posterior_data::ReadOptions::limited(1 << 30),
     };
     let data = Model::read(&whole, &files).unwrap();
     let expected = whole.predictive(&data, &question()).unwrap();
@@ -354,8 +354,16 @@ fn members_with_scales_of_their_own_are_mixed_in_the_targets_units() {
     };
     let ensemble = EnsembleModel::of(vec![own(1), own(2)], vec!["one".into(), "two".into()], false).unwrap();
     let path = [root.path().join("2.csv")];
-    let data =
-        Model::read(&ensemble, &Files { data: &path, labels: &[], truth: true, memory: 1 << 30 }).unwrap();
+    let data = Model::read(
+        &ensemble,
+        &Files {
+            data: &path,
+            labels: &[],
+            truth: true,
+            reading: posterior_data::ReadOptions::limited(1 << 30),
+        },
+    )
+    .unwrap();
     let mixed = ensemble.predictive(&data, &question()).unwrap();
     let own: Vec<Predictive> = ensemble.members().iter().map(|m| m.predict(&data, None).unwrap()).collect();
     let (centre, scale) = ensemble.members()[0].header().data.target_scale();

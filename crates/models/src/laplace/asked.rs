@@ -8,7 +8,7 @@ use crate::{
     PredictionPlan, Predictive, Question, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
-use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray, ReadOptions};
+use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray, Schema};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
@@ -66,6 +66,10 @@ impl Model for LaplaceModel {
         Some(LaplaceModel::graph(self))
     }
 
+    fn schemas_mut(&mut self) -> Vec<&mut Schema> {
+        self.header.data.schema_mut().into_iter().collect()
+    }
+
     fn target(&self) -> String {
         self.header.data.target().unwrap_or("y").to_string()
     }
@@ -91,7 +95,7 @@ impl Model for LaplaceModel {
     }
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
-        let reading = ReadOptions { memory_limit: files.memory };
+        let reading = files.reading;
         LaplaceModel::read(self, files.data, files.labels, files.truth, &reading)
     }
 

@@ -69,7 +69,7 @@ fn continue_in<T: SavedPrecision>(
     let input = fitted.network.graph().input_shape();
     let reading = Reading {
         source: &data,
-        limits: ReadOptions { memory_limit: options.memory },
+        limits: ReadOptions::limited(options.memory),
         input,
         likelihood,
         head,

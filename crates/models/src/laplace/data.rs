@@ -72,10 +72,11 @@ impl LaplaceModel {
 
     /// Examples that fit the network, with truths that fit the likelihood.
     fn checked(&self, raw: Raw, first: &Path, table: Option<Table>) -> Result<ModelData, ModelError> {
-        let Raw { name, inputs, truths, rows, notes, .. } = raw.fit_for(self.graph().input_shape(), first)?;
+        let Raw { name, inputs, truths, rows, found, .. } = raw.fit_for(self.graph().input_shape(), first)?;
         let truth = truths.map(|(values, width)| self.truth(values, width)).transpose()?;
         let table = table.map(|table| (Arc::new(table), rows));
-        Ok(ModelData { notes, table, ..ModelData::new(name, inputs, truth) })
+        let notes = found.sentences();
+        Ok(ModelData { notes, found, table, ..ModelData::new(name, inputs, truth) })
     }
 
     /// Numbers as truths of the model's likelihood.

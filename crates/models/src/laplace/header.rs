@@ -2,6 +2,7 @@
 
 use super::{InputRecord, NetworkRecalibration, Preprocess};
 use crate::network::{Preparation, TrainingRecord};
+use posterior_data::Schema;
 use posterior_laplace::saved::SelectedRecord;
 use posterior_laplace::{AutoReport, FitOptions, FitSummary};
 use posterior_likelihoods::OutputLikelihood;
@@ -89,6 +90,14 @@ impl DataRecord {
             InputKind::Prepared { preparation: Preparation::Columns { schema, .. } } => Some(&schema.target),
             InputKind::Features { label, .. } => label.as_deref(),
             InputKind::Prepared { .. } => None,
+        }
+    }
+
+    /// What reads its table, where it is one.
+    pub(super) fn schema_mut(&mut self) -> Option<&mut Schema> {
+        match &mut self.inputs {
+            InputKind::Prepared { preparation: Preparation::Columns { schema, .. } } => Some(schema),
+            _ => None,
         }
     }
 

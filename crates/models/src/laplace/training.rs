@@ -133,6 +133,15 @@ impl Reading<'_> {
                 let asked = self.source.preprocess != Preprocess::Auto
                     || selection.features.is_some()
                     || other_target;
+                let flags: Vec<&str> =
+                    selection.given().into_iter().filter(|flag| *flag != "--features").collect();
+                if !flags.is_empty() {
+                    return request(format!(
+                        "which columns are read and how is known already (target `{}`): leave {} out",
+                        schema.target,
+                        flags.join(", ")
+                    ));
+                }
                 if self.from_network && asked {
                     return request(format!(
                         "the network's file says which columns it reads and how (target `{}`): leave --features, --preprocess and another --target out",
@@ -226,7 +235,8 @@ impl Reading<'_> {
 
     fn arrays(&self, data: &[PathBuf], labels: &[PathBuf]) -> Result<Found, ModelError> {
         let columns = &self.source.selection;
-        let named = [(!columns.target.is_empty(), "--target"), (columns.features.is_some(), "--features")];
+        let given = columns.given().into_iter().map(|flag| (true, flag));
+        let named: Vec<_> = std::iter::once((!columns.target.is_empty(), "--target")).chain(given).collect();
         self.refuse_flags(&named, "images and arrays")?;
         self.pictures(Raw::of_arrays(data, labels, self.wanted(), &self.limits)?)
     }
@@ -285,6 +295,8 @@ impl Reading<'_> {
         let scales = !source.mean.is_empty() || !source.deviation.is_empty();
         let prepared = !matches!(source.preprocess, Preprocess::Auto | Preprocess::Raw);
         self.refuse_flags(&[(scales, "--mean and --std"), (prepared, "--preprocess")], "features")?;
+        let given = source.selection.given().into_iter().filter(|flag| *flag != "--features");
+        self.refuse_flags(&given.map(|flag| (true, flag)).collect::<Vec<_>>(), "features")?;
         let target = &source.selection.target;
         let label = (!target.is_empty()).then(|| target.clone());
         let groups: usize = self.input.iter().product();

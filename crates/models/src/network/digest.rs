@@ -1,5 +1,6 @@
 //! Which files a network learned from, whatever they are called.
 
+use posterior_data::split_part_name;
 use posterior_store::file_digest;
 use std::path::{Path, PathBuf};
 
@@ -20,9 +21,5 @@ pub(crate) fn is_part(path: &Path) -> bool {
 
 /// The file that holds an array.
 fn container(path: &Path) -> PathBuf {
-    let text = path.to_string_lossy();
-    match text.rfind(".npz:") {
-        Some(at) if !path.exists() => PathBuf::from(&text[..at + 4]),
-        _ => path.into(),
-    }
+    if path.exists() { path.into() } else { split_part_name(path).0 }
 }

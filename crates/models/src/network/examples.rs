@@ -2,7 +2,10 @@
 
 use super::{NetworkFileError, Preparation, Raw, SetAside, Wanted, image_shape, number_classes, pixels};
 use faer::Mat;
-use posterior_data::{ArrayValues, ReadOptions, Schema, Selection, Split, Standardisation, read_table};
+use posterior_data::{
+    ArrayValues, ReadOptions, Schema, Selection, Split, Standardisation, is_table_name, read_table,
+    split_part_name,
+};
 use posterior_linalg::random::Streams;
 use posterior_networks::Precision;
 use posterior_networks::train::{Augmentation, Examples, Loss, Subset};
@@ -67,9 +70,9 @@ fn split(request: &DataRequest, examples: usize, seed: u64) -> Result<Option<Spl
 
 /// Whether a file is a table with named columns.
 pub fn is_table(path: &Path) -> bool {
-    let name = path.to_string_lossy().to_ascii_lowercase();
+    let name = split_part_name(path).0.to_string_lossy().to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
-    [".csv", ".tsv", ".txt", ".parquet", ".pq"].iter().any(|e| name.ends_with(e))
+    is_table_name(path) && ![".npy", ".npz"].iter().any(|e| name.ends_with(e))
 }
 
 impl<T: Precision> TrainingData<T> {
@@ -180,10 +183,10 @@ impl<T: Precision> TrainingData<T> {
     ) -> Result<Self, NetworkFileError> {
         let columns = [
             (!request.selection.target.is_empty(), "--target"),
-            (request.selection.features.is_some(), "--features"),
             (!request.class_names.is_empty(), "--class-names"),
         ];
-        if let Some((_, flag)) = columns.iter().find(|given| given.0) {
+        let named = columns.iter().filter(|given| given.0).map(|(_, flag)| *flag);
+        if let Some(flag) = named.chain(request.selection.given()).next() {
             return refuse(format!("{flag} belongs to tables, these are images or arrays"));
         }
         if !loss.takes_classes() {

@@ -2,7 +2,7 @@
 
 use super::{NetworkFileError, Preparation, apply_classes, is_table};
 use posterior_data::{
-    ArrayValues, FeatureOptions, ImageSet, NumericArray, ReadOptions, Schema, Table, read_array,
+    ArrayValues, FeatureOptions, ImageSet, Notes, NumericArray, ReadOptions, Schema, Table, read_array,
     read_feature_matrix,
 };
 use posterior_networks::train::{Augmentation, Examples, Images, Tabular, Targets};
@@ -44,6 +44,8 @@ pub(crate) struct Raw {
     pub(crate) columns: Vec<String>,
     /// What was dropped or filled.
     pub(crate) notes: Vec<String>,
+    /// The same of a table in numbers.
+    pub(crate) found: Notes,
 }
 
 impl Raw {
@@ -67,6 +69,7 @@ impl Raw {
             rows: extracted.rows,
             columns: Vec::new(),
             notes: extracted.notes.sentences(),
+            found: extracted.notes.of_cells(),
         })
     }
 
@@ -89,14 +92,14 @@ impl Raw {
             (_, Some(own)) => Some(own),
             (Wanted::Numbers, None) => Some(numbers(labels, set.images.examples(), reading)?),
         };
-        let (rows, columns, notes) = Default::default();
-        Ok(Self { name: file_name(&data[0]), inputs: set.images, truths, rows, columns, notes })
+        let (rows, columns, notes, found) = Default::default();
+        Ok(Self { name: file_name(&data[0]), inputs: set.images, truths, rows, columns, notes, found })
     }
 
     /// Arrays in memory, and what came true of each example.
     pub(crate) fn of_memory(name: &str, inputs: NumericArray, truths: (Vec<f64>, usize)) -> Self {
-        let (rows, columns, notes) = Default::default();
-        Self { name: name.into(), inputs, truths: Some(truths), rows, columns, notes }
+        let (rows, columns, notes, found) = Default::default();
+        Self { name: name.into(), inputs, truths: Some(truths), rows, columns, notes, found }
     }
 
     /// Features of a head of so many inputs: columns by name, or in their order; labels in a column or in files beside them.
@@ -150,7 +153,7 @@ impl Raw {
         };
         let inputs = NumericArray::new(vec![count, width], values)?;
         let (name, rows, notes) = (file_name(&data[0]), Vec::new(), Vec::new());
-        Ok(Self { name, inputs, truths, rows, columns: names, notes })
+        Ok(Self { name, inputs, truths, rows, columns: names, notes, found: Notes::default() })
     }
 
     /// Refuses examples that a network with inputs of this shape cannot take.

@@ -1,7 +1,7 @@
 //! From an architecture and data to a trained network in a file.
 
 use super::{DataRequest, NetworkFileError, TrainingData, TrainingRecord, digests, file_name};
-use posterior_data::ReadOptions;
+use posterior_data::{ReadOptions, Selection};
 use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;
 use posterior_networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
@@ -120,7 +120,7 @@ pub fn train_network<T: Precision>(
     let options = &request.options;
     let network = Network::<T>::initialised(graph, Streams::new(options.seed))?;
     let graph = network.graph().clone();
-    let reading = ReadOptions { memory_limit: request.memory };
+    let reading = ReadOptions::limited(request.memory);
     let mut data =
         TrainingData::<T>::read(&request.data, graph.input_shape(), options.loss, options.seed, &reading)?;
     if let Loss::Gaussianised(own) = options.loss {
@@ -215,8 +215,18 @@ fn describe(request: &TrainRequest, plan: &TrainPlan) -> String {
     let data = &request.data;
     // Runs without learned hyperparameters are described as they always were.
     let online = request.online.as_ref().map_or_else(String::new, |o| format!(", {o:?}"));
+    // Likewise those that say no more of columns.
+    let plain = Selection {
+        target: data.selection.target.clone(),
+        features: data.selection.features.clone(),
+        ..Selection::default()
+    };
+    let columns = match data.selection == plain {
+        true => String::new(),
+        false => format!(", {:?}", data.selection),
+    };
     format!(
-        "{:?} labels {:?}, {} examples, {} for validation, target {:?}, features {:?}, mean {:?}, deviation {:?}, {:?}{online}",
+        "{:?} labels {:?}, {} examples, {} for validation, target {:?}, features {:?}, mean {:?}, deviation {:?}, {:?}{columns}{online}",
         names(&data.data),
         names(&data.labels),
         plan.examples,

@@ -53,7 +53,7 @@ pub use search::{
 };
 
 use crate::process::Hyperparameter;
-use posterior_data::Selection;
+use posterior_data::{Selection, TextOptions};
 use posterior_gp::exact::FitOptions;
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
@@ -93,6 +93,10 @@ pub struct FitRequest {
     /// Roles of the columns.
     #[cfg_attr(feature = "clap", command(flatten))]
     pub selection: Selection,
+    /// How delimited text is read.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub text: TextOptions,
     /// Kernel, such as "matern32(ard) * periodic(x3) + linear", on standardised features
     #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT", default_value_t = Self::default().kernel))]
     pub kernel: KernelExpression,
@@ -159,6 +163,7 @@ impl Default for FitRequest {
     fn default() -> Self {
         Self {
             selection: Selection::default(),
+            text: TextOptions::default(),
             kernel: "matern32(ard)".parse().expect("the default kernel is valid text"),
             mean: MeanForm::Constant,
             initial_noise: None,

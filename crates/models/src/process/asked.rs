@@ -7,7 +7,7 @@ use crate::{
 };
 use posterior_data::stream::{StreamOptions, TableParts};
 use posterior_data::{
-    ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, ReadOptions, Schema, Table,
+    ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, Schema, Table, TimeForm,
     read_tables, table_fingerprints,
 };
 use posterior_report::{Note, SummaryRow};
@@ -50,7 +50,8 @@ pub(super) fn cut_of(
     numbers: usize,
 ) -> Result<StreamOptions, ModelError> {
     let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
-    let mut options = StreamOptions { text_columns: schema.text_columns(), ..StreamOptions::default() };
+    let text_columns = schema.text_columns();
+    let mut options = StreamOptions { text_columns, text: question.text, ..StreamOptions::default() };
     let most = usize::try_from(question.memory / 8).unwrap_or(usize::MAX);
     options.part_bytes = options.part_bytes.min(most).max(1 << 16);
     options.part_bytes =
@@ -132,6 +133,10 @@ impl Model for ProcessModel {
         self.map_places().map(|places| self.plan_of((places, 0), &plain, 0)).transpose()
     }
 
+    fn schemas_mut(&mut self) -> Vec<&mut Schema> {
+        vec![&mut self.header.schema]
+    }
+
     fn target(&self) -> String {
         self.header.schema.target.clone()
     }
@@ -146,7 +151,7 @@ impl Model for ProcessModel {
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
         self.family().without(&[(!files.labels.is_empty(), "labels")])?;
-        ModelData::of_table(read_tables(files.data, &ReadOptions { memory_limit: files.memory })?)
+        ModelData::of_table(read_tables(files.data, &files.reading)?)
     }
 
     fn check_inputs(&self, _: &ModelData, _: bool) -> Result<Vec<String>, ModelError> {
@@ -171,7 +176,7 @@ impl Model for ProcessModel {
             latent_deviation,
             truth,
             clipped,
-            filled_cells,
+            data: found,
             solves,
             intervals,
             inputs,
@@ -184,7 +189,7 @@ impl Model for ProcessModel {
         let own = Predictive::gaussian(mean, &deviation, latent_deviation, truth.as_deref());
         let truth = truth.map(|values| Truth::Values { values, width: 1 });
         let intervals = intervals.map(Some).into_iter().collect();
-        Ok(Predictive { examples, truth, clipped, filled: filled_cells, solves, intervals, inputs, ..own })
+        Ok(Predictive { examples, truth, clipped, data: found, solves, intervals, inputs, ..own })
     }
 
     /// Always mean and deviation of the training targets.
@@ -216,6 +221,10 @@ impl Model for ProcessModel {
             table_fingerprints(extracted.x.as_ref(), extracted.y.as_deref().unwrap_or_default());
         let seen = fingerprints.into_iter().map(|f| known.contains(f));
         Ok(Some(TrainedOn::new(data.examples_of(&extracted.rows).into_iter().zip(seen))))
+    }
+
+    fn date_order(&self) -> Option<TimeForm> {
+        self.header.schema.date_order
     }
 
     fn split_seed(&self) -> Result<u64, ModelError> {

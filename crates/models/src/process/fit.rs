@@ -16,7 +16,7 @@ use crate::recalibration::{self, Recalibration};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_data::{
-    Extracted, Feature, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
+    Extracted, Feature, InputRanges, Notes, Reading, RowFingerprints, Schema, Standardisation, Table,
 };
 use posterior_gp::exact::{ExactGp, Plan, fit};
 use posterior_gp::{GpError, Hyperprior, Observations, RowSource};
@@ -95,14 +95,8 @@ impl Prepared {
     /// Rows of numbers in standard units, whose columns are called `x1`, `x2`, ... and whose target is `y`.
     pub fn standardised(data: Observations) -> Self {
         let columns = data.inputs().ncols();
-        let feature = |j: usize| Feature::Number { column: format!("x{}", j + 1), mean: 0.0 };
-        let schema = Schema {
-            target: "y".into(),
-            features: (0..columns).map(feature).collect(),
-            noise: None,
-            exposure: None,
-            missing: Missing::default(),
-        };
+        let feature = |j: usize| Feature::number(format!("x{}", j + 1), 0.0);
+        let schema = Schema::of("y", (0..columns).map(feature).collect());
         let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
         Self {
             fingerprints: RowFingerprints::of(data.inputs(), &y),
@@ -128,7 +122,7 @@ impl Prepared {
         let Extracted { x, y, noise, rows, notes, .. } = extracted;
         let counts = request.kernel.count_columns(&schema.feature_names());
         schema.check_counts(path, &counts, x.as_ref(), &rows)?;
-        let unscaled = request.kernel.unscaled_columns(&schema.feature_names());
+        let unscaled = unscaled(&schema, request);
         let y = y.unwrap_or_default();
         let fingerprints = RowFingerprints::of(x.as_ref(), &y);
         let input_ranges = InputRanges::learn(&schema, x.as_ref());
@@ -255,6 +249,13 @@ impl ProcessModel {
     pub fn was_interrupted(&self) -> bool {
         self.header.fit.reason == Reason::Interrupted
     }
+}
+
+/// Inputs that stay in their own units: those that the kernel counts or tells apart, and columns of 0 and 1 made from categories and gaps.
+pub(in crate::process) fn unscaled(schema: &Schema, request: &FitRequest) -> Vec<usize> {
+    let mut own = request.kernel.unscaled_columns(&schema.feature_names());
+    own.extend(schema.indicators());
+    own
 }
 
 /// What is known of a fit before it begins; refuses a recalibration that its rows do not allow.
@@ -387,7 +388,8 @@ fn densest<D>(
     prepared: &Prepared<D>,
     inputs: impl FnOnce() -> Result<Mat<f64>, GpError>,
 ) -> Result<Option<[f64; 2]>, ModelError> {
-    let numeric = prepared.schema.features.iter().all(|f| matches!(f, Feature::Number { .. }));
+    let numeric =
+        prepared.schema.features.iter().all(|f| matches!(f, Feature::Number { reading: Reading::Plain, .. }));
     let standard = &prepared.standardisation;
     if !numeric || prepared.schema.features.len() != 2 {
         return Ok(None);

@@ -4,7 +4,7 @@
 
 use super::{ModelError, ProcessModel, ProcessPosterior};
 use faer::{Mat, MatRef};
-use posterior_data::{Column, Feature, Table};
+use posterior_data::{Column, Feature, Reading, Table};
 use posterior_linalg::tiles::pieces;
 use posterior_report::{Plane, PlaneKind, PlanePanel, PosteriorPanel};
 
@@ -79,7 +79,7 @@ impl ProcessModel {
             .features
             .iter()
             .filter_map(|feature| match feature {
-                Feature::Number { column, .. } => Some(column.as_str()),
+                Feature::Number { column, reading: Reading::Plain, .. } => Some(column.as_str()),
                 _ => None,
             })
             .collect();

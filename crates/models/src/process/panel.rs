@@ -1,7 +1,7 @@
 //! The posterior over a grid, for a model with one numeric feature.
 
 use super::{ModelError, ProcessModel};
-use posterior_data::{Column, Feature, Table};
+use posterior_data::{Column, Feature, Reading, Table};
 use posterior_report::PosteriorPanel;
 
 /// Points of the grid; joint draws cost the cube of it.
@@ -13,7 +13,9 @@ const SAMPLES: usize = 6;
 /// The posterior over a grid that reaches a little beyond the training rows; none for several features, or one of categories.
 pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPanel>, ModelError> {
     let header = model.header();
-    let [Feature::Number { column, .. }] = &header.schema.features[..] else { return Ok(None) };
+    let [Feature::Number { column, reading: Reading::Plain, .. }] = &header.schema.features[..] else {
+        return Ok(None);
+    };
     let standard = &header.standardisation;
     let back = |z: f64| standard.feature_means[0] + standard.feature_scales[0] * z;
     let (train_input, train_target): (Vec<f64>, Vec<f64>) = match model.posterior().training() {

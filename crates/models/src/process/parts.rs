@@ -206,6 +206,7 @@ fn covariance(
 ) -> CategoryCovariance {
     let category = |&j: &usize| match &schema.features[j] {
         Feature::Category { category, .. } => category.clone(),
+        Feature::Absent { .. } => "(missing)".into(),
         Feature::Number { column, .. } => column.clone(),
     };
     let row = |i: usize| (0..covariance.ncols()).map(|j| covariance[(i, j)]).collect();

@@ -3,7 +3,7 @@
 use super::{Header, ModelError, ProcessModel};
 use crate::recalibration::{self, Intervals};
 use faer::Mat;
-use posterior_data::{Extracted, InputMoments, Table};
+use posterior_data::{Extracted, InputMoments, Notes, Table};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Gaussians, RegressionScores};
@@ -24,8 +24,8 @@ pub struct Predictions {
     pub truth: Option<Vec<f64>>,
     /// Latent variances that rounding had made negative and that were raised to 0.
     pub clipped: usize,
-    /// Cells that were filled in.
-    pub filled_cells: usize,
+    /// What was left out and filled in.
+    pub data: Notes,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
     /// How wide intervals are where they were recalibrated, as deviations are.
@@ -209,7 +209,7 @@ impl ProcessModel {
             latent_deviation: latent_variance.iter().map(|v| back(*v).sqrt()).collect(),
             truth: extracted.y.clone(),
             clipped,
-            filled_cells: extracted.notes.filled_cells,
+            data: extracted.notes.clone(),
             solves,
             intervals: self.intervals(),
             inputs,

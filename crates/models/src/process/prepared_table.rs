@@ -2,7 +2,7 @@
 
 use super::ProcessModel;
 use super::file_rows::FileRows;
-use super::fit::{Prepared, plan_of};
+use super::fit::{Prepared, plan_of, unscaled};
 use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
 use crate::{FitRequest, Method, ModelError};
 use posterior_data::stream::{self, StreamOptions};
@@ -35,7 +35,7 @@ impl PreparedTable {
         folder: &Path,
         say: &mut dyn FnMut(String),
     ) -> Result<Self, ModelError> {
-        let usual = StreamOptions::default();
+        let usual = StreamOptions { text: request.text, ..StreamOptions::default() };
         let part_bytes = usual.part_bytes.min(disk_part_bytes(request.memory));
         let options = StreamOptions { part_bytes, ..usual };
         let schema = stream::learn_schema(files, &request.selection, rows, &options)?;
@@ -54,7 +54,7 @@ impl PreparedTable {
             let source = stream::source_of(files);
             let prepared = Prepared::from_extracted(schema, extracted, request, &source);
             return prepared.map(Self::Memory).map_err(|error| match error {
-                ModelError::Data(error) => stream::locate(files, error).into(),
+                ModelError::Data(error) => stream::locate(files, &request.text, error).into(),
                 other => other,
             });
         };
@@ -83,10 +83,10 @@ impl PreparedTable {
         let most = disk_part_bytes(request.memory);
         let least = most.min(1 << 16);
         let part_bytes = (most * sources.len() / schema.features.len().max(1)).clamp(least, most);
-        let options = StreamOptions { part_bytes, ..StreamOptions::default() };
+        let options = StreamOptions { part_bytes, text: request.text, ..StreamOptions::default() };
         let (file, notes) = stream::extract_to_file(files, (&schema, &counts), rows, &options, folder)?;
         let inputs = schema.features.len();
-        let unscaled = request.kernel.unscaled_columns(&schema.feature_names());
+        let unscaled = unscaled(&schema, request);
         let standardisation = Standardisation::learn_rows(&file, inputs)?.keeping(&unscaled);
         let input_ranges = InputRanges::learn_rows(&schema, &file)?;
         let mut prints = Vec::with_capacity(file.rows());

@@ -135,7 +135,7 @@ pub fn design(
         let problem = format!("{} further angles are asked for, and only {left} are left", request.count);
         return Err(ScanError::Request(problem));
     }
-    let options = ReadOptions { memory_limit: request.memory };
+    let options = ReadOptions::limited(request.memory);
     let (sinogram, dark) = read_sinogram(pilot.geometry(), &request.sinogram, request.counts, &options)?;
     let warnings: Vec<String> = warnings.into_iter().chain(dark).collect();
     let network = match (request.prior, &request.network) {

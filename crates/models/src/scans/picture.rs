@@ -76,7 +76,7 @@ pub fn reconstruct(
     let begun = std::time::Instant::now();
     let scan = Scan::read(&request.geometry, &request.sinogram, request.counts, request.memory)?;
     let geometry = scan.projector.geometry();
-    let options = ReadOptions { memory_limit: request.memory };
+    let options = ReadOptions::limited(request.memory);
     let truth = request.truth.as_ref().map(|path| read_truth(geometry, path, &options)).transpose()?;
     let mut warnings = scan.warnings.clone();
     let start = match &request.start {

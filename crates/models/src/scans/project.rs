@@ -80,7 +80,7 @@ pub fn project(request: &ProjectRequest) -> Result<ProjectOutcome, ScanError> {
         );
         return Err(ScanError::Request(problem));
     }
-    let options = ReadOptions { memory_limit: request.memory };
+    let options = ReadOptions::limited(request.memory);
     let streams = Streams::new(request.seed);
     let picture = match (&request.image, request.phantom) {
         (Some(path), None) => read_truth(&geometry, path, &options)?,

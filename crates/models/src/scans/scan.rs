@@ -112,7 +112,7 @@ impl Scan {
     /// # Errors
     /// [`ScanError`] with the file.
     pub fn read(geometry: &Path, sinogram: &Path, counts: bool, memory: u64) -> Result<Self, ScanError> {
-        let options = ReadOptions { memory_limit: memory };
+        let options = ReadOptions::limited(memory);
         let (geometry, mut warnings) = read_geometry(geometry)?;
         let (values, dark) = read_sinogram(&geometry, sinogram, counts, &options)?;
         warnings.extend(dark);

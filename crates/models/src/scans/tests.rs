@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const MEMORY: u64 = 4_000_000_000;
 
 fn values(path: &Path) -> Vec<f64> {
-    read_array(path, &ReadOptions { memory_limit: MEMORY }).unwrap().to_f64()
+    read_array(path, &ReadOptions::limited(MEMORY)).unwrap().to_f64()
 }
 
 fn go_on(_: Stage, _: usize, _: usize, _: Option<f64>) -> Signal {

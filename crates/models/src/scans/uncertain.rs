@@ -107,7 +107,7 @@ pub fn uncertainty(
     let scan = Scan::read(&request.geometry, &request.sinogram, request.counts, request.memory)?;
     let geometry = scan.projector.geometry();
     let shape = geometry.image_shape();
-    let reading = ReadOptions { memory_limit: request.memory };
+    let reading = ReadOptions::limited(request.memory);
     let truth = request.truth.as_ref().map(|path| read_truth(geometry, path, &reading)).transpose()?;
     let mut warnings = scan.warnings.clone();
     let read = read_scan_network(&request.network, geometry)?;

@@ -147,7 +147,7 @@ fn what_does_not_fit_is_refused() {
     let path = folder.path().join("t.csv");
     std::fs::write(&path, "a,colour,y\n1,red,1\n2,blue,2\n3,red,2.5\n4,blue,4\n").unwrap();
     let mut builder = Gp::builder().target("y");
-    builder.request_mut().selection.one_hot = vec!["colour".into()];
+    builder.request_mut().selection.categories = vec!["colour".into()];
     let process = builder.fit_file(&path).unwrap();
     assert_eq!(process.predict_file(&path).unwrap().mean.len(), 4);
     assert!(matches!(process.predict(&[[1.0, 0.0, 1.0]]), Err(ProcessError::ByTable { .. })));

@@ -68,7 +68,7 @@ fn request(kernel: &str) -> FitRequest {
     FitRequest {
         selection: Selection {
             target: "y".into(),
-            one_hot: vec!["task".into()],
+            categories: vec!["task".into()],
             missing: Missing::Mean,
             ..Default::default()
         },
@@ -149,7 +149,7 @@ fn several_targets_are_the_model_of_coregionalisation() {
         ],
     );
     let predicted = model.predict(&asked, None).unwrap();
-    assert_eq!(predicted.filled_cells, 1);
+    assert_eq!(predicted.data.filled_cells, 1);
     for task in 0..4 {
         let cross: Vec<f64> = (0..n).map(|r| b[task][of(r)] * k(1.3, at(r))).collect();
         let mean = level + cross.iter().zip(&weights).map(|(c, w)| c * w).sum::<f64>();
@@ -245,7 +245,7 @@ fn shares_of_a_sum_are_those_of_its_components() {
     let n = 40;
     let table = rows(n);
     let mut request = request("additive(matern32, ard, order=2) + linear");
-    request.selection.one_hot = Vec::new();
+    request.selection.categories = Vec::new();
     let (variances, lengths, slope, noise) = ([0.6, 0.4], [0.5, 1.1, 2.0], 0.3, 0.04);
     request.hyperparameters = given(&[
         ("additive.variance", &variances),
@@ -328,7 +328,7 @@ fn shares_of_a_sum_are_those_of_its_components() {
 fn warps_and_mixtures_are_described() {
     let table = rows(40);
     let mut asked = request("warp(matern32(ard, x1, x3)) + spectral_mixture(x2, components=2)");
-    asked.selection.one_hot = Vec::new();
+    asked.selection.categories = Vec::new();
     set(&mut asked, json!({"restarts": 1, "steps": 8}));
     let model = fit(&table, &asked);
     let parts = model.parts();

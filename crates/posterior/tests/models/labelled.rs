@@ -8,8 +8,8 @@ use posterior::{
 
 /// The given rows, as their target looks.
 pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {
-    let Selection { target, missing, .. } = &request.selection;
-    let chosen = choose_likelihood(table, target, rows, request.labels.likelihood, *missing)?;
+    let Selection { target, missing_target, .. } = &request.selection;
+    let chosen = choose_likelihood(table, target, rows, request.labels.likelihood, *missing_target)?;
     Observed::from_table(table, rows, request, chosen)
 }
 

@@ -43,6 +43,12 @@ pub(super) struct Output<'a> {
     out_of_distribution: Option<Value>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     joint: &'a [JointRow],
+    /// Rows that have no score, those without a target among them: of the rows scored above, by a network of all rows of the table.
+    rows_left_out: usize,
+    rows_without_target: usize,
+    filled_cells: usize,
+    /// Cells of categories that training had not, where they count as none of those that it had.
+    unseen_categories: usize,
     /// Of all rows, those of the training included, as are the solves.
     clipped_variances: usize,
     /// How exact variances are, where they were solved for.
@@ -57,6 +63,8 @@ impl<'a> Output<'a> {
     pub(super) fn of(findings: &'a Findings) -> Result<Self, Failure> {
         let first = findings.evaluation();
         let compared = &first.compared;
+        let mut found = findings.data.found.clone();
+        found.count(&compared.model.data);
         let model =
             |s: &Scored| json!({ "name": s.name, "seconds": s.seconds, "scores": s.evaluation.scores });
         let training = |e: &Evaluation| -> Result<Map<String, Value>, Failure> {
@@ -95,6 +103,10 @@ impl<'a> Output<'a> {
                 json!({ "data": s.name, "n": s.compared.model.len(), "model": s.model_auc, "plain": s.baseline_auc })
             }),
             joint: &findings.joint,
+            rows_left_out: found.dropped_rows,
+            rows_without_target: found.rows_without_target,
+            filled_cells: found.filled_cells,
+            unseen_categories: found.unseen_categories,
             clipped_variances: std::iter::once(first)
                 .chain(&findings.training)
                 .map(|e| e.compared.model.clipped)
@@ -116,7 +128,7 @@ pub(crate) fn flat(scores: &Scores) -> serde_json::Result<Value> {
 }
 
 /// Scores of a set of rows: the model's as they are, `baseline` beside them, and `plain`, the baseline's with what is special to the likelihood.
-fn scores(evaluation: &Evaluation) -> Result<Map<String, Value>, Failure> {
+pub(crate) fn scores(evaluation: &Evaluation) -> Result<Map<String, Value>, Failure> {
     let Value::Object(mut out) = flat(&evaluation.scores)? else { return Ok(Map::new()) };
     out.insert("n".into(), evaluation.len().into());
     out.insert("baseline".into(), flat(&evaluation.baseline)?);

@@ -10,7 +10,7 @@ pub(super) mod report;
 pub(super) mod scoring;
 pub(super) mod text;
 
-use super::{load, remarks};
+use super::{load_for, remarks};
 use crate::args::{Cli, EvaluateArgs};
 use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, print, print_json, set_threads};
@@ -38,11 +38,11 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
     let asked = &a.question;
     set_threads(asked.threads)?;
     let files = [&asked.data, &a.labels, &a.compare, &a.ood];
-    let inputs = files.into_iter().flatten().chain(&a.folds).chain([&asked.model]);
+    let inputs = files.into_iter().flatten().chain(a.split.file()).chain([&asked.model]);
     let report = a.report.as_deref();
     check_outputs(&[(report, OutputKind::Report)], inputs, a.force)?;
     only(a.samples.is_some(), "samples", a.joint_kappa.is_some(), "--joint-kappa")?;
-    let model = load(&asked.model)?;
+    let model = load_for(&asked.model, asked)?;
     let joint_points = a.joint_kappa.iter().flat_map(|points| points.0.clone()).collect();
     let question = Question { joint_points, ..asked.question()? };
     model.check(&question)?;

@@ -2,10 +2,9 @@
 
 use super::text::{remark, trained_on};
 use crate::args::EvaluateArgs;
-use crate::commands::{asked_data, limited, load};
+use crate::commands::{asked_data, limited, load_for};
 use crate::laplace_settings::only;
 use crate::output::{Failure, Remarks};
-use crate::settings::HeldOut;
 use posterior::data::transform::{Corruption, SEVERITIES};
 use posterior::data::{Departure, InputMoments};
 use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
@@ -89,13 +88,14 @@ pub(super) fn find(
     question: &Question,
     remarks: Remarks,
 ) -> Result<Findings, Failure> {
-    let files = Files { data: &a.question.data, labels: &a.labels, truth: true, memory: question.memory };
+    let files =
+        Files { data: &a.question.data, labels: &a.labels, truth: true, reading: a.question.reading() };
     let shifted = !a.rotate.is_empty() || !a.corrupt.is_empty();
     let classes = model.predicts() == PredictedKind::Classes;
     only(shifted, "rotate and --corrupt", classes, "classifiers of images")?;
     only(!a.ood.is_empty(), "ood", classes, "classifiers")?;
     let data = given(model, a, &files)?;
-    let strange_data = strange_data(model, a, question)?;
+    let strange_data = strange_data(model, a)?;
     let mut plan = model.plan(&data, question, 1 + a.compare.len())?;
     if let Some(others) = &strange_data {
         plan = plan.then(&model.plan(others, question, 1)?);
@@ -122,6 +122,9 @@ pub(super) fn find(
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     remarks.say(format!("plan: {plan}"));
     let first = model.evaluate(&data, question)?;
+    let left_out = first.compared.model.data.of_cells().sentences();
+    left_out.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    data.notes.extend(left_out);
     let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
     for path in &a.compare {
         let (other, mut notes) = beside(path, (model, a, question), &files, (&data, positions.as_deref()))?;
@@ -159,17 +162,21 @@ pub(super) fn find(
 
 /// What the flags say is to be scored: the rows of a fold or a share, or all.
 fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<ModelData, Failure> {
-    let held_out = HeldOut::new(a.folds.as_ref(), a.fold, a.test_fraction);
-    let seed = match held_out {
-        HeldOut::Nothing => return asked_data(model, files, &a.question),
-        _ => model.split_seed()?,
-    };
+    if a.split.crosses() {
+        return Err(Failure::usage("--folds wants the --fold that is scored".into()));
+    }
+    let held_out = a.split.held_out()?;
+    if held_out.is_nothing() {
+        return asked_data(model, files, &a.question);
+    }
+    let seed = model.split_seed()?;
     let data = asked_data(model, files, &a.question)?;
     let Some((table, _)) = &data.table else {
         return Err(Failure::usage("--folds and --test-fraction are for the rows of a table".into()));
     };
     let strata = model.strata(table)?;
-    let split = held_out.split(table.rows(), strata.as_deref(), seed)?;
+    let split =
+        held_out.split(Some(&**table), table.rows(), strata.as_deref(), (seed, model.date_order()))?;
     let rows = if split.test.is_empty() { split.train } else { split.test };
     Ok(data.selected(&data.examples_of(&rows))?)
 }
@@ -182,7 +189,7 @@ fn beside(
     (scored, positions): (&ModelData, Option<&[usize]>),
 ) -> Result<(Scored, Vec<String>), Failure> {
     let shown = path.display();
-    let other = load(path)?;
+    let other = load_for(path, &a.question)?;
     if other.predicts() != model.predicts() {
         return Err(Failure::usage(format!(
             "{shown} predicts something else: compare models of the same kind"
@@ -252,16 +259,12 @@ fn shifts(
 }
 
 /// Inputs of another kind, where some were given.
-fn strange_data(
-    model: &dyn Model,
-    a: &EvaluateArgs,
-    question: &Question,
-) -> Result<Option<ModelData>, Failure> {
+fn strange_data(model: &dyn Model, a: &EvaluateArgs) -> Result<Option<ModelData>, Failure> {
     if a.ood.is_empty() {
         return Ok(None);
     }
     // That these leave the range is what they are for; another kind of numbers is a mistake.
-    let files = Files { data: &a.ood, labels: &[], truth: false, memory: question.memory };
+    let files = Files { data: &a.ood, labels: &[], truth: false, reading: a.question.reading() };
     asked_data(model, &files, &a.question).map(Some)
 }
 

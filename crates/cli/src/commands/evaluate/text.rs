@@ -46,7 +46,7 @@ fn percent(share: f64) -> String {
 }
 
 /// All of it for people.
-pub(super) fn findings(findings: &Findings) -> String {
+pub(crate) fn findings(findings: &Findings) -> String {
     let baseline = findings.evaluation().compared.baseline_name;
     let set = |rows, scored: &[Scored]| {
         format!("{}\n{}", heading(rows, scored[0].evaluation.len()), scores(scored))

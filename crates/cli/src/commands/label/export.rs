@@ -54,23 +54,26 @@ fn target(labelling: &Labelling, features: &[String]) -> String {
 /// What makes a model of the table.
 fn next_command(labelling: &Labelling, arguments: &LabelExportArgs, target: &str) -> String {
     let schema = &labelling.pool().schema;
-    let mut one_hot: Vec<&str> = Vec::new();
+    let mut categories: Vec<&str> = Vec::new();
     for feature in &schema.features {
         if let posterior::data::Feature::Category { column, .. } = feature
-            && !one_hot.contains(&column.as_str())
+            && !categories.contains(&column.as_str())
         {
-            one_hot.push(column);
+            categories.push(column);
         }
     }
-    let one_hot: String = one_hot.iter().map(|name| format!(" --one-hot {}", quoted(name))).collect();
+    let categories: String =
+        categories.iter().map(|name| format!(" --categories {}", quoted(name))).collect();
     let missing = match schema.missing {
         Missing::Error => "",
         Missing::Drop => " --missing drop",
         Missing::Mean => " --missing mean",
+        Missing::Category => " --missing category",
+        Missing::Indicator => " --missing indicator",
     };
     let data = quoted(&arguments.out.display().to_string());
     format!(
-        "posterior fit gp --data {data} --target {}{one_hot}{missing} --kernel {} --out labelled.posterior",
+        "posterior fit gp --data {data} --target {}{categories}{missing} --kernel {} --out labelled.posterior",
         quoted(target),
         quoted(&labelling.settings().kernel.to_string()),
     )

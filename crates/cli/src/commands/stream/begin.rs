@@ -6,7 +6,7 @@ use crate::commands::fit::observed_by;
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks};
 use posterior::data::arriving::RowFormat;
-use posterior::data::{Missing, Selection, Table};
+use posterior::data::{Missing, MissingTarget, Selection, Table};
 use posterior::options::{CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions};
 use posterior::{
     AnyModel, FitRequest, GeneralisedModel, Method, Observed, ParsedRows, Prepared, ProcessModel,
@@ -39,7 +39,12 @@ pub(super) fn begin(
         let (needed, target) = model.columns();
         let columns =
             arguments.columns.clone().unwrap_or_else(|| needed.into_iter().chain([target]).collect());
-        return Ok(Some(state(model, RowFormat { kind: kind(arguments), columns }, source, arguments)));
+        return Ok(Some(state(
+            model,
+            RowFormat { kind: kind(arguments), columns, index: None },
+            source,
+            arguments,
+        )));
     }
     let count = arguments.start_rows.unwrap_or(1000);
     remarks.say(format!("waiting for {count} rows, to which a model is fitted first"));
@@ -52,7 +57,7 @@ pub(super) fn begin(
         return Err(Failure::new(format!("{} has no rows", source.path().display())));
     };
     let (format, is_row) = match &arguments.columns {
-        Some(columns) => (RowFormat { kind: kind(arguments), columns: columns.clone() }, true),
+        Some(columns) => (RowFormat { kind: kind(arguments), columns: columns.clone(), index: None }, true),
         None => RowFormat::of_first(kind(arguments), &first.text, source.path())?,
     };
     if !is_row {
@@ -118,10 +123,9 @@ fn fit(
         selection: Selection {
             target: target.clone(),
             features: arguments.features.clone(),
-            noise: None,
-            exposure: None,
-            one_hot: arguments.one_hot.clone(),
+            categories: arguments.categories.clone(),
             missing,
+            ..Selection::default()
         },
         seed: arguments.seed,
         memory: arguments.memory,
@@ -132,8 +136,13 @@ fn fit(
     if let Some(kernel) = &arguments.kernel {
         request.kernel = kernel.parse()?;
     }
+    if let Some(index) = table.index.as_ref().filter(|_| arguments.features.is_none()) {
+        remarks.say(format!(
+            "note: the first column has no name and is taken for an index (`{index}`): no feature"
+        ));
+    }
     let asked = arguments.likelihood.unwrap_or_default();
-    let chosen = choose_likelihood(table, &target, &rows, asked, missing)?;
+    let chosen = choose_likelihood(table, &target, &rows, asked, MissingTarget::LeaveOut)?;
     remarks.say(format!("target: {}", chosen.why));
     let stand_ins = matches!(
         chosen.name,

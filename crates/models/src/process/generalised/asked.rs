@@ -13,8 +13,8 @@ use crate::{
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{
-    ArrayValues, Column, DataError, Departure, Extracted, InputMoments, NumericArray, ReadOptions, Table,
-    read_tables, table_fingerprints,
+    ArrayValues, Column, DataError, Departure, Extracted, InputMoments, NumericArray, Schema, Table,
+    TimeForm, read_tables, table_fingerprints,
 };
 use posterior_linalg::random::Streams;
 use posterior_metrics::LabelSets;
@@ -209,6 +209,10 @@ impl Model for GeneralisedModel {
         })
     }
 
+    fn schemas_mut(&mut self) -> Vec<&mut Schema> {
+        vec![&mut self.header.schema]
+    }
+
     fn target(&self) -> String {
         self.header.schema.target.clone()
     }
@@ -240,7 +244,7 @@ impl Model for GeneralisedModel {
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
         self.family().without(&[(!files.labels.is_empty(), "labels")])?;
-        ModelData::of_table(read_tables(files.data, &ReadOptions { memory_limit: files.memory })?)
+        ModelData::of_table(read_tables(files.data, &files.reading)?)
     }
 
     fn check_inputs(&self, _: &ModelData, _: bool) -> Result<Vec<String>, ModelError> {
@@ -310,7 +314,7 @@ impl Model for GeneralisedModel {
         self.recalibrate(question, &mut own);
         let examples = Some(data.examples_of(&extracted.rows));
         let truth = truths.map(|targets| self.truth(&targets));
-        Ok(Predictive { examples, truth, filled: extracted.notes.filled_cells, inputs, ..own })
+        Ok(Predictive { examples, truth, data: extracted.notes, inputs, ..own })
     }
 
     /// Always the distribution of the training targets.
@@ -400,6 +404,10 @@ impl Model for GeneralisedModel {
         let own = table_fingerprints(extracted.x.as_ref(), truths.as_deref().unwrap_or_default());
         let seen = own.into_iter().map(|f| known.contains(f));
         Ok(Some(TrainedOn::new(data.examples_of(&extracted.rows).into_iter().zip(seen))))
+    }
+
+    fn date_order(&self) -> Option<TimeForm> {
+        self.header.schema.date_order
     }
 
     fn split_seed(&self) -> Result<u64, ModelError> {

@@ -19,7 +19,8 @@ use crate::process::CheckedOn;
 use crate::{FitRequest, ModelError};
 use faer::{Mat, MatRef};
 use posterior_data::{
-    DataError, Feature, InputRanges, Missing, RowFingerprints, Schema, Selection, Standardisation, Table,
+    DataError, Feature, InputRanges, Missing, MissingTarget, RowFingerprints, Schema, Selection,
+    Standardisation, Table, Unseen,
 };
 use posterior_gp::{GpError, Observations};
 use posterior_kernels::features::halton;
@@ -56,11 +57,11 @@ pub(super) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
         return Err(DataError::NoSuchColumn { path, missing, known }.into());
     }
     let feature = |side: &crate::options::WindowSide| -> Result<Feature, DataError> {
-        Ok(Feature::Number { column: table.column(&side.column)?.name.clone(), mean: side.centre() })
+        Ok(Feature::number(table.column(&side.column)?.name.clone(), side.centre()))
     };
     let features = sides.iter().map(feature).collect::<Result<Vec<_>, _>>()?;
     let missing = request.selection.missing;
-    let schema = Schema { target: NAME.into(), features, noise: None, exposure: None, missing };
+    let schema = Schema { missing, ..Schema::of(NAME, features) };
     if let Some(name) = repeated(&schema.feature_names()) {
         return Err(ModelError::Usage(format!("--window names the column `{name}` twice")));
     }
@@ -116,18 +117,32 @@ pub(super) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
 
 /// Refuses what means nothing to events.
 fn refused(request: &FitRequest) -> Result<(), ModelError> {
-    let Selection { target, features, noise, exposure, one_hot, missing } = &request.selection;
+    let Selection { target, features, exclude, index, noise, exposure, missing, .. } = &request.selection;
+    let Selection { categories, calendar, date_order, missing_target, unseen, .. } = &request.selection;
     let labels = &request.labels;
     let strangers = [
         (!target.is_empty(), "--target names what is predicted, and every row here is an event"),
         (features.is_some(), "--window names the columns that say where events were, in place of --features"),
         (noise.is_some(), "--noise is of numbers"),
         (exposure.is_some(), "--exposure is of counts; of events it is the volume of --window"),
-        (!one_hot.is_empty(), "--one-hot is of text, and a window has numbers"),
         (
-            *missing == Missing::Mean,
-            "--missing mean would put events where none was seen: take error or drop",
+            !exclude.is_empty() || index.is_some(),
+            "--exclude and --index are of features, which --window names",
         ),
+        (!categories.is_empty(), "--categories are of text, and a window has numbers"),
+        (
+            !calendar.is_empty() || date_order.is_some(),
+            "--calendar and --date-order are of dates, and a window has numbers",
+        ),
+        (
+            !matches!(missing, Missing::Error | Missing::Drop),
+            "--missing mean and its like would put events where none was seen: take error or drop",
+        ),
+        (
+            *missing_target != MissingTarget::default(),
+            "--missing-target is of targets, and every row here is an event",
+        ),
+        (*unseen != Unseen::default(), "--unseen is of categories, and a window has numbers"),
         (labels.class_weights != ClassWeights::Equal, "--class-weights are for classes"),
         (labels.row_weights.is_some(), "--row-weights are of rows with a target: events count one each"),
         (labels.matching.is_some(), "--matching is for gaussianised inference"),

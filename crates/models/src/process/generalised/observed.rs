@@ -5,10 +5,11 @@ use super::target::{ChosenLikelihood, Target};
 use crate::options::ClassWeights;
 use crate::process::apart::Apart;
 use crate::process::deep::Scatter;
+use crate::process::fit::unscaled;
 use crate::{FitRequest, ModelError};
 use faer::Mat;
 use posterior_data::{
-    DataError, Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Split, Standardisation,
+    DataError, Extracted, InputRanges, MissingTarget, Notes, RowFingerprints, Schema, Split, Standardisation,
     Table, counts_of_rows, present,
 };
 use posterior_gp::Observations;
@@ -75,10 +76,12 @@ impl Rows {
                 values
             }
         };
-        let (places, targets) = present(table, name, rows, values, schema.missing)?;
+        let (places, targets) = present(table, name, rows, values, schema.missing_target)?;
         let with_target: Vec<usize> = places.iter().map(|&place| rows[place]).collect();
         let mut extracted = schema.extract(table, &with_target, false)?;
         extracted.notes.dropped_rows += rows.len() - with_target.len();
+        extracted.notes.rows_without_target = rows.len() - with_target.len();
+        extracted.notes.columns.clone_from(&schema.notes);
         // Rows that are left out stay in their order.
         let mut left = extracted.rows.iter().peekable();
         let kept = with_target.iter().zip(targets);
@@ -139,7 +142,7 @@ impl Observed {
         let Rows { extracted, targets } = Rows::of(&schema, &target, table, rows)?;
         let counts = request.kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
-        let unscaled = request.kernel.unscaled_columns(&schema.feature_names());
+        let unscaled = unscaled(&schema, request);
         let weights = weights(table, request, &target, &extracted.rows, &targets)?;
         let fingerprints = RowFingerprints::of(extracted.x.as_ref(), &targets);
         let input_ranges = InputRanges::learn(&schema, extracted.x.as_ref());
@@ -300,11 +303,8 @@ fn weights(
     }
     if let Some(column) = &asked.row_weights {
         let own = Schema {
-            target: table.column(column)?.name.clone(),
-            features: Vec::new(),
-            noise: None,
-            exposure: None,
-            missing: Missing::Error,
+            missing_target: MissingTarget::Error,
+            ..Schema::of(table.column(column)?.name.clone(), Vec::new())
         };
         let read = own.extract(table, rows, true)?.y.unwrap_or_default();
         if let Some(place) = read.iter().position(|w| *w <= 0.0) {

@@ -2,7 +2,7 @@
 
 use crate::ModelError;
 use crate::options::LikelihoodName;
-use posterior_data::{ClassNames, DataError, Missing, Table, TargetSketch, counts_of_rows, present};
+use posterior_data::{ClassNames, DataError, MissingTarget, Table, TargetSketch, counts_of_rows, present};
 use posterior_likelihoods::{
     Bernoulli, Categorical, Link, NegativeBinomial, OutputLikelihood, Poisson, RobustMax, StudentT,
 };
@@ -106,7 +106,7 @@ pub fn choose_likelihood(
     target: &str,
     rows: &[usize],
     asked: LikelihoodName,
-    missing: Missing,
+    missing: MissingTarget,
 ) -> Result<ChosenLikelihood, ModelError> {
     chosen(table, target, rows, asked, missing).map_err(|error| error.in_table(table))
 }
@@ -116,7 +116,7 @@ fn chosen(
     target: &str,
     rows: &[usize],
     asked: LikelihoodName,
-    missing: Missing,
+    missing: MissingTarget,
 ) -> Result<ChosenLikelihood, ModelError> {
     let name = &table.column(target)?.name;
     let sketch = TargetSketch::of(table, name, rows)?;
@@ -277,7 +277,7 @@ mod tests {
     fn chosen(cells: Values, asked: LikelihoodName) -> Result<ChosenLikelihood, ModelError> {
         let table = Table::new("t", vec![Column { name: "y".into(), values: cells }]);
         let rows: Vec<usize> = (0..table.rows()).collect();
-        choose_likelihood(&table, "y", &rows, asked, Missing::Error)
+        choose_likelihood(&table, "y", &rows, asked, MissingTarget::Error)
     }
 
     fn numbers(values: impl IntoIterator<Item = f64>) -> Values {

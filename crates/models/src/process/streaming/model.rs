@@ -279,9 +279,9 @@ impl StreamModel {
         } else {
             model.predictive(&data, &question)?
         };
-        let (count, clipped, filled) = (predictions.len(), predictions.clipped, predictions.filled);
+        let (count, clipped, found) = (predictions.len(), predictions.clipped, predictions.data.clone());
         let columns = columns(model, &data, &predictions, &question)?;
-        Ok(Answer { count, clipped, filled, columns, ..Answer::default() })
+        Ok(Answer { count, clipped, data: found, columns, ..Answer::default() })
     }
 
     /// Learns rows of a table, all of which have a target. Nothing is learned where something is wrong. Cost: `2 b m²` flops for the features of b rows and as much for each function's sums, and `2m³` for each function's posterior; `3 b m²` more where the noise is learned.

@@ -111,7 +111,8 @@ impl StreamState {
             if !rows.is_empty() {
                 let answer: Answer = self.model.answer(&table, rows, truth, &mut score)?;
                 counts.clipped += answer.clipped as u64;
-                counts.filled_cells += answer.filled as u64;
+                counts.filled_cells += answer.data.filled_cells as u64;
+                counts.unseen_categories += answer.data.unseen_categories as u64;
                 parts.push((rows.clone(), answer.columns));
             }
         }

@@ -1,6 +1,18 @@
 //! Which rows train and which test.
+//!
+//! | file | idea |
+//! |---|---|
+//! | here | at random, by class, by folds that are given |
+//! | `groups` | rows that belong together stay together |
+//! | `times` | the past trains, what came later tests |
 
-use crate::{DataError, ReadOptions, Values, read_table};
+mod groups;
+mod times;
+
+pub use groups::groups_of_rows;
+pub use times::times_of_rows;
+
+use crate::{Column, DataError, ReadOptions, Values, read_table};
 use posterior_linalg::random::Streams;
 use rand::seq::SliceRandom;
 use std::collections::BTreeMap;
@@ -72,14 +84,7 @@ impl Split {
         classes: Option<&[usize]>,
         streams: Streams,
     ) -> Result<Self, String> {
-        if count < 2 || count > rows {
-            return Err(format!(
-                "{rows} rows cannot be parted into {count} folds: at least 2, at most one for each row"
-            ));
-        }
-        if !(0..count as i64).contains(&fold) {
-            return Err(format!("there is no fold {fold} of {count}; they are counted from 0"));
-        }
+        let fold = check_fold(rows, "row", (count, fold))?;
         let mut order: Vec<usize> = (0..rows).collect();
         order.shuffle(&mut streams.stream("data/folds"));
         if let Some(classes) = classes {
@@ -88,7 +93,7 @@ impl Split {
         }
         let (mut train, mut test) = (Vec::new(), Vec::new());
         for (place, &row) in order.iter().enumerate() {
-            if place % count == fold as usize { test.push(row) } else { train.push(row) }
+            if place % count == fold { test.push(row) } else { train.push(row) }
         }
         train.sort_unstable();
         test.sort_unstable();
@@ -101,30 +106,72 @@ impl Split {
     /// [`DataError::Folds`] when the file has another number of rows than the table, holds other things than numbers, or no row
     /// has that fold.
     pub fn from_folds(path: &Path, fold: i64, rows: usize) -> Result<Self, DataError> {
+        Self::of_folds(&Self::read_folds(path, rows)?, fold, path)
+    }
+
+    /// The folds of so many rows in a file, as [`Split::from_folds`] reads it.
+    ///
+    /// # Errors
+    /// As there, but for the fold.
+    pub fn read_folds(path: &Path, rows: usize) -> Result<Vec<i64>, DataError> {
         let folds = read_table(path, &ReadOptions::default())?;
-        let wrong = |reason: String| DataError::Folds { path: path.into(), reason };
         let column = if folds.columns.len() == 1 { &folds.columns[0] } else { folds.column("fold")? };
-        let Values::Numeric(values) = &column.values else {
-            return Err(wrong("the folds are not numbers".into()));
-        };
-        if values.len() != rows {
-            return Err(wrong(format!("{} folds for a table of {} rows", values.len(), rows)));
+        if column.len() != rows {
+            let reason = format!("{} folds for a table of {} rows", column.len(), rows);
+            return Err(DataError::Folds { path: path.into(), reason });
         }
-        if let Some(row) = values.iter().position(|v| v.is_nan() || v.fract() != 0.0) {
-            return Err(wrong(format!("row {}: a fold is a whole number", row + 1)));
-        }
-        let (test, train): (Vec<usize>, Vec<usize>) =
-            (0..values.len()).partition(|&i| values[i] == fold as f64);
+        folds_of_rows(column, path)
+    }
+
+    /// Rows of one fold test, all others train; `path` is where the folds are from, for messages.
+    ///
+    /// # Errors
+    /// [`DataError::Folds`] when no row has that fold, or all have.
+    pub fn of_folds(folds: &[i64], fold: i64, path: &Path) -> Result<Self, DataError> {
+        let (test, train): (Vec<usize>, Vec<usize>) = (0..folds.len()).partition(|&row| folds[row] == fold);
         if test.is_empty() || train.is_empty() {
-            let mut known: Vec<i64> = values.iter().map(|v| *v as i64).collect();
-            known.sort_unstable();
-            known.dedup();
-            return Err(wrong(format!(
-                "fold {fold} leaves no rows to test or to train; the folds are {known:?}"
-            )));
+            let known = distinct(folds);
+            let reason = format!("fold {fold} leaves no rows to test or to train; the folds are {known:?}");
+            return Err(DataError::Folds { path: path.into(), reason });
         }
         Ok(Self { train, test })
     }
+}
+
+/// The fold of each row.
+///
+/// # Errors
+/// [`DataError::Folds`] for anything but whole numbers.
+pub fn folds_of_rows(column: &Column, path: &Path) -> Result<Vec<i64>, DataError> {
+    let wrong = |reason: String| DataError::Folds { path: path.into(), reason };
+    let Values::Numeric(values) = &column.values else {
+        return Err(wrong(format!("the folds in `{}` are not numbers", column.name)));
+    };
+    match values.iter().position(|v| v.is_nan() || v.fract() != 0.0) {
+        Some(row) => Err(wrong(format!("row {}: a fold is a whole number", row + 1))),
+        None => Ok(values.iter().map(|v| *v as i64).collect()),
+    }
+}
+
+/// The folds that there are, in order.
+pub fn distinct(folds: &[i64]) -> Vec<i64> {
+    let mut known = folds.to_vec();
+    known.sort_unstable();
+    known.dedup();
+    known
+}
+
+/// That rows (or what is parted with them) can be parted into so many folds.
+fn check_fold(parts: usize, what: &str, (count, fold): (usize, i64)) -> Result<usize, String> {
+    if count < 2 || count > parts {
+        return Err(format!(
+            "{parts} {what}s cannot be parted into {count} folds: at least 2, at most one for each {what}"
+        ));
+    }
+    if !(0..count as i64).contains(&fold) {
+        return Err(format!("there is no fold {fold} of {count}; they are counted from 0"));
+    }
+    Ok(fold as usize)
 }
 
 #[cfg(test)]
