@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod config;
+mod held_out;
 mod interrupt;
 mod laplace_effects;
 mod laplace_searches;

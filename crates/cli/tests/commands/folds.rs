@@ -1,25 +1,6 @@
 //! Scores of rows that a fit left out, by folds, groups and time: those of a command are those of a loop by hand.
 
-use serde_json::Value;
-use std::path::Path;
-use std::process::{Command, Output};
-
-fn run(folder: &Path, line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_posterior"));
-    command.current_dir(folder).args(line.split_whitespace()).output().unwrap()
-}
-
-fn json(folder: &Path, line: &str) -> Value {
-    let output = run(folder, &format!("--json {line}"));
-    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn error(folder: &Path, line: &str) -> String {
-    let output = run(folder, line);
-    assert!(!output.status.success(), "{line}");
-    String::from_utf8(output.stderr).unwrap()
-}
+use super::running::{error, json, run};
 
 /// 90 rows with a person each of 15, a day, a fold, and a label.
 fn folder() -> tempfile::TempDir {

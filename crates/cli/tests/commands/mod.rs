@@ -20,6 +20,7 @@ mod networks;
 mod networks_common;
 mod optimize;
 mod outputs;
+mod running;
 mod several_files;
 mod stream;
 mod tables;

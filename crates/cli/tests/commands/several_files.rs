@@ -1,25 +1,8 @@
 //! Tables of several files, from fit to scores.
 
+use super::running::{error, json};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn run(folder: &Path, line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_posterior"));
-    command.current_dir(folder).args(line.split_whitespace()).output().unwrap()
-}
-
-fn json(folder: &Path, line: &str) -> Value {
-    let output = run(folder, &format!("--json {line}"));
-    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn error(folder: &Path, line: &str) -> String {
-    let output = run(folder, line);
-    assert!(!output.status.success(), "{line}");
-    String::from_utf8(output.stderr).unwrap()
-}
 
 /// Row `i` of y = sin(3a) + b², with a column of categories and cells that are missing.
 fn row(i: usize) -> [String; 4] {

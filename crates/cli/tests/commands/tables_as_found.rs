@@ -1,14 +1,9 @@
 //! Tables as people have them, none prepared: a fit, scores and predictions of each, and what is said.
 
-use serde_json::Value;
+use super::running::{json, run};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn run(folder: &Path, line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_posterior"));
-    command.current_dir(folder).args(line.split_whitespace()).output().unwrap()
-}
+use std::process::{Command, Stdio};
 
 fn text(folder: &Path, line: &str) -> [String; 2] {
     let output = run(folder, line);
@@ -16,14 +11,9 @@ fn text(folder: &Path, line: &str) -> [String; 2] {
     [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-fn json(folder: &Path, line: &str) -> Value {
-    serde_json::from_str(&text(folder, &format!("--json {line}"))[0]).unwrap()
-}
-
+/// What is said as the program fails, which is to be read.
 fn error(folder: &Path, line: &str) -> String {
-    let output = run(folder, line);
-    assert!(!output.status.success(), "{line}");
-    let message = String::from_utf8(output.stderr).unwrap();
+    let message = super::running::error(folder, line);
     assert!(message.lines().last().is_some_and(|line| line.len() < 300), "{message}");
     message
 }

@@ -4,11 +4,9 @@ use super::left_out::{LeftOut, LeftOutScores};
 use super::{draws_of, fitted, rows_of, summary};
 use crate::args::FitArgs;
 use crate::output::{Failure, Remarks, number, table};
-use crate::settings::beside;
 use posterior::data::{Split, Table};
 use posterior::{AnyModel, ChosenLikelihood, FitRequest};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
 
 /// Scores of models that did not see the fold that they are of.
 pub(super) struct FoldScores(Vec<(i64, LeftOutScores)>);
@@ -44,7 +42,7 @@ pub(super) fn fit_and_score(
     let mut scores = Vec::with_capacity(folds.len());
     for (place, fold) in folds.iter().enumerate() {
         remarks.say(format!("fold {fold} ({} of {}) is left out", place + 1, folds.len()));
-        let own = for_fold(arguments, &each, *fold);
+        let own = for_fold(&each, *fold);
         let held_out = arguments.split.held_out_fold(*fold)?;
         let split = held_out.split(Some(table), table.rows(), strata.as_deref(), draws_of(request))?;
         let left_out = LeftOut::of(table, &split.test);
@@ -57,14 +55,11 @@ pub(super) fn fit_and_score(
     Ok((fitted(rows, &each, remarks, arguments)?, FoldScores(scores)))
 }
 
-/// A fold's own checkpoint: one of all rows is none of its.
-fn for_fold(arguments: &FitArgs, request: &FitRequest, fold: i64) -> FitRequest {
+/// A fold's own checkpoint beside that of all rows, which is none of its.
+fn for_fold(request: &FitRequest, fold: i64) -> FitRequest {
     let mut own = request.clone();
-    if let Some(large) = own.method.large_mut() {
-        let of_all = large.checkpoint.clone().unwrap_or_else(|| beside(&arguments.out));
-        let mut name = of_all.into_os_string();
-        name.push(format!(".fold{fold}"));
-        large.checkpoint = Some(PathBuf::from(name));
+    if let Some(place) = own.method.large_mut().and_then(|large| large.checkpoint.as_mut()) {
+        place.as_mut_os_string().push(format!(".fold{fold}"));
     }
     own
 }
