@@ -2,7 +2,7 @@
 
 use crate::args::FitArgs;
 use crate::output::{Failure, check_outputs};
-use posterior::data::OutputKind;
+use posterior::data::{OutputKind, TargetTransform};
 use posterior::{AnyModel, FitRequest, Hyperparameter};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,11 @@ impl FitArgs {
     /// The request with what files say: given hyperparameters, and a checkpoint beside the model where no other place is named.
     pub(crate) fn request(&self) -> Result<FitRequest, Failure> {
         let mut request = self.request.clone();
-        request.hyperparameters = self.hyperparameters.as_deref().map(given).transpose()?;
+        if let Some(path) = &self.hyperparameters {
+            let (hyperparameters, transform) = given(path)?;
+            // They are of what the target was mapped to.
+            (request.hyperparameters, request.given_transform) = (Some(hyperparameters), transform);
+        }
         let named = self.request.method.large().and_then(|large| large.checkpoint.as_deref());
         if let Some(large) = request.method.large_mut() {
             large.checkpoint.get_or_insert_with(|| beside(&self.out));
@@ -37,8 +41,8 @@ pub(crate) fn beside(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// The hyperparameters of a model file, or of a JSON object of names and numbers (or lists of them), in standard units.
-fn given(path: &Path) -> Result<Vec<Hyperparameter>, Failure> {
+/// The hyperparameters of a model file, or of a JSON object of names and numbers (or lists of them), in standard units, and what the target of such a model was mapped by.
+fn given(path: &Path) -> Result<(Vec<Hyperparameter>, Option<TargetTransform>), Failure> {
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) {
         let failed = |e: &dyn std::fmt::Display| {
             Failure::new(format!("cannot read hyperparameters from {}: {e}", path.display()))
@@ -56,11 +60,15 @@ fn given(path: &Path) -> Result<Vec<Hyperparameter>, Failure> {
             Values::One(v) => Hyperparameter { name, values: vec![v] },
             Values::Many(values) => Hyperparameter { name, values },
         };
-        return Ok(map.into_iter().map(named).collect());
+        return Ok((map.into_iter().map(named).collect(), None));
     }
     match AnyModel::load(path)? {
-        AnyModel::Process(model) => Ok(model.header().hyperparameters.clone()),
-        AnyModel::Generalised(model) => Ok(model.header().hyperparameters.clone()),
+        AnyModel::Process(model) => {
+            let header = model.header();
+            let transform = header.standardisation.transform.map(|own| own.by);
+            Ok((header.hyperparameters.clone(), transform))
+        }
+        AnyModel::Generalised(model) => Ok((model.header().hyperparameters.clone(), None)),
         AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
             Err(Failure::usage(format!("{} is no Gaussian process: it has no kernel", path.display())))
         }

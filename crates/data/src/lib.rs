@@ -30,6 +30,7 @@
 //! | [`Schema`] | which column plays which role; learned on training rows, applied to any later table |
 //! | [`ClassNames`], [`TargetSketch`] | labels and counts as targets, and what a column looks like before anyone says which |
 //! | [`Standardisation`] | means and scales of the training rows |
+//! | [`TargetTransform`] | monotone maps of a skewed target, and the way back |
 //! | [`RowFingerprints`] | which rows a model was trained on |
 //! | [`InputRanges`] | where inputs lay in training, and whether later ones lie elsewhere |
 //! | [`Split`] | which rows train and which test |
@@ -61,6 +62,7 @@ mod standardise;
 pub mod stream;
 pub mod synthetic;
 mod table;
+mod target_transform;
 pub mod transform;
 mod write;
 
@@ -85,6 +87,7 @@ pub use schema::{
     Wave,
 };
 pub use split::{Split, distinct as distinct_folds, folds_of_rows, groups_of_rows, times_of_rows};
-pub use standardise::Standardisation;
+pub use standardise::{Standardisation, TransformedTarget};
 pub use table::{Column, Table, TableFile, Values};
+pub use target_transform::TargetTransform;
 pub use write::{lines_of, write_parts, write_table};

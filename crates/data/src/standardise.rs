@@ -1,6 +1,6 @@
 //! Means and scales of the training rows, so that models see numbers of order one.
 
-use crate::{DataError, RowFile};
+use crate::{DataError, RowFile, TargetTransform};
 use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,24 @@ pub struct Standardisation {
     pub feature_means: Vec<f64>,
     /// Scale of each feature, in its units.
     pub feature_scales: Vec<f64>,
-    /// Mean of the target.
+    /// Mean of the target, of what it is mapped to where it is.
     pub target_mean: f64,
-    /// Scale of the target, in its units.
+    /// Scale of the target, in its units, or of what it is mapped to.
     pub target_scale: f64,
+    /// What the target goes through before all that, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transform: Option<TransformedTarget>,
+}
+
+/// A target that goes through a map.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TransformedTarget {
+    /// The map.
+    pub by: TargetTransform,
+    /// Mean of the target itself.
+    pub mean: f64,
+    /// Its scale, in its units.
+    pub scale: f64,
 }
 
 impl Standardisation {
@@ -24,7 +38,21 @@ impl Standardisation {
         let (feature_means, feature_scales) =
             (0..x.ncols()).map(|j| mean_and_scale(|i| x[(i, j)], x.nrows())).unzip();
         let (target_mean, target_scale) = mean_and_scale(|i| y[i], y.len());
-        Self { feature_means, feature_scales, target_mean, target_scale }
+        Self { feature_means, feature_scales, target_mean, target_scale, transform: None }
+    }
+
+    /// The same for targets (n, those of training) that go through a map first.
+    ///
+    /// # Errors
+    /// The number of a target that the map does not [admit](TargetTransform::admits).
+    pub fn transforming(mut self, by: TargetTransform, y: &[f64]) -> Result<Self, usize> {
+        if let Some(bad) = y.iter().position(|y| !by.admits(*y)) {
+            return Err(bad);
+        }
+        let (mean, scale) = self.target_in_units();
+        self.transform = Some(TransformedTarget { by, mean, scale });
+        (self.target_mean, self.target_scale) = mean_and_scale(|i| by.apply(y[i]), y.len());
+        Ok(self)
     }
 
     /// As [`Self::learn`], bit for bit, from rows in a file whose numbers are inputs, target, and what else there is. Three passes.
@@ -45,7 +73,35 @@ impl Standardisation {
         let (target_mean, target_scale) = (feature_means[inputs], feature_scales[inputs]);
         feature_means.truncate(inputs);
         feature_scales.truncate(inputs);
-        Ok(Self { feature_means, feature_scales, target_mean, target_scale })
+        Ok(Self { feature_means, feature_scales, target_mean, target_scale, transform: None })
+    }
+
+    /// As [`Self::transforming`], bit for bit, for rows in a file.
+    ///
+    /// # Errors
+    /// [`DataError::Scratch`]; within, the number of the first row whose target the map does not admit, with the target.
+    pub fn transforming_rows(
+        mut self,
+        by: TargetTransform,
+        file: &RowFile,
+    ) -> Result<Result<Self, (usize, f64)>, DataError> {
+        let (inputs, mut bad) = (self.feature_means.len(), None);
+        file.each(|i, row| {
+            if !by.admits(row[inputs]) {
+                bad.get_or_insert((i, row[inputs]));
+            }
+        })?;
+        if let Some(bad) = bad {
+            return Ok(Err(bad));
+        }
+        let mut column = ColumnScale::new(file.rows());
+        for pass in ColumnScale::PASSES {
+            file.each(|_, row| column.see(pass, by.apply(row[inputs])))?;
+        }
+        let (mean, scale) = self.target_in_units();
+        self.transform = Some(TransformedTarget { by, mean, scale });
+        (self.target_mean, self.target_scale) = column.mean_and_scale();
+        Ok(Ok(self))
     }
 
     /// The same with some features left in their own units: counts, of which only the original zero means nothing.
@@ -69,15 +125,32 @@ impl Standardisation {
 
     /// A target value in standard units.
     pub fn target(&self, y: f64) -> f64 {
-        (y - self.target_mean) / self.target_scale
+        let image = self.transform.map_or(y, |own| own.by.apply(y));
+        (image - self.target_mean) / self.target_scale
     }
 
-    /// A standardised target value (a predicted mean, say) back in its units.
+    /// A standardised target value back in its units: of one that is mapped, quantiles and draws are such values, means are not.
     pub fn target_back(&self, y: f64) -> f64 {
-        self.target_mean + self.target_scale * y
+        let image = self.target_mean + self.target_scale * y;
+        self.transform.map_or(image, |own| own.by.invert(image))
     }
 
-    /// A standardised variance back in squared units of the target.
+    /// What the log density of a target in standard units gains as one in its own units.
+    pub fn log_slope(&self, y: f64) -> f64 {
+        self.transform.map_or(0.0, |own| own.by.log_slope(y)) - self.target_scale.ln()
+    }
+
+    /// Mean and scale of the target itself, in its units, whether it is mapped or not.
+    pub fn target_in_units(&self) -> (f64, f64) {
+        self.transform.map_or((self.target_mean, self.target_scale), |own| (own.mean, own.scale))
+    }
+
+    /// What numbers of the target's scale are numbers of: the column, or what it is mapped to.
+    pub fn image_of(&self, target: &str) -> String {
+        self.transform.map_or_else(|| target.to_string(), |own| own.by.image_of(target))
+    }
+
+    /// A standardised variance back in squared units of the target, or of what it is mapped to.
     pub fn variance_back(&self, variance: f64) -> f64 {
         variance * self.target_scale * self.target_scale
     }
@@ -163,7 +236,35 @@ mod tests {
         assert_eq!(z[(3, 2)], 0.0);
         assert!((s.target_back(s.target(12.5)) - 12.5).abs() < 1e-12);
         assert!((s.variance_back(1.0).sqrt() - s.target_scale).abs() < 1e-12);
+        assert!((s.log_slope(3.0) + s.target_scale.ln()).abs() < 1e-15);
+        assert_eq!(
+            (s.target_in_units(), s.image_of("y")),
+            ((s.target_mean, s.target_scale), "y".to_string())
+        );
         let kept = s.clone().keeping(&[1]).features(x.as_ref());
         assert!((0..50).all(|i| kept[(i, 1)] == x[(i, 1)] && kept[(i, 0)] == z[(i, 0)]));
+    }
+
+    #[test]
+    fn mapped_targets_are_standard_behind_the_map() {
+        let x = Mat::from_fn(40, 1, |i, _| i as f64);
+        let y: Vec<f64> = (0..40).map(|i| (0.1 * f64::from(i)).exp()).collect();
+        let plain = Standardisation::learn(x.as_ref(), &y);
+        let s = plain.clone().transforming(TargetTransform::Log, &y).unwrap();
+        let z: Vec<f64> = y.iter().map(|y| s.target(*y)).collect();
+        // Logarithms 0, 0.1, ..., 3.9.
+        assert!((s.target_mean - 1.95).abs() < 1e-12 && z.iter().sum::<f64>().abs() < 1e-10);
+        assert!((s.target_back(z[17]) / y[17] - 1.0).abs() < 1e-12);
+        assert_eq!(s.target_in_units(), (plain.target_mean, plain.target_scale));
+        let slope = (s.target(y[9] + 1e-6) - s.target(y[9] - 1e-6)) / 2e-6;
+        assert!((s.log_slope(y[9]).exp() / slope - 1.0).abs() < 1e-6);
+        assert_eq!(s.image_of("price"), "log price");
+        // What cannot be mapped is named.
+        assert_eq!(plain.transforming(TargetTransform::Log, &[1.0, 0.0]).unwrap_err(), 1);
+        // Older files know of no map.
+        let text = serde_json::to_string(&s).unwrap();
+        assert_eq!(serde_json::from_str::<Standardisation>(&text).unwrap(), s);
+        let old = r#"{"feature_means":[],"feature_scales":[],"target_mean":0,"target_scale":1}"#;
+        assert!(serde_json::from_str::<Standardisation>(old).unwrap().transform.is_none());
     }
 }

@@ -48,8 +48,8 @@ impl Observations {
         Ok(Self { inputs, targets, noise_variances, weights: None, offsets: None })
     }
 
-    /// The same with the number that the log-likelihood of each row is multiplied by (n): a weight of 2 is a row that occurs twice. The stochastic bound and the Laplace approximation take
-    /// weights; methods for Gaussian noise refuse them, because a noise variance divided by the weight says the same.
+    /// The same with the number that the log-likelihood of each row is multiplied by (n): a weight of 2 is a row that occurs twice. The exact process, the stochastic bound and the Laplace approximation take
+    /// weights; the other methods for Gaussian noise refuse them.
     ///
     /// # Errors
     /// [`GpError::Shape`] or [`GpError::WeightNotPositive`].
@@ -113,6 +113,11 @@ impl Observations {
             (_, Some(_)) => Err(GpError::Offset),
             (None, None) => Ok(()),
         }
+    }
+
+    /// Refuses offsets.
+    pub(crate) fn without_offsets(&self) -> Result<(), GpError> {
+        self.offsets.as_ref().map_or(Ok(()), |_| Err(GpError::Offset))
     }
 
     /// Number of rows, n.

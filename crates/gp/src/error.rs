@@ -62,8 +62,10 @@ pub enum GpError {
         /// What the system said.
         reason: String,
     },
-    /// Weights where noise variances say the same.
-    #[error("methods for Gaussian noise take no weights of rows: divide the noise variances by them")]
+    /// Weights where there is no place for them.
+    #[error(
+        "of methods for Gaussian noise only the exact process weighs rows (by its evidence): take it, or another likelihood"
+    )]
     Weighted,
     /// Offsets where targets say the same.
     #[error("methods for Gaussian noise take no offsets of rows: take them off the targets")]

@@ -20,7 +20,7 @@
 //! | file | what |
 //! |---|---|
 //! | [`Likelihood`] | what every likelihood answers |
-//! | `distributions` | [`Gaussian`], [`FullGaussian`], [`HeteroscedasticGaussian`], [`StudentT`], [`Bernoulli`], [`Poisson`], [`NegativeBinomial`], [`Categorical`], [`RobustMax`] |
+//! | `distributions` | [`Gaussian`], [`FullGaussian`], [`HeteroscedasticGaussian`], [`StudentT`], [`Bernoulli`], [`Poisson`], [`NegativeBinomial`], [`Categorical`], [`RobustMax`], [`ScaledChiSquared`] |
 //! | [`OutputLikelihood`] | one of them, as written in a configuration or a model file |
 //! | [`expectation`] | expected log densities under a Gaussian, for variational inference; quadrature |
 //! | [`predictive`] | what will be observed when latent values are Gaussian, also correlated, by several rules |
@@ -40,7 +40,7 @@ mod special;
 
 pub use distributions::{
     Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Link, NegativeBinomial, Poisson,
-    RobustMax, StudentT, softmax_root,
+    RobustMax, ScaledChiSquared, StudentT, softmax_root,
 };
 pub use error::LikelihoodError;
 pub use expectation::{CorrelatedSlopes, GaussHermite, Slopes, sampled_alpha_energy};

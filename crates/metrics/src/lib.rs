@@ -28,6 +28,8 @@
 //!
 //! | input | scores |
 //! |---|---|
+//! | [`MappedGaussians`] | the same of numbers that are Gaussian behind a map (log-normal ones) |
+//! | [`Funnel`] | whether errors grow with the prediction |
 //! | [`Classes`] | accuracy, NLL, Brier, calibration errors and reliability, entropy, confusion |
 //! | [`BinaryEvents`] | the same for Bernoulli outputs, with the area under the ROC curve |
 //! | [`Counts`] | NLL, error of the mean, Poisson deviance |
@@ -49,9 +51,11 @@ mod count_distribution;
 mod counts;
 mod distance;
 mod error;
+mod funnel;
 mod interval;
 mod joint;
 mod label_sets;
+mod mapped;
 mod ranking;
 mod scores;
 mod temperature;
@@ -73,9 +77,11 @@ pub use count_distribution::CountDistribution;
 pub use counts::{CountScores, Counts};
 pub use distance::{mean_symmetric_kl, squared_wasserstein2_gaussians, symmetric_kl, wasserstein2_marginals};
 pub use error::MetricsError;
+pub use funnel::Funnel;
 pub use interval::{half_width_factor, standard_normal_cdf, standard_normal_density};
 pub use joint::{DyadicGroups, JointLogLikelihood, MOST_SHUFFLES};
 pub use label_sets::{LabelSets, SetScores};
+pub use mapped::MappedGaussians;
 pub use ranking::{
     UncertaintyScore, mid_ranks, out_of_distribution_auc, out_of_distribution_auc_of_logits, roc_auc,
 };

@@ -117,30 +117,70 @@ impl<'a> Gaussians<'a> {
     /// # Errors
     /// [`MetricsError::Scale`].
     pub fn scores(&self, scale: f64) -> Result<RegressionScores, MetricsError> {
+        let terms = Terms {
+            means: self.means,
+            truths: self.truths,
+            residuals: self.standardised_residuals(),
+            nll: self.mean_of(|m, v, y| 0.5 * ((2.0 * PI * v).ln() + (y - m).powi(2) / v)),
+            crps: self.mean_of(|m, v, y| crps(m, v.sqrt(), y)),
+        };
+        let mean_deviation = self.mean_of(|_, v, _| v.sqrt());
+        terms.scores(scale, |level| 2.0 * half_width_factor(level) * mean_deviation)
+    }
+
+    fn mean_of(&self, term: impl Fn(f64, f64, f64) -> f64) -> f64 {
+        self.rows().map(|(m, v, y)| term(m, v, y)).sum::<f64>() / self.truths.len() as f64
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
+        self.means.iter().zip(self.variances).zip(self.truths).map(|((m, v), y)| (*m, *v, *y))
+    }
+}
+
+/// What scores are made of, however predictions are distributed.
+pub(crate) struct Terms<'a> {
+    /// Point predictions.
+    pub(crate) means: &'a [f64],
+    pub(crate) truths: &'a [f64],
+    /// Normal quantiles of the predicted probabilities of the truths.
+    pub(crate) residuals: Vec<f64>,
+    /// Mean over the rows.
+    pub(crate) nll: f64,
+    /// Mean over the rows.
+    pub(crate) crps: f64,
+}
+
+impl Terms<'_> {
+    /// All scores, with the mean width of central intervals by their level.
+    pub(crate) fn scores(
+        self,
+        scale: f64,
+        width: impl Fn(f64) -> f64,
+    ) -> Result<RegressionScores, MetricsError> {
         if !(scale.is_finite() && scale > 0.0) {
             return Err(MetricsError::Scale { value: scale });
         }
-        let n = self.truths.len();
-        let mean_of = |term: &dyn Fn(f64, f64, f64) -> f64| {
-            self.rows().map(|(m, v, y)| term(m, v, y)).sum::<f64>() / n as f64
+        let Self { means, truths, residuals: z, nll, crps } = self;
+        let n = truths.len();
+        let mean_of = |term: &dyn Fn(f64, f64) -> f64| {
+            means.iter().zip(truths).map(|(m, y)| term(*m, *y)).sum::<f64>() / n as f64
         };
-        let z = self.standardised_residuals();
-        let rmse = mean_of(&|m, _, y| (y - m).powi(2)).sqrt();
-        let mae = mean_of(&|m, _, y| (y - m).abs());
-        let nll = mean_of(&|m, v, y| 0.5 * ((2.0 * PI * v).ln() + (y - m).powi(2) / v));
-        let crps = mean_of(&|m, v, y| crps(m, v.sqrt(), y));
+        let rmse = mean_of(&|m, y| (y - m).powi(2)).sqrt();
+        let mae = mean_of(&|m, y| (y - m).abs());
         if !(rmse.is_finite() && nll.is_finite() && crps.is_finite()) {
             return Err(MetricsError::Overflow);
         }
-        let centre = mean_of(&|_, _, y| y);
-        let total = mean_of(&|_, _, y| (y - centre).powi(2));
-        let bias = mean_of(&|m, _, y| y - m);
-        let scatter = mean_of(&|m, _, y| (y - m - bias).powi(2));
+        let centre = mean_of(&|_, y| y);
+        let total = mean_of(&|_, y| (y - centre).powi(2));
+        let bias = mean_of(&|m, y| y - m);
+        let scatter = mean_of(&|m, y| (y - m - bias).powi(2));
         // Equal truths differ from their mean by rounding, but not from each other.
-        let varied = self.truths.iter().any(|y| *y != self.truths[0]);
+        let varied = truths.iter().any(|y| *y != truths[0]);
         let explained = |left: f64| varied.then(|| 1.0 - left / total).filter(|v| v.is_finite());
-        let mean_deviation = mean_of(&|_, v, _| v.sqrt());
-        let width = |level: f64| 2.0 * half_width_factor(level) * mean_deviation;
+        let coverage = |level: f64| {
+            let edge = half_width_factor(level);
+            z.iter().filter(|z| z.abs() < edge).count() as f64 / n as f64
+        };
         Ok(RegressionScores {
             n,
             rmse,
@@ -149,10 +189,10 @@ impl<'a> Gaussians<'a> {
             explained_variance: explained(scatter),
             nll,
             crps,
-            coverage_50: self.coverage(0.5),
-            coverage_80: self.coverage(0.8),
-            coverage_90: self.coverage(0.9),
-            coverage_95: self.coverage(0.95),
+            coverage_50: coverage(0.5),
+            coverage_80: coverage(0.8),
+            coverage_90: coverage(0.9),
+            coverage_95: coverage(0.95),
             width_50: width(0.5),
             width_80: width(0.8),
             width_90: width(0.9),
@@ -166,10 +206,6 @@ impl<'a> Gaussians<'a> {
                 crps: crps / scale,
             },
         })
-    }
-
-    fn rows(&self) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
-        self.means.iter().zip(self.variances).zip(self.truths).map(|((m, v), y)| (*m, *v, *y))
     }
 }
 

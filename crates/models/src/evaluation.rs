@@ -4,8 +4,9 @@
 
 use crate::{IntervalScores, Model, ModelData, ModelError, Predicted, Predictive, Truth};
 use posterior_metrics::{
-    Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Gaussians, JointLogLikelihood,
-    Probabilities, RegressionScores, SetScores, UncertaintyScore, out_of_distribution_auc,
+    Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Funnel, Gaussians,
+    JointLogLikelihood, Probabilities, RegressionScores, SetScores, UncertaintyScore,
+    out_of_distribution_auc,
 };
 use posterior_report::ScoredRows;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ pub enum Scores {
     Events(BinaryScores),
     /// Of means and variances of numbers.
     Values {
-        /// Those of Gaussians with these moments, also where counts are predicted.
+        /// Those of Gaussians with these moments, also where counts are predicted; of a target that was mapped those of its own distribution.
         scores: RegressionScores,
         /// Mean negative log density of an example under the model's own likelihood.
         #[serde(rename = "nll_of_the_likelihood")]
@@ -55,7 +56,11 @@ impl Scores {
             (Predicted::Moments { mean, variance, .. }, Truth::Values { values, .. }) => {
                 let densities = predictive.log_density.as_deref().unwrap_or_default();
                 let nll = -densities.iter().sum::<f64>() / densities.len().max(1) as f64;
-                Self::Values { scores: Gaussians::new(mean, variance, values)?.scores(scale)?, nll }
+                let scores = match &predictive.mapped {
+                    Some(mapped) => mapped.scores(mean, values, scale)?,
+                    None => Gaussians::new(mean, variance, values)?.scores(scale)?,
+                };
+                Self::Values { scores, nll }
             }
             _ => {
                 let problem = "the truths are not of the kind that the model predicts";
@@ -82,6 +87,8 @@ pub struct Evaluation {
     pub sets: Vec<SetScores>,
     /// What its intervals of counts or of numbers with outliers are worth; none where no rows tell them.
     pub intervals: Vec<IntervalScores>,
+    /// Whether errors grow with the prediction; none of classes, events, counts and several numbers.
+    pub funnel: Option<Funnel>,
 }
 
 impl Comparison {
@@ -119,11 +126,25 @@ impl Comparison {
             }
             _ => Vec::new(),
         };
-        Ok(Evaluation { compared: self, truth, scores, baseline, nll_difference, sets, intervals })
+        let funnel = match (&self.model.predicted, &truth) {
+            (Predicted::Moments { mean, .. }, Truth::Values { values, width: 1 })
+                if !self.model.is_approximated() =>
+            {
+                self.model.residuals(values).and_then(|z| Funnel::of(mean, &z))
+            }
+            _ => None,
+        };
+        Ok(Evaluation { compared: self, truth, scores, baseline, nll_difference, sets, intervals, funnel })
     }
 }
 
 impl Evaluation {
+    /// That errors grow with the prediction, where they do by more than chance, and what a user can do about it.
+    pub fn funnel_note(&self, model: &dyn Model) -> Option<String> {
+        let sure = self.funnel.filter(|own| own.is_sure())?;
+        Some(funnel_in_words(sure, self.len(), &model.funnel_remedy()))
+    }
+
     /// The name of a class; its number where it has none.
     pub fn class_name(&self, class: usize) -> String {
         self.compared.class_names.get(class).cloned().unwrap_or_else(|| class.to_string())
@@ -138,6 +159,18 @@ impl Evaluation {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// What a funnel is, and what to do.
+pub(crate) fn funnel_in_words(funnel: Funnel, rows: usize, remedy: &str) -> String {
+    let (grow, narrow, wide) = match funnel.rank_correlation > 0.0 {
+        true => ("grow", "large", "small"),
+        false => ("shrink", "small", "large"),
+    };
+    format!(
+        "a funnel: errors {grow} with the prediction (rank correlation {:.2} with their size in predicted deviations, {rows} rows), so that intervals are too narrow where predictions are {narrow} and too wide where they are {wide}: {remedy}",
+        funnel.rank_correlation
+    )
 }
 
 /// Joint scores for one number of points in a set.

@@ -37,6 +37,7 @@ pub mod ensemble;
 mod error;
 mod evaluation;
 pub mod laplace;
+mod mapped;
 mod memory;
 mod model;
 pub mod network;
@@ -54,6 +55,7 @@ pub use any::AnyModel;
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
 pub use evaluation::{Apart, Comparison, Evaluation, JointRow, OutOfDistribution, Scores, TrainedOn};
+pub use mapped::{MappedPredictions, TargetMap};
 pub use memory::{peak_memory_bytes, reset_peak_memory};
 pub use model::{Family, Files, Model, Portrait};
 pub use options::{FitRequest, Method};
@@ -65,13 +67,13 @@ pub use process::{
     ChosenLikelihood, Compression, CompressionPlan, DeepSummary, EXACT_POSTERIOR_ROWS, EXACT_ROWS,
     EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck, FitStage, FitSummary, GeneralisedHeader,
     GeneralisedModel, GeneralisedSummary, GviSummary, Header, Hyperparameter, InferencePlan, KernelNetwork,
-    KernelParts, LabelCheck, LabelScores, LatentPosterior, LearnedNoise, MeanKind, ModeSummary, Observed,
-    ParsedRows, PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable, PriorSummary,
+    KernelParts, LabelCheck, LabelScores, LatentPosterior, LearnedNoise, MeanKind, ModeSummary, NoiseSummary,
+    Observed, ParsedRows, PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable, PriorSummary,
     ProcessModel, ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Share, Solver,
     StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
-    StreamedRows, TakenRows, Target, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting, TriedWay,
-    VarianceMethod, VarianceShares, VarianceSolves, VariationSummary, WarpCurve, choose, choose_likelihood,
-    no_exposure,
+    StreamedRows, TakenRows, Target, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount,
+    TriedSetting, TriedTransform, TriedWay, VarianceMethod, VarianceShares, VarianceSolves, VariationSummary,
+    WarpCurve, choose, choose_likelihood, no_exposure,
 };
 pub use recalibration::{
     ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,

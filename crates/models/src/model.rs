@@ -212,6 +212,11 @@ pub trait Model: Send + Sync {
     /// Standard deviation of the target in training.
     fn target_scale(&self) -> f64;
 
+    /// What can be done about errors that grow with the prediction.
+    fn funnel_remedy(&self) -> String {
+        "a network with a second output for the logarithm of the noise (`posterior train --loss gaussian`) learns how far each place scatters".into()
+    }
+
     /// Joint draws of the noiseless function at all examples that have a prediction, `[draws, examples, outputs]`, regression in the target's units; as many as the question's `samples`, by
     /// its seed, in its memory.
     ///

@@ -1,7 +1,7 @@
 //! **Predictive distributions** of a set of examples, of every family: what is predicted, and the latent marginals behind it.
 
 use crate::recalibration::{self, Intervals, ObservedTails, PredictedSets};
-use crate::{Truth, VarianceSolves};
+use crate::{MappedPredictions, Truth, VarianceSolves};
 use posterior_data::{InputMoments, Notes};
 use posterior_metrics::{entropy, half_width_factor};
 use rayon::prelude::*;
@@ -47,6 +47,8 @@ pub struct Predictive {
     pub gaussian: bool,
     /// Whether it is the logarithm of what is predicted that is Gaussian: rates that are not observed themselves.
     pub log_gaussian: bool,
+    /// The predictions where they are Gaussian, of a target that was mapped.
+    pub mapped: Option<MappedPredictions>,
     /// Numbers for each example: classes, events, or numbers of a target.
     pub width: usize,
     /// Latent values of each example: outputs of a network, functions of a process.
@@ -86,6 +88,7 @@ impl Predictive {
             predicted,
             gaussian,
             log_gaussian: false,
+            mapped: None,
             width,
             outputs,
             latent_mean: Vec::new(),
@@ -120,6 +123,12 @@ impl Predictive {
         Self { latent_mean, latent_deviation, log_density, ..Self::empty(predicted, true, 1, 1) }
     }
 
+    /// The same of a target that was mapped: Gaussian where the map leads, with these moments in its own units.
+    pub(crate) fn behind(self, mapped: MappedPredictions, truths: Option<&[f64]>) -> Self {
+        let log_density = truths.map(|truths| mapped.log_densities(truths));
+        Self { gaussian: false, mapped: Some(mapped), log_density, ..self }
+    }
+
     /// Number of examples.
     pub fn len(&self) -> usize {
         self.latent_mean.len() / self.outputs.max(1)
@@ -128,6 +137,11 @@ impl Predictive {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether scores of means and variances take observations as Gaussian that are not.
+    pub fn is_approximated(&self) -> bool {
+        !self.gaussian && self.mapped.is_none()
     }
 
     /// Probabilities of classes or events; None for numbers.
@@ -162,12 +176,25 @@ impl Predictive {
         }
     }
 
+    /// Normal quantiles of the predicted probabilities of truths (one number for each example), of predictions that are Gaussian or Gaussian behind a map; None of others.
+    pub fn residuals(&self, truths: &[f64]) -> Option<Vec<f64>> {
+        let Predicted::Moments { mean, variance, .. } = &self.predicted else { return None };
+        if let Some(mapped) = &self.mapped {
+            return Some(mapped.residuals(truths));
+        }
+        let rows = mean.iter().zip(variance).zip(truths);
+        self.gaussian.then(|| rows.map(|((m, v), y)| (y - m) / v.sqrt()).collect())
+    }
+
     /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, recalibrated where the model is, of counts and numbers with outliers where rows tell them, or of a rate whose logarithm is Gaussian; None for other predictions.
     pub fn quantiles(&self, level: f64, noise: bool) -> Option<Vec<f64>> {
         let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
         let intervals = |k: usize| self.intervals.get(k).and_then(Option::as_ref).filter(|_| noise);
         let each: Vec<f64> =
             (0..self.width.max(1)).map(|k| recalibration::quantile(intervals(k), level)).collect();
+        if let Some(mapped) = &self.mapped {
+            return Some(mapped.quantile(each[0], noise));
+        }
         if self.log_gaussian {
             // Of mean `exp(m + v/2)` and variance `mean² (exp(v) - 1)`.
             let of = |(mean, variance): (&f64, &f64)| {

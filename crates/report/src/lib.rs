@@ -29,6 +29,7 @@
 //!         mean: vec![120.0, 125.0],
 //!         standard_deviation: vec![2.0, 3.0],
 //!         truth: vec![121.0, 124.5],
+//!         ..Predictions::default()
 //!     }),
 //!     ..RegressionReport::default()
 //! };
@@ -56,6 +57,6 @@ pub use input::{
     Distributions, FeatureLengthscale, FiguresReport, Hyperparameter, Image, ImageGallery, ImageLayout,
     ImagePrediction, Item, JointScores, Line, MethodRow, Note, NoteLevel, OutOfDistribution,
     OutOfDistributionMethod, Picture, Plane, PlaneKind, PlanePanel, PosteriorPanel, PosteriorPanels,
-    Predictions, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, Report, ScoredRows,
-    Section, ShiftCurve, ShiftCurves, SummaryRow, Table, TitledPosterior,
+    PredictedDistribution, Predictions, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries,
+    Report, ScoredRows, Section, ShiftCurve, ShiftCurves, SummaryRow, Table, TitledPosterior,
 };

@@ -1,6 +1,6 @@
 //! Rows that can be drawn, and how to draw fewer of them.
 
-use crate::{input::Predictions, text::count};
+use crate::{input::Predictions, plots::Z95, text::count};
 
 /// More points than this are thinned.
 pub(crate) const MOST_POINTS: usize = 2_000;
@@ -9,14 +9,27 @@ pub(crate) const MOST_POINTS: usize = 2_000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub(crate) mean: f64,
-    pub(crate) standard_deviation: f64,
     pub(crate) truth: f64,
+    /// The ends of its 95 % interval.
+    pub(crate) interval: [f64; 2],
+    residual: f64,
 }
 
 impl Point {
+    /// Of a Gaussian prediction.
+    fn gaussian(mean: f64, deviation: f64, truth: f64) -> Self {
+        let interval = [mean - Z95 * deviation, mean + Z95 * deviation];
+        Self { mean, truth, interval, residual: (truth - mean) / deviation }
+    }
+
     /// Standardised residual.
     pub(crate) fn z(self) -> f64 {
-        (self.truth - self.mean) / self.standard_deviation
+        self.residual
+    }
+
+    fn is_usable(self) -> bool {
+        let [low, high] = self.interval;
+        [self.mean, self.truth, low, high, self.residual].into_iter().all(f64::is_finite) && low < high
     }
 }
 
@@ -28,18 +41,24 @@ pub(crate) struct Points {
 }
 
 impl Points {
-    /// Keeps rows whose three numbers are finite with a positive deviation and a finite standardised residual.
+    /// Keeps rows whose numbers are finite, with an interval that has a width.
     pub(crate) fn new(predictions: &Predictions) -> Self {
-        let Predictions { mean, standard_deviation, truth } = predictions;
+        let Predictions { mean, standard_deviation, truth, distribution } = predictions;
         let total = mean.len().max(standard_deviation.len()).max(truth.len());
-        let rows: Vec<Point> = mean
+        let gaussian = mean
             .iter()
             .zip(standard_deviation)
             .zip(truth)
-            .map(|((&mean, &standard_deviation), &truth)| Point { mean, standard_deviation, truth })
-            .filter(|p| p.mean.is_finite() && p.truth.is_finite() && p.standard_deviation.is_finite())
-            .filter(|p| p.standard_deviation > 0.0 && p.z().is_finite())
-            .collect();
+            .map(|((&mean, &deviation), &truth)| Point::gaussian(mean, deviation, truth));
+        let rows: Vec<Point> = match distribution {
+            None => gaussian.filter(|p| p.is_usable()).collect(),
+            Some(own) => gaussian
+                .zip(own.low.iter().zip(&own.high))
+                .zip(&own.residual)
+                .map(|((p, (&low, &high)), &residual)| Point { interval: [low, high], residual, ..p })
+                .filter(|p| p.is_usable())
+                .collect(),
+        };
         Self { left_out: total - rows.len(), rows }
     }
 
@@ -79,6 +98,7 @@ pub(crate) fn thin(n: usize) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::PredictedDistribution;
 
     #[test]
     fn unusable_rows_are_left_out_and_counted() {
@@ -86,9 +106,23 @@ mod tests {
             mean: vec![0.0, f64::NAN, 1.0, 2.0, 0.0, 3.0],
             standard_deviation: vec![1.0, 1.0, 0.0, f64::INFINITY, 1e-300],
             truth: vec![0.5, 1.0, 1.0, 1.0, 1e300],
+            distribution: None,
         });
         assert_eq!((points.rows.len(), points.left_out), (1, 5));
         assert!(points.remark(true).contains("5 of 6"));
+        // What is not Gaussian brings its own intervals and residuals.
+        let points = Points::new(&Predictions {
+            mean: vec![2.0, 2.0],
+            standard_deviation: vec![1.0; 2],
+            truth: vec![5.0; 2],
+            distribution: Some(PredictedDistribution {
+                low: vec![0.5, 0.5],
+                high: vec![9.0, f64::INFINITY],
+                residual: vec![1.5, 1.5],
+            }),
+        });
+        assert_eq!((points.rows.len(), points.left_out), (1, 1));
+        assert_eq!((points.rows[0].z(), points.rows[0].interval), (1.5, [0.5, 9.0]));
     }
 
     #[test]

@@ -128,6 +128,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
         feature_scales: vec![1.0; 2],
         target_mean: 0.0,
         target_scale: 1.0,
+        transform: None,
     };
     let preparation = Preparation::Columns { schema, standardisation, classes: Some(classes.clone()) };
     let description = NetworkDescription { preparation, class_names: classes, training: None };
@@ -244,6 +245,7 @@ fn panel(model: &LaplaceModel, train: &Table) -> Result<PosteriorPanel, Failure>
     };
     let root = |v: Vec<f64>| v.into_iter().map(f64::sqrt).collect();
     Ok(PosteriorPanel {
+        target: None,
         input: "x".into(),
         input_unit: None,
         true_function: grid.iter().map(|x| synthetic::curve(*x)).collect(),

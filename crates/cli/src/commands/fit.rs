@@ -326,6 +326,11 @@ fn report(model: &ProcessModel, seconds: f64, out: &Path) -> Value {
         "n": header.rows,
         "features": header.schema.feature_names(),
         "target": header.schema.target,
+        // What it is mapped by, and what was compared.
+        "target_transform": fit.transform,
+        // How far observations scatter at each place, and what weighs rows.
+        "noise_of_places": header.noise,
+        "weights": fit.weights,
         "kernel": header.kernel.to_string(),
         "log_evidence": fit.log_evidence,
         "large_table": fit.scalable,

@@ -22,6 +22,7 @@ mod optimize;
 mod outputs;
 mod running;
 mod several_files;
+mod skewed_targets;
 mod stream;
 mod tables;
 mod tables_and_reports;

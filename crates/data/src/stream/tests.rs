@@ -319,6 +319,15 @@ fn rows_in_a_file_are_those_of_memory_with_all_that_is_known_of_them() {
         .unwrap();
         let standard = crate::Standardisation::learn(memory.x.as_ref(), &y);
         assert_eq!(crate::Standardisation::learn_rows(&file, inputs).unwrap(), standard);
+        let by = crate::TargetTransform::YeoJohnson { exponent: 0.4, unit: 2.0 };
+        assert_eq!(
+            standard.clone().transforming_rows(by, &file).unwrap().unwrap(),
+            standard.clone().transforming(by, &y).unwrap()
+        );
+        assert_eq!(
+            standard.clone().transforming_rows(crate::TargetTransform::Log, &file).unwrap().is_err(),
+            y.iter().any(|y| *y <= 0.0)
+        );
         let ranges = crate::InputRanges::learn(&schema, memory.x.as_ref());
         assert_eq!(crate::InputRanges::learn_rows(&schema, &file).unwrap(), ranges);
     }

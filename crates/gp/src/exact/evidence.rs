@@ -4,6 +4,7 @@
 //! inverse stands in the buffer of the factor and each tile of `G` is formed where the kernel pulls it back.
 
 use super::model::{ExactGp, Factored};
+use super::weighted::gained;
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_kernels::{Adjoints, Request, pullback_gram};
@@ -33,7 +34,8 @@ pub fn log_evidence(
     buffer: Option<Mat<f64>>,
 ) -> Result<Evaluation, GpError> {
     let factored = model.factor(data, buffer)?;
-    let (value, cholesky) = (value(&factored), factored.cholesky.info());
+    let value = value(&factored) + gained(model, data).0 * factored.weights.ncols() as f64;
+    let cholesky = factored.cholesky.info();
     Ok(Evaluation { value, gradient: Vec::new(), cholesky, buffer: factored.cholesky.into_buffer() })
 }
 
@@ -59,18 +61,21 @@ pub(super) fn differentiated(
     factored: Factored,
     inputs: bool,
 ) -> (Evaluation, Option<Mat<f64>>) {
-    let value = value(&factored);
+    let (of_weights, slope) = gained(model, data);
+    let targets = factored.weights.ncols() as f64;
+    let value = value(&factored) + of_weights * targets;
     let Factored { cholesky, weights, .. } = factored;
     let info = cholesky.info();
     let inverse = cholesky.into_inverse();
-    let targets = weights.ncols() as f64;
     let adjoint = |i: usize, j: usize, inverse: f64| {
         let outer: f64 = (0..weights.ncols()).map(|t| weights[(i, t)] * weights[(j, t)]).sum();
         0.5 * (outer - targets * inverse)
     };
     let request = Request { x: inputs, ..Request::PARAMETERS };
     let kernel = pull_back_lower(model, data, inverse.as_ref(), &adjoint, request);
-    let noise = (0..data.rows()).map(|i| adjoint(i, i, inverse[(i, i)])).sum();
+    let of_row = |i: usize| data.weights().map_or(1.0, |w| w[i]);
+    let noise = (0..data.rows()).map(|i| adjoint(i, i, inverse[(i, i)]) / of_row(i)).sum::<f64>();
+    let noise = noise + targets * slope;
     let mean = model.mean().pullback(data.inputs(), weights.as_ref());
     let slopes = kernel.x.map(|mut slopes| {
         model.mean().add_input_slopes(weights.as_ref(), &mut slopes);

@@ -35,13 +35,22 @@ impl LeaveOneOut {
         let mean = Mat::from_fn(weights.nrows(), weights.ncols(), |i, t| {
             targets[(i, t)] - weights[(i, t)] / precision[i]
         });
-        let log_score = log_score(&precision, weights);
+        let log_score = log_score_of(&precision, weights);
         Self { mean, variance: precision.iter().map(|c| 1.0 / c).collect(), log_score }
     }
 }
 
+/// `Σ_{i,t} log N(y_it; mean_it, variance_i)`
+pub(super) fn log_score(own: &LeaveOneOut, targets: faer::MatRef<'_, f64>) -> f64 {
+    let density = |(i, t): (usize, usize)| {
+        let (v, e) = (own.variance[i], targets[(i, t)] - own.mean[(i, t)]);
+        -0.5 * ((2.0 * std::f64::consts::PI * v).ln() + e * e / v)
+    };
+    (0..targets.ncols()).flat_map(|t| (0..targets.nrows()).map(move |i| (i, t))).map(density).sum()
+}
+
 /// `Σ_{i,t} ½ log c_i - α_it² / (2 c_i) - ½ log 2π`
-fn log_score(precision: &[f64], weights: &Mat<f64>) -> f64 {
+fn log_score_of(precision: &[f64], weights: &Mat<f64>) -> f64 {
     let constant = 0.5 * (2.0 * std::f64::consts::PI).ln();
     let term = |i: usize, t: usize| {
         0.5 * precision[i].ln() - 0.5 * weights[(i, t)].powi(2) / precision[i] - constant
@@ -61,6 +70,8 @@ pub fn leave_one_out_and_gradient(
     data: &Observations,
     buffer: Option<Mat<f64>>,
 ) -> Result<Evaluation, GpError> {
+    // Left out is a row with all that it counts as, whose density is not that of one observation.
+    data.plain()?;
     let factored = model.factor(data, buffer)?;
     let info: CholeskyInfo = factored.cholesky.info();
     let weights = factored.weights;
@@ -72,7 +83,7 @@ pub fn leave_one_out_and_gradient(
         }
     }
     let precision: Vec<f64> = (0..n).map(|i| inverse[(i, i)]).collect();
-    let value = log_score(&precision, &weights);
+    let value = log_score_of(&precision, &weights);
 
     let a = Mat::from_fn(n, targets, |i, t| -weights[(i, t)] / precision[i]);
     let pulled = product(inverse.as_ref(), a.as_ref()); // P a

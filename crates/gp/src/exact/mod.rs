@@ -28,6 +28,7 @@
 //! | `several` | several processes with one kernel, each with noise of its own |
 //! | `embedded` | a process on what a learned map makes of the rows: exact deep kernel learning |
 //! | `update` | appending and removing rows without refitting |
+//! | `weighted` | rows that count as several |
 
 mod embedded;
 mod evidence;
@@ -39,6 +40,7 @@ mod plan;
 mod posterior;
 mod several;
 mod update;
+mod weighted;
 
 pub use embedded::{
     EmbeddedFit, EmbeddedOptions, EmbeddedPosterior, EmbeddedTraining, embedded_objective, fit_embedded,

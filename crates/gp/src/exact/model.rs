@@ -71,7 +71,7 @@ impl ExactGp {
         let n = data.rows();
         same_width("columns of the inputs", self.mean.input_dimension(), data.inputs().ncols())?;
         same_width("columns of the targets", self.mean.target_count(), data.targets().ncols())?;
-        data.plain()?;
+        data.without_offsets()?;
         let buffer = buffer.filter(|b| b.nrows() == n && b.ncols() == n).unwrap_or_else(|| Mat::zeros(n, n));
         let cholesky = Cholesky::factor_with(buffer, self.jitter, |mut out| {
             gram_lower_into(self.kernel(), data.inputs(), out.rb_mut());
@@ -84,8 +84,13 @@ impl ExactGp {
         Ok(Factored { cholesky, residuals, weights })
     }
 
-    /// The likelihood's noise variance plus the known one of row `i`.
+    /// The likelihood's noise variance plus the known one of row `i`, of all that the row counts as together.
     pub(super) fn noise_variance_of_row(&self, data: &Observations, i: usize) -> f64 {
+        self.noise_variance_of_observation(data, i) / data.weights().map_or(1.0, |w| w[i])
+    }
+
+    /// The same of one observation.
+    pub(super) fn noise_variance_of_observation(&self, data: &Observations, i: usize) -> f64 {
         self.noise.noise_variance() + data.noise_variances().map_or(0.0, |v| v[i])
     }
 

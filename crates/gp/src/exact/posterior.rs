@@ -1,8 +1,9 @@
 //! The posterior: predictions, joint covariances, samples, leave-one-out.
 
 use super::evidence::value_of;
-use super::leave_one_out::LeaveOneOut;
+use super::leave_one_out::{LeaveOneOut, log_score};
 use super::model::{ExactGp, Factored};
+use super::weighted::gained;
 use crate::data::{check_finite, same_width};
 use crate::{GpError, JointPrediction, Observations, Posterior, Prediction};
 use faer::{Mat, MatRef};
@@ -91,12 +92,21 @@ impl ExactPosterior {
     /// The log evidence of the observations, summed over targets. Cost `O(n)`: the factor is there.
     pub fn log_evidence(&self) -> f64 {
         let residuals = self.data.targets() - self.model.mean().evaluate(self.data.inputs());
-        value_of(&self.cholesky, &residuals, &self.weights)
+        let of_weights = gained(&self.model, &self.data).0 * self.weights.ncols() as f64;
+        value_of(&self.cholesky, &residuals, &self.weights) + of_weights
     }
 
-    /// Each training row predicted from all the others, in closed form. Cost `n³/3` flops.
+    /// Each training row predicted from all the others, in closed form, as one observation whatever its weight. Cost `n³/3` flops.
     pub fn leave_one_out(&self) -> LeaveOneOut {
-        LeaveOneOut::new(&self.cholesky, &self.weights, self.data.targets())
+        let mut own = LeaveOneOut::new(&self.cholesky, &self.weights, self.data.targets());
+        if let Some(weights) = self.data.weights() {
+            for (i, w) in weights.iter().enumerate() {
+                let noise = self.model.noise_variance_of_observation(&self.data, i);
+                own.variance[i] += noise * (1.0 - 1.0 / w);
+            }
+            own.log_score = log_score(&own, self.data.targets());
+        }
+        own
     }
 
     fn check(&self, x: MatRef<'_, f64>) -> Result<(), GpError> {

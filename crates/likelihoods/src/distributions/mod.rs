@@ -5,6 +5,7 @@
 //! | [`Gaussian`] | additive noise, one variance for all outputs or one for each | diagonal, constant |
 //! | [`FullGaussian`] | additive noise that is correlated between outputs | dense, constant |
 //! | [`HeteroscedasticGaussian`] | additive noise whose variance is an output as well | diagonal (Fisher) |
+//! | [`ScaledChiSquared`] | squares of noise, variance `exp(f)` | diagonal |
 //! | [`StudentT`] | additive noise with outliers | diagonal, constant (Fisher) |
 //! | [`Bernoulli`] | independent events, logit or probit link | diagonal |
 //! | [`Poisson`] | independent counts, rate `exp(f)` | diagonal |
@@ -20,6 +21,7 @@ mod heteroscedastic;
 mod negative_binomial;
 mod poisson;
 mod robust_max;
+mod scaled_chi_squared;
 mod student_t;
 
 pub use bernoulli::{Bernoulli, Link};
@@ -30,6 +32,7 @@ pub use heteroscedastic::HeteroscedasticGaussian;
 pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
 pub use robust_max::RobustMax;
+pub use scaled_chi_squared::ScaledChiSquared;
 pub use student_t::StudentT;
 
 /// Outputs of a likelihood that is written without their number.

@@ -285,7 +285,7 @@ pub struct LikelihoodOptions {
     /// What classes count: equal, balanced, or LABEL=WEIGHT,...; probabilities are then those of a population so weighted
     #[cfg_attr(feature = "clap", arg(long, value_name = "WEIGHTS", default_value_t))]
     pub class_weights: ClassWeights,
-    /// Column of positive weights: what rows count, 2 as much as a row that occurs twice (classes, counts, student-t)
+    /// Column of positive weights: what rows count, 2 as much as a row that occurs twice (classes, counts, student-t; numbers by exact processes)
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     pub row_weights: Option<String>,
     /// Of events (--likelihood cox), in place of --target: the columns that say where or when each was, with the range in which it would have been seen, such as t=0:24 or x=-1:1,y=0:5
@@ -302,13 +302,12 @@ impl LikelihoodOptions {
 
     /// The first flag that was set which means nothing where noise is Gaussian.
     pub fn not_for_gaussian(&self) -> Option<&'static str> {
-        let Self { inference, matching, pseudo_count, class_weights, row_weights, window, .. } = self;
+        let Self { inference, matching, pseudo_count, class_weights, window, .. } = self;
         [
             (*inference != InferenceName::Auto, "inference"),
             (matching.is_some(), "matching"),
             (pseudo_count.is_some(), "pseudo-count"),
             (*class_weights != ClassWeights::Equal, "class-weights"),
-            (row_weights.is_some(), "row-weights"),
             (window.is_some(), "window"),
         ]
         .into_iter()

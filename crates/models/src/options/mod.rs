@@ -18,6 +18,7 @@
 //! | `gvi` | what generalised variational inference is told |
 //! | `groups`, `search` | what several methods share: solvers, samples, inducing points; the search for hyperparameters |
 //! | `likelihood` | what the target is, and how it is inferred from |
+//! | `target` | what it goes through before it is learned |
 //! | `grammar` | methods as one command line (feature `clap`): flags that a method does not have are refused |
 //! | `numbers` | what numbers may be |
 
@@ -31,6 +32,7 @@ mod method;
 mod methods;
 pub mod numbers;
 mod search;
+mod target;
 
 pub use deep::{BasisLayer, BasisOptions, CorrectionName, DbkOptions, DklOptions};
 pub(crate) use deep::{DeepKind, FIRST_PASSES, GO_ON, LOW_NOISE, Setting};
@@ -52,8 +54,10 @@ pub use search::{
     EvidenceOptions, HyperparameterOptions, HyperparameterSearch, ObjectiveName, OptimizerName,
 };
 
+pub use target::TargetTransformName;
+
 use crate::process::Hyperparameter;
-use posterior_data::{Selection, TextOptions};
+use posterior_data::{Selection, TargetTransform, TextOptions};
 use posterior_gp::exact::FitOptions;
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
@@ -97,6 +101,12 @@ pub struct FitRequest {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub text: TextOptions,
+    /// What a target with Gaussian noise is mapped by before it is learned; predictions, intervals and scores are in its own units
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub target_transform: TargetTransformName,
+    /// The map of the model whose hyperparameters are given, which holds unless another is asked for.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub given_transform: Option<TargetTransform>,
     /// Kernel, such as "matern32(ard) * periodic(x3) + linear", on standardised features
     #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT", default_value_t = Self::default().kernel))]
     pub kernel: KernelExpression,
@@ -164,6 +174,8 @@ impl Default for FitRequest {
         Self {
             selection: Selection::default(),
             text: TextOptions::default(),
+            target_transform: TargetTransformName::default(),
+            given_transform: None,
             kernel: "matern32(ard)".parse().expect("the default kernel is valid text"),
             mean: MeanForm::Constant,
             initial_noise: None,

@@ -180,6 +180,7 @@ impl Model for ProcessModel {
             solves,
             intervals,
             inputs,
+            mapped,
         } = self.predict_part(data, question)?;
         // Rows are left out, and stay in their order.
         let mut left = rows.into_iter().peekable();
@@ -187,6 +188,10 @@ impl Model for ProcessModel {
         let examples = own.filter(|(_, row)| left.next_if_eq(*row).is_some()).map(|(example, _)| example);
         let examples = Some(examples.collect());
         let own = Predictive::gaussian(mean, &deviation, latent_deviation, truth.as_deref());
+        let own = match mapped {
+            Some(mapped) => own.behind(mapped, truth.as_deref()),
+            None => own,
+        };
         let truth = truth.map(|values| Truth::Values { values, width: 1 });
         let intervals = intervals.map(Some).into_iter().collect();
         Ok(Predictive { examples, truth, clipped, data: found, solves, intervals, inputs, ..own })
@@ -200,12 +205,17 @@ impl Model for ProcessModel {
             Some(Truth::Values { values, .. }) => Some(&values[..]),
             _ => None,
         };
-        let (mean, deviation) = (constant(standard.target_mean), constant(standard.target_scale));
+        let (mean, deviation) = standard.target_in_units();
+        let (mean, deviation) = (constant(mean), constant(deviation));
         Ok(("always the training mean", Predictive::gaussian(mean, &deviation, constant(0.0), truths)))
     }
 
     fn target_scale(&self) -> f64 {
-        self.header.standardisation.target_scale
+        self.header.standardisation.target_in_units().1
+    }
+
+    fn funnel_remedy(&self) -> String {
+        describe::funnel_remedy(&self.header)
     }
 
     fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {

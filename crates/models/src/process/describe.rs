@@ -33,7 +33,17 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
     if let Some(gvi) = fit.scalable.as_ref().and_then(|large| large.gvi.as_ref()) {
         rows.extend(variation(gvi));
     }
+    if let Some(text) = fit.transform.sentence(&header.schema.target) {
+        rows.push(SummaryRow::new("target", text));
+    }
+    if let Some(noise) = &header.noise {
+        let unit = header.standardisation.image_of(&header.schema.target);
+        rows.push(SummaryRow::new("noise", noise.sentence(header.standardisation.target_scale, &unit)));
+    }
     rows.push(SummaryRow::new("rows learned from", header.rows.to_string()));
+    if let Some(weights) = &fit.weights {
+        rows.push(SummaryRow::new("weights", weights));
+    }
     if let Some(check) = &fit.check {
         let before = compressed(header).map_or("", |_| " before it was compressed");
         rows.extend(checked(check, before));
@@ -66,6 +76,20 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
         SummaryRow::new("seed", header.seed.to_string()),
     ]);
     rows
+}
+
+/// What can be done about errors that grow with the prediction.
+pub(super) fn funnel_remedy(header: &Header) -> String {
+    if header.noise.is_some() {
+        return "the noise of places is learned already: another kernel (--kernel) or a map of the target (--target-transform) may fit better".into();
+    }
+    let positive = header.fit.transform.least.is_none_or(|least| least > 0.0);
+    let what = match (header.standardisation.transform.is_some(), positive) {
+        (false, true) => "fit with --target-transform log, or where that is not enough",
+        (false, false) => "fit with --target-transform yeo-johnson, or where that is not enough",
+        (true, _) => "fit",
+    };
+    format!("{what} with --noise heteroscedastic")
 }
 
 /// The form of a prior mean.

@@ -29,6 +29,9 @@ impl ProcessModel {
     pub(crate) fn container(&self) -> Container<Header> {
         let mut tensors = posterior_tensors(&self.posterior);
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
+        if let Some(noise) = &self.noise {
+            super::noise::tensors(noise, &mut tensors);
+        }
         if let Some(conformal) = &self.conformal {
             tensors.insert_vector(CONFORMAL, conformal.magnitudes());
         }
@@ -64,6 +67,15 @@ impl ProcessModel {
         if standard.feature_means.len() != d || standard.feature_scales.len() != d || !positive {
             return Err(tensors.corrupt("its standardisation does not fit its features"));
         }
+        if standard.transform.is_some_and(|own| !own.by.is_sound() || !(own.scale > 0.0)) {
+            return Err(tensors.corrupt("the map of its target is none"));
+        }
+        let noise = match &header.noise {
+            Some(own) => {
+                Some(Arc::new(super::noise::read(own, &header.schema.feature_names(), &mut tensors)?))
+            }
+            None => None,
+        };
         let posterior = match &header.fit.scalable {
             _ if header.method == "exact" => {
                 let names = header.schema.feature_names();
@@ -75,7 +87,7 @@ impl ProcessModel {
             Some(summary) => super::scalable::file::read(&header, summary, &mut tensors)?,
             None => return Err(tensors.corrupt(format!("its method `{}` is not known", header.method))),
         };
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, conformal })
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, conformal, noise })
     }
 }
 
@@ -181,6 +193,9 @@ pub(super) fn add_observations(data: &Observations, tensors: &mut Tensors) {
     if let Some(noise) = data.noise_variances() {
         tensors.insert_vector("noise_variances", noise);
     }
+    if let Some(weights) = data.weights() {
+        tensors.insert_vector("row_weights", weights);
+    }
 }
 
 /// The rows again.
@@ -192,7 +207,12 @@ pub(super) fn observations(header: &Header, tensors: &mut Tensors) -> Result<Obs
 fn observations_of((n, d): (usize, usize), tensors: &mut Tensors) -> Result<Observations, StoreError> {
     let (inputs, targets) = (tensors.matrix("inputs", n, d)?, tensors.matrix("targets", n, 1)?);
     let noise = tensors.optional_vector("noise_variances", n)?;
-    Observations::new(inputs, targets, noise).map_err(|e| tensors.corrupt(e))
+    let weights = tensors.optional_vector("row_weights", n)?;
+    let data = Observations::new(inputs, targets, noise).map_err(|e| tensors.corrupt(e))?;
+    match weights {
+        Some(weights) => data.with_weights(weights).map_err(|e| tensors.corrupt(e)),
+        None => Ok(data),
+    }
 }
 
 fn exact_tensors(posterior: &ExactPosterior, tensors: &mut Tensors) {

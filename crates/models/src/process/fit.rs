@@ -3,14 +3,17 @@
 use super::deep;
 use super::maps::densest_place;
 use super::prepared_table::{PreparedTable, in_memory, not_from_disk};
+use super::row_weights::row_weights;
 use super::scalable::{
     Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
     set_hyperparameters, unused_by_exact, whole_posterior,
 };
+use super::target_transform::{self, TransformChoice};
 use super::{
     CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
     ProcessPosterior,
 };
+use crate::evaluation::funnel_in_words;
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
 use crate::recalibration::{self, Recalibration};
 use crate::{FitRequest, Method};
@@ -18,12 +21,12 @@ use faer::Mat;
 use posterior_data::{
     Extracted, Feature, InputRanges, Notes, Reading, RowFingerprints, Schema, Standardisation, Table,
 };
-use posterior_gp::exact::{ExactGp, Plan, fit};
+use posterior_gp::exact::{Criterion, ExactGp, Plan, fit};
 use posterior_gp::{GpError, Hyperprior, Observations, RowSource};
 use posterior_kernels::is_distance;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
-use posterior_metrics::{Gaussians, SplitConformal};
+use posterior_metrics::{Funnel, Gaussians, SplitConformal};
 use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
 use posterior_store::StoreError;
 use std::path::Path;
@@ -49,6 +52,8 @@ pub enum FitStage {
     },
     /// Solvers on few rows, which are its parts: which of them is to solve for all.
     Forecast,
+    /// Searches for the noise of places, in turns with the function.
+    Noise,
     /// A solver.
     Solve,
     /// A stochastic bound, whose value is averaged over recent steps.
@@ -76,6 +81,8 @@ pub struct Prepared<D = Observations> {
     pub fingerprints: RowFingerprints,
     /// Where the inputs lie, in their own units.
     pub input_ranges: InputRanges,
+    /// Which map the target goes through, and why.
+    pub transform: TransformChoice,
 }
 
 impl Prepared {
@@ -85,9 +92,15 @@ impl Prepared {
     /// [`ModelError::Data`] naming the cell, [`ModelError::Gp`].
     pub fn from_table(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
         let prepared = || {
-            let schema = Schema::learn(table, &request.selection, rows)?;
+            let schema = Schema::learn(table, &request.roles(), rows)?;
             let extracted = schema.extract(table, rows, true)?;
-            Self::from_extracted(schema, extracted, request, &table.source)
+            let column = request.labels.row_weights.as_ref();
+            let weights = column.map(|column| row_weights(table, column, &extracted.rows)).transpose()?;
+            let mut prepared = Self::from_extracted(schema, extracted, request, &table.source)?;
+            if let Some(weights) = weights {
+                prepared.data = prepared.data.with_weights(weights)?;
+            }
+            Ok(prepared)
         };
         prepared().map_err(|error: ModelError| error.in_table(table))
     }
@@ -106,8 +119,10 @@ impl Prepared {
                 feature_scales: vec![1.0; columns],
                 target_mean: 0.0,
                 target_scale: 1.0,
+                transform: None,
             },
             notes: Notes::default(),
+            transform: TransformChoice::default(),
             schema,
             data,
         }
@@ -126,19 +141,37 @@ impl Prepared {
         let y = y.unwrap_or_default();
         let fingerprints = RowFingerprints::of(x.as_ref(), &y);
         let input_ranges = InputRanges::learn(&schema, x.as_ref());
-        let standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&unscaled);
+        let mut standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&unscaled);
+        let names = schema.feature_names();
+        let compared = target_transform::of_table(&names, &standardisation, (x.as_ref(), &y), request.seed);
+        let transform = target_transform::choose(request, &compared)?;
+        if let Some(by) = transform.chosen {
+            let mapped = standardisation.transforming(by, &y);
+            standardisation =
+                mapped.map_err(|i| target_transform::no_image(by, &schema, Some(rows[i]), y[i]))?;
+        }
         let x = standardisation.features(x.as_ref());
         let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
         let square = standardisation.target_scale * standardisation.target_scale;
         let noise = noise.map(|v| v.into_iter().map(|v| v / square).collect());
         let data = Observations::new(x, targets, noise)?;
-        Ok(Self { schema, standardisation, data, notes, fingerprints, input_ranges })
+        Ok(Self { schema, standardisation, data, notes, fingerprints, input_ranges, transform })
     }
 }
 
 impl ProcessModel {
     /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
     pub fn plan(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
+        let (text, bytes) = Self::plan_of_function(request, rows, names);
+        if !request.learns_noise_of_places() {
+            return (text, bytes);
+        }
+        let (noise, beside) = super::noise::plan_in_words(request, rows, names.len());
+        (format!("{text}; {noise}"), bytes.max(beside))
+    }
+
+    /// The same without the noise of places.
+    fn plan_of_function(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
         let features = names.len();
         let chosen = choose(request, rows, names);
         let seconds = super::rates::expected(request, &chosen.method, rows, names)
@@ -189,11 +222,22 @@ impl ProcessModel {
         check_noise(request)?;
         in_memory(&request.method)?;
         begin_anew(request)?;
+        check_weights(&prepared.data, request, &prepared.schema.feature_names())?;
+        let mut prepared = prepared;
+        let mut noise = None;
+        if request.learns_noise_of_places() {
+            let names = prepared.schema.feature_names();
+            let (own, summary, data) = super::noise::learn(request, &names, prepared.data, observer)?;
+            prepared.data = data;
+            noise = Some((Arc::new(own), summary));
+        }
         let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
         let chosen = choose(request, rows, &prepared.schema.feature_names());
         let plan = plan_of(request, &chosen.method, rows, features);
         let densest = densest(&prepared, || Ok(prepared.data.inputs().to_owned()))?;
         let mut header = begun(&prepared, rows, densest, (request, &chosen, plan))?;
+        let (noise, summary) = noise.unzip();
+        header.noise = summary;
         let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
         let (posterior, residuals) = if let Method::Exact(options) = &chosen.method {
             fit_exact(prepared, request, options, &mut header, observer)?
@@ -201,7 +245,8 @@ impl ProcessModel {
             let (fitted, residuals) = fit_scalable(prepared, request, &chosen.method, observer)?;
             (recorded(&mut header, fitted, request, &chosen), residuals)
         };
-        Self::ended(header, (posterior, residuals), fingerprints, request, started)
+        let ended = Self::ended(header, (posterior, residuals), fingerprints, request, started)?;
+        Ok(Self { noise, ..ended })
     }
 
     /// As [`ProcessModel::fit_prepared`], for rows in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
@@ -242,7 +287,7 @@ impl ProcessModel {
     ) -> Result<Self, ModelError> {
         let conformal = recalibrate(request, &mut header.fit, &residuals)?;
         header.fit.seconds = started.elapsed().as_secs_f64();
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, conformal })
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, conformal, noise: None })
     }
 
     /// Whether the search was ended by its observer.
@@ -280,6 +325,7 @@ fn begun<D>(
         hyperparameters: Vec::new(),
         noise_floor: if chosen.method.sets_aside() { deep::floor(request) } else { request.noise_floor },
         cholesky: CholeskyInfo::default(),
+        noise: None,
         seed: request.seed,
         streamed: None,
         fit: FitSummary {
@@ -297,6 +343,8 @@ fn begun<D>(
             plan,
             choice,
             data: prepared.notes.clone(),
+            transform: prepared.transform.clone(),
+            weights: request.labels.row_weights.as_ref().map(|column| format!("rows: `{column}`")),
             check: None,
             recalibration: None,
             hyperparameter_source: None,
@@ -410,7 +458,7 @@ pub(super) fn plan_of(request: &FitRequest, method: &Method, rows: usize, featur
 fn exact_plan(evidence: &EvidenceOptions, rows: usize, features: usize) -> Plan {
     match evidence.criterion() {
         // Two further matrices are given back before anything is saved.
-        Ok(posterior_gp::exact::Criterion::LeaveOneOut) => Plan::leave_one_out(rows, features, 1),
+        Ok(Criterion::LeaveOneOut) => Plan::leave_one_out(rows, features, 1),
         _ => saved_plan(rows, features),
     }
 }
@@ -473,7 +521,12 @@ fn fit_exact(
         let (mean, truths) = (column(left_out.mean.as_ref()), column(data.targets()));
         let scores = CheckScores::of(&mean, &left_out.variance, &truths)?;
         residuals = Gaussians::new(&mean, &left_out.variance, &truths)?.standardised_residuals();
-        header.fit.check = Some(FitCheck::new(CheckedOn::LeaveOneOut, header.rows, scores, None));
+        let mut check = FitCheck::new(CheckedOn::LeaveOneOut, header.rows, scores, None);
+        if let Some(funnel) = Funnel::of(&mean, &residuals).filter(|own| own.is_sure()) {
+            let remedy = super::describe::funnel_remedy(header);
+            check.warnings.push(funnel_in_words(funnel, header.rows, &remedy));
+        }
+        header.fit.check = Some(check);
     }
     Ok((ProcessPosterior::Exact(fitted.posterior), residuals))
 }
@@ -506,6 +559,24 @@ pub(super) fn begin_anew(request: &FitRequest) -> Result<(), ModelError> {
         Some(path) => std::fs::remove_file(path)
             .map_err(|source| StoreError::Write { path: path.into(), source }.into()),
         None => Ok(()),
+    }
+}
+
+/// Rows are weighed by exact processes.
+fn check_weights(data: &Observations, request: &FitRequest, names: &[String]) -> Result<(), ModelError> {
+    if data.weights().is_none() {
+        return Ok(());
+    }
+    let exact = match &choose(request, data.rows(), names).method {
+        Method::Exact(options) => options.evidence.criterion()? == Criterion::Evidence,
+        _ => false,
+    };
+    match exact {
+        true => Ok(()),
+        false => Err(ModelError::Request(format!(
+            "--row-weights of numbers are for exact processes by the evidence, and {} rows are fitted otherwise: take --method exact (with the --memory and the time that it plans), or --likelihood student-t",
+            data.rows()
+        ))),
     }
 }
 

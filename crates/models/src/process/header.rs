@@ -1,6 +1,6 @@
 //! What stands in a model file besides arrays.
 
-use super::{FitCheck, ScalableSummary, StreamedRows};
+use super::{FitCheck, NoiseSummary, ScalableSummary, StreamedRows, TransformChoice};
 use crate::Recalibration;
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
@@ -98,6 +98,12 @@ pub struct FitSummary {
     pub choice: String,
     /// What was found in the data.
     pub data: Notes,
+    /// Which map the target goes through, and why.
+    #[serde(default)]
+    pub transform: TransformChoice,
+    /// What weighs rows, in words; none where all count the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
     /// How good the fit is on rows that had no part in it; models of before that was measured have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<FitCheck>,
@@ -142,6 +148,9 @@ pub struct Header {
     pub noise_floor: f64,
     /// What the final factorisation needed.
     pub cholesky: CholeskyInfo,
+    /// How far observations scatter at each place, where that was learned: the noise variance among the hyperparameters is added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseSummary>,
     /// The seed.
     pub seed: u64,
     /// How the fit went.
@@ -152,6 +161,15 @@ pub struct Header {
 }
 
 impl Header {
+    /// What of its fit the rows of a stream have no place for, as it stands on the command line.
+    pub(super) fn not_for_streams(&self) -> Option<String> {
+        match (self.standardisation.transform, &self.noise) {
+            (Some(own), _) => Some(format!("a mapped target ({}; --target-transform)", own.by)),
+            (None, Some(_)) => Some("--noise heteroscedastic".into()),
+            (None, None) => None,
+        }
+    }
+
     /// The values of a hyperparameter.
     pub fn hyperparameter(&self, name: &str) -> Option<&[f64]> {
         self.hyperparameters.iter().find(|h| h.name == name).map(|h| h.values.as_slice())

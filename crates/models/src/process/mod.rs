@@ -5,8 +5,11 @@
 //! |---|---|
 //! | `header` | what the JSON says |
 //! | `fit` | table in, model out |
+//! | `noise` | how far observations scatter at each place |
+//! | `target_transform` | which map the target goes through |
 //! | `prepared_table`, `file_rows` | a table read part by part, into memory or a file; rows of that file |
 //! | `asked`, `describe` | what any model can be asked; a process in words |
+//! | `row_weights` | what rows count |
 //! | `apart` | rows to judge or to choose by, apart from those that are learned from |
 //! | `check` | how good it is on rows that had no part in it |
 //! | `rates` | what this machine does in a second |
@@ -15,7 +18,7 @@
 //! | [`GeneralisedModel`] | the same under any likelihood: classes, counts, outliers |
 //! | `panel`, `maps` | the posterior over a grid, for one input; the prior's covariance, predictions over the plane |
 //! | `parts` | what a kernel is made of: covariances of categories, curves of columns, shares of a sum |
-//! | `file` | model to container and back, bit for bit |
+//! | `file`, `laplace_file` | model to container and back, bit for bit |
 //! | `posterior`, `prior` | the posteriors that a model may hold, and the covariance that each began with |
 //! | `scalable` | methods for large tables |
 //! | `deep` | learned features |
@@ -34,7 +37,9 @@ mod fit;
 mod generalised;
 mod gvi;
 mod header;
+mod laplace_file;
 mod maps;
+mod noise;
 mod panel;
 mod parts;
 mod posterior;
@@ -43,8 +48,10 @@ mod predict_plan;
 mod prepared_table;
 mod prior;
 mod rates;
+mod row_weights;
 mod scalable;
 mod streaming;
+mod target_transform;
 
 pub(crate) use check::explained_by_chance;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
@@ -61,6 +68,8 @@ pub use generalised::{
 };
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
 pub use header::{FitSummary, Header, Hyperparameter};
+pub(crate) use noise::NoiseProcess;
+pub use noise::NoiseSummary;
 pub use parts::{CategoryCovariance, KernelParts, Share, VarianceShares, WarpCurve};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
@@ -75,6 +84,7 @@ pub use streaming::{
     BadRow, LearnedNoise, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel,
     StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
 };
+pub use target_transform::{TransformChoice, TriedTransform};
 
 use crate::{Intervals, ModelError};
 use posterior_data::RowFingerprints;
@@ -90,6 +100,8 @@ pub struct ProcessModel {
     fingerprints: Option<Arc<RowFingerprints>>,
     /// Residuals that tell how wide its intervals are, where it was recalibrated.
     conformal: Option<Arc<SplitConformal>>,
+    /// How far observations scatter at each place, where that was learned.
+    noise: Option<Arc<NoiseProcess>>,
 }
 
 impl ProcessModel {

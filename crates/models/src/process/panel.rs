@@ -18,10 +18,12 @@ pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPa
     };
     let standard = &header.standardisation;
     let back = |z: f64| standard.feature_means[0] + standard.feature_scales[0] * z;
+    // Bands are drawn where predictions are Gaussian.
+    let level = |z: f64| standard.target_mean + standard.target_scale * z;
     let (train_input, train_target): (Vec<f64>, Vec<f64>) = match model.posterior().training() {
         Some((inputs, targets)) => (
             inputs.col(0).iter().map(|z| back(*z)).collect(),
-            targets.col(0).iter().map(|z| standard.target_back(*z)).collect(),
+            targets.col(0).iter().map(|z| level(*z)).collect(),
         ),
         None => (Vec::new(), Vec::new()),
     };
@@ -37,11 +39,20 @@ pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPa
     let at = |k: usize| start + (high + margin - start) * k as f64 / (GRID - 1) as f64;
     let grid: Vec<f64> = (0..GRID).map(at).collect();
     let table = Table::new("grid", vec![Column::numeric(column, grid.clone())]);
-    let predictions = model.predict(&table, None)?;
+    let mut predictions = model.predict(&table, None)?;
     let rows: Vec<usize> = (0..GRID).collect();
     let count = model.posterior().stored_samples().map_or(SAMPLES, |kept| kept.min(SAMPLES));
-    let samples = model.sample(&table, &rows, count, header.seed, u64::MAX)?;
+    let mut samples = model.sample(&table, &rows, count, header.seed, u64::MAX)?;
+    let target = predictions.mapped.take().map(|mapped| {
+        let units = |values: Vec<f64>| values.into_iter().map(|s| standard.target_scale * s).collect();
+        predictions.mean = mapped.mean.into_iter().map(level).collect();
+        (predictions.deviation, predictions.latent_deviation) =
+            (units(mapped.deviation), units(mapped.latent_deviation));
+        samples.iter_mut().flatten().for_each(|y| *y = level(mapped.map.standard(*y)));
+        standard.image_of(&header.schema.target)
+    });
     Ok(Some(PosteriorPanel {
+        target,
         input: column.clone(),
         grid,
         mean: predictions.mean,

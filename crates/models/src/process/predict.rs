@@ -2,6 +2,7 @@
 
 use super::{Header, ModelError, ProcessModel};
 use crate::recalibration::{self, Intervals};
+use crate::{MappedPredictions, TargetMap};
 use faer::Mat;
 use posterior_data::{Extracted, InputMoments, Notes, Table};
 use posterior_gp::{Posterior, Prediction};
@@ -14,7 +15,7 @@ use serde::Serialize;
 pub struct Predictions {
     /// Index in the table of each predicted row, counted from 0; rows with missing cells are absent when the schema drops them.
     pub rows: Vec<usize>,
-    /// Predicted means.
+    /// Predicted means of observations.
     pub mean: Vec<f64>,
     /// Standard deviations of new observations, noise included; recalibrated where the model is.
     pub deviation: Vec<f64>,
@@ -32,6 +33,8 @@ pub struct Predictions {
     pub intervals: Option<Intervals>,
     /// Where the inputs lay, in their own units; [`Model::departures`](crate::Model::departures) compares.
     pub inputs: InputMoments,
+    /// The predictions where they are Gaussian, of a target that was mapped.
+    pub mapped: Option<MappedPredictions>,
 }
 
 /// Where the variances of a model with posterior samples come from. Models in closed form have nothing to choose.
@@ -129,10 +132,23 @@ pub struct PredictOptions {
     pub variances: VarianceMethod,
 }
 
+/// Marginals of rows in standard units.
+pub(super) struct Marginals {
+    /// Means.
+    pub(super) mean: Vec<f64>,
+    /// Variances of the function.
+    pub(super) latent_variance: Vec<f64>,
+    /// Variances of the noise.
+    pub(super) noise: Vec<f64>,
+}
+
 impl Predictions {
     /// The quantile of each new observation at `level` in (0, 1).
     pub fn quantile(&self, level: f64) -> Vec<f64> {
         let z = recalibration::quantile(self.intervals.as_ref(), level);
+        if let Some(mapped) = &self.mapped {
+            return mapped.quantile(z, true);
+        }
         self.mean.iter().zip(&self.deviation).map(|(m, s)| m + z * s).collect()
     }
 
@@ -143,6 +159,9 @@ impl Predictions {
     pub fn scores(&self, scale: f64) -> Result<RegressionScores, ModelError> {
         let variances = self.variances();
         let truths = self.truth.as_deref().unwrap_or_default();
+        if let Some(mapped) = &self.mapped {
+            return Ok(mapped.scores(&self.mean, truths, scale)?);
+        }
         Ok(Gaussians::new(&self.mean, &variances, truths)?.scores(scale)?)
     }
 
@@ -197,23 +216,45 @@ impl ProcessModel {
         let x = self.header.standardisation.features(extracted.x.as_ref());
         let (Prediction { mean, latent_variance, noise_variance, clipped }, solves) =
             self.posterior.predict_by(x.as_ref(), options.variances)?;
+        let mean: Vec<f64> = mean.col(0).iter().copied().collect();
+        let known_noise = match (&self.noise, extracted.noise.as_deref()) {
+            (Some(own), _) => Some(own.variances(x.as_ref(), &mean)?),
+            (None, known) => known.map(|v| v.iter().map(|v| self.standard_variance(*v)).collect()),
+        };
+        let of_row = |i: usize| noise_variance + known_noise.as_ref().map_or(0.0, |v| v[i]);
+        let noise = (0..mean.len()).map(of_row).collect();
+        let marginals = Marginals { mean, noise, latent_variance };
+        let Extracted { rows, y: truth, notes: data, .. } = extracted;
+        Ok(Predictions { rows, truth, clipped, data, solves, inputs, ..self.in_units(marginals) })
+    }
+
+    /// A variance of the target in standard units.
+    fn standard_variance(&self, variance: f64) -> f64 {
+        let scale = self.header.standardisation.target_scale;
+        variance / (scale * scale)
+    }
+
+    /// Marginals in the target's units, recalibrated where the model is; of rows that are not said.
+    pub(super) fn in_units(&self, marginals: Marginals) -> Predictions {
+        let Marginals { mean, latent_variance, noise } = marginals;
         let standard = &self.header.standardisation;
-        let back = |variance: f64| standard.variance_back(variance);
-        let known_noise = |i: usize| extracted.noise.as_ref().map_or(0.0, |v| v[i]);
         let factor = self.header.fit.recalibration.as_ref().map_or(1.0, |own| own.factor);
-        let deviation = |(i, v): (usize, &f64)| factor * (back(v + noise_variance) + known_noise(i)).sqrt();
-        Ok(Predictions {
-            rows: extracted.rows.clone(),
-            mean: mean.col(0).iter().map(|m| standard.target_back(*m)).collect(),
-            deviation: latent_variance.iter().enumerate().map(deviation).collect(),
-            latent_deviation: latent_variance.iter().map(|v| back(*v).sqrt()).collect(),
-            truth: extracted.y.clone(),
-            clipped,
-            data: extracted.notes.clone(),
-            solves,
-            intervals: self.intervals(),
-            inputs,
-        })
+        let deviation: Vec<f64> =
+            latent_variance.iter().zip(&noise).map(|(v, noise)| factor * (v + noise).sqrt()).collect();
+        let latent_deviation: Vec<f64> = latent_variance.iter().map(|v| v.sqrt()).collect();
+        let known = Predictions { intervals: self.intervals(), ..Predictions::default() };
+        if let Some(map) = TargetMap::of(standard) {
+            let mapped = MappedPredictions { map, mean, deviation, latent_deviation };
+            let [mean, deviation, latent_deviation] = mapped.moments();
+            return Predictions { mean, deviation, latent_deviation, mapped: Some(mapped), ..known };
+        }
+        let units = |values: Vec<f64>| values.into_iter().map(|s| standard.target_scale * s).collect();
+        Predictions {
+            mean: mean.into_iter().map(|m| standard.target_back(m)).collect(),
+            deviation: units(deviation),
+            latent_deviation: units(latent_deviation),
+            ..known
+        }
     }
 
     /// `count` joint draws of the noiseless function at the given rows: one vector for each draw, in units of the target.

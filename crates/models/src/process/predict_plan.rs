@@ -44,7 +44,9 @@ impl ProcessModel {
         let block = block
             .max(if solves > 0 { solves + TILES } else { 0 })
             .saturating_add(self.sample_bytes(rows, samples));
-        let parts = [inputs, outputs, block, leaving, table, question.beside];
+        let noise = self.noise.as_ref().map_or(0, |own| own.bytes());
+        let flops = flops + self.noise.as_ref().map_or(0.0, |own| own.flops_of_row() * rows as f64);
+        let parts = [inputs, outputs, block, leaving, table, noise, question.beside];
         let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
         let mut plan = PredictionPlan {
             rows,

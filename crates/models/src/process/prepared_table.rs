@@ -4,10 +4,13 @@ use super::ProcessModel;
 use super::file_rows::FileRows;
 use super::fit::{Prepared, plan_of, unscaled};
 use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
+use super::target_transform::{self, ComparedRows};
 use crate::{FitRequest, Method, ModelError};
+use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
 use posterior_data::{
-    Feature, InputRanges, Missing, RowFingerprints, Schema, Standardisation, row_bytes, row_fingerprint,
+    Feature, InputRanges, Missing, RowFile, RowFingerprints, Schema, Standardisation, row_bytes,
+    row_fingerprint,
 };
 use posterior_gp::RowSource;
 use std::collections::BTreeSet;
@@ -35,10 +38,15 @@ impl PreparedTable {
         folder: &Path,
         say: &mut dyn FnMut(String),
     ) -> Result<Self, ModelError> {
+        if request.labels.row_weights.is_some() {
+            return Err(ModelError::Usage(
+                "--row-weights are for tables in memory: --stream false reads this one whole".into(),
+            ));
+        }
         let usual = StreamOptions { text: request.text, ..StreamOptions::default() };
         let part_bytes = usual.part_bytes.min(disk_part_bytes(request.memory));
         let options = StreamOptions { part_bytes, ..usual };
-        let schema = stream::learn_schema(files, &request.selection, rows, &options)?;
+        let schema = stream::learn_schema(files, &request.roles(), rows, &options)?;
         let names = schema.feature_names();
         let chosen = choose(request, rows.len(), &names);
         let plan = plan_of(request, &chosen.method, rows.len(), names.len());
@@ -77,6 +85,12 @@ impl PreparedTable {
         request: &FitRequest,
         folder: &Path,
     ) -> Result<Self, ModelError> {
+        if request.learns_noise_of_places() {
+            return Err(ModelError::Request(
+                "--noise heteroscedastic is for tables in memory: allow more (--memory), or leave it out"
+                    .into(),
+            ));
+        }
         let counts = request.kernel.count_columns(&schema.feature_names());
         // Columns of 0 and 1 are more numbers than cells.
         let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
@@ -87,13 +101,30 @@ impl PreparedTable {
         let (file, notes) = stream::extract_to_file(files, (&schema, &counts), rows, &options, folder)?;
         let inputs = schema.features.len();
         let unscaled = unscaled(&schema, request);
-        let standardisation = Standardisation::learn_rows(&file, inputs)?.keeping(&unscaled);
+        let mut standardisation = Standardisation::learn_rows(&file, inputs)?.keeping(&unscaled);
+        let names = schema.feature_names();
+        let transform =
+            target_transform::choose(request, &compared_of(&file, &names, &standardisation, request)?)?;
+        if let Some(by) = transform.chosen {
+            let mapped = standardisation.transforming_rows(by, &file)?;
+            // Where none was left out, rows of the file are those of the table.
+            let row = |i: usize| (file.rows() == rows.len()).then(|| rows[i]);
+            standardisation = mapped.map_err(|(i, y)| target_transform::no_image(by, &schema, row(i), y))?;
+        }
         let input_ranges = InputRanges::learn_rows(&schema, &file)?;
         let mut prints = Vec::with_capacity(file.rows());
         file.each(|_, row| prints.push(row_fingerprint(row[..=inputs].iter().copied())))?;
         let fingerprints = RowFingerprints::new(prints);
         let data = FileRows::new(file, standardisation.clone());
-        Ok(Self::Disk(Prepared { schema, standardisation, data, notes, fingerprints, input_ranges }))
+        Ok(Self::Disk(Prepared {
+            schema,
+            standardisation,
+            data,
+            notes,
+            fingerprints,
+            input_ranges,
+            transform,
+        }))
     }
 
     /// Number of rows.
@@ -136,6 +167,23 @@ impl PreparedTable {
             Self::Disk(prepared) => Some(prepared.data.bytes()),
         }
     }
+}
+
+/// Rows of a file to compare maps of the target by.
+fn compared_of<'a>(
+    file: &RowFile,
+    names: &'a [String],
+    standard: &Standardisation,
+    request: &FitRequest,
+) -> Result<ComparedRows<'a>, ModelError> {
+    let (inputs, width) = (names.len(), file.width());
+    let rows = target_transform::compared(file.rows(), request.seed);
+    let numbers = file.gather(&rows)?;
+    let x = Mat::from_fn(rows.len(), inputs, |i, j| numbers[i * width + j]);
+    let mut least = f64::INFINITY;
+    file.each(|_, row| least = least.min(row[inputs]))?;
+    let y = (0..rows.len()).map(|i| numbers[i * width + inputs]).collect();
+    Ok(ComparedRows { names, x: standard.features(x.as_ref()), y, least })
 }
 
 /// The plan of a fit from disk, where that is asked for or nothing else fits.

@@ -116,6 +116,7 @@ fn other_units(table: &Table) -> Preparation {
         feature_scales: (0..count).map(|j| 0.2 + 0.1 * j as f64).collect(),
         target_mean: 10.0,
         target_scale: 4.0,
+        transform: None,
     };
     Preparation::Columns { schema, standardisation, classes: None }
 }

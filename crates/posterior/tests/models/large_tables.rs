@@ -283,6 +283,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
                 | FitStage::Neighbourhoods
                 | FitStage::EvidenceSearch { .. }
                 | FitStage::Closing
+                | FitStage::Noise
                 | FitStage::Forecast => false,
             };
             seen += usize::from(late);

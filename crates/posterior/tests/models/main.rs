@@ -24,4 +24,5 @@ mod model_file;
 mod network_recalibration;
 mod options;
 mod recalibration;
+mod skewed_targets;
 mod variation;

@@ -26,7 +26,8 @@ pub use item::{
 };
 pub use panels::{Plane, PlaneKind, PlanePanel, PosteriorPanels, TitledPosterior};
 pub use regression::{
-    Baseline, FeatureLengthscale, Hyperparameter, PosteriorPanel, Predictions, RegressionReport, ScoredRows,
+    Baseline, FeatureLengthscale, Hyperparameter, PosteriorPanel, PredictedDistribution, Predictions,
+    RegressionReport, ScoredRows,
 };
 use serde::{Deserialize, Serialize};
 

@@ -95,6 +95,20 @@ pub struct Predictions {
     pub standard_deviation: Vec<f64>,
     /// Observed targets.
     pub truth: Vec<f64>,
+    /// What predictions are that are not Gaussian in these units; nothing of those that are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<PredictedDistribution>,
+}
+
+/// Predictions of rows that are not Gaussian; three arrays as long as the others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PredictedDistribution {
+    /// Lower ends of the central 95 % intervals.
+    pub low: Vec<f64>,
+    /// Upper ends.
+    pub high: Vec<f64>,
+    /// Normal quantiles of the predicted probabilities of the truths: standard normal if the model is right.
+    pub residual: Vec<f64>,
 }
 
 /// A fitted hyperparameter and what it means.
@@ -125,6 +139,8 @@ pub struct FeatureLengthscale {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PosteriorPanel {
+    /// What its values are of, where that is not the report's target (its logarithm, say).
+    pub target: Option<String>,
     /// Name of the input column.
     pub input: String,
     /// Unit of the input.

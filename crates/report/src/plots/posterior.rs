@@ -13,6 +13,7 @@ const MOST_SAMPLES: usize = 12;
 
 /// The figure; `target` is the name of the target with its unit.
 pub(crate) fn posterior(panel: &PosteriorPanel, target: &str) -> Figure {
+    let target = panel.target.as_deref().unwrap_or(target);
     let narrow = (SIZE.0, 380.0);
     let svg = draw(panel, target, WIDE_SIZE, "plot on-wide") + &draw(panel, target, narrow, "plot on-narrow");
     let train = training(panel);

@@ -18,8 +18,7 @@ pub(crate) fn predictions(points: &Points, rows: ScoredRows, target: &str) -> Fi
     // one very uncertain row must not flatten all others.
     let centres = Range::of(drawn.iter().flat_map(|p| [p.mean, p.truth]));
     let room = 0.5 * centres.span();
-    let ends =
-        drawn.iter().flat_map(|p| [p.mean - Z95 * p.standard_deviation, p.mean + Z95 * p.standard_deviation]);
+    let ends = drawn.iter().flat_map(|p| p.interval);
     let bars = Range::of(ends.map(|v| v.clamp(centres.low - room, centres.high + room)));
     let y_range = Range::new(centres.low.min(bars.low), centres.high.max(bars.high)).padded(0.03);
     let x_range = Range::of(drawn.iter().map(|p| p.truth)).padded(0.05);
@@ -37,8 +36,8 @@ pub(crate) fn predictions(points: &Points, rows: ScoredRows, target: &str) -> Fi
         s.segments(
             class,
             chosen.map(|p| {
-                let (x, low) = frame.at(p.truth, p.mean - Z95 * p.standard_deviation);
-                (x, low, x, frame.y.map(p.mean + Z95 * p.standard_deviation))
+                let (x, low) = frame.at(p.truth, p.interval[0]);
+                (x, low, x, frame.y.map(p.interval[1]))
             }),
         );
     }

@@ -1,9 +1,6 @@
 //! How wide the 95 % intervals are: a model that knows where it is ignorant has narrow and wide ones.
 
-use super::{
-    Z95,
-    histogram::{Histogram, bin_count},
-};
+use super::histogram::{Histogram, bin_count};
 use crate::{
     figure::{Figure, SIZE},
     points::Points,
@@ -13,7 +10,7 @@ use crate::{
 
 /// The figure. `baseline` is the mean width of the baseline's intervals, drawn for comparison.
 pub(crate) fn widths(points: &Points, unit: Option<&str>, baseline: Option<f64>) -> Figure {
-    let mut widths: Vec<f64> = points.rows.iter().map(|p| 2.0 * Z95 * p.standard_deviation).collect();
+    let mut widths: Vec<f64> = points.rows.iter().map(|p| p.interval[1] - p.interval[0]).collect();
     widths.sort_unstable_by(f64::total_cmp);
     let mut s = Surface::new(SIZE.0, SIZE.1, "Histogram of the widths of the 95 % intervals");
     let data = Range::of(widths.iter().copied());

@@ -228,7 +228,7 @@ proptest! {
                 train_target: mean.clone(),
                 ..PosteriorPanel::default()
             }),
-            predictions: Some(Predictions { mean, standard_deviation, truth }),
+            predictions: Some(Predictions { mean, standard_deviation, truth, distribution: None }),
             ..table(3)
         };
         let html = page(report);

@@ -3,7 +3,7 @@
 use super::scoring::{Findings, Scored};
 use crate::output::Failure;
 use posterior::data::Departure;
-use posterior::metrics::{Average, SetScores};
+use posterior::metrics::{Average, Funnel, SetScores};
 use posterior::report::{ScoredRows, ShiftCurves};
 use posterior::{Evaluation, IntervalScores, JointRow, Predicted, PredictedKind, Scores, VarianceSolves};
 use serde::Serialize;
@@ -35,6 +35,9 @@ pub(super) struct Output<'a> {
     /// Coverage and mean width of its intervals of counts or of numbers with outliers; none where no rows tell them.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     intervals: &'a [IntervalScores],
+    /// Whether errors grow with the prediction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    funnel: Option<Funnel>,
     /// Names of the classes, and counts, a row for each true class, a column for each predicted one.
     #[serde(skip_serializing_if = "Option::is_none")]
     confusion: Option<Value>,
@@ -91,6 +94,7 @@ impl<'a> Output<'a> {
             nll_difference: first.nll_difference,
             sets: &first.sets,
             intervals: &first.intervals,
+            funnel: first.funnel,
             confusion: super::text::confusion_counts(first).filter(|(count, _)| *count <= MOST_CONFUSED).map(
                 |(count, counts)| {
                     let rows: Vec<&[usize]> = counts.chunks(count).collect();

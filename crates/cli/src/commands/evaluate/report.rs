@@ -11,8 +11,8 @@ use posterior::metrics::{
 use posterior::report::{
     Baseline, ClassificationBaseline, ClassificationReport, Distribution, FiguresReport, Image, ImageLayout,
     ImagePrediction, Item, JointScores, MethodRow, Note, OutOfDistribution, OutOfDistributionMethod,
-    Predictions, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, Report, ScoredRows,
-    Section, SummaryRow, Table,
+    PredictedDistribution, Predictions, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries,
+    Report, ScoredRows, Section, SummaryRow, Table,
 };
 use posterior::{
     Evaluation, IntervalScores, JointRow, Model, ModelData, Portrait, Predicted, Predictive, Scores, Truth,
@@ -227,6 +227,7 @@ impl Shown<'_> {
                 mean: mean.clone(),
                 standard_deviation: variance.iter().map(|v| v.sqrt()).collect(),
                 truth: values.clone(),
+                distribution: distribution(&compared.model, values),
             }),
             hyperparameters: hyperparameters.clone(),
             lengthscales: lengthscales.clone(),
@@ -239,6 +240,13 @@ impl Shown<'_> {
         }
         .into())
     }
+}
+
+/// Intervals and residuals of predictions that are Gaussian behind a map of the target; nothing of others.
+fn distribution(predictive: &Predictive, truths: &[f64]) -> Option<PredictedDistribution> {
+    let mapped = predictive.mapped.as_ref()?;
+    let [low, high] = [0.025, 0.975].map(|level| predictive.quantiles(level, true).unwrap_or_default());
+    Some(PredictedDistribution { low, high, residual: mapped.residuals(truths) })
 }
 
 /// What sets of a level are worth.

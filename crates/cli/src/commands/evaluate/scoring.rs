@@ -125,6 +125,9 @@ pub(super) fn find(
     let left_out = first.compared.model.data.of_cells().sentences();
     left_out.iter().for_each(|note| remarks.say(format!("note: {note}")));
     data.notes.extend(left_out);
+    let funnel = first.funnel_note(model);
+    funnel.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    data.notes.extend(funnel);
     let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
     for path in &a.compare {
         let (other, mut notes) = beside(path, (model, a, question), &files, (&data, positions.as_deref()))?;

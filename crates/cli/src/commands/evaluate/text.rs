@@ -145,7 +145,7 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
             });
             let text = moments(&models.collect::<Vec<_>>());
             match other {
-                Scores::Values { nll: other, .. } if !first.compared.model.gaussian => format!(
+                Scores::Values { nll: other, .. } if first.compared.model.is_approximated() => format!(
                     "{text}\nNLL of the likelihood itself: {} ({} {}); the scores above take predictions as Gaussian with the same moments{}",
                     number(*nll),
                     baseline.0,

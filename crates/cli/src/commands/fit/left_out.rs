@@ -35,7 +35,11 @@ impl LeftOut {
             left_out
                 .iter()
                 .for_each(|note| remarks.say(format!("note: of the rows that were left out, {note}")));
-            data.notes = left_out;
+            let funnel = evaluation.funnel_note(model);
+            funnel
+                .iter()
+                .for_each(|note| remarks.say(format!("note: of the rows that were left out, {note}")));
+            data.notes = left_out.into_iter().chain(funnel).collect();
             Ok(Findings::held_out(data, "model", evaluation, None))
         };
         let of_table = |error: ModelError, rows: &[usize]| match error {

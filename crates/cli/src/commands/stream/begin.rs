@@ -7,7 +7,9 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks};
 use posterior::data::arriving::RowFormat;
 use posterior::data::{Missing, MissingTarget, Selection, Table};
-use posterior::options::{CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions};
+use posterior::options::{
+    CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions, TargetTransformName,
+};
 use posterior::{
     AnyModel, FitRequest, GeneralisedModel, Method, Observed, ParsedRows, Prepared, ProcessModel,
     RunningScore, StreamCounts, StreamInput, StreamModel, StreamState, choose_likelihood,
@@ -129,6 +131,8 @@ fn fit(
         },
         seed: arguments.seed,
         memory: arguments.memory,
+        // Later rows may be such as no map has an image of.
+        target_transform: TargetTransformName::None,
         // Of a model that the next rows change.
         calibrate: CalibrateName::None,
         ..FitRequest::default()

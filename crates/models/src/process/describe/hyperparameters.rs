@@ -10,21 +10,17 @@ use std::collections::HashMap;
 pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
     let Header { schema, standardisation, hyperparameters, kernel, .. } = header;
     let units = (standardisation.target_mean, standardisation.target_scale);
+    // Numbers of the function are numbers of what the target is mapped to.
+    let target = format!("of `{}`", standardisation.image_of(&schema.target));
     if is_dense(header) {
         // The kernel acts on what a network makes of the columns, and on none of them.
         let behind = Schema { features: Vec::new(), ..schema.clone() };
-        let mut out = learned(
-            (hyperparameters, kernel),
-            &behind,
-            standardisation,
-            units,
-            &format!("of `{}`", schema.target),
-        );
+        let mut out = learned((hyperparameters, kernel), &behind, standardisation, units, &target);
         let of_outputs = out.iter_mut().filter(|own| own.name.contains("lengthscale"));
         of_outputs.for_each(|own| own.unit = "of the network's outputs".into());
         return out;
     }
-    learned((hyperparameters, kernel), schema, standardisation, units, &format!("of `{}`", schema.target))
+    learned((hyperparameters, kernel), schema, standardisation, units, &target)
 }
 
 /// The features that a kernel of the expression looks at, by its label.

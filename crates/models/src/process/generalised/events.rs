@@ -86,6 +86,7 @@ pub(super) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
         feature_scales: window.iter().map(|[low, high]| (high - low) / 12f64.sqrt()).collect(),
         target_mean: 0.0,
         target_scale: 1.0,
+        transform: None,
     };
     let ones = vec![1.0; events];
     let inputs = standardisation.features(extracted.x.as_ref());

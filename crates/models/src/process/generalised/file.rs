@@ -5,7 +5,7 @@ use super::latents::LatentPosterior;
 use super::{FeatureSummary, GeneralisedModel, Target, events, laplace};
 use crate::process::file::{add_fingerprints, add_sets, add_tails, fingerprints, sets, tails};
 use crate::process::scalable::file::inducing_tensors;
-use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior, deep, gvi};
+use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior, deep, gvi, laplace_file};
 use posterior_gp::Mean;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_linalg::cholesky::Cholesky;
@@ -38,7 +38,7 @@ impl GeneralisedModel {
                 }
             }
             LatentPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
-            LatentPosterior::Laplace(posterior) => laplace::tensors(posterior, &mut tensors),
+            LatentPosterior::Laplace(posterior) => laplace_file::insert(posterior, &mut tensors),
             LatentPosterior::Learned { posterior, .. } => deep::file::tensors(posterior, &mut tensors),
             LatentPosterior::Generalised(posterior) => gvi::file::tensors(posterior, &mut tensors),
         }

@@ -11,13 +11,12 @@ use super::searching::Told;
 use crate::options::LengthscalePrior;
 use crate::process::fit::add_weak_priors;
 use crate::process::scalable::checkpoint::FoundSearch;
-use crate::process::{CheckedOn, FitStage, Hyperparameter};
+use crate::process::{CheckedOn, FitStage, Hyperparameter, laplace_file};
 use crate::{FitRequest, ModelError};
 use posterior_gp::Observations;
 use posterior_gp::exact::FitOptions;
 use posterior_gp::laplace::{
-    LaplaceEvaluation, LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction, fit_laplace,
-    laplace_evidence,
+    LaplaceEvaluation, LaplaceGp, LaplacePosterior, LatentPrediction, fit_laplace, laplace_evidence,
 };
 use posterior_optim::{Constraint, Observer, Parameters, Reason};
 use posterior_store::{StoreError, Tensors};
@@ -164,39 +163,15 @@ fn left_out(
     Judged::of(CheckedOn::LeaveOneOut, latents, kind, &truths, (&known, offsets))
 }
 
-/// The arrays of a posterior.
-pub(super) fn tensors(posterior: &LaplacePosterior, tensors: &mut Tensors) {
-    let LaplaceParts { inputs, coefficients, roots, each, sum } = posterior.parts();
-    tensors.insert_matrix("inputs", inputs.as_ref());
-    tensors.insert_matrix("coefficients", coefficients.as_ref());
-    tensors.insert_matrix("curvature_roots", roots.as_ref());
-    for (k, factor) in each.iter().enumerate() {
-        tensors.insert_triangle(format!("factor_{k}"), factor.as_ref());
-    }
-    if let Some(sum) = sum {
-        tensors.insert_triangle("factor_sum", sum.as_ref());
-    }
-}
-
 /// The posterior that a header and its arrays describe.
 pub(super) fn read(
     header: &GeneralisedHeader,
     tensors: &mut Tensors,
 ) -> Result<LaplacePosterior, StoreError> {
-    let (n, d, c) = (header.rows, header.schema.features.len(), header.likelihood.outputs());
-    let parts = LaplaceParts {
-        inputs: tensors.matrix("inputs", n, d)?,
-        coefficients: tensors.matrix("coefficients", n, c)?,
-        roots: tensors.matrix("curvature_roots", n, c)?,
-        each: (0..c).map(|k| tensors.factor(&format!("factor_{k}"), n)).collect::<Result<_, _>>()?,
-        sum: match header.likelihood.is_diagonal() {
-            true => None,
-            false => Some(tensors.factor("factor_sum", n)?),
-        },
-    };
+    let d = header.schema.features.len();
     let (kernel, mean) = super::file::parts(header).map_err(|e| tensors.corrupt(e))?;
     let mut model = LaplaceGp::new(kernel, header.mean, header.likelihood.clone_box(), d);
     let values = [model.kernel().values(), mean.values(), header.likelihood.values()].concat();
     model.set_values(&values);
-    LaplacePosterior::from_parts(model, parts).map_err(|e| tensors.corrupt(e))
+    laplace_file::take((header.rows, d), model, tensors)
 }

@@ -6,11 +6,12 @@ use crate::options::ClassWeights;
 use crate::process::apart::Apart;
 use crate::process::deep::Scatter;
 use crate::process::fit::unscaled;
+use crate::process::row_weights::row_weights;
 use crate::{FitRequest, ModelError};
 use faer::Mat;
 use posterior_data::{
-    DataError, Extracted, InputRanges, MissingTarget, Notes, RowFingerprints, Schema, Split, Standardisation,
-    Table, counts_of_rows, present,
+    DataError, Extracted, InputRanges, Notes, RowFingerprints, Schema, Split, Standardisation, Table,
+    counts_of_rows, present,
 };
 use posterior_gp::Observations;
 use posterior_likelihoods::OutputLikelihood;
@@ -119,6 +120,12 @@ impl Observed {
                 "--noise is the variance of Gaussian noise; {name} targets have none of their own: leave it out, or take --likelihood gaussian"
             )));
         }
+        if let Some(name) = request.target_transform.asked() {
+            return Err(ModelError::Usage(format!(
+                "--target-transform {name} is for numbers with Gaussian noise, and the target is taken as {}: leave it out, or take --likelihood gaussian",
+                chosen.why
+            )));
+        }
         if request.labels.window.is_some() {
             return Err(ModelError::Usage(format!(
                 "--window is for events (--likelihood cox), and the target is taken as {}",
@@ -128,17 +135,7 @@ impl Observed {
         if request.selection.exposure.is_some() && !matches!(target, Target::Counts { .. }) {
             return Err(ModelError::Usage(no_exposure(&chosen.why)));
         }
-        let mut selection = request.selection.clone();
-        if let (None, Some(column)) = (&selection.features, &request.labels.row_weights) {
-            // What weighs rows does not predict them.
-            let name = |column: &String| table.column(column).map(|c| c.name.clone());
-            let weights = &name(column)?;
-            let exposure = request.selection.exposure.as_ref().map(name).transpose()?;
-            let sides = [Some(schema_target(table, request)), exposure, Some(weights.clone())];
-            let other = |name: &String| !sides.contains(&Some(name.clone()));
-            selection.features = Some(table.names().into_iter().filter(other).collect());
-        }
-        let schema = Schema::learn(table, &selection, rows)?;
+        let schema = Schema::learn(table, &request.roles(), rows)?;
         let Rows { extracted, targets } = Rows::of(&schema, &target, table, rows)?;
         let counts = request.kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
@@ -254,11 +251,6 @@ pub fn no_exposure(what: &str) -> String {
     )
 }
 
-/// The name of the target's column, which may have been given by its number.
-fn schema_target(table: &Table, request: &FitRequest) -> String {
-    table.column(&request.selection.target).map(|c| c.name.clone()).unwrap_or_default()
-}
-
 /// What each row counts; None where all count the same.
 fn weights(
     table: &Table,
@@ -302,20 +294,7 @@ fn weights(
         }
     }
     if let Some(column) = &asked.row_weights {
-        let own = Schema {
-            missing_target: MissingTarget::Error,
-            ..Schema::of(table.column(column)?.name.clone(), Vec::new())
-        };
-        let read = own.extract(table, rows, true)?.y.unwrap_or_default();
-        if let Some(place) = read.iter().position(|w| *w <= 0.0) {
-            let (file, row) = table.place(rows[place]);
-            return Err(ModelError::Request(format!(
-                "{}, row {}: the weight in `{column}` is {}; weights are positive: leave out rows that count for nothing",
-                file.display(),
-                row + 1,
-                read[place]
-            )));
-        }
+        let read = row_weights(table, column, rows)?;
         out.iter_mut().zip(read).for_each(|(w, own)| *w *= own);
     }
     let equal = *out.first().unwrap_or(&1.0);

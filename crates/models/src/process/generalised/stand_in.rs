@@ -127,6 +127,7 @@ impl StandIns {
             notes: posterior_data::Notes::default(),
             fingerprints: posterior_data::RowFingerprints::default(),
             input_ranges: observed.input_ranges.clone(),
+            transform: crate::process::TransformChoice::default(),
         })
     }
 }

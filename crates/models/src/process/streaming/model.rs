@@ -140,6 +140,13 @@ impl StreamModel {
                 "this model weighs its rows, and the rows of a stream have no weights: fit it without --class-weights and --row-weights".into(),
             ));
         }
+        if let Learning::Process(model) = &learning
+            && let Some(flag) = model.header().not_for_streams()
+        {
+            return Err(ModelError::Request(format!(
+                "rows of a stream are learned as they come, under one noise: this model was fitted with {flag}, fit it without"
+            )));
+        }
         let m = first.inducing().nrows();
         let mut given: Vec<Mat<f64>> = Vec::new();
         let mut shifts: Vec<Mat<f64>> = Vec::new();

@@ -129,6 +129,7 @@ pub fn one_input() -> RegressionReport {
         ],
         notes: vec![Note::information("The kernel matrix was factorised without jitter.")],
         posterior: Some(PosteriorPanel {
+            target: None,
             input: "time".into(),
             input_unit: Some("s".into()),
             true_function: grid.iter().map(|&g| function(g)).collect(),

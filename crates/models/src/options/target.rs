@@ -1,0 +1,54 @@
+//! What a target goes through before it is learned.
+
+use super::FitRequest;
+use posterior_data::Selection;
+use serde::{Deserialize, Serialize};
+
+/// What a target with Gaussian noise is mapped by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum TargetTransformName {
+    /// Of skewed targets that are never negative the map with the largest evidence: as it is, a logarithm, a power
+    #[default]
+    Auto,
+    /// As it is
+    None,
+    /// Its logarithm (of targets above 0)
+    Log,
+    /// A power of Yeo and Johnson, the exponent by the evidence
+    YeoJohnson,
+}
+
+impl TargetTransformName {
+    /// A map that was asked for, by its name on the command line.
+    pub(crate) fn asked(self) -> Option<&'static str> {
+        match self {
+            Self::Auto | Self::None => None,
+            Self::Log => Some("log"),
+            Self::YeoJohnson => Some("yeo-johnson"),
+        }
+    }
+}
+
+/// The word of `--noise` that stands for no column.
+const HETEROSCEDASTIC: &str = "heteroscedastic";
+
+impl FitRequest {
+    /// Whether the noise of each place is learned, by a process of its own.
+    pub fn learns_noise_of_places(&self) -> bool {
+        self.selection.noise.as_deref() == Some(HETEROSCEDASTIC)
+    }
+
+    /// Roles of the columns: without the word of `--noise` that is no column, and what weighs rows does not predict them.
+    pub fn roles(&self) -> Selection {
+        let mut roles = self.selection.clone();
+        if self.learns_noise_of_places() {
+            roles.noise = None;
+        }
+        if roles.features.is_none() {
+            roles.exclude.extend(self.labels.row_weights.clone());
+        }
+        roles
+    }
+}

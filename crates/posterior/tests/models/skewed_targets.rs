@@ -1,0 +1,222 @@
+//! Targets that are mapped before they are learned, noise that differs from place to place, rows that count as several.
+
+use crate::options::set;
+use posterior::data::{Column, Selection, Table, TargetTransform};
+use posterior::linalg::random::Streams;
+use posterior::optim::Signal;
+use posterior::options::TargetTransformName;
+use posterior::{FitRequest, Hyperparameter, Model, ModelData, ModelError, ProcessModel, Question};
+use rand_distr::{Distribution, StandardNormal};
+use serde_json::json;
+
+fn normals(count: usize, name: &str) -> Vec<f64> {
+    let mut rng = Streams::new(11).stream(name);
+    (0..count).map(|_| StandardNormal.sample(&mut rng)).collect()
+}
+
+/// Prices that scatter by a share of themselves, along one input.
+fn prices(rows: usize) -> Table {
+    let noise = normals(rows, "skewed/prices");
+    let x: Vec<f64> = (0..rows).map(|i| 4.0 * (i as f64 + 0.5) / rows as f64).collect();
+    let y = x.iter().zip(&noise).map(|(x, e)| (3.0 + (1.5 * x).sin() + 0.3 * e).exp()).collect();
+    Table::new("prices", vec![Column::numeric("x", x), Column::numeric("price", y)])
+}
+
+fn request() -> FitRequest {
+    let mut request = FitRequest {
+        selection: Selection { target: "price".into(), ..Selection::default() },
+        ..FitRequest::default()
+    };
+    set(&mut request, json!({"steps": 25}));
+    request
+}
+
+fn fitted(table: &Table, rows: &[usize], request: &FitRequest) -> ProcessModel {
+    ProcessModel::fit(table, rows, request, &mut |_, _| Signal::Continue).unwrap()
+}
+
+fn all(table: &Table) -> Vec<usize> {
+    (0..table.rows()).collect()
+}
+
+#[test]
+fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
+    let table = prices(200);
+    let (even, odd): (Vec<usize>, Vec<usize>) = all(&table).into_iter().partition(|i| i % 2 == 0);
+    let own = fitted(&table, &even, &request());
+    let header = own.header();
+    assert_eq!(
+        header.standardisation.transform.unwrap().by,
+        TargetTransform::Log,
+        "{:?}",
+        header.fit.transform
+    );
+
+    // The same by hand: a table of logarithms, learned as they are under the same hyperparameters.
+    let mut logs = table.clone();
+    let y = table.column("price").unwrap().clone();
+    let posterior::data::Values::Numeric(prices) = &y.values else { panic!("numbers") };
+    logs.columns[1] = Column::numeric("price", prices.iter().map(|y| y.ln()).collect());
+    let plain = FitRequest {
+        target_transform: TargetTransformName::None,
+        hyperparameters: Some(header.hyperparameters.clone()),
+        ..request()
+    };
+    let by_hand = fitted(&logs, &even, &plain);
+    let [a, b] = [own.predict_with_truth(&table, Some(&odd)), by_hand.predict_with_truth(&logs, Some(&odd))];
+    let (a, b) = (a.unwrap(), b.unwrap());
+    for i in 0..odd.len() {
+        let (m, v) = (b.mean[i], b.deviation[i].powi(2));
+        assert!((a.mean[i] / (m + 0.5 * v).exp() - 1.0).abs() < 1e-9);
+        assert!((a.deviation[i] / (a.mean[i] * v.exp_m1().sqrt()) - 1.0).abs() < 1e-7);
+    }
+    for level in [0.025, 0.5, 0.9] {
+        for (own, log) in a.quantile(level).iter().zip(b.quantile(level)) {
+            assert!((own / log.exp() - 1.0).abs() < 1e-9);
+        }
+    }
+    // The density gains the slope of the logarithm; intervals hold the same truths.
+    let scale = header.standardisation.target_in_units().1;
+    let (scores, other) = (a.scores(scale).unwrap(), b.scores(1.0).unwrap());
+    let slopes: f64 = odd.iter().map(|&i| prices[i].ln()).sum::<f64>() / odd.len() as f64;
+    assert!((scores.nll - other.nll - slopes).abs() < 1e-9, "{} {}", scores.nll, other.nll);
+    assert_eq!((scores.coverage_95, scores.coverage_50), (other.coverage_95, other.coverage_50));
+
+    // Draws are prices; and a file holds all of it.
+    let draws = own.sample(&table, &odd, 40, 3, 1 << 30).unwrap();
+    assert!(draws.iter().flatten().all(|y| *y > 0.0));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.posterior");
+    own.save(&path).unwrap();
+    let loaded = ProcessModel::load(&path).unwrap();
+    assert_eq!(loaded.predict_with_truth(&table, Some(&odd)).unwrap(), a);
+    // What any model is asked, and its own scores.
+    let evaluation = loaded
+        .evaluate(
+            &ModelData::of_table(table.select(&odd)).unwrap(),
+            &Question { memory: 1 << 30, ..Question::default() },
+        )
+        .unwrap();
+    let posterior::Scores::Values { scores: asked, nll } = evaluation.scores else { panic!("numbers") };
+    assert!((asked.nll - scores.nll).abs() < 1e-12 && (nll - scores.nll).abs() < 1e-9);
+    assert!(!evaluation.funnel.unwrap().is_sure());
+}
+
+#[test]
+fn what_is_left_as_it_is_has_a_funnel_with_its_remedy() {
+    let table = prices(300);
+    let plain = FitRequest { target_transform: TargetTransformName::None, ..request() };
+    let own = fitted(&table, &all(&table), &plain);
+    let check = own.header().fit.check.as_ref().unwrap();
+    let funnel = check.warnings.iter().find(|w| w.contains("funnel")).unwrap();
+    assert!(
+        funnel.contains("--target-transform log") && funnel.contains("--noise heteroscedastic"),
+        "{funnel}"
+    );
+    let mapped = fitted(&table, &all(&table), &request());
+    assert!(mapped.header().fit.check.as_ref().unwrap().warnings.iter().all(|w| !w.contains("funnel")));
+    let summary: Vec<String> = mapped.summary().iter().map(|r| format!("{}: {}", r.label, r.value)).collect();
+    assert!(
+        summary.iter().any(|row| row.starts_with("target: log price, by the evidence of")),
+        "{summary:?}"
+    );
+}
+
+#[test]
+fn a_target_without_a_logarithm_is_named() {
+    let mut table = prices(30);
+    if let posterior::data::Values::Numeric(prices) = &mut table.columns[1].values {
+        prices[16] = 0.0;
+    }
+    let log = FitRequest { target_transform: TargetTransformName::Log, ..request() };
+    let error = ProcessModel::fit(&table, &all(&table), &log, &mut |_, _| Signal::Continue).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("row 17, column `price`: 0 has no log") && error.len() < 300, "{error}");
+    let power = FitRequest { target_transform: TargetTransformName::YeoJohnson, ..request() };
+    let own = fitted(&table, &all(&table), &power);
+    assert!(matches!(own.header().standardisation.transform.unwrap().by, TargetTransform::YeoJohnson { .. }));
+    // A truth that the map has no image of is no panic.
+    let own = fitted(&prices(30), &all(&table), &log);
+    assert!(own.predict_with_truth(&table, None).unwrap().scores(1.0).is_err());
+}
+
+#[test]
+fn noise_of_places_is_learned_saved_and_predicted() {
+    let (rows, noise) = (300, normals(300, "skewed/places"));
+    let x: Vec<f64> = (0..rows).map(|i| 4.0 * (f64::from(i) + 0.5) / f64::from(rows)).collect();
+    let deviation = |x: f64| 0.05 + 0.25 * x;
+    let y = x.iter().zip(&noise).map(|(x, e)| (1.5 * x).sin() + deviation(*x) * e).collect();
+    let table = Table::new("places", vec![Column::numeric("x", x.clone()), Column::numeric("price", y)]);
+    let mut places = request();
+    places.selection.noise = Some("heteroscedastic".into());
+    let own = fitted(&table, &all(&table), &places);
+    let plain = fitted(&table, &all(&table), &request());
+    let predicted = own.predict(&table, None).unwrap();
+    // Root mean square of the logarithms' errors: a fifth, as 300 squares tell it.
+    let off = |of: &posterior::Predictions| {
+        let each = x.iter().zip(&of.deviation).map(|(x, s)| (s / deviation(*x)).ln().powi(2));
+        (each.sum::<f64>() / f64::from(rows)).sqrt()
+    };
+    let (places_off, plain_off) = (off(&predicted), off(&plain.predict(&table, None).unwrap()));
+    assert!(places_off < 0.3 && plain_off > 0.6, "{places_off} {plain_off}");
+    let nll = |own: &ProcessModel| own.header().fit.check.as_ref().unwrap().scores.nll;
+    assert!(nll(&own) < nll(&plain) - 0.1, "{} {}", nll(&own), nll(&plain));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.posterior");
+    own.save(&path).unwrap();
+    let loaded = ProcessModel::load(&path).unwrap();
+    assert_eq!(loaded.predict(&table, None).unwrap(), predicted);
+    assert_eq!(loaded.header().noise.as_ref().unwrap().rows, 300);
+}
+
+#[test]
+fn weights_of_rows_are_rows_that_repeat() {
+    let table = prices(40);
+    let counts: Vec<f64> = (0..40).map(|i| f64::from(1 + i % 3)).collect();
+    let mut weighted = table.clone();
+    weighted.columns.push(Column::numeric("w", counts.clone()));
+    let repeated: Vec<usize> = (0..40).flat_map(|i| vec![i; counts[i] as usize]).collect();
+    let mut asked = FitRequest {
+        target_transform: TargetTransformName::None,
+        kernel: "matern32(ard)".parse().unwrap(),
+        ..request()
+    };
+    let given = |name: &str, values: Vec<f64>| Hyperparameter { name: name.into(), values };
+    asked.hyperparameters = Some(vec![
+        given("matern32.variance", vec![1.1]),
+        given("matern32.lengthscale", vec![0.8]),
+        given("mean.constant", vec![0.1]),
+        given("noise_variance", vec![0.2]),
+    ]);
+    let mut weighing = asked.clone();
+    weighing.labels.row_weights = Some("w".into());
+    let own = fitted(&weighted, &all(&weighted), &weighing);
+    assert_eq!(own.header().schema.feature_names(), ["x"]);
+    // Standard units are those of the rows, which weights do not change: the same rows once each give them.
+    let other = fitted(&table.select(&repeated), &(0..repeated.len()).collect::<Vec<_>>(), &asked);
+    let units =
+        |m: &ProcessModel| (m.header().standardisation.target_mean, m.header().standardisation.target_scale);
+    assert_ne!(units(&own), units(&other));
+    // What is compared is in standard units, of one target.
+    let posterior::ProcessPosterior::Exact(exact) = own.posterior() else { panic!("exact") };
+    let data = exact.data();
+    let rows = data.select(&repeated).unwrap();
+    let once = posterior::gp::Observations::new(rows.inputs().to_owned(), rows.targets().to_owned(), None);
+    let again = exact.model().clone().condition(once.unwrap()).unwrap();
+    assert!((again.log_evidence() - exact.log_evidence()).abs() < 1e-8);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.posterior");
+    own.save(&path).unwrap();
+    let loaded = ProcessModel::load(&path).unwrap();
+    let posterior::ProcessPosterior::Exact(read) = loaded.posterior() else { panic!("exact") };
+    assert_eq!(read.data().weights(), Some(&counts[..]));
+
+    // Other methods refuse, and so does a weight that is none.
+    let mut bound = FitRequest { method: posterior::options::MethodName::Sgpr.into(), ..request() };
+    bound.labels.row_weights = Some("w".into());
+    let refused = ProcessModel::fit(&weighted, &all(&weighted), &bound, &mut |_, _| Signal::Continue);
+    assert!(matches!(refused, Err(ModelError::Request(why)) if why.contains("--method exact")));
+    weighted.columns[2] = Column::numeric("w", vec![0.0; 40]);
+    let refused = ProcessModel::fit(&weighted, &all(&weighted), &weighing, &mut |_, _| Signal::Continue);
+    assert!(refused.unwrap_err().to_string().contains("weights are positive"));
+}
