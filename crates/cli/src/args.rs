@@ -71,7 +71,7 @@ pub(crate) enum Command {
     },
     /// Predict the rows of a table, arrays or images
     #[command(
-        after_help = "Examples:\n  posterior predict --model house.posterior --data new.csv --out prices.csv\n  posterior predict --model house.posterior --data new.parquet --quantiles 0.05,0.5,0.95 --samples 10 --out prices.parquet\n  posterior predict --model net.posterior --data images.gz --top 3 --out classes.csv"
+        after_help = "Examples:\n  posterior predict --model house.posterior --data new.csv --out prices.csv\n  posterior predict --model house.posterior --data new.parquet --quantiles 0.05,0.5,0.95 --samples 10 --out prices.parquet\n  posterior predict --model house.posterior --data house.csv --leave-one-out --out left-out.csv\n  posterior predict --model net.posterior --data images.gz --top 3 --out classes.csv"
     )]
     Predict(PredictArgs),
     /// Score a model on data whose truth is known
@@ -145,7 +145,7 @@ pub(crate) enum Command {
 pub(crate) enum FitModel {
     /// A Gaussian process
     #[command(
-        after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit gp --data flights.parquet --target delay --method sdd --time-budget 5m --out flights.posterior\n  posterior fit gp --data house.csv --target price --features area,rooms --kernel \"matern32(ard) + linear\" \\\n      --restarts 3 --test-fraction 0.2 --out house.posterior\n\nEvery flag can stand in the file of --config as well (target = \"price\"); flags win. Only there: [[hyperprior]] tables with\nparameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate)."
+        after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit gp --data flights.parquet --target delay --method sdd --time-budget 5m --out flights.posterior\n  posterior fit gp --data house.csv --target price --features area,rooms --kernel \"matern32(ard) + linear\" \\\n      --restarts 3 --test-fraction 0.2 --out house.posterior\n  posterior fit gp --data house.csv --target price,age --out both.posterior\n  posterior fit gp --continue house.posterior --data sold.csv --out house2.posterior\n\nEvery flag can stand in the file of --config as well (target = \"price\"); flags win. Only there: [[hyperprior]] tables with\nparameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate)."
     )]
     Gp(Box<FitArgs>),
     /// Error bars for a trained network: linearised Laplace
@@ -277,9 +277,13 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "FILE.npy", requires = "samples")]
     pub samples_out: Option<PathBuf>,
 
-    /// Networks: write the covariance of all outputs of all inputs, without noise
+    /// Write the covariance of the noiseless function between all rows that have a prediction, [N, N]; of networks, of all outputs of all inputs. Not for classes, counts and student-t of a process
     #[arg(long, value_name = "FILE.npy")]
     pub joint: Option<PathBuf>,
+
+    /// Exact processes: --data are rows that the model was trained on (with their targets), and each is predicted from all other training rows
+    #[arg(long)]
+    pub leave_one_out: bool,
 
     /// Quantiles of the noiseless function instead of new observations
     #[arg(long)]
@@ -405,11 +409,14 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "FILE.toml")]
     pub architecture: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub text: TextOptions,
+
     /// Networks: which curvatures and priors which layer has
     #[arg(long)]
     pub support: bool,
 
-    /// Models: write a page to look at, with what was learned and, for one column, the function (the intensity, of a Cox process) along it
+    /// Models: write a page to look at, with what was learned, what columns do and, for one column, the function (the intensity, of a Cox process) along it
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
 
@@ -417,7 +424,7 @@ pub(crate) struct InspectArgs {
     #[arg(long, requires = "report")]
     pub force: bool,
 
-    /// Most memory that reading a table may need, in gigabytes
+    /// Most memory that reading a table may need, or asking a model what its columns do, in gigabytes
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,
 }

@@ -41,6 +41,11 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Cli, Failure> {
     }
     let mut cli = matched(grammar, words)?;
     if let Subcommand::Fit { model: FitModel::Gp(arguments) } = &mut cli.command {
+        if arguments.continue_from.is_some() && !configuration.hyperpriors.is_empty() {
+            return Err(Failure::usage(format!(
+                "[[{HYPERPRIORS}]] tables are for a search, and --continue keeps the hyperparameters of its model: leave one of them out"
+            )));
+        }
         arguments.request.hyperpriors = configuration.hyperpriors;
     }
     Ok(cli)
@@ -57,9 +62,11 @@ fn without_delimiter(grammar: Command, flag: &str) -> Command {
 fn matched(grammar: Command, words: Vec<OsString>) -> Result<Cli, Failure> {
     let mut grammar = grammar;
     let fits_process = words.iter().any(|word| word == "gp");
-    let cli = grammar
-        .try_get_matches_from_mut(words)
-        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut grammar)));
+    let matches = grammar.try_get_matches_from_mut(words);
+    if let Some(gp) = matches.as_ref().ok().and_then(fits_process_of) {
+        refuse_beside_continue(gp)?;
+    }
+    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut grammar)));
     Ok(cli.unwrap_or_else(|mut error| {
         if error.kind() == ErrorKind::MissingRequiredArgument && fits_process {
             let tip = "they may stand in the file of --config instead".into();
@@ -69,9 +76,53 @@ fn matched(grammar: Command, words: Vec<OsString>) -> Result<Cli, Failure> {
     }))
 }
 
+/// What `fit gp` was asked.
+fn fits_process_of(matches: &ArgMatches) -> Option<&ArgMatches> {
+    matches.subcommand_matches("fit")?.subcommand_matches("gp")
+}
+
+/// What goes beside `fit gp --continue`: all else is the model's own, and was said when it was fitted.
+const BESIDE_CONTINUE: [&str; 13] = [
+    "continue",
+    "data",
+    "out",
+    "force",
+    "config",
+    "memory",
+    "calibrate",
+    "threads",
+    "delimiter",
+    "decimal",
+    "encoding",
+    "json",
+    "quiet",
+];
+
+/// Refuses flags (and keys of a configuration) that would mean nothing beside `fit gp --continue`.
+fn refuse_beside_continue(gp: &ArgMatches) -> Result<(), Failure> {
+    let given = |id: &str| gp.value_source(id) == Some(ValueSource::CommandLine);
+    if !given("continue") {
+        return Ok(());
+    }
+    let mut others = gp.ids().map(clap::Id::as_str).filter(|id| given(id) && !BESIDE_CONTINUE.contains(id));
+    // Groups of flags are ids as well, and are no flags.
+    let Some(id) = others.find(|id| is_flag(id)) else { return Ok(()) };
+    Err(Failure::usage(format!(
+        "--{} goes with a fit of its own, and --continue keeps what its model was fitted with (columns, kernel, method, hyperparameters, units): leave one of them out",
+        id.replace('_', "-")
+    )))
+}
+
+/// Whether `fit gp` has a flag of this id.
+fn is_flag(id: &str) -> bool {
+    let grammar = Cli::command();
+    let gp = grammar.find_subcommand("fit").and_then(|fit| fit.find_subcommand("gp"));
+    gp.is_some_and(|gp| gp.get_arguments().any(|flag| flag.get_id() == id))
+}
+
 /// The configuration that `fit gp` names, and the flags that are written beside it.
 fn configured(matches: &ArgMatches) -> Option<(PathBuf, Vec<String>)> {
-    let gp = matches.subcommand_matches("fit")?.subcommand_matches("gp")?;
+    let gp = fits_process_of(matches)?;
     let path = gp.try_get_one::<PathBuf>("config").ok()??.clone();
     let written = gp.ids().map(clap::Id::as_str);
     let written = written.filter(|id| gp.value_source(id) == Some(ValueSource::CommandLine));
@@ -110,6 +161,8 @@ fn words(flag: &Arg, name: &str, value: Value) -> Result<Vec<String>, String> {
             return Err(format!("`{name}` is an empty list: leave it out, or name something"));
         }
         (Value::Array(values), ArgAction::Append) => values,
+        // Commas belong to names here: those that have some are quoted, as `--target` reads them.
+        (Value::Array(values), _) if name == "target" => vec![Value::String(targets(values)?)],
         (Value::Array(_), _) => return Err(format!("`{name}` takes one value, not a list")),
         // One file is the usual table.
         (one, ArgAction::Append) if name == "data" => vec![one],
@@ -124,6 +177,20 @@ fn words(flag: &Arg, name: &str, value: Value) -> Result<Vec<String>, String> {
         other => Err(format!("`{name}` cannot be {}", other.type_str())),
     };
     values.into_iter().map(word).collect()
+}
+
+/// A list of targets as the text of the flag.
+fn targets(values: Vec<Value>) -> Result<String, String> {
+    if values.is_empty() {
+        return Err("`target` is an empty list: name at least one".into());
+    }
+    let quoted = |value: Value| match value {
+        Value::String(name) if name.contains([',', '"']) => Ok(format!("\"{}\"", name.replace('"', "\"\""))),
+        Value::String(name) => Ok(name),
+        Value::Integer(number) => Ok(number.to_string()),
+        other => Err(format!("`target` cannot be {} in a list: name columns", other.type_str())),
+    };
+    Ok(values.into_iter().map(quoted).collect::<Result<Vec<_>, _>>()?.join(","))
 }
 
 /// Values of a file obey the rules of the flags of their names.

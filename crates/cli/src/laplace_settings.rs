@@ -44,6 +44,7 @@ pub(crate) fn data(a: &LaplaceArgs) -> DataSource {
     DataSource {
         data: a.data.clone(),
         labels: a.labels.clone(),
+        text: a.text,
         selection: Selection {
             target: a.target.clone().unwrap_or_default(),
             features: a.features.clone(),

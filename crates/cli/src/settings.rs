@@ -7,14 +7,18 @@ use posterior::{AnyModel, FitRequest, Hyperparameter};
 use std::path::{Path, PathBuf};
 
 impl FitArgs {
-    /// The request with what files say: given hyperparameters, and a checkpoint beside the model where no other place is named.
-    pub(crate) fn request(&self) -> Result<FitRequest, Failure> {
-        let mut request = self.request.clone();
+    /// Puts the hyperparameters that are given for the target into the request for it, where some are, with what the target of such a model was mapped by.
+    pub(crate) fn give(&self, request: &mut FitRequest) -> Result<(), Failure> {
         if let Some(path) = &self.hyperparameters {
-            let (hyperparameters, transform) = given(path)?;
-            // They are of what the target was mapped to.
+            let (hyperparameters, transform) = given(path, &request.selection.target)?;
             (request.hyperparameters, request.given_transform) = (Some(hyperparameters), transform);
         }
+        Ok(())
+    }
+
+    /// The request, with a checkpoint beside the model where no other place is named.
+    pub(crate) fn request(&self) -> Result<FitRequest, Failure> {
+        let mut request = self.request.clone();
         let named = self.request.method.large().and_then(|large| large.checkpoint.as_deref());
         if let Some(large) = request.method.large_mut() {
             large.checkpoint.get_or_insert_with(|| beside(&self.out));
@@ -34,6 +38,21 @@ impl FitArgs {
     }
 }
 
+/// Hyperparameters, and what the target that they are of was mapped by.
+type Given = (Vec<Hyperparameter>, Option<TargetTransform>);
+
+/// Those of a process; none of other models.
+fn of_model(model: &AnyModel) -> Given {
+    match model {
+        AnyModel::Process(model) => {
+            let header = model.header();
+            (header.hyperparameters.clone(), header.standardisation.transform.as_ref().map(|own| own.by))
+        }
+        AnyModel::Generalised(model) => (model.header().hyperparameters.clone(), None),
+        AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => (Vec::new(), None),
+    }
+}
+
 /// Where the checkpoint of a fit goes unless told otherwise: `MODEL.checkpoint`.
 pub(crate) fn beside(out: &Path) -> PathBuf {
     let mut name = out.file_name().unwrap_or_default().to_os_string();
@@ -41,8 +60,8 @@ pub(crate) fn beside(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// The hyperparameters of a model file, or of a JSON object of names and numbers (or lists of them), in standard units, and what the target of such a model was mapped by.
-fn given(path: &Path) -> Result<(Vec<Hyperparameter>, Option<TargetTransform>), Failure> {
+/// The hyperparameters of a model file, of the model of this target in a file of several, or of a JSON object of names and numbers (or lists of them), in standard units, and what the target of such a model was mapped by.
+fn given(path: &Path, target: &str) -> Result<Given, Failure> {
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) {
         let failed = |e: &dyn std::fmt::Display| {
             Failure::new(format!("cannot read hyperparameters from {}: {e}", path.display()))
@@ -63,12 +82,15 @@ fn given(path: &Path) -> Result<(Vec<Hyperparameter>, Option<TargetTransform>), 
         return Ok((map.into_iter().map(named).collect(), None));
     }
     match AnyModel::load(path)? {
-        AnyModel::Process(model) => {
-            let header = model.header();
-            let transform = header.standardisation.transform.map(|own| own.by);
-            Ok((header.hyperparameters.clone(), transform))
-        }
-        AnyModel::Generalised(model) => Ok((model.header().hyperparameters.clone(), None)),
+        AnyModel::Targets(model) => match model.of_target(target) {
+            Some(own) => Ok(of_model(own)),
+            None => Err(Failure::usage(format!(
+                "{} has no target `{target}`, whose hyperparameters it could give: it has {}",
+                path.display(),
+                model.names().join(", ")
+            ))),
+        },
+        own @ (AnyModel::Process(_) | AnyModel::Generalised(_)) => Ok(of_model(&own)),
         AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
             Err(Failure::usage(format!("{} is no Gaussian process: it has no kernel", path.display())))
         }

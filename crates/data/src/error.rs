@@ -271,6 +271,16 @@ pub enum DataError {
         /// The categories of the training rows.
         known: Vec<String>,
     },
+    /// A row that is none of those that a model was trained on.
+    #[error(
+        "{path}, row {row}: the model was not trained on this row (its inputs, target or noise differ), and --leave-one-out predicts training rows from the others; leave it out, or predict without --leave-one-out"
+    )]
+    NotTrainedOn {
+        /// The file.
+        path: PathBuf,
+        /// The row, counted from 1.
+        row: usize,
+    },
     /// A label that the training rows did not have.
     #[error(
         "{path}, row {row}: the label `{text}` of `{column}` did not occur in training{known}",
@@ -531,6 +541,7 @@ impl DataError {
             | Self::MissingTarget { path, row, .. }
             | Self::Infinite { path, row, .. }
             | Self::UnknownCategory { path, row, .. }
+            | Self::NotTrainedOn { path, row }
             | Self::UnknownLabel { path, row, .. }
             | Self::NotACount { path, row, .. }
             | Self::NotPositive { path, row, .. }

@@ -44,6 +44,8 @@ pub struct InputRanges(pub Vec<InputRange>);
 pub struct InputMoments {
     rows: usize,
     columns: Vec<Moments>,
+    /// Those of further models that were asked about the same rows.
+    beside: Vec<InputMoments>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,7 +129,7 @@ impl InputRanges {
         let mut columns = vec![Moments::NONE; schema.features.len()];
         file.each(|_, row| columns.iter_mut().zip(row).for_each(|(m, v)| m.mean += v / n))?;
         file.each(|_, row| columns.iter_mut().zip(row).for_each(|(m, v)| m.see(*v)))?;
-        Ok(Self::of(schema, &InputMoments { rows, columns }))
+        Ok(Self::of(schema, &InputMoments { rows, columns, beside: Vec::new() }))
     }
 
     fn of(schema: &Schema, moments: &InputMoments) -> Self {
@@ -144,6 +146,24 @@ impl InputRanges {
             finite.then(|| InputRange { input, column: column.clone(), minimum, maximum, mean, deviation })
         };
         Self(schema.features.iter().enumerate().filter_map(range).collect())
+    }
+
+    /// These ranges, of so many rows, with further rows (m x D, in their own units).
+    pub fn with(&self, rows: usize, x: MatRef<'_, f64>) -> Self {
+        let mut moments = InputMoments::default();
+        moments.add(x, None);
+        let added = |range: &InputRange| {
+            let Some(more) = moments.columns.get(range.input) else { return range.clone() };
+            let InputRange { minimum, maximum, mean, deviation, .. } = *range;
+            let spread = deviation * deviation * rows as f64;
+            let known = Moments { minimum, maximum, mean, spread, ..Moments::NONE };
+            let mut all = InputMoments { rows, columns: vec![known], ..InputMoments::default() };
+            all.merge(InputMoments { rows: moments.rows, columns: vec![*more], ..InputMoments::default() });
+            let Moments { minimum, maximum, mean, spread, .. } = all.columns[0];
+            let deviation = (spread / all.rows.max(1) as f64).sqrt();
+            InputRange { minimum, maximum, mean, deviation, ..range.clone() }
+        };
+        Self(self.0.iter().map(added).collect())
     }
 
     /// The moments of some rows (m x D, in their own units) beside these ranges.
@@ -224,16 +244,22 @@ impl InputMoments {
                 (all + usize::from(distance > 0.0), far + usize::from(distance > width))
             });
         }
-        self.merge(Self { rows, columns });
+        self.merge(Self { rows, columns, beside: Vec::new() });
     }
 
     /// Adds the moments of other rows of the same model.
-    pub fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, mut other: Self) {
+        for (place, more) in std::mem::take(&mut other.beside).into_iter().enumerate() {
+            match self.beside.get_mut(place) {
+                Some(own) => own.merge(more),
+                None => self.beside.push(more),
+            }
+        }
         if other.rows == 0 {
             return;
         }
         if self.rows == 0 {
-            *self = other;
+            (self.rows, self.columns) = (other.rows, other.columns);
             return;
         }
         let (n, m) = (self.rows as f64, other.rows as f64);
@@ -249,6 +275,16 @@ impl InputMoments {
             };
         }
         self.rows += other.rows;
+    }
+
+    /// Adds those of a further model that was asked about the same rows; in [`Self::merge`] each is added to its own.
+    pub fn add_beside(&mut self, other: Self) {
+        self.beside.push(other);
+    }
+
+    /// The moments of each model, the first one's first.
+    pub fn side_by_side(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.beside)
     }
 }
 

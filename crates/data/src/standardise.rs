@@ -18,7 +18,7 @@ pub struct Standardisation {
     pub target_scale: f64,
     /// What the target goes through before all that, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transform: Option<TransformedTarget>,
+    pub transform: Option<Box<TransformedTarget>>,
 }
 
 /// A target that goes through a map.
@@ -50,7 +50,7 @@ impl Standardisation {
             return Err(bad);
         }
         let (mean, scale) = self.target_in_units();
-        self.transform = Some(TransformedTarget { by, mean, scale });
+        self.transform = Some(Box::new(TransformedTarget { by, mean, scale }));
         (self.target_mean, self.target_scale) = mean_and_scale(|i| by.apply(y[i]), y.len());
         Ok(self)
     }
@@ -99,7 +99,7 @@ impl Standardisation {
             file.each(|_, row| column.see(pass, by.apply(row[inputs])))?;
         }
         let (mean, scale) = self.target_in_units();
-        self.transform = Some(TransformedTarget { by, mean, scale });
+        self.transform = Some(Box::new(TransformedTarget { by, mean, scale }));
         (self.target_mean, self.target_scale) = column.mean_and_scale();
         Ok(Ok(self))
     }
@@ -125,29 +125,29 @@ impl Standardisation {
 
     /// A target value in standard units.
     pub fn target(&self, y: f64) -> f64 {
-        let image = self.transform.map_or(y, |own| own.by.apply(y));
+        let image = self.transform.as_ref().map_or(y, |own| own.by.apply(y));
         (image - self.target_mean) / self.target_scale
     }
 
     /// A standardised target value back in its units: of one that is mapped, quantiles and draws are such values, means are not.
     pub fn target_back(&self, y: f64) -> f64 {
         let image = self.target_mean + self.target_scale * y;
-        self.transform.map_or(image, |own| own.by.invert(image))
+        self.transform.as_ref().map_or(image, |own| own.by.invert(image))
     }
 
     /// What the log density of a target in standard units gains as one in its own units.
     pub fn log_slope(&self, y: f64) -> f64 {
-        self.transform.map_or(0.0, |own| own.by.log_slope(y)) - self.target_scale.ln()
+        self.transform.as_ref().map_or(0.0, |own| own.by.log_slope(y)) - self.target_scale.ln()
     }
 
     /// Mean and scale of the target itself, in its units, whether it is mapped or not.
     pub fn target_in_units(&self) -> (f64, f64) {
-        self.transform.map_or((self.target_mean, self.target_scale), |own| (own.mean, own.scale))
+        self.transform.as_ref().map_or((self.target_mean, self.target_scale), |own| (own.mean, own.scale))
     }
 
     /// What numbers of the target's scale are numbers of: the column, or what it is mapped to.
     pub fn image_of(&self, target: &str) -> String {
-        self.transform.map_or_else(|| target.to_string(), |own| own.by.image_of(target))
+        self.transform.as_ref().map_or_else(|| target.to_string(), |own| own.by.image_of(target))
     }
 
     /// A standardised variance back in squared units of the target, or of what it is mapped to.

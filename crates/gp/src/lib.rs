@@ -63,5 +63,5 @@ pub use data::Observations;
 pub use error::GpError;
 pub use hyperprior::{Density, Hyperprior};
 pub use mean::{Mean, MeanForm};
-pub use prediction::{JointPrediction, Posterior, Prediction};
+pub use prediction::{Averages, JointPrediction, Posterior, Prediction};
 pub use rows::RowSource;

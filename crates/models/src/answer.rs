@@ -55,8 +55,10 @@ pub struct Question {
     pub samples: usize,
     /// Whether the draws are an array of their own ([`Answer::draws`]) instead of columns; networks have them no other way.
     pub draws_apart: bool,
-    /// The covariance of all outputs of all inputs (networks).
+    /// The covariance of the noiseless function at all inputs, of all outputs.
     pub joint: bool,
+    /// Rows are training rows, each predicted from all others (exact processes).
+    pub leave_one_out: bool,
     /// Points in sets whose labels are scored jointly ([`Model::joint_scores`], networks).
     pub joint_points: Vec<usize>,
     /// Seed of the draws.
@@ -119,6 +121,10 @@ impl Answer {
             PredictedInto::Array => answer.array = Some(array(&predictions)?),
             _ => answer.columns = columns(model, data, &predictions, question)?,
         }
+        if question.leave_one_out {
+            let rows = predictions.len();
+            answer.notes.push(format!("each of {rows} rows is predicted from all other training rows"));
+        }
         answer.add_sets(model, data, &predictions, question);
         answer
             .notes
@@ -139,6 +145,9 @@ impl Answer {
         }
         if question.joint {
             answer.covariance = Some(model.covariance(data, question)?);
+            answer.notes.extend(predictions.mapped.as_ref().map(|_| {
+                "--joint is of what the target was mapped to, where the function is Gaussian, in squares of its units".to_string()
+            }));
         }
         answer.inputs = predictions.inputs;
         Ok(answer)
@@ -198,6 +207,8 @@ pub(crate) fn check(
         "--sets names a level twice"
     } else if asked && question.integration.is_some() {
         "--sets are told of predictions as they were fitted: leave --predictive out"
+    } else if question.leave_one_out && (question.samples > 0 || question.joint) {
+        "--leave-one-out predicts each row by a posterior of its own, and --samples and --joint are of one posterior: leave one out"
     } else if top == Some(0) {
         "--top must be at least 1"
     } else if top.is_some() && classes == 0 {

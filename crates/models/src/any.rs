@@ -4,6 +4,7 @@ use crate::Model;
 use crate::ensemble::{EnsembleHeader, EnsembleModel};
 use crate::laplace::{LaplaceHeader, LaplaceModel};
 use crate::process::{GeneralisedHeader, GeneralisedModel, ProcessModel, StreamState};
+use crate::targets::{TargetsHeader, TargetsModel};
 use posterior_store::{Container, StoreError};
 use std::path::Path;
 
@@ -17,6 +18,8 @@ pub enum AnyModel {
     Laplace(Box<LaplaceModel>),
     /// Several of those.
     Ensemble(Box<EnsembleModel>),
+    /// Processes of several targets.
+    Targets(Box<TargetsModel>),
 }
 
 impl AnyModel {
@@ -27,6 +30,18 @@ impl AnyModel {
             Self::Generalised(model) => &**model,
             Self::Laplace(model) => &**model,
             Self::Ensemble(model) => &**model,
+            Self::Targets(model) => &**model,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn model_mut(&mut self) -> &mut dyn Model {
+        match self {
+            Self::Process(model) => &mut **model,
+            Self::Generalised(model) => &mut **model,
+            Self::Laplace(model) => &mut **model,
+            Self::Ensemble(model) => &mut **model,
+            Self::Targets(model) => &mut **model,
         }
     }
 
@@ -37,6 +52,7 @@ impl AnyModel {
             Self::Generalised(model) => model,
             Self::Laplace(model) => model,
             Self::Ensemble(model) => model,
+            Self::Targets(model) => model,
         }
     }
 
@@ -61,6 +77,9 @@ impl AnyModel {
             }
             EnsembleHeader::METHOD => {
                 Self::Ensemble(Box::new(EnsembleModel::from_container(container.typed()?)?))
+            }
+            TargetsHeader::METHOD => {
+                Self::Targets(Box::new(TargetsModel::from_container(container.typed()?)?))
             }
             method if GeneralisedHeader::is_method(method) => {
                 Self::Generalised(Box::new(GeneralisedModel::from_container(container.typed()?)?))

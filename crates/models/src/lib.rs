@@ -25,6 +25,7 @@
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`ensemble`] | several networks as one model |
+//! | [`targets`] | several targets of one table in one model |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
 //! | [`scans`] | pictures from sinograms with their error bars, from files to files |
 //! | [`AnyModel`] | a model file of any kind |
@@ -48,6 +49,7 @@ mod process;
 mod recalibration;
 pub mod scans;
 mod shift;
+pub mod targets;
 pub mod text;
 
 pub use answer::{Answer, PredictedInto, Question};
@@ -63,14 +65,15 @@ pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
-    BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, CheckedOn, Chosen,
-    ChosenLikelihood, Compression, CompressionPlan, DeepSummary, EXACT_POSTERIOR_ROWS, EXACT_ROWS,
-    EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck, FitStage, FitSummary, GeneralisedHeader,
-    GeneralisedModel, GeneralisedSummary, GviSummary, Header, Hyperparameter, InferencePlan, KernelNetwork,
-    KernelParts, LabelCheck, LabelScores, LatentPosterior, LearnedNoise, MeanKind, ModeSummary, NoiseSummary,
-    Observed, ParsedRows, PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable, PriorSummary,
-    ProcessModel, ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Share, Solver,
-    StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
+    Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, CheckedOn, Chosen,
+    ChosenLikelihood, Compression, CompressionPlan, ContinuationPlan, ContinuedRows, DeepSummary, Dependence,
+    EXACT_POSTERIOR_ROWS, EXACT_ROWS, Effects, EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck,
+    FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, GviSummary, Header,
+    Hyperparameter, Importance, InferencePlan, KernelNetwork, KernelParts, LabelCheck, LabelScores,
+    LatentPosterior, LearnedNoise, MeanKind, ModeSummary, NewRows, NoiseSummary, Observed, ParsedRows, Place,
+    PlaceUnit, PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable, PriorSummary,
+    ProcessModel, ProcessPosterior, RowsOf, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Share,
+    Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
     StreamedRows, TakenRows, Target, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount,
     TriedSetting, TriedTransform, TriedWay, VarianceMethod, VarianceShares, VarianceSolves, VariationSummary,
     WarpCurve, choose, choose_likelihood, no_exposure,
@@ -80,3 +83,4 @@ pub use recalibration::{
     PredictedSets, Recalibration, SET_LEVELS, Tempering,
 };
 pub use shift::Shift;
+pub use targets::TargetsModel;

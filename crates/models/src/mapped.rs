@@ -22,7 +22,7 @@ pub struct TargetMap {
 impl TargetMap {
     /// Of a model whose target was mapped.
     pub fn of(standard: &Standardisation) -> Option<Self> {
-        let own = standard.transform?;
+        let own = standard.transform.as_deref()?;
         Some(Self { by: own.by, centre: standard.target_mean, scale: standard.target_scale })
     }
 

@@ -3,7 +3,7 @@
 use crate::answer::check;
 use crate::text::table;
 use crate::{
-    Answer, Comparison, Evaluation, JointRow, ModelData, ModelError, PredictedKind, PredictionPlan,
+    Answer, Comparison, Effects, Evaluation, JointRow, ModelData, ModelError, PredictedKind, PredictionPlan,
     Predictive, Question, SET_LEVELS, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
@@ -78,6 +78,8 @@ pub struct Portrait {
     pub tables: Vec<Table>,
     /// Curves that columns go through.
     pub warps: Vec<Curves>,
+    /// What columns do ([`Model::effects`]); for who has rows to fill in.
+    pub effects: Option<Effects>,
 }
 
 /// A fitted model of any family. What is required is what only the family knows; refusals ([`Self::check`]), answers ([`Self::predict`]), scores ([`Self::evaluate`]) and descriptions
@@ -128,7 +130,15 @@ pub trait Model: Send + Sync {
     /// When the posterior over a grid cannot be computed.
     fn portrait(&self) -> Result<Portrait, ModelError>;
 
-    /// What [`Self::portrait`] takes beside the model where that is worth saying: maps of a model of two inputs are predictions at places of their own.
+    /// What its columns do to its predictions: at rows that it was trained on where it keeps them, else at those of the data. None where the family does not say, or there are rows of neither.
+    ///
+    /// # Errors
+    /// When data and model do not fit.
+    fn effects(&self, _data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
+        Ok(None)
+    }
+
+    /// What [`Self::portrait`] and [`Self::effects`] take beside the model where that is worth saying: maps of a model of two inputs are predictions at places of their own.
     ///
     /// # Errors
     /// [`ModelError::PredictionMemory`] for more than is allowed.
@@ -148,6 +158,11 @@ pub trait Model: Send + Sync {
 
     /// Name of the target.
     fn target(&self) -> String;
+
+    /// The models of its targets in order, where it has several: what is scored or shown of one of them is asked of that one.
+    fn targets(&self) -> Vec<&dyn Model> {
+        Vec::new()
+    }
 
     /// Names of the classes; none where no classes are predicted.
     fn class_names(&self) -> Vec<String> {

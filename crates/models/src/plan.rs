@@ -56,6 +56,14 @@ impl PredictionPlan {
         }
     }
 
+    /// One after the other, of plans of which either may be absent.
+    pub(crate) fn both(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        match (first, second) {
+            (Some(first), Some(second)) => Some(first.then(&second)),
+            (first, second) => first.or(second),
+        }
+    }
+
     /// Refuses what does not fit.
     ///
     /// # Errors

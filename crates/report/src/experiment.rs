@@ -36,6 +36,7 @@ pub(crate) fn item(item: &Item) -> String {
         Item::Images(gallery) => plots::gallery(gallery),
         Item::Picture(picture) => plots::picture(picture),
         Item::Plane(plane) => plots::plane(plane),
+        Item::Named(values) => plots::named(values),
         Item::Posteriors(panels) => plots::posterior_panels(panels),
     };
     figure.map_or(String::new(), |f| f.html())

@@ -34,6 +34,9 @@ pub(crate) fn render(report: &RegressionReport, id: &str) -> String {
     if !figures.iter().filter(|f| !f.wide).count().is_multiple_of(2) {
         html += &std::mem::take(&mut beside);
     }
+    for item in &report.more {
+        html += &crate::experiment::item(item);
+    }
     html += &format!("</div>\n<div class=\"tables{}\">\n", if beside.is_empty() { " alone" } else { "" });
     html += &block("Scores", report.scores.is_some(), &tables::scores(report));
     html += &beside;

@@ -8,10 +8,16 @@ use std::path::PathBuf;
 
 /// Flags of `fit gp`; the same names are the keys of the configuration file.
 #[derive(Clone, Debug, Args)]
+// A model knows its own target.
+#[command(mut_arg("target", |target| target.required_unless_present("continue")))]
 pub(crate) struct FitArgs {
     /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz; several files of the same columns, in any order, are one table
     #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
+
+    /// Add the rows of --data to this model, fitted with --method exact: its columns, kernel, hyperparameters and units stay, so that no flag but --memory, --calibrate, --threads and how files are read and written goes beside it
+    #[arg(long = "continue", id = "continue", value_name = "MODEL")]
+    pub continue_from: Option<PathBuf>,
 
     #[command(flatten)]
     pub request: FitRequest,
@@ -19,6 +25,10 @@ pub(crate) struct FitArgs {
     /// Take the hyperparameters of this model, or of a JSON object of names and numbers, instead of learning them
     #[arg(long, value_name = "MODEL|FILE.json")]
     pub hyperparameters: Option<PathBuf>,
+
+    /// Several targets: one kernel and one noise for all numeric ones, by the sum of their evidences on the rows that have all of them [default: each has its own]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
+    pub share_kernel: bool,
 
     /// Read the table part by part, so that only the model's own numbers stay in memory [default: from 256 MB on]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]

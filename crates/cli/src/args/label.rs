@@ -2,7 +2,7 @@
 
 use super::LockArgs;
 use clap::{Args, Subcommand};
-use posterior::data::Missing;
+use posterior::data::{Missing, TextOptions};
 use posterior::decisions::labelling::Criterion;
 use posterior::likelihoods::gaussianised::Matching;
 use posterior::options::numbers;
@@ -45,6 +45,9 @@ pub(crate) struct LabelStartArgs {
     /// Rows that may be labelled: a table (CSV, Parquet), or an array with a row for each (.npy, FILE.npz:NAME)
     #[arg(long, value_name = "FILE")]
     pub pool: PathBuf,
+
+    #[command(flatten)]
+    pub text: TextOptions,
 
     /// Columns that the model looks at [default: all but --labels and --show]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]

@@ -2,6 +2,7 @@
 
 use super::SearchArgs;
 use clap::{Args, ValueEnum};
+use posterior::data::TextOptions;
 use posterior::laplace::{LikelihoodKind, Preprocess};
 use posterior::likelihoods::Link;
 use posterior::linearised::{Choice, Mode, NoiseModel, PriorKind};
@@ -116,6 +117,9 @@ pub(crate) struct LaplaceArgs {
     /// Table (.csv, .parquet, with --target); images or arrays (IDX, CIFAR, .npy, .npz:NAME; also .gz), several of which are put together; features for --head
     #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub text: TextOptions,
 
     /// Labels or targets of data that hold none
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]

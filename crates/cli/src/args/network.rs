@@ -1,6 +1,7 @@
 //! The grammar of the commands for networks.
 
 use clap::{Args, ValueEnum};
+use posterior::data::TextOptions;
 use posterior::likelihoods::gaussianised::Matching;
 use posterior::networks::train::LossName;
 use posterior::options::numbers;
@@ -93,6 +94,9 @@ pub(crate) struct TrainArgs {
     /// Table (.csv, .parquet, with --target), or images and arrays (IDX, CIFAR, .npy, .npz:NAME; also .gz); several are put together
     #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub text: TextOptions,
 
     /// Labels of images that hold none (IDX, .npy)
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]

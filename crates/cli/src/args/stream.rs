@@ -2,8 +2,8 @@
 
 use super::LockArgs;
 use clap::{Args, ValueEnum};
-use posterior::data::Missing;
 use posterior::data::arriving::RowKind;
+use posterior::data::{Missing, TextOptions};
 use posterior::options::{LikelihoodName, numbers};
 use std::path::PathBuf;
 
@@ -91,6 +91,9 @@ pub(crate) struct StreamArgs {
     /// What a line is [default: by the file's name, else csv]
     #[arg(long, value_enum)]
     pub format: Option<RowKind>,
+
+    #[command(flatten)]
+    pub text: TextOptions,
 
     /// Names of the columns, where no header comes [default: the first line of CSV, the keys of the first object]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]

@@ -3,11 +3,15 @@
 //! | file | does |
 //! |---|---|
 //! | `left_out` | scores the rows that a fit left out |
+//! | `continued` | adds rows to a model |
 //! | `cross_validation`, `summary` | leaves each fold out in turn; means over folds |
+//! | `targets` | several targets, each in turn |
 
+mod continued;
 mod cross_validation;
 mod left_out;
 mod summary;
+mod targets;
 
 use self::cross_validation::FoldScores;
 use self::left_out::LeftOut;
@@ -30,10 +34,20 @@ use std::time::Instant;
 
 pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let started = Instant::now();
+    if let Some(model) = &arguments.continue_from {
+        return continued::run(cli, arguments, model);
+    }
     let mut request = arguments.request()?;
     let held_out = arguments.split.held_out()?;
     set_threads(arguments.threads)?;
     let remarks = remarks(cli);
+    match targets::asked(arguments, &request, remarks)? {
+        targets::Asked::Several(several) => {
+            return targets::run(cli.json, arguments, &request, several, (remarks, started));
+        }
+        targets::Asked::One(name) => request.selection.target = name.unwrap_or(request.selection.target),
+    }
+    arguments.give(&mut request)?;
     let found = read(arguments, &request, &held_out, remarks)?;
     // One budget for the whole command: what reading took is spent.
     let spend = |request: &mut FitRequest| {
@@ -69,7 +83,7 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
         let mut found = match &model {
             AnyModel::Generalised(model) => generalised_report(model, seconds, &arguments.out),
             AnyModel::Process(model) => report(model, seconds, &arguments.out),
-            AnyModel::Laplace(_) | AnyModel::Ensemble(_) => Value::Null,
+            AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => Value::Null,
         };
         // How good it is on the rows of --fold or --test-fraction, and models like it on each fold.
         found["left_out"] = scores.json()?;
@@ -208,7 +222,7 @@ fn read(
             "--from-disk reads a table of numbers part by part: leave --stream false and --likelihood cox out".into(),
         ));
     }
-    let stream = arguments.stream.or(from_disk.filter(|asked| *asked));
+    let stream = streamed(arguments, request);
     if events && in_parts(stream, files)? {
         remarks.say("tables of events are read whole");
     } else if in_parts(stream, files)? {
@@ -259,6 +273,12 @@ fn read(
     let all: Vec<usize> = (0..table.rows()).collect();
     let looks = choose_likelihood(&table, target, &all, asked, missing)?;
     Ok(Found::Table(table, Box::new(looks)))
+}
+
+/// Whether the table is to be read part by part, where that is said.
+fn streamed(arguments: &FitArgs, request: &FitRequest) -> Option<bool> {
+    let from_disk = request.method.disk().and_then(|disk| disk.from_disk);
+    arguments.stream.or(from_disk.filter(|asked| *asked))
 }
 
 /// What splits go by beside the flags that say them.
@@ -333,6 +353,8 @@ fn report(model: &ProcessModel, seconds: f64, out: &Path) -> Value {
         "weights": fit.weights,
         "kernel": header.kernel.to_string(),
         "log_evidence": fit.log_evidence,
+        // Rows that were added to a fit whose hyperparameters stayed.
+        "continued": header.continued,
         "large_table": fit.scalable,
         // How good it is on rows that had no part in it.
         "check": fit.check,

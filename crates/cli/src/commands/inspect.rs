@@ -1,15 +1,15 @@
 //! `posterior inspect`
 
-use super::evaluate::report::write;
+use super::evaluate::report::{effects as effects_of, shown_lengthscales, write};
 use super::predict::has_extension;
-use super::{load, read, remarks, support};
+use super::{load, read_files, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::output::{Failure, check_outputs, number, print, print_json, table};
-use posterior::data::{Column, OutputKind, Values, is_table_name};
+use posterior::data::{Column, OutputKind, ReadOptions, TextOptions, Values, is_table_name};
 use posterior::network::{Strip, open_network};
 use posterior::networks::{Architecture, Graph, describe};
-use posterior::report::{RegressionReport, Report};
-use posterior::{FORMAT_VERSION, Model};
+use posterior::report::{RegressionReport, Report, Section};
+use posterior::{Effects, FORMAT_VERSION, Model, Portrait, Question};
 use serde::Serialize;
 use serde_json::json;
 
@@ -18,6 +18,9 @@ use serde_json::json;
 struct ModelReport {
     format_version: u32,
     bytes: u64,
+    /// What columns do, of models that keep the rows they were trained on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effects: Option<Effects>,
     #[serde(flatten)]
     report: serde_json::Value,
 }
@@ -44,22 +47,35 @@ struct ColumnReport {
     maximum: Option<f64>,
 }
 
-/// What a model is, as a page: nothing is scored.
-fn page(model: &dyn Model) -> Result<Report, Failure> {
-    let portrait = model.portrait()?;
+/// What a model is, as a page, of several targets section by section: nothing is scored.
+fn page(model: &dyn Model, effects: Option<Effects>) -> Result<Report, Failure> {
+    let several = model.targets();
+    let sections = match several.is_empty() {
+        true => vec![section(model, effects)?],
+        false => several
+            .into_iter()
+            .map(|own| section(own, own.effects(None)?))
+            .collect::<Result<Vec<_>, Failure>>()?,
+    };
+    Ok(Report::new("What was learned", model.portrait()?.title, sections))
+}
+
+fn section(model: &dyn Model, effects: Option<Effects>) -> Result<Section, Failure> {
+    let portrait = Portrait { effects, ..model.portrait()? };
     let section = RegressionReport {
         dataset: model.target(),
         target: model.target(),
         summary: model.summary(),
+        lengthscales: shown_lengthscales(&portrait),
+        more: effects_of(model, &portrait),
         hyperparameters: portrait.hyperparameters,
-        lengthscales: portrait.lengthscales,
         posterior: portrait.posterior,
         tables: portrait.tables,
         warps: portrait.warps,
         notes: model.notes(),
         ..RegressionReport::default()
     };
-    Ok(Report::new("What was learned", portrait.title, vec![section.into()]))
+    Ok(section.into())
 }
 
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
@@ -67,6 +83,10 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let report = arguments.report.as_deref();
     if report.is_some() && (has_extension(path, &["toml", "onnx", "safetensors"]) || is_table_name(path)) {
         return Err(Failure::usage("--report is for models".into()));
+    }
+    if arguments.text != TextOptions::default() && !is_table_name(path) {
+        let problem = "--delimiter, --decimal and --encoding are for tables";
+        return Err(Failure::usage(problem.into()));
     }
     check_outputs(&[(report, OutputKind::Report)], [path], arguments.force)?;
     if has_extension(path, &["toml"]) {
@@ -91,8 +111,15 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
             let none = || Failure::usage("--support is for networks".into());
             return support::run(cli, model.graph().ok_or_else(none)?);
         }
+        // Words alone need none of this.
+        let mut effects = None;
+        if cli.json || report.is_some() {
+            let question = Question { memory: arguments.memory, ..Question::default() };
+            model.plan_portrait(&question)?;
+            effects = model.effects(None)?;
+        }
         if let Some(report) = report {
-            write(report, &page(&*model)?)?;
+            write(report, &page(&*model, effects.clone())?)?;
         }
         if !cli.json {
             print(model.described())?;
@@ -102,13 +129,15 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
             };
         }
         let bytes = std::fs::metadata(path).map(|m| m.len()).unwrap_or_default();
-        return print_json(&ModelReport { format_version: FORMAT_VERSION, bytes, report: model.report()? });
+        let report = model.report()?;
+        return print_json(&ModelReport { format_version: FORMAT_VERSION, bytes, effects, report });
     }
     if arguments.support {
         return Err(Failure::usage("--support is for networks".into()));
     }
     let limit = arguments.memory;
-    let rows = read(path, limit, remarks(cli))?;
+    let reading = ReadOptions { text: arguments.text, ..ReadOptions::limited(limit) };
+    let rows = read_files(std::slice::from_ref(path), &reading, remarks(cli))?;
     // Beside the cells, those of one column in order.
     let needed = rows.memory().saturating_add(16 * rows.rows() as u64);
     if needed > limit {

@@ -79,6 +79,7 @@ fn start(cli: &Cli, arguments: &LabelStartArgs) -> Result<(), Failure> {
         seed: arguments.seed,
     };
     let columns = PoolColumns {
+        text: arguments.text,
         features: arguments.features.clone(),
         categories: arguments.categories.clone(),
         missing: arguments.missing,

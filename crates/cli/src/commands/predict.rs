@@ -67,6 +67,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         samples: a.samples,
         draws_apart: a.samples_out.is_some(),
         joint: a.joint.is_some(),
+        leave_one_out: a.leave_one_out,
         into: match out_of(a) {
             Some(_) if array => PredictedInto::Array,
             Some(out) if has_extension(out, &["parquet", "pq"]) => PredictedInto::Parquet,

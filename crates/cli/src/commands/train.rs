@@ -85,6 +85,7 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
         data: DataRequest {
             data: a.data.clone(),
             labels: a.labels.clone(),
+            text: a.text,
             selection: Selection {
                 target: a.target.clone().unwrap_or_default(),
                 features: a.features.clone(),

@@ -1,6 +1,8 @@
 //! Every command as its users run it.
 
 mod classes;
+mod continued;
+mod effects;
 mod experiments;
 mod folds;
 mod from_disk;
@@ -22,6 +24,7 @@ mod optimize;
 mod outputs;
 mod running;
 mod several_files;
+mod several_targets;
 mod skewed_targets;
 mod stream;
 mod tables;

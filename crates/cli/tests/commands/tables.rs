@@ -294,7 +294,8 @@ fn processes_are_asked_what_networks_are() {
     // What it has no answer to is wrong usage, found out before anything is read.
     for (flags, expected) in [
         ("predict --top 2", "--top is for classes"),
-        ("predict --joint j.npy", "a Gaussian process, which takes no --joint"),
+        ("predict --joint j.npy --stream --out p.csv", "the covariance of all rows"),
+        ("predict --predictive probit", "a Gaussian process, which takes no --predictive"),
         ("predict --samples 2 --out p.npy --force", "need named columns"),
         ("predict --limit 3 --stream --out p.csv", "cannot be used with"),
         ("predict --samples 2 --samples-out g.npy --stream --out p.csv", "drawn jointly"),

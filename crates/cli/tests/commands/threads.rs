@@ -10,7 +10,7 @@ const THREADS: [usize; 3] = [1, 2, 4];
 /// A file in two parts: what its header says, and its bytes behind that.
 fn read(path: &Path) -> (Value, Vec<u8>) {
     let bytes = std::fs::read(path).unwrap();
-    if path.extension().is_some_and(|e| e == "csv") {
+    if path.extension().is_some_and(|e| e == "csv" || e == "npy") {
         return (Value::Null, bytes);
     }
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
@@ -42,8 +42,8 @@ fn same(at: &Path, lines: &[&str], files: &[&str]) {
         for line in lines {
             let threads = threads.to_string();
             let flags = ["--force", "--seed", "3", "--threads", &threads];
-            let flags =
-                if line.starts_with("predict") { &[flags[0], flags[3], flags[4]][..] } else { &flags[..] };
+            let seedless = line.starts_with("predict") || line.contains("--continue");
+            let flags = if seedless { &[flags[0], flags[3], flags[4]][..] } else { &flags[..] };
             posterior(at).args(line.split_whitespace()).args(flags).assert().success();
         }
         let found: Vec<_> = files.iter().map(|file| read(&at.join(file))).collect();
@@ -85,6 +85,15 @@ fn processes_do_not_depend_on_the_number_of_threads() {
     let table = "fit gp --data t.csv --features a,b,c --target y --method";
     let exact = ["exact --steps 2 --restarts 1", "exact --steps 2 --restarts 1 --objective leave-one-out"];
     fits(folder.path(), table, &exact);
+    // Rows that are added, how predictions depend on each other, rows predicted from the others.
+    let fit = format!("{table} exact --steps 2 --restarts 1 --out m.posterior");
+    let lines = [
+        &fit,
+        "fit gp --continue m.posterior --data new.csv --out more.posterior",
+        "predict --model more.posterior --data new.csv --joint k.npy --out p.csv",
+        "predict --model m.posterior --data t.csv --leave-one-out --out l.csv",
+    ];
+    same(folder.path(), &lines, &["more.posterior", "k.npy", "p.csv", "l.csv"]);
     let iterative = format!("{table} cg");
     let quick = "--blocks 1 --block-size 200 --refining-rows 0 --steps 2 --iterations 20 --samples 4";
     for preconditioner in ["none", "pivoted-cholesky", "nystrom"] {
@@ -122,6 +131,10 @@ fn processes_do_not_depend_on_the_number_of_threads() {
     let calibrated =
         ["sgpr --steps 2 --inducing 100 --pseudo-count 0.1 --held-back 200 --calibrate conformal"];
     fits(folder.path(), table, &calibrated);
+    let several = "fit gp --data t.csv --features a,b --target y,c,colour --method";
+    fits(folder.path(), several, &["exact --steps 2 --restarts 1"]);
+    let several = "fit gp --data t.csv --features a,b --target y,c --share-kernel --method";
+    fits(folder.path(), several, &["svgp --iterations 6 --inducing 100"]);
     let table = "fit gp --data t.csv --window a=0:1,b=0:1 --method";
     fits(folder.path(), table, &["svdbk --iterations 12 --rank 40"]);
 }

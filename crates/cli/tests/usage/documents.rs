@@ -174,7 +174,7 @@ impl Folder {
         let house = ["area", "rooms", "age"];
         let make = |line: &str| self.posterior(line).unwrap();
         match name {
-            "house.csv" => inputs::table(&path, &house, Some("price"), ROWS),
+            "house.csv" | "sold.csv" => inputs::table(&path, &house, Some("price"), ROWS),
             "tasks.csv" => inputs::tasks(&path, ROWS / 2),
             "iris.csv" => inputs::labelled(&path, &["length", "width"], "label", ROWS),
             "new.csv" | "new.parquet" => inputs::table(&path, &house, None, 10),

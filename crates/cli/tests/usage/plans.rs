@@ -134,6 +134,94 @@ fn plans_of_processes_bound_their_peaks() {
     }
 }
 
+/// Several targets: one after the other, each beside the models that are there already.
+#[test]
+fn plans_of_several_targets_bound_their_peaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(at, 20, 6);
+    write_table(at, 1_500, 6);
+    let fit = |rows: usize, flags: &str| {
+        run(at, &format!("fit gp --data {rows}.csv --target y,x5,x6 {flags} --out several.posterior"))
+    };
+    let bare = fit(20, "--method exact --steps 2 --restarts 1").unwrap();
+    if bare["peak_memory_bytes"].is_null() {
+        posterior_testing::skip("this system does not tell the peak memory of a process");
+        return;
+    }
+    let program = bytes(&bare, "peak_memory_bytes");
+    for flags in [
+        "--method exact --steps 2 --restarts 1",
+        "--method exact --steps 2 --restarts 1 --share-kernel",
+        "--method svgp --iterations 20 --inducing 300",
+    ] {
+        let report = fit(1_500, flags).unwrap();
+        let (planned, peak) =
+            (bytes(&report, "planned_memory_bytes"), bytes(&report, "peak_memory_bytes") - program);
+        println!("{flags}: peak {:.1} MB, planned {:.1} MB", peak as f64 / 1e6, planned as f64 / 1e6);
+        assert!(
+            peak <= planned + UNCOUNTED && planned <= 2 * peak.max(0) + (96 << 20),
+            "{flags}: {peak} {planned}"
+        );
+        let limited = format!("{flags} --memory {}", 0.9e-9 * planned as f64);
+        let text = fit(1_500, &limited).unwrap_err();
+        assert!(text.contains("above the limit") && !text.contains("for reading"), "{flags}: {text}");
+    }
+}
+
+/// Rows that are added, covariances and leave-one-out predictions of an exact process.
+#[test]
+fn plans_of_what_exact_processes_are_asked_bound_their_peaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for rows in [20, 1_000, 1_500] {
+        write_table(at, rows, 6);
+    }
+    for rows in [20, 1_000, 1_500] {
+        let line = format!(
+            "fit gp --data {rows}.csv --target y --method exact --steps 1 --restarts 1 --out {rows}.model"
+        );
+        run(at, &line).unwrap();
+    }
+    let mut wrong = Vec::new();
+    // The same of few rows is what the program takes; what opening a model takes is no part of a plan for predictions.
+    for (line, few, opened) in [
+        (
+            "fit gp --continue 1000.model --data 1500.csv --out o.posterior",
+            "fit gp --continue 20.model --data 20.csv --out o.posterior",
+            0,
+        ),
+        (
+            "predict --model 1000.model --data 1500.csv --joint k.npy --out p.csv",
+            "predict --model 20.model --data 20.csv --joint k.npy --out p.csv",
+            8 * 1_000 * 1_000,
+        ),
+        (
+            "predict --model 1500.model --data 1500.csv --leave-one-out --out p.csv",
+            "predict --model 20.model --data 20.csv --leave-one-out --out p.csv",
+            8 * 1_500 * 1_500,
+        ),
+    ] {
+        let bare = run(at, few).unwrap_or_else(|e| panic!("{few}: {e}"));
+        if bare["peak_memory_bytes"].is_null() {
+            posterior_testing::skip("this system does not tell the peak memory of a process");
+            return;
+        }
+        let report = run(at, line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        let planned = bytes(&report, "planned_memory_bytes");
+        let peak = bytes(&report, "peak_memory_bytes") - bytes(&bare, "peak_memory_bytes");
+        println!("{line}: peak {:.1} MB, planned {:.1} MB", peak as f64 / 1e6, planned as f64 / 1e6);
+        // A file is read as half of its matrix beside it.
+        let allowed = planned + opened * 3 / 2 + UNCOUNTED;
+        if peak > allowed || planned > 2 * peak.max(0) + (64 << 20) {
+            wrong.push(format!("{line}: peak {peak}, planned {planned}"));
+        }
+        let text = run(at, &format!("{line} --memory {}", 0.9e-9 * planned as f64)).unwrap_err();
+        assert!(text.contains("above the limit") && !text.contains("for reading"), "{line}: {text}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Each inference by each of its methods, on three classes.
 #[test]
 fn plans_of_classes_bound_their_peaks() {

@@ -1,13 +1,11 @@
 //! Lines as rows of a table.
 
 use crate::read::{Delimiter, Dialect, Header};
-use crate::{Column, DataError, Table, Values};
+use crate::{Column, DataError, Table, TextEncoding, TextOptions, Values};
 use csv::ByteRecord;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::Path;
-
-/// How cells are read, whatever separates them.
-const POINT: Dialect = Dialect::of(Delimiter::Comma);
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +26,9 @@ pub enum RowKind {
 pub struct RowFormat {
     /// What a line is.
     pub kind: RowKind,
+    /// How cells are separated, numbers written and characters encoded; the usual of its kind where it is not said, since lines that are still to come tell nothing.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub text: TextOptions,
     /// Names of the columns.
     pub columns: Vec<String>,
     /// The column that names the rows, where the first had no name.
@@ -35,27 +36,78 @@ pub struct RowFormat {
     pub index: Option<String>,
 }
 
+/// Whether nothing is said of a text.
+fn is_usual(text: &TextOptions) -> bool {
+    *text == TextOptions::default()
+}
+
 impl RowFormat {
+    /// Lines of this kind and text, of columns that are not known yet.
+    pub fn of(kind: RowKind, text: TextOptions) -> Self {
+        Self { kind, text, columns: Vec::new(), index: None }
+    }
+
+    /// Refuses what lines cannot be.
+    ///
+    /// # Errors
+    /// What is wrong, in words: UTF-16, whose lines do not end with one byte; a delimiter or a decimal mark of JSON.
+    pub fn check(&self) -> Result<(), String> {
+        let TextOptions { delimiter, decimal, encoding } = self.text;
+        if matches!(encoding, Some(TextEncoding::Utf16Le | TextEncoding::Utf16Be)) {
+            return Err(
+                "lines of UTF-16 cannot be read as they arrive: convert them (iconv -f UTF-16 -t UTF-8)"
+                    .into(),
+            );
+        }
+        if self.kind == RowKind::Jsonl && (delimiter.is_some() || decimal.is_some()) {
+            return Err("--delimiter and --decimal are for lines of cells, and these are JSON".into());
+        }
+        Ok(())
+    }
+
+    /// How cells are told apart and read.
+    fn dialect(&self) -> Dialect {
+        let usual = if self.kind == RowKind::Tsv { Delimiter::Tab } else { Delimiter::Comma };
+        Dialect::said(&self.text, usual)
+    }
+
+    /// A line as UTF-8.
+    fn decoded<'a>(&self, line: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+        match self.text.encoding {
+            None => Ok(Cow::Borrowed(line)),
+            Some(encoding) => match encoding.decoded_line(line)? {
+                Cow::Borrowed(text) => Ok(Cow::Borrowed(text.as_bytes())),
+                Cow::Owned(text) => Ok(Cow::Owned(text.into_bytes())),
+            },
+        }
+    }
+
     /// From the first line: a header, or an object whose keys are the columns. Whether it is a row itself comes with it: objects are, and lines of CSV that are all numbers, whose columns are called x1, x2, ...
     ///
     /// # Errors
     /// [`DataError::Malformed`] for a line that cannot be either.
-    pub fn of_first(kind: RowKind, line: &[u8], source: &Path) -> Result<(Self, bool), DataError> {
+    pub fn of_first(
+        kind: RowKind,
+        text: TextOptions,
+        line: &[u8],
+        source: &Path,
+    ) -> Result<(Self, bool), DataError> {
         let malformed = |reason: String| DataError::Malformed {
             path: source.into(),
             format: if kind == RowKind::Jsonl { "JSON lines" } else { "CSV" },
             reason: format!("its first line: {reason}"),
         };
         if kind == RowKind::Jsonl {
-            let object = object(line).map_err(malformed)?;
+            let object = Self::of(kind, text).object(line).map_err(malformed)?;
             let columns: Vec<String> = object.into_iter().map(|(name, _)| name).collect();
-            return Ok((Self { kind, columns, index: None }, true));
+            return Ok((Self { columns, ..Self::of(kind, text) }, true));
         }
-        let first = Self { kind, columns: Vec::new(), index: None }.split(line).map_err(malformed)?;
+        let own = Self::of(kind, text);
+        let first = own.split(line).map_err(malformed)?;
         let first: Vec<String> =
             first.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
-        let header = header(first, source)?;
-        Ok((Self { kind, columns: header.names, index: header.index }, header.is_row))
+        let header = own.names(first, source)?;
+        Ok((Self { columns: header.names, index: header.index, ..own }, header.is_row))
     }
 
     /// Whether a line is a header for these columns, in any order, which it then gives back. Lines of JSON have none.
@@ -71,15 +123,15 @@ impl RowFormat {
             cells.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
         let known = cells.iter().filter(|c| self.columns.contains(c)).count();
         // A label may be called as a column is.
-        if known == 0 || cells.iter().any(|c| c.parse::<f64>().is_ok()) {
+        if known == 0 || cells.iter().any(|c| self.dialect().is_number(c)) {
             return Ok(None);
         }
         // Counted before the cells become names.
         let width = cells.len();
-        let columns = header(cells, source)?.names;
+        let columns = self.names(cells, source)?.names;
         let missing: Vec<String> = needed.iter().filter(|n| !columns.contains(n)).cloned().collect();
         if missing.is_empty() {
-            return Ok(Some(Self { kind: self.kind, columns, index: self.index.clone() }));
+            return Ok(Some(Self { columns, ..self.clone() }));
         }
         // One name among cells that are none is a row of text.
         if 2 * known < width {
@@ -105,7 +157,7 @@ impl RowFormat {
                 )),
             };
         }
-        let object = object(line)?;
+        let object = self.object(line)?;
         let mut cells = ByteRecord::new();
         for name in &self.columns {
             let cell = match object.get(name) {
@@ -131,16 +183,18 @@ impl RowFormat {
         text: &[String],
         source: &Path,
     ) -> Table {
+        // Cells of JSON are as it has them.
+        let dialect = self.dialect();
         let columns = self.columns.iter().enumerate();
         let columns = columns.filter(|(_, name)| wanted.is_none_or(|wanted| wanted.contains(name)));
         let column = |(j, name): (usize, &String)| {
             let numbers: Option<Vec<f64>> = match text.contains(name) {
                 true => None,
-                false => rows.iter().map(|row| POINT.number(&row[j])).collect(),
+                false => rows.iter().map(|row| dialect.number(&row[j])).collect(),
             };
             let values = match numbers {
                 Some(numbers) => Values::Numeric(numbers),
-                None => Values::Text(rows.iter().map(|row| POINT.text(&row[j])).collect()),
+                None => Values::Text(rows.iter().map(|row| dialect.text(&row[j])).collect()),
             };
             Column { name: name.clone(), values }
         };
@@ -151,24 +205,25 @@ impl RowFormat {
 
     /// The cells of a line of CSV.
     fn split(&self, line: &[u8]) -> Result<ByteRecord, String> {
+        let line = &*self.decoded(line)?;
         if line.iter().filter(|b| **b == b'"').count() % 2 == 1 {
             return Err("a quotation mark is not closed (a cell of a stream holds no end of line)".into());
         }
-        let delimiter = if self.kind == RowKind::Tsv { Delimiter::Tab } else { Delimiter::Comma };
         // A byte-order mark is not part of the first name.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        let mut builder = Dialect::of(delimiter).builder();
+        let mut builder = self.dialect().builder();
         let mut reader = builder.buffer_capacity(line.len().max(16)).from_reader(line);
         let mut cells = ByteRecord::new();
         reader.read_byte_record(&mut cells).map_err(|e| e.to_string())?;
         Ok(cells)
     }
-}
 
-fn header(first: Vec<String>, source: &Path) -> Result<Header, DataError> {
-    Header::of(first, |cell| POINT.is_number(cell), "CSV", source)
-}
+    /// Names of columns from the cells of a first line.
+    fn names(&self, first: Vec<String>, source: &Path) -> Result<Header, DataError> {
+        Header::of(first, |cell| self.dialect().is_number(cell), "CSV", source)
+    }
 
-fn object(line: &[u8]) -> Result<serde_json::Map<String, serde_json::Value>, String> {
-    serde_json::from_slice(line).map_err(|e| format!("it is no JSON object: {e}"))
+    fn object(&self, line: &[u8]) -> Result<serde_json::Map<String, serde_json::Value>, String> {
+        serde_json::from_slice(&self.decoded(line)?).map_err(|e| format!("it is no JSON object: {e}"))
+    }
 }

@@ -1,5 +1,5 @@
 use super::{ArrivingLines, Line, RowFormat, RowKind};
-use crate::Values;
+use crate::{DecimalMark, Delimiter, TextEncoding, TextOptions, Values};
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn a_file_is_followed_from_where_it_was_read_to() {
 #[test]
 fn the_first_line_names_the_columns() {
     let at = Path::new("test");
-    let of = |kind, line: &[u8]| RowFormat::of_first(kind, line, at);
+    let of = |kind, line: &[u8]| RowFormat::of_first(kind, TextOptions::default(), line, at);
     let (format, is_row) = of(RowKind::Csv, b"\xef\xbb\xbfa, b,\"c,d\"").unwrap();
     assert!(format.columns == ["a", "b", "c,d"] && !is_row);
     let (format, is_row) = of(RowKind::Csv, b"1,2").unwrap();
@@ -113,8 +113,10 @@ fn the_first_line_names_the_columns() {
 #[test]
 fn a_header_may_come_again_and_other_columns_are_said() {
     let at = Path::new("test");
-    let format =
-        RowFormat { kind: RowKind::Csv, columns: vec!["a".into(), "b".into(), "y".into()], index: None };
+    let format = RowFormat {
+        columns: vec!["a".into(), "b".into(), "y".into()],
+        ..RowFormat::of(RowKind::Csv, TextOptions::default())
+    };
     let needed = ["a".to_string(), "y".to_string()];
     let header = |line: &[u8]| format.header(line, &needed, at);
     assert_eq!(header(b"y,b,a").unwrap().unwrap().columns, ["y", "b", "a"]);
@@ -128,7 +130,10 @@ fn a_header_may_come_again_and_other_columns_are_said() {
 #[test]
 fn rows_become_tables_and_damage_stays_in_its_row() {
     let at = Path::new("test");
-    let format = RowFormat { kind: RowKind::Csv, columns: vec!["a".into(), "b".into()], index: None };
+    let format = RowFormat {
+        columns: vec!["a".into(), "b".into()],
+        ..RowFormat::of(RowKind::Csv, TextOptions::default())
+    };
     let cells = |line: &[u8]| format.cells(line, &[]);
     assert!(cells(b"1").unwrap_err().contains("it has 1 cells, and there are 2 columns"));
     assert!(cells(b"1,\"2").unwrap_err().contains("not closed"));
@@ -140,7 +145,10 @@ fn rows_become_tables_and_damage_stays_in_its_row() {
     assert_eq!(text.columns.len(), 1);
     assert_eq!(text.columns[0].values, Values::Text(vec![Some("1".into()), None]));
 
-    let format = RowFormat { kind: RowKind::Jsonl, columns: vec!["a".into(), "y".into()], index: None };
+    let format = RowFormat {
+        columns: vec!["a".into(), "y".into()],
+        ..RowFormat::of(RowKind::Jsonl, TextOptions::default())
+    };
     let optional = ["y".to_string()];
     let cells = |line: &[u8]| format.cells(line, &optional);
     let rows = [
@@ -156,4 +164,33 @@ fn rows_become_tables_and_damage_stays_in_its_row() {
     assert!(cells(br#"{"y": 1}"#).unwrap_err().contains("no `a`"));
     assert!(cells(br#"{"a": [1]}"#).unwrap_err().contains("no number or text"));
     assert!(cells(br#"{"a": 1"#).unwrap_err().contains("no JSON object"));
+}
+
+#[test]
+fn lines_are_read_as_it_is_said() {
+    let at = Path::new("test");
+    let text = TextOptions {
+        delimiter: Some(Delimiter::Semicolon),
+        decimal: Some(DecimalMark::Comma),
+        encoding: Some(TextEncoding::Windows1252),
+    };
+    let (format, is_row) = RowFormat::of_first(RowKind::Csv, text, b"gr\xf6\xdfe;y", at).unwrap();
+    assert_eq!((&format.columns[..], is_row), (&["größe".to_string(), "y".into()][..], false));
+    // A row of numbers is no header, in either way of writing.
+    assert!(RowFormat::of_first(RowKind::Csv, text, b"1,5;2,5", at).unwrap().1);
+    assert!(format.header(b"gr\xf6\xdfe;1,5", &["y".to_string()], at).unwrap().is_none());
+    let rows = [b"1,5;s\xfcd".as_slice(), b"-2;NA"].map(|line| format.cells(line, &[]).unwrap());
+    let table = format.table(&rows, None, &[], at);
+    assert_eq!(table.columns[0].values, Values::Numeric(vec![1.5, -2.0]));
+    assert_eq!(table.columns[1].values, Values::Text(vec![Some("süd".into()), None]));
+    // What was said goes with the state.
+    let kept: RowFormat = serde_json::from_str(&serde_json::to_string(&format).unwrap()).unwrap();
+    assert_eq!(kept, format);
+    let of = |kind, text| RowFormat::of(kind, text);
+    let only = |encoding| TextOptions { encoding: Some(encoding), ..TextOptions::default() };
+    let strict = RowFormat { columns: vec!["a".into()], ..of(RowKind::Csv, only(TextEncoding::Utf8)) };
+    assert!(strict.cells(b"\xfc", &[]).unwrap_err().contains("no UTF-8 text"));
+    assert!(of(RowKind::Csv, only(TextEncoding::Utf16Le)).check().unwrap_err().contains("UTF-16"));
+    assert!(of(RowKind::Jsonl, text).check().unwrap_err().contains("JSON"));
+    assert!(of(RowKind::Jsonl, only(TextEncoding::ShiftJis)).check().is_ok() && format.check().is_ok());
 }

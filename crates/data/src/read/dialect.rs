@@ -93,6 +93,17 @@ pub struct TextOptions {
     pub encoding: Option<TextEncoding>,
 }
 
+impl TextOptions {
+    /// What is said here and, where nothing is, what was said before.
+    pub fn or(self, before: Self) -> Self {
+        Self {
+            delimiter: self.delimiter.or(before.delimiter),
+            decimal: self.decimal.or(before.decimal),
+            encoding: self.encoding.or(before.encoding),
+        }
+    }
+}
+
 /// How cells are told apart and read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dialect {
@@ -104,6 +115,12 @@ impl Dialect {
     /// Numbers with a point.
     pub(crate) const fn of(delimiter: Delimiter) -> Self {
         Self { delimiter, decimal_comma: false }
+    }
+
+    /// What is said of a text; the delimiter `usual` and a point where nothing is.
+    pub(crate) fn said(said: &TextOptions, usual: Delimiter) -> Self {
+        let decimal_comma = said.decimal == Some(DecimalMark::Comma);
+        Self { delimiter: said.delimiter.unwrap_or(usual), decimal_comma }
     }
 
     /// Records of a text, blank lines left out, each of as many cells as it has.

@@ -5,6 +5,7 @@ use crate::DataError;
 use encoding_rs::Encoding;
 use encoding_rs_io::DecodeReaderBytesBuilder;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
@@ -61,6 +62,15 @@ impl TextEncoding {
             Self::ShiftJis => "Shift_JIS",
             Self::Gb18030 => "GB18030",
         }
+    }
+
+    /// A line of such a text, of encodings in which no other character has the byte that ends a line (all but UTF-16).
+    ///
+    /// # Errors
+    /// In words, for bytes that stand for nothing.
+    pub(crate) fn decoded_line(self, line: &[u8]) -> Result<Cow<'_, str>, String> {
+        let decoded = self.decoder().decode_without_bom_handling_and_without_replacement(line);
+        decoded.ok_or_else(|| format!("it is no {} text", self.name()))
     }
 
     fn decoder(self) -> &'static Encoding {

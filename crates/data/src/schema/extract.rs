@@ -138,7 +138,7 @@ impl Schema {
         if with_target {
             notes.columns.clone_from(&self.notes);
         }
-        describe(&mut notes, &x, y.as_deref(), &self.feature_names());
+        describe(&mut notes, x.as_ref(), y.as_deref(), &self.feature_names());
         Ok(Extracted { x, y, noise, exposures, rows, notes })
     }
 

@@ -89,8 +89,8 @@ pub struct Selection {
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     #[serde(default)]
     pub index: Option<String>,
-    /// Column of known noise variances, in squared units of the target
-    #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
+    /// Column of known noise variances, in squared units of the target; or, of a fit, `heteroscedastic`: the noise of each place is learned
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COL|heteroscedastic"))]
     pub noise: Option<String>,
     /// Column of exposures (time, area, people) in which counts were counted: rates are learned, and counts predicted in the exposure of their row
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]

@@ -1,6 +1,6 @@
 //! What was found in the rows and done about it.
 
-use faer::Mat;
+use faer::MatRef;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -80,6 +80,12 @@ impl Notes {
         out
     }
 
+    /// The same with what all rows (n x D, n targets) are like, in any units, in the place of what those before were like.
+    pub fn of_all(mut self, x: MatRef<'_, f64>, y: &[f64], names: &[String]) -> Self {
+        describe(&mut self, x, Some(y), names);
+        self
+    }
+
     /// Takes what was done to cells and rows of another part of the same table into account.
     pub fn count(&mut self, part: &Self) {
         self.dropped_rows += part.dropped_rows;
@@ -89,7 +95,7 @@ impl Notes {
     }
 }
 
-pub(crate) fn describe(notes: &mut Notes, x: &Mat<f64>, y: Option<&[f64]>, names: &[String]) {
+pub(crate) fn describe(notes: &mut Notes, x: MatRef<'_, f64>, y: Option<&[f64]>, names: &[String]) {
     let mut seen = Described::new(x.nrows(), x.ncols());
     let mut row = vec![0.0; x.ncols()];
     for i in 0..x.nrows() {

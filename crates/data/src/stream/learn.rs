@@ -79,7 +79,7 @@ pub fn extract(
         let column = std::mem::take(column);
         x.col_mut(j).iter_mut().zip(column).for_each(|(place, v)| *place = v);
     }
-    describe(&mut notes, &x, Some(&y), &schema.feature_names());
+    describe(&mut notes, x.as_ref(), Some(&y), &schema.feature_names());
     let noise = schema.noise.as_ref().map(|_| noise);
     let exposures = schema.exposure.as_ref().map(|_| exposures);
     Ok(Extracted { x, y: Some(y), noise, exposures, rows: kept, notes })

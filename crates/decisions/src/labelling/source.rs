@@ -5,7 +5,7 @@ use crate::DecisionError;
 use faer::Mat;
 use posterior_data::{
     Column, DataError, Missing, MissingTarget, Notes, ReadOptions, Schema, Selection, Standardisation, Table,
-    read_table, split_part_name,
+    TextOptions, read_table, split_part_name,
 };
 use posterior_kernels::KernelExpression;
 use posterior_store::file_digest;
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// Which columns of a file are what.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolColumns {
+    /// How delimited text is read.
+    pub text: TextOptions,
     /// What the model looks at; all but the labels and what is shown when absent.
     pub features: Option<Vec<String>>,
     /// Columns that become one feature for each category, whatever they hold.
@@ -34,6 +36,9 @@ pub struct PoolSource {
     pub path: PathBuf,
     /// SHA-256 of its bytes.
     pub digest: String,
+    /// How its text is read.
+    #[serde(default, skip_serializing_if = "is_guessed")]
+    pub text: TextOptions,
     /// Its rows.
     pub rows: usize,
     /// The features.
@@ -44,6 +49,11 @@ pub struct PoolSource {
     pub labels: Option<String>,
     /// Columns to show.
     pub show: Vec<String>,
+}
+
+/// Whether nothing was said of a text.
+fn is_guessed(text: &TextOptions) -> bool {
+    *text == TextOptions::default()
 }
 
 /// A pool in memory.
@@ -81,7 +91,8 @@ impl Pool {
         limit: u64,
     ) -> Result<(Self, PoolSource), DecisionError> {
         let digest = digest(path)?;
-        let mut table = read_table(path, &ReadOptions::limited(limit))?;
+        let text = columns.text;
+        let mut table = read_table(path, &ReadOptions { text, ..ReadOptions::limited(limit) })?;
         if table.rows() < 2 {
             return Err(DecisionError::Ask(format!(
                 "{} has one row: there is nothing to choose among",
@@ -128,7 +139,8 @@ impl Pool {
             .keeping(&schema.indicators());
         let inputs = standardisation.features(extracted.x.as_ref());
         let rows = table.rows();
-        let source = PoolSource { path: path.into(), digest, rows, schema, standardisation, labels, show };
+        let path = path.into();
+        let source = PoolSource { path, digest, text, rows, schema, standardisation, labels, show };
         Ok((Self { table, inputs, rows: extracted.rows, notes: extracted.notes }, source))
     }
 
@@ -150,7 +162,7 @@ impl Pool {
                 path.display()
             )));
         }
-        let table = read_table(path, &ReadOptions::limited(limit))?;
+        let table = read_table(path, &ReadOptions { text: source.text, ..ReadOptions::limited(limit) })?;
         let all: Vec<usize> = (0..table.rows()).collect();
         let extracted = source.schema.extract(&table, &all, false)?;
         let inputs = source.standardisation.features(extracted.x.as_ref());

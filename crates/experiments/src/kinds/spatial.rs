@@ -14,6 +14,7 @@ use posterior_data::{Column, Selection, Table};
 use posterior_kernels::KernelExpression;
 use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
+use posterior_models::options::TargetTransformName;
 use posterior_models::{FitRequest, Prepared, ProcessModel};
 use posterior_report::{Item, Plane, PlaneKind, PlanePanel, SummaryRow};
 use rand::seq::SliceRandom;
@@ -189,6 +190,8 @@ fn fit(
 ) -> Result<Found, ExperimentError> {
     let request = FitRequest {
         selection: Selection { target: "y".into(), ..Selection::default() },
+        // As published: targets as they are.
+        target_transform: TargetTransformName::None,
         ..FitRequest::default()
     };
     let rows: Vec<usize> = (0..places.train.rows()).collect();

@@ -13,6 +13,7 @@ use posterior_data::{Column, Selection, Table};
 use posterior_kernels::KernelExpression;
 use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
+use posterior_models::options::TargetTransformName;
 use posterior_models::{FitRequest, Prepared};
 use posterior_report::{
     Item, Plane, PlanePanel, PosteriorPanel, PosteriorPanels, SummaryRow, TitledPosterior,
@@ -103,6 +104,8 @@ fn fit(
 ) -> Result<Found, ExperimentError> {
     let request = FitRequest {
         selection: Selection { target: "y".into(), ..Selection::default() },
+        // As published: targets as they are.
+        target_transform: TargetTransformName::None,
         ..FitRequest::default()
     };
     let prepared = Prepared::from_table(train, &(0..train.rows()).collect::<Vec<_>>(), &request)?;

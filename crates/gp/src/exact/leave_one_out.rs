@@ -24,19 +24,34 @@ pub struct LeaveOneOut {
     pub mean: Mat<f64>,
     /// Predictive variances of the observations, noise included (n).
     pub variance: Vec<f64>,
+    /// The same of the noiseless function (n): without the noise of each row, and without jitter.
+    pub latent_variance: Vec<f64>,
+    /// Variances of the function that rounding had made negative and that were raised to 0.
+    pub clipped: usize,
     /// `Σ log p(y_i | all other rows)`, summed over targets.
     pub log_score: f64,
 }
 
 impl LeaveOneOut {
-    /// From the factor, the weights `α` and the targets (n x t). Cost `n³/3` flops.
-    pub(super) fn new(cholesky: &Cholesky, weights: &Mat<f64>, targets: faer::MatRef<'_, f64>) -> Self {
+    /// From the factor, the weights `α`, the targets (n x t) and the noise variance of each row (n). Cost `n³/3` flops.
+    pub(super) fn new(
+        cholesky: &Cholesky,
+        weights: &Mat<f64>,
+        targets: faer::MatRef<'_, f64>,
+        noise: &[f64],
+    ) -> Self {
         let precision = cholesky.inverse_diagonal();
         let mean = Mat::from_fn(weights.nrows(), weights.ncols(), |i, t| {
             targets[(i, t)] - weights[(i, t)] / precision[i]
         });
         let log_score = log_score_of(&precision, weights);
-        Self { mean, variance: precision.iter().map(|c| 1.0 / c).collect(), log_score }
+        // Jitter is no noise of new observations.
+        let jitter = cholesky.info().jitter;
+        let bare: Vec<f64> = precision.iter().zip(noise).map(|(c, noise)| 1.0 / c - jitter - noise).collect();
+        let clipped = bare.iter().filter(|v| **v < 0.0).count();
+        let latent_variance: Vec<f64> = bare.into_iter().map(|v| v.max(0.0)).collect();
+        let variance = latent_variance.iter().zip(noise).map(|(v, noise)| v + noise).collect();
+        Self { mean, variance, latent_variance, clipped, log_score }
     }
 }
 

@@ -21,6 +21,7 @@
 //! | `model` | kernel, mean and noise with their parameters |
 //! | `plan` | memory and work, stated before anything is allocated |
 //! | `evidence` | log evidence and exact gradient |
+//! | `ahead` | each row predicted from those before it |
 //! | `leave_one_out` | closed-form predictions of each row from the others; their score as an objective |
 //! | `objective` | a criterion, summed over sets of rows, as an objective of the free hyperparameters |
 //! | `fit` | hyperparameters: L-BFGS or Adam, restarts, hyperpriors |
@@ -30,6 +31,7 @@
 //! | `update` | appending and removing rows without refitting |
 //! | `weighted` | rows that count as several |
 
+mod ahead;
 mod embedded;
 mod evidence;
 mod fit;
@@ -42,6 +44,7 @@ mod several;
 mod update;
 mod weighted;
 
+pub use ahead::OneStepAhead;
 pub use embedded::{
     EmbeddedFit, EmbeddedOptions, EmbeddedPosterior, EmbeddedTraining, embedded_objective, fit_embedded,
 };

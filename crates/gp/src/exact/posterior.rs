@@ -5,11 +5,13 @@ use super::leave_one_out::{LeaveOneOut, log_score};
 use super::model::{ExactGp, Factored};
 use super::weighted::gained;
 use crate::data::{check_finite, same_width};
-use crate::{GpError, JointPrediction, Observations, Posterior, Prediction};
+use crate::prediction::{run_means, runs_of};
+use crate::{Averages, GpError, JointPrediction, Observations, Posterior, Prediction};
 use faer::{Mat, MatRef};
 use posterior_kernels::{cross, diagonal, gram};
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
 use posterior_linalg::random::ChaCha8Rng;
+use posterior_linalg::tiles::pieces;
 use rand_distr::{Distribution, StandardNormal};
 
 /// Test points handled at a time: bounds the extra memory of a prediction to `8 · 512 n` bytes.
@@ -98,12 +100,12 @@ impl ExactPosterior {
 
     /// Each training row predicted from all the others, in closed form, as one observation whatever its weight. Cost `n³/3` flops.
     pub fn leave_one_out(&self) -> LeaveOneOut {
-        let mut own = LeaveOneOut::new(&self.cholesky, &self.weights, self.data.targets());
-        if let Some(weights) = self.data.weights() {
-            for (i, w) in weights.iter().enumerate() {
-                let noise = self.model.noise_variance_of_observation(&self.data, i);
-                own.variance[i] += noise * (1.0 - 1.0 / w);
-            }
+        let noise: Vec<f64> =
+            (0..self.data.rows()).map(|i| self.model.noise_variance_of_row(&self.data, i)).collect();
+        let mut own = LeaveOneOut::new(&self.cholesky, &self.weights, self.data.targets(), &noise);
+        if self.data.weights().is_some() {
+            let observed = |i: usize| self.model.noise_variance_of_observation(&self.data, i);
+            own.variance = own.latent_variance.iter().enumerate().map(|(i, v)| v + observed(i)).collect();
             own.log_score = log_score(&own, self.data.targets());
         }
         own
@@ -145,6 +147,41 @@ impl Posterior for ExactPosterior {
             }
         }
         Ok(Prediction { mean, latent_variance, noise_variance: self.model.noise().noise_variance(), clipped })
+    }
+
+    /// Cost `O(n D)` a point: no variance is solved for.
+    fn mean_values(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
+        self.check(x)?;
+        let mut mean = self.model.mean().evaluate(x);
+        for rows in pieces(x.nrows(), BLOCK) {
+            let across = cross(self.model.kernel(), self.data.inputs(), x.subrows(rows.start, rows.len()));
+            let mut block = mean.as_mut().subrows_mut(rows.start, rows.len());
+            block += across.transpose() * &self.weights;
+        }
+        Ok(mean)
+    }
+
+    /// By the averages of `k(X, x)` over each run: one solve of `n²` flops for each run and not for each point.
+    fn averages(&self, x: MatRef<'_, f64>, each: usize) -> Result<Averages, GpError> {
+        self.check(x)?;
+        let (runs, kernel) = (runs_of(x.nrows(), each)?, self.model.kernel());
+        let mut across = Mat::zeros(self.data.rows(), runs);
+        let mut variance = Vec::with_capacity(runs);
+        for run in 0..runs {
+            let points = x.subrows(run * each, each);
+            let block = cross(kernel, points, self.data.inputs());
+            let averaged = run_means(block.as_ref(), each);
+            across.col_mut(run).iter_mut().zip(averaged.row(0).iter()).for_each(|(a, v)| *a = *v);
+            variance
+                .push(run_means(run_means(gram(kernel, points).as_ref(), each).transpose(), each)[(0, 0)]);
+        }
+        let mean =
+            run_means(self.model.mean().evaluate(x).as_ref(), each) + across.transpose() * &self.weights;
+        self.cholesky.solve_factor_in_place(across.as_mut());
+        for (run, variance) in variance.iter_mut().enumerate() {
+            *variance = (*variance - across.col(run).squared_norm_l2()).max(0.0);
+        }
+        Ok(Averages { mean, variance })
     }
 
     /// Cost `n²m + nm²` flops.

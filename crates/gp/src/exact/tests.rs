@@ -133,10 +133,32 @@ fn leave_one_out_equals_leaving_one_out() {
         let variance = prediction.observed_variance()[0] + data.noise_variances().unwrap()[i];
         assert!((closed.mean[(i, 0)] - prediction.mean[(0, 0)]).abs() < 1e-10);
         assert!((closed.variance[i] - variance).abs() < 1e-10);
+        assert!((closed.latent_variance[i] - prediction.latent_variance[0]).abs() < 1e-10);
         let z = data.targets()[(i, 0)] - prediction.mean[(0, 0)];
         score -= 0.5 * ((2.0 * std::f64::consts::PI * variance).ln() + z * z / variance);
     }
     assert!((closed.log_score - score).abs() < 1e-9);
+}
+
+#[test]
+fn rows_one_step_ahead_are_predicted_from_those_before() {
+    let (model, data) = (model(KERNEL, MeanForm::Linear, 2, 1), data(12, 1, true));
+    let whole = model.clone().condition(data.clone()).unwrap();
+    let ahead = whole.one_step_ahead(5);
+    assert_eq!((ahead.residuals.len(), ahead.log_densities.len()), (7, 7));
+    for i in 5..12 {
+        let before = data.select(&(0..i).collect::<Vec<_>>()).unwrap();
+        let prediction =
+            model.clone().condition(before).unwrap().predict(data.inputs().subrows(i, 1)).unwrap();
+        let variance = prediction.observed_variance()[0] + data.noise_variances().unwrap()[i];
+        let z = (data.targets()[(i, 0)] - prediction.mean[(0, 0)]) / variance.sqrt();
+        let density = -0.5 * ((2.0 * std::f64::consts::PI * variance).ln() + z * z);
+        assert!((ahead.residuals[i - 5] - z).abs() < 1e-10);
+        assert!((ahead.log_densities[i - 5] - density).abs() < 1e-10);
+    }
+    // All of them together are the evidence.
+    let sum: f64 = whole.one_step_ahead(0).log_densities.iter().sum();
+    assert!((sum - whole.log_evidence()).abs() < 1e-10);
 }
 
 #[test]
@@ -365,4 +387,31 @@ fn duplicates_one_row_and_noiseless_data_are_survived_and_reported() {
     assert!(matches!(fitted.posterior.predict(bad.as_ref()), Err(GpError::NotFinite { .. })));
     assert!(diagonal(fitted.posterior.model().kernel(), Mat::<f64>::zeros(0, 2).as_ref()).is_empty());
     assert_eq!(fitted.posterior.predict(Mat::zeros(0, 2).as_ref()).unwrap().mean.nrows(), 0);
+}
+
+#[test]
+fn averages_are_those_of_the_joint_prediction() {
+    let (x, each) = (normal(12, 2, "points"), 4);
+    for (targets, noise) in [(1, false), (2, true)] {
+        let own = model(KERNEL, MeanForm::Linear, 2, targets).condition(data(15, targets, noise)).unwrap();
+        let found = own.averages(x.as_ref(), each).unwrap();
+        let joint = own.joint(x.as_ref()).unwrap();
+        let means = own.mean_values(x.as_ref()).unwrap();
+        for run in 0..3 {
+            let rows = || run * each..(run + 1) * each;
+            for t in 0..targets {
+                let expected = rows().map(|i| joint.mean[(i, t)]).sum::<f64>() / 4.0;
+                assert!((found.mean[(run, t)] - expected).abs() < 1e-12 * (1.0 + expected.abs()));
+                assert!(rows().all(|i| (means[(i, t)] - joint.mean[(i, t)]).abs() < 1e-12));
+            }
+            // Every pair of the run, one by one.
+            let pairs = rows().flat_map(|i| rows().map(move |j| (i, j)));
+            let expected = pairs.map(|(i, j)| joint.covariance[(i, j)]).sum::<f64>() / 16.0;
+            assert!((found.variance[run] - expected).abs() < 1e-10, "{} {expected}", found.variance[run]);
+            // An average is surer than the points of it.
+            assert!(found.variance[run] < rows().map(|i| joint.covariance[(i, i)]).sum::<f64>() / 4.0);
+        }
+        assert!(matches!(own.averages(x.as_ref(), 5), Err(GpError::Shape { expected: 15, actual: 12, .. })));
+        assert!(own.averages(x.as_ref(), 0).is_err());
+    }
 }

@@ -3,6 +3,7 @@
 use super::predict::kind;
 use super::seen::{fingerprints, with_truths};
 use super::{LaplaceModel, describe};
+use crate::process::NO_LEAVE_ONE_OUT;
 use crate::{
     Family, Files, JointRow, Model, ModelData, ModelError, Portrait, PredictedKind, PredictedSets,
     PredictionPlan, Predictive, Question, TrainedOn,
@@ -87,6 +88,9 @@ impl Model for LaplaceModel {
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         self.family().without(&[(question.variances.is_some(), "variances")])?;
+        if question.leave_one_out {
+            return Err(ModelError::Usage(NO_LEAVE_ONE_OUT.into()));
+        }
         if (question.samples > 0) != question.draws_apart {
             let problem = "networks write function draws to a file of their own: give --samples N and --samples-out FILE.npy";
             return Err(ModelError::Usage(problem.into()));

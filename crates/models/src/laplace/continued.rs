@@ -69,7 +69,7 @@ fn continue_in<T: SavedPrecision>(
     let input = fitted.network.graph().input_shape();
     let reading = Reading {
         source: &data,
-        limits: ReadOptions::limited(options.memory),
+        limits: ReadOptions { text: data.text, ..ReadOptions::limited(options.memory) },
         input,
         likelihood,
         head,

@@ -175,7 +175,7 @@ fn fit_in<T: SavedPrecision>(
     let known = InputKind::Prepared { preparation: source.preparation.clone() };
     let reading = Reading {
         source: &request.data,
-        limits: ReadOptions::limited(request.options.memory),
+        limits: ReadOptions { text: request.data.text, ..ReadOptions::limited(request.options.memory) },
         input: network.graph().input_shape(),
         likelihood: request.likelihood,
         head: source.head,

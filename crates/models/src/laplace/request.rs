@@ -2,7 +2,7 @@
 
 use super::Needs;
 use crate::options::CalibrateName;
-use posterior_data::Selection;
+use posterior_data::{Selection, TextOptions};
 use posterior_laplace::FitOptions;
 use posterior_likelihoods::{Integration, Link};
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,8 @@ pub struct DataSource {
     pub data: Vec<PathBuf>,
     /// Labels or targets of arrays, images and features that hold none.
     pub labels: Vec<PathBuf>,
+    /// How delimited text is read, that of held-out data included.
+    pub text: TextOptions,
     /// Tables: which columns.
     pub selection: Selection,
     /// Preparation.

@@ -3,8 +3,8 @@
 use super::{NetworkFileError, Preparation, Raw, SetAside, Wanted, image_shape, number_classes, pixels};
 use faer::Mat;
 use posterior_data::{
-    ArrayValues, ReadOptions, Schema, Selection, Split, Standardisation, is_table_name, read_table,
-    split_part_name,
+    ArrayValues, ReadOptions, Schema, Selection, Split, Standardisation, TextOptions, is_table_name,
+    read_table, split_part_name,
 };
 use posterior_linalg::random::Streams;
 use posterior_networks::Precision;
@@ -23,6 +23,8 @@ pub struct DataRequest {
     pub data: Vec<PathBuf>,
     /// Labels of images and arrays that hold none.
     pub labels: Vec<PathBuf>,
+    /// How delimited text is read.
+    pub text: TextOptions,
     /// Table: which columns.
     pub selection: Selection,
     /// Validation data of their own.

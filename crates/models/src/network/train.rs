@@ -120,7 +120,7 @@ pub fn train_network<T: Precision>(
     let options = &request.options;
     let network = Network::<T>::initialised(graph, Streams::new(options.seed))?;
     let graph = network.graph().clone();
-    let reading = ReadOptions::limited(request.memory);
+    let reading = ReadOptions { text: request.data.text, ..ReadOptions::limited(request.memory) };
     let mut data =
         TrainingData::<T>::read(&request.data, graph.input_shape(), options.loss, options.seed, &reading)?;
     if let Loss::Gaussianised(own) = options.loss {

@@ -1,10 +1,11 @@
 //! A process as a [`Model`].
 
-use super::{PredictOptions, Predictions, ProcessModel, describe, panel};
+use super::{Effects, NO_LEAVE_ONE_OUT, PredictOptions, Predictions, ProcessModel, describe, panel};
 use crate::{
     Family, Files, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive,
     Question, TrainedOn, Truth,
 };
+use faer::Mat;
 use posterior_data::stream::{StreamOptions, TableParts};
 use posterior_data::{
     ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, Schema, Table, TimeForm,
@@ -28,6 +29,9 @@ impl ProcessModel {
         let options =
             PredictOptions { truth: question.truth, variances: question.variances.unwrap_or_default() };
         let (table, rows) = table(data)?;
+        if question.leave_one_out {
+            return self.leave_one_out(table, rows, question.truth);
+        }
         match (data.part, self.predict_with(table, Some(rows), options)) {
             (Some(_), Err(ModelError::Data(DataError::NothingLeft { .. }))) => Ok(Predictions::default()),
             (Some(first), Err(ModelError::Data(error))) => Err(error.in_part(first).into()),
@@ -130,7 +134,19 @@ impl Model for ProcessModel {
 
     fn plan_portrait(&self, question: &Question) -> Result<Option<PredictionPlan>, ModelError> {
         let plain = Question { samples: 0, ..question.clone() };
-        self.map_places().map(|places| self.plan_of((places, 0), &plain, 0)).transpose()
+        let maps = self.map_places().map(|places| self.plan_of((places, 0), &plain, 0)).transpose()?;
+        Ok(PredictionPlan::both(maps, Effects::plan(self, question)?))
+    }
+
+    fn effects(&self, data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
+        let given = match (self.posterior.training(), data) {
+            (None, Some(data)) => {
+                let (table, rows) = table(data)?;
+                Some(self.header.standardisation.features(self.extract(table, rows, false)?.x.as_ref()))
+            }
+            _ => None,
+        };
+        Effects::of(self, given.as_ref().map(Mat::as_ref))
     }
 
     fn schemas_mut(&mut self) -> Vec<&mut Schema> {
@@ -143,10 +159,13 @@ impl Model for ProcessModel {
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         self.family().without(&[
-            (question.joint, "joint"),
             (question.integration.is_some(), "predictive"),
             (!question.joint_points.is_empty(), "joint-kappa"),
-        ])
+        ])?;
+        if question.leave_one_out && self.exact().is_none() {
+            return Err(ModelError::Usage(NO_LEAVE_ONE_OUT.into()));
+        }
+        self.check_joint(question)
     }
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
@@ -223,6 +242,10 @@ impl Model for ProcessModel {
         array(self.sample(table, rows, question.samples, question.seed, question.memory)?)
     }
 
+    fn covariance(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
+        self.joint_covariance(data, question)
+    }
+
     fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
         let Some(known) = self.fingerprints() else { return Ok(None) };
         let (table, rows) = table(data)?;
@@ -248,7 +271,13 @@ impl Model for ProcessModel {
     /// Cells that the model does not look at pass through as text, whatever they look like in which part, and a part's inputs and draws take no more than its cells would.
     fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
         if !self.answers_parts(question) {
-            let problem = "--samples of this model, and --samples-out of any, are drawn jointly for all rows, which --stream never has; leave one out";
+            let problem = if question.joint {
+                "--joint is the covariance of all rows, which --stream never has; leave one out"
+            } else if question.leave_one_out {
+                "--leave-one-out looks at all training rows at once, which --stream never has; leave one out"
+            } else {
+                "--samples of this model, and --samples-out of any, are drawn jointly for all rows, which --stream never has; leave one out"
+            };
             return Err(ModelError::Usage(problem.into()));
         }
         let kept = self.posterior.stored_samples().filter(|_| question.samples > 0);
@@ -256,8 +285,10 @@ impl Model for ProcessModel {
         cut_of(&self.header.schema, files, question, numbers)
     }
 
-    /// Not where draws are joint over rows, all of which must be there, or are one array.
+    /// Not where rows are asked about together, all of which must be there, or draws are one array.
     fn answers_parts(&self, question: &Question) -> bool {
-        question.samples == 0 || (self.posterior.stored_samples().is_some() && !question.draws_apart)
+        let together = question.joint || question.leave_one_out;
+        !together
+            && (question.samples == 0 || (self.posterior.stored_samples().is_some() && !question.draws_apart))
     }
 }

@@ -44,6 +44,7 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
     if let Some(weights) = &fit.weights {
         rows.push(SummaryRow::new("weights", weights));
     }
+    rows.extend(header.continued.iter().map(|own| SummaryRow::new("rows added", own.sentence())));
     if let Some(check) = &fit.check {
         let before = compressed(header).map_or("", |_| " before it was compressed");
         rows.extend(checked(check, before));
@@ -460,6 +461,7 @@ fn compressed(header: &Header) -> Option<&Compression> {
 pub(crate) fn notes(header: &Header) -> Vec<Note> {
     use posterior_optim::Reason;
     let mut out: Vec<Note> = header.fit.data.sentences().into_iter().map(Note::information).collect();
+    out.extend(header.continued.iter().filter_map(|own| own.warning()).map(Note::warning));
     out.extend(header.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
     if header.fit.largest_jitter > 0.0 {
         out.push(Note::warning(format!(

@@ -3,7 +3,7 @@
 use super::scalable::file::{inducing_tensors, pathwise_tensors};
 use super::{Header, Hyperparameter, ProcessModel, ProcessPosterior};
 use crate::{ClassRecalibration, ObservedRecalibration, ObservedTails};
-use posterior_data::RowFingerprints;
+use posterior_data::{RowFingerprints, TransformedTarget};
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::Kernel;
@@ -67,7 +67,8 @@ impl ProcessModel {
         if standard.feature_means.len() != d || standard.feature_scales.len() != d || !positive {
             return Err(tensors.corrupt("its standardisation does not fit its features"));
         }
-        if standard.transform.is_some_and(|own| !own.by.is_sound() || !(own.scale > 0.0)) {
+        let sound = |own: &TransformedTarget| own.by.is_sound() && own.scale > 0.0 && own.mean.is_finite();
+        if !standard.transform.as_deref().is_none_or(sound) {
             return Err(tensors.corrupt("the map of its target is none"));
         }
         let noise = match &header.noise {

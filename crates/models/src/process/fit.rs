@@ -21,7 +21,7 @@ use faer::Mat;
 use posterior_data::{
     Extracted, Feature, InputRanges, Notes, Reading, RowFingerprints, Schema, Standardisation, Table,
 };
-use posterior_gp::exact::{Criterion, ExactGp, Plan, fit};
+use posterior_gp::exact::{Criterion, ExactGp, ExactPosterior, Plan, fit};
 use posterior_gp::{GpError, Hyperprior, Observations, RowSource};
 use posterior_kernels::is_distance;
 use posterior_likelihoods::Gaussian;
@@ -328,6 +328,7 @@ fn begun<D>(
         noise: None,
         seed: request.seed,
         streamed: None,
+        continued: Vec::new(),
         fit: FitSummary {
             log_evidence: None,
             criterion: evidence.map(EvidenceOptions::criterion).transpose()?.unwrap_or_default(),
@@ -515,24 +516,32 @@ fn fit_exact(
     let mut residuals = Vec::new();
     // One row cannot be predicted from the others.
     if header.rows > 1 && fitted.reason != Reason::Interrupted {
-        let left_out = fitted.posterior.leave_one_out();
-        let data = fitted.posterior.data();
-        let column = |m: faer::MatRef<'_, f64>| -> Vec<f64> { m.col(0).iter().copied().collect() };
-        let (mean, truths) = (column(left_out.mean.as_ref()), column(data.targets()));
-        let scores = CheckScores::of(&mean, &left_out.variance, &truths)?;
-        residuals = Gaussians::new(&mean, &left_out.variance, &truths)?.standardised_residuals();
-        let mut check = FitCheck::new(CheckedOn::LeaveOneOut, header.rows, scores, None);
-        if let Some(funnel) = Funnel::of(&mean, &residuals).filter(|own| own.is_sure()) {
-            let remedy = super::describe::funnel_remedy(header);
-            check.warnings.push(funnel_in_words(funnel, header.rows, &remedy));
-        }
-        header.fit.check = Some(check);
+        let remedy = super::describe::funnel_remedy(header);
+        let (check, own) = each_from_the_others(&fitted.posterior, &remedy)?;
+        (header.fit.check, residuals) = (Some(check), own);
     }
     Ok((ProcessPosterior::Exact(fitted.posterior), residuals))
 }
 
+/// How good a posterior is on its own rows, each predicted from all others, and their standardised residuals; with what can be done about errors that grow with the prediction. Cost `n³/3` flops.
+pub(super) fn each_from_the_others(
+    posterior: &ExactPosterior,
+    remedy: &str,
+) -> Result<(FitCheck, Vec<f64>), ModelError> {
+    let (left_out, data) = (posterior.leave_one_out(), posterior.data());
+    let column = |m: faer::MatRef<'_, f64>| -> Vec<f64> { m.col(0).iter().copied().collect() };
+    let (mean, truths) = (column(left_out.mean.as_ref()), column(data.targets()));
+    let scores = CheckScores::of(&mean, &left_out.variance, &truths)?;
+    let residuals = Gaussians::new(&mean, &left_out.variance, &truths)?.standardised_residuals();
+    let mut check = FitCheck::new(CheckedOn::LeaveOneOut, data.rows(), scores, None);
+    if let Some(funnel) = Funnel::of(&mean, &residuals).filter(|own| own.is_sure()) {
+        check.warnings.push(funnel_in_words(funnel, data.rows(), remedy));
+    }
+    Ok((check, residuals))
+}
+
 /// Makes intervals hold what they say on the rows that a fit was judged on, where that is asked for or needed.
-fn recalibrate(
+pub(super) fn recalibrate(
     request: &FitRequest,
     fit: &mut FitSummary,
     residuals: &[f64],
@@ -600,7 +609,7 @@ fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
 }
 
 /// The weak belief for every lengthscale that the user says nothing about.
-pub(super) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &dyn Parameters, features: usize) {
+pub(crate) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &dyn Parameters, features: usize) {
     for segment in model.segments().iter().filter(|s| is_distance(&s.name)) {
         if !hyperpriors.iter().any(|h| h.parameter == segment.name) {
             hyperpriors.push(Hyperprior::weak_lengthscale(&segment.name, features));

@@ -1,6 +1,6 @@
 //! What stands in a model file besides arrays.
 
-use super::{FitCheck, NoiseSummary, ScalableSummary, StreamedRows, TransformChoice};
+use super::{ContinuedRows, FitCheck, NoiseSummary, ScalableSummary, StreamedRows, TransformChoice};
 use crate::Recalibration;
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
@@ -158,12 +158,15 @@ pub struct Header {
     /// What was learned afterwards, row by row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streamed: Option<StreamedRows>,
+    /// Rows that were added to a fit, in their order ([`ProcessModel::continued`](super::ProcessModel::continued)).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub continued: Vec<ContinuedRows>,
 }
 
 impl Header {
     /// What of its fit the rows of a stream have no place for, as it stands on the command line.
     pub(super) fn not_for_streams(&self) -> Option<String> {
-        match (self.standardisation.transform, &self.noise) {
+        match (&self.standardisation.transform, &self.noise) {
             (Some(own), _) => Some(format!("a mapped target ({}; --target-transform)", own.by)),
             (None, Some(_)) => Some("--noise heteroscedastic".into()),
             (None, None) => None,

@@ -19,7 +19,11 @@
 //! | `panel`, `maps` | the posterior over a grid, for one input; the prior's covariance, predictions over the plane |
 //! | `parts` | what a kernel is made of: covariances of categories, curves of columns, shares of a sum |
 //! | `file`, `laplace_file` | model to container and back, bit for bit |
+//! | [`Effects`], `effective` | what columns do: importance, partial dependence; for numbers with Gaussian noise |
 //! | `posterior`, `prior` | the posteriors that a model may hold, and the covariance that each began with |
+//! | `continued` | further rows for a saved exact process, its hyperparameters kept |
+//! | `left_out` | training rows, each predicted from all others |
+//! | `joint` | the covariance of the function at several rows |
 //! | `scalable` | methods for large tables |
 //! | `deep` | learned features |
 //! | `gvi` | means and covariances that are free of each other |
@@ -29,15 +33,20 @@ mod apart;
 mod asked;
 mod check;
 mod compress;
+mod continued;
 mod deep;
 mod describe;
+mod effective;
+mod effects;
 mod file;
 mod file_rows;
 mod fit;
 mod generalised;
 mod gvi;
 mod header;
+mod joint;
 mod laplace_file;
+mod left_out;
 mod maps;
 mod noise;
 mod panel;
@@ -56,9 +65,12 @@ mod target_transform;
 pub(crate) use check::explained_by_chance;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub use compress::{Compression, CompressionPlan};
+pub use continued::{ContinuationPlan, ContinuedRows, NewRows};
 pub use deep::{DeepSummary, TriedSetting};
+pub use effects::{Averaged, Dependence, Effects, Importance, Place, PlaceUnit, RowsOf};
 pub(crate) use file::{add_fingerprints, add_sets, fingerprints, sets};
 pub use file_rows::FileRows;
+pub(crate) use fit::add_weak_priors;
 pub use fit::{FitStage, Prepared};
 pub use generalised::{
     BoundSummary, BoundedPseudoCount, ChosenLikelihood, FeatureSummary, GeneralisedHeader, GeneralisedModel,
@@ -68,13 +80,14 @@ pub use generalised::{
 };
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
 pub use header::{FitSummary, Header, Hyperparameter};
+pub(crate) use left_out::NO_LEAVE_ONE_OUT;
 pub(crate) use noise::NoiseProcess;
 pub use noise::NoiseSummary;
 pub use parts::{CategoryCovariance, KernelParts, Share, VarianceShares, WarpCurve};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
 pub use prepared_table::PreparedTable;
-pub(crate) use rates::time;
+pub(crate) use rates::{expected_seconds, time};
 pub use scalable::{
     Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver,
     choose,
@@ -84,6 +97,7 @@ pub use streaming::{
     BadRow, LearnedNoise, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel,
     StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
 };
+pub(crate) use target_transform::no_image;
 pub use target_transform::{TransformChoice, TriedTransform};
 
 use crate::{Intervals, ModelError};

@@ -7,7 +7,7 @@ use posterior_gp::exact::{EmbeddedPosterior, ExactPosterior};
 use posterior_gp::generalised::GeneralisedGp;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::iterative::{Budget, LanczosBasis, LanczosVariances, PathwisePosterior, SolvedVariances};
-use posterior_gp::{GpError, JointPrediction, Posterior, Prediction};
+use posterior_gp::{Averages, GpError, JointPrediction, Posterior, Prediction};
 use posterior_linalg::Real;
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linear::low_rank::LowRankPosterior;
@@ -142,6 +142,14 @@ impl Posterior for ProcessPosterior {
 
     fn joint(&self, x: MatRef<'_, f64>) -> Result<JointPrediction, GpError> {
         self.inner().joint(x)
+    }
+
+    fn mean_values(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
+        self.inner().mean_values(x)
+    }
+
+    fn averages(&self, x: MatRef<'_, f64>, each: usize) -> Result<Averages, GpError> {
+        self.inner().averages(x, each)
     }
 
     fn sample(

@@ -3,7 +3,7 @@
 use super::{Header, ModelError, ProcessModel};
 use crate::recalibration::{self, Intervals};
 use crate::{MappedPredictions, TargetMap};
-use faer::Mat;
+use faer::{Mat, MatRef};
 use posterior_data::{Extracted, InputMoments, Notes, Table};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
@@ -132,16 +132,6 @@ pub struct PredictOptions {
     pub variances: VarianceMethod,
 }
 
-/// Marginals of rows in standard units.
-pub(super) struct Marginals {
-    /// Means.
-    pub(super) mean: Vec<f64>,
-    /// Variances of the function.
-    pub(super) latent_variance: Vec<f64>,
-    /// Variances of the noise.
-    pub(super) noise: Vec<f64>,
-}
-
 impl Predictions {
     /// The quantile of each new observation at `level` in (0, 1).
     pub fn quantile(&self, level: f64) -> Vec<f64> {
@@ -211,50 +201,52 @@ impl ProcessModel {
             }
         };
         let extracted = self.extract(table, rows, options.truth)?;
-        let ranges = self.header.input_ranges.as_ref();
-        let inputs = ranges.map(|r| r.moments(extracted.x.as_ref())).unwrap_or_default();
         let x = self.header.standardisation.features(extracted.x.as_ref());
-        let (Prediction { mean, latent_variance, noise_variance, clipped }, solves) =
-            self.posterior.predict_by(x.as_ref(), options.variances)?;
+        let (prediction, solves) = self.posterior.predict_by(x.as_ref(), options.variances)?;
+        Ok(Predictions { solves, ..self.in_units(&extracted, x.as_ref(), prediction)? })
+    }
+
+    /// Predictions of rows in units of the target, of these standardised inputs; with truths and known noise where these were extracted.
+    pub(super) fn in_units(
+        &self,
+        extracted: &Extracted,
+        x: MatRef<'_, f64>,
+        prediction: Prediction,
+    ) -> Result<Predictions, ModelError> {
+        let Prediction { mean, latent_variance, noise_variance, clipped } = prediction;
+        let (ranges, standard) = (self.header.input_ranges.as_ref(), &self.header.standardisation);
         let mean: Vec<f64> = mean.col(0).iter().copied().collect();
-        let known_noise = match (&self.noise, extracted.noise.as_deref()) {
-            (Some(own), _) => Some(own.variances(x.as_ref(), &mean)?),
-            (None, known) => known.map(|v| v.iter().map(|v| self.standard_variance(*v)).collect()),
+        let square = standard.target_scale * standard.target_scale;
+        let own_noise = match (&self.noise, extracted.noise.as_deref()) {
+            (Some(own), _) => Some(own.variances(x, &mean)?),
+            (None, known) => known.map(|v| v.iter().map(|v| v / square).collect()),
         };
-        let of_row = |i: usize| noise_variance + known_noise.as_ref().map_or(0.0, |v| v[i]);
-        let noise = (0..mean.len()).map(of_row).collect();
-        let marginals = Marginals { mean, noise, latent_variance };
-        let Extracted { rows, y: truth, notes: data, .. } = extracted;
-        Ok(Predictions { rows, truth, clipped, data, solves, inputs, ..self.in_units(marginals) })
-    }
-
-    /// A variance of the target in standard units.
-    fn standard_variance(&self, variance: f64) -> f64 {
-        let scale = self.header.standardisation.target_scale;
-        variance / (scale * scale)
-    }
-
-    /// Marginals in the target's units, recalibrated where the model is; of rows that are not said.
-    pub(super) fn in_units(&self, marginals: Marginals) -> Predictions {
-        let Marginals { mean, latent_variance, noise } = marginals;
-        let standard = &self.header.standardisation;
+        let of_row = |i: usize| noise_variance + own_noise.as_ref().map_or(0.0, |v: &Vec<f64>| v[i]);
         let factor = self.header.fit.recalibration.as_ref().map_or(1.0, |own| own.factor);
-        let deviation: Vec<f64> =
-            latent_variance.iter().zip(&noise).map(|(v, noise)| factor * (v + noise).sqrt()).collect();
+        let deviation = |(i, v): (usize, &f64)| factor * (v + of_row(i)).sqrt();
+        let deviation: Vec<f64> = latent_variance.iter().enumerate().map(deviation).collect();
         let latent_deviation: Vec<f64> = latent_variance.iter().map(|v| v.sqrt()).collect();
-        let known = Predictions { intervals: self.intervals(), ..Predictions::default() };
+        let known = Predictions {
+            rows: extracted.rows.clone(),
+            truth: extracted.y.clone(),
+            clipped,
+            data: extracted.notes.clone(),
+            intervals: self.intervals(),
+            inputs: ranges.map(|r| r.moments(extracted.x.as_ref())).unwrap_or_default(),
+            ..Predictions::default()
+        };
         if let Some(map) = TargetMap::of(standard) {
             let mapped = MappedPredictions { map, mean, deviation, latent_deviation };
             let [mean, deviation, latent_deviation] = mapped.moments();
-            return Predictions { mean, deviation, latent_deviation, mapped: Some(mapped), ..known };
+            return Ok(Predictions { mean, deviation, latent_deviation, mapped: Some(mapped), ..known });
         }
         let units = |values: Vec<f64>| values.into_iter().map(|s| standard.target_scale * s).collect();
-        Predictions {
+        Ok(Predictions {
             mean: mean.into_iter().map(|m| standard.target_back(m)).collect(),
             deviation: units(deviation),
             latent_deviation: units(latent_deviation),
             ..known
-        }
+        })
     }
 
     /// `count` joint draws of the noiseless function at the given rows: one vector for each draw, in units of the target.

@@ -18,6 +18,7 @@ struct Work {
     rows: usize,
     samples: usize,
     variances: VarianceMethod,
+    joint: bool,
 }
 
 impl ProcessModel {
@@ -44,10 +45,17 @@ impl ProcessModel {
         let block = block
             .max(if solves > 0 { solves + TILES } else { 0 })
             .saturating_add(self.sample_bytes(rows, samples));
+        let joint = if question.joint { self.joint_bytes(rows) } else { 0 };
+        let block = block.saturating_add(joint);
+        let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
+        let drawn = drawn + if question.joint { self.joint_flops(rows) } else { 0.0 };
+        // Each training row from all others is one inverse, however many are asked about; they are found by their numbers.
+        let (n, left_out) = (self.support(), question.leave_one_out);
+        let block = block.saturating_add(if left_out { 64 * n as u64 } else { 0 });
+        let flops = if left_out { (n as f64).powi(3) / 3.0 } else { flops };
         let noise = self.noise.as_ref().map_or(0, |own| own.bytes());
         let flops = flops + self.noise.as_ref().map_or(0.0, |own| own.flops_of_row() * rows as f64);
         let parts = [inputs, outputs, block, leaving, table, noise, question.beside];
-        let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
         let mut plan = PredictionPlan {
             rows,
             samples,
@@ -58,7 +66,10 @@ impl ProcessModel {
             seconds: None,
         };
         plan.check(question.memory)?;
-        plan.seconds = question.timed.then(|| self.seconds_of(&Work { rows, samples, variances }));
+        plan.seconds = question.timed.then(|| match left_out {
+            true => flops / dense_rate(),
+            false => self.seconds_of(&Work { rows, samples, variances, joint: question.joint }),
+        });
         Ok(plan)
     }
 
@@ -91,8 +102,10 @@ impl ProcessModel {
     fn seconds_of(&self, request: &Work) -> f64 {
         let (m, n) = (request.rows as f64, self.support() as f64);
         let dense = |flops: f64| flops / dense_rate();
-        let drawn =
-            |samples: usize| if samples > 0 { dense(self.sample_flops(request.rows, samples)) } else { 0.0 };
+        let joint = if request.joint { dense(self.joint_flops(request.rows)) } else { 0.0 };
+        let drawn = |samples: usize| {
+            joint + if samples > 0 { dense(self.sample_flops(request.rows, samples)) } else { 0.0 }
+        };
         match &*self.posterior {
             ProcessPosterior::Exact(posterior) => {
                 let pair = seconds_of_pair(posterior.model().kernel(), posterior.data().inputs(), 1);
@@ -118,8 +131,8 @@ impl ProcessModel {
                 let mean = mean_weights(posterior);
                 2.0 * m * n * pair + dense(m * (3.0 * n * n + 2.0 * mean)) + drawn(request.samples)
             }
-            ProcessPosterior::Single(posterior) => self.seconds_of_samples(posterior, request),
-            ProcessPosterior::Double(posterior) => self.seconds_of_samples(posterior, request),
+            ProcessPosterior::Single(posterior) => joint + self.seconds_of_samples(posterior, request),
+            ProcessPosterior::Double(posterior) => joint + self.seconds_of_samples(posterior, request),
         }
     }
 
@@ -179,7 +192,7 @@ impl ProcessModel {
     }
 
     /// Points whose kernels make a prediction: training rows or inducing points.
-    fn support(&self) -> usize {
+    pub(super) fn support(&self) -> usize {
         match (&*self.posterior, self.posterior.training()) {
             (ProcessPosterior::Inducing(posterior), _) => posterior.inducing().nrows(),
             (ProcessPosterior::LowRank(posterior), _) => posterior.features().rank(),
@@ -194,7 +207,7 @@ impl ProcessModel {
     }
 
     /// Bytes of the rows that are predicted at a time, and operations for all rows.
-    fn blocks(&self, rows: usize) -> (u64, f64) {
+    pub(super) fn blocks(&self, rows: usize) -> (u64, f64) {
         let (n, m) = (self.support() as u64, rows as u64);
         let d = self.header.schema.features.len() as f64;
         match (&*self.posterior, self.posterior.stored_samples()) {
@@ -252,7 +265,7 @@ const PROBES: usize = 16;
 const PROBE_STEPS: usize = 1000;
 
 /// Seconds of one entry of a kernel matrix, evaluated and multiplied with so many columns.
-fn seconds_of_pair<T: Real>(kernel: &dyn Kernel<T>, points: MatRef<'_, T>, columns: usize) -> f64 {
+pub(super) fn seconds_of_pair<T: Real>(kernel: &dyn Kernel<T>, points: MatRef<'_, T>, columns: usize) -> f64 {
     /// Points that are measured on: some milliseconds.
     const MOST: (usize, usize) = (2048, 128);
     let points = points.subrows(0, points.nrows().min(MOST.0));

@@ -65,6 +65,16 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
+/// [`expected`], all of it.
+pub(crate) fn expected_seconds(
+    request: &FitRequest,
+    method: &Method,
+    rows: usize,
+    names: &[String],
+) -> Option<f64> {
+    expected(request, method, rows, names).map(|own| own.search + own.solver)
+}
+
 /// Seconds for a method on `rows` rows; none where its kernel cannot be evaluated on such columns. Takes some hundredths of a second.
 pub(super) fn expected(
     request: &FitRequest,

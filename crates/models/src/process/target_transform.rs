@@ -173,7 +173,7 @@ fn choose_map(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<Transform
 }
 
 /// A target without an image: its row in the table from 0, where that is known, and its value.
-pub(super) fn no_image(by: TargetTransform, schema: &Schema, row: Option<usize>, value: f64) -> ModelError {
+pub(crate) fn no_image(by: TargetTransform, schema: &Schema, row: Option<usize>, value: f64) -> ModelError {
     let place = row.map_or_else(String::new, |row| format!("row {}, ", row + 1));
     ModelError::Request(format!(
         "{place}column `{}`: {value} has no {by}, which is of numbers above 0: take --target-transform yeo-johnson (any numbers), auto or none, or leave the row out",
@@ -320,11 +320,12 @@ mod tests {
         for found in [rows(&names, |z| 10.0 + z), rows(&names, |z| z.exp() - 3.0)] {
             assert_eq!(choose_map(&auto, &found).unwrap(), TransformChoice::default());
         }
-        // A square is no logarithm: the root is an exponent near a half where values are far above their unit.
-        let square = rows(&names, |z| (6.0 + 2.0 * z).powi(2));
+        // Made by a power of exponent ½, in a unit that is about the median.
+        let made = TargetTransform::YeoJohnson { exponent: 0.5, unit: 30.0 };
+        let square = rows(&names, |z| made.invert(0.83 + 0.5 * z));
         let found = choose(&asked(TargetTransformName::YeoJohnson), &square).unwrap();
         let Some(TargetTransform::YeoJohnson { exponent, .. }) = found.chosen else { panic!("{found:?}") };
-        assert!((0.05..0.75).contains(&exponent), "{exponent}");
+        assert!((0.2..0.8).contains(&exponent), "{exponent}");
         let evidence = |of: Option<TargetTransform>| {
             found.tried.iter().find(|t| t.transform == of).map(|t| t.log_evidence)
         };

@@ -3,6 +3,7 @@
 mod automatic;
 mod class_recalibration;
 mod compression;
+mod continued;
 mod count_intervals;
 mod counts;
 mod cox;
@@ -10,6 +11,7 @@ mod deep;
 mod deep_basis;
 mod deep_experiments;
 mod deep_labels;
+mod effects;
 mod experiment_files;
 mod experiments;
 mod face;

@@ -46,7 +46,7 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
     let own = fitted(&table, &even, &request());
     let header = own.header();
     assert_eq!(
-        header.standardisation.transform.unwrap().by,
+        header.standardisation.transform.as_ref().unwrap().by,
         TargetTransform::Log,
         "{:?}",
         header.fit.transform
@@ -134,7 +134,10 @@ fn a_target_without_a_logarithm_is_named() {
     assert!(error.contains("row 17, column `price`: 0 has no log") && error.len() < 300, "{error}");
     let power = FitRequest { target_transform: TargetTransformName::YeoJohnson, ..request() };
     let own = fitted(&table, &all(&table), &power);
-    assert!(matches!(own.header().standardisation.transform.unwrap().by, TargetTransform::YeoJohnson { .. }));
+    assert!(matches!(
+        own.header().standardisation.transform.as_ref().unwrap().by,
+        TargetTransform::YeoJohnson { .. }
+    ));
     // A truth that the map has no image of is no panic.
     let own = fitted(&prices(30), &all(&table), &log);
     assert!(own.predict_with_truth(&table, None).unwrap().scores(1.0).is_err());

@@ -1,6 +1,6 @@
 //! Any picture or table, and the kinds that every experiment uses.
 
-use super::{ImageGallery, Picture, Plane, PosteriorPanels};
+use super::{ImageGallery, NamedValues, Picture, Plane, PosteriorPanels};
 use posterior_metrics::{ConfusionMatrix, ReliabilityBin};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ pub enum Item {
     Plane(Plane),
     /// Posteriors of functions of one input, side by side.
     Posteriors(PosteriorPanels),
+    /// Named numbers with their intervals.
+    Named(NamedValues),
 }
 
 /// A table of ready texts. Rows shorter than the head are filled with dashes; cells beyond it are left out and counted.
@@ -80,6 +82,8 @@ pub struct Line {
     pub y: Vec<f64>,
     /// Half the height of an uncertainty band at each point (one standard error, say); empty for none.
     pub error: Vec<f64>,
+    /// Lower and upper border of a band that is not as high above the line as below it, at each point; where there are some, `error` is not looked at.
+    pub band: Vec<[f64; 2]>,
     /// The abscissa of its best point, marked by a diamond on the line.
     pub optimum: Option<f64>,
     /// Values from elsewhere (published, or by another program), shown as rings in the colour of the line: (x, y).
@@ -112,6 +116,12 @@ impl Curves {
     /// The same with words on how to read it.
     pub fn captioned(self, caption: impl Into<String>) -> Self {
         Self { caption: caption.into(), ..self }
+    }
+}
+
+impl From<NamedValues> for Item {
+    fn from(values: NamedValues) -> Self {
+        Self::Named(values)
     }
 }
 

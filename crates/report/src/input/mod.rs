@@ -6,12 +6,14 @@
 //! | this | the report, its sections, facts and notes |
 //! | `regression`, `classification` | a model on one dataset |
 //! | `item` | any picture or table, tables, curves, distributions, reliability |
+//! | `named` | named numbers with their intervals |
 //! | `panels` | several posteriors side by side, maps over the plane |
 //! | `images` | pictures with predictions |
 
 mod classification;
 mod images;
 mod item;
+mod named;
 mod panels;
 mod regression;
 
@@ -24,6 +26,7 @@ pub use item::{
     ConfusionFigure, Curves, Distribution, Distributions, Item, Line, Reliability, ReliabilityForm,
     ReliabilitySeries, Table,
 };
+pub use named::{NamedValue, NamedValues};
 pub use panels::{Plane, PlaneKind, PlanePanel, PosteriorPanels, TitledPosterior};
 pub use regression::{
     Baseline, FeatureLengthscale, Hyperparameter, PosteriorPanel, PredictedDistribution, Predictions,

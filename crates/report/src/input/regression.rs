@@ -1,6 +1,6 @@
 //! A regression model on one dataset.
 
-use super::{Curves, Note, Plane, SummaryRow, Table};
+use super::{Curves, Item, Note, Plane, SummaryRow, Table};
 use posterior_metrics::RegressionScores;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,8 @@ pub struct RegressionReport {
     pub tables: Vec<Table>,
     /// Curves that columns go through before the kernel.
     pub warps: Vec<Curves>,
+    /// Anything else, after the other figures.
+    pub more: Vec<Item>,
 }
 
 /// What scored rows are to the model.

@@ -44,8 +44,11 @@ impl Drawable {
             .filter(|(_, (x, y))| finite(place(**x, **y)))
             .map(|(i, (x, y))| {
                 let at = place(*x, *y);
-                let error = line.error.get(i).copied().filter(|e| *e >= 0.0).unwrap_or(f64::NAN);
-                (at.0, at.1, coordinate(y - error, y_logarithmic), coordinate(y + error, y_logarithmic))
+                let [low, high] = line.band.get(i).copied().unwrap_or_else(|| {
+                    let error = line.error.get(i).copied().filter(|e| *e >= 0.0).unwrap_or(f64::NAN);
+                    [y - error, y + error]
+                });
+                (at.0, at.1, coordinate(low, y_logarithmic), coordinate(high, y_logarithmic))
             })
             .collect();
         let reference: Vec<_> =
@@ -179,6 +182,18 @@ mod tests {
         assert!((shown[4].0 - (2.0 + 0.5 / 5.5)).abs() < 1e-12 && shown[4].1 == 0.0 && shown.len() == 5);
         assert!(cut(&[(0.0, 2.0), (1.0, 3.0)], range).iter().all(|p| p.0.is_nan()));
         assert!(cut(&[], range).is_empty());
+    }
+
+    #[test]
+    fn bands_may_be_higher_on_one_side() {
+        let line = Line { error: vec![1.0; 3], ..Line::new("", vec![1.0, 2.0, 3.0], vec![10.0; 3]) };
+        let of = |line: &Line| Drawable::new(line, false, true).points;
+        assert_eq!(of(&line)[1], (2.0, 1.0, 9f64.log10(), 11f64.log10()));
+        let line = Line { band: vec![[1.0, 100.0], [-1.0, 1000.0]], ..line };
+        assert_eq!(of(&line)[0], (1.0, 1.0, 0.0, 2.0));
+        // Below zero there is no logarithm, and no band; a border that was not given is that of the error.
+        assert!(of(&line)[1].2.is_nan() && of(&line)[1].3 == 3.0);
+        assert_eq!(of(&line)[2].3, 11f64.log10());
     }
 
     #[test]

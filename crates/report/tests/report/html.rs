@@ -181,6 +181,42 @@ fn unusable_numbers_are_left_out_and_said() {
 }
 
 #[test]
+fn named_values_are_bars_from_0_or_dots_with_their_intervals() {
+    let rows = [("town", 0.75, [0.7, 0.8]), ("size", 0.25, [f64::NAN; 2]), ("lost", f64::NAN, [0.0, 1.0])];
+    let rows = rows.map(|(name, value, interval)| NamedValue { name: name.into(), value, interval });
+    let values = |bars| NamedValues {
+        title: "Which columns matter".into(),
+        x: "share of the variance".into(),
+        bars,
+        rows: rows.to_vec(),
+        caption: "Read it so.".into(),
+    };
+    let html =
+        |bars| page(RegressionReport { more: vec![values(bars).into()], ..RegressionReport::default() });
+    let (bars, dots) = (html(true), html(false));
+    for html in [&bars, &dots] {
+        check_markup(html).unwrap();
+        assert!(
+            html.contains("Read it so. Left out: 1 without a finite value.") && html.contains(">town</text>")
+        );
+    }
+    let drawn = |html: &str| {
+        ["column strong", "whisker", "dot", "mark"].map(|c| times(html, &format!("class=\"{c}\"")))
+    };
+    assert_eq!((drawn(&bars), drawn(&dots)), ([2, 1, 0, 0], [0, 0, 2, 1]));
+    // 75 % is as long as the axis goes, up to the end of its interval.
+    let widths: Vec<f64> = bars
+        .split("class=\"column strong\"")
+        .skip(1)
+        .map(|rest| rest.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+        .collect();
+    assert!((widths[0] / widths[1] - 3.0).abs() < 0.01, "{widths:?}");
+    let none = NamedValues { rows: rows[2..].to_vec(), ..values(true) };
+    let html = page(RegressionReport { more: vec![none.into()], ..RegressionReport::default() });
+    assert!(!html.contains("<figure"));
+}
+
+#[test]
 fn the_input_round_trips_through_json() {
     let report = demo();
     let json = serde_json::to_string(&report).unwrap();

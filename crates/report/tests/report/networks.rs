@@ -313,9 +313,16 @@ proptest! {
         let line = Line {
             name: "l".into(), x: a.clone(), y: b.clone(), error: c.clone(), optimum: a.first().copied(),
             reference: b.iter().copied().zip(c.iter().copied()).collect(),
+            band: a.iter().zip(&c).take(size % 4).map(|(a, c)| [*a, *c]).collect(),
+        };
+        let values = NamedValues {
+            bars: logarithmic.0,
+            rows: a.iter().zip(&b).map(|(a, b)| NamedValue { name: "n".into(), value: *a, interval: [*b, *a] }).collect(),
+            ..NamedValues::default()
         };
         let mut report = digits(20);
         report.more = vec![
+            Item::Named(values),
             Item::Curves(Curves {
                 x_logarithmic: logarithmic.0, y_logarithmic: logarithmic.1, y_range: range, lines: vec![line], ..Curves::default()
             }),

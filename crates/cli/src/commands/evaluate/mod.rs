@@ -3,11 +3,13 @@
 //! | file | does |
 //! |---|---|
 //! | `scoring` | finds out |
+//! | `targets` | goes through a model of several targets |
 //! | `text`, `json`, `report` | say it to people, to programs, in a page with pictures |
 
 pub(super) mod json;
 pub(super) mod report;
 pub(super) mod scoring;
+mod targets;
 pub(super) mod text;
 
 use super::{load_for, remarks};
@@ -16,7 +18,7 @@ use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, print, print_json, set_threads};
 use posterior::data::OutputKind;
 use posterior::report::Report;
-use posterior::{Question, peak_memory_bytes};
+use posterior::{Effects, Portrait, Question, peak_memory_bytes};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Instant;
@@ -29,6 +31,9 @@ struct Output<'a> {
     planned_memory_bytes: u64,
     peak_memory_bytes: Option<u64>,
     seconds: f64,
+    /// What columns do, where a report was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effects: Option<Effects>,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<&'a Path>,
 }
@@ -46,9 +51,14 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
     let joint_points = a.joint_kappa.iter().flat_map(|points| points.0.clone()).collect();
     let question = Question { joint_points, ..asked.question()? };
     model.check(&question)?;
+    if !model.targets().is_empty() {
+        return targets::run(cli, a, &*model, &question, started);
+    }
     let findings = scoring::find(&*model, a, &question, remarks(cli))?;
+    let mut effects = None;
     if let Some(path) = report {
-        let portrait = model.portrait()?;
+        effects = model.effects(Some(&findings.data))?;
+        let portrait = Portrait { effects: effects.clone(), ..model.portrait()? };
         let title = format!("{} on {}", portrait.title, findings.data.name);
         let sections = report::sections(&*model, portrait, &findings)?;
         report::write(path, &Report::new("How sure, and how right?", title, sections))?;
@@ -59,6 +69,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
             planned_memory_bytes: findings.planned_bytes,
             peak_memory_bytes: peak_memory_bytes(),
             seconds: started.elapsed().as_secs_f64(),
+            effects,
             report,
         });
     }

@@ -9,10 +9,10 @@ use posterior::metrics::{
     MOST_CONFUSION_CLASSES, RegressionScores, SetScores,
 };
 use posterior::report::{
-    Baseline, ClassificationBaseline, ClassificationReport, Distribution, FiguresReport, Image, ImageLayout,
-    ImagePrediction, Item, JointScores, MethodRow, Note, OutOfDistribution, OutOfDistributionMethod,
-    PredictedDistribution, Predictions, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries,
-    Report, ScoredRows, Section, SummaryRow, Table,
+    Baseline, ClassificationBaseline, ClassificationReport, Distribution, FeatureLengthscale, FiguresReport,
+    Image, ImageLayout, ImagePrediction, Item, JointScores, MethodRow, Note, OutOfDistribution,
+    OutOfDistributionMethod, PredictedDistribution, Predictions, RegressionReport, Reliability,
+    ReliabilityForm, ReliabilitySeries, Report, ScoredRows, Section, SummaryRow, Table,
 };
 use posterior::{
     Evaluation, IntervalScores, JointRow, Model, ModelData, Portrait, Predicted, Predictive, Scores, Truth,
@@ -154,6 +154,7 @@ impl Shown<'_> {
                 false => vec![joint("model", |r| r.model), joint(baseline, |r| r.plain)],
             },
             evidence: portrait.evidence.clone(),
+            more: effects(self.model, portrait),
             notes: self.notes(predictive),
             ..ClassificationReport::default()
         };
@@ -211,7 +212,7 @@ impl Shown<'_> {
             SummaryRow::new(label, plus_minus(d.mean, d.standard_error))
         }));
         summary.extend(evaluation.intervals.iter().map(interval_row));
-        let Portrait { hyperparameters, lengthscales, posterior, maps, tables, warps, .. } = &self.portrait;
+        let Portrait { hyperparameters, posterior, maps, tables, warps, .. } = &self.portrait;
         Ok(RegressionReport {
             dataset: match rows {
                 ScoredRows::Training => format!("{}: rows of the training", self.findings.data.name),
@@ -230,7 +231,8 @@ impl Shown<'_> {
                 distribution: distribution(&compared.model, values),
             }),
             hyperparameters: hyperparameters.clone(),
-            lengthscales: lengthscales.clone(),
+            lengthscales: shown_lengthscales(&self.portrait),
+            more: effects(self.model, &self.portrait),
             notes: self.notes(&compared.model),
             posterior: posterior.clone(),
             maps: maps.clone(),
@@ -247,6 +249,19 @@ fn distribution(predictive: &Predictive, truths: &[f64]) -> Option<PredictedDist
     let mapped = predictive.mapped.as_ref()?;
     let [low, high] = [0.025, 0.975].map(|level| predictive.quantiles(level, true).unwrap_or_default());
     Some(PredictedDistribution { low, high, residual: mapped.residuals(truths) })
+}
+
+/// What columns do, as pictures.
+pub(crate) fn effects(model: &dyn Model, portrait: &Portrait) -> Vec<Item> {
+    portrait.effects.as_ref().map(|effects| effects.items(&model.target())).unwrap_or_default()
+}
+
+/// Lengthscales as a picture, where no importance of columns says more: of a column of text there is one for each category. The table of hyperparameters has them in any case.
+pub(crate) fn shown_lengthscales(portrait: &Portrait) -> Vec<FeatureLengthscale> {
+    match &portrait.effects {
+        Some(effects) if !effects.importance.is_empty() => Vec::new(),
+        _ => portrait.lengthscales.clone(),
+    }
 }
 
 /// What sets of a level are worth.

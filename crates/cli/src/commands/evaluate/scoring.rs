@@ -192,7 +192,10 @@ fn beside(
     (scored, positions): (&ModelData, Option<&[usize]>),
 ) -> Result<(Scored, Vec<String>), Failure> {
     let shown = path.display();
-    let other = load_for(path, &a.question)?;
+    let loaded = load_for(path, &a.question)?;
+    let other = of_target(&*loaded, &model.target()).ok_or_else(|| {
+        Failure::usage(format!("{shown} has no target `{}`: it has {}", model.target(), loaded.target()))
+    })?;
     if other.predicts() != model.predicts() {
         return Err(Failure::usage(format!(
             "{shown} predicts something else: compare models of the same kind"
@@ -210,6 +213,15 @@ fn beside(
     let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let evaluation = other.evaluate(&own, question)?;
     Ok((Scored { name, evaluation, seconds: Some(other.seconds()) }, notes))
+}
+
+/// The model of this target, of several; another model as it is.
+pub(super) fn of_target<'a>(model: &'a dyn Model, target: &str) -> Option<&'a dyn Model> {
+    let several = model.targets();
+    match several.is_empty() {
+        true => Some(model),
+        false => several.into_iter().find(|own| own.target() == target),
+    }
 }
 
 /// Of what another model reads, the rows that the first is scored on: by their numbers in the table, which each model may drop other rows of, else by their positions.

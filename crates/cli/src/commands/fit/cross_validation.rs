@@ -56,7 +56,7 @@ pub(super) fn fit_and_score(
 }
 
 /// A fold's own checkpoint beside that of all rows, which is none of its.
-fn for_fold(request: &FitRequest, fold: i64) -> FitRequest {
+pub(super) fn for_fold(request: &FitRequest, fold: i64) -> FitRequest {
     let mut own = request.clone();
     if let Some(place) = own.method.large_mut().and_then(|large| large.checkpoint.as_mut()) {
         place.as_mut_os_string().push(format!(".fold{fold}"));
@@ -65,6 +65,11 @@ fn for_fold(request: &FitRequest, fold: i64) -> FitRequest {
 }
 
 impl FoldScores {
+    /// Of each fold, in order.
+    pub(super) fn of(scores: Vec<(i64, LeftOutScores)>) -> Self {
+        Self(scores)
+    }
+
     /// The numbers of each fold that has scores.
     fn numbers(&self) -> Result<Vec<Named>, Failure> {
         let mut out = Vec::new();

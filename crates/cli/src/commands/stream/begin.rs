@@ -41,12 +41,7 @@ pub(super) fn begin(
         let (needed, target) = model.columns();
         let columns =
             arguments.columns.clone().unwrap_or_else(|| needed.into_iter().chain([target]).collect());
-        return Ok(Some(state(
-            model,
-            RowFormat { kind: kind(arguments), columns, index: None },
-            source,
-            arguments,
-        )));
+        return Ok(Some(state(model, RowFormat { columns, ..format(arguments) }, source, arguments)));
     }
     let count = arguments.start_rows.unwrap_or(1000);
     remarks.say(format!("waiting for {count} rows, to which a model is fitted first"));
@@ -59,8 +54,8 @@ pub(super) fn begin(
         return Err(Failure::new(format!("{} has no rows", source.path().display())));
     };
     let (format, is_row) = match &arguments.columns {
-        Some(columns) => (RowFormat { kind: kind(arguments), columns: columns.clone(), index: None }, true),
-        None => RowFormat::of_first(kind(arguments), &first.text, source.path())?,
+        Some(columns) => (RowFormat { columns: columns.clone(), ..format(arguments) }, true),
+        None => RowFormat::of_first(kind(arguments), arguments.text, &first.text, source.path())?,
     };
     if !is_row {
         lines.remove(0);
@@ -108,6 +103,11 @@ fn state(model: StreamModel, format: RowFormat, source: &Source, arguments: &Str
         },
         output: None,
     }
+}
+
+/// What lines are, before their columns are known.
+fn format(arguments: &StreamArgs) -> RowFormat {
+    RowFormat::of(kind(arguments), arguments.text)
 }
 
 /// A process of inducing points on the first rows.

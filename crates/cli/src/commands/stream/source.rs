@@ -4,7 +4,7 @@ use crate::args::{FromArg, StreamArgs};
 use crate::interrupt::Interrupt;
 use crate::output::Failure;
 use posterior::StreamState;
-use posterior::data::arriving::{ArrivingLines, Line, RowKind};
+use posterior::data::arriving::{ArrivingLines, Line, RowFormat, RowKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -72,7 +72,19 @@ impl Source {
         let follow = arguments.follow;
         if goes_on && let Some(state) = &state {
             is_same_file(&path, state)?;
+            if arguments.text.or(state.input.format.text) != state.input.format.text {
+                return Err(Failure::usage(format!(
+                    "{} was begun with another --delimiter, --decimal or --encoding and is gone on with as it was: leave them out, or read it from its beginning (--from start)",
+                    path.display()
+                )));
+            }
         }
+        let known = state.as_ref().map(|s| &s.input.format);
+        let read_as = RowFormat::of(
+            arguments.format.or(known.map(|f| f.kind)).unwrap_or_else(|| kind(arguments)),
+            arguments.text.or(known.map(|f| f.text).unwrap_or_default()),
+        );
+        read_as.check().map_err(Failure::usage)?;
         let lines = match &arguments.data {
             Some(file) => ArrivingLines::of_file(file, offset, follow)?,
             None => ArrivingLines::of_standard_input(),
@@ -137,6 +149,7 @@ impl Source {
                 self.stage = Stage::FirstRow;
                 let format = &mut stream.input.format;
                 format.kind = arguments.format.unwrap_or(format.kind);
+                format.text = arguments.text.or(format.text);
                 if let Some(columns) = &arguments.columns {
                     format.columns.clone_from(columns);
                 }

@@ -2,7 +2,7 @@
 
 use crate::data::{check_finite, same_width};
 use crate::exact::ExactPosterior;
-use crate::{GpError, JointPrediction, Posterior, Prediction};
+use crate::{Averages, GpError, JointPrediction, Posterior, Prediction};
 use faer::{Mat, MatRef};
 use posterior_kernels::{cross, diagonal};
 use posterior_linalg::random::ChaCha8Rng;
@@ -70,6 +70,14 @@ impl Posterior for EmbeddedPosterior {
 
     fn joint(&self, x: MatRef<'_, f64>) -> Result<JointPrediction, GpError> {
         self.posterior.joint(self.embedded(x)?.as_ref())
+    }
+
+    fn mean_values(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
+        self.posterior.mean_values(self.embedded(x)?.as_ref())
+    }
+
+    fn averages(&self, x: MatRef<'_, f64>, each: usize) -> Result<Averages, GpError> {
+        self.posterior.averages(self.embedded(x)?.as_ref(), each)
     }
 
     fn sample(

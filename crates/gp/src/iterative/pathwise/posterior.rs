@@ -379,6 +379,10 @@ impl<T: Real> Posterior for PathwisePosterior<T> {
         })
     }
 
+    fn mean_values(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
+        self.mean(x)
+    }
+
     /// The covariance of the samples about the mean: of rank s at most.
     fn joint(&self, x: MatRef<'_, f64>) -> Result<JointPrediction, GpError> {
         let (mean, deviations) = self.mean_and_deviations(x)?;

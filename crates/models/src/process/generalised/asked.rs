@@ -7,10 +7,13 @@ use super::observed::Rows;
 use super::target::strata;
 use super::{GeneralisedModel, LatentPosterior, Target, describe};
 use crate::process::asked::{cut_of, described, table};
+use crate::process::effects::Effective;
+use crate::process::{Effects, NO_LEAVE_ONE_OUT};
 use crate::{
     Family, Files, Model, ModelData, ModelError, Portrait, Predicted, PredictedKind, PredictedSets,
     PredictionPlan, Predictive, Question, TrainedOn, Truth,
 };
+use faer::Mat;
 use posterior_data::stream::StreamOptions;
 use posterior_data::{
     ArrayValues, Column, DataError, Departure, Extracted, InputMoments, NumericArray, Schema, Table,
@@ -87,7 +90,7 @@ impl GeneralisedModel {
     }
 
     /// Bytes that `count` joint draws at `m` rows take; those of classes by Laplace's approximation are drawn together.
-    fn draw_bytes(&self, m: u64, count: u64) -> u64 {
+    pub(super) fn draw_bytes(&self, m: u64, count: u64) -> u64 {
         let (c, n) = (self.header.likelihood.outputs() as u64, self.posterior.support() as u64);
         let together = if matches!(*self.posterior, LatentPosterior::Laplace(_)) { c } else { 1 };
         let numbers = |counts: &[u64]| counts.iter().fold(8u64, |all, k| all.saturating_mul(*k));
@@ -209,6 +212,19 @@ impl Model for GeneralisedModel {
         })
     }
 
+    fn plan_portrait(&self, question: &Question) -> Result<Option<PredictionPlan>, ModelError> {
+        Effects::plan(self, question)
+    }
+
+    fn effects(&self, data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
+        let given = match (self.training_inputs(), data) {
+            (None, Some(data)) => self.asked(data, false)?.map(|asked| asked.extracted.x),
+            _ => None,
+        };
+        let given = given.map(|x| self.header.standardisation.features(x.as_ref()));
+        Effects::of(self, given.as_ref().map(Mat::as_ref))
+    }
+
     fn schemas_mut(&mut self) -> Vec<&mut Schema> {
         vec![&mut self.header.schema]
     }
@@ -229,8 +245,14 @@ impl Model for GeneralisedModel {
     }
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
+        if question.joint {
+            let problem = "--joint is the covariance of a function under Gaussian noise; of this model's functions draw some (--samples N --samples-out FILE.npy)";
+            return Err(ModelError::Usage(problem.into()));
+        }
+        if question.leave_one_out {
+            return Err(ModelError::Usage(NO_LEAVE_ONE_OUT.into()));
+        }
         self.family().without(&[
-            (question.joint, "joint"),
             (question.variances.is_some(), "variances"),
             (!question.joint_points.is_empty(), "joint-kappa"),
         ])?;

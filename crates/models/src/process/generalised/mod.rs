@@ -22,6 +22,7 @@
 //! | `latents`, `observations` | the posterior of latent functions, and what will be observed |
 //! | `check`, `crossed` | how good it is on rows that had no part in it |
 //! | `header`, `file` | what stands in a file |
+//! | `effective` | what columns do to classes, counts and numbers |
 //! | `asked`, `describe` | what any model can be asked; in words |
 
 mod asked;
@@ -29,6 +30,7 @@ mod check;
 mod cost;
 mod crossed;
 mod describe;
+mod effective;
 mod events;
 mod features;
 mod file;

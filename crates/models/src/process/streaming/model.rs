@@ -115,6 +115,11 @@ impl StreamModel {
         let learning = match model {
             AnyModel::Process(model) => Learning::Process(model),
             AnyModel::Generalised(model) => Learning::Generalised(model),
+            AnyModel::Targets(_) => {
+                return Err(ModelError::Request(
+                    "this model has several targets, and a stream learns one: fit that one with `posterior fit gp --target NAME --method sgpr`".into(),
+                ));
+            }
             AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
                 return Err(ModelError::Request(
                     "this model is a network with error bars: rows of a stream are learned by processes of inducing points; a network's last layer becomes one by its features (`posterior forward`) and `posterior fit gp --kernel linear --method sgpr`".into(),

@@ -1,0 +1,64 @@
+//! `posterior fit gp --continue`: rows that are added to a model.
+
+use super::super::{read_files, remarks};
+use super::report;
+use crate::args::{Cli, FitArgs};
+use crate::output::{Failure, check_outputs, print, print_json, set_threads};
+use posterior::data::{OutputKind, ReadOptions};
+use posterior::{AnyModel, Model as _, ProcessModel};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+pub(super) fn run(cli: &Cli, arguments: &FitArgs, path: &PathBuf) -> Result<(), Failure> {
+    let started = Instant::now();
+    set_threads(arguments.threads)?;
+    let remarks = remarks(cli);
+    let inputs = arguments.data.iter().chain([path]).chain(&arguments.config);
+    check_outputs(&[(Some(arguments.out.as_path()), OutputKind::Model)], inputs, arguments.force)?;
+    let model = process(path)?;
+    let request = &arguments.request;
+    let reading = ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) };
+    let table = read_files(&arguments.data, &reading, remarks)?;
+    let rows: Vec<usize> = (0..table.rows()).collect();
+    let new = model.new_rows(&table, &rows)?;
+    // What was done to these rows; what all are like stands in the model.
+    new.notes().of_cells().sentences().iter().for_each(|note| remarks.say(format!("note: {note}")));
+    let plan = model.continuation_plan(&new, request.memory)?;
+    remarks.say(format!("plan: {plan}"));
+    drop(table);
+    let model = model.continued(new, request.calibrate)?;
+    model.save(&arguments.out)?;
+    if cli.json {
+        return print_json(&report(&model, started.elapsed().as_secs_f64(), &arguments.out));
+    }
+    if !cli.quiet {
+        print(model.described())?;
+        print(format!("\nmodel written to {}", arguments.out.display()))?;
+    }
+    Ok(())
+}
+
+/// The model, where rows can be added to it.
+fn process(path: &Path) -> Result<ProcessModel, Failure> {
+    let other = |what: &str, way: &str| {
+        Err(Failure::usage(format!(
+            "--continue adds rows to exact processes, and {} is {what}: {way}",
+            path.display()
+        )))
+    };
+    match AnyModel::load(path)? {
+        AnyModel::Process(model) => {
+            model.check_continued()?;
+            Ok(*model)
+        }
+        AnyModel::Generalised(_) => other(
+            "one of classes, counts or outliers",
+            "fit all rows anew, or go on with a model of inducing points (`posterior stream --model`)",
+        ),
+        AnyModel::Laplace(_) => {
+            other("a network", "`posterior fit laplace --continue` adds rows to its sums")
+        }
+        AnyModel::Ensemble(_) => other("an ensemble of networks", "fit it anew with all rows"),
+        AnyModel::Targets(_) => other("one of several targets", "fit all rows anew"),
+    }
+}

@@ -1,0 +1,361 @@
+//! Several targets of one table: a model of each, one after the other, all in one file.
+
+use super::cross_validation::{FoldScores, for_fold};
+use super::left_out::{LeftOut, LeftOutScores};
+use super::{
+    Found, Rows, draws_of, finished, fitted, generalised_report, observed_by, read, refuse_folds, report,
+    rows_of, streamed,
+};
+use crate::args::{FitArgs, SplitArgs};
+use crate::commands::{in_parts, read_files};
+use crate::held_out::HeldOut;
+use crate::interrupt::Interrupt;
+use crate::output::{Failure, Remarks, check_outputs, print, print_json};
+use posterior::data::stream::{StreamOptions, TableParts};
+use posterior::data::{OutputKind, ReadOptions, Split, Table};
+use posterior::gp::GpError;
+use posterior::targets::shared::{SharedKernel, SharedRows};
+use posterior::targets::{TargetPlan, TargetsPlan, may_be_several, named, request_of};
+use posterior::{
+    AnyModel, ChosenLikelihood, FitRequest, Model as _, PreparedTable, TargetsModel, choose_likelihood,
+    peak_memory_bytes,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// What `--target` names.
+pub(super) enum Asked {
+    /// One column; its name, where it was looked up.
+    One(Option<String>),
+    /// Several.
+    Several(Several),
+}
+
+/// Several columns, and the table, where it is read whole.
+pub(super) struct Several {
+    names: Vec<String>,
+    table: Option<Table>,
+}
+
+/// Looks up what `--target` names.
+pub(super) fn asked(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Asked, Failure> {
+    let text = &request.selection.target;
+    let one = |name| match arguments.share_kernel {
+        true => Err(Failure::usage("--share-kernel is for several targets: name them, --target A,B".into())),
+        false => Ok(Asked::One(name)),
+    };
+    if request.labels.of_events() || !may_be_several(text) {
+        return one(None);
+    }
+    let files = &arguments.data[..];
+    let first = match in_parts(streamed(arguments, request), files)? {
+        true => {
+            let options = StreamOptions { text: request.text, ..StreamOptions::default() };
+            TableParts::open(files, &options)?.next().transpose()?
+        }
+        false => None,
+    };
+    let (names, table) = match first {
+        Some(part) => (named(text, &part.table)?, None),
+        None => {
+            let reading = ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) };
+            let table = read_files(files, &reading, remarks)?;
+            (named(text, &table)?, Some(table))
+        }
+    };
+    match &names[..] {
+        [name] => one(Some(name.clone())),
+        _ => Ok(Asked::Several(Several { names, table })),
+    }
+}
+
+/// Fits, writes and says all of it.
+pub(super) fn run(
+    json: bool,
+    arguments: &FitArgs,
+    request: &FitRequest,
+    several: Several,
+    (remarks, started): (Remarks, Instant),
+) -> Result<(), Failure> {
+    // From here on Ctrl-C ends whichever fit is under way, or is the next.
+    Interrupt::listen();
+    let work = Work::of(arguments, request, several, remarks)?;
+    let budget = request.time_budget.map(|s| (s - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE));
+    let (fits, folds) = match &work.table {
+        Some(table) if arguments.split.crosses() => work.crossed(table, budget)?,
+        _ => (work.fit(&arguments.split.held_out()?, None, budget)?, None),
+    };
+    let Fits { models, left_out, shared, plan } = fits;
+    let model = TargetsModel::of(models, shared)?;
+    model.save(&arguments.out)?;
+    let scored = left_out.into_iter().zip(model.targets());
+    let scores: Vec<LeftOutScores> =
+        scored.map(|(rows, own)| rows.score(own, request.memory, remarks)).collect();
+    if json {
+        let mut each = Vec::with_capacity(scores.len());
+        for (k, (own, scores)) in model.models().iter().zip(&scores).enumerate() {
+            let seconds = own.model().seconds();
+            let mut found = match own {
+                AnyModel::Generalised(own) => generalised_report(own, seconds, &arguments.out),
+                AnyModel::Process(own) => report(own, seconds, &arguments.out),
+                AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => Value::Null,
+            };
+            found["left_out"] = scores.json()?;
+            found["folds"] = folds.as_ref().map_or(Ok(Value::Null), |folds| folds[k].json())?;
+            each.push(found);
+        }
+        return print_json(&json!({
+            "targets": each,
+            // Null where each has its own.
+            "shared_kernel": model.shared(),
+            "planned_memory_bytes": plan.peak_bytes,
+            "peak_memory_bytes": peak_memory_bytes(),
+            "seconds": started.elapsed().as_secs_f64(),
+            "seed": request.seed,
+            "model": arguments.out.display().to_string(),
+        }));
+    }
+    // Under --quiet there are no remarks either.
+    if !remarks.silent {
+        for (name, folds) in model.names().iter().zip(folds.iter().flatten()) {
+            print(format!("Target {name}\n{}\n", folds.text()?))?;
+        }
+        print(model.described())?;
+        for (name, scores) in model.names().iter().zip(&scores) {
+            if let Some(scores) = scores.text() {
+                print(format!("\nTarget {name}\n{scores}"))?;
+            }
+        }
+        print(format!("\nmodel written to {}", arguments.out.display()))?;
+    }
+    Ok(())
+}
+
+/// Models of all targets, with the rows that each left out.
+struct Fits {
+    models: Vec<AnyModel>,
+    left_out: Vec<LeftOut>,
+    shared: Option<SharedKernel>,
+    plan: TargetsPlan,
+}
+
+/// What is to be done.
+struct Work<'a> {
+    arguments: &'a FitArgs,
+    memory: u64,
+    /// What is asked for of each target.
+    requests: Vec<FitRequest>,
+    table: Option<Table>,
+    /// What each target looks like, where the table is in memory.
+    looks: Vec<ChosenLikelihood>,
+    /// Targets that share a kernel, by their places.
+    sharing: Vec<usize>,
+    remarks: Remarks,
+}
+
+/// What targets share, and the rows of those that do, by their places.
+type Shared = (Option<SharedKernel>, BTreeMap<usize, PreparedTable>);
+
+impl<'a> Work<'a> {
+    fn of(
+        arguments: &'a FitArgs,
+        request: &FitRequest,
+        Several { names, table }: Several,
+        remarks: Remarks,
+    ) -> Result<Self, Failure> {
+        let mut requests = Vec::with_capacity(names.len());
+        for (place, name) in names.iter().enumerate() {
+            let mut own = request_of(request, &names, name)?;
+            arguments.give(&mut own)?;
+            // What is saved on the way is of one target.
+            let fresh = own.method.large().is_some_and(|large| large.fresh);
+            if let Some(path) = own.method.large_mut().and_then(|large| large.checkpoint.as_mut()) {
+                path.as_mut_os_string().push(format!(".target{}", place + 1));
+                let there = Some(path.as_path()).filter(|path| path.exists() && !fresh);
+                check_outputs(&[(there, OutputKind::Checkpoint)], &arguments.data, arguments.force)?;
+            }
+            requests.push(own);
+        }
+        let mut looks = Vec::new();
+        match &table {
+            Some(table) => {
+                let rows: Vec<usize> = (0..table.rows()).collect();
+                let (asked, missing) = (request.labels.likelihood, request.selection.missing_target);
+                for name in &names {
+                    looks.push(choose_likelihood(table, name, &rows, asked, missing)?);
+                }
+            }
+            None => refuse_folds(arguments, "a table that is read part by part")?,
+        }
+        let numeric = looks.iter().enumerate().filter(|(_, own)| own.likelihood.is_none()).map(|(k, _)| k);
+        let sharing: Vec<usize> = if arguments.share_kernel { numeric.collect() } else { Vec::new() };
+        if arguments.share_kernel && table.is_none() {
+            return Err(Failure::usage(
+                "--share-kernel is for tables in memory: --stream false reads this one whole, or leave it out".into(),
+            ));
+        }
+        if arguments.share_kernel && sharing.len() < 2 {
+            let taken = looks.iter().zip(&names).map(|(own, name)| format!("{name}: {}", own.name.as_str()));
+            return Err(Failure::usage(format!(
+                "--share-kernel is for two numeric targets at least, and these are taken as {}; leave it out, or say --likelihood gaussian",
+                taken.collect::<Vec<_>>().join(", ")
+            )));
+        }
+        let memory = request.memory;
+        Ok(Self { arguments, memory, requests, table, looks, sharing, remarks })
+    }
+
+    /// Every fold left out in turn, and models of all rows.
+    fn crossed(
+        &self,
+        table: &Table,
+        budget: Option<f64>,
+    ) -> Result<(Fits, Option<Vec<FoldScores>>), Failure> {
+        let folds = self.arguments.split.all_folds(table)?;
+        let each = budget.map(|seconds| seconds / (folds.len() + 1) as f64);
+        let mut scores: Vec<Vec<(i64, LeftOutScores)>> = self.requests.iter().map(|_| Vec::new()).collect();
+        for (place, fold) in folds.iter().enumerate() {
+            self.remarks.say(format!("fold {fold} ({} of {}) is left out", place + 1, folds.len()));
+            let held_out = self.arguments.split.held_out_fold(*fold)?;
+            let Fits { models, left_out, .. } = self.fit(&held_out, Some(*fold), each)?;
+            for ((own, model), rows) in scores.iter_mut().zip(&models).zip(left_out) {
+                own.push((*fold, rows.score(model.model(), self.memory, self.remarks)));
+            }
+        }
+        self.remarks.say("all rows");
+        let fits = self.fit(&SplitArgs::default().held_out()?, None, each)?;
+        Ok((fits, Some(scores.into_iter().map(FoldScores::of).collect())))
+    }
+
+    /// All targets, of the rows that are not held out; a time budget is shared among those that are left.
+    fn fit(&self, held_out: &HeldOut<'_>, fold: Option<i64>, budget: Option<f64>) -> Result<Fits, Failure> {
+        let begun = Instant::now();
+        let left = |parts: usize| {
+            budget.map(|s| ((s - begun.elapsed().as_secs_f64()) / parts as f64).max(f64::MIN_POSITIVE))
+        };
+        let (shared, mut ready) = self.share(held_out, left(1))?;
+        let table = self.table.as_ref().map_or(0, Table::memory);
+        let rows = ready.values().map(|own| 8 * (own.rows() * (own.names().len() + 3)) as u64);
+        let beside = TargetsPlan::beside(rows.fold(table, u64::saturating_add));
+        let count = self.requests.len();
+        if self.table.is_some() {
+            let (mut all, silent) = (beside.clone(), Remarks { silent: true });
+            for k in 0..count {
+                let own = self.request((k, fold), shared.as_ref(), left(count), all.left(self.memory)?);
+                let planned = match ready.get(&k) {
+                    Some(rows) => TargetPlan::of_numbers(rows, &own),
+                    None => planned(&self.rows(k, &own, held_out, silent)?.0, &own)?,
+                };
+                all.then(&planned, own.memory)?;
+            }
+            self.remarks.say(format!("plan: {all}"));
+        }
+        let mut out = Fits { models: Vec::new(), left_out: Vec::new(), shared: None, plan: beside };
+        for k in 0..count {
+            let own = self.request((k, fold), shared.as_ref(), left(count - k), out.plan.left(self.memory)?);
+            self.remarks.say(format!("target {} ({} of {count})", own.selection.target, k + 1));
+            let (rows, left_out) = match ready.remove(&k) {
+                Some(rows) => (Rows::Gaussian(Box::new(rows)), self.left_out(k, held_out)?),
+                None => self.rows(k, &own, held_out, self.remarks)?,
+            };
+            out.plan.then(&planned(&rows, &own)?, own.memory)?;
+            out.models.push(fitted(rows, &own, self.remarks, self.arguments)?);
+            out.left_out.push(left_out);
+        }
+        out.shared = shared;
+        Ok(out)
+    }
+
+    /// What is asked for of a target in a fold, within so many seconds and bytes.
+    fn request(
+        &self,
+        (k, fold): (usize, Option<i64>),
+        shared: Option<&SharedKernel>,
+        time_budget: Option<f64>,
+        memory: u64,
+    ) -> FitRequest {
+        let own = &self.requests[k];
+        let mut own = fold.map_or_else(|| own.clone(), |fold| for_fold(own, fold));
+        (own.time_budget, own.memory) = (time_budget, memory);
+        if let (Some(shared), Some(place)) = (shared, self.sharing.iter().position(|own| *own == k)) {
+            own.hyperparameters = Some(shared.of_target(place));
+        }
+        own
+    }
+
+    /// The rows of a target that train, and those that do not.
+    fn rows(
+        &self,
+        k: usize,
+        own: &FitRequest,
+        held_out: &HeldOut<'_>,
+        remarks: Remarks,
+    ) -> Result<(Rows, LeftOut), Failure> {
+        if let Some(table) = &self.table {
+            let split = self.split(table, k, held_out)?;
+            let rows = rows_of(table, &split, own, &self.looks[k], remarks)?;
+            return Ok((rows, LeftOut::of(table, &split.test)));
+        }
+        Ok(match read(self.arguments, own, held_out, remarks)? {
+            Found::Rows(rows) => (rows, LeftOut::none()),
+            Found::Table(table, looks) => {
+                let strata = looks.strata(&table, &own.selection.target)?;
+                let split = held_out.split(Some(&table), table.rows(), strata.as_deref(), draws_of(own))?;
+                let rows = rows_of(&table, &split, own, &looks, remarks)?;
+                (rows, LeftOut::of(&table, &split.test))
+            }
+        })
+    }
+
+    /// The rows of a target that do not train, of a table in memory.
+    fn left_out(&self, k: usize, held_out: &HeldOut<'_>) -> Result<LeftOut, Failure> {
+        let Some(table) = &self.table else { return Ok(LeftOut::none()) };
+        Ok(LeftOut::of(table, &self.split(table, k, held_out)?.test))
+    }
+
+    /// The rows that train and those that do not: of classes each gives its share, so that every target is parted as it would be alone.
+    fn split(&self, table: &Table, k: usize, held_out: &HeldOut<'_>) -> Result<Split, Failure> {
+        let own = &self.requests[k];
+        let strata = self.looks[k].strata(table, &own.selection.target)?;
+        held_out.split(Some(table), table.rows(), strata.as_deref(), draws_of(own))
+    }
+
+    /// Learns what numeric targets share, where they are to, from the rows that train.
+    fn share(&self, held_out: &HeldOut<'_>, budget: Option<f64>) -> Result<Shared, Failure> {
+        let (Some(table), Some(&first)) = (&self.table, self.sharing.first()) else {
+            return Ok((None, BTreeMap::new()));
+        };
+        let alone: Vec<&str> = (0..self.requests.len())
+            .filter(|k| !self.sharing.contains(k))
+            .map(|k| self.requests[k].selection.target.as_str())
+            .collect();
+        if !alone.is_empty() {
+            self.remarks.say(format!("no numbers, hence with kernels of their own: {}", alone.join(", ")));
+        }
+        let split = self.split(table, first, held_out)?;
+        let asked = self.sharing.iter().map(|k| self.requests[*k].clone()).collect::<Vec<_>>();
+        let rows = SharedRows::from_table(table, &split.train, &asked)?;
+        let memory = TargetsPlan::beside(table.memory()).left(self.memory)?;
+        let request = FitRequest { memory, time_budget: budget, ..asked[0].clone() };
+        let plan = rows.plan(&request)?;
+        if plan.peak_bytes > memory {
+            return Err(GpError::Memory { plan, limit: memory }.into());
+        }
+        self.remarks.say(format!("plan of the kernel that is shared: {plan} of memory"));
+        let found =
+            observed_by(self.remarks, Interrupt::listen(), |observer| rows.search(&request, observer));
+        let found = finished(found, &request, self.arguments)?;
+        self.remarks.say(found.describe());
+        let own = rows.into_own().into_iter().map(PreparedTable::Memory);
+        Ok((Some(found), self.sharing.iter().copied().zip(own).collect()))
+    }
+}
+
+/// What the fit of one target takes.
+fn planned(rows: &Rows, request: &FitRequest) -> Result<TargetPlan, Failure> {
+    Ok(match rows {
+        Rows::Gaussian(rows) => TargetPlan::of_numbers(rows, request),
+        Rows::Other(observed) => TargetPlan::of_labels(observed, request)?,
+    })
+}
