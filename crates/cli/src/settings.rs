@@ -41,16 +41,22 @@ impl FitArgs {
 /// Hyperparameters, and what the target that they are of was mapped by.
 type Given = (Vec<Hyperparameter>, Option<TargetTransform>);
 
-/// Those of a process; none of other models.
-fn of_model(model: &AnyModel) -> Given {
-    match model {
+/// Those of a process; none of other models. What is learned of the noise of places is no number that could be given.
+fn of_model(model: &AnyModel, path: &Path) -> Result<Given, Failure> {
+    Ok(match model {
         AnyModel::Process(model) => {
             let header = model.header();
+            if header.noise.is_some() {
+                return Err(Failure::usage(format!(
+                    "{} has a noise for each place, which its hyperparameters do not say: learn them anew, with --noise heteroscedastic or without",
+                    path.display()
+                )));
+            }
             (header.hyperparameters.clone(), header.standardisation.transform.as_ref().map(|own| own.by))
         }
         AnyModel::Generalised(model) => (model.header().hyperparameters.clone(), None),
         AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => (Vec::new(), None),
-    }
+    })
 }
 
 /// Where the checkpoint of a fit goes unless told otherwise: `MODEL.checkpoint`.
@@ -83,14 +89,14 @@ fn given(path: &Path, target: &str) -> Result<Given, Failure> {
     }
     match AnyModel::load(path)? {
         AnyModel::Targets(model) => match model.of_target(target) {
-            Some(own) => Ok(of_model(own)),
+            Some(own) => of_model(own, path),
             None => Err(Failure::usage(format!(
                 "{} has no target `{target}`, whose hyperparameters it could give: it has {}",
                 path.display(),
                 model.names().join(", ")
             ))),
         },
-        own @ (AnyModel::Process(_) | AnyModel::Generalised(_)) => Ok(of_model(&own)),
+        own @ (AnyModel::Process(_) | AnyModel::Generalised(_)) => of_model(&own, path),
         AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
             Err(Failure::usage(format!("{} is no Gaussian process: it has no kernel", path.display())))
         }

@@ -135,6 +135,12 @@ impl Standardisation {
         self.transform.as_ref().map_or(image, |own| own.by.invert(image))
     }
 
+    /// The first of some targets that the map of this one has no image of, and the map.
+    pub fn inadmissible(&self, y: &[f64]) -> Option<(TargetTransform, usize)> {
+        let by = self.transform.as_ref()?.by;
+        y.iter().position(|y| !by.admits(*y)).map(|bad| (by, bad))
+    }
+
     /// What the log density of a target in standard units gains as one in its own units.
     pub fn log_slope(&self, y: f64) -> f64 {
         self.transform.as_ref().map_or(0.0, |own| own.by.log_slope(y)) - self.target_scale.ln()
@@ -259,6 +265,8 @@ mod tests {
         let slope = (s.target(y[9] + 1e-6) - s.target(y[9] - 1e-6)) / 2e-6;
         assert!((s.log_slope(y[9]).exp() / slope - 1.0).abs() < 1e-6);
         assert_eq!(s.image_of("price"), "log price");
+        assert_eq!(s.inadmissible(&[1.0, -1.0, 0.0]), Some((TargetTransform::Log, 1)));
+        assert!(plain.inadmissible(&[-1.0]).is_none());
         // What cannot be mapped is named.
         assert_eq!(plain.transforming(TargetTransform::Log, &[1.0, 0.0]).unwrap_err(), 1);
         // Older files know of no map.

@@ -142,7 +142,7 @@ impl Evaluation {
     /// That errors grow with the prediction, where they do by more than chance, and what a user can do about it.
     pub fn funnel_note(&self, model: &dyn Model) -> Option<String> {
         let sure = self.funnel.filter(|own| own.is_sure())?;
-        Some(funnel_in_words(sure, self.len(), &model.funnel_remedy()))
+        Some(funnel_in_words(sure, self.len(), &model.funnel_remedy(sure.rank_correlation > 0.0)))
     }
 
     /// The name of a class; its number where it has none.
@@ -168,7 +168,7 @@ pub(crate) fn funnel_in_words(funnel: Funnel, rows: usize, remedy: &str) -> Stri
         false => ("shrink", "small", "large"),
     };
     format!(
-        "a funnel: errors {grow} with the prediction (rank correlation {:.2} with their size in predicted deviations, {rows} rows), so that intervals are too narrow where predictions are {narrow} and too wide where they are {wide}: {remedy}",
+        "a funnel: errors {grow} with the prediction (rank correlation {:.2}, {rows} rows); intervals are too narrow where it is {narrow}, too wide where it is {wide}: {remedy}",
         funnel.rank_correlation
     )
 }

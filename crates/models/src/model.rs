@@ -227,8 +227,8 @@ pub trait Model: Send + Sync {
     /// Standard deviation of the target in training.
     fn target_scale(&self) -> f64;
 
-    /// What can be done about errors that grow with the prediction.
-    fn funnel_remedy(&self) -> String {
+    /// What can be done about errors that grow with the prediction, or shrink.
+    fn funnel_remedy(&self, _grow: bool) -> String {
         "a network with a second output for the logarithm of the noise (`posterior train --loss gaussian`) learns how far each place scatters".into()
     }
 

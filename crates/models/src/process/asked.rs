@@ -233,8 +233,8 @@ impl Model for ProcessModel {
         self.header.standardisation.target_in_units().1
     }
 
-    fn funnel_remedy(&self) -> String {
-        describe::funnel_remedy(&self.header)
+    fn funnel_remedy(&self, grow: bool) -> String {
+        describe::funnel_remedy(&self.header, grow)
     }
 
     fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {

@@ -198,14 +198,16 @@ fn compress<T: SolverPrecision>(
     let x = Mat::from_fn(drawn.len(), inputs.ncols(), |i, j| inputs[(drawn[i], j)]);
     let [before, now] = [posterior, &own].map(|p| p.predict(x.as_ref()));
     let (before, now) = (before?, now?);
-    let deviation = |v: f64| (v + before.noise_variance).sqrt();
+    let known = posterior.data().noise_variances();
+    let deviation =
+        |v: f64, i: usize| (v + before.noise_variance + known.map_or(0.0, |own| own[drawn[i]])).sqrt();
     let (mut squares, mut largest, mut widths) = (0.0, 0.0f64, 0.0);
     for i in 0..drawn.len() {
-        let s = deviation(before.latent_variance[i]);
+        let s = deviation(before.latent_variance[i], i);
         let moved = (now.mean[(i, 0)] - before.mean[(i, 0)]).abs() / s;
         squares += moved * moved;
         largest = largest.max(moved);
-        widths += (deviation(now.latent_variance[i]) / s - 1.0).powi(2);
+        widths += (deviation(now.latent_variance[i], i) / s - 1.0).powi(2);
     }
     let count = drawn.len() as f64;
     let compression = Compression {

@@ -4,7 +4,6 @@ use super::fit::{each_from_the_others, recalibrate};
 use super::maps::densest_place;
 use super::predict_plan::seconds_of_pair;
 use super::rates::{dense_rate, time};
-use super::target_transform::no_image;
 use super::{CheckedOn, ModelError, ProcessModel, ProcessPosterior};
 use crate::FitRequest;
 use crate::options::CalibrateName;
@@ -153,6 +152,8 @@ pub struct NewRows {
     fingerprints: Vec<u64>,
     notes: Notes,
     table_bytes: u64,
+    /// The least of their targets, in its own units.
+    least: f64,
 }
 
 impl NewRows {
@@ -220,6 +221,7 @@ impl ProcessModel {
             fingerprints,
             notes: extracted.notes,
             table_bytes: table.memory(),
+            least: y.iter().copied().fold(f64::INFINITY, f64::min),
         })
     }
 
@@ -228,11 +230,6 @@ impl ProcessModel {
         let standard = &self.header.standardisation;
         let x = standard.features(extracted.x.as_ref());
         let y = extracted.y.clone().unwrap_or_default();
-        if let Some(own) = &standard.transform
-            && let Some(bad) = y.iter().position(|y| !own.by.admits(*y))
-        {
-            return Err(no_image(own.by, &self.header.schema, Some(extracted.rows[bad]), y[bad]));
-        }
         let targets = Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i]));
         let square = standard.target_scale * standard.target_scale;
         let noise = match &self.noise {
@@ -281,7 +278,6 @@ impl ProcessModel {
         let started = Instant::now();
         let request = FitRequest { calibrate, ..FitRequest::default() };
         crate::recalibration::check(&request, self.header.rows + new.len(), true)?;
-        let remedy = super::describe::funnel_remedy(&self.header);
         let Self { mut header, posterior, fingerprints, noise, .. } = self;
         // A posterior that others hold as well is theirs.
         let mut posterior = match Arc::try_unwrap(posterior) {
@@ -303,7 +299,10 @@ impl ProcessModel {
 
         let data = posterior.data();
         let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
+        let (check, residuals) = each_from_the_others(&posterior, &header)?;
         let fit = &mut header.fit;
+        let least = &mut fit.transform.least;
+        *least = least.map(|known| new.least.min(known));
         fit.data.count(&new.notes);
         fit.data = std::mem::take(&mut fit.data).of_all(data.inputs(), &y, &header.schema.feature_names());
         // Rows that were held back lay within the ranges as well.
@@ -325,7 +324,6 @@ impl ProcessModel {
             Some(earlier) if earlier.starts_with("kept from the fit") => earlier,
             Some(earlier) => format!("kept from the fit to {n} rows: {earlier}"),
         });
-        let (check, residuals) = each_from_the_others(&posterior, &remedy)?;
         (fit.check, fit.recalibration) = (Some(check), None);
         let conformal = recalibrate(&request, fit, &residuals)?;
         let inputs = data.inputs().ncols();

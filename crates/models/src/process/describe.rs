@@ -79,18 +79,21 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
     rows
 }
 
-/// What can be done about errors that grow with the prediction.
-pub(super) fn funnel_remedy(header: &Header) -> String {
+/// What can be done about errors that grow with the prediction, or shrink.
+pub(super) fn funnel_remedy(header: &Header, grow: bool) -> String {
+    if header.schema.noise.is_some() {
+        return "the known variances (--noise) do not explain it: correct them, or leave them out".into();
+    }
     if header.noise.is_some() {
-        return "the noise of places is learned already: another kernel (--kernel) or a map of the target (--target-transform) may fit better".into();
+        return "the noise of places is learned already: another kernel (--kernel) may fit better".into();
     }
     let positive = header.fit.transform.least.is_none_or(|least| least > 0.0);
-    let what = match (header.standardisation.transform.is_some(), positive) {
-        (false, true) => "fit with --target-transform log, or where that is not enough",
-        (false, false) => "fit with --target-transform yeo-johnson, or where that is not enough",
-        (true, _) => "fit",
+    let map = match (&header.standardisation.transform, grow && positive) {
+        (None, true) => "--target-transform log",
+        (None, false) => "--target-transform yeo-johnson",
+        (Some(_), _) => "another --target-transform",
     };
-    format!("{what} with --noise heteroscedastic")
+    format!("fit with {map}, or where that is not enough with --noise heteroscedastic")
 }
 
 /// The form of a prior mean.
@@ -472,7 +475,8 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     let noise =
         header.hyperparameter("noise_variance").and_then(|v| v.first()).copied().unwrap_or(f64::INFINITY);
     let learned = header.fit.scalable.as_ref().is_some_and(|large| large.deep.is_some());
-    if noise <= header.noise_floor * 1.01 {
+    // That of the places is all of it, where it is learned.
+    if header.noise.is_none() && noise <= header.noise_floor * 1.01 {
         out.push(match learned {
             true => Note::information(
                 "the noise that all rows share is at its floor: how sure a prediction is comes from its features alone",

@@ -24,7 +24,10 @@ impl Effective for ProcessModel {
     }
 
     fn variance_of(&self) -> &'static str {
-        "the variance of the predicted mean"
+        match self.header.standardisation.transform {
+            None => "the variance of the predicted mean",
+            Some(_) => "the variance of the predicted mean of what the target is mapped to",
+        }
     }
 
     fn means(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError> {

@@ -8,7 +8,7 @@ use super::scalable::{
     Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
     set_hyperparameters, unused_by_exact, whole_posterior,
 };
-use super::target_transform::{self, TransformChoice};
+use super::target_transform::{self, AT_THE_FIT, TransformChoice};
 use super::{
     CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
     ProcessPosterior,
@@ -147,8 +147,8 @@ impl Prepared {
         let transform = target_transform::choose(request, &compared)?;
         if let Some(by) = transform.chosen {
             let mapped = standardisation.transforming(by, &y);
-            standardisation =
-                mapped.map_err(|i| target_transform::no_image(by, &schema, Some(rows[i]), y[i]))?;
+            standardisation = mapped
+                .map_err(|i| target_transform::no_image(by, &schema, Some(rows[i]), y[i], AT_THE_FIT))?;
         }
         let x = standardisation.features(x.as_ref());
         let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
@@ -225,11 +225,18 @@ impl ProcessModel {
         check_weights(&prepared.data, request, &prepared.schema.feature_names())?;
         let mut prepared = prepared;
         let mut noise = None;
+        let later: FitRequest;
+        let mut request = request;
         if request.learns_noise_of_places() {
             let names = prepared.schema.feature_names();
             let (own, summary, data) = super::noise::learn(request, &names, prepared.data, observer)?;
             prepared.data = data;
             noise = Some((Arc::new(own), summary));
+            // One budget for all of it.
+            let spent = started.elapsed().as_secs_f64();
+            let time_budget = request.time_budget.map(|s| (s - spent).max(f64::MIN_POSITIVE));
+            later = FitRequest { time_budget, ..request.clone() };
+            request = &later;
         }
         let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
         let chosen = choose(request, rows, &prepared.schema.feature_names());
@@ -516,17 +523,16 @@ fn fit_exact(
     let mut residuals = Vec::new();
     // One row cannot be predicted from the others.
     if header.rows > 1 && fitted.reason != Reason::Interrupted {
-        let remedy = super::describe::funnel_remedy(header);
-        let (check, own) = each_from_the_others(&fitted.posterior, &remedy)?;
+        let (check, own) = each_from_the_others(&fitted.posterior, header)?;
         (header.fit.check, residuals) = (Some(check), own);
     }
     Ok((ProcessPosterior::Exact(fitted.posterior), residuals))
 }
 
-/// How good a posterior is on its own rows, each predicted from all others, and their standardised residuals; with what can be done about errors that grow with the prediction. Cost `n³/3` flops.
+/// How good a posterior is on its own rows, each predicted from all others, and their standardised residuals; what can be done about errors that grow with the prediction is told by the header. Cost `n³/3` flops.
 pub(super) fn each_from_the_others(
     posterior: &ExactPosterior,
-    remedy: &str,
+    header: &Header,
 ) -> Result<(FitCheck, Vec<f64>), ModelError> {
     let (left_out, data) = (posterior.leave_one_out(), posterior.data());
     let column = |m: faer::MatRef<'_, f64>| -> Vec<f64> { m.col(0).iter().copied().collect() };
@@ -535,7 +541,8 @@ pub(super) fn each_from_the_others(
     let residuals = Gaussians::new(&mean, &left_out.variance, &truths)?.standardised_residuals();
     let mut check = FitCheck::new(CheckedOn::LeaveOneOut, data.rows(), scores, None);
     if let Some(funnel) = Funnel::of(&mean, &residuals).filter(|own| own.is_sure()) {
-        check.warnings.push(funnel_in_words(funnel, data.rows(), remedy));
+        let remedy = super::describe::funnel_remedy(header, funnel.rank_correlation > 0.0);
+        check.warnings.push(funnel_in_words(funnel, data.rows(), &remedy));
     }
     Ok((check, residuals))
 }

@@ -97,7 +97,7 @@ pub use streaming::{
     BadRow, LearnedNoise, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel,
     StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
 };
-pub(crate) use target_transform::no_image;
+pub(crate) use target_transform::{AT_THE_FIT, no_image};
 pub use target_transform::{TransformChoice, TriedTransform};
 
 use crate::{Intervals, ModelError};

@@ -1,5 +1,6 @@
 //! From a table to predictions, in the target's own units.
 
+use super::target_transform::{OF_A_MODEL, no_image};
 use super::{Header, ModelError, ProcessModel};
 use crate::recalibration::{self, Intervals};
 use crate::{MappedPredictions, TargetMap};
@@ -300,6 +301,10 @@ impl ProcessModel {
         let counts = kernel.count_columns(&schema.feature_names());
         let counted = schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows);
         counted.map_err(|error| error.in_table(table))?;
+        let y = extracted.y.as_deref().unwrap_or_default();
+        if let Some((by, bad)) = self.header.standardisation.inadmissible(y) {
+            return Err(no_image(by, schema, Some(extracted.rows[bad]), y[bad], OF_A_MODEL));
+        }
         Ok(extracted)
     }
 }

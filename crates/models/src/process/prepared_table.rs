@@ -4,7 +4,7 @@ use super::ProcessModel;
 use super::file_rows::FileRows;
 use super::fit::{Prepared, plan_of, unscaled};
 use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
-use super::target_transform::{self, ComparedRows};
+use super::target_transform::{self, AT_THE_FIT, ComparedRows};
 use crate::{FitRequest, Method, ModelError};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
@@ -109,7 +109,8 @@ impl PreparedTable {
             let mapped = standardisation.transforming_rows(by, &file)?;
             // Where none was left out, rows of the file are those of the table.
             let row = |i: usize| (file.rows() == rows.len()).then(|| rows[i]);
-            standardisation = mapped.map_err(|(i, y)| target_transform::no_image(by, &schema, row(i), y))?;
+            standardisation =
+                mapped.map_err(|(i, y)| target_transform::no_image(by, &schema, row(i), y, AT_THE_FIT))?;
         }
         let input_ranges = InputRanges::learn_rows(&schema, &file)?;
         let mut prints = Vec::with_capacity(file.rows());

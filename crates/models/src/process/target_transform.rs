@@ -138,10 +138,15 @@ pub(super) fn choose(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<Tr
 fn choose_map(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<TransformChoice, ModelError> {
     use TargetTransformName::{Auto, Log, None as Plain, YeoJohnson};
     let asked = request.target_transform;
+    let known_noise = request.roles().noise.is_some();
     if let (Some(given), Auto) = (request.given_transform, asked) {
+        if known_noise {
+            return Err(ModelError::Usage(
+                "the hyperparameters that are given are of a mapped target, which has no use for noise variances that are known in its own units (--noise): leave one of them out".into(),
+            ));
+        }
         return Ok(TransformChoice::given(Some(given)));
     }
-    let known_noise = request.roles().noise.is_some();
     if let Some(name) = asked.asked().filter(|_| known_noise) {
         return Err(ModelError::Usage(format!(
             "--target-transform {name} has no use for noise variances that are known in units of the target (--noise): leave one of them out"
@@ -172,11 +177,25 @@ fn choose_map(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<Transform
     }
 }
 
-/// A target without an image: its row in the table from 0, where that is known, and its value.
-pub(crate) fn no_image(by: TargetTransform, schema: &Schema, row: Option<usize>, value: f64) -> ModelError {
+/// What can be done at a fit about a target without an image.
+pub(crate) const AT_THE_FIT: &str =
+    "take --target-transform yeo-johnson (any numbers) or none, or leave the row out";
+
+/// The same of a model that has learned such images.
+pub(super) const OF_A_MODEL: &str =
+    "leave the row out, or fit anew with --target-transform yeo-johnson (any numbers) or none";
+
+/// A target without an image: its row in the table from 0, where that is known, its value and what to do.
+pub(crate) fn no_image(
+    by: TargetTransform,
+    schema: &Schema,
+    row: Option<usize>,
+    value: f64,
+    remedy: &str,
+) -> ModelError {
     let place = row.map_or_else(String::new, |row| format!("row {}, ", row + 1));
     ModelError::Request(format!(
-        "{place}column `{}`: {value} has no {by}, which is of numbers above 0: take --target-transform yeo-johnson (any numbers), auto or none, or leave the row out",
+        "{place}column `{}`: {value} has no {by}, which is of numbers above 0 and what this target is learned as: {remedy}",
         schema.target
     ))
 }
@@ -359,6 +378,9 @@ mod tests {
         let rows = rows(&names, f64::exp);
         let mut request = asked(TargetTransformName::Log);
         request.selection.noise = Some("v".into());
+        assert!(choose(&request, &rows).unwrap_err().to_string().contains("--noise"));
+        request.target_transform = TargetTransformName::Auto;
+        request.given_transform = Some(TargetTransform::Log);
         assert!(choose(&request, &rows).unwrap_err().to_string().contains("--noise"));
         let request =
             FitRequest { hyperparameters: Some(Vec::new()), ..asked(TargetTransformName::YeoJohnson) };

@@ -8,7 +8,7 @@
 //! | `names` | which columns a text names, and the request that each target is learned by |
 //! | [`shared`] | hyperparameters by the sum of the targets' evidences |
 //! | `plan` | what all fits take together |
-//! | `asked` | such a model as a [`Model`](crate::Model): predictions side by side |
+//! | `asked` | such a model as a [`Model`]: predictions side by side |
 //! | `file` | model to file and back |
 
 mod asked;

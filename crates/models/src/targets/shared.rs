@@ -11,7 +11,7 @@
 //! What comes after, the posterior of each, is of all rows that have its target, with columns and target in the units of the rows that the search saw.
 
 use crate::options::{EvidenceOptions, HyperparameterOptions, LengthscalePrior};
-use crate::process::{FitStage, add_weak_priors, choose, no_image};
+use crate::process::{AT_THE_FIT, FitStage, add_weak_priors, choose, no_image};
 use crate::{FitRequest, Hyperparameter, Method, ModelError, Prepared};
 use faer::Mat;
 use posterior_data::{Extracted, InputRanges, RowFingerprints, Schema, Table, Unseen};
@@ -85,6 +85,11 @@ impl SharedRows {
         };
         if first.method.deep().is_some() {
             return usage("--share-kernel is for kernels, and this method learns features: leave it out");
+        }
+        if first.learns_noise_of_places() {
+            return usage(
+                "--share-kernel has one noise for all targets and places, and --noise heteroscedastic learns it: leave one out",
+            );
         }
         if first.labels.row_weights.is_some() {
             return usage("--share-kernel counts all rows alike, and --row-weights does not: leave one out");
@@ -234,10 +239,8 @@ fn of_all_rows(
     let counts = request.kernel.count_columns(&known.schema.feature_names());
     known.schema.check_counts(&table.source, &counts, x.as_ref(), &rows)?;
     let (standard, y) = (&known.standardisation, y.unwrap_or_default());
-    if let Some(own) = &standard.transform
-        && let Some(bad) = y.iter().position(|y| !own.by.admits(*y))
-    {
-        return Err(no_image(own.by, &known.schema, Some(rows[bad]), y[bad]));
+    if let Some((by, bad)) = standard.inadmissible(&y) {
+        return Err(no_image(by, &known.schema, Some(rows[bad]), y[bad], AT_THE_FIT));
     }
     let data = Observations::new(
         standard.features(x.as_ref()),

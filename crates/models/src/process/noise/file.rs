@@ -1,6 +1,6 @@
 //! The arrays of the noise of places.
 
-use super::{NoiseProcess, NoiseSummary, names};
+use super::{NoiseProcess, NoiseSummary, names, own_kernel};
 use crate::process::laplace_file;
 use posterior_gp::MeanForm;
 use posterior_gp::laplace::LaplaceGp;
@@ -25,10 +25,14 @@ pub(in crate::process) fn read(
     tensors: &mut Tensors,
 ) -> Result<NoiseProcess, StoreError> {
     let NoiseSummary { columns, kernel, hyperparameters, rows, .. } = summary;
-    if columns.iter().any(|j| *j >= features.len()) {
+    let ascending = columns.windows(2).all(|pair| pair[0] < pair[1]);
+    if !ascending || columns.last().is_some_and(|last| *last >= features.len()) {
         return Err(tensors.corrupt("the columns of its noise are none of its features"));
     }
     let own = names(columns, features);
+    if *kernel != own_kernel().map_err(|e| tensors.corrupt(e))? {
+        return Err(tensors.corrupt("the kernel of its noise is none that is learned"));
+    }
     let kernel = kernel.build(&own).map_err(|e| tensors.corrupt(e))?;
     let mut model = LaplaceGp::new(kernel, MeanForm::Constant, Box::new(ScaledChiSquared), own.len());
     let segments = model.segments();

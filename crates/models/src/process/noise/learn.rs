@@ -1,9 +1,9 @@
 //! Function and noise in turns, on some rows.
 
-use super::{NoiseProcess, NoiseSummary, names, seen};
+use super::{NoiseProcess, NoiseSummary, names, own_kernel, seen};
 use crate::options::{EvidenceOptions, LengthscalePrior};
 use crate::process::fit::add_weak_priors;
-use crate::process::{FitStage, Hyperparameter, scalable::set_hyperparameters};
+use crate::process::{FitStage, Hyperparameter};
 use crate::{FitRequest, ModelError};
 use faer::Mat;
 use posterior_gp::exact::{Criterion, ExactGp, ExactPosterior, FitOptions, fit};
@@ -15,6 +15,7 @@ use posterior_linalg::random::Streams;
 use posterior_optim::{Constraint, Observer, Parameters, Reason};
 use rand::seq::index;
 use std::f64::consts::PI;
+use std::time::Duration;
 
 /// Rows that the noise learns from, at most.
 const ROWS: usize = 600;
@@ -28,11 +29,11 @@ const ROUNDS: usize = 3;
 /// Steps of a first search, and of those that begin where another ended.
 const STEPS: [usize; 2] = [60, 20];
 
+/// The share of a time budget that all searches may take.
+const SEARCHES_SHARE: f64 = 0.5;
+
 /// Newton steps of a mode, about.
 const NEWTON: f64 = 8.0;
-
-/// The kernel of the logarithm of the variance: as wide as its columns want, smooth enough to be learned from few rows.
-const KERNEL: &str = "matern32(ard)";
 
 /// The least square of an error that is learned from, in squared standard units: rounding has none below it.
 const LEAST_SQUARE: f64 = 1e-12;
@@ -94,6 +95,18 @@ pub(in crate::process) fn learn(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(NoiseProcess, NoiseSummary, Observations), ModelError> {
     let n = data.rows();
+    let beside = if request.hyperparameters.is_some() {
+        Some("--hyperparameters, under which nothing is learned")
+    } else if data.weights().is_some() {
+        Some("--row-weights, which it does not know")
+    } else {
+        None
+    };
+    if let Some(flag) = beside {
+        return Err(ModelError::Usage(format!(
+            "--noise heteroscedastic learns function and noise in turns, and goes without {flag}: leave one of them out"
+        )));
+    }
     if n < LEAST_ROWS {
         return Err(ModelError::Request(format!(
             "--noise heteroscedastic learns how noise differs from {LEAST_ROWS} rows or more, and there are {n}: leave it out"
@@ -133,16 +146,7 @@ pub(in crate::process) fn learn(
         nll_after: left_out.nll,
     };
     let (inputs, targets) = (data.inputs().to_owned(), data.targets().to_owned());
-    let noisy = weighted(Observations::new(inputs, targets, Some(variances))?, &data)?;
-    Ok((own, summary, noisy))
-}
-
-/// With the weights of the same rows, where they have some.
-fn weighted(data: Observations, like: &Observations) -> Result<Observations, ModelError> {
-    match like.weights() {
-        Some(weights) => Ok(data.with_weights(weights.to_vec())?),
-        None => Ok(data),
-    }
+    Ok((own, summary, Observations::new(inputs, targets, Some(variances))?))
 }
 
 /// What takes turns.
@@ -162,16 +166,12 @@ impl<'a> Turns<'a> {
         // Counts and categories of a kernel of their own have no distance.
         let apart = request.kernel.unscaled_columns(features);
         let columns: Vec<usize> = (0..features.len()).filter(|j| !apart.contains(j)).collect();
-        let kernel: KernelExpression = KERNEL.parse().map_err(ModelError::Kernel)?;
+        let kernel = own_kernel()?;
         let own = names(&columns, features);
         let process =
             LaplaceGp::new(kernel.build(&own)?, MeanForm::Constant, Box::new(ScaledChiSquared), own.len());
         let noise = Gaussian::new(request.first_noise(), request.noise_floor);
-        let mut function =
-            ExactGp::new(request.kernel.build(features)?, request.mean, noise, features.len(), 1);
-        if let Some(given) = &request.hyperparameters {
-            set_hyperparameters(&mut function, given)?;
-        }
+        let function = ExactGp::new(request.kernel.build(features)?, request.mean, noise, features.len(), 1);
         Ok(Self { request, data, columns, kernel, function, process, searched: [false; 2] })
     }
 
@@ -182,6 +182,10 @@ impl<'a> Turns<'a> {
         (options.criterion, options.restarts) = (Criterion::Evidence, 1);
         options.steps.steps = options.steps.steps.min(STEPS[usize::from(self.searched[which])]);
         self.searched[which] = true;
+        // Half of a budget for all searches.
+        let share = SEARCHES_SHARE / (2 * ROUNDS + 1) as f64;
+        options.steps.time =
+            self.request.time_budget.map(|s| Duration::from_secs_f64((share * s).clamp(0.0, 1e9)));
         let model: &dyn Parameters = if which == 0 { &self.function } else { &self.process };
         if which == 1 {
             // What is said of hyperparameters is said of the function's.
@@ -202,12 +206,6 @@ impl<'a> Turns<'a> {
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<(ExactPosterior, LeftOut), ModelError> {
         let mut options = self.options(0, self.request.lengthscale_prior == LengthscalePrior::Weak);
-        if self.request.hyperparameters.is_some() {
-            let held = self.function.segments().into_iter();
-            options.constraints =
-                held.map(|s| Constraint::Fixed { parameter: s.name, value: None }).collect();
-            options.hyperpriors.clear();
-        }
         if noise.is_some() {
             // All of it is that of the places.
             let parameter = "noise_variance".to_string();
@@ -221,7 +219,7 @@ impl<'a> Turns<'a> {
             options.constraints.push(Constraint::Fixed { parameter, value });
         }
         let (inputs, targets) = (self.data.inputs().to_owned(), self.data.targets().to_owned());
-        let data = weighted(Observations::new(inputs, targets, noise.clone())?, &self.data)?;
+        let data = Observations::new(inputs, targets, noise.clone())?;
         let stage = &FitStage::Noise;
         let fitted =
             fit(self.function.clone(), data, &options, &mut |progress, _| observer(progress, stage))?;

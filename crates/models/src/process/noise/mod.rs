@@ -18,7 +18,7 @@ use super::Hyperparameter;
 use crate::ModelError;
 use faer::{Mat, MatRef};
 use posterior_gp::laplace::{LaplacePosterior, LatentPrediction};
-use posterior_kernels::KernelExpression;
+use posterior_kernels::{KernelExpression, KernelTextError};
 use serde::{Deserialize, Serialize};
 
 pub(super) use file::{read, tensors};
@@ -89,6 +89,11 @@ fn seen(x: MatRef<'_, f64>, columns: &[usize], means: &[f64]) -> Mat<f64> {
         Some(&column) => x[(i, column)],
         None => means[i],
     })
+}
+
+/// The kernel of the logarithm of the variance: as wide as its columns want, smooth enough to be learned from few rows.
+fn own_kernel() -> Result<KernelExpression, KernelTextError> {
+    "matern32(ard)".parse()
 }
 
 /// What its inputs are called.
