@@ -11,7 +11,7 @@ use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 /// The version of the layout that this release writes. Raise it when an old reader would misread a new file.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Key of the JSON header among the metadata; it also marks a file as ours.
 const MARK: &str = "posterior";
