@@ -7,7 +7,7 @@ use crate::process::{FitStage, Hyperparameter};
 use crate::{FitRequest, ModelError};
 use faer::Mat;
 use posterior_gp::exact::{Criterion, ExactGp, ExactPosterior, FitOptions, fit};
-use posterior_gp::laplace::{LaplaceGp, LaplacePosterior, fit_laplace};
+use posterior_gp::laplace::{LaplaceGp, LaplacePosterior, LatentPrediction, fit_laplace};
 use posterior_gp::{MeanForm, Observations, Posterior};
 use posterior_kernels::KernelExpression;
 use posterior_likelihoods::{Gaussian, ScaledChiSquared};
@@ -118,20 +118,20 @@ pub(in crate::process) fn learn(
     let mut turns = Turns::new(request, features, data.select(&drawn)?)?;
     let (mut posterior, mut left_out) = turns.function(None, observer)?;
     let nll_before = left_out.nll;
-    let mut found: Option<LaplacePosterior> = None;
+    let (mut found, mut of_others): (Option<LaplacePosterior>, Vec<f64>) = (None, Vec::new());
     for _ in 0..ROUNDS {
-        let noise = turns.noise(&left_out, found.as_ref(), observer)?;
-        let own = NoiseProcess { columns: turns.columns.clone(), posterior: noise };
-        let variances = own.variances(turns.data.inputs(), &left_out.mean)?;
-        (posterior, left_out) = turns.function(Some(variances), observer)?;
-        found = Some(own.posterior);
+        let (noise, variances) = turns.noise(&left_out, found.as_ref(), observer)?;
+        (posterior, left_out) = turns.function(Some(variances.clone()), observer)?;
+        found = Some(noise);
+        of_others = variances;
     }
     let Some(posterior_of_noise) = found else { return Err(ModelError::Interrupted) };
     let own = NoiseProcess { columns: turns.columns.clone(), posterior: posterior_of_noise };
     // Rows that told it are predicted from the others, the rest as new ones are.
     let mut means: Vec<f64> = posterior.predict(data.inputs())?.mean.col(0).iter().copied().collect();
     drawn.iter().zip(&left_out.mean).for_each(|(&row, mean)| means[row] = *mean);
-    let variances = own.variances(data.inputs(), &means)?;
+    let mut variances = own.variances(data.inputs(), &means)?;
+    drawn.iter().zip(&of_others).for_each(|(&row, variance)| variances[row] = *variance);
     let mut deviations: Vec<f64> = drawn.iter().map(|&row| variances[row].sqrt()).collect();
     deviations.sort_by(f64::total_cmp);
     let at = |share: f64| deviations[((deviations.len() - 1) as f64 * share).round() as usize];
@@ -234,13 +234,14 @@ impl<'a> Turns<'a> {
         Ok((posterior, left_out))
     }
 
-    /// The noise of left-out rows: `log(l + exp g)` is `g` with an offset, by what the last turn has for g.
+    /// The noise of left-out rows: `log(l + exp g)` is `g` with an offset, by what the last turn has for g; and the variance of each row's place as the other rows tell it: a row whose own error says how noisy it is would
+    /// be believed too little where it is far away, and its interval would hold it too often.
     fn noise(
         &mut self,
         left_out: &LeftOut,
         last: Option<&LaplacePosterior>,
         observer: &mut Observer<'_, FitStage>,
-    ) -> Result<LaplacePosterior, ModelError> {
+    ) -> Result<(LaplacePosterior, Vec<f64>), ModelError> {
         let inputs = seen(self.data.inputs(), &self.columns, &left_out.mean);
         let n = inputs.nrows();
         let squares: Vec<f64> = left_out.error.iter().map(|e| (e * e).max(LEAST_SQUARE)).collect();
@@ -267,7 +268,9 @@ impl<'a> Turns<'a> {
             return Err(ModelError::Interrupted);
         }
         self.process.set_values(&fitted.posterior.model().values());
-        Ok(fitted.posterior)
+        let LatentPrediction { mean, covariance, .. } = fitted.posterior.left_out(&data)?;
+        let variances = (0..n).map(|i| (mean[(i, 0)] + 0.5 * covariance[i]).exp()).collect();
+        Ok((fitted.posterior, variances))
     }
 
     /// Begins at one noise for all places.
