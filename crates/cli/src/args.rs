@@ -401,13 +401,17 @@ pub(crate) struct CompressArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// A model, a network (.onnx, .safetensors), an architecture (.toml) or a table
+    /// A model, a network (.onnx, .safetensors, .pt), an architecture (.toml) or a table
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// The architecture of a .safetensors file that does not hold it
+    /// The architecture of a .safetensors file that does not hold it, or of a .pt file; without it their tensors are listed
     #[arg(long, value_name = "FILE.toml")]
     pub architecture: Option<PathBuf>,
+
+    /// Which output of an ONNX file that has several
+    #[arg(long, value_name = "NAME")]
+    pub output: Option<String>,
 
     #[command(flatten)]
     pub text: TextOptions,
@@ -416,7 +420,7 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     pub support: bool,
 
-    /// Models: write a page to look at, with what was learned, what columns do and, for one column, the function (the intensity, of a Cox process) along it
+    /// Write a page to look at: of a model with what was learned, what columns do and, for one column, the function (the intensity, of a Cox process) along it; of a network with its layers, what reads what and what can be had for their weights
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
 

@@ -159,6 +159,7 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
         (Some(path), _) => NetworkSource::File {
             path: path.clone(),
             architecture: a.architecture.clone(),
+            output: a.output.clone(),
             strip_softmax: a.strip_softmax,
         },
         (None, Some(path)) => NetworkSource::Head { path: path.clone() },

@@ -4,7 +4,7 @@ use crate::error::{ExperimentError, refused};
 use crate::images::Shared;
 use posterior_data::{ArrayValues, ImageSet, ReadOptions};
 use posterior_likelihoods::{Categorical, OutputLikelihood};
-use posterior_models::network::{Strip, open_network};
+use posterior_models::network::{NetworkFile, Strip, open_network};
 use posterior_networks::train::{Augmentation, Images, Subset, Targets};
 use posterior_networks::{Network, Selection};
 use serde::Deserialize;
@@ -54,7 +54,11 @@ impl ImageSettings {
             }
         };
         let all = |paths: &[PathBuf]| paths.iter().map(found).collect::<Result<Vec<_>, _>>();
-        let network = open_network::<f32>(&found(&self.network)?, None, Strip::SoftmaxIfThere)?.network;
+        let network = open_network::<f32>(&NetworkFile {
+            strip: Strip::SoftmaxIfThere,
+            ..NetworkFile::new(&found(&self.network)?)
+        })?
+        .network;
         let set = ImageSet::read(&all(&self.data)?, &all(&self.labels)?, &ReadOptions::for_arrays())?;
         let shape = match *set.images.example_shape() {
             [height, width] => [1, height, width],

@@ -118,7 +118,7 @@ impl Answer {
         let mut answer = Self { count: predictions.len(), clipped: predictions.clipped, ..Self::default() };
         (answer.data, answer.solves) = (predictions.data.clone(), predictions.solves);
         match question.into {
-            PredictedInto::Array => answer.array = Some(array(&predictions)?),
+            PredictedInto::Array => answer.array = Some(array(model, &predictions)?),
             _ => answer.columns = columns(model, data, &predictions, question)?,
         }
         if question.leave_one_out {
@@ -235,8 +235,8 @@ fn places(data: &ModelData, predictions: &Predictive) -> Vec<usize> {
     }
 }
 
-/// Probabilities `[examples, classes]`, or `[examples, 3, width]` of mean, standard deviation and latent standard deviation.
-fn array(predictions: &Predictive) -> Result<NumericArray, ModelError> {
+/// Probabilities `[examples, classes]`; or mean, standard deviation and latent standard deviation, `[examples, 3]` and what is predicted of an example.
+fn array<M: Model + ?Sized>(model: &M, predictions: &Predictive) -> Result<NumericArray, ModelError> {
     let (count, width) = (predictions.len(), predictions.width);
     let (shape, values) = match &predictions.predicted {
         Predicted::Classes(p) | Predicted::Events(p) => (vec![count, width], p.clone()),
@@ -248,7 +248,7 @@ fn array(predictions: &Predictive) -> Result<NumericArray, ModelError> {
                 values.extend(variance[own.clone()].iter().map(|v| v.sqrt()));
                 values.extend(latent_variance[own].iter().map(|v| v.sqrt()));
             }
-            (vec![count, 3, width], values)
+            ([&[count, 3], &model.output_shape()[..]].concat(), values)
         }
     };
     Ok(NumericArray::new(shape, ArrayValues::F64(values))?)
@@ -265,7 +265,6 @@ pub(crate) fn columns<M: Model + ?Sized>(
     let numeric = |name: String, values: Vec<f64>| data.numeric(name, places, values);
     let text = |name: &str, values: Vec<String>| data.text(name, places, values);
     let width = predictions.width;
-    let target = model.target();
     let each = |k: usize, values: &[f64]| values.iter().skip(k).step_by(width).copied().collect::<Vec<_>>();
     let mut out = Vec::new();
     match &predictions.predicted {
@@ -301,18 +300,18 @@ pub(crate) fn columns<M: Model + ?Sized>(
             }
         }
         Predicted::Events(p) => {
-            for k in 0..width {
-                let suffix = if width > 1 { format!("_{}", k + 1) } else { String::new() };
+            let (names, first) = (model.output_names(), format!("{}_", model.target()));
+            for (k, name) in names.iter().enumerate() {
+                let own = name.strip_prefix(&first).unwrap_or(name);
+                let suffix = if width > 1 { format!("_{own}") } else { String::new() };
                 out.push(numeric(format!("probability{suffix}"), each(k, p)));
                 out.push(numeric(format!("latent_std{suffix}"), each(k, &predictions.latent_deviation)));
             }
             out.push(numeric("entropy".into(), predictions.entropies()));
         }
         Predicted::Moments { mean, variance, latent_variance } => {
-            for k in 0..width {
-                let name = |what: &str| {
-                    if width > 1 { format!("{target}_{}_{what}", k + 1) } else { format!("{target}_{what}") }
-                };
+            for (k, own) in model.output_names().iter().enumerate() {
+                let name = |what: &str| format!("{own}_{what}");
                 let root = |v: &[f64]| each(k, v).into_iter().map(f64::sqrt).collect::<Vec<_>>();
                 out.push(numeric(name("mean"), each(k, mean)));
                 out.push(numeric(name("std"), root(variance)));

@@ -159,6 +159,16 @@ pub trait Model: Send + Sync {
     /// Name of the target.
     fn target(&self) -> String;
 
+    /// Names of the numbers that are predicted of a row, in order: one of most models, several of networks with several outputs.
+    fn output_names(&self) -> Vec<String> {
+        vec![self.target()]
+    }
+
+    /// The shape of these numbers: that of an image, where images are predicted.
+    fn output_shape(&self) -> Vec<usize> {
+        vec![self.output_names().len()]
+    }
+
     /// The models of its targets in order, where it has several: what is scored or shown of one of them is asked of that one.
     fn targets(&self) -> Vec<&dyn Model> {
         Vec::new()

@@ -23,6 +23,7 @@
 //! | [`train`] | training of small networks |
 //! | [`architecture`] | networks described by a few numbers, in TOML or in code |
 //! | [`safetensors`] | weights in files: named tensors, as PyTorch exchanges them |
+//! | `state_dict` | the same in files of `torch.save` |
 //! | [`operation`] | what nodes compute, each with its derivatives |
 //! | `precision` | [`Precision`]: single and double, each compiled here and nowhere else |
 //! | `array` | the array kernels: the one module that touches numbers in bulk |
@@ -34,6 +35,8 @@ pub mod graph;
 pub mod operation;
 mod precision;
 pub mod safetensors;
+mod state_dict;
+mod tensors_in_file;
 pub mod train;
 
 pub use architecture::{Architecture, ArchitectureError};

@@ -192,7 +192,7 @@ impl LaplaceBuilder {
         let network = match self.network.0? {
             Place::Memory(network) => Some(network),
             Place::File(path) => {
-                request.network = NetworkSource::File { path, architecture: None, strip_softmax: false };
+                request.network = NetworkSource::file(path);
                 None
             }
         };

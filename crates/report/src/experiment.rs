@@ -37,6 +37,7 @@ pub(crate) fn item(item: &Item) -> String {
         Item::Picture(picture) => plots::picture(picture),
         Item::Plane(plane) => plots::plane(plane),
         Item::Named(values) => plots::named(values),
+        Item::Layers(graph) => plots::layers(graph),
         Item::Posteriors(panels) => plots::posterior_panels(panels),
     };
     figure.map_or(String::new(), |f| f.html())

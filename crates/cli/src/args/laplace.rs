@@ -94,13 +94,17 @@ pub(crate) enum PredictiveArg {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LaplaceArgs {
-    /// Trained network: .onnx, or .safetensors; or a folder of them, which become one model (an ensemble; with --curvature, of networks with error bars)
+    /// Trained network: .onnx, .safetensors, or .pt (PyTorch's state dictionary); or a folder of them, which become one model (an ensemble; with --curvature, of networks with error bars)
     #[arg(long, value_name = "FILE", required_unless_present_any = ["head", "continue_from"], conflicts_with_all = ["head", "continue_from"])]
     pub network: Option<PathBuf>,
 
     /// Its architecture, where the file does not hold it
     #[arg(long, value_name = "FILE.toml", requires = "network")]
     pub architecture: Option<PathBuf>,
+
+    /// Which output of an ONNX file that has several
+    #[arg(long, value_name = "NAME", requires = "network")]
+    pub output: Option<String>,
 
     /// Drop a softmax at the end, which must be there (with --likelihood categorical it is dropped anyway)
     #[arg(long, requires = "network")]
@@ -121,12 +125,12 @@ pub(crate) struct LaplaceArgs {
     #[command(flatten)]
     pub text: TextOptions,
 
-    /// Labels or targets of data that hold none
+    /// Labels or targets of data that hold none; targets of a network that makes images are shaped as its outputs
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub labels: Vec<PathBuf>,
 
-    /// Table: column to predict
-    #[arg(long, conflicts_with = "continue_from", value_name = "COL")]
+    /// Table: column to predict, or a column for each output, with commas between them
+    #[arg(long, conflicts_with = "continue_from", value_name = "A,B")]
     pub target: Option<String>,
 
     /// Table: columns to predict from [default: all others]

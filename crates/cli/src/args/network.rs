@@ -18,13 +18,17 @@ pub(crate) enum PrecisionArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct ForwardArgs {
-    /// Network: .onnx, or .safetensors
+    /// Network: .onnx, .safetensors, or .pt (PyTorch's state dictionary)
     #[arg(long, value_name = "FILE")]
     pub network: PathBuf,
 
     /// Its architecture, where the file does not hold it
     #[arg(long, value_name = "FILE.toml")]
     pub architecture: Option<PathBuf>,
+
+    /// Which output of an ONNX file that has several
+    #[arg(long, value_name = "NAME")]
+    pub output: Option<String>,
 
     /// Inputs, examples first: .npy, .npz:NAME, or images (IDX, CIFAR; also .gz)
     #[arg(long, value_name = "FILE")]

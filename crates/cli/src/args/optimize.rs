@@ -1,6 +1,7 @@
 //! Flags of `optimize`.
 
 use clap::{Args, Subcommand};
+use posterior::data::TextOptions;
 use posterior::decisions::campaign::Strategy;
 use posterior::options::numbers;
 use std::path::PathBuf;
@@ -61,6 +62,9 @@ pub(crate) struct StartArgs {
     /// Most memory that reading the table may need, in gigabytes
     #[arg(long, value_name = "GB", default_value = "8", requires = "candidates", value_parser = numbers::bytes)]
     pub memory: u64,
+
+    #[command(flatten)]
+    pub text: TextOptions,
 
     /// Columns of the candidates to describe them by [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "candidates")]

@@ -6,7 +6,7 @@ use crate::output::{Failure, check_outputs, print_json, set_threads};
 use posterior::data::{
     Column, ImageSet, NumericArray, OutputKind, ReadOptions, Table, write_npy, write_table,
 };
-use posterior::network::{Strip, features, forward, is_table, open_network};
+use posterior::network::{NetworkFile, Strip, features, forward, is_table, open_network};
 use posterior::networks::Precision;
 use serde::Serialize;
 use std::time::Instant;
@@ -42,7 +42,13 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     let started = Instant::now();
     let remarks = remarks(cli);
     let strip = if arguments.strip_softmax { Strip::Softmax } else { Strip::Nothing };
-    let opened = open_network::<T>(&arguments.network, arguments.architecture.as_deref(), strip)?;
+    let file = NetworkFile {
+        path: &arguments.network,
+        architecture: arguments.architecture.as_deref(),
+        output: arguments.output.as_deref(),
+        strip,
+    };
+    let opened = open_network::<T>(&file)?;
     let reading = ReadOptions::limited(arguments.memory);
     let ImageSet { images, labels } =
         ImageSet::read(std::slice::from_ref(&arguments.data), arguments.labels.as_slice(), &reading)?;

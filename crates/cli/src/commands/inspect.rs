@@ -1,17 +1,23 @@
 //! `posterior inspect`
 
 use super::evaluate::report::{effects as effects_of, shown_lengthscales, write};
+use super::network_page::network_page;
 use super::predict::has_extension;
 use super::{load, read_files, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::output::{Failure, check_outputs, number, print, print_json, table};
 use posterior::data::{Column, OutputKind, ReadOptions, TextOptions, Values, is_table_name};
-use posterior::network::{Strip, open_network};
+use posterior::network::{NetworkFile, open_network};
+use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
 use posterior::networks::{Architecture, Graph, describe};
 use posterior::report::{RegressionReport, Report, Section};
 use posterior::{Effects, FORMAT_VERSION, Model, Portrait, Question};
 use serde::Serialize;
 use serde_json::json;
+use std::path::Path;
+
+/// What files of networks are called.
+const NETWORKS: [&str; 4] = ["onnx", "safetensors", "pt", "pth"];
 
 /// What `--json` prints for a model.
 #[derive(Serialize)]
@@ -81,8 +87,11 @@ fn section(model: &dyn Model, effects: Option<Effects>) -> Result<Section, Failu
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let path = &arguments.file;
     let report = arguments.report.as_deref();
-    if report.is_some() && (has_extension(path, &["toml", "onnx", "safetensors"]) || is_table_name(path)) {
-        return Err(Failure::usage("--report is for models".into()));
+    if report.is_some() && is_table_name(path) {
+        return Err(Failure::usage("--report is for models and networks".into()));
+    }
+    if arguments.output.is_some() && !has_extension(path, &["onnx"]) {
+        return Err(Failure::usage("--output is for ONNX files".into()));
     }
     if arguments.text != TextOptions::default() && !is_table_name(path) {
         let problem = "--delimiter, --decimal and --encoding are for tables";
@@ -96,14 +105,23 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         if arguments.support {
             return support::run(cli, &graph);
         }
-        return layers(cli, "architecture", &graph, Vec::new());
+        return layers(cli, arguments, "architecture", &graph, Vec::new());
     }
-    if has_extension(path, &["onnx", "safetensors"]) {
-        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), Strip::Nothing)?;
+    if has_extension(path, &NETWORKS) {
+        let whole = has_extension(path, &["onnx"]) || arguments.architecture.is_some() || arguments.support;
+        if !whole && report.is_none() && !metadata(path)?.contains_key(ARCHITECTURE_KEY) {
+            return tensors(cli, path);
+        }
+        let file = NetworkFile {
+            architecture: arguments.architecture.as_deref(),
+            output: arguments.output.as_deref(),
+            ..NetworkFile::new(path)
+        };
+        let opened = open_network::<f64>(&file)?;
         if arguments.support {
             return support::run(cli, opened.network.graph());
         }
-        return layers(cli, opened.format, opened.network.graph(), opened.notes);
+        return layers(cli, arguments, opened.format, opened.network.graph(), opened.notes);
     }
     if !is_table_name(path) {
         let model = load(path)?;
@@ -168,9 +186,38 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     print(format!("{} rows\n\n{}", rows.rows(), table(&out)))
 }
 
-/// The layer table of a network.
-fn layers(cli: &Cli, format: &'static str, graph: &Graph, notes: Vec<String>) -> Result<(), Failure> {
+/// The tensors of a file that does not say what network they belong to: what an architecture has to name.
+fn tensors(cli: &Cli, path: &Path) -> Result<(), Failure> {
+    let (format, tensors, mut notes) = safetensors::tensors(path)?;
+    notes.push(
+        "the file holds tensors and no architecture: say with --architecture which network they belong to"
+            .into(),
+    );
+    if cli.json {
+        return print_json(
+            &json!({ "kind": "tensors", "format": format, "tensors": tensors, "notes": notes }),
+        );
+    }
+    let mut out = vec![["tensor", "type", "shape"].map(String::from).to_vec()];
+    out.extend(tensors.into_iter().map(|t| vec![t.name, t.dtype, format!("{:?}", t.shape)]));
+    print(table(&out))?;
+    notes.iter().for_each(|note| remarks(cli).say(format!("note: {note}")));
+    Ok(())
+}
+
+/// The layer table of a network and, where a report is asked for, its picture.
+fn layers(
+    cli: &Cli,
+    arguments: &InspectArgs,
+    format: &'static str,
+    graph: &Graph,
+    notes: Vec<String>,
+) -> Result<(), Failure> {
     let table = describe(graph);
+    if let Some(report) = &arguments.report {
+        write(report, &network_page(&arguments.file, format, graph, &notes))?;
+        remarks(cli).say(format!("report written to {}", report.display()));
+    }
     if !cli.json {
         notes.iter().for_each(|note| remarks(cli).say(format!("note: {note}")));
         return print(table);

@@ -11,6 +11,7 @@ pub(crate) mod fit_laplace;
 pub(crate) mod forward;
 pub(crate) mod inspect;
 pub(crate) mod label;
+mod network_page;
 pub(crate) mod optimize;
 pub(crate) mod predict;
 pub(crate) mod stream;

@@ -4,12 +4,12 @@ mod run;
 mod template;
 mod trial;
 
-use super::{read, remarks};
+use super::{read, read_files, remarks};
 use crate::args::{AskArgs, Cli, LockArgs, OptimizeCommand, StartArgs, TellArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::progress::StageProgress;
-use posterior::data::{LockHolder, OutputKind, Values};
+use posterior::data::{LockHolder, OutputKind, ReadOptions, TextOptions, Values};
 use posterior::decisions::campaign::{
     Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Told, Trial,
 };
@@ -94,6 +94,10 @@ fn update<T>(
 
 fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
     refuse_existing(arguments)?;
+    if arguments.text != TextOptions::default() && arguments.candidates.is_none() {
+        let problem = "--delimiter, --decimal and --encoding are for the table of --candidates";
+        return Err(Failure::usage(problem.into()));
+    }
     // A state that is replaced was asked for by --force.
     let outputs = [(Some(arguments.state.as_path()), OutputKind::State)];
     check_outputs(&outputs, &arguments.candidates, arguments.force)?;
@@ -146,7 +150,8 @@ fn refuse_existing(arguments: &StartArgs) -> Result<(), Failure> {
 
 /// The numeric columns of a table as axes that just hold them.
 fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, Candidates), Failure> {
-    let rows = read(path, arguments.memory, remarks(cli))?;
+    let reading = ReadOptions { text: arguments.text, ..ReadOptions::limited(arguments.memory) };
+    let rows = read_files(&[path.to_path_buf()], &reading, remarks(cli))?;
     let no_index = || rows.names().into_iter().filter(|name| rows.index.as_ref() != Some(name)).collect();
     let names = if arguments.features.is_empty() { no_index() } else { arguments.features.clone() };
     let mut axes = Vec::new();

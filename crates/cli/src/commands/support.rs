@@ -7,20 +7,24 @@ use serde::Serialize;
 
 /// What can be had for one layer.
 #[derive(Serialize)]
-struct LayerSupport {
-    layer: String,
+pub(super) struct LayerSupport {
+    pub(super) layer: String,
     operation: &'static str,
     weights: usize,
     full: &'static str,
     diagonal: &'static str,
-    kronecker: &'static str,
+    pub(super) kronecker: &'static str,
     prior_group: bool,
-    note: &'static str,
+    pub(super) note: &'static str,
 }
 
-/// The matrix of a graph. Exact: no approximation but the one named; factored: Kronecker factors; shared: exact after the uses of a parameter are summed.
-pub(crate) fn run(cli: &Cli, graph: &Graph) -> Result<(), Failure> {
-    let users = |parameter: usize| graph.nodes().iter().filter(|n| n.parameters.contains(&parameter)).count();
+/// How many layers read a parameter.
+fn users(graph: &Graph, parameter: usize) -> usize {
+    graph.nodes().iter().filter(|n| n.parameters.contains(&parameter)).count()
+}
+
+/// The layers with weights. Exact: no approximation but the one named; factored: Kronecker factors; shared: exact after the uses of a parameter are summed.
+pub(super) fn of(graph: &Graph) -> Vec<LayerSupport> {
     let mut rows = Vec::new();
     for node in graph.nodes() {
         let own: Vec<usize> =
@@ -29,7 +33,7 @@ pub(crate) fn run(cli: &Cli, graph: &Graph) -> Result<(), Failure> {
             continue;
         }
         let weights: usize = own.iter().map(|p| graph.parameters()[*p].len()).sum();
-        let shared = own.iter().any(|p| users(*p) > 1);
+        let shared = own.iter().any(|p| users(graph, *p) > 1);
         let (kronecker, note) = match &node.operation {
             Operation::Linear(_) => {
                 ("factored", if shared { "shared: factors are summed over its uses" } else { "" })
@@ -50,9 +54,15 @@ pub(crate) fn run(cli: &Cli, graph: &Graph) -> Result<(), Failure> {
             note,
         });
     }
+    rows
+}
+
+/// Prints them.
+pub(crate) fn run(cli: &Cli, graph: &Graph) -> Result<(), Failure> {
+    let rows = of(graph);
     // Parameters that several layers share are weights only once.
     let total: usize = (0..graph.parameters().len())
-        .filter(|&p| graph.parameters()[p].trainable && users(p) > 0)
+        .filter(|&p| graph.parameters()[p].trainable && users(graph, p) > 0)
         .map(|p| graph.parameters()[p].len())
         .sum();
     let invariant = posterior::linearised::normalisation::scale_invariant_layers(graph);

@@ -240,6 +240,14 @@ fn every_command_reads_texts_as_it_is_told() {
     json(at, &format!("{go_on} {said}"));
     assert!(error(at, &format!("{go_on} --encoding utf-8")).contains("no column `größe`"));
 
+    let optimize = "optimize start --state o.json --candidates g.csv";
+    json(at, &format!("{optimize} {said}"));
+    let begun = json(at, "optimize status --state o.json");
+    assert_eq!(begun["axes"], serde_json::json!(["größe", "maß", "y"]));
+    let points = error(at, &format!("{optimize} --delimiter ; --decimal . --encoding windows-1252 --force"));
+    assert!(points.contains("column `größe` is text"), "{points}");
+    assert!(error(at, "optimize start --state p.json --space a:0..1 --decimal ,").contains("--candidates"));
+
     let start = "label start --state l.json --pool g.csv";
     let begun = json(at, &format!("{start} {said}"));
     assert_eq!(begun["features"], serde_json::json!(["größe", "maß", "y"]));

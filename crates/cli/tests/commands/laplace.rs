@@ -122,6 +122,15 @@ fn a_classifier_of_a_table_from_fit_to_report() {
     }
     let output = run(at, "inspect rings.safetensors --support");
     assert!(String::from_utf8_lossy(&output.stdout).contains("123 weights"));
+    // The same as a page, with every layer in its picture.
+    let layers =
+        json(at, "inspect rings.safetensors --report layers.html")["layers"].as_array().unwrap().len();
+    let page = std::fs::read_to_string(at.join("layers.html")).unwrap();
+    assert_eq!(page.matches("class=\"column strong\"").count(), 3);
+    assert_eq!(page.matches("class=\"dot\"").count(), layers - 3 + 1);
+    assert!(page.contains("factored") && page.contains("safetensors"));
+    let wrong = error(at, "inspect rings.safetensors --report rings.csv");
+    assert!(wrong.contains("rings.csv"), "{wrong}");
 }
 
 #[test]

@@ -124,7 +124,9 @@ fn events_have_a_window_in_place_of_a_target() {
     assert!(done(at, "inspect e.posterior --report e.html").contains("report written to e.html"));
     let page = std::fs::read_to_string(at.join("e.html")).unwrap();
     assert!(page.contains("A Cox process") && page.contains("<svg") && page.contains("window"));
-    assert!(refused(at, "inspect events.csv --report n.html").contains("--report is for models"));
+    assert!(
+        refused(at, "inspect events.csv --report n.html").contains("--report is for models and networks")
+    );
     assert!(refused(at, "inspect e.posterior --report events.csv").contains("events.csv"));
     std::fs::write(at.join("outside.csv"), "when\n0.5\n1.5\n").unwrap();
     let said = refused(at, "predict --model e.posterior --data outside.csv --out o.csv");

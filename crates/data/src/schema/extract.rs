@@ -13,6 +13,8 @@ pub struct Extracted {
     pub x: Mat<f64>,
     /// Targets (n), if they were asked for.
     pub y: Option<Vec<f64>>,
+    /// Those of further targets (n each), if targets were asked for.
+    pub further: Vec<Vec<f64>>,
     /// Known noise variances (n), if the schema has such a column and targets were asked for.
     pub noise: Option<Vec<f64>>,
     /// Exposures (n), if the schema has such a column: predictions of counts need them as well.
@@ -73,7 +75,8 @@ impl Schema {
         // A row that is left out for want of a target may have any cells.
         let side = |taken: &mut Rows<'_>, column: &String| -> Result<Vec<f64>, DataError> {
             let values = Reading::Plain.numbers(table, table.column(column)?, rows, &taken.keep)?;
-            let gap = match (self.missing, self.missing_target, *column == self.target) {
+            let is_target = *column == self.target || self.further_targets.contains(column);
+            let gap = match (self.missing, self.missing_target, is_target) {
                 (_, MissingTarget::LeaveOut, true) => Gap::LeaveOut,
                 (Missing::Drop, _, false) => Gap::Drop,
                 (_, _, false) => Gap::Refuse,
@@ -82,6 +85,8 @@ impl Schema {
             taken.finite_cells(column, &values, gap, self.missing == Missing::Drop)
         };
         let y = if with_target { Some(side(&mut taken, &self.target)?) } else { None };
+        let further = self.further_targets.iter().filter(|_| with_target);
+        let further = further.map(|column| side(&mut taken, column)).collect::<Result<Vec<_>, _>>()?;
         let noise = match &self.noise {
             Some(column) if with_target => Some(side(&mut taken, column)?),
             _ => None,
@@ -125,6 +130,7 @@ impl Schema {
         let pick = |values: Vec<f64>| -> Vec<f64> { kept.iter().map(|&i| values[i]).collect() };
         let x = Mat::from_fn(kept.len(), columns.len(), |i, j| columns[j][kept[i]]);
         let (y, noise, exposures) = (y.map(pick), noise.map(pick), exposures.map(pick));
+        let further = further.into_iter().map(pick).collect();
         let rows: Vec<usize> = kept.iter().map(|&i| rows[i]).collect();
         let sides = [(&noise, &self.noise, "noise variance"), (&exposures, &self.exposure, "exposure")];
         for (values, column, what) in sides {
@@ -139,12 +145,13 @@ impl Schema {
             notes.columns.clone_from(&self.notes);
         }
         describe(&mut notes, x.as_ref(), y.as_deref(), &self.feature_names());
-        Ok(Extracted { x, y, noise, exposures, rows, notes })
+        Ok(Extracted { x, y, further, noise, exposures, rows, notes })
     }
 
     fn require_columns(&self, table: &Table, with_target: bool) -> Result<(), DataError> {
         let features = self.features.iter().map(Feature::column);
-        let sides = std::iter::once(&self.target).chain(&self.noise).filter(|_| with_target);
+        let targets = std::iter::once(&self.target).chain(&self.further_targets);
+        let sides = targets.chain(&self.noise).filter(|_| with_target);
         let sides = sides.chain(&self.exposure);
         let mut missing: Vec<String> = Vec::new();
         for name in features.chain(sides.map(String::as_str)) {

@@ -150,7 +150,12 @@ impl<'a> Learner<'a> {
                 return Err(DataError::Role { column, role });
             }
             match kind {
-                ColumnKind::Number => features.push(number(Reading::Plain, mean)),
+                ColumnKind::Number => {
+                    if self.selection.features.is_none() && !only && sketch.numbers_rows(column) {
+                        said.row_numbers.push(column.clone());
+                    }
+                    features.push(number(Reading::Plain, mean));
+                }
                 ColumnKind::Flag => {
                     said.flags.push(column.clone());
                     features.push(number(Reading::Flag, mean));
@@ -207,6 +212,7 @@ impl<'a> Learner<'a> {
         let notes = said.sentences();
         Ok(Learned::Schema(Schema {
             target,
+            further_targets: Vec::new(),
             features,
             noise,
             exposure,
@@ -226,6 +232,7 @@ struct Said {
     flags: Vec<String>,
     times: Vec<String>,
     identifiers: Vec<String>,
+    row_numbers: Vec<String>,
 }
 
 impl Said {
@@ -239,6 +246,10 @@ impl Said {
             sentence(
                 &self.identifiers,
                 "left out, as nearly every row has another text (--categories NAME keeps one): ",
+            ),
+            sentence(
+                &self.row_numbers,
+                "taken as numbers, though they look like names or numbers of rows (--exclude NAME leaves one out): ",
             ),
         ]
         .into_iter()

@@ -156,6 +156,9 @@ pub enum Feature {
 pub struct Schema {
     /// The target column.
     pub target: String,
+    /// Further columns that are predicted together with it, by models of several outputs. A row that lacks one of them lacks a target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_targets: Vec<String>,
     /// The model's inputs, in order: those of one column side by side.
     pub features: Vec<Feature>,
     /// The column of known noise variances.
@@ -228,6 +231,7 @@ impl Schema {
     pub fn of(target: impl Into<String>, features: Vec<Feature>) -> Self {
         Self {
             target: target.into(),
+            further_targets: Vec::new(),
             features,
             noise: None,
             exposure: None,

@@ -3,6 +3,7 @@
 use super::reading::flag;
 use super::time::TimeForm;
 use crate::{Column, DataError, Values};
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ pub(crate) struct ColumnSketch {
     /// Whether it is to be categories in any case, all of which are kept.
     categories: bool,
     mean: RunningMean,
+    rise: WholeRise,
     flag_mean: RunningMean,
     time_means: [RunningMean; TimeForm::ALL.len()],
     present: usize,
@@ -65,6 +67,7 @@ impl ColumnSketch {
         Self {
             categories,
             mean: RunningMean::default(),
+            rise: WholeRise::default(),
             flag_mean: RunningMean::default(),
             time_means: Default::default(),
             present: 0,
@@ -88,6 +91,7 @@ impl ColumnSketch {
                 for &row in rows {
                     let value = values[row];
                     self.mean.add(value);
+                    self.rise.add(value);
                     self.present += usize::from(!value.is_nan());
                     self.missing += usize::from(value.is_nan());
                     self.as_numbers += usize::from(!value.is_nan());
@@ -124,6 +128,7 @@ impl ColumnSketch {
             Ok(value) => {
                 self.numbers += 1;
                 self.mean.add(value);
+                self.rise.add(value);
             }
             Err(_) if self.other.is_none() => self.other = Some(place()),
             Err(_) => {}
@@ -244,6 +249,12 @@ impl ColumnSketch {
         }
     }
 
+    /// Whether a column of numbers of this name looks as if it told rows apart: each row has a larger whole number than the one before it, or all are whole and the name says so.
+    pub(crate) fn numbers_rows(&self, name: &str) -> bool {
+        let WholeRise { count, broken, fraction, .. } = self.rise;
+        count >= LEAST_IDENTIFIED && !fraction && (!broken || names_rows(name))
+    }
+
     /// Whether times have hours.
     pub(crate) fn hours(&self) -> bool {
         self.hours
@@ -268,6 +279,39 @@ impl ColumnSketch {
         let numbers: Option<BTreeSet<String>> =
             self.texts.iter().map(|c| c.parse::<f64>().ok().map(|v| v.to_string())).collect();
         numbers.unwrap_or_else(|| self.texts.clone())
+    }
+}
+
+/// Whether the name of a column ends as those of identifiers do: `id`, `customer_id`, `CustomerID`, `userId`.
+fn names_rows(name: &str) -> bool {
+    let name = name.trim();
+    let Some(before) =
+        name.strip_suffix("id").or_else(|| name.strip_suffix("Id")).or_else(|| name.strip_suffix("ID"))
+    else {
+        return false;
+    };
+    // `paid` and `grid` are words.
+    match before.chars().last() {
+        Some(last) if last.is_alphabetic() => !name.ends_with("id"),
+        _ => true,
+    }
+}
+
+/// Whether the numbers of a column are whole, and each larger than the one before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct WholeRise {
+    last: f64,
+    count: usize,
+    broken: bool,
+    fraction: bool,
+}
+
+impl WholeRise {
+    fn add(&mut self, value: f64) {
+        self.broken |= self.count > 0 && value.partial_cmp(&self.last) != Some(Ordering::Greater);
+        self.fraction |= value.is_finite() && value.fract() != 0.0;
+        self.last = value;
+        self.count += 1;
     }
 }
 

@@ -58,6 +58,7 @@ pub fn extract(
 ) -> Result<Extracted, DataError> {
     let width = schema.features.len();
     let mut columns: Vec<Vec<f64>> = vec![Vec::with_capacity(rows.len()); width];
+    let mut further = vec![Vec::new(); schema.further_targets.len()];
     let (mut y, mut noise, mut exposures, mut kept) =
         (Vec::with_capacity(rows.len()), Vec::new(), Vec::new(), Vec::with_capacity(rows.len()));
     let mut notes = each_extracted(files, schema, rows, options, |part, extracted| {
@@ -65,6 +66,7 @@ pub fn extract(
             column.extend(extracted.x.col(j).iter());
         }
         y.extend(extracted.y.unwrap_or_default());
+        further.iter_mut().zip(extracted.further).for_each(|(all, own)| all.extend(own));
         noise.extend(extracted.noise.unwrap_or_default());
         exposures.extend(extracted.exposures.unwrap_or_default());
         kept.extend(extracted.rows.iter().map(|r| r + part.first_row));
@@ -82,7 +84,7 @@ pub fn extract(
     describe(&mut notes, x.as_ref(), Some(&y), &schema.feature_names());
     let noise = schema.noise.as_ref().map(|_| noise);
     let exposures = schema.exposure.as_ref().map(|_| exposures);
-    Ok(Extracted { x, y: Some(y), noise, exposures, rows: kept, notes })
+    Ok(Extracted { x, y: Some(y), further, noise, exposures, rows: kept, notes })
 }
 
 /// As [`extract`], with the rows in a file in `folder` instead of in memory: inputs, target and, where the schema has such a column, the noise variance. `counts` are the features that must be counts.

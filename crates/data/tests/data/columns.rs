@@ -70,6 +70,30 @@ fn true_and_false_are_one_and_zero() {
 }
 
 #[test]
+fn numbers_that_look_like_names_of_rows_are_kept_and_named() {
+    // Sorted numbers of customers with gaps; a name that says it, in any order; words that end alike, fractions, measurements.
+    let mut text = String::from("customer,order_id,grid,size,y\n");
+    for i in 0..40 {
+        text += &format!(
+            "{},{},{},{},{i}\n",
+            1000 + 3 * i + i % 2,
+            (i * 17) % 41,
+            (i * 7) % 5,
+            f64::from(i) * 1.5
+        );
+    }
+    let (schema, _) = learned(&text, &selection()).unwrap();
+    assert_eq!(schema.feature_names(), ["customer", "order_id", "grid", "size"]);
+    let [note] = &schema.notes[..] else { panic!("{:?}", schema.notes) };
+    assert!(note.contains("(--exclude NAME leaves one out): customer, order_id"), "{note}");
+    // Who names features knows what they are, and few rows say nothing.
+    let named = Selection { features: Some(vec!["customer".into(), "size".into()]), ..selection() };
+    assert!(learned(&text, &named).unwrap().0.notes.is_empty());
+    let few: String = text.lines().take(20).flat_map(|line| [line, "\n"]).collect();
+    assert!(learned(&few, &selection()).unwrap().0.notes.is_empty());
+}
+
+#[test]
 fn text_becomes_categories_and_names_of_rows_do_not() {
     let mut text = String::from("id,kind,y\n");
     for i in 0..60 {

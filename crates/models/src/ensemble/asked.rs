@@ -65,6 +65,14 @@ impl Model for EnsembleModel {
         self.first().target()
     }
 
+    fn output_names(&self) -> Vec<String> {
+        self.first().output_names()
+    }
+
+    fn output_shape(&self) -> Vec<usize> {
+        self.first().output_shape()
+    }
+
     fn class_names(&self) -> Vec<String> {
         self.first().class_names()
     }

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Files that are taken for networks.
-const EXTENSIONS: [&str; 2] = ["onnx", "safetensors"];
+const EXTENSIONS: [&str; 4] = ["onnx", "safetensors", "pt", "pth"];
 
 impl EnsembleModel {
     /// Whether a request's network is a folder, that is an ensemble.
@@ -20,7 +20,7 @@ impl EnsembleModel {
         matches!(&request.network, NetworkSource::File { path, .. } if path.is_dir())
     }
 
-    /// Fits every network file (`.onnx`, `.safetensors`) of the folder that the request names as its network. `plain` leaves the members' error bars out of predictions: choose a curvature that costs little then.
+    /// Fits every network file (`.onnx`, `.safetensors`, `.pt`, `.pth`) of the folder that the request names as its network. `plain` leaves the members' error bars out of predictions: choose a curvature that costs little then.
     ///
     /// With a checkpoint, the sums of the member under way stand in a file beside it, and so does each member that is finished: a request that goes on does not fit those again.
     ///
@@ -32,7 +32,8 @@ impl EnsembleModel {
         announce: &mut dyn FnMut(&str),
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
     ) -> Result<Self, ModelError> {
-        let NetworkSource::File { path: folder, architecture, strip_softmax } = &request.network else {
+        let NetworkSource::File { path: folder, architecture, output, strip_softmax } = &request.network
+        else {
             return Err(ModelError::Request(
                 "an ensemble is made of network files: give a folder of them".into(),
             ));
@@ -60,6 +61,7 @@ impl EnsembleModel {
                 network: NetworkSource::File {
                     path: path.clone(),
                     architecture: architecture.clone(),
+                    output: output.clone(),
                     strip_softmax: *strip_softmax,
                 },
                 checkpoint: beside("sums"),
@@ -135,7 +137,7 @@ fn network_files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
     if files.len() < 2 {
         let found = files.len();
         return refuse(format!(
-            "an ensemble needs at least two network files (.onnx or .safetensors) in its folder, there are {found}"
+            "an ensemble needs at least two network files (.onnx, .safetensors, .pt) in its folder, there are {found}"
         ));
     }
     Ok(files)

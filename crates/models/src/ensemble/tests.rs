@@ -325,11 +325,7 @@ fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
     let error = fit(&request, 0).0.err().unwrap().to_string();
     assert!(error.contains("at least two network files"), "{error}");
     let mut request = request;
-    request.network = crate::laplace::NetworkSource::File {
-        path: few.path().join("nowhere"),
-        architecture: None,
-        strip_softmax: false,
-    };
+    request.network = crate::laplace::NetworkSource::file(few.path().join("nowhere"));
     assert!(fit(&request, 0).0.err().unwrap().to_string().contains("cannot be read"));
 }
 

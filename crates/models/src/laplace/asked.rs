@@ -2,7 +2,8 @@
 
 use super::predict::kind;
 use super::seen::{fingerprints, with_truths};
-use super::{LaplaceModel, describe};
+use super::{InputKind, LaplaceModel, describe};
+use crate::network::Preparation;
 use crate::process::NO_LEAVE_ONE_OUT;
 use crate::{
     Family, Files, JointRow, Model, ModelData, ModelError, Portrait, PredictedKind, PredictedSets,
@@ -73,6 +74,24 @@ impl Model for LaplaceModel {
 
     fn target(&self) -> String {
         self.header.data.target().unwrap_or("y").to_string()
+    }
+
+    fn output_names(&self) -> Vec<String> {
+        let further = match &self.header.data.inputs {
+            InputKind::Prepared { preparation: Preparation::Columns { schema, .. } } => {
+                &schema.further_targets[..]
+            }
+            _ => &[],
+        };
+        match (self.likelihood().target_width(), further) {
+            (1, _) => vec![self.target()],
+            (width, []) => (1..=width).map(|k| format!("{}_{k}", self.target())).collect(),
+            _ => std::iter::once(self.target()).chain(further.iter().cloned()).collect(),
+        }
+    }
+
+    fn output_shape(&self) -> Vec<usize> {
+        self.predicted_shape()
     }
 
     fn class_names(&self) -> Vec<String> {
@@ -151,8 +170,7 @@ impl Model for LaplaceModel {
 
     fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
         let draws = self.function_samples(data, question.samples, question.seed, question.memory)?;
-        let outputs = draws.len() / (question.samples * data.len()).max(1);
-        let shape = vec![question.samples, data.len(), outputs];
+        let shape = [&[question.samples, data.len()], self.graph().output_shape()].concat();
         Ok(NumericArray::new(shape, ArrayValues::F64(draws))?)
     }
 

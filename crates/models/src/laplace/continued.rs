@@ -67,10 +67,12 @@ fn continue_in<T: SavedPrecision>(
     }
     let head = matches!(header.data.inputs, InputKind::Features { .. });
     let input = fitted.network.graph().input_shape();
+    let predicted = model.predicted_shape();
     let reading = Reading {
         source: &data,
         limits: ReadOptions { text: data.text, ..ReadOptions::limited(options.memory) },
         input,
+        predicted: &predicted,
         likelihood,
         head,
         known: Some(&header.data.inputs),

@@ -1,5 +1,6 @@
 //! Inputs to ask a model about, with truths where there are some.
 
+use super::training::predicted_shape;
 use super::{InputKind, LaplaceModel, ModelData, Truth};
 use crate::ModelError;
 use crate::data::rows;
@@ -27,10 +28,11 @@ impl LaplaceModel {
         let refuse = |problem: String| Err(ModelError::Request(problem));
         let Some(first) = data.first() else { return refuse("there are no data: give --data".into()) };
         let labels = if truth { labels } else { &[] };
+        let predicted = self.predicted_shape();
         let wanted = match self.likelihood() {
             _ if !truth => Wanted::Nothing,
             OutputLikelihood::Categorical(_) => Wanted::Classes,
-            _ => Wanted::Numbers,
+            _ => Wanted::Numbers(&predicted),
         };
         let raw = match &self.header.data.inputs {
             InputKind::Features { columns, label } => {
@@ -77,6 +79,11 @@ impl LaplaceModel {
         let table = table.map(|table| (Arc::new(table), rows));
         let notes = found.sentences();
         Ok(ModelData { notes, found, table, ..ModelData::new(name, inputs, truth) })
+    }
+
+    /// The shape of what is predicted of an example.
+    pub(super) fn predicted_shape(&self) -> Vec<usize> {
+        predicted_shape(self.graph().output_shape(), self.likelihood().target_width())
     }
 
     /// Numbers as truths of the model's likelihood.

@@ -1,6 +1,7 @@
 //! A network with error bars in words; facts, prior, comparison, notes.
 
 use super::{LaplaceHeader, LaplaceModel, NetworkRecalibration, describe_search};
+use crate::Model;
 use crate::text::{number, table};
 use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
 use posterior_likelihoods::OutputLikelihood;
@@ -225,8 +226,8 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
             corrections.dropped_weights
         )));
     }
-    let target = header.data.target().unwrap_or("y");
-    let recalibrated = header.recalibration.iter().flat_map(|own| own.sentences(target));
+    let names = model.output_names();
+    let recalibrated = header.recalibration.iter().flat_map(|own| own.sentences(&names));
     out.extend(recalibrated.map(Note::information));
     out.extend(worse_than_the_network(model));
     out

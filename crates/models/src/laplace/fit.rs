@@ -8,11 +8,11 @@ use super::held_out::held_out;
 use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_likelihood};
 use super::recalibration::Calibration;
 use super::source::{Source, architecture};
-use super::training::{Reading, TrainingSet};
+use super::training::{Reading, TrainingSet, predicted_shape};
 use super::{
     CurvatureChoice, DataRecord, Fitted, HeldOutRecord, InMemory, InputKind, LaplaceHeader, LaplaceModel,
-    LaplaceRequest, NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
-    recalibration,
+    LaplaceRequest, LikelihoodKind, NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess,
+    SavedPrecision, decay, recalibration,
 };
 use crate::network::{Preparation, TrainingRecord, digests, file_name};
 use crate::options::CalibrateName;
@@ -173,10 +173,14 @@ fn fit_in<T: SavedPrecision>(
 ) -> Result<LaplaceModel, ModelError> {
     let started = Instant::now();
     let known = InputKind::Prepared { preparation: source.preparation.clone() };
+    let outputs = network.graph().output_shape();
+    let halves = if request.likelihood == LikelihoodKind::Heteroscedastic { 2 } else { 1 };
+    let predicted = predicted_shape(outputs, outputs.iter().product::<usize>() / halves);
     let reading = Reading {
         source: &request.data,
         limits: ReadOptions { text: request.data.text, ..ReadOptions::limited(request.options.memory) },
         input: network.graph().input_shape(),
+        predicted: &predicted,
         likelihood: request.likelihood,
         head: source.head,
         known: Some(&known),

@@ -18,7 +18,7 @@ pub struct NetworkRecord {
     pub architecture: String,
     /// Name of the file it came from; empty for a network in memory.
     pub file: String,
-    /// `onnx`, `safetensors`, `head` or `memory`.
+    /// `onnx`, `safetensors`, `pytorch`, `head` or `memory`.
     pub format: String,
     /// SHA-256 of that file, in hexadecimal.
     pub sha256: Option<String>,

@@ -23,6 +23,9 @@ pub enum NetworkRecalibration {
     Numbers(Vec<Option<Recalibration>>),
 }
 
+/// Outputs whose recalibration is told one by one.
+const MOST_SAID: usize = 10;
+
 /// What a model keeps of the rows that told it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calibration {
@@ -132,14 +135,19 @@ pub(super) fn recalibrated(
 }
 
 impl NetworkRecalibration {
-    /// What was done, in sentences.
-    pub fn sentences(&self, target: &str) -> Vec<String> {
+    /// What was done, in sentences, to outputs of these names; of many to the first and to how many more.
+    pub fn sentences(&self, names: &[String]) -> Vec<String> {
         match self {
             Self::Classes(own) => own.sentence().into_iter().collect(),
             Self::Numbers(all) if all.len() == 1 => all[0].iter().map(Recalibration::sentence).collect(),
             Self::Numbers(all) => {
-                let each = all.iter().enumerate().filter_map(|(k, own)| Some((k, own.as_ref()?)));
-                each.map(|(k, own)| format!("{target}_{}: {}", k + 1, own.sentence())).collect()
+                let each = names.iter().zip(all).filter_map(|(name, own)| Some((name, own.as_ref()?)));
+                let mut out: Vec<String> =
+                    each.map(|(name, own)| format!("{name}: {}", own.sentence())).collect();
+                let more = out.len().saturating_sub(MOST_SAID);
+                out.truncate(MOST_SAID);
+                out.extend((more > 0).then(|| format!("{more} more outputs are recalibrated likewise")));
+                out
             }
         }
     }
@@ -264,7 +272,7 @@ mod tests {
         assert!(all[0].is_none() && (all[1].as_ref().unwrap().factor / 2.0).ln().abs() < 0.2, "{all:?}");
         assert_eq!(all[1].as_ref().unwrap().guarantee, Guarantee::Holds);
         let own = NetworkRecalibration::Numbers(all);
-        let said = own.sentences("y");
+        let said = own.sentences(&["y_1".into(), "y_2".into()]);
         assert!(said.len() == 1 && said[0].starts_with("y_2: intervals are recalibrated"), "{said:?}");
         // Narrower by itself: the rows decided that.
         let (own, _) = recalibrated(CalibrateName::Auto, unseen(400, [0.3, 1.0]), Guarantee::Holds).unwrap();

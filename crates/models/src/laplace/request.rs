@@ -11,12 +11,14 @@ use std::path::PathBuf;
 /// Where the network comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NetworkSource {
-    /// An ONNX or safetensors file.
+    /// An ONNX or safetensors file, or a state dictionary of PyTorch.
     File {
         /// The file.
         path: PathBuf,
-        /// The architecture of a safetensors file that does not hold it.
+        /// The architecture of a safetensors file that does not hold it, or of a state dictionary.
         architecture: Option<PathBuf>,
+        /// Which output of an ONNX file that has several.
+        output: Option<String>,
         /// Whether a softmax at the end is dropped, so that outputs are logits.
         strip_softmax: bool,
     },
@@ -25,6 +27,13 @@ pub enum NetworkSource {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl NetworkSource {
+    /// A file that says everything itself, taken whole.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self::File { path: path.into(), architecture: None, output: None, strip_softmax: false }
+    }
 }
 
 /// What is done to data before the network sees them.
@@ -168,7 +177,7 @@ impl LaplaceRequest {
         likelihood: LikelihoodKind,
     ) -> Self {
         Self {
-            network: NetworkSource::File { path: network.into(), architecture: None, strip_softmax: false },
+            network: NetworkSource::file(network),
             numbers: NumberFormat::AsFile,
             data: DataSource {
                 data: data.into_iter().map(Into::into).collect(),

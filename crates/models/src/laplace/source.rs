@@ -2,7 +2,9 @@
 
 use super::{InMemory, LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
 use crate::ModelError;
-use crate::network::{NetworkFileError, Preparation, Strip, digest, file_name, open_network, without_link};
+use crate::network::{
+    NetworkFile, NetworkFileError, Preparation, Strip, digest, file_name, open_network, without_link,
+};
 use posterior_data::{NumericArray, ReadOptions, read_arrays};
 use posterior_likelihoods::Link;
 use posterior_networks::operation::Linear;
@@ -30,9 +32,10 @@ impl Source {
         }
         let source = &request.network;
         let (path, network, preparation, format, training, notes) = match source {
-            NetworkSource::File { path, architecture, strip_softmax } => {
+            NetworkSource::File { path, architecture, output, strip_softmax } => {
                 let strip = strip(request, *strip_softmax)?;
-                let mut opened = open_network::<f64>(path, architecture.as_deref(), strip)?;
+                let (architecture, output) = (architecture.as_deref(), output.as_deref());
+                let mut opened = open_network::<f64>(&NetworkFile { path, architecture, output, strip })?;
                 let left = opened.network.graph().without_output_link().map(|found| found.1);
                 opened.notes.extend(misunderstood(request, left)?);
                 (path, opened.network, opened.preparation, opened.format, opened.training, opened.notes)

@@ -4,9 +4,10 @@ use super::seen::{fingerprints, with_truths};
 use super::{DataSource, InputKind, InputRecord, LikelihoodKind, Preprocess};
 use crate::ModelError;
 use crate::network::{
-    Preparation, Raw, Wanted, apply_classes, check_names, image_shape, is_table, named, number_classes,
-    pixels,
+    Preparation, Raw, Wanted, apply_classes, check_names, image_shape, is_table, named as named_classes,
+    number_classes, pixels,
 };
+use crate::targets::named;
 use posterior_data::{
     ArrayValues, NumericArray, ReadOptions, Schema, Standardisation, Table, Values, read_table,
 };
@@ -38,6 +39,8 @@ pub(super) struct Reading<'a> {
     pub(super) limits: ReadOptions,
     /// Shape of the network's input.
     pub(super) input: &'a [usize],
+    /// Shape of what is predicted of an example ([`predicted_shape`]).
+    pub(super) predicted: &'a [usize],
     pub(super) likelihood: LikelihoodKind,
     /// Whether the network is a head on features.
     pub(super) head: bool,
@@ -100,8 +103,8 @@ impl Reading<'_> {
         self.likelihood == LikelihoodKind::Categorical
     }
 
-    fn wanted(&self) -> Wanted {
-        if self.classes() { Wanted::Classes } else { Wanted::Numbers }
+    fn wanted(&self) -> Wanted<'_> {
+        if self.classes() { Wanted::Classes } else { Wanted::Numbers(self.predicted) }
     }
 
     /// Refuses flags that say something about data of another kind.
@@ -129,7 +132,10 @@ impl Reading<'_> {
         let (schema, standardisation, classes) = match known {
             Some((schema, standardisation, classes)) => {
                 let selection = &self.source.selection;
-                let other_target = !selection.target.is_empty() && selection.target != schema.target;
+                let other_target = !selection.target.is_empty() && {
+                    let names = named(&selection.target, &table)?;
+                    names.split_first() != Some((&schema.target, &schema.further_targets[..]))
+                };
                 let asked = self.source.preprocess != Preprocess::Auto
                     || selection.features.is_some()
                     || other_target;
@@ -164,7 +170,7 @@ impl Reading<'_> {
         notes.append(&mut raw.notes);
         raw.notes = notes;
         let class_names = match &classes {
-            Some(classes) => named(classes, &self.source.class_names)?,
+            Some(classes) => named_classes(classes, &self.source.class_names)?,
             None => Vec::new(),
         };
         if let (None, Some(classes), true) =
@@ -197,10 +203,21 @@ impl Reading<'_> {
         table: &mut Table,
         rows: &[usize],
     ) -> Result<(Schema, Standardisation, Option<Vec<String>>), ModelError> {
-        let selection = &self.source.selection;
+        let mut selection = self.source.selection.clone();
         if selection.target.is_empty() {
             return request("--target is needed: which column should be predicted?");
         }
+        let mut names = named(&selection.target, table)?.into_iter();
+        selection.target = names.next().unwrap_or_default();
+        let further: Vec<String> = names.collect();
+        if self.classes() && !further.is_empty() {
+            return request(format!(
+                "a classifier has one target, and --target names {}: choose one column, or another --likelihood",
+                further.len() + 1
+            ));
+        }
+        // What is predicted is no feature, unless that is asked for, which is refused.
+        selection.exclude.extend(further.iter().cloned());
         let text = matches!(table.column(&selection.target)?.values, Values::Text(_));
         let event = self.likelihood == LikelihoodKind::Bernoulli;
         let classes = if self.classes() || (event && text) {
@@ -217,7 +234,8 @@ impl Reading<'_> {
                 classes.len()
             ));
         }
-        let schema = Schema::learn(table, selection, rows)?;
+        let mut schema = Schema::learn(table, &selection, rows)?;
+        schema.further_targets = further;
         let extracted = schema.extract(table, rows, true)?;
         let y = extracted.y.unwrap_or_default();
         let mut standardisation = Standardisation::learn(extracted.x.as_ref(), &y);
@@ -227,6 +245,11 @@ impl Reading<'_> {
             standardisation.feature_scales.fill(1.0);
         }
         let numeric = matches!(self.likelihood, LikelihoodKind::Gaussian | LikelihoodKind::Heteroscedastic);
+        if standardise && numeric && !schema.further_targets.is_empty() {
+            return request(
+                "--preprocess standardise scales one target, and --target names several: leave it out, and give the table with its columns as the network was trained on them",
+            );
+        }
         if !(standardise && numeric) {
             (standardisation.target_mean, standardisation.target_scale) = (0.0, 1.0);
         }
@@ -305,4 +328,15 @@ impl Reading<'_> {
         let inputs = InputKind::Features { columns: std::mem::take(&mut raw.columns), label };
         Ok(Found { raw, inputs, class_names: Vec::new(), groups })
     }
+}
+
+/// The shape of what is predicted of an example, of so many numbers, by outputs of this shape: theirs; half of it along the first axis, where the other half tells the noise.
+pub(super) fn predicted_shape(outputs: &[usize], width: usize) -> Vec<usize> {
+    let mut shape = outputs.to_vec();
+    if let Some(first) = shape.first_mut()
+        && outputs.iter().product::<usize>() == 2 * width
+    {
+        *first /= 2;
+    }
+    if shape.iter().product::<usize>() == width { shape } else { vec![width] }
 }

@@ -2,7 +2,7 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `open` | a network from safetensors (with its architecture) or ONNX |
+//! | `open` | a network from safetensors or PyTorch's own files (with its architecture) or ONNX |
 //! | `preparation` | what is done to data before a network sees it, stored with the network |
 //! | `examples` | training and validation examples from tables, arrays and images |
 //! | `train` | architecture + data -> trained network in a file |
@@ -27,7 +27,7 @@ pub use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
 pub use forward::{Forwarded, features, forward};
 pub(crate) use open::without_link;
-pub use open::{Opened, SetAside, Strip, TrainingRecord, open_network};
+pub use open::{NetworkFile, Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;
 pub(crate) use reading::{Raw, Wanted, class_numbers, converted, file_name, image_shape, pixels};
 pub(crate) use tensors::{add_network, add_network_as, is_single, take_network, take_network_as};

@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct Opened<T> {
     /// The network, in evaluation mode.
     pub network: Network<T>,
-    /// `safetensors`, `onnx` or `memory`.
+    /// `safetensors`, `pytorch`, `onnx` or `memory`.
     pub format: &'static str,
     /// How data are prepared for it, where the file says so.
     pub preparation: Preparation,
@@ -98,23 +98,40 @@ impl TrainingRecord {
     }
 }
 
-/// Reads a network: ONNX where the name ends in `.onnx`, else safetensors with its architecture from `architecture` or from its metadata. What `strip` asks for is
-/// taken off its end, so that outputs are logits.
+/// Which file a network is read from, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkFile<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// The architecture of files that hold tensors alone.
+    pub architecture: Option<&'a Path>,
+    /// Which output of an ONNX file that has several.
+    pub output: Option<&'a str>,
+    /// What is taken off its end, so that outputs are logits.
+    pub strip: Strip,
+}
+
+impl<'a> NetworkFile<'a> {
+    /// A file that says everything itself, taken whole.
+    pub fn new(path: &'a Path) -> Self {
+        Self { path, architecture: None, output: None, strip: Strip::Nothing }
+    }
+}
+
+/// Reads a network: ONNX where the name ends in `.onnx`, else safetensors or a state dictionary of PyTorch (`.pt`, `.pth`), with its architecture
+/// from a file of its own or from the metadata.
 ///
 /// # Errors
 /// When a file is damaged, tensors do not fit, or an operator is not supported; the message says which.
-pub fn open_network<T: Precision>(
-    path: &Path,
-    architecture: Option<&Path>,
-    strip: Strip,
-) -> Result<Opened<T>, NetworkFileError> {
+pub fn open_network<T: Precision>(file: &NetworkFile<'_>) -> Result<Opened<T>, NetworkFileError> {
+    let &NetworkFile { path, architecture, output, strip } = file;
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
         if architecture.is_some() {
             let problem = "an ONNX file holds its architecture: leave --architecture out";
             return Err(NetworkFileError::Request(problem.into()));
         }
         let softmax = matches!(strip, Strip::Softmax | Strip::SoftmaxIfThere);
-        let options = OnnxOptions { strip_final_softmax: softmax, ..OnnxOptions::default() };
+        let options = OnnxOptions { strip_final_softmax: softmax, output: output.map(String::from) };
         let imported = read_onnx_with(path, &options)?;
         let mut notes = imported.notes.clone();
         notes.insert(0, format!("opset {}, written by {}", imported.opset, imported.producer));
@@ -128,6 +145,11 @@ pub fn open_network<T: Precision>(
         };
         return stripped(opened, strip, path);
     }
+    if output.is_some() {
+        let problem =
+            "--output names one of several outputs of an ONNX file: other networks have one, leave it out";
+        return Err(NetworkFileError::Request(problem.into()));
+    }
     let architecture = architecture.map(Architecture::read).transpose()?;
     let read = read_network::<T>(path, architecture.as_ref())?;
     let preparation = Preparation::from_metadata(&read.metadata, path)?;
@@ -135,8 +157,8 @@ pub fn open_network<T: Precision>(
     let outputs = read.network.graph().output_shape().iter().product();
     let mut notes = read.notes;
     notes.extend(training.as_ref().and_then(|t| t.loss.meaning(outputs)));
-    let opened =
-        Opened { network: read.network, format: "safetensors", preparation, training, stripped: None, notes };
+    let (network, format) = (read.network, read.format);
+    let opened = Opened { network, format, preparation, training, stripped: None, notes };
     stripped(opened, strip, path)
 }
 

@@ -21,13 +21,13 @@ pub(crate) fn file_name(path: &Path) -> String {
 
 /// Which truths are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Wanted<'a> {
     /// None.
     Nothing,
     /// Whole numbers from 0.
     Classes,
-    /// Numbers, any number of them for each example.
-    Numbers,
+    /// Numbers for each example, in an array of this shape where they are not in a row.
+    Numbers(&'a [usize]),
 }
 
 /// Examples before anything is done to them.
@@ -62,10 +62,12 @@ impl Raw {
         let extracted = schema.extract(table, &(0..table.rows()).collect::<Vec<_>>(), truth)?;
         let (n, d) = (extracted.x.nrows(), extracted.x.ncols());
         let values = (0..n * d).map(|k| extracted.x[(k / d, k % d)]).collect();
+        let targets: Vec<Vec<f64>> = extracted.y.into_iter().chain(extracted.further).collect();
+        let truths = (0..n).flat_map(|i| targets.iter().map(move |y| y[i])).collect();
         Ok(Self {
             name: file_name(&table.source),
             inputs: NumericArray::new(vec![n, d], ArrayValues::F64(values))?,
-            truths: extracted.y.filter(|_| truth).map(|y| (y, 1)),
+            truths: truth.then_some((truths, targets.len())),
             rows: extracted.rows,
             columns: Vec::new(),
             notes: extracted.notes.sentences(),
@@ -77,7 +79,7 @@ impl Raw {
     pub(crate) fn of_arrays(
         data: &[PathBuf],
         labels: &[PathBuf],
-        wanted: Wanted,
+        wanted: Wanted<'_>,
         reading: &ReadOptions,
     ) -> Result<Self, NetworkFileError> {
         let beside = if wanted == Wanted::Classes { labels } else { &[] };
@@ -86,11 +88,11 @@ impl Raw {
         let truths = match (wanted, own) {
             (Wanted::Nothing, _) => None,
             (Wanted::Classes, None) => return refuse("these files hold no labels: give --labels"),
-            (Wanted::Numbers, Some(_)) if !labels.is_empty() => {
+            (Wanted::Numbers(_), Some(_)) if !labels.is_empty() => {
                 return refuse(format!("{} holds labels already; leave --labels out", data[0].display()));
             }
             (_, Some(own)) => Some(own),
-            (Wanted::Numbers, None) => Some(numbers(labels, set.images.examples(), reading)?),
+            (Wanted::Numbers(shape), None) => Some(numbers(labels, (set.images.examples(), shape), reading)?),
         };
         let (rows, columns, notes, found) = Default::default();
         Ok(Self { name: file_name(&data[0]), inputs: set.images, truths, rows, columns, notes, found })
@@ -107,7 +109,7 @@ impl Raw {
         (data, labels): (&[PathBuf], &[PathBuf]),
         width: usize,
         (columns, label): (Option<&[String]>, Option<&str>),
-        wanted: Wanted,
+        wanted: Wanted<'_>,
         reading: &ReadOptions,
     ) -> Result<Self, NetworkFileError> {
         let (mut values, mut count, mut own, mut single) = (Vec::new(), 0, Vec::new(), true);
@@ -149,7 +151,7 @@ impl Raw {
                     "these features have no labels: give --labels FILE, or their column with --target",
                 );
             }
-            (_, true, false) => Some(numbers(labels, count, reading)?),
+            (_, true, false) => Some(numbers(labels, (count, &[]), reading)?),
         };
         let inputs = NumericArray::new(vec![count, width], values)?;
         let (name, rows, notes) = (file_name(&data[0]), Vec::new(), Vec::new());
@@ -279,10 +281,10 @@ pub(crate) fn class_numbers(values: &[f64], name: &str) -> Result<Vec<u32>, Netw
     values.iter().enumerate().map(class).collect()
 }
 
-/// Targets from files of numbers: `[examples]` or `[examples, outputs]`.
+/// Targets from files of numbers: `[examples]`, `[examples, outputs]`, or shaped as the outputs of so many examples, whose axes of length 1 may be left out.
 fn numbers(
     labels: &[PathBuf],
-    count: usize,
+    (count, shape): (usize, &[usize]),
     reading: &ReadOptions,
 ) -> Result<(Vec<f64>, usize), NetworkFileError> {
     let (mut all, mut width, mut rows) = (Vec::new(), None, 0);
@@ -295,11 +297,13 @@ fn numbers(
         let own = match *array.shape() {
             [_] => 1,
             [_, width] => width,
+            _ if alike(array.example_shape(), shape) => shape.iter().product(),
             _ => {
                 return refuse(format!(
-                    "{}: targets of shape {:?}; they must be [examples] or [examples, outputs]",
+                    "{}: targets of shape {:?}; they must be [examples], [examples, outputs] or, as the outputs, [examples, {}]",
                     path.display(),
-                    array.shape()
+                    array.shape(),
+                    shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
                 ));
             }
         };
@@ -319,4 +323,10 @@ fn numbers(
         return refuse(format!("{count} inputs, but targets for {rows}"));
     }
     Ok((all, width))
+}
+
+/// Whether shapes are the same but for axes of length 1.
+fn alike(a: &[usize], b: &[usize]) -> bool {
+    let long = |shape: &[usize]| shape.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
+    long(a) == long(b)
 }

@@ -20,6 +20,13 @@ pub struct LayerRow {
     pub flops: u64,
 }
 
+impl LayerRow {
+    /// The shape of its output as text: `64 x 32 x 32`.
+    pub fn output_text(&self) -> String {
+        shape_text(&self.output_shape)
+    }
+}
+
 /// The layers of a graph in the order they are computed, with totals. Its `Display` is an aligned table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerTable {
@@ -35,6 +42,13 @@ pub struct LayerTable {
     pub flops: u64,
     /// Values of all layers for one example, which a pass kept for derivatives stores.
     pub activations: usize,
+}
+
+impl LayerTable {
+    /// The shape of the input as text.
+    pub fn input_text(&self) -> String {
+        shape_text(&self.input_shape)
+    }
 }
 
 /// The table of a graph's layers.
@@ -80,18 +94,11 @@ fn shape_text(shape: &[usize]) -> String {
 impl fmt::Display for LayerTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["layer", "operation", "output", "parameters", "constants", "flops"].map(String::from);
-        let input = [
-            "input".into(),
-            String::new(),
-            shape_text(&self.input_shape),
-            "0".into(),
-            "0".into(),
-            "0".into(),
-        ];
+        let input = ["input".into(), String::new(), self.input_text(), "0".into(), "0".into(), "0".into()];
         let row = |r: &LayerRow| {
             let numbers = [r.parameters as u64, r.constants as u64, r.flops].map(|n| n.to_string());
             let [parameters, constants, flops] = numbers;
-            [r.name.clone(), r.operation.into(), shape_text(&r.output_shape), parameters, constants, flops]
+            [r.name.clone(), r.operation.into(), r.output_text(), parameters, constants, flops]
         };
         let totals = [self.parameters as u64, self.constants as u64, self.flops].map(|n| n.to_string());
         let [parameters, constants, flops] = totals;

@@ -34,6 +34,14 @@ pub enum SafetensorsError {
         /// What is wrong.
         problem: String,
     },
+    /// Nothing that `torch.save` wrote of a state dictionary, or a damaged file.
+    #[error("{}: no state dictionary of PyTorch that can be read: {problem}", path.display())]
+    StateDict {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// The tensors do not fit.
     #[error("{}: {source}", path.display())]
     Network {

@@ -5,9 +5,9 @@ use crate::PerNetworkPrecision;
 use crate::architecture::Architecture;
 use crate::array::{Array, Precision};
 use crate::graph::{Graph, Network, NetworkError, ParameterSlot};
+use crate::tensors_in_file::TensorsInFile;
 use half::{bf16, f16};
 use posterior_linalg::compiled_here;
-use posterior_store::TensorFile;
 use safetensors::Dtype;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub struct Loaded<T> {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Reads the weights of `graph` by name, in the precision of `T`. F16, BF16, F32 and F64 are taken; wider numbers than `T` are rounded once, with a
+/// Reads the weights of `graph` by name, in the precision of `T`, from a safetensors file or a state dictionary of PyTorch (known by what the file begins with). F16, BF16, F32 and F64 are taken; wider numbers than `T` are rounded once, with a
 /// note. PyTorch's counters `num_batches_tracked` are left out, with a note.
 ///
 /// Takes the memory of the parameters and of the largest tensor.
@@ -35,7 +35,7 @@ pub struct Loaded<T> {
 /// [`SafetensorsError::Network`] with [`NetworkError::Tensors`], which lists every tensor that is missing, unknown, of another shape or type, or
 /// that holds NaN or infinity (or a number beyond the range of `T`); [`SafetensorsError::Malformed`] and [`SafetensorsError::Read`].
 pub fn load_safetensors<T: Precision>(path: &Path, graph: &Graph) -> Result<Loaded<T>, SafetensorsError> {
-    load(TensorFile::open(path)?, graph)
+    load(TensorsInFile::open(path)?, graph)
 }
 
 /// The numbers of a tensor, widened.
@@ -60,20 +60,19 @@ struct Tally {
 
 /// One tensor, or what is wrong with it.
 fn tensor<T: Precision>(
-    container: &mut TensorFile,
+    container: &mut TensorsInFile,
     slot: &ParameterSlot,
     tally: &mut Tally,
 ) -> Result<Result<Array<T>, String>, SafetensorsError> {
     let name = &slot.name;
-    let Some(info) = container.info(name) else {
+    let Some((dtype, shape)) = container.info(name) else {
         return Ok(Err(format!("`{name}` of shape {:?} is missing", slot.shape)));
     };
-    let dtype = info.dtype;
     if !matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64) {
         return Ok(Err(format!("`{name}` has element type {dtype}; F16, BF16, F32 and F64 can be read")));
     }
-    if info.shape != slot.shape {
-        return Ok(Err(format!("`{name}` has shape {:?}, expected {:?}", info.shape, slot.shape)));
+    if shape != slot.shape {
+        return Ok(Err(format!("`{name}` has shape {shape:?}, expected {:?}", slot.shape)));
     }
     let bytes = container.bytes(name)?;
     let wide = values(dtype, &bytes).unwrap_or_default();
@@ -95,7 +94,7 @@ fn tensor<T: Precision>(
     Ok(Ok(Array::new(slot.shape.clone(), narrow)))
 }
 
-fn load<T: Precision>(mut container: TensorFile, graph: &Graph) -> Result<Loaded<T>, SafetensorsError> {
+fn load<T: Precision>(mut container: TensorsInFile, graph: &Graph) -> Result<Loaded<T>, SafetensorsError> {
     let mut problems = Vec::new();
     let mut parameters = Vec::new();
     let mut tally = Tally::default();
@@ -111,7 +110,7 @@ fn load<T: Precision>(mut container: TensorFile, graph: &Graph) -> Result<Loaded
         if name.rsplit('.').next() == Some("num_batches_tracked") {
             counters += 1;
         } else {
-            let shape = container.info(name).map(|info| info.shape.clone()).unwrap_or_default();
+            let shape = container.info(name).map(|(_, shape)| shape.to_vec()).unwrap_or_default();
             problems.push(format!("`{name}` of shape {shape:?} is no parameter of the network"));
         }
     }
@@ -124,7 +123,7 @@ fn load<T: Precision>(mut container: TensorFile, graph: &Graph) -> Result<Loaded
         let source = NetworkError::Tensors { problems };
         return Err(SafetensorsError::Network { path: container.path().into(), source });
     }
-    let mut notes = Vec::new();
+    let mut notes = container.notes().to_vec();
     if counters > 0 {
         notes.push(format!(
             "{counters} counters `num_batches_tracked` were left out: inference does not use them"
@@ -152,6 +151,8 @@ pub struct ReadNetwork<T> {
     pub network: Network<T>,
     /// The architecture that it was built from.
     pub architecture: Architecture,
+    /// `safetensors` or `pytorch`.
+    pub format: &'static str,
     /// What was left out, widened or rounded.
     pub notes: Vec<String>,
     /// The text that stands beside the tensors.
@@ -177,7 +178,8 @@ fn read<T: Precision>(
     path: &Path,
     architecture: Option<&Architecture>,
 ) -> Result<ReadNetwork<T>, SafetensorsError> {
-    let container = TensorFile::open(path)?;
+    let container = TensorsInFile::open(path)?;
+    let format = container.format();
     let stored = container.metadata().remove(ARCHITECTURE_KEY);
     let mut other = false;
     let architecture = match (architecture, stored) {
@@ -197,5 +199,5 @@ fn read<T: Precision>(
     }
     let network = Network::new(graph, parameters)
         .map_err(|source| SafetensorsError::Network { path: path.into(), source })?;
-    Ok(ReadNetwork { network, architecture, notes, metadata })
+    Ok(ReadNetwork { network, architecture, format, notes, metadata })
 }

@@ -225,7 +225,7 @@ fn broken_files_are_refused_at_once() {
         ([&good[..], &[0]].concat(), "joined"),
         (huge, "header should have 1099511627776 bytes"),
         (largest, "header should have"),
-        (b"PK\x03\x04 this is something else entirely".to_vec(), "another kind"),
+        (b"GIF89a, which is something else entirely".to_vec(), "another kind"),
         ([&3u64.to_le_bytes()[..], b"[1]"].concat(), "no JSON object"),
         ([&5u64.to_le_bytes()[..], b"{\"a\":"].concat(), "damaged"),
         (entry("[1,2]", "[8,0]"), "damaged"),
@@ -240,6 +240,9 @@ fn broken_files_are_refused_at_once() {
         assert!(matches!(error, SafetensorsError::Malformed { .. }), "{error:?}");
         assert!(error.to_string().contains(part), "{error}");
     }
+    let archive = load::<f64>(b"PK\x03\x04 this is something else entirely", &line()).unwrap_err();
+    assert!(matches!(archive, SafetensorsError::StateDict { .. }), "{archive:?}");
+    assert!(archive.to_string().contains("archive"), "{archive}");
     let directory = tempfile::tempdir().unwrap();
     assert!(load_safetensors::<f64>(directory.path(), &line()).is_err(), "a folder");
     assert!(matches!(metadata(&directory.path().join("none")), Err(SafetensorsError::Read { .. })));

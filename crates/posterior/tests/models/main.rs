@@ -23,6 +23,7 @@ mod large_tables;
 mod likelihoods;
 mod maps;
 mod model_file;
+mod network_outputs;
 mod network_recalibration;
 mod options;
 mod recalibration;

@@ -1,6 +1,6 @@
 //! Any picture or table, and the kinds that every experiment uses.
 
-use super::{ImageGallery, NamedValues, Picture, Plane, PosteriorPanels};
+use super::{ImageGallery, LayerGraph, NamedValues, Picture, Plane, PosteriorPanels};
 use posterior_metrics::{ConfusionMatrix, ReliabilityBin};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,8 @@ pub enum Item {
     Posteriors(PosteriorPanels),
     /// Named numbers with their intervals.
     Named(NamedValues),
+    /// The layers of a network.
+    Layers(LayerGraph),
 }
 
 /// A table of ready texts. Rows shorter than the head are filled with dashes; cells beyond it are left out and counted.

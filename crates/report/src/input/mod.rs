@@ -6,6 +6,7 @@
 //! | this | the report, its sections, facts and notes |
 //! | `regression`, `classification` | a model on one dataset |
 //! | `item` | any picture or table, tables, curves, distributions, reliability |
+//! | `layers` | the layers of a network |
 //! | `named` | named numbers with their intervals |
 //! | `panels` | several posteriors side by side, maps over the plane |
 //! | `images` | pictures with predictions |
@@ -13,6 +14,7 @@
 mod classification;
 mod images;
 mod item;
+mod layers;
 mod named;
 mod panels;
 mod regression;
@@ -26,6 +28,7 @@ pub use item::{
     ConfusionFigure, Curves, Distribution, Distributions, Item, Line, Reliability, ReliabilityForm,
     ReliabilitySeries, Table,
 };
+pub use layers::{LayerBox, LayerGraph};
 pub use named::{NamedValue, NamedValues};
 pub use panels::{Plane, PlaneKind, PlanePanel, PosteriorPanels, TitledPosterior};
 pub use regression::{

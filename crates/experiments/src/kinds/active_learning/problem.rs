@@ -4,7 +4,7 @@ use crate::error::{ExperimentError, refused};
 use faer::Mat;
 use posterior_data::{ArrayValues, ImageSet, ReadOptions, Standardisation};
 use posterior_linalg::random::Streams;
-use posterior_models::network::{Strip, open_network};
+use posterior_models::network::{NetworkFile, Strip, open_network};
 use posterior_networks::{Array, Operation};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -197,7 +197,11 @@ impl Digits {
                 }),
             }
         };
-        let network = open_network::<f64>(&at(&self.network)?, None, Strip::SoftmaxIfThere)?.network;
+        let network = open_network::<f64>(&NetworkFile {
+            strip: Strip::SoftmaxIfThere,
+            ..NetworkFile::new(&at(&self.network)?)
+        })?
+        .network;
         let set = ImageSet::read(&[at(&self.images)?], &[at(&self.labels)?], &ReadOptions::for_arrays())?;
         let size: usize = set.images.example_shape().iter().product();
         let (_, values) = set.images.into_parts();

@@ -6,7 +6,7 @@ use crate::images::ImageSettings;
 use crate::pictures::Pictures;
 use posterior_data::synthetic::{LabelledPoints, clouds};
 use posterior_linalg::random::Streams;
-use posterior_models::network::{Strip, open_network};
+use posterior_models::network::{NetworkFile, Strip, open_network};
 use posterior_networks::train::{Augmentation, Examples, Images, Tabular, Targets};
 use posterior_networks::{Array, Network, Operation};
 use rand::RngExt;
@@ -258,7 +258,9 @@ impl FeatureSettings {
             let remedy = "put the network there, or change the path in the experiment".into();
             return Err(ExperimentError::MissingData { path, remedy });
         }
-        let network = open_network::<f32>(&path, None, Strip::SoftmaxIfThere)?.network;
+        let network =
+            open_network::<f32>(&NetworkFile { strip: Strip::SoftmaxIfThere, ..NetworkFile::new(&path) })?
+                .network;
         let base = context.folder;
         let train = Pictures::read(base, &self.data, &self.labels, Some(self.train))?;
         let test = Pictures::read(base, &self.test_data, &self.test_labels, Some(self.test))?;

@@ -13,7 +13,7 @@ use posterior_data::{ArrayValues, NumericArray};
 use posterior_gp::Observations;
 use posterior_linalg::random::Streams;
 use posterior_models::laplace::{Arrays, LikelihoodKind, NumberFormat};
-use posterior_models::network::{Strip, open_network};
+use posterior_models::network::{NetworkFile, Strip, open_network};
 use posterior_models::{ModelData, Truth};
 use posterior_networks::train::{Loss, Tabular, Targets};
 use posterior_networks::{Array, Network};
@@ -257,7 +257,9 @@ impl ImageSettings {
             let remedy = "put the network there, or change the path in the experiment".into();
             return Err(ExperimentError::MissingData { path, remedy });
         }
-        let network = open_network::<f64>(&path, None, Strip::SoftmaxIfThere)?.network;
+        let network =
+            open_network::<f64>(&NetworkFile { strip: Strip::SoftmaxIfThere, ..NetworkFile::new(&path) })?
+                .network;
         let train = Pictures::read(base, &self.data, &self.labels, self.train)?;
         let test = Pictures::read(base, &self.test, &self.test_labels, self.tested)?;
         let foreign =

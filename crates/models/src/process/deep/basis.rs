@@ -2,7 +2,7 @@
 
 use super::columns::{Columns, scaling};
 use crate::ModelError;
-use crate::network::{Preparation, Strip, open_network, without_link};
+use crate::network::{NetworkFile, Preparation, Strip, open_network, without_link};
 use crate::options::{BasisLayer, DbkOptions, DeepKind};
 use crate::process::file_rows::candidates;
 use faer::MatRef;
@@ -350,7 +350,7 @@ fn opened(path: &Path, (options, kind): (&DbkOptions, DeepKind), seed: u64) -> R
     } else {
         // Probabilities are made behind the last layer.
         let strip = if hidden { Strip::SoftmaxIfThere } else { Strip::Nothing };
-        let opened = open_network::<f32>(path, None, strip)?;
+        let opened = open_network::<f32>(&NetworkFile { strip, ..NetworkFile::new(path) })?;
         let origin = format!("the trained network {name}");
         Opened { network: opened.network, origin, preparation: Some(opened.preparation) }
     };
