@@ -139,12 +139,23 @@ pub struct TensorProto {
     /// Values of type double.
     #[prost(double, repeated, tag = "10")]
     pub double_data: Vec<f64>,
-    /// Where the values are, if in another file: only its presence is noticed.
-    #[prost(bytes = "bytes", repeated, tag = "13")]
-    pub external_data: Vec<Bytes>,
+    /// Where the values are, if in another file: `location`, and `offset` and `length` in bytes.
+    #[prost(message, repeated, tag = "13")]
+    pub external_data: Vec<StringStringEntryProto>,
     /// 1 where the values are in another file.
     #[prost(int32, optional, tag = "14")]
     pub data_location: Option<i32>,
+}
+
+/// A text with a name.
+#[derive(Clone, PartialEq, Message)]
+pub struct StringStringEntryProto {
+    /// The name.
+    #[prost(string, optional, tag = "1")]
+    pub key: Option<String>,
+    /// The text.
+    #[prost(string, optional, tag = "2")]
+    pub value: Option<String>,
 }
 
 /// A named input or output.

@@ -50,16 +50,15 @@ pub enum OnnxError {
         /// What is wrong.
         problem: String,
     },
-    /// Weights in another file.
-    #[error(
-        "{file}: the numbers of tensor `{tensor}` are in another file; put them inside: torch.onnx.export(..., external_data=False), \
-         or onnx.save(onnx.load(\"{file}\"), \"inside.onnx\")"
-    )]
+    /// Weights in another file that cannot be had.
+    #[error("{file}: the numbers of tensor `{tensor}` are in another file: {problem}")]
     ExternalData {
-        /// The file.
+        /// The file of the model.
         file: String,
         /// The initialiser.
         tensor: String,
+        /// What is wrong, and which file is expected where.
+        problem: String,
     },
     /// An operator that is not read.
     #[error(

@@ -1,7 +1,9 @@
 //! From nodes to a graph: what is known so far, and the parameters found on the way.
 
 use super::constant::{Constant, MOST_AXES, Origin, count};
+use super::definitions::TensorProto;
 use super::error::{Fault, OnnxError, short};
+use super::external::is_external;
 use super::layout::{Place, Tracked};
 use super::model::Model;
 use super::node::Node;
@@ -56,6 +58,8 @@ pub(super) struct Importer<'a> {
     done: HashSet<usize>,
     work: u64,
     room: u64,
+    /// Bytes of other files that the two above know of.
+    credited: u64,
 }
 
 /// Imports a checked file of `size` bytes.
@@ -80,6 +84,7 @@ pub(super) fn run(model: &Model<'_>, file: &str, size: u64) -> Result<Imported, 
         done: HashSet::new(),
         work: 64 * size + (1 << 24),
         room: size + (1 << 22),
+        credited: 0,
         builder,
     };
     let dims: Vec<usize> = std::iter::once(1).chain(shape.iter().copied()).collect();
@@ -129,20 +134,38 @@ impl Importer<'_> {
         let float = |kind: i32| matches!(kind, 1 | 10 | 11 | 16);
         // Single numbers without axes are constants of the model's code; what is learned has axes.
         let trainable = float(tensor.data_type.unwrap_or(0)) && !tensor.dims.is_empty();
-        let mut constant = tensor::decode(tensor, Origin::made(name, trainable), self.file)?;
+        if is_external(tensor) {
+            self.pay_external(tensor, name)?;
+        }
+        let origin = Origin::made(name, trainable);
+        let mut constant = tensor::decode(tensor, origin, self.file, self.model.data)?;
         constant.origin.filler = constant.origin.has_made_up_name()
             && constant.float_slice().is_some_and(|v| v.windows(2).all(|pair| pair[0] == pair[1]));
         self.known.insert(name.into(), Known::Constant(constant));
         Ok(())
     }
 
+    /// Pays for numbers in another file, before they are read: a file that is there allows work and memory as the model's own bytes do.
+    fn pay_external(&mut self, tensor: &TensorProto, name: &str) -> Result<(), OnnxError> {
+        let (file, data) = (self.file, self.model.data);
+        let refused =
+            |problem: String| OnnxError::ExternalData { file: short(file), tensor: short(name), problem };
+        data.locate(tensor).map_err(refused)?;
+        let found = data.total().saturating_sub(self.credited);
+        self.credited = data.total();
+        self.work = self.work.saturating_add(found.saturating_mul(64));
+        self.room = self.room.saturating_add(found.saturating_mul(2));
+        let shape: Vec<usize> =
+            tensor.dims.iter().map(|&d| usize::try_from(d).unwrap_or(usize::MAX)).collect();
+        self.keep(&shape).map(|_| ()).map_err(|fault| fault.at(file, name, "tensor"))
+    }
+
     /// Decodes the tensor in an attribute of a node.
-    pub(super) fn attribute_tensor(
-        &self,
-        tensor: &super::definitions::TensorProto,
-        name: &str,
-    ) -> Result<Constant, Fault> {
-        tensor::decode(tensor, Origin::constant(name), self.file).map_err(|e| match e {
+    pub(super) fn attribute_tensor(&self, tensor: &TensorProto, name: &str) -> Result<Constant, Fault> {
+        if is_external(tensor) {
+            return Err("its numbers are in another file: only those of initialisers may be".into());
+        }
+        tensor::decode(tensor, Origin::constant(name), self.file, self.model.data).map_err(|e| match e {
             OnnxError::Tensor { problem, .. } => Fault::Problem(problem),
             other => Fault::Problem(other.to_string()),
         })

@@ -2,7 +2,7 @@
 //!
 //! Opsets 11 to 21, as `torch.onnx.export` writes them with either of its exporters. The protobuf layer is the `prost` crate: every length is
 //! checked against the bytes that are there, and the few messages that are needed ([`definitions`]) do not nest, so a file cannot make the
-//! parser recurse. External data is never followed.
+//! parser recurse. Numbers in a file beside the model ([`external data`](https://onnx.ai/onnx/repo-docs/ExternalData.html)) are read from there.
 //!
 //! ```no_run
 //! let imported = posterior_onnx::read_onnx("net.onnx")?;
@@ -16,6 +16,7 @@
 //! |---|---|
 //! | [`definitions`] | the protobuf messages |
 //! | `model`, `node`, `tensor` | checks of the file: operator sets, inputs, outputs, order of nodes, declared sizes |
+//! | `external` | numbers in files beside the model |
 //! | `patterns` | normalisation, GELU, SiLU and softplus put together again from their parts |
 //! | `dimension`, `constant`, `folding` | what is known without running: weights, and shape arithmetic with a symbolic number of examples |
 //! | `layout` | where the batch axis of every value is: it may move and merge, as attention does, but never mix |
@@ -31,6 +32,7 @@ mod constant;
 pub mod definitions;
 mod dimension;
 mod error;
+mod external;
 mod folding;
 mod importer;
 mod layout;
@@ -104,7 +106,9 @@ impl Imported {
     }
 }
 
-/// Reads a model.
+/// Reads a model, with the numbers that are in files beside it.
+///
+/// Memory: the bytes of the model, and eight bytes for each number of the weights (twice while they become parameters).
 ///
 /// # Errors
 /// See [`OnnxError`]; nothing is guessed.
@@ -121,12 +125,13 @@ pub fn read_onnx_with(path: impl AsRef<Path>, options: &OnnxOptions) -> Result<I
     let origin = path.display().to_string();
     let bytes = std::fs::read(path)
         .map_err(|source| OnnxError::Io { file: origin.clone(), problem: source.to_string() })?;
-    parse_onnx_with(bytes, &origin, options)
+    parse(bytes, &origin, options, &external::DataFiles::beside(path))
 }
 
 /// A model from bytes; `origin` names them in errors.
 ///
-/// Memory: about three times the bytes (the bytes themselves and the weights as `f64`).
+/// Memory: about three times the bytes (the bytes themselves and the weights as `f64`). A model whose numbers are in other files needs
+/// [`read_onnx`].
 ///
 /// # Errors
 /// As [`read_onnx`].
@@ -139,8 +144,18 @@ pub fn parse_onnx(bytes: Vec<u8>, origin: &str) -> Result<Imported, OnnxError> {
 /// # Errors
 /// As [`read_onnx`].
 pub fn parse_onnx_with(bytes: Vec<u8>, origin: &str, options: &OnnxOptions) -> Result<Imported, OnnxError> {
+    parse(bytes, origin, options, &external::DataFiles::default())
+}
+
+/// A model from bytes and the files beside it.
+fn parse(
+    bytes: Vec<u8>,
+    origin: &str,
+    options: &OnnxOptions,
+    data: &external::DataFiles,
+) -> Result<Imported, OnnxError> {
     let size = bytes.len() as u64;
     let file = model::decode(bytes, origin)?;
-    let model = model::Model::check(&file, origin, options)?;
+    let model = model::Model::check(&file, origin, options, data)?;
     importer::run(&model, origin, size)
 }

@@ -2,6 +2,7 @@
 
 use super::definitions::{ModelProto, TensorProto, ValueInfoProto, element_type};
 use super::error::{OnnxError, short};
+use super::external::DataFiles;
 use super::node::Node;
 use super::{OPSETS, OnnxOptions, patterns};
 use prost::Message;
@@ -9,7 +10,7 @@ use prost::bytes::{Buf, Bytes};
 use std::collections::{HashMap, HashSet};
 
 /// Fields of the graph and of its nodes that a file may hold: each becomes a record in memory much larger than its bytes.
-const MOST_RECORDS: usize = 400_000;
+const MOST_RECORDS: usize = 1_000_000;
 
 /// A checked file.
 pub(super) struct Model<'a> {
@@ -25,6 +26,8 @@ pub(super) struct Model<'a> {
     pub(super) producer: String,
     pub(super) options: OnnxOptions,
     pub(super) notes: Vec<String>,
+    /// Where numbers are that are not in the file itself.
+    pub(super) data: &'a DataFiles,
 }
 
 /// The messages of the file.
@@ -35,8 +38,11 @@ pub(super) fn decode(bytes: Vec<u8>, file: &str) -> Result<ModelProto, OnnxError
     }
     let bytes = Bytes::from(bytes);
     let mut records = 0;
-    count_records(bytes.clone(), &[7, 1], &mut records)
-        .ok_or_else(|| malformed("it is cut off, or something else".into()))?;
+    // Nodes, and tensors of the graph and of nodes' attributes, whose entries say where numbers are.
+    for path in [&[7, 1][..], &[7, 5], &[7, 1, 5, 5]] {
+        count_records(bytes.clone(), path, &mut records)
+            .ok_or_else(|| malformed("it is cut off, or something else".into()))?;
+    }
     if records > MOST_RECORDS {
         let problem = format!("it holds {records} records, more than {MOST_RECORDS}");
         return Err(OnnxError::Limit { file: file.into(), problem });
@@ -44,12 +50,12 @@ pub(super) fn decode(bytes: Vec<u8>, file: &str) -> Result<ModelProto, OnnxError
     ModelProto::decode(bytes).map_err(|e| malformed(e.to_string()))
 }
 
-/// Counts the fields of a message, and of the messages along `path` in it; None where the bytes are no message.
+/// Counts the fields of a message that are no numbers, and those of the messages along `path` in it; None where the bytes are no message.
 fn count_records(mut bytes: Bytes, path: &[u64], records: &mut usize) -> Option<()> {
     let varint = |bytes: &mut Bytes| prost::decode_length_delimiter(bytes).ok();
     while bytes.has_remaining() {
-        *records += 1;
         let key = varint(&mut bytes)? as u64;
+        *records += usize::from(key & 7 == 2);
         let skip = match key & 7 {
             0 => {
                 // Any of ten bytes, the last with its highest bit clear.
@@ -76,7 +82,12 @@ fn count_records(mut bytes: Bytes, path: &[u64], records: &mut usize) -> Option<
 }
 
 impl<'a> Model<'a> {
-    pub(super) fn check(model: &'a ModelProto, file: &str, options: &OnnxOptions) -> Result<Self, OnnxError> {
+    pub(super) fn check(
+        model: &'a ModelProto,
+        file: &str,
+        options: &OnnxOptions,
+        data: &'a DataFiles,
+    ) -> Result<Self, OnnxError> {
         let malformed = |problem: String| OnnxError::Malformed { file: file.into(), problem };
         let opset = opset(model, file)?;
         let graph = model.graph.as_ref().ok_or_else(|| malformed("it holds no graph".into()))?;
@@ -98,7 +109,7 @@ impl<'a> Model<'a> {
         let mut notes = Vec::new();
         let mut nodes: Vec<Node> = graph.node.iter().map(Node::new).collect();
         let producers = producers(&nodes, &initialisers, &input.0).map_err(malformed)?;
-        patterns::recognise(&mut nodes, &producers, &initialisers, &mut notes);
+        patterns::recognise(&mut nodes, &producers, &initialisers, data, &mut notes);
         let nodes = needed(nodes, &producers, &output);
         let text = |t: &Option<String>| t.as_deref().map(short).unwrap_or_default();
         let producer =
@@ -113,6 +124,7 @@ impl<'a> Model<'a> {
             producer,
             options: options.clone(),
             notes,
+            data,
         })
     }
 }

@@ -3,6 +3,7 @@
 
 use super::constant::{MOST_AXES, Origin};
 use super::definitions::TensorProto;
+use super::external::DataFiles;
 use super::node::{Fused, Node};
 use posterior_networks::Activation;
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ struct Graph<'a> {
     nodes: &'a [Node],
     producers: &'a HashMap<String, usize>,
     initialisers: &'a HashMap<&'a str, &'a TensorProto>,
+    data: &'a DataFiles,
 }
 
 /// Marks the last node of every pattern as the whole: it then reads the pattern's input, and the other parts are needed no more.
@@ -19,11 +21,12 @@ pub(super) fn recognise(
     nodes: &mut [Node],
     producers: &HashMap<String, usize>,
     initialisers: &HashMap<&str, &TensorProto>,
+    data: &DataFiles,
     notes: &mut Vec<String>,
 ) {
     let mut counts: Vec<(&'static str, usize)> = Vec::new();
     for i in 0..nodes.len() {
-        let graph = Graph { nodes, producers, initialisers };
+        let graph = Graph { nodes, producers, initialisers, data };
         let found = graph.normalisation(i).or_else(|| graph.activation(i)).or_else(|| graph.guard(i));
         if let Some((what, fused, inputs, attributes)) = found {
             match counts.iter_mut().find(|(name, _)| *name == what) {
@@ -62,7 +65,9 @@ impl<'a> Graph<'a> {
             }
         };
         let single = tensor.dims.iter().all(|&d| d == 1);
-        single.then(|| super::tensor::decode(tensor, Origin::constant(""), "").ok()?.scalar()).flatten()
+        single
+            .then(|| super::tensor::decode(tensor, Origin::constant(""), "", self.data).ok()?.scalar())
+            .flatten()
     }
 
     fn is(&self, name: &str, expected: f64) -> bool {
@@ -135,7 +140,7 @@ impl<'a> Graph<'a> {
         let few = |t: &&TensorProto| t.dims.len() <= 1 && t.dims.iter().all(|&d| d <= MOST_AXES as i64);
         let decoded = tensor
             .filter(few)
-            .and_then(|t| super::tensor::decode(t, Origin::constant(""), "").ok()?.whole().ok());
+            .and_then(|t| super::tensor::decode(t, Origin::constant(""), "", self.data).ok()?.whole().ok());
         decoded.ok_or_else(|| name.to_string())
     }
 

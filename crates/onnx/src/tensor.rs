@@ -1,20 +1,59 @@
-//! The numbers of a tensor of the file.
+//! The numbers of a tensor, in the file or in another.
 
 use super::constant::{Constant, Data, MOST_AXES, Origin};
 use super::definitions::{TensorProto, element_type as kind};
 use super::dimension::Dimension;
 use super::error::{OnnxError, short};
+use super::external::{DataFiles, is_external};
 use half::{bf16, f16};
+use std::cell::RefCell;
 
-/// Decodes a tensor whose numbers are in the file; the declared shape is held against them before anything is made.
-pub(super) fn decode(tensor: &TensorProto, origin: Origin, file: &str) -> Result<Constant, OnnxError> {
-    if tensor.data_location == Some(1) || !tensor.external_data.is_empty() {
-        return Err(OnnxError::ExternalData { file: file.into(), tensor: short(&origin.name) });
-    }
+/// Decodes a tensor; the declared shape is held against the bytes that are there before anything is made.
+pub(super) fn decode(
+    tensor: &TensorProto,
+    origin: Origin,
+    file: &str,
+    data: &DataFiles,
+) -> Result<Constant, OnnxError> {
     let name = short(&origin.name);
-    let error = |problem: String| OnnxError::Tensor { file: file.into(), tensor: name.clone(), problem };
-    let (shape, data) = values(tensor).map_err(error)?;
+    let (shape, data) = if is_external(tensor) {
+        outside(tensor, data).map_err(|problem| OnnxError::ExternalData {
+            file: short(file),
+            tensor: name,
+            problem,
+        })?
+    } else {
+        values(tensor).map_err(|problem| OnnxError::Tensor { file: file.into(), tensor: name, problem })?
+    };
     Ok(Constant::new(shape, data, origin))
+}
+
+/// The numbers of a tensor that are in another file.
+fn outside(tensor: &TensorProto, files: &DataFiles) -> Result<(Vec<usize>, Data), String> {
+    let (shape, count) = shape(tensor)?;
+    let data_type = tensor.data_type.unwrap_or(0);
+    let width = width(data_type)?;
+    let bytes = count.checked_mul(width).ok_or_else(|| format!("the shape {shape:?} cannot be counted"))?;
+    let data = RefCell::new(Data::Whole(vec![]));
+    let start = || {
+        let mut data = data.borrow_mut();
+        let reserved = match data_type {
+            kind::FLOAT | kind::DOUBLE | kind::FLOAT16 | kind::BFLOAT16 => {
+                let mut values = Vec::new();
+                let reserved = values.try_reserve_exact(count);
+                *data = Data::Float(values);
+                reserved
+            }
+            _ => match &mut *data {
+                Data::Whole(values) => values.try_reserve_exact(count),
+                Data::Float(values) => values.try_reserve_exact(count),
+            },
+        };
+        reserved.map_err(|_| format!("there is no memory for its {count} numbers"))
+    };
+    files
+        .read(tensor, bytes as u64, width, start, |piece| append(data_type, piece, &mut data.borrow_mut()))?;
+    Ok((shape, data.into_inner()))
 }
 
 /// The declared shape.
@@ -34,33 +73,21 @@ fn values(tensor: &TensorProto) -> Result<(Vec<usize>, Data), String> {
     let whole = |values: Vec<i64>| Data::Whole(values.into_iter().map(Dimension::from).collect());
     let data_type = tensor.data_type.unwrap_or(0);
     let data = if let Some(raw) = &tensor.raw_data {
-        let width = match data_type {
-            kind::BOOL | kind::INT8 | kind::UINT8 => 1,
-            kind::FLOAT16 | kind::BFLOAT16 | kind::INT16 | kind::UINT16 => 2,
-            kind::FLOAT | kind::INT32 | kind::UINT32 => 4,
-            kind::DOUBLE | kind::INT64 | kind::UINT64 => 8,
-            other => return Err(unsupported(other)),
-        };
+        let width = width(data_type)?;
         if count.checked_mul(width) != Some(raw.len()) {
             return Err(format!(
                 "the shape {shape:?} needs {count} numbers of {width} bytes, there are {} bytes",
                 raw.len()
             ));
         }
-        match data_type {
-            kind::FLOAT => Data::Float(chunks(raw, |b| f64::from(f32::from_le_bytes(b)))),
-            kind::DOUBLE => Data::Float(chunks(raw, f64::from_le_bytes)),
-            kind::FLOAT16 => Data::Float(chunks(raw, |b| f16::from_le_bytes(b).to_f64())),
-            kind::BFLOAT16 => Data::Float(chunks(raw, |b| bf16::from_le_bytes(b).to_f64())),
-            kind::INT64 => whole(chunks(raw, i64::from_le_bytes)),
-            kind::UINT64 => whole(chunks(raw, |b| u64::from_le_bytes(b).min(i64::MAX as u64) as i64)),
-            kind::INT32 => whole(chunks(raw, |b| i32::from_le_bytes(b).into())),
-            kind::UINT32 => whole(chunks(raw, |b| u32::from_le_bytes(b).into())),
-            kind::INT16 => whole(chunks(raw, |b| i16::from_le_bytes(b).into())),
-            kind::UINT16 => whole(chunks(raw, |b| u16::from_le_bytes(b).into())),
-            kind::INT8 => whole(chunks(raw, |b| i8::from_le_bytes(b).into())),
-            _ => whole(chunks(raw, |[b]: [u8; 1]| b.into())),
-        }
+        let mut data = match data_type {
+            kind::FLOAT | kind::DOUBLE | kind::FLOAT16 | kind::BFLOAT16 => {
+                Data::Float(Vec::with_capacity(count))
+            }
+            _ => Data::Whole(Vec::with_capacity(count)),
+        };
+        append(data_type, raw, &mut data);
+        data
     } else {
         let found = match data_type {
             kind::FLOAT => tensor.float_data.len(),
@@ -99,6 +126,41 @@ fn unsupported(data_type: i32) -> String {
     )
 }
 
-fn chunks<const N: usize, V>(raw: &[u8], value: impl Fn([u8; N]) -> V) -> Vec<V> {
-    raw.as_chunks::<N>().0.iter().map(|chunk| value(*chunk)).collect()
+/// Bytes of a number of this type.
+fn width(data_type: i32) -> Result<usize, String> {
+    Ok(match data_type {
+        kind::BOOL | kind::INT8 | kind::UINT8 => 1,
+        kind::FLOAT16 | kind::BFLOAT16 | kind::INT16 | kind::UINT16 => 2,
+        kind::FLOAT | kind::INT32 | kind::UINT32 => 4,
+        kind::DOUBLE | kind::INT64 | kind::UINT64 => 8,
+        other => return Err(unsupported(other)),
+    })
+}
+
+/// Numbers in little-endian order, behind those that are there; the type says which of the two kinds `data` is.
+fn append(data_type: i32, raw: &[u8], data: &mut Data) {
+    match data {
+        Data::Float(values) => match data_type {
+            kind::DOUBLE => values.extend(chunks(raw, f64::from_le_bytes)),
+            kind::FLOAT16 => values.extend(chunks(raw, |b| f16::from_le_bytes(b).to_f64())),
+            kind::BFLOAT16 => values.extend(chunks(raw, |b| bf16::from_le_bytes(b).to_f64())),
+            _ => values.extend(chunks(raw, |b| f64::from(f32::from_le_bytes(b)))),
+        },
+        Data::Whole(values) => match data_type {
+            kind::INT64 => values.extend(chunks(raw, |b| Dimension::from(i64::from_le_bytes(b)))),
+            kind::UINT64 => values
+                .extend(chunks(raw, |b| Dimension::from(u64::from_le_bytes(b).min(i64::MAX as u64) as i64))),
+            kind::INT32 => values.extend(chunks(raw, |b| Dimension::from(i64::from(i32::from_le_bytes(b))))),
+            kind::UINT32 => values.extend(chunks(raw, |b| Dimension::from(i64::from(u32::from_le_bytes(b))))),
+            kind::INT16 => values.extend(chunks(raw, |b| Dimension::from(i64::from(i16::from_le_bytes(b))))),
+            kind::UINT16 => values.extend(chunks(raw, |b| Dimension::from(i64::from(u16::from_le_bytes(b))))),
+            kind::INT8 => values.extend(chunks(raw, |b| Dimension::from(i64::from(i8::from_le_bytes(b))))),
+            _ => values.extend(chunks(raw, |[b]: [u8; 1]| Dimension::from(i64::from(b)))),
+        },
+    }
+}
+
+/// The numbers in `raw`, `N` bytes each.
+fn chunks<const N: usize, V>(raw: &[u8], value: impl Fn([u8; N]) -> V) -> impl Iterator<Item = V> {
+    raw.as_chunks::<N>().0.iter().map(move |chunk| value(*chunk))
 }

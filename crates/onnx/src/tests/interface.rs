@@ -2,7 +2,7 @@
 
 use super::models::*;
 use crate::definitions::element_type;
-use crate::{OnnxError, OnnxOptions, SUPPORTED, read_onnx};
+use crate::{OnnxError, OnnxOptions, SUPPORTED};
 use posterior_networks::graph::NetworkError;
 
 #[test]
@@ -103,15 +103,6 @@ fn one_output_or_a_chosen_one() {
     assert!(import_with(&model, &choose("q")).unwrap_err().to_string().contains("there is no output `q`"));
     graph(&mut model).output = vec![value("w", &[])];
     assert!(refusal(&model).contains("the output `w` does not depend on the input"));
-}
-
-#[test]
-fn weights_in_other_files_are_refused_with_a_remedy() {
-    let mut model = perceptron();
-    graph(&mut model).initializer[0].data_location = Some(1);
-    assert!(matches!(import(&model), Err(OnnxError::ExternalData { .. })));
-    assert!(refusal(&model).contains("external_data=False"));
-    assert!(matches!(read_onnx("/nowhere/m.onnx"), Err(OnnxError::Io { .. })));
 }
 
 #[test]
