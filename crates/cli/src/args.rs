@@ -28,6 +28,7 @@ pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainA
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
 pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, TellArgs};
 use posterior::data::{ReadOptions, TextOptions, Unseen};
+use posterior::network::InputFile;
 use posterior::options::numbers;
 use posterior::{Question, VarianceMethod};
 pub(crate) use split::SplitArgs;
@@ -174,8 +175,11 @@ pub(crate) struct QuestionArgs {
     pub model: PathBuf,
 
     /// Table with the features, and the truth where that is asked for (other columns are carried along), several files of the same columns being one table; for networks one table, or arrays, images or features, several of which are put together
-    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
-    pub data: Vec<PathBuf>,
+    #[arg(long, value_name = "FILE", required_unless_present = "input", num_args = 1.., value_delimiter = ',')]
+    data: Vec<PathBuf>,
+
+    #[command(flatten)]
+    inputs: InputArgs,
 
     #[command(flatten)]
     pub text: TextOptions,
@@ -221,7 +225,32 @@ pub(crate) struct QuestionArgs {
     pub threads: Option<usize>,
 }
 
+// Arrays for a network with several inputs.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InputArgs {
+    /// Networks with several inputs: the array of each, examples first; the flag stands once for each input, in place of --data
+    #[arg(long, value_name = "NAME=FILE", conflicts_with = "data")]
+    pub input: Vec<InputFile>,
+}
+
+impl InputArgs {
+    /// The files, `data` or one for each input, and which inputs they are.
+    pub(crate) fn files(&self, data: &[PathBuf]) -> (Vec<String>, Vec<PathBuf>) {
+        if self.input.is_empty() { (Vec::new(), data.to_vec()) } else { InputFile::parts(&self.input) }
+    }
+}
+
 impl QuestionArgs {
+    /// Whether its files are the inputs of a network.
+    pub(crate) fn of_inputs(&self) -> bool {
+        !self.inputs.input.is_empty()
+    }
+
+    /// Its files, and which inputs of a network they are.
+    pub(crate) fn files(&self) -> (Vec<String>, Vec<PathBuf>) {
+        self.inputs.files(&self.data)
+    }
+
     /// Where variances come from; a rank is that of a Lanczos basis.
     fn variances(&self) -> Result<Option<VarianceMethod>, Failure> {
         if self.variance_rank.is_some() && self.variances != Some(VariancesArg::Lanczos) {

@@ -41,8 +41,10 @@ const PREDICTIVE_SAMPLES: usize = 1000;
 
 /// The data of a fit.
 pub(crate) fn data(a: &LaplaceArgs) -> DataSource {
+    let (inputs, data) = a.inputs.files(&a.data);
     DataSource {
-        data: a.data.clone(),
+        data,
+        inputs,
         labels: a.labels.clone(),
         text: a.text,
         selection: Selection {

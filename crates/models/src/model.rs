@@ -49,6 +49,8 @@ impl Family {
 pub struct Files<'a> {
     /// Files of one table; for networks also arrays, images or features, several of which are put together (but one table).
     pub data: &'a [PathBuf],
+    /// Which inputs of a network these are, one by one; empty where they are put together.
+    pub inputs: &'a [String],
     /// Truths of data that hold none.
     pub labels: &'a [PathBuf],
     /// Whether truths are wanted.

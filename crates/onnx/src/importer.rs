@@ -4,13 +4,14 @@ use super::constant::{Constant, MOST_AXES, Origin, count};
 use super::definitions::TensorProto;
 use super::error::{Fault, OnnxError, short};
 use super::external::is_external;
+use super::inputs::Fed;
 use super::layout::{Place, Tracked};
 use super::model::Model;
 use super::node::Node;
-use super::{Imported, folding, operators, tensor};
+use super::{Imported, NetworkInput, folding, operators, tensor};
 use posterior_networks::Array;
-use posterior_networks::graph::{GraphBuilder, OutputLink, Value};
-use posterior_networks::operation::Operation;
+use posterior_networks::graph::{GraphBuilder, GraphError, OutputLink, Value};
+use posterior_networks::operation::{Operation, Slice};
 use std::collections::{HashMap, HashSet};
 
 /// What is known about a value of the file.
@@ -64,9 +65,18 @@ pub(super) struct Importer<'a> {
 
 /// Imports a checked file of `size` bytes.
 pub(super) fn run(model: &Model<'_>, file: &str, size: u64) -> Result<Imported, OnnxError> {
-    let (name, shape, whole) = &model.input;
     let interface = |problem: String| OnnxError::Interface { file: file.into(), problem };
-    let builder = GraphBuilder::new(shape).map_err(|e| interface(e.to_string()))?;
+    let sizes: Option<Vec<usize>> = model.inputs.iter().map(|input| count(&input.shape)).collect();
+    let total = sizes.as_ref().and_then(|sizes| sizes.iter().try_fold(0usize, |sum, n| sum.checked_add(*n)));
+    let (Some(sizes), Some(total)) = (sizes, total) else {
+        return Err(interface("its inputs are larger than memory can be".into()));
+    };
+    // Several inputs are parts of one row of numbers.
+    let shape = match &model.inputs[..] {
+        [only] => only.shape.clone(),
+        _ => vec![total],
+    };
+    let builder = GraphBuilder::new(&shape).map_err(|e| interface(e.to_string()))?;
     let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, node) in model.nodes.iter().enumerate() {
         node.inputs.iter().for_each(|input| readers.entry(input).or_default().push(i));
@@ -87,10 +97,22 @@ pub(super) fn run(model: &Model<'_>, file: &str, size: u64) -> Result<Imported, 
         credited: 0,
         builder,
     };
-    let dims: Vec<usize> = std::iter::once(1).chain(shape.iter().copied()).collect();
     let place = Some(Place { axis: 0, outer: 1 });
-    let input = Tracked { value: Value::INPUT, dims, place, whole: *whole };
-    importer.known.insert(name.clone(), Known::Tracked(input));
+    let mut start = 0;
+    for (input, size) in model.inputs.iter().zip(sizes) {
+        if !importer.readers.contains_key(&input.name[..]) {
+            start += size;
+            continue;
+        }
+        let value = match &model.inputs[..] {
+            [_] => Value::INPUT,
+            _ => importer.part(input, start, size).map_err(|e| interface(e.to_string()))?,
+        };
+        start += size;
+        let dims: Vec<usize> = std::iter::once(1).chain(input.shape.iter().copied()).collect();
+        let tracked = Tracked { value, dims, place, whole: input.whole };
+        importer.known.insert(input.name.clone(), Known::Tracked(tracked));
+    }
     for (i, node) in model.nodes.iter().enumerate() {
         if !importer.done.contains(&i) {
             importer.node(node)?;
@@ -100,6 +122,18 @@ pub(super) fn run(model: &Model<'_>, file: &str, size: u64) -> Result<Imported, 
 }
 
 impl Importer<'_> {
+    /// One of several inputs: so many numbers of the row that they are.
+    fn part(&mut self, input: &Fed, start: usize, length: usize) -> Result<Value, GraphError> {
+        let name = self.unique(&input.name);
+        let slice = Operation::Slice(Slice { axis: 0, start, step: 1, length });
+        let own = self.builder.add_named(&name, slice, &[Value::INPUT], &[])?;
+        if input.shape.len() == 1 {
+            return Ok(own);
+        }
+        let name = self.unique(&format!("{}.shape", input.name));
+        self.builder.add_named(&name, Operation::Reshape(input.shape.clone()), &[own], &[])
+    }
+
     /// Translates one node.
     fn node(&mut self, node: &Node) -> Result<(), OnnxError> {
         let file = self.file;
@@ -400,7 +434,10 @@ impl Importer<'_> {
             }
             values.push(array);
         }
+        let inputs = model.inputs.iter();
+        let inputs = inputs.map(|own| NetworkInput { name: own.name.clone(), shape: own.shape.clone() });
         Ok(Imported {
+            inputs: inputs.collect(),
             graph,
             parameters: values,
             notes,

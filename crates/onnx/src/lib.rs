@@ -17,12 +17,15 @@
 //! | [`definitions`] | the protobuf messages |
 //! | `model`, `node`, `tensor` | checks of the file: operator sets, inputs, outputs, order of nodes, declared sizes |
 //! | `external` | numbers in files beside the model |
+//! | `inputs` | what the model is fed |
 //! | `patterns` | normalisation, GELU, SiLU and softplus put together again from their parts |
 //! | `dimension`, `constant`, `folding` | what is known without running: weights, and shape arithmetic with a symbolic number of examples |
 //! | `layout` | where the batch axis of every value is: it may move and merge, as attention does, but never mix |
 //! | `importer`, `moves`, `operators` | nodes to operations |
 //!
-//! **Batch.** The first axis of the input counts examples and is dropped. It may be dynamic or fixed to 1. A graph in which an example
+//! **Several inputs** are parts of one row of numbers, each cut out and shaped at the beginning of the graph ([`Imported::inputs`]).
+//!
+//! **Batch.** The first axis of every input counts examples and is dropped. It may be dynamic or fixed to 1. A graph in which an example
 //! depends on others is refused.
 //!
 //! **Names.** Weights keep their ONNX names as parameter names and are trainable; single numbers and `Constant` nodes are constants. What
@@ -35,6 +38,7 @@ mod error;
 mod external;
 mod folding;
 mod importer;
+mod inputs;
 mod layout;
 mod model;
 mod moves;
@@ -64,9 +68,20 @@ pub struct OnnxOptions {
     pub strip_final_softmax: bool,
 }
 
+/// An input of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkInput {
+    /// Its name.
+    pub name: String,
+    /// The shape of one example.
+    pub shape: Vec<usize>,
+}
+
 /// A network from an ONNX file.
 #[derive(Clone, Debug)]
 pub struct Imported {
+    /// What the model is fed, in its order. Where that is more than one, [`Imported::graph`] takes one row of numbers: those of each, one after the other.
+    pub inputs: Vec<NetworkInput>,
     /// Its structure; shapes do not count the batch axis.
     pub graph: Graph,
     /// Values of [`Graph::parameters`], in that order: the file's numbers widened exactly, unless a note says otherwise.
@@ -102,7 +117,16 @@ impl Imported {
         let mut notes = self.notes.clone();
         notes.push("the final softmax was dropped: the outputs are logits".into());
         let dropped = Some(OutputLink::Softmax);
-        Some(Self { graph, parameters, notes, dropped, opset: self.opset, producer: self.producer.clone() })
+        let inputs = self.inputs.clone();
+        Some(Self {
+            inputs,
+            graph,
+            parameters,
+            notes,
+            dropped,
+            opset: self.opset,
+            producer: self.producer.clone(),
+        })
     }
 }
 

@@ -1,8 +1,9 @@
 //! The file as a whole: operator sets, inputs and outputs, which nodes matter.
 
-use super::definitions::{ModelProto, TensorProto, ValueInfoProto, element_type};
+use super::definitions::{ModelProto, TensorProto, ValueInfoProto};
 use super::error::{OnnxError, short};
 use super::external::DataFiles;
+use super::inputs::{Fed, fed};
 use super::node::Node;
 use super::{OPSETS, OnnxOptions, patterns};
 use prost::Message;
@@ -17,8 +18,8 @@ pub(super) struct Model<'a> {
     /// The nodes that the output needs, in order.
     pub(super) nodes: Vec<Node>,
     pub(super) initialisers: HashMap<&'a str, &'a TensorProto>,
-    /// Name, shape of one example, and whether it holds whole numbers.
-    pub(super) input: (String, Vec<usize>, bool),
+    /// What it is fed, in its order.
+    pub(super) inputs: Vec<Fed>,
     pub(super) output: String,
     /// Whether the batch axis is dynamic (otherwise it is fixed to 1).
     pub(super) dynamic: bool,
@@ -104,11 +105,11 @@ impl<'a> Model<'a> {
                 )));
             }
         }
-        let (input, dynamic) = input(&graph.input, &initialisers, file)?;
+        let (inputs, dynamic) = fed(&graph.input, &initialisers, file)?;
         let output = output(&graph.output, options, file)?;
         let mut notes = Vec::new();
         let mut nodes: Vec<Node> = graph.node.iter().map(Node::new).collect();
-        let producers = producers(&nodes, &initialisers, &input.0).map_err(malformed)?;
+        let producers = producers(&nodes, &initialisers, &inputs).map_err(malformed)?;
         patterns::recognise(&mut nodes, &producers, &initialisers, data, &mut notes);
         let nodes = needed(nodes, &producers, &output);
         let text = |t: &Option<String>| t.as_deref().map(short).unwrap_or_default();
@@ -117,7 +118,7 @@ impl<'a> Model<'a> {
         Ok(Self {
             nodes,
             initialisers,
-            input,
+            inputs,
             output,
             dynamic,
             opset,
@@ -141,74 +142,6 @@ fn opset(model: &ModelProto, file: &str) -> Result<i64, OnnxError> {
     Ok(version)
 }
 
-/// The one input: name, shape without the batch axis, whether it holds whole numbers; and whether the batch axis is dynamic.
-type Input = ((String, Vec<usize>, bool), bool);
-
-fn input(
-    inputs: &[ValueInfoProto],
-    initialisers: &HashMap<&str, &TensorProto>,
-    file: &str,
-) -> Result<Input, OnnxError> {
-    let error = |problem: String| OnnxError::Interface { file: file.into(), problem };
-    let fed = |v: &&ValueInfoProto| !initialisers.contains_key(v.name.as_deref().unwrap_or_default());
-    let fed: Vec<&ValueInfoProto> = inputs.iter().filter(fed).collect();
-    let [input] = fed[..] else {
-        let names: Vec<String> = fed
-            .iter()
-            .take(10)
-            .map(|v| format!("`{}`", short(v.name.as_deref().unwrap_or_default())))
-            .collect();
-        return Err(error(format!(
-            "the model has {} inputs ({}); networks here have one: join them in the model before exporting",
-            fed.len(),
-            names.join(", ")
-        )));
-    };
-    let name = input.name.clone().unwrap_or_default();
-    let shown = short(&name);
-    let tensor = input.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
-    let tensor = tensor.ok_or_else(|| error(format!("the input `{shown}` is not a tensor")))?;
-    let whole = match tensor.elem_type.unwrap_or(0) {
-        element_type::FLOAT | element_type::DOUBLE | element_type::FLOAT16 | element_type::BFLOAT16 => false,
-        element_type::INT32 | element_type::INT64 => true,
-        other => {
-            return Err(error(format!(
-                "the input `{shown}` has element type {other}; it must hold floats or whole numbers"
-            )));
-        }
-    };
-    let axes = tensor.shape.as_ref().map(|s| s.dim.as_slice()).unwrap_or_default();
-    let Some((batch, rest)) =
-        axes.split_first().filter(|(_, rest)| (1..super::constant::MOST_AXES).contains(&rest.len()))
-    else {
-        return Err(error(format!(
-            "the input `{shown}` has {} axes: there must be one for the batch and at least one more",
-            axes.len()
-        )));
-    };
-    let dynamic = match batch.dim_value {
-        None | Some(0) => true,
-        Some(1) => false,
-        Some(other) => {
-            return Err(error(format!(
-                "the batch axis of the input `{shown}` is fixed to {other}: export with a batch of 1 or a dynamic batch axis \
-                 (dynamic_axes={{\"{shown}\": {{0: \"batch\"}}}}, or dynamic_shapes with dynamo=True)"
-            )));
-        }
-    };
-    let length = |(i, dim): (usize, &super::definitions::DimensionProto)| {
-        let length = dim.dim_value.and_then(|v| usize::try_from(v).ok()).filter(|&v| v > 0);
-        length.ok_or_else(|| {
-            error(format!(
-                "axis {} of the input `{shown}` has no fixed positive length: only the batch axis may be dynamic",
-                i + 1
-            ))
-        })
-    };
-    let shape = rest.iter().enumerate().map(length).collect::<Result<Vec<usize>, _>>()?;
-    Ok(((name, shape, whole), dynamic))
-}
-
 fn output(outputs: &[ValueInfoProto], options: &OnnxOptions, file: &str) -> Result<String, OnnxError> {
     let names: Vec<&str> = outputs.iter().filter_map(|v| v.name.as_deref()).collect();
     let listed: Vec<String> = names.iter().take(10).map(|n| format!("`{}`", short(n))).collect();
@@ -220,7 +153,7 @@ fn output(outputs: &[ValueInfoProto], options: &OnnxOptions, file: &str) -> Resu
         }
         (None, [only]) => Ok((*only).to_string()),
         (None, _) => Err(error(format!(
-            "the model has {} outputs ({}): choose one by name",
+            "the model has {} outputs ({}): choose one, --output NAME",
             names.len(),
             listed.join(", ")
         ))),
@@ -231,12 +164,13 @@ fn output(outputs: &[ValueInfoProto], options: &OnnxOptions, file: &str) -> Resu
 fn producers(
     nodes: &[Node],
     initialisers: &HashMap<&str, &TensorProto>,
-    input: &str,
+    inputs: &[Fed],
 ) -> Result<HashMap<String, usize>, String> {
     let mut producers = HashMap::new();
     for (i, node) in nodes.iter().enumerate() {
         for output in node.outputs.iter().filter(|o| !o.is_empty()) {
-            let taken = initialisers.contains_key(output.as_str()) || output == input;
+            let taken = initialisers.contains_key(output.as_str())
+                || inputs.iter().any(|input| input.name == *output);
             if producers.insert(output.clone(), i).is_some() || taken {
                 return Err(format!("the value `{}` is made twice", short(output)));
             }

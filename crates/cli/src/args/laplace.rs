@@ -1,6 +1,6 @@
 //! The grammar of `fit laplace`.
 
-use super::SearchArgs;
+use super::{InputArgs, SearchArgs};
 use clap::{Args, ValueEnum};
 use posterior::data::TextOptions;
 use posterior::laplace::{LikelihoodKind, Preprocess};
@@ -119,8 +119,11 @@ pub(crate) struct LaplaceArgs {
     pub continue_from: Option<PathBuf>,
 
     /// Table (.csv, .parquet, with --target); images or arrays (IDX, CIFAR, .npy, .npz:NAME; also .gz), several of which are put together; features for --head
-    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "FILE", required_unless_present = "input", num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub inputs: InputArgs,
 
     #[command(flatten)]
     pub text: TextOptions,

@@ -1,5 +1,6 @@
 //! The grammar of the commands for networks.
 
+use super::InputArgs;
 use clap::{Args, ValueEnum};
 use posterior::data::TextOptions;
 use posterior::likelihoods::gaussianised::Matching;
@@ -31,8 +32,11 @@ pub(crate) struct ForwardArgs {
     pub output: Option<String>,
 
     /// Inputs, examples first: .npy, .npz:NAME, or images (IDX, CIFAR; also .gz)
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "input")]
+    pub data: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub inputs: InputArgs,
 
     /// Where the outputs go: an array (.npy), or a table with a column for each number (.csv, .tsv, .parquet)
     #[arg(long, value_name = "FILE")]

@@ -41,8 +41,8 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let kept = (arguments.checkpoint.is_some() || place.exists()).then_some(place.as_path());
     let outputs = [(Some(arguments.out.as_path()), OutputKind::Model), (kept, OutputKind::Checkpoint)];
     let single = [&arguments.network, &arguments.architecture, &arguments.head, &arguments.continue_from];
-    let several =
-        [&arguments.data, &arguments.labels, &arguments.validation_data, &arguments.validation_labels];
+    let (_, data_files) = arguments.inputs.files(&arguments.data);
+    let several = [&data_files, &arguments.labels, &arguments.validation_data, &arguments.validation_labels];
     let inputs = single.into_iter().flatten().chain(several.into_iter().flatten());
     check_outputs(&outputs, inputs, arguments.force)?;
     let mut announce = |line: &str| remarks.say(line);

@@ -6,9 +6,10 @@ use crate::output::{Failure, check_outputs, print_json, set_threads};
 use posterior::data::{
     Column, ImageSet, NumericArray, OutputKind, ReadOptions, Table, write_npy, write_table,
 };
-use posterior::network::{NetworkFile, Strip, features, forward, is_table, open_network};
+use posterior::network::{NetworkFile, Strip, features, forward, is_table, open_network, read_examples};
 use posterior::networks::Precision;
 use serde::Serialize;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// What `--json` prints.
@@ -24,7 +25,8 @@ struct Report {
 
 pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
-    let inputs = [&arguments.network, &arguments.data].into_iter().chain(&arguments.architecture);
+    let (_, data) = files(arguments);
+    let inputs = [&arguments.network].into_iter().chain(&data).chain(&arguments.architecture);
     let inputs = inputs.chain(&arguments.labels);
     let kind = if is_table(&arguments.out) { OutputKind::Table } else { OutputKind::Array };
     check_outputs(&[(Some(arguments.out.as_path()), kind)], inputs, arguments.force)?;
@@ -36,6 +38,11 @@ pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
         PrecisionArg::F32 => run_in::<f32>(cli, arguments, "f32"),
         PrecisionArg::F64 => run_in::<f64>(cli, arguments, "f64"),
     }
+}
+
+/// The files of examples, and which inputs of the network they are.
+fn files(arguments: &ForwardArgs) -> (Vec<String>, Vec<PathBuf>) {
+    arguments.inputs.files(arguments.data.as_slice())
 }
 
 fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static str) -> Result<(), Failure> {
@@ -50,8 +57,9 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     };
     let opened = open_network::<T>(&file)?;
     let reading = ReadOptions::limited(arguments.memory);
+    let (names, data) = files(arguments);
     let ImageSet { images, labels } =
-        ImageSet::read(std::slice::from_ref(&arguments.data), arguments.labels.as_slice(), &reading)?;
+        read_examples(&opened.inputs, (&names, &data), arguments.labels.as_slice(), &reading)?;
     let forwarded = if arguments.features { features(&opened, &images)? } else { forward(&opened, &images)? };
     if is_table(&arguments.out) {
         let names = if arguments.features { "feature" } else { "output" };
@@ -83,5 +91,5 @@ fn table(arguments: &ForwardArgs, names: &str, values: &NumericArray, labels: Op
         Column::numeric(format!("{names}_{}", j + 1), own)
     };
     let labels = labels.map(|labels| Column::numeric("label", labels.into_iter().map(f64::from).collect()));
-    Table::new(arguments.data.clone(), (0..width).map(column).chain(labels).collect())
+    Table::new(arguments.network.clone(), (0..width).map(column).chain(labels).collect())
 }

@@ -72,6 +72,12 @@ fn load(path: &Path) -> Result<Box<dyn Model>, Failure> {
 /// [`load`], for what is asked of it.
 fn load_for(path: &Path, asked: &QuestionArgs) -> Result<Box<dyn Model>, Failure> {
     let mut model = load(path)?;
+    if asked.of_inputs() && model.graph().is_none() {
+        return Err(Failure::usage(format!(
+            "--input is for networks with several inputs, and {} is no network: give --data",
+            path.display()
+        )));
+    }
     if let Some(unseen) = asked.unseen {
         let mut schemas = model.schemas_mut();
         if schemas.is_empty() {

@@ -56,7 +56,8 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         (a.samples_out.as_deref(), OutputKind::Array),
         (a.joint.as_deref(), OutputKind::Array),
     ];
-    check_outputs(&outputs, asked.data.iter().chain([&asked.model]), a.force)?;
+    let (_, files) = asked.files();
+    check_outputs(&outputs, files.iter().chain([&asked.model]), a.force)?;
     let model = load_for(&asked.model, asked)?;
     let model = &*model;
     let question = Question {
@@ -83,8 +84,8 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     let mut report =
         Report { samples_out: a.samples_out.clone(), joint: a.joint.clone(), ..Report::default() };
     match out_of(a) {
-        Some(out) if in_parts(a.stream.or(whole.then_some(false)), &asked.data)? => {
-            by_parts(&mut report, model, (&asked.data, out), question, remarks)?;
+        Some(out) if in_parts(a.stream.or(whole.then_some(false)), &files)? => {
+            by_parts(&mut report, model, (&files, out), question, remarks)?;
         }
         _ => at_once(cli, &mut report, model, a, &question)?,
     }
@@ -133,7 +134,9 @@ fn at_once(
     question: &Question,
 ) -> Result<(), Failure> {
     let remarks = remarks(cli);
-    let files = Files { data: &a.question.data, labels: &[], truth: false, reading: a.question.reading() };
+    let (inputs, data) = a.question.files();
+    let files =
+        Files { data: &data, inputs: &inputs, labels: &[], truth: false, reading: a.question.reading() };
     let data = asked_data(model, &files, &a.question)?;
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let plan = model.plan(&data, question, 0)?;

@@ -18,6 +18,7 @@ mod laplace_search_outputs;
 mod laplace_searches;
 mod large_tables;
 mod learned_labels;
+mod network_inputs;
 mod networks;
 mod networks_common;
 mod optimize;

@@ -285,6 +285,7 @@ fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
     assert!(lines.iter().any(|l| l.contains("network 2 of 3: net-2.safetensors")), "{lines:?}");
     let files = Files {
         data: &request.data.data.clone(),
+        inputs: &[],
         labels: &request.data.labels.clone(),
         truth: true,
         reading: posterior_data::ReadOptions::limited(1 << 30),
@@ -354,6 +355,7 @@ fn members_with_scales_of_their_own_are_mixed_in_the_targets_units() {
         &ensemble,
         &Files {
             data: &path,
+            inputs: &[],
             labels: &[],
             truth: true,
             reading: posterior_data::ReadOptions::limited(1 << 30),

@@ -118,8 +118,7 @@ impl Model for LaplaceModel {
     }
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
-        let reading = files.reading;
-        LaplaceModel::read(self, files.data, files.labels, files.truth, &reading)
+        self.read_files(files)
     }
 
     fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError> {

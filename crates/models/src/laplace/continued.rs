@@ -72,6 +72,7 @@ fn continue_in<T: SavedPrecision>(
         source: &data,
         limits: ReadOptions { text: data.text, ..ReadOptions::limited(options.memory) },
         input,
+        inputs: &header.network.inputs,
         predicted: &predicted,
         likelihood,
         head,

@@ -2,9 +2,9 @@
 
 use super::training::predicted_shape;
 use super::{InputKind, LaplaceModel, ModelData, Truth};
-use crate::ModelError;
 use crate::data::rows;
 use crate::network::{Preparation, Raw, Wanted, class_numbers, converted, is_table};
+use crate::{Files, ModelError};
 use posterior_data::{ReadOptions, Table, read_table};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Array, Precision};
@@ -25,8 +25,22 @@ impl LaplaceModel {
         truth: bool,
         reading: &ReadOptions,
     ) -> Result<ModelData, ModelError> {
+        self.read_files(&Files { data, inputs: &[], labels, truth, reading: *reading })
+    }
+
+    /// As [`Self::read`], of files that may each be an input of the network.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_files(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
+        let &Files { data, inputs, labels, truth, ref reading } = files;
         let refuse = |problem: String| Err(ModelError::Request(problem));
         let Some(first) = data.first() else { return refuse("there are no data: give --data".into()) };
+        if !inputs.is_empty()
+            && (is_table(first) || matches!(self.header.data.inputs, InputKind::Features { .. }))
+        {
+            return refuse("--input is for arrays, one for each input of a network: give tables and features with --data".into());
+        }
         let labels = if truth { labels } else { &[] };
         let predicted = self.predicted_shape();
         let wanted = match self.likelihood() {
@@ -52,7 +66,9 @@ impl LaplaceModel {
                     first.display()
                 ));
             }
-            InputKind::Prepared { .. } => Raw::of_arrays(data, labels, wanted, reading)?,
+            InputKind::Prepared { .. } => {
+                Raw::of_arrays(&self.header.network.inputs, (inputs, data), labels, wanted, reading)?
+            }
         };
         self.checked(raw, first, None)
     }

@@ -1,7 +1,7 @@
 //! What stands in a model file besides arrays.
 
 use super::{InputRecord, NetworkRecalibration, Preprocess};
-use crate::network::{Preparation, TrainingRecord};
+use crate::network::{InputRecord as NetworkInputRecord, Preparation, TrainingRecord};
 use posterior_data::Schema;
 use posterior_laplace::saved::SelectedRecord;
 use posterior_laplace::{AutoReport, FitOptions, FitSummary};
@@ -20,6 +20,9 @@ pub struct NetworkRecord {
     pub file: String,
     /// `onnx`, `safetensors`, `pytorch`, `head` or `memory`.
     pub format: String,
+    /// Its inputs, where it has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<NetworkInputRecord>,
     /// SHA-256 of that file, in hexadecimal.
     pub sha256: Option<String>,
     /// How it was trained, where that is known.

@@ -61,6 +61,8 @@ pub enum Preprocess {
 pub struct DataSource {
     /// A table; or arrays or images, several of which are put together; or features.
     pub data: Vec<PathBuf>,
+    /// Which inputs of a network the files of `data` are, and those of held-out data, one by one; empty where files are put one after the other.
+    pub inputs: Vec<String>,
     /// Labels or targets of arrays, images and features that hold none.
     pub labels: Vec<PathBuf>,
     /// How delimited text is read, that of held-out data included.

@@ -3,7 +3,7 @@
 use super::{InMemory, LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
 use crate::ModelError;
 use crate::network::{
-    NetworkFile, NetworkFileError, Preparation, Strip, digest, file_name, open_network, without_link,
+    NetworkFile, NetworkFileError, Opened, Preparation, Strip, digest, file_name, open_network, without_link,
 };
 use posterior_data::{NumericArray, ReadOptions, read_arrays};
 use posterior_likelihoods::Link;
@@ -31,21 +31,25 @@ impl Source {
             return Self::of(network, request);
         }
         let source = &request.network;
-        let (path, network, preparation, format, training, notes) = match source {
+        let (path, opened) = match source {
             NetworkSource::File { path, architecture, output, strip_softmax } => {
                 let strip = strip(request, *strip_softmax)?;
                 let (architecture, output) = (architecture.as_deref(), output.as_deref());
                 let mut opened = open_network::<f64>(&NetworkFile { path, architecture, output, strip })?;
                 let left = opened.network.graph().without_output_link().map(|found| found.1);
                 opened.notes.extend(misunderstood(request, left)?);
-                (path, opened.network, opened.preparation, opened.format, opened.training, opened.notes)
+                (path, opened)
             }
-            NetworkSource::Head { path } => (path, head(path)?, Preparation::None, "head", None, Vec::new()),
+            NetworkSource::Head { path } => {
+                (path, Opened { format: "head", ..without_link(head(path)?, Strip::Nothing)? })
+            }
         };
+        let Opened { network, inputs, format, preparation, training, notes, .. } = opened;
         let record = NetworkRecord {
             architecture: architecture(network.graph())?,
             file: file_name(path),
             format: format.into(),
+            inputs,
             sha256: Some(sha256(path)?),
             training,
             notes,
@@ -65,6 +69,7 @@ impl Source {
             architecture: architecture(opened.network.graph())?,
             file: String::new(),
             format: opened.format.into(),
+            inputs: Vec::new(),
             sha256: None,
             training: None,
             notes,

@@ -4,8 +4,8 @@ use super::seen::{fingerprints, with_truths};
 use super::{DataSource, InputKind, InputRecord, LikelihoodKind, Preprocess};
 use crate::ModelError;
 use crate::network::{
-    Preparation, Raw, Wanted, apply_classes, check_names, image_shape, is_table, named as named_classes,
-    number_classes, pixels,
+    InputRecord as NetworkInputRecord, Preparation, Raw, Wanted, apply_classes, check_names, image_shape,
+    is_table, named as named_classes, number_classes, pixels,
 };
 use crate::targets::named;
 use posterior_data::{
@@ -39,6 +39,8 @@ pub(super) struct Reading<'a> {
     pub(super) limits: ReadOptions,
     /// Shape of the network's input.
     pub(super) input: &'a [usize],
+    /// The network's inputs, where it has several.
+    pub(super) inputs: &'a [NetworkInputRecord],
     /// Shape of what is predicted of an example ([`predicted_shape`]).
     pub(super) predicted: &'a [usize],
     pub(super) likelihood: LikelihoodKind,
@@ -67,6 +69,11 @@ impl Reading<'_> {
         labels: &[PathBuf],
     ) -> Result<TrainingSet<T>, ModelError> {
         let Some(first) = data.first() else { return request("there are no data: give --data") };
+        if !self.source.inputs.is_empty() && (self.head || is_table(first)) {
+            return request(
+                "--input is for arrays, one for each input of a network: give tables and features with --data",
+            );
+        }
         let found = if self.head {
             self.features(data, labels)?
         } else if is_table(first) {
@@ -261,7 +268,8 @@ impl Reading<'_> {
         let given = columns.given().into_iter().map(|flag| (true, flag));
         let named: Vec<_> = std::iter::once((!columns.target.is_empty(), "--target")).chain(given).collect();
         self.refuse_flags(&named, "images and arrays")?;
-        self.pictures(Raw::of_arrays(data, labels, self.wanted(), &self.limits)?)
+        let data = (&self.source.inputs[..], data);
+        self.pictures(Raw::of_arrays(self.inputs, data, labels, self.wanted(), &self.limits)?)
     }
 
     /// Arrays, as images where they are some.

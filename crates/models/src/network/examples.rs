@@ -195,7 +195,8 @@ impl<T: Precision> TrainingData<T> {
             return refuse(format!("{} needs numbers as targets: give a table with --target", loss.name()));
         }
         let arrays = |data: &[PathBuf], labels: &[PathBuf], augmentation: Augmentation| {
-            let raw = Raw::of_arrays(data, labels, Wanted::Classes, reading)?.fit_for(input, &data[0])?;
+            let raw = Raw::of_arrays(&[], (&[], data), labels, Wanted::Classes, reading)?;
+            let raw = raw.fit_for(input, &data[0])?;
             let scaled = !request.mean.is_empty() || !request.deviation.is_empty();
             let bytes = matches!(raw.inputs.values(), ArrayValues::U8(_));
             if !bytes && (scaled || augmentation != Augmentation::default()) {

@@ -67,7 +67,15 @@ mod tests {
         let graph = Architecture::from_toml(text).unwrap().graph().unwrap();
         let network = Network::initialised(graph, Streams::new(3)).unwrap();
         let (preparation, notes) = (Preparation::default(), Vec::new());
-        Opened { network, format: "memory", preparation, training: None, stripped: None, notes }
+        Opened {
+            network,
+            inputs: Vec::new(),
+            format: "memory",
+            preparation,
+            training: None,
+            stripped: None,
+            notes,
+        }
     }
 
     #[test]

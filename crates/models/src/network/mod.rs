@@ -3,6 +3,7 @@
 //! | file | does |
 //! |---|---|
 //! | `open` | a network from safetensors or PyTorch's own files (with its architecture) or ONNX |
+//! | `inputs` | files for a network with several inputs |
 //! | `preparation` | what is done to data before a network sees it, stored with the network |
 //! | `examples` | training and validation examples from tables, arrays and images |
 //! | `train` | architecture + data -> trained network in a file |
@@ -15,6 +16,7 @@ mod classes;
 mod digest;
 mod examples;
 mod forward;
+mod inputs;
 mod open;
 mod preparation;
 mod reading;
@@ -26,6 +28,7 @@ pub(crate) use digest::{digest, digests, is_part};
 pub use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
 pub use forward::{Forwarded, features, forward};
+pub use inputs::{InputFile, InputRecord, read_examples};
 pub(crate) use open::without_link;
 pub use open::{NetworkFile, Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;

@@ -1,6 +1,6 @@
 //! A network from a file, whatever its format.
 
-use super::{NetworkFileError, Preparation};
+use super::{InputRecord, NetworkFileError, Preparation};
 use posterior_laplace::OnlineReport;
 use posterior_networks::safetensors::read_network;
 use posterior_networks::train::Loss;
@@ -15,6 +15,8 @@ use std::path::Path;
 pub struct Opened<T> {
     /// The network, in evaluation mode.
     pub network: Network<T>,
+    /// Its inputs, where it has several: parts of one row of numbers.
+    pub inputs: Vec<InputRecord>,
     /// `safetensors`, `pytorch`, `onnx` or `memory`.
     pub format: &'static str,
     /// How data are prepared for it, where the file says so.
@@ -135,8 +137,12 @@ pub fn open_network<T: Precision>(file: &NetworkFile<'_>) -> Result<Opened<T>, N
         let imported = read_onnx_with(path, &options)?;
         let mut notes = imported.notes.clone();
         notes.insert(0, format!("opset {}, written by {}", imported.opset, imported.producer));
+        let network = imported.network()?;
+        let inputs = InputRecord::of(imported.inputs);
+        notes.extend(InputRecord::sentence(&inputs));
         let opened = Opened {
-            network: imported.network()?,
+            network,
+            inputs,
             format: "onnx",
             preparation: Preparation::None,
             training: None,
@@ -158,7 +164,8 @@ pub fn open_network<T: Precision>(file: &NetworkFile<'_>) -> Result<Opened<T>, N
     let mut notes = read.notes;
     notes.extend(training.as_ref().and_then(|t| t.loss.meaning(outputs)));
     let (network, format) = (read.network, read.format);
-    let opened = Opened { network, format, preparation, training, stripped: None, notes };
+    let inputs = Vec::new();
+    let opened = Opened { network, inputs, format, preparation, training, stripped: None, notes };
     stripped(opened, strip, path)
 }
 
@@ -170,8 +177,9 @@ pub(crate) fn without_link<T: Precision>(
     network: Network<T>,
     strip: Strip,
 ) -> Result<Opened<T>, NetworkFileError> {
-    let (preparation, notes) = (Preparation::None, Vec::new());
-    let opened = Opened { network, format: "memory", preparation, training: None, stripped: None, notes };
+    let (preparation, notes, inputs) = (Preparation::None, Vec::new(), Vec::new());
+    let opened =
+        Opened { network, inputs, format: "memory", preparation, training: None, stripped: None, notes };
     stripped(opened, strip, Path::new("the network"))
 }
 

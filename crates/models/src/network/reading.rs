@@ -1,8 +1,8 @@
 //! **Examples as they stand in their files**: rows of a table, arrays and images, features of a head. What is trained, fitted, predicted and scored is read here.
 
-use super::{NetworkFileError, Preparation, apply_classes, is_table};
+use super::{InputRecord, NetworkFileError, Preparation, apply_classes, is_table, read_examples};
 use posterior_data::{
-    ArrayValues, FeatureOptions, ImageSet, Notes, NumericArray, ReadOptions, Schema, Table, read_array,
+    ArrayValues, FeatureOptions, Notes, NumericArray, ReadOptions, Schema, Table, read_array,
     read_feature_matrix,
 };
 use posterior_networks::train::{Augmentation, Examples, Images, Tabular, Targets};
@@ -75,15 +75,16 @@ impl Raw {
         })
     }
 
-    /// Arrays and images, put together in order, with labels of their own or in files beside them.
+    /// Arrays and images, put together in order or side by side ([`read_examples`]), with labels of their own or in files beside them.
     pub(crate) fn of_arrays(
-        data: &[PathBuf],
+        inputs: &[InputRecord],
+        (names, data): (&[String], &[PathBuf]),
         labels: &[PathBuf],
         wanted: Wanted<'_>,
         reading: &ReadOptions,
     ) -> Result<Self, NetworkFileError> {
         let beside = if wanted == Wanted::Classes { labels } else { &[] };
-        let set = ImageSet::read(data, beside, reading)?;
+        let set = read_examples(inputs, (names, data), beside, reading)?;
         let own = set.labels.map(|labels| (labels.into_iter().map(f64::from).collect(), 1));
         let truths = match (wanted, own) {
             (Wanted::Nothing, _) => None,
@@ -326,7 +327,7 @@ fn numbers(
 }
 
 /// Whether shapes are the same but for axes of length 1.
-fn alike(a: &[usize], b: &[usize]) -> bool {
+pub(super) fn alike(a: &[usize], b: &[usize]) -> bool {
     let long = |shape: &[usize]| shape.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
     long(a) == long(b)
 }

@@ -42,7 +42,8 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
     let started = Instant::now();
     let asked = &a.question;
     set_threads(asked.threads)?;
-    let files = [&asked.data, &a.labels, &a.compare, &a.ood];
+    let (_, data) = asked.files();
+    let files = [&data, &a.labels, &a.compare, &a.ood];
     let inputs = files.into_iter().flatten().chain(a.split.file()).chain([&asked.model]);
     let report = a.report.as_deref();
     check_outputs(&[(report, OutputKind::Report)], inputs, a.force)?;

@@ -88,8 +88,9 @@ pub(super) fn find(
     question: &Question,
     remarks: Remarks,
 ) -> Result<Findings, Failure> {
-    let files =
-        Files { data: &a.question.data, labels: &a.labels, truth: true, reading: a.question.reading() };
+    let (inputs, data) = a.question.files();
+    let reading = a.question.reading();
+    let files = Files { data: &data, inputs: &inputs, labels: &a.labels, truth: true, reading };
     let shifted = !a.rotate.is_empty() || !a.corrupt.is_empty();
     let classes = model.predicts() == PredictedKind::Classes;
     only(shifted, "rotate and --corrupt", classes, "classifiers of images")?;
@@ -279,7 +280,8 @@ fn strange_data(model: &dyn Model, a: &EvaluateArgs) -> Result<Option<ModelData>
         return Ok(None);
     }
     // That these leave the range is what they are for; another kind of numbers is a mistake.
-    let files = Files { data: &a.ood, labels: &[], truth: false, reading: a.question.reading() };
+    let reading = a.question.reading();
+    let files = Files { data: &a.ood, inputs: &[], labels: &[], truth: false, reading };
     asked_data(model, &files, &a.question).map(Some)
 }
 
