@@ -79,8 +79,7 @@ fn residual() -> Result<Network<f32>, Box<dyn std::error::Error>> {
                     let slice = Operation::Slice(Slice { axis, start: 0, step: 2, length });
                     x = b.add(&format!("{name}.slice{axis}"), slice, &[x])?;
                 }
-                let pad =
-                    Operation::Pad(Pad { before: vec![channels / 4, 0, 0], after: vec![channels / 4, 0, 0] });
+                let pad = Operation::Pad(Pad::zeros(vec![channels / 4, 0, 0], vec![channels / 4, 0, 0]));
                 x = b.add(&format!("{name}.pad"), pad, &[x])?;
             }
             x = b.add(&format!("{name}.add"), Operation::Add, &[y, x])?;

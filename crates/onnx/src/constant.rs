@@ -6,6 +6,15 @@ use std::sync::Arc;
 /// Axes of a tensor at most.
 pub(super) const MOST_AXES: usize = 12;
 
+/// What stands for infinity in masks: far below every score, and still finite when several are added up in single precision.
+pub(super) const MASKED: f64 = 1e30;
+
+/// Whether numbers are those of a mask that is added before a softmax: zeros and one large negative number.
+fn is_mask(values: &[f64]) -> bool {
+    let lowest = values.iter().copied().fold(0.0, f64::min);
+    lowest <= -1e4 && values.iter().all(|&v| v == 0.0 || v == lowest)
+}
+
 /// The numbers of a tensor in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Data {
@@ -57,11 +66,18 @@ impl Origin {
 }
 
 impl Constant {
-    /// As an operand of its own: a filler is no weight there.
+    /// As an operand of its own: a filler is no weight there, and neither is a mask, whose minus infinity becomes [`MASKED`].
     pub(super) fn as_operand(&self) -> Self {
-        let origin =
-            Origin { trainable: self.origin.trainable && !self.origin.filler, ..self.origin.clone() };
-        Self { origin, ..self.clone() }
+        let mask = self.float_slice().filter(|values| is_mask(values));
+        let trainable = self.origin.trainable && !self.origin.filler && mask.is_none();
+        let origin = Origin { trainable, ..self.origin.clone() };
+        match mask {
+            Some(values) if values.iter().any(|&v| v < -MASKED) => {
+                let values = values.iter().map(|&v| v.max(-MASKED)).collect();
+                Self::new(self.shape.clone(), Data::Float(values), origin)
+            }
+            _ => Self { origin, ..self.clone() },
+        }
     }
 
     pub(super) fn new(shape: Vec<usize>, data: Data, origin: Origin) -> Self {

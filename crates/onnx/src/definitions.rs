@@ -1,6 +1,6 @@
 //! The messages of `onnx.proto` that hold a network, as far as they are read; other fields are skipped.
 //!
-//! Sub-graphs (in attributes), sequences and functions are left out on purpose: no supported operator has them, and without them
+//! Sub-graphs (in attributes) and sequences are left out on purpose: no supported operator has them, and without them
 //! messages nest to a fixed depth. Encoding works too, for tests and tools.
 
 use prost::Message;
@@ -24,6 +24,35 @@ pub struct ModelProto {
     /// Versions of the operator sets in use.
     #[prost(message, repeated, tag = "8")]
     pub opset_import: Vec<OperatorSetIdProto>,
+    /// What calls in the graph stand for.
+    #[prost(message, repeated, tag = "25")]
+    pub functions: Vec<FunctionProto>,
+}
+
+/// Nodes under a name.
+#[derive(Clone, PartialEq, Message)]
+pub struct FunctionProto {
+    /// The name.
+    #[prost(string, optional, tag = "1")]
+    pub name: Option<String>,
+    /// Names of what is fed in.
+    #[prost(string, repeated, tag = "4")]
+    pub input: Vec<String>,
+    /// Names of what comes out.
+    #[prost(string, repeated, tag = "5")]
+    pub output: Vec<String>,
+    /// The nodes, in an order in which they can be computed.
+    #[prost(message, repeated, tag = "7")]
+    pub node: Vec<NodeProto>,
+    /// Versions of the operator sets in use.
+    #[prost(message, repeated, tag = "9")]
+    pub opset_import: Vec<OperatorSetIdProto>,
+    /// The domain of its calls.
+    #[prost(string, optional, tag = "10")]
+    pub domain: Option<String>,
+    /// Attributes that a call need not have.
+    #[prost(message, repeated, tag = "11")]
+    pub attribute_proto: Vec<AttributeProto>,
 }
 
 /// An operator set.
@@ -107,6 +136,12 @@ pub struct AttributeProto {
     /// Whole numbers.
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
+    /// Texts.
+    #[prost(bytes = "bytes", repeated, tag = "9")]
+    pub strings: Vec<Bytes>,
+    /// In a function: the attribute of the call that is meant.
+    #[prost(string, optional, tag = "21")]
+    pub ref_attr_name: Option<String>,
     /// Which of the fields holds the value: 1 to 4 for `f`, `i`, `s`, `t`, 6 and 7 for `floats` and `ints`. Not read, but other programs need it.
     #[prost(int32, optional, tag = "20")]
     pub r#type: Option<i32>,

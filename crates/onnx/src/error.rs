@@ -1,6 +1,6 @@
 //! What can be wrong with an ONNX file.
 
-use super::operators::SUPPORTED;
+use super::OPSETS;
 use posterior_networks::graph::GraphError;
 use thiserror::Error;
 
@@ -25,7 +25,7 @@ pub enum OnnxError {
         problem: String,
     },
     /// An operator set that is not read.
-    #[error("{file}: {problem}; export it with an opset_version from 11 to 21")]
+    #[error("{file}: {problem}; export it with an opset_version from {} to {}", OPSETS.start(), OPSETS.end())]
     Opset {
         /// The file.
         file: String,
@@ -60,10 +60,10 @@ pub enum OnnxError {
         /// What is wrong, and which file is expected where.
         problem: String,
     },
-    /// An operator that is not read.
+    /// An operator that is not read; [`SUPPORTED`](crate::SUPPORTED) lists those that are.
     #[error(
-        "{file}, node `{node}`: the operator `{operator}` is not supported{detail}; supported are: {}",
-        SUPPORTED.join(", ")
+        "{file}, node `{node}`: the operator `{operator}` is not supported{detail}. Simplify the model before it is exported, or write \
+         its layers in an architecture file for its safetensors (docs: Networks)"
     )]
     Unsupported {
         /// The file.

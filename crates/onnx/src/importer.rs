@@ -267,7 +267,7 @@ impl Importer<'_> {
     }
 
     /// A name that no node of the graph has yet.
-    fn unique(&mut self, base: &str) -> String {
+    pub(super) fn unique(&mut self, base: &str) -> String {
         let base = if base.is_empty() { "node" } else { base };
         let mut name = base.to_string();
         while self.names.contains_key(&name) {
@@ -314,7 +314,7 @@ impl Importer<'_> {
     }
 
     /// Remembers a parameter under its name; the same numbers under the same name are shared, others get a name of their own.
-    fn register(&mut self, parameter: Parameter) -> Result<String, Fault> {
+    pub(super) fn register(&mut self, parameter: Parameter) -> Result<String, Fault> {
         let Parameter { origin, array } = parameter;
         let base = if origin.name.is_empty() { "constant".to_string() } else { origin.name };
         if let Some(position) = array.first_not_finite() {
@@ -358,6 +358,38 @@ impl Importer<'_> {
         }
     }
 
+    /// The number that every entry of a value is, where that follows from constants alone: zeros made for the number of examples, say.
+    pub(super) fn repeated_number(&mut self, value: Value) -> Result<Option<f64>, Fault> {
+        let (mut open, mut seen, mut number, mut work) = (vec![value], HashSet::new(), None, 1);
+        while let Some(value) = open.pop() {
+            let Some(node) = self.builder.node(value) else { return Ok(None) };
+            if !seen.insert(value) {
+                continue;
+            }
+            work += 1;
+            match &node.operation {
+                Operation::Learned(_) => {
+                    let slot = node.parameters.first().map(|p| &self.builder.parameters()[*p]);
+                    let values = slot.filter(|s| !s.trainable).and_then(|s| self.parameters.get(&s.name));
+                    let Some(values) = values.map(Array::values) else { return Ok(None) };
+                    work += values.len();
+                    let first = *number.get_or_insert(values.first().copied().unwrap_or(0.0));
+                    if values.iter().any(|v| *v != first) {
+                        return Ok(None);
+                    }
+                }
+                Operation::Reshape(_)
+                | Operation::Transpose(_)
+                | Operation::Broadcast(_)
+                | Operation::Slice(_)
+                | Operation::Concatenate(_) => open.extend(&node.inputs),
+                _ => return Ok(None),
+            }
+        }
+        self.charge(work)?;
+        Ok(number)
+    }
+
     /// Whether `name` is the output of the model, or becomes it unchanged.
     pub(super) fn leads_to_output(&self, name: &str) -> bool {
         let mut name = name;
@@ -380,6 +412,11 @@ impl Importer<'_> {
     /// Takes a later node as translated, with this result.
     pub(super) fn settle_node(&mut self, position: usize, output: &str, value: Known) {
         self.done.insert(position);
+        self.known.insert(output.to_string(), value);
+    }
+
+    /// What a name is: an output that is not the first of its node, or a value of a translation's own.
+    pub(super) fn set(&mut self, output: &str, value: Known) {
         self.known.insert(output.to_string(), value);
     }
 

@@ -17,12 +17,12 @@ pub(super) struct Fed {
     pub(super) whole: bool,
 }
 
-/// The inputs that no initialiser is, in their order, and whether their batch axis is dynamic (otherwise it is fixed to 1).
+/// The inputs that no initialiser is, in their order, and the length of their batch axis, if it is fixed.
 pub(super) fn fed(
     inputs: &[ValueInfoProto],
     initialisers: &HashMap<&str, &TensorProto>,
     file: &str,
-) -> Result<(Vec<Fed>, bool), OnnxError> {
+) -> Result<(Vec<Fed>, Option<usize>), OnnxError> {
     let error = |problem: String| OnnxError::Interface { file: file.into(), problem };
     let own = |v: &&ValueInfoProto| !initialisers.contains_key(v.name.as_deref().unwrap_or_default());
     let own: Vec<&ValueInfoProto> = inputs.iter().filter(own).collect();
@@ -32,24 +32,23 @@ pub(super) fn fed(
     let mut out: Vec<Fed> = Vec::with_capacity(own.len());
     let mut batch = None;
     for input in own {
-        let (fed, dynamic) = one(input, file)?;
+        let (fed, examples) = one(input, file)?;
         if out.iter().any(|other| other.name == fed.name) {
             return Err(error(format!("two inputs are called `{}`", short(&fed.name))));
         }
-        if *batch.get_or_insert(dynamic) != dynamic {
+        if *batch.get_or_insert(examples) != examples {
             return Err(error(format!(
-                "the batch axis of the input `{}` is {}, that of `{}` is not: export with a dynamic batch axis of all inputs",
-                short(&fed.name),
-                if dynamic { "dynamic" } else { "fixed" },
-                short(&out[0].name)
+                "the batch axes of the inputs `{}` and `{}` differ: export all with the same or with a dynamic one",
+                short(&out[0].name),
+                short(&fed.name)
             )));
         }
         out.push(fed);
     }
-    Ok((out, batch == Some(true)))
+    Ok((out, batch.flatten()))
 }
 
-fn one(input: &ValueInfoProto, file: &str) -> Result<(Fed, bool), OnnxError> {
+fn one(input: &ValueInfoProto, file: &str) -> Result<(Fed, Option<usize>), OnnxError> {
     let error = |problem: String| OnnxError::Interface { file: file.into(), problem };
     let name = input.name.clone().unwrap_or_default();
     let shown = short(&name);
@@ -73,16 +72,13 @@ fn one(input: &ValueInfoProto, file: &str) -> Result<(Fed, bool), OnnxError> {
             axes.len()
         )));
     };
-    let dynamic = match batch.dim_value {
-        None | Some(0) => true,
-        Some(1) => false,
-        Some(other) => {
-            return Err(error(format!(
-                "the batch axis of the input `{shown}` is fixed to {other}: export with a batch of 1 or a dynamic batch axis \
-                 (dynamic_axes={{\"{shown}\": {{0: \"batch\"}}}}, or dynamic_shapes with dynamo=True)"
-            )));
-        }
-    };
+    let examples =
+        match batch.dim_value {
+            None | Some(0) => None,
+            Some(length) => Some(usize::try_from(length).map_err(|_| {
+                error(format!("the batch axis of the input `{shown}` has the length {length}"))
+            })?),
+        };
     let length = |(i, dim): (usize, &super::definitions::DimensionProto)| {
         let length = dim.dim_value.and_then(|v| usize::try_from(v).ok()).filter(|&v| v > 0);
         length.ok_or_else(|| {
@@ -93,5 +89,5 @@ fn one(input: &ValueInfoProto, file: &str) -> Result<(Fed, bool), OnnxError> {
         })
     };
     let shape = rest.iter().enumerate().map(length).collect::<Result<Vec<usize>, _>>()?;
-    Ok((Fed { name, shape, whole }, dynamic))
+    Ok((Fed { name, shape, whole }, examples))
 }

@@ -1,6 +1,6 @@
 //! **ONNX import**: a model file becomes a [`Graph`] with its weights.
 //!
-//! Opsets 11 to 21, as `torch.onnx.export` writes them with either of its exporters. The protobuf layer is the `prost` crate: every length is
+//! Opsets 9 to 25, as `torch.onnx.export` writes them with either of its exporters. The protobuf layer is the `prost` crate: every length is
 //! checked against the bytes that are there, and the few messages that are needed ([`definitions`]) do not nest, so a file cannot make the
 //! parser recurse. Numbers in a file beside the model ([`external data`](https://onnx.ai/onnx/repo-docs/ExternalData.html)) are read from there.
 //!
@@ -16,16 +16,18 @@
 //! |---|---|
 //! | [`definitions`] | the protobuf messages |
 //! | `model`, `node`, `tensor` | checks of the file: operator sets, inputs, outputs, order of nodes, declared sizes |
+//! | `functions` | calls as the nodes that they stand for |
 //! | `external` | numbers in files beside the model |
 //! | `inputs` | what the model is fed |
-//! | `patterns` | normalisation, GELU, SiLU and softplus put together again from their parts |
+//! | `patterns` | norms and activations put together again from their parts |
 //! | `dimension`, `constant`, `folding` | what is known without running: weights, and shape arithmetic with a symbolic number of examples |
 //! | `layout` | where the batch axis of every value is: it may move and merge, as attention does, but never mix |
 //! | `importer`, `moves`, `operators` | nodes to operations |
 //!
 //! **Several inputs** are parts of one row of numbers, each cut out and shaped at the beginning of the graph ([`Imported::inputs`]).
 //!
-//! **Batch.** The first axis of every input counts examples and is dropped. It may be dynamic or fixed to 1. A graph in which an example
+//! **Batch.** The first axis of every input counts examples and is dropped. It may be dynamic or fixed; a file
+//! for several examples at a time is read for any number. A graph in which an example
 //! depends on others is refused.
 //!
 //! **Names.** Weights keep their ONNX names as parameter names and are trainable; single numbers and `Constant` nodes are constants. What
@@ -37,6 +39,7 @@ mod dimension;
 mod error;
 mod external;
 mod folding;
+mod functions;
 mod importer;
 mod inputs;
 mod layout;
@@ -57,7 +60,7 @@ use posterior_networks::{Array, Graph, Network, OutputLink, Precision};
 use std::path::Path;
 
 /// Oldest and newest operator set that is read.
-pub const OPSETS: std::ops::RangeInclusive<i64> = 11..=21;
+pub const OPSETS: std::ops::RangeInclusive<i64> = 9..=25;
 
 /// How a model is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -179,7 +182,8 @@ fn parse(
     data: &external::DataFiles,
 ) -> Result<Imported, OnnxError> {
     let size = bytes.len() as u64;
-    let file = model::decode(bytes, origin)?;
+    let mut file = model::decode(bytes, origin)?;
+    functions::inline(&mut file, origin, size)?;
     let model = model::Model::check(&file, origin, options, data)?;
     importer::run(&model, origin, size)
 }

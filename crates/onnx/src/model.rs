@@ -23,6 +23,8 @@ pub(super) struct Model<'a> {
     pub(super) output: String,
     /// Whether the batch axis is dynamic (otherwise it is fixed to 1).
     pub(super) dynamic: bool,
+    /// The number of examples, more than 1, that the file was written for: it is read as if the batch axis were dynamic.
+    pub(super) fixed: Option<usize>,
     pub(super) opset: i64,
     pub(super) producer: String,
     pub(super) options: OnnxOptions,
@@ -39,8 +41,8 @@ pub(super) fn decode(bytes: Vec<u8>, file: &str) -> Result<ModelProto, OnnxError
     }
     let bytes = Bytes::from(bytes);
     let mut records = 0;
-    // Nodes, and tensors of the graph and of nodes' attributes, whose entries say where numbers are.
-    for path in [&[7, 1][..], &[7, 5], &[7, 1, 5, 5]] {
+    // Nodes of the graph and of functions, and tensors of the graph and of nodes' attributes, whose entries say where numbers are.
+    for path in [&[7, 1][..], &[7, 5], &[7, 1, 5, 5], &[25, 7], &[25, 7, 5, 5]] {
         count_records(bytes.clone(), path, &mut records)
             .ok_or_else(|| malformed("it is cut off, or something else".into()))?;
     }
@@ -105,9 +107,13 @@ impl<'a> Model<'a> {
                 )));
             }
         }
-        let (inputs, dynamic) = fed(&graph.input, &initialisers, file)?;
+        let (inputs, batch) = fed(&graph.input, &initialisers, file)?;
         let output = output(&graph.output, options, file)?;
+        let (dynamic, fixed) = (batch != Some(1), batch.filter(|&b| b > 1));
         let mut notes = Vec::new();
+        if let Some(batch) = fixed {
+            notes.push(format!("the file is for {batch} examples at a time: it is read for any number"));
+        }
         let mut nodes: Vec<Node> = graph.node.iter().map(Node::new).collect();
         let producers = producers(&nodes, &initialisers, &inputs).map_err(malformed)?;
         patterns::recognise(&mut nodes, &producers, &initialisers, data, &mut notes);
@@ -121,6 +127,7 @@ impl<'a> Model<'a> {
             inputs,
             output,
             dynamic,
+            fixed,
             opset,
             producer,
             options: options.clone(),
@@ -142,21 +149,32 @@ fn opset(model: &ModelProto, file: &str) -> Result<i64, OnnxError> {
     Ok(version)
 }
 
+/// Names for a message, as many as fit.
+fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let (all, mut text) = (names.len(), String::new());
+    for (i, name) in names.enumerate() {
+        if i > 0 && text.len() + name.len() > 120 {
+            return format!("{text} and {} more", all - i);
+        }
+        text += if i > 0 { ", " } else { "" };
+        text += &format!("`{}`", short(name));
+    }
+    text
+}
+
 fn output(outputs: &[ValueInfoProto], options: &OnnxOptions, file: &str) -> Result<String, OnnxError> {
     let names: Vec<&str> = outputs.iter().filter_map(|v| v.name.as_deref()).collect();
-    let listed: Vec<String> = names.iter().take(10).map(|n| format!("`{}`", short(n))).collect();
+    let listed = listed(names.iter().copied());
     let error = |problem: String| OnnxError::Interface { file: file.into(), problem };
     match (&options.output, &names[..]) {
         (Some(wanted), _) if names.contains(&wanted.as_str()) => Ok(wanted.clone()),
         (Some(wanted), _) => {
-            Err(error(format!("there is no output `{}`; there are {}", short(wanted), listed.join(", "))))
+            Err(error(format!("there is no output `{}`; there are {listed}", short(wanted))))
         }
         (None, [only]) => Ok((*only).to_string()),
-        (None, _) => Err(error(format!(
-            "the model has {} outputs ({}): choose one, --output NAME",
-            names.len(),
-            listed.join(", ")
-        ))),
+        (None, _) => {
+            Err(error(format!("the model has {} outputs ({listed}): choose one, --output NAME", names.len())))
+        }
     }
 }
 

@@ -74,6 +74,24 @@ impl Importer<'_> {
         Ok(Tracked { value, dims: dims.to_vec(), ..x })
     }
 
+    /// In a file for a fixed number of examples, a constant with as many equal entries along an axis: one of them.
+    pub(super) fn one_example(&mut self, c: &Constant, axis: usize) -> Option<Constant> {
+        let batch = self.model.fixed?;
+        if c.shape.get(axis) != Some(&batch) {
+            return None;
+        }
+        self.charge(2 * c.len()).ok()?;
+        let inner: usize = c.shape[axis + 1..].iter().product();
+        let outer: usize = c.shape[..axis].iter().product();
+        let first: Vec<usize> =
+            (0..outer).flat_map(|o| (0..inner).map(move |i| o * batch * inner + i)).collect();
+        let mut shape = c.shape.clone();
+        shape[axis] = 1;
+        let one = c.pick(shape, &first, c.origin.clone());
+        let again: Vec<usize> = (0..c.len()).map(|at| at / (batch * inner) * inner + at % inner).collect();
+        (one.pick(c.shape.clone(), &again, c.origin.clone()).data == c.data).then_some(one)
+    }
+
     /// A constant as a value of the graph, with the batch axis at `place`.
     pub(super) fn learned(
         &mut self,
@@ -81,6 +99,8 @@ impl Importer<'_> {
         constant: &Constant,
         place: Option<Place>,
     ) -> Result<Tracked, Fault> {
+        let one = place.and_then(|p| self.one_example(constant, p.axis));
+        let constant = one.as_ref().unwrap_or(constant);
         let dims = constant.shape.clone();
         if self.model.dynamic && place.is_none_or(|p| dims.get(p.axis) != Some(&1)) {
             return Err(Fault::Batch("a constant takes part with a batch axis of its own".into()));

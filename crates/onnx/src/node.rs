@@ -8,6 +8,8 @@ use posterior_networks::Activation;
 pub(super) enum Fused {
     /// Mean 0 and variance 1 over the axes in the attribute or second input `axes`.
     Normalise { epsilon: f64 },
+    /// Mean square 1 over these axes.
+    RmsNormalise { epsilon: f64 },
     /// An activation.
     Activation(Activation),
     /// Nothing: the input itself.
@@ -75,9 +77,20 @@ impl Node {
         self.attribute(name).map(|a| a.floats.as_slice())
     }
 
+    /// How many whole numbers or texts an attribute holds.
+    pub(super) fn length(&self, name: &str) -> Option<usize> {
+        self.attribute(name).map(|a| a.ints.len().max(a.strings.len()))
+    }
+
     /// A text.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.attribute(name)?.s.as_ref().map(|s| String::from_utf8_lossy(s).into_owned())
+    }
+
+    /// Texts.
+    pub(super) fn texts(&self, name: &str) -> Vec<String> {
+        let strings = self.attribute(name).map(|a| a.strings.as_slice()).unwrap_or_default();
+        strings.iter().map(|s| String::from_utf8_lossy(s).into_owned()).collect()
     }
 
     /// A tensor.

@@ -45,7 +45,7 @@ fn twist(bytes: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
                 node.input[at] = name;
             }
             5 => node.input.push(name),
-            6 => model.opset_import[0].version = Some(rng.random_range(11..22)),
+            6 => model.opset_import[0].version = Some(rng.random_range(9..26)),
             7 => {
                 let dims = &mut graph.input[0]
                     .r#type

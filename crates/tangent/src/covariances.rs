@@ -33,16 +33,17 @@ pub(crate) fn add_tapped<T: Precision>(
         return Ok(());
     }
     let (tapped, outputs) = (only(trace, selection, &tensors), trace.output().row_len());
-    let uses = |parameter: usize| {
-        graph.nodes().iter().flat_map(|n| &n.parameters).filter(|p| **p == parameter).count()
-    };
+    let taps = trace.taps(&tapped, &identity(trace.rows(), graph.output_shape()))?;
+    // Weights that several nodes share are one tap, if their uses are alike.
+    let mut uses: BTreeMap<usize, usize> = BTreeMap::new();
+    taps.iter().for_each(|(_, parameter, _)| *uses.entry(*parameter).or_default() += 1);
     let mut shared: BTreeMap<usize, Array<T>> = BTreeMap::new();
-    for (_, parameter, tap) in trace.taps(&tapped, &identity(trace.rows(), graph.output_shape()))? {
+    for (_, parameter, tap) in taps {
         match (tap, tensors.get(&parameter)) {
             (
                 Tap::Outer { inputs, sensitivities, transposed },
                 Some(PreparedBlock::Matrix { row_basis, column_basis, variances, .. }),
-            ) if uses(parameter) == 1 => {
+            ) if uses.get(&parameter) == Some(&1) => {
                 let (row_basis, column_basis) = (row_basis.as_ref(), column_basis.as_ref());
                 let matrix = Rotated { row_basis, column_basis, variances };
                 add_outer(&matrix, (inputs, sensitivities, transposed), wanted, covariances);
@@ -110,7 +111,7 @@ fn add_gradients<T: Precision>(
             }
         }
         PreparedBlock::Matrix { rows: m, columns: n, row_basis, column_basis, variances, .. } => {
-            // A weight that is used more than once: its gradients are rotated as matrices.
+            // A weight with several uses that are not alike: its gradients are rotated as matrices.
             let basis = |b: &Option<Vec<T>>, size: usize| {
                 b.as_ref().map_or_else(
                     || Mat::identity(size, size),

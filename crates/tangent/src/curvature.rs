@@ -1,5 +1,8 @@
 //! Adding what one batch's rows contribute to a curvature, form by form.
 
+#[cfg(test)]
+mod tests;
+
 use posterior_linear::curvature::{BlockSum, SumMatrix};
 use posterior_networks::{
     Array, Curvature, Graph, Matrix, Network, NetworkError, Operation, Outputs, Precision, Selection, Tap,
@@ -7,7 +10,7 @@ use posterior_networks::{
 };
 use std::ops::Range;
 
-/// Kronecker factors of weight matrices, exact blocks of other parameters.
+/// Kronecker factors of weight matrices, exact blocks of other parameters. A weight that several nodes share (the steps of a recurrent layer) has all its uses as positions of one layer.
 pub(crate) fn add_kronecker<T: Precision>(
     trace: &Trace<'_, T>,
     selection: &Selection,
@@ -15,7 +18,7 @@ pub(crate) fn add_kronecker<T: Precision>(
     blocks: &mut [BlockSum],
 ) -> Result<(), NetworkError> {
     let graph = trace.network().graph();
-    // Gradients of parameters that are used more than once are summed before they are squared.
+    // Gradients of other parameters that are used more than once are summed before they are squared.
     let mut vectors: Vec<Option<Array<T>>> = vec![None; blocks.len()];
     trace.visit_taps(selection, rows, |node, parameter, tap| {
         let Some(place) = selection.parts().iter().position(|p| p.parameter == parameter) else { return };

@@ -3,12 +3,12 @@
 use posterior_linear::curvature::{MatrixShape, Segment};
 use posterior_networks::{Graph, Operation, Selection};
 
-/// The selected weights, parameter by parameter; a layer is a node.
+/// The selected weights, parameter by parameter; a layer is a node, or the recurrent layer that it is a step of.
 pub fn segments(graph: &Graph, selection: &Selection) -> Vec<Segment> {
     let layer = |parameter: usize| graph.nodes().iter().find(|n| n.parameters.contains(&parameter));
     let segments = selection.parts().iter().map(|part| Segment {
         name: part.name.clone(),
-        layer: layer(part.parameter).map_or_else(String::new, |n| n.name.clone()),
+        layer: layer(part.parameter).map_or_else(String::new, |n| n.layer().to_string()),
         range: part.offset..part.offset + part.length,
         whole: part.indices.is_none(),
         matrix: weight_matrix(graph, part.parameter),

@@ -25,18 +25,28 @@ fn users(graph: &Graph, parameter: usize) -> usize {
 
 /// The layers with weights. Exact: no approximation but the one named; factored: Kronecker factors; shared: exact after the uses of a parameter are summed.
 pub(super) fn of(graph: &Graph) -> Vec<LayerSupport> {
-    let mut rows = Vec::new();
+    let mut rows: Vec<LayerSupport> = Vec::new();
+    let mut counted = vec![false; graph.parameters().len()];
     for node in graph.nodes() {
         let own: Vec<usize> =
             node.parameters.iter().copied().filter(|p| graph.parameters()[*p].trainable).collect();
         if own.is_empty() {
             continue;
         }
-        let weights: usize = own.iter().map(|p| graph.parameters()[*p].len()).sum();
+        let recurrent = node.recurrent_layer();
+        let new = own.iter().filter(|p| recurrent.is_none() || !counted[**p]);
+        let weights: usize = new.map(|p| graph.parameters()[*p].len()).sum();
+        own.iter().for_each(|p| counted[*p] = true);
+        // The steps of a recurrent layer are one line.
+        if let Some(last) = rows.last_mut().filter(|row| recurrent.is_some() && row.layer == node.layer()) {
+            last.weights += weights;
+            continue;
+        }
         let shared = own.iter().any(|p| users(graph, *p) > 1);
         let (kronecker, note) = match &node.operation {
+            _ if recurrent.is_some() => ("factored", "steps are taken as independent"),
             Operation::Linear(_) => {
-                ("factored", if shared { "shared: factors are summed over its uses" } else { "" })
+                ("factored", if shared { "shared: its uses are taken as independent" } else { "" })
             }
             Operation::Convolution(c) if c.groups == 1 => ("factored", "positions are taken as independent"),
             Operation::Convolution(_) => ("dense or diagonal", "grouped: no Kronecker factors"),
@@ -44,8 +54,8 @@ pub(super) fn of(graph: &Graph) -> Vec<LayerSupport> {
             _ => ("dense block", ""),
         };
         rows.push(LayerSupport {
-            layer: node.name.clone(),
-            operation: node.operation.name(),
+            layer: node.layer().to_string(),
+            operation: recurrent.map_or(node.operation.name(), |(_, cell)| cell),
             weights,
             full: "exact",
             diagonal: "exact",

@@ -279,6 +279,20 @@ impl<T: Precision> Workspace<'_, T> {
         }
     }
 
+    /// Bytes of weights that several nodes share, whose inputs and sensitivities are kept of all uses and then put side by side.
+    fn joined(&self, batch: u64, width: u64) -> u64 {
+        let graph = self.graph();
+        let mut uses = vec![0u64; graph.parameters().len()];
+        graph.nodes().iter().flat_map(|n| &n.parameters).for_each(|p| uses[*p] += 1);
+        let several = |n: &&Node| n.parameters.first().is_some_and(|p| uses[*p] > 1);
+        let each = self.own_nodes().filter(several).map(|node| {
+            let input: u64 =
+                node.inputs.iter().map(|v| graph.shape(*v).iter().product::<usize>() as u64).sum();
+            input + self.patches(node, width) + width * node_size(node)
+        });
+        2 * batch * each.sum::<u64>() * self.number()
+    }
+
     /// Factors of the largest layer, gradients of all parameters that are no weight matrices, and products of factors.
     fn factors(&self, batch: u64, width: u64) -> u64 {
         let (mut largest, mut gram, mut vectors) = (0u64, 0u64, 0u64);
@@ -299,7 +313,7 @@ impl<T: Precision> Workspace<'_, T> {
                 }
             }
         }
-        largest + gram + vectors
+        largest + gram + vectors + self.joined(batch, width)
     }
 
     /// Squares of the largest layer: factors where there are some, else gradients by example.
@@ -312,7 +326,7 @@ impl<T: Precision> Workspace<'_, T> {
             let gradients = if outer { node_size(node) } else { parameters.max().unwrap_or(0) };
             batch * (width * (gradients + 2 * node_size(node)) + 2 * input + self.patches(node, width))
         };
-        self.own_nodes().map(one).max().unwrap_or(0) * self.number()
+        self.own_nodes().map(one).max().unwrap_or(0) * self.number() + self.joined(batch, width)
     }
 }
 

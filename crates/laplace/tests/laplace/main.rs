@@ -13,4 +13,5 @@ mod online;
 mod prediction;
 mod sampled;
 mod sampled_held_out;
+mod shapes;
 mod temperature;

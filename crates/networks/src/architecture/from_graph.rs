@@ -1,7 +1,7 @@
 //! Any graph as `layers`, so that networks from elsewhere can be written down: the text reads back to the very same graph.
 
-use super::building::{MOST_LAYERS, wrong};
-use super::layers::{INPUT, KIND};
+use super::building::wrong;
+use super::layers::{INPUT, KIND, MOST_LAYERS};
 use super::{Architecture, LayerEntry, LayerOperation, Layers, ParameterEntry};
 use crate::graph::{Graph, GraphError, Value};
 use crate::operation::Operation;

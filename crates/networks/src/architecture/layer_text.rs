@@ -1,6 +1,8 @@
 //! Operations as a layer of a file has them: a name and flat settings, `operation = "linear"`, `outputs = 10`.
 
+use super::activation_text;
 use super::layers::LayerOperation;
+use super::recurrent_text;
 use crate::operation::{Activation, Operation};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,11 +17,14 @@ const WITH_SETTINGS: &[&str] = &[
     "gain",
     "learned",
     "normalise",
+    "rms_normalise",
     "matrix_product",
     "transpose",
     "slice",
     "pad",
     "mean",
+    "largest",
+    "smallest",
     "broadcast",
     "max_pool",
     "average_pool",
@@ -28,24 +33,29 @@ const WITH_SETTINGS: &[&str] = &[
 ];
 
 /// Operations whose settings are written differently, or that are made of several.
-const OTHERS: &[&str] =
-    &["softmax", "multiply", "add", "scale", "concatenate", "reshape", "flatten", "layer_norm", "group_norm"];
+const OTHERS: &[&str] = &[
+    "softmax",
+    "multiply",
+    "add",
+    "divide",
+    "maximum",
+    "minimum",
+    "choose",
+    "scale",
+    "concatenate",
+    "reshape",
+    "flatten",
+    "layer_norm",
+    "rms_norm",
+    "group_norm",
+    "lstm",
+    "gru",
+    "rnn",
+];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Slope {
-    slope: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Alpha {
-    alpha: Option<f64>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,8 +90,13 @@ struct GroupNorm {
     epsilon: Option<f64>,
 }
 
-fn settings<T: DeserializeOwned>(table: Table) -> Result<T, String> {
+pub(super) fn settings<T: DeserializeOwned>(table: Table) -> Result<T, String> {
     T::deserialize(Value::Table(table)).map_err(|e| e.message().to_string())
+}
+
+/// The names of all operations.
+pub(super) fn names() -> Vec<&'static str> {
+    [WITH_SETTINGS, OTHERS, activation_text::NAMES].concat()
 }
 
 /// Repeats single numbers for all axes: two, or as many as another setting has entries.
@@ -101,6 +116,10 @@ pub(super) fn gather(name: &str, mut table: Table) -> Result<LayerOperation, Str
         "softmax" => settings::<Nothing>(table).map(|_| plain(Operation::Softmax))?,
         "multiply" => settings::<Nothing>(table).map(|_| plain(Operation::Multiply))?,
         "add" => settings::<Nothing>(table).map(|_| plain(Operation::Add))?,
+        "divide" => settings::<Nothing>(table).map(|_| plain(Operation::Divide))?,
+        "maximum" => settings::<Nothing>(table).map(|_| plain(Operation::Maximum))?,
+        "minimum" => settings::<Nothing>(table).map(|_| plain(Operation::Minimum))?,
+        "choose" => settings::<Nothing>(table).map(|_| plain(Operation::Choose))?,
         "scale" => plain(Operation::Scale(settings::<Scale>(table)?.factor)),
         "concatenate" => plain(Operation::Concatenate(settings::<Concatenate>(table)?.axis)),
         "reshape" => plain(Operation::Reshape(settings::<Reshape>(table)?.shape)),
@@ -109,21 +128,18 @@ pub(super) fn gather(name: &str, mut table: Table) -> Result<LayerOperation, Str
             let LayerNorm { axes, epsilon } = settings(table)?;
             LayerOperation::LayerNorm { axes: axes.unwrap_or(1), epsilon: epsilon.unwrap_or(1e-5) }
         }
+        "rms_norm" => {
+            let LayerNorm { axes, epsilon } = settings(table)?;
+            LayerOperation::RmsNorm { axes: axes.unwrap_or(1), epsilon: epsilon.unwrap_or(1e-5) }
+        }
         "group_norm" => {
             let GroupNorm { groups, epsilon } = settings(table)?;
             LayerOperation::GroupNorm { groups, epsilon: epsilon.unwrap_or(1e-5) }
         }
-        "leaky_relu" => {
-            let slope = settings::<Slope>(table)?.slope.unwrap_or(0.01);
-            plain(Operation::Activation(Activation::LeakyRelu { slope }))
-        }
-        "elu" => {
-            let alpha = settings::<Alpha>(table)?.alpha.unwrap_or(1.0);
-            plain(Operation::Activation(Activation::Elu { alpha }))
-        }
+        "lstm" | "gru" | "rnn" => LayerOperation::Recurrent(recurrent_text::gather(name, table)?),
         _ => match Activation::named(name) {
             Some(activation) => {
-                settings::<Nothing>(table).map(|_| plain(Operation::Activation(activation)))?
+                plain(Operation::Activation(activation_text::with_constants(activation, table)?))
             }
             None if WITH_SETTINGS.contains(&name) => {
                 match name {
@@ -132,14 +148,14 @@ pub(super) fn gather(name: &str, mut table: Table) -> Result<LayerOperation, Str
                         &["kernel", "stride", "padding", "padding_after", "dilation", "output_padding"],
                     ),
                     "max_pool" | "average_pool" => {
-                        spread(&mut table, &["kernel", "stride", "padding", "dilation"]);
+                        spread(&mut table, &["kernel", "stride", "padding", "padding_after", "dilation"]);
                     }
                     _ => {}
                 }
                 plain(settings(Table::from_iter([(name.to_string(), Value::Table(table))]))?)
             }
             None => {
-                let names = [WITH_SETTINGS, OTHERS, super::activation_text::NAMES].concat().join(", ");
+                let names = names().join(", ");
                 return Err(format!("there is no operation \"{name}\"; there are: {names}"));
             }
         },
@@ -157,26 +173,30 @@ pub(super) fn split(operation: &LayerOperation) -> Result<(String, Table), Strin
         LayerOperation::LayerNorm { axes, epsilon } => {
             with("layer_norm", vec![("axes", number(*axes)?), ("epsilon", Value::Float(*epsilon))])
         }
+        LayerOperation::RmsNorm { axes, epsilon } => {
+            with("rms_norm", vec![("axes", number(*axes)?), ("epsilon", Value::Float(*epsilon))])
+        }
         LayerOperation::GroupNorm { groups, epsilon } => {
             with("group_norm", vec![("groups", number(*groups)?), ("epsilon", Value::Float(*epsilon))])
         }
+        LayerOperation::Recurrent(recurrent) => recurrent_text::split(recurrent)?,
         LayerOperation::Plain(operation) => match operation {
             Operation::Softmax => with("softmax", vec![]),
             Operation::Multiply => with("multiply", vec![]),
             Operation::Add => with("add", vec![]),
+            Operation::Divide => with("divide", vec![]),
+            Operation::Maximum => with("maximum", vec![]),
+            Operation::Minimum => with("minimum", vec![]),
+            Operation::Choose => with("choose", vec![]),
             Operation::Scale(factor) => with("scale", vec![("factor", Value::Float(*factor))]),
             Operation::Concatenate(axis) => with("concatenate", vec![("axis", number(*axis)?)]),
             Operation::Reshape(shape) => {
                 let shape = shape.iter().map(|&n| number(n)).collect::<Result<_, _>>()?;
                 with("reshape", vec![("shape", Value::Array(shape))])
             }
-            Operation::Activation(Activation::LeakyRelu { slope }) => {
-                with("leaky_relu", vec![("slope", Value::Float(*slope))])
+            &Operation::Activation(activation) => {
+                (activation.name().to_string(), activation_text::constants(activation)?)
             }
-            Operation::Activation(Activation::Elu { alpha }) => {
-                with("elu", vec![("alpha", Value::Float(*alpha))])
-            }
-            Operation::Activation(activation) => with(activation.name(), vec![]),
             other => {
                 let value = Value::try_from(other).map_err(|e| e.to_string())?;
                 match value {

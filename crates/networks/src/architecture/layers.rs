@@ -1,8 +1,8 @@
 //! Any network, layer by layer.
 
-use super::building::{MOST_LAYERS, flatten, wrong};
+use super::building::{flatten, wrong};
 use super::layer_text;
-use crate::graph::{Graph, GraphBuilder, GraphError, Node, ParameterSlot, Value};
+use crate::graph::{Graph, GraphBuilder, GraphError, Node, ParameterSlot, Recurrent, Value};
 use crate::operation::{Initial, Operation};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::{Error as _, SerializeMap};
@@ -13,6 +13,9 @@ pub(super) const KIND: &str = "layers";
 
 /// What the network's input is called in `inputs`.
 pub(super) const INPUT: &str = "input";
+
+/// Layers of a file at most: recurrent layers of networks from elsewhere are written down step by step.
+pub(super) const MOST_LAYERS: usize = 100_000;
 
 /// What one layer of a file does: an [`Operation`], or one of the usual combinations.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +30,13 @@ pub enum LayerOperation {
         /// Added to the variance.
         epsilon: f64,
     },
+    /// RMS norm over the last `axes` axes with `weight`.
+    RmsNorm {
+        /// How many axes.
+        axes: usize,
+        /// Added to the mean of squares.
+        epsilon: f64,
+    },
     /// Group norm of channels with `weight` and `bias`.
     GroupNorm {
         /// How many groups.
@@ -36,6 +46,8 @@ pub enum LayerOperation {
     },
     /// All values on one axis.
     Flatten,
+    /// Recurrent layers, with PyTorch's names of parameters.
+    Recurrent(Recurrent),
 }
 
 /// One `[[layer]]`.
@@ -84,8 +96,8 @@ pub struct LayerEntry {
 /// ```
 ///
 /// Operations and their settings are those of [`Operation`] in snake case (`linear`, `convolution`, `batch_norm`, `max_pool`, ...), each activation by its
-/// name, `scale` with `factor`, `concatenate` with `axis`, `reshape` with `shape`, and `flatten`, `layer_norm` (`axes`, `epsilon`), `group_norm` (`groups`,
-/// `epsilon`). Where convolutions and pools take a list for the axes, one number stands for all.
+/// name, `scale` with `factor`, `concatenate` with `axis`, `reshape` with `shape`, and `flatten`, `layer_norm` and `rms_norm` (`axes`, `epsilon`), `group_norm` (`groups`,
+/// `epsilon`), `lstm`, `gru` and `rnn` (`hidden`, `layers`, `bidirectional`, `bias`, `returns`; see [`Recurrent`]). Where convolutions and pools take a list for the axes, one number stands for all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layers {
@@ -120,6 +132,11 @@ pub struct ParameterEntry {
 }
 
 impl Layers {
+    /// The names that `operation` may have.
+    pub fn operations() -> Vec<&'static str> {
+        layer_text::names()
+    }
+
     pub(super) fn graph(&self) -> Result<Graph, GraphError> {
         if self.layers.len() > MOST_LAYERS {
             return Err(wrong(KIND, format!("there are more than {MOST_LAYERS} layers")));
@@ -235,7 +252,7 @@ impl LayerEntry {
             return b.add_named(&self.name, operation.clone(), inputs, &parameters);
         }
         if !self.parameters.is_empty() {
-            let problem = "names its parameters, which a norm or a flattening cannot do; they are `NAME.weight` and `NAME.bias`";
+            let problem = "names its parameters, which norms, recurrent layers and flattenings cannot do: their names are `NAME.weight`, `NAME.bias`, and those of PyTorch";
             return Err(wrong(KIND, format!("layer `{}` {problem}", self.name)));
         }
         let &[x] = inputs else {
@@ -246,7 +263,9 @@ impl LayerEntry {
         };
         match self.operation {
             LayerOperation::LayerNorm { axes, epsilon } => b.layer_norm(&self.name, axes, epsilon, x),
+            LayerOperation::RmsNorm { axes, epsilon } => b.rms_norm(&self.name, axes, epsilon, x),
             LayerOperation::GroupNorm { groups, epsilon } => b.group_norm(&self.name, groups, epsilon, x),
+            LayerOperation::Recurrent(ref recurrent) => b.recurrent(&self.name, recurrent, x),
             LayerOperation::Flatten | LayerOperation::Plain(_) => flatten(b, &self.name, x),
         }
     }

@@ -33,6 +33,7 @@ mod layers;
 mod lenet;
 mod mnist_resnet;
 mod perceptron;
+mod recurrent_text;
 mod residual;
 mod residual_perceptron;
 mod resnet;

@@ -131,7 +131,7 @@ impl Block<'_> {
                 let missing = self.channels.saturating_sub(b.shape(x).first().copied().unwrap_or(0));
                 // Zeros on both sides, as in the networks that the names come from; Fixup's own code has them behind.
                 let before = if self.variant == Variant::Fixup { 0 } else { missing / 2 };
-                let pad = Pad { before: vec![before, 0, 0], after: vec![missing - before, 0, 0] };
+                let pad = Pad::zeros(vec![before, 0, 0], vec![missing - before, 0, 0]);
                 b.add(&self.called("shortcut.pad"), Operation::Pad(pad), &[x])
             }
         }

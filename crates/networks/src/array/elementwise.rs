@@ -101,6 +101,46 @@ pub(crate) fn multiply<T: Precision>(mut a: Array<T>, b: &Array<T>) -> Array<T> 
     a
 }
 
+/// `a / b`, with the rows of `b` repeated.
+pub(crate) fn divide<T: Precision>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
+    zip_repeated(
+        &mut a,
+        b,
+        #[inline(always)]
+        |a, b| a / b,
+    );
+    a
+}
+
+/// `a` where the condition is positive (or where it is not), else 0, with the rows of the condition repeated.
+pub(crate) fn where_positive<T: Precision>(
+    mut a: Array<T>,
+    condition: &Array<T>,
+    positive: bool,
+) -> Array<T> {
+    zip_repeated(&mut a, condition, move |a, c| if (c > T::ZERO) == positive { a } else { T::ZERO });
+    a
+}
+
+/// The larger (or the smaller) of `a` and `b`; NaN where one is.
+pub(crate) fn extreme<T: Precision>(mut a: Array<T>, b: &Array<T>, largest: bool) -> Array<T> {
+    zip_repeated(&mut a, b, move |a, b| if first_wins(a, b, largest) { a } else { b });
+    a
+}
+
+/// 1 where `a` is what [`extreme`] takes, else 0.
+pub(crate) fn extreme_of_first<T: Precision>(a: &Array<T>, b: &Array<T>, largest: bool) -> Array<T> {
+    let mut mask = a.clone();
+    zip_repeated(&mut mask, b, move |a, b| if first_wins(a, b, largest) { T::ONE } else { T::ZERO });
+    mask
+}
+
+/// Whether `a` is the larger (or the smaller) of two; the first of equal ones, and NaN before any number.
+#[inline(always)]
+pub(super) fn first_wins<T: Precision>(a: T, b: T, largest: bool) -> bool {
+    (if largest { a >= b } else { a <= b }) || a.to_f64().is_nan()
+}
+
 /// `factor x`.
 pub(crate) fn scale<T: Precision>(mut x: Array<T>, factor: T) -> Array<T> {
     map_in_place(

@@ -22,6 +22,17 @@ pub(crate) fn place<T: Precision>(x: &Array<T>, piece: Piece, out: &mut Array<T>
     }
 }
 
+/// Adds `x` (whose rows are made of this piece alone) to its place in `out`.
+pub(crate) fn add_piece<T: Precision>(x: &Array<T>, piece: Piece, out: &mut Array<T>) {
+    if piece.length > 0 {
+        let pieces = x.values().par_chunks_exact(piece.length);
+        let wholes = out.values_mut().par_chunks_exact_mut(piece.total);
+        pieces.zip(wholes).with_min_len(together(piece)).for_each(|(from, to)| {
+            to[piece.start..piece.start + piece.length].iter_mut().zip(from).for_each(|(t, f)| *t += *f);
+        });
+    }
+}
+
 /// The piece of every row of `x`, rows shaped `example`.
 pub(crate) fn extract<T: Precision>(x: &Array<T>, piece: Piece, example: &[usize]) -> Array<T> {
     let mut out = Array::any(batch_shape(x.rows(), example));

@@ -29,7 +29,7 @@ mod normalise;
 #[cfg(test)]
 mod tests;
 pub(crate) use elementwise::*;
-pub(crate) use joins::{Piece, extract, place};
+pub(crate) use joins::{Piece, add_piece, extract, place};
 pub(crate) use normalise::*;
 pub use pool::WAITING_BYTES;
 pub use products::{Matrix, add_gram, product};
@@ -38,7 +38,7 @@ pub(crate) use reductions::*;
 pub(crate) use sets::Sets;
 pub(crate) use sparse::SparseMap;
 pub(crate) use tables::{add_rows, look_up, transpose_rows};
-pub(crate) use windows::{MaximumWindows, Windows, put, take};
+pub(crate) use windows::{MaximumWindows, Windows, extremes_of_groups, put, take};
 
 /// Frees the buffers of dropped arrays that wait for others (up to half a gigabyte of each precision): for programs that are done with networks for a while, and for measurements.
 pub fn release_buffers() {

@@ -1,4 +1,4 @@
-//! Normalisation of segments (layer and group norms) and softmax, with first and second derivatives.
+//! Normalisation of segments (layer, group and RMS norms) and softmax, with first and second derivatives.
 //!
 //! For `z = (x - mean) r`, `r = (variance + epsilon)^(-1/2)` over a segment of length `L`, the Jacobian is symmetric:
 //! `J t = r (t - mean(t) - z mean(z t))`. For `s = softmax(x)` it is `J t = s (t - <s, t>)`, symmetric too. So jvp and vjp are one function.
@@ -59,8 +59,26 @@ fn segment<T>(x: &[T], i: usize, length: usize) -> &[T] {
     &x[i * length..(i + 1) * length]
 }
 
-/// `z` for each segment of `length` values, and `r` for each segment.
-pub(crate) fn normalise<T: Precision>(x: &Array<T>, length: usize, epsilon: f64) -> (Array<T>, Vec<T>) {
+/// Segments that are normalised, each by its own statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segments {
+    /// Values of one.
+    pub(crate) length: usize,
+    /// Whether the mean is taken off; without that `r = (mean of squares + epsilon)^(-1/2)` and `J t = r (t - z mean(z t))`.
+    pub(crate) centred: bool,
+}
+
+impl Segments {
+    /// What is taken off: the mean of values that add up to `sum`.
+    #[inline(always)]
+    fn mean<T: Precision>(self, sum: T) -> T {
+        if self.centred { sum / T::from_f64(self.length as f64) } else { T::ZERO }
+    }
+}
+
+/// `z` for each segment, and `r` for each segment.
+pub(crate) fn normalise<T: Precision>(x: &Array<T>, kind: Segments, epsilon: f64) -> (Array<T>, Vec<T>) {
+    let length = kind.length;
     let mut out = x.clone();
     let (count, epsilon) = (T::from_f64(length as f64), T::from_f64(epsilon));
     let scales: Vec<T> = x
@@ -70,7 +88,7 @@ pub(crate) fn normalise<T: Precision>(x: &Array<T>, length: usize, epsilon: f64)
             dispatch(
                 #[inline(always)]
                 || {
-                    let mean = sum(x) / count;
+                    let mean = kind.mean(sum(x));
                     let mut squares = T::ZERO;
                     x.iter().for_each(|&v| squares += (v - mean) * (v - mean));
                     T::ONE / Real::sqrt(squares / count + epsilon)
@@ -83,7 +101,7 @@ pub(crate) fn normalise<T: Precision>(x: &Array<T>, length: usize, epsilon: f64)
         length,
         #[inline(always)]
         |i, z| {
-            let mean = sum(z) / count;
+            let mean = kind.mean(sum(z));
             for v in z {
                 *v = (*v - mean) * scales[i];
             }
@@ -95,10 +113,11 @@ pub(crate) fn normalise<T: Precision>(x: &Array<T>, length: usize, epsilon: f64)
 /// `J t` with `J` at normalised values `z` and scales `r` (both repeated over the rows of `t`, `width` for each example).
 pub(crate) fn normalise_tangent<T: Precision>(
     mut t: Array<T>,
-    length: usize,
+    kind: Segments,
     z: &Array<T>,
     scales: &[T],
 ) -> Array<T> {
+    let length = kind.length;
     let matching = Matching::new(&t, z, length);
     let count = T::from_f64(length as f64);
     segments(
@@ -107,7 +126,7 @@ pub(crate) fn normalise_tangent<T: Precision>(
         #[inline(always)]
         |i, t| {
             let z = matching.of(z.values(), i);
-            let (mean, along, r) = (sum(t) / count, dot(z, t) / count, scales[matching.index(i)]);
+            let (mean, along, r) = (kind.mean(sum(t)), dot(z, t) / count, scales[matching.index(i)]);
             for (t, &z) in t.iter_mut().zip(z) {
                 *t = r * (*t - mean - z * along);
             }
@@ -122,10 +141,11 @@ pub(crate) fn normalise_tangent<T: Precision>(
 pub(crate) fn normalise_second<T: Precision>(
     t: &Array<T>,
     c: &Array<T>,
-    length: usize,
+    kind: Segments,
     z: &Array<T>,
     scales: &[T],
 ) -> Array<T> {
+    let length = kind.length;
     let count = T::from_f64(length as f64);
     let matching = Matching::new(c, z, length);
     let mut inner = c.clone();
@@ -150,13 +170,13 @@ pub(crate) fn normalise_second<T: Precision>(
         |i, out| {
             let (z, t, r) =
                 (matching.of(z.values(), i), segment(t.values(), i, length), scales[matching.index(i)]);
-            let total = dot(out, t) - sum(out) * sum(t) / count - dot(out, z) * dot(z, t) / count;
+            let total = dot(out, t) - sum(out) * kind.mean(sum(t)) - dot(out, z) * dot(z, t) / count;
             for (o, &z) in out.iter_mut().zip(z) {
                 *o = -r * r * total * z / count;
             }
         },
     );
-    let mut out = normalise_tangent(inner, length, z, scales);
+    let mut out = normalise_tangent(inner, kind, z, scales);
     super::add_to(out.values_mut(), direct.values());
     out
 }

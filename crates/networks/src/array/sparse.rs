@@ -33,7 +33,7 @@ impl Compressed {
         Self { starts, sources: entries.iter().map(|e| e.1).collect(), weights }
     }
 
-    fn apply<T: Precision>(&self, x: &Array<T>, blocks: usize, example: &[usize]) -> Array<T> {
+    fn apply<T: Precision>(&self, x: &Array<T>, blocks: usize, example: &[usize], empty: T) -> Array<T> {
         let mut out = Array::any(batch_shape(x.rows(), example));
         if out.is_empty() {
             return out;
@@ -58,7 +58,7 @@ impl Compressed {
                         }
                         None => sources.iter().for_each(|&j| sum += x[j as usize]),
                     }
-                    *o = sum;
+                    *o = if sources.is_empty() { empty } else { sum };
                 }
             }
         });
@@ -74,9 +74,16 @@ impl SparseMap {
         Self { forward, backward: Compressed::new(inputs, &mut flipped) }
     }
 
-    /// `y[r] = M x[r]` for each of the `blocks` equal parts of every row; rows of the result are shaped `example`.
-    pub(crate) fn apply<T: Precision>(&self, x: &Array<T>, blocks: usize, example: &[usize]) -> Array<T> {
-        self.forward.apply(x, blocks, example)
+    /// `y[r] = M x[r]` for each of the `blocks` equal parts of every row, and `empty` where a row of `M` has no entry; rows of the result are shaped
+    /// `example`.
+    pub(crate) fn apply<T: Precision>(
+        &self,
+        x: &Array<T>,
+        blocks: usize,
+        example: &[usize],
+        empty: T,
+    ) -> Array<T> {
+        self.forward.apply(x, blocks, example, empty)
     }
 
     /// `x[r] = M^T y[r]` for each of the `blocks` equal parts of every row.
@@ -86,6 +93,6 @@ impl SparseMap {
         blocks: usize,
         example: &[usize],
     ) -> Array<T> {
-        self.backward.apply(y, blocks, example)
+        self.backward.apply(y, blocks, example, T::ZERO)
     }
 }

@@ -117,24 +117,24 @@ fn sparse_maps_with_empty_rows_and_columns() {
                 backward[r * 5 + i as usize] += w * y.row(r)[o as usize];
             }
         }
-        in_pools(|| map.apply(&x, 1, &[5]).into_values(), &forward);
+        in_pools(|| map.apply(&x, 1, &[5], 0.0).into_values(), &forward);
         in_pools(|| map.apply_transposed(&y, 1, &[5]).into_values(), &backward);
     }
     // Rows of several parts, each mapped by itself.
     let x = random(&[7, 3, 5], 3);
-    let parts = map.apply(&x.clone().reshaped(vec![21, 5]), 1, &[5]).into_values();
-    assert_eq!(map.apply(&x, 3, &[3, 5]), Array::new(vec![7, 3, 5], parts));
+    let parts = map.apply(&x.clone().reshaped(vec![21, 5]), 1, &[5], 0.0).into_values();
+    assert_eq!(map.apply(&x, 3, &[3, 5], 0.0), Array::new(vec![7, 3, 5], parts));
     let parts = map.apply_transposed(&x.clone().reshaped(vec![21, 5]), 1, &[5]).into_values();
     assert_eq!(map.apply_transposed(&x, 3, &[3, 5]), Array::new(vec![7, 3, 5], parts));
     // Without weights, to another shape.
     let map = SparseMap::new(3, 4, vec![(0, 2, 1.0), (3, 0, 1.0)]);
-    let out = map.apply(&Array::new(vec![1, 3], vec![5.0, 6.0, 7.0]), 1, &[2, 2]);
+    let out = map.apply(&Array::new(vec![1, 3], vec![5.0, 6.0, 7.0]), 1, &[2, 2], 0.0);
     assert_eq!(out, Array::new(vec![1, 2, 2], vec![7.0, 0.0, 0.0, 5.0]));
     let back = map.apply_transposed(&out, 1, &[3]);
     assert_eq!(back, Array::new(vec![1, 3], vec![5.0, 0.0, 7.0]));
     // Nothing at all.
     let map = SparseMap::new(2, 3, vec![]);
-    assert_eq!(map.apply(&Array::new(vec![1, 2], vec![1.0, 2.0]), 1, &[3]).values(), [0.0; 3]);
+    assert_eq!(map.apply(&Array::new(vec![1, 2], vec![1.0, 2.0]), 1, &[3], 0.0).values(), [0.0; 3]);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn long_segments_and_many_of_them() {
     for (rows, per_row, length, width) in [(3, 2, 9000, 2), (400, 3, 17, 3)] {
         let x = random(&[rows, per_row, length], 1);
         let t = random(&[rows * width, per_row, length], 2);
-        let (z, r) = normalise(&x, length, 1e-5);
+        let (z, r) = normalise(&x, Segments { length, centred: true }, 1e-5);
         let (mut expected, mut soft) = (vec![], vec![]);
         let s = softmax(&x, length);
         for (segment, t) in t.values().chunks_exact(length).enumerate() {
@@ -239,7 +239,10 @@ fn long_segments_and_many_of_them() {
             let average: f64 = x.iter().zip(t).map(|(x, t)| x.exp() / total * t).sum();
             soft.extend(x.iter().zip(t).map(|(x, t)| x.exp() / total * (t - average)));
         }
-        in_pools(|| normalise_tangent(t.clone(), length, &z, &r).into_values(), &expected);
+        in_pools(
+            || normalise_tangent(t.clone(), Segments { length, centred: true }, &z, &r).into_values(),
+            &expected,
+        );
         in_pools(|| softmax_tangent(t.clone(), length, &s).into_values(), &soft);
     }
 }

@@ -1,19 +1,20 @@
-//! Windows that slide over images: what pooling reduces.
+//! Windows that slide over images, and groups of values: what pooling and the extremes over axes reduce.
 
+use super::elementwise::first_wins;
 use super::{Array, Precision, batch_shape};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Windows over `[channels, height, width]`.
+/// Windows over `[channels, depth, height, width]`; images of fewer axes have axes of length 1 in front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Windows {
     pub(crate) channels: usize,
-    pub(crate) source: [usize; 2],
-    pub(crate) kernel: [usize; 2],
-    pub(crate) stride: [usize; 2],
-    pub(crate) dilation: [usize; 2],
-    pub(crate) padding: [usize; 2],
-    pub(crate) target: [usize; 2],
+    pub(crate) source: [usize; 3],
+    pub(crate) kernel: [usize; 3],
+    pub(crate) stride: [usize; 3],
+    pub(crate) dilation: [usize; 3],
+    pub(crate) padding: [usize; 3],
+    pub(crate) target: [usize; 3],
 }
 
 impl Windows {
@@ -26,14 +27,28 @@ impl Windows {
         first..end.min(self.kernel[axis])
     }
 
-    /// Calls `visit(source position)` for the values of the plane that window `(y, x)` covers.
+    /// Where window `i` of a channel stands along each axis.
     #[inline(always)]
-    pub(crate) fn visit(&self, y: usize, x: usize, mut visit: impl FnMut(usize)) {
-        let columns = self.taps(1, x);
-        for ky in self.taps(0, y) {
-            let row = (y * self.stride[0] + ky * self.dilation[0] - self.padding[0]) * self.source[1];
-            for kx in columns.clone() {
-                visit(row + x * self.stride[1] + kx * self.dilation[1] - self.padding[1]);
+    pub(crate) fn place(&self, i: usize) -> [usize; 3] {
+        let [_, height, width] = self.target;
+        [i / (height * width), i / width % height, i % width]
+    }
+
+    /// Calls `visit(source position)` for the values of a channel that the window at `place` covers.
+    #[inline(always)]
+    pub(crate) fn visit(&self, place: [usize; 3], mut visit: impl FnMut(usize)) {
+        let [_, height, width] = self.source;
+        let at = |axis: usize, tap: usize| {
+            place[axis] * self.stride[axis] + tap * self.dilation[axis] - self.padding[axis]
+        };
+        let (rows, columns) = (self.taps(1, place[1]), self.taps(2, place[2]));
+        for plane in self.taps(0, place[0]) {
+            let plane = at(0, plane) * height;
+            for row in rows.clone() {
+                let row = (plane + at(1, row)) * width;
+                for column in columns.clone() {
+                    visit(row + at(2, column));
+                }
             }
         }
     }
@@ -44,22 +59,19 @@ pub(crate) struct MaximumWindows;
 
 impl MaximumWindows {
     pub(crate) fn find<T: Precision>(windows: &Windows, x: &Array<T>) -> Vec<u32> {
-        let plane = windows.source[0] * windows.source[1];
-        let [height, width] = windows.target;
-        let outputs = windows.channels * height * width;
+        let plane = windows.source.iter().product::<usize>();
+        let each = windows.target.iter().product::<usize>();
+        let outputs = windows.channels * each;
         let mut positions = vec![0u32; x.rows() * outputs];
         positions.par_chunks_exact_mut(outputs.max(1)).enumerate().for_each(|(r, out)| {
             let row = x.row(r);
-            for (channel, out) in out.chunks_exact_mut(height * width).enumerate() {
+            for (channel, out) in out.chunks_exact_mut(each).enumerate() {
                 let values = &row[channel * plane..(channel + 1) * plane];
                 for (i, o) in out.iter_mut().enumerate() {
                     let mut best: Option<usize> = None;
-                    windows.visit(i / width, i % width, |at| {
+                    windows.visit(windows.place(i), |at| {
                         // NaN wins, so that it is not lost on the way to the output.
-                        if best.is_none_or(|b| {
-                            values[at] > values[b]
-                                || (values[at].to_f64().is_nan() && !values[b].to_f64().is_nan())
-                        }) {
+                        if best.is_none_or(|b| !first_wins(values[b], values[at], true)) {
                             best = Some(at);
                         }
                     });
@@ -69,6 +81,30 @@ impl MaximumWindows {
         });
         positions
     }
+}
+
+/// Where the largest (or smallest) value of each group of positions stands in an example, `[rows, groups]`: `members` lists the groups one after
+/// the other, `each` positions in each. The first of equal values wins.
+pub(crate) fn extremes_of_groups<T: Precision>(
+    x: &Array<T>,
+    members: &[u32],
+    each: usize,
+    largest: bool,
+) -> Vec<u32> {
+    let groups = members.len() / each.max(1);
+    let mut positions = vec![0u32; x.rows() * groups];
+    positions.par_chunks_exact_mut(groups.max(1)).enumerate().for_each(|(r, out)| {
+        let row = x.row(r);
+        for (o, group) in out.iter_mut().zip(members.chunks_exact(each)) {
+            *o = group[0];
+            for &at in &group[1..] {
+                if !first_wins(row[*o as usize], row[at as usize], largest) {
+                    *o = at;
+                }
+            }
+        }
+    });
+    positions
 }
 
 /// `y[r, i] = x[r, positions[r / width, i]]`.

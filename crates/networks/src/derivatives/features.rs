@@ -2,9 +2,10 @@
 
 use super::Outputs;
 use super::products::uses;
+use super::shared::SharedUses;
 use crate::array::{Array, Precision, Sets};
 use crate::graph::trace::Reach;
-use crate::graph::{Graph, Network, NetworkError, Selection, Trace};
+use crate::graph::{Graph, Network, NetworkError, SelectedParameter, Selection, Trace};
 use crate::operation::Operation;
 use posterior_linalg::tiles::pieces;
 
@@ -209,6 +210,15 @@ impl<T: Precision> Trace<'_, T> {
         let (rows, examples) = (cotangents.rows(), self.rows());
         let groups = groups(graph, selection);
         let mut features: Vec<Option<Feature<T>>> = groups.iter().map(|_| None).collect();
+        let mut shared = SharedUses::of(graph);
+        let selected = |part: &SelectedParameter, whole: Array<T>| match &part.indices {
+            None => whole,
+            Some(indices) => {
+                let values = (0..rows).flat_map(|r| indices.iter().map(move |&i| (r, i)));
+                let values = values.map(|(r, i)| whole.row(r)[i]).collect();
+                Array::new(vec![rows, indices.len()], values)
+            }
+        };
         self.pull(cotangents, &Reach::new(graph, Some(selection), false), |node, cotangent| {
             for (group, place) in groups.iter().zip(&mut features) {
                 match group {
@@ -227,6 +237,10 @@ impl<T: Precision> Trace<'_, T> {
                         {
                             let length = part.shape.iter().product();
                             let layer = self.network().layer(node);
+                            let place_of = (node, part.parameter, slot);
+                            if self.at(node, |at| shared.keep(place_of, layer, at, cotangent)) {
+                                continue;
+                            }
                             let mut whole = if layer.overwrites_rows(slot) {
                                 Array::any(vec![rows, length])
                             } else {
@@ -242,14 +256,7 @@ impl<T: Precision> Trace<'_, T> {
                                     whole.values_mut(),
                                 );
                             });
-                            let own = match &part.indices {
-                                None => whole,
-                                Some(indices) => {
-                                    let values = (0..rows).flat_map(|r| indices.iter().map(move |&i| (r, i)));
-                                    let values = values.map(|(r, i)| whole.row(r)[i]).collect();
-                                    Array::new(vec![rows, indices.len()], values)
-                                }
-                            };
+                            let own = selected(part, whole);
                             match place {
                                 Some(Feature::Rows(sum)) => {
                                     crate::array::add_to(sum.values_mut(), own.values())
@@ -262,6 +269,13 @@ impl<T: Precision> Trace<'_, T> {
                 }
             }
         });
+        for joined in shared.joined() {
+            let of = |g: &Group| matches!(g, Group::Rows { part } if selection.parts()[*part].parameter == joined.parameter);
+            if let (Some(place), Some(part)) = (groups.iter().position(of), selection.part(joined.parameter))
+            {
+                features[place] = Some(Feature::Rows(selected(part, joined.gradients())));
+            }
+        }
         let (kept_groups, kept) = groups.into_iter().zip(features).filter_map(|(g, f)| Some((g, f?))).unzip();
         TangentFeatures { groups: kept_groups, features: kept, examples, width: rows / examples.max(1) }
     }

@@ -2,6 +2,7 @@
 
 use super::Curvature;
 use super::products::uses;
+use super::shared::SharedUses;
 use crate::array::{Array, Matrix, Precision, Sets, add_to, fold_rows, multiply, product};
 use crate::graph::trace::Reach;
 use crate::graph::{Network, NetworkError, Selection, Trace};
@@ -74,12 +75,16 @@ impl<T: Precision> Trace<'_, T> {
         let width = cotangents.rows() / self.rows().max(1);
         // Gradients of shared parameters are summed over their uses before they are squared.
         let mut shared: Vec<Option<Vec<T>>> = vec![None; selection.parts().len()];
+        let mut joining = SharedUses::of(graph);
         self.pull(cotangents, &reach, |node, cotangent| {
             for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
                 let Some(part) = selection.part(parameter) else { continue };
                 let length = graph.parameters()[parameter].len();
                 let place = &mut out[part.offset..part.offset + part.length];
                 let layer = self.network().layer(node);
+                if self.at(node, |at| joining.keep((node, parameter, slot), layer, at, cotangent)) {
+                    continue;
+                }
                 let outer = uses[parameter] == 1
                     && part.indices.is_none()
                     && self.at(node, |at| {
@@ -111,6 +116,11 @@ impl<T: Precision> Trace<'_, T> {
                 }
             }
         });
+        for joined in joining.joined() {
+            let Some(part) = selection.part(joined.parameter) else { continue };
+            let (rows, place) = (joined.gradients(), &mut out[part.offset..part.offset + part.length]);
+            squares(rows.values(), rows.row_len(), part.indices.as_deref(), place);
+        }
         for (part, rows) in selection.parts().iter().zip(shared) {
             if let Some(rows) = rows {
                 let length = graph.parameters()[part.parameter].len();

@@ -11,6 +11,7 @@
 //! | `through` | `sum_n J_n^T m_n(J_n v)` for several `v` and any map `m` of the outputs, by products or by features, whichever costs less |
 //! | `gauss_newton` | `sum_n J_n^T L_n J_n v` for several `v`, and the diagonal of the matrix |
 //! | `taps` | layer inputs and output sensitivities, for Kronecker factors; squared norms by layer and output |
+//! | `shared` | uses of weights that several nodes share, joined as positions of one layer |
 //! | `features` | the Jacobian of a few points in the form that costs least, layer by layer |
 //! | `tangent_kernel` | blocks `J(x) J(z)^T` |
 //! | `normal_range` | vectors of these products at a scale that arithmetic is fast and exact at |
@@ -26,6 +27,7 @@ mod normal_range;
 mod outputs;
 mod products;
 mod pullback;
+mod shared;
 mod tangent_kernel;
 mod taps;
 #[cfg(test)]

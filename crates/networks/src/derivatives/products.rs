@@ -1,6 +1,7 @@
 //! Products with the Jacobian and its transpose.
 
 use super::normal_range::normal_range;
+use super::shared::SharedUses;
 use crate::array::{Array, Precision, Sets, add_to, batch_shape};
 use crate::graph::trace::{Reach, accumulate};
 use crate::graph::{Graph, NetworkError, SelectedParameter, Selection, Trace};
@@ -29,20 +30,25 @@ impl<T: Precision> Trace<'_, T> {
         Ok(block.rows() / rows)
     }
 
-    /// Adds what node `node` contributes to the gradient of the selected parameters: `out` is `[sets, selection]`.
-    pub(crate) fn parameter_gradient(
+    /// Adds what node `node` contributes to the gradient of the selected parameters: `out` is `[sets, selection]`. What `shared` keeps is still to be added.
+    pub(super) fn parameter_gradient(
         &self,
         node: usize,
         selection: &Selection,
         cotangent: &Array<T>,
         sets: Sets,
-        uses: &[usize],
+        (uses, mut shared): (&[usize], Option<&mut SharedUses<T>>),
         out: &mut [T],
     ) {
         let (graph, layer) = (self.network().graph(), self.network().layer(node));
         let (stride, rows) = (selection.len(), cotangent.rows());
         for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
             let Some(part) = selection.part(parameter) else { continue };
+            if let Some(shared) = &mut shared
+                && self.at(node, |at| shared.keep((node, parameter, slot), layer, at, cotangent))
+            {
+                continue;
+            }
             let direct = part.indices.is_none()
                 && match sets {
                     Sets::One => true,
@@ -76,9 +82,26 @@ impl<T: Precision> Trace<'_, T> {
         let shape = vec![sets.count(cotangent.rows()), selection.len()];
         let mut out =
             if sets == Sets::Rows { self.rows_to_fill(shape, selection, &uses) } else { Array::zeros(shape) };
+        let mut shared = SharedUses::of(graph);
         self.pull(cotangent.into_owned(), &reach, |node, cotangent| {
-            self.parameter_gradient(node, selection, cotangent, sets, &uses, out.values_mut());
+            let shared = (sets == Sets::Rows).then_some(&mut shared);
+            self.parameter_gradient(node, selection, cotangent, sets, (&uses, shared), out.values_mut());
         });
+        for joined in shared.joined() {
+            let Some(part) = selection.part(joined.parameter) else { continue };
+            let out = &mut out.values_mut()[part.offset..];
+            match &part.indices {
+                None => joined.add_gradients(out, selection.len()),
+                Some(indices) => {
+                    let whole = joined.gradients();
+                    for (out, whole) in
+                        out.chunks_mut(selection.len()).zip(whole.values().chunks_exact(whole.row_len()))
+                    {
+                        out.iter_mut().zip(indices).for_each(|(o, &i)| *o += whole[i]);
+                    }
+                }
+            }
+        }
         scales.undo(&mut out);
         out
     }

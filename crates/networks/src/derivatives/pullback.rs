@@ -15,6 +15,7 @@ use crate::graph::{Network, NetworkError, Selection, Trace};
 use posterior_linalg::tiles::pieces;
 use std::borrow::Cow;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Arrays as large as the kept activations that are alive at one time on the way to a gradient: activations, tangents, and about as many of what moves between layers.
 pub const ALIVE: usize = 4;
@@ -177,8 +178,8 @@ impl<T: Precision> Network<T> {
 enum Direction<T> {
     /// Fully connected: `A^T` weighted by products of inputs or of sensitivities, when those are known.
     Dense { group: usize },
-    /// The directions themselves, `[rows of z, parameter shape]`.
-    Given(Array<T>),
+    /// The directions themselves, `[rows of z, parameter shape]`, the same for all uses of a parameter.
+    Given(Rc<Array<T>>),
 }
 
 /// Some rows of `z` on their way back.
@@ -215,11 +216,12 @@ impl<T: Precision> Pullback<'_, '_, T> {
                 }
                 (Group::Rows { part }, Some(direction)) => {
                     let part = &selection.parts()[*part];
+                    let rows = self.rows.clone().map(|r| direction.row(r));
+                    let rows = Rc::new(spread_rows(part, graph, rows));
                     for (node, slots) in graph.nodes().iter().zip(&mut all) {
                         for (&parameter, slot) in node.parameters.iter().zip(slots) {
                             if parameter == part.parameter {
-                                let rows = self.rows.clone().map(|r| direction.row(r));
-                                *slot = Some(Direction::Given(spread_rows(part, graph, rows)));
+                                *slot = Some(Direction::Given(rows.clone()));
                             }
                         }
                     }
@@ -313,10 +315,10 @@ impl<T: Precision> Pullback<'_, '_, T> {
                 node.inputs.iter().map(|v| tangents[v.0].clone()).collect();
             for (position, input) in node.inputs.iter().enumerate().filter(|(_, v)| reach.contains(v.0)) {
                 self.trace.at(i, |at| {
-                    let mut add = |term: Array<T>| accumulate(&mut adjoints[input.0], term);
                     if let Some(adjoint) = &adjoint {
-                        add(layer.vjp_input(at, position, adjoint));
+                        layer.add_vjp_input(at, position, adjoint, &mut adjoints[input.0]);
                     }
+                    let mut add = |term: Array<T>| accumulate(&mut adjoints[input.0], term);
                     if input_tangents.iter().any(Option::is_some)
                         && let Some(term) = layer.second_input(at, position, &input_tangents, &sensitivity)
                     {
@@ -337,7 +339,7 @@ impl<T: Precision> Pullback<'_, '_, T> {
                             }
                         }
                     }
-                    accumulate(&mut sensitivities[input.0], layer.vjp_input(at, position, &sensitivity));
+                    layer.add_vjp_input(at, position, &sensitivity, &mut sensitivities[input.0]);
                 });
             }
         }

@@ -1,6 +1,7 @@
 //! What passes through a layer: the inputs and output sensitivities that Kronecker factors are made of, and squared norms.
 
 use super::products::uses;
+use super::shared::{Joined, SharedUses};
 use crate::array::{Array, Precision, Sets, row_dots};
 use crate::graph::trace::Reach;
 use crate::graph::{Network, NetworkError, Selection, Trace};
@@ -25,13 +26,13 @@ pub enum Tap<T> {
     Vector(Array<T>),
 }
 
-/// One use of one parameter, on the way back: what its gradients by example are made of, without a copy where the layer keeps it.
-pub struct TapAt<'a, T: Precision> {
-    layer: &'a dyn Layer<T>,
-    at: &'a At<'a, T>,
-    slot: usize,
-    cotangent: &'a Array<T>,
-    length: usize,
+/// One use of one parameter, on the way back, or all uses of a weight that several nodes share: what its gradients by example are made of, without a copy where the layer
+/// keeps it.
+pub struct TapAt<'a, T: Precision>(Source<'a, T>);
+
+enum Source<'a, T: Precision> {
+    Use { layer: &'a dyn Layer<T>, at: &'a At<'a, T>, slot: usize, cotangent: &'a Array<T>, length: usize },
+    Joined(&'a Joined<T>),
 }
 
 /// The factors of a weight's gradients, as in [`Tap::Outer`], borrowed where possible.
@@ -61,28 +62,37 @@ impl<T: Precision> OuterTap<'_, T> {
 impl<'a, T: Precision> TapAt<'a, T> {
     /// The factors, if the parameter is a weight.
     pub fn outer(&self) -> Option<OuterTap<'a, T>> {
-        let Factors::Outer { inputs, sensitivities, positions, transposed } =
-            self.layer.factors(self.at, self.slot, self.cotangent)?;
-        Some(OuterTap { inputs, sensitivities, positions, transposed })
+        match self.0 {
+            Source::Use { layer, at, slot, cotangent, .. } => {
+                let Factors::Outer { inputs, sensitivities, positions, transposed } =
+                    layer.factors(at, slot, cotangent)?;
+                Some(OuterTap { inputs, sensitivities, positions, transposed })
+            }
+            Source::Joined(joined) => Some(OuterTap {
+                inputs: Cow::Borrowed(&joined.inputs),
+                sensitivities: Cow::Borrowed(&joined.sensitivities),
+                positions: joined.positions,
+                transposed: joined.transposed,
+            }),
+        }
     }
 
     /// The gradients themselves, `[examples * width, entries]`.
     pub fn gradients(&self) -> Array<T> {
-        let mut rows = Array::zeros(vec![self.cotangent.rows(), self.length]);
-        self.layer.vjp_parameter(
-            self.at,
-            self.slot,
-            self.cotangent,
-            Sets::Rows,
-            self.length,
-            rows.values_mut(),
-        );
-        rows
+        match self.0 {
+            Source::Use { layer, at, slot, cotangent, length } => {
+                let mut rows = Array::zeros(vec![cotangent.rows(), length]);
+                layer.vjp_parameter(at, slot, cotangent, Sets::Rows, length, rows.values_mut());
+                rows
+            }
+            Source::Joined(joined) => joined.gradients(),
+        }
     }
 }
 
 impl<T: Precision> Trace<'_, T> {
-    /// Calls `visit(node, parameter, tap)` for every use of every selected parameter, last node first, while its sensitivities are at hand.
+    /// Calls `visit(node, parameter, tap)` for every use of every selected parameter, last node first, while its sensitivities are at hand; after them once for every weight that several
+    /// nodes share, with the first of them and all uses as positions of one layer.
     ///
     /// # Errors
     /// As [`Self::taps`].
@@ -95,21 +105,28 @@ impl<T: Precision> Trace<'_, T> {
         self.network().require_evaluation("layer taps")?;
         self.width("cotangents", cotangents, &self.output().shape()[1..])?;
         let graph = self.network().graph();
+        let mut shared = SharedUses::of(graph);
         self.pull(cotangents.clone(), &Reach::new(graph, Some(selection), false), |node, cotangent| {
             let layer = self.network().layer(node);
             for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate().rev() {
                 if selection.part(parameter).is_some() {
                     let length = graph.parameters()[parameter].len();
                     self.at(node, |at| {
-                        visit(node, parameter, &TapAt { layer, at, slot, cotangent, length });
+                        if !shared.keep((node, parameter, slot), layer, at, cotangent) {
+                            let tap = Source::Use { layer, at, slot, cotangent, length };
+                            visit(node, parameter, &TapAt(tap));
+                        }
                     });
                 }
             }
         });
+        for joined in shared.joined() {
+            visit(joined.node, joined.parameter, &TapAt(Source::Joined(&joined)));
+        }
         Ok(())
     }
 
-    /// The taps of every use of every selected parameter, as (node, parameter, tap), first node first.
+    /// The taps of every use of every selected parameter, as (node, parameter, tap), in the order of [`Self::visit_taps`] turned round.
     ///
     /// # Errors
     /// When the cotangents `[examples * width, outputs...]` do not fit or the network is in training mode. Masks inside a parameter are not applied.
@@ -157,6 +174,7 @@ impl<T: Precision> Network<T> {
             let trace = self.trace(x.slice_rows(range.clone()))?;
             let cotangents = super::Outputs::All.cotangents(range.len(), graph.output_shape())?;
             let mut rest: Vec<Option<Array<T>>> = vec![None; selection.parts().len()];
+            let mut shared = SharedUses::of(graph);
             trace.pull(cotangents, &reach, |node, cotangent| {
                 for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
                     let Some(position) = selection.parts().iter().position(|p| p.parameter == parameter)
@@ -164,6 +182,9 @@ impl<T: Precision> Network<T> {
                         continue;
                     };
                     let (layer, part) = (self.layer(node), &selection.parts()[position]);
+                    if trace.at(node, |at| shared.keep((node, parameter, slot), layer, at, cotangent)) {
+                        continue;
+                    }
                     let outer = uses[parameter] == 1
                         && part.indices.is_none()
                         && trace.at(node, |at| {
@@ -193,6 +214,12 @@ impl<T: Precision> Network<T> {
                     crate::graph::trace::accumulate(&mut rest[position], rows);
                 }
             });
+            for joined in shared.joined() {
+                if let Some(position) = selection.parts().iter().position(|p| p.parameter == joined.parameter)
+                {
+                    rest[position] = Some(joined.gradients());
+                }
+            }
             for (position, rows) in rest.into_iter().enumerate() {
                 let (Some(rows), part) = (rows, &selection.parts()[position]) else { continue };
                 let place = &mut sums.values_mut()[position * outputs..(position + 1) * outputs];

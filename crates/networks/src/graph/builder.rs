@@ -4,6 +4,7 @@ use super::error::GraphError;
 use super::structure::{Graph, Node, ParameterSlot, Value};
 use crate::operation::{
     Activation, Bias, Convolution, Gain, Linear, Normalise, Operation, Over, ParameterSpecification,
+    RmsNormalise,
 };
 use std::collections::HashMap;
 
@@ -61,6 +62,16 @@ impl GraphBuilder {
     /// Shape of one example of a value.
     pub fn shape(&self, value: Value) -> &[usize] {
         self.graph.shape(value)
+    }
+
+    /// The node that makes a value; None for the input.
+    pub fn node(&self, value: Value) -> Option<&Node> {
+        self.graph.nodes.get(value.node()?)
+    }
+
+    /// The parameters that there are so far.
+    pub fn parameters(&self) -> &[ParameterSlot] {
+        &self.graph.parameters
     }
 
     /// Adds a node whose parameters are called `name.weight`, `name.bias`, ...
@@ -241,6 +252,19 @@ impl GraphBuilder {
         let shape = self.shape(x);
         let parameter = shape[shape.len().saturating_sub(axes)..].to_vec();
         self.norm(name, Normalise { over: Over::LastAxes(axes), epsilon }, parameter, x)
+    }
+
+    /// RMS norm over the last `axes` axes with parameter `name.weight` (nodes `name`, `name.gain`).
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn rms_norm(&mut self, name: &str, axes: usize, epsilon: f64, x: Value) -> Result<Value, GraphError> {
+        let shape = self.shape(x);
+        let shape = shape[shape.len().saturating_sub(axes)..].to_vec();
+        let operation = Operation::RmsNormalise(RmsNormalise { over: Over::LastAxes(axes), epsilon });
+        let z = self.add(name, operation, &[x])?;
+        let gain = Operation::Gain(Gain { shape });
+        self.add_named(&format!("{name}.gain"), gain, &[z], &[&format!("{name}.weight")])
     }
 
     /// Group norm of channels with parameters `name.weight` and `name.bias`, stored as `[channels]`.

@@ -149,12 +149,15 @@ impl Graph {
     pub fn live_values(&self) -> usize {
         let last = self.last_readers();
         let size = |value: usize| self.shape(Value(value)).iter().product::<usize>();
+        let mut over = vec![0; self.nodes.len()];
+        for (value, &reader) in last.iter().enumerate().filter(|(_, reader)| **reader < self.nodes.len()) {
+            over[reader] += size(value);
+        }
         let (mut live, mut most) = (size(0), 0);
-        for i in 0..self.nodes.len() {
+        for (i, over) in over.into_iter().enumerate() {
             live += size(i + 1);
             most = most.max(live);
-            let over = (0..=i + 1).filter(|&value| last[value] == i);
-            live -= over.map(size).sum::<usize>();
+            live -= over;
         }
         most
     }

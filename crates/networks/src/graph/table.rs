@@ -51,30 +51,34 @@ impl LayerTable {
     }
 }
 
-/// The table of a graph's layers.
+/// The table of a graph's layers; the steps of a recurrent layer are one line.
 pub fn describe(graph: &Graph) -> LayerTable {
     let mut counted = vec![false; graph.parameters().len()];
-    let rows: Vec<LayerRow> = graph
-        .nodes()
-        .iter()
-        .map(|node| {
-            let (mut parameters, mut constants) = (0, 0);
-            for &p in &node.parameters {
-                let slot = &graph.parameters()[p];
-                if !std::mem::replace(&mut counted[p], true) {
-                    *(if slot.trainable { &mut parameters } else { &mut constants }) += slot.len();
-                }
+    let mut rows: Vec<LayerRow> = Vec::new();
+    let mut unrolled = None;
+    for node in graph.nodes() {
+        let layer = node.recurrent_layer();
+        if layer.is_none() || layer != unrolled {
+            rows.push(LayerRow {
+                name: node.layer().into(),
+                operation: layer.map_or(node.operation.name(), |(_, cell)| cell),
+                output_shape: Vec::new(),
+                parameters: 0,
+                constants: 0,
+                flops: 0,
+            });
+        }
+        unrolled = layer;
+        let Some(row) = rows.last_mut() else { continue };
+        row.output_shape.clone_from(&node.shape);
+        row.flops = row.flops.saturating_add(node.flops);
+        for &p in &node.parameters {
+            let slot = &graph.parameters()[p];
+            if !std::mem::replace(&mut counted[p], true) {
+                *(if slot.trainable { &mut row.parameters } else { &mut row.constants }) += slot.len();
             }
-            LayerRow {
-                name: node.name.clone(),
-                operation: node.operation.name(),
-                output_shape: node.shape.clone(),
-                parameters,
-                constants,
-                flops: node.flops,
-            }
-        })
-        .collect();
+        }
+    }
     LayerTable {
         input_shape: graph.input_shape().to_vec(),
         parameters: rows.iter().map(|row| row.parameters).sum(),

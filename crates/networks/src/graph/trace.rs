@@ -97,8 +97,8 @@ impl<'a, T: Precision> Trace<'a, T> {
             };
             visit(i, &cotangent);
             for (position, input) in node.inputs.iter().enumerate().filter(|(_, v)| reach.contains(v.0)) {
-                let pulled = self.at(i, |at| self.network.layer(i).vjp_input(at, position, &cotangent));
-                accumulate(&mut cotangents[input.0], pulled);
+                let sum = &mut cotangents[input.0];
+                self.at(i, |at| self.network.layer(i).add_vjp_input(at, position, &cotangent, sum));
             }
         }
         cotangents[0].take()
@@ -120,10 +120,7 @@ impl<'a, T: Precision> Trace<'a, T> {
             let mut tangent = add(i);
             for (position, value) in node.inputs.iter().enumerate() {
                 if let Some(t) = &tangents[value.0] {
-                    accumulate(
-                        &mut tangent,
-                        self.at(i, |at| self.network.layer(i).jvp_input(at, position, t)),
-                    );
+                    self.at(i, |at| self.network.layer(i).add_jvp_input(at, position, t, &mut tangent));
                 }
             }
             tangents.push(tangent);

@@ -1,7 +1,7 @@
 //! Values side by side along an axis.
 
-use super::layer::{At, Layer, Mode, Output, Prepared, Saved};
-use crate::array::{Array, Piece, Precision, batch_shape, extract, place};
+use super::layer::{At, Layer, Mode, Output, Prepared, Saved, Term};
+use crate::array::{Array, Piece, Precision, add_piece, batch_shape, extract, place};
 use std::sync::Arc;
 
 /// Joins the inputs along `axis` (counted from 0 without the batch axis); the other axes must agree.
@@ -59,6 +59,11 @@ impl<T: Precision> Layer<T> for Joined {
         let mut out = Array::zeros(batch_shape(tangent.rows(), &self.shape));
         place(tangent, self.pieces[input].0, &mut out);
         out
+    }
+
+    fn add_jvp_input(&self, _: &At<'_, T>, input: usize, tangent: &Array<T>, sum: &mut Term<T>) {
+        let shape = || Array::zeros(batch_shape(tangent.rows(), &self.shape));
+        add_piece(tangent, self.pieces[input].0, sum.get_or_insert_with(shape));
     }
 
     fn vjp_input(&self, _: &At<'_, T>, input: usize, cotangent: &Array<T>) -> Array<T> {

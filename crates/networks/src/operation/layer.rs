@@ -1,6 +1,7 @@
 //! What every operation must know about itself.
 
 use crate::array::{Array, Precision, Sets};
+use crate::graph::trace::accumulate;
 use std::borrow::Cow;
 use std::fmt::Debug;
 
@@ -70,6 +71,16 @@ pub(crate) trait Layer<T: Precision>: Send + Sync + Debug {
     /// `J_input^T cotangent`. By default the Jacobian is symmetric, as that of a function of each value is.
     fn vjp_input(&self, at: &At<'_, T>, input: usize, cotangent: &Array<T>) -> Array<T> {
         self.jvp_input(at, input, cotangent)
+    }
+
+    /// Adds `J_input tangent` to a sum; joins of many values touch their own part of it alone.
+    fn add_jvp_input(&self, at: &At<'_, T>, input: usize, tangent: &Array<T>, sum: &mut Term<T>) {
+        accumulate(sum, self.jvp_input(at, input, tangent));
+    }
+
+    /// Adds `J_input^T cotangent` to a sum; parts of a value touch their own part of it alone.
+    fn add_vjp_input(&self, at: &At<'_, T>, input: usize, cotangent: &Array<T>, sum: &mut Term<T>) {
+        accumulate(sum, self.vjp_input(at, input, cotangent));
     }
 
     /// `J_parameter tangent` for `rows` rows, each with its set of `tangent`, `[sets, parameter shape]`.

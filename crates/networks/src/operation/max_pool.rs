@@ -9,7 +9,7 @@ impl Pool {
     pub(crate) fn prepare_maximum<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
         super::check_size(inputs[0])?;
         let windows = self.windows(inputs[0])?;
-        let shape = vec![windows.channels, windows.target[0], windows.target[1]];
+        let shape = self.output(&windows);
         let flops = super::count(&[&shape[..], &self.kernel].concat());
         let layer = Arc::new(Maximum { windows, input: inputs[0].to_vec(), shape: shape.clone() });
         Ok(Prepared { shape, parameters: vec![], flops, layer })

@@ -6,9 +6,13 @@
 //! | `convolution` | convolutions in 1 to 3 dimensions, transposed ones too | `weight`, `bias` |
 //! | `batch_norm` | batch norm | `weight`, `bias`, `running_mean`, `running_var` |
 //! | `affine` | bias, gain, learned constant | `bias` or `weight` |
-//! | `elementwise` | activations, normalisation, softmax, scaling, product, sum | |
-//! | `rearrange` | transpose, slice, pad, mean, broadcast, reshape | |
+//! | `elementwise` | activations, scaling | |
+//! | `normalise` | mean 0 and variance 1, mean square 1, softmax | |
+//! | `pairs` | product, sum, quotient, larger and smaller of two values, choice between them | |
+//! | `rearrange` | transpose, slice, mean, broadcast, reshape | |
+//! | `pad` | zeros, constants, own values around | |
 //! | `pool`, `resize` | average pool, interpolation | |
+//! | `extremes` | largest and smallest over axes | |
 //! | `max_pool`, `concatenate`, `matrix_product` | as named | |
 //! | `embedding` | table lookup | `weight` |
 //!
@@ -21,10 +25,14 @@ mod concatenate;
 mod convolution;
 mod elementwise;
 mod embedding;
+mod extremes;
 mod layer;
 mod linear;
 mod matrix_product;
 mod max_pool;
+mod normalise;
+mod pad;
+mod pairs;
 mod pool;
 mod rearrange;
 mod resize;
@@ -37,14 +45,16 @@ use crate::array::Precision;
 pub use affine::{Bias, Gain, Learned};
 pub use batch_norm::BatchNorm;
 pub use convolution::Convolution;
-pub use elementwise::{Normalise, Over};
 pub use embedding::Embedding;
+pub use extremes::Extreme;
 pub(crate) use layer::{At, Factors, Layer, Prepared, Saved};
 pub use layer::{Initial, Mode, ParameterSpecification};
 pub use linear::Linear;
 pub use matrix_product::MatrixProduct;
+pub use normalise::{Normalise, Over, RmsNormalise};
+pub use pad::{Pad, PadMode};
 pub use pool::Pool;
-pub use rearrange::{Broadcast, Mean, Pad, Slice, Transpose};
+pub use rearrange::{Broadcast, Mean, Slice, Transpose};
 pub use resize::{Interpolation, Resize};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +78,8 @@ pub enum Operation {
     Activation(Activation),
     /// Mean 0 and variance 1 over segments.
     Normalise(Normalise),
+    /// Mean square 1 over segments.
+    RmsNormalise(RmsNormalise),
     /// Softmax over the last axis.
     Softmax,
     /// Multiplication by a constant.
@@ -76,6 +88,14 @@ pub enum Operation {
     Multiply,
     /// Sum of two inputs.
     Add,
+    /// The first of two inputs divided by the second.
+    Divide,
+    /// The larger of two inputs.
+    Maximum,
+    /// The smaller of two inputs.
+    Minimum,
+    /// The second of three inputs where the first is positive, else the third; the derivative in the first is zero.
+    Choose,
     /// Matrix product of two inputs.
     MatrixProduct(MatrixProduct),
     /// Joins inputs along an axis.
@@ -86,10 +106,14 @@ pub enum Operation {
     Transpose(Transpose),
     /// Part of an axis.
     Slice(Slice),
-    /// Zeros around.
+    /// Zeros, or other values, around.
     Pad(Pad),
     /// Mean over axes.
     Mean(Mean),
+    /// Largest value over axes.
+    Largest(Extreme),
+    /// Smallest value over axes.
+    Smallest(Extreme),
     /// Repetition along axes.
     Broadcast(Broadcast),
     /// Largest value of each window.
@@ -115,10 +139,15 @@ impl Operation {
             Self::Learned(_) => "learned constant",
             Self::Activation(a) => a.name(),
             Self::Normalise(_) => "normalise",
+            Self::RmsNormalise(_) => "rms normalise",
             Self::Softmax => "softmax",
             Self::Scale(_) => "scale",
             Self::Multiply => "multiply",
             Self::Add => "add",
+            Self::Divide => "divide",
+            Self::Maximum => "maximum",
+            Self::Minimum => "minimum",
+            Self::Choose => "choose",
             Self::MatrixProduct(_) => "matrix product",
             Self::Concatenate(_) => "concatenate",
             Self::Reshape(_) => "reshape",
@@ -126,6 +155,8 @@ impl Operation {
             Self::Slice(_) => "slice",
             Self::Pad(_) => "pad",
             Self::Mean(_) => "mean",
+            Self::Largest(_) => "largest",
+            Self::Smallest(_) => "smallest",
             Self::Broadcast(_) => "broadcast",
             Self::MaxPool(_) => "max pool",
             Self::AveragePool(_) => "average pool",
@@ -138,7 +169,13 @@ impl Operation {
     fn arity(&self) -> (usize, usize) {
         match self {
             Self::Learned(_) => (0, 0),
-            Self::Multiply | Self::Add | Self::MatrixProduct(_) => (2, 2),
+            Self::Multiply
+            | Self::Add
+            | Self::Divide
+            | Self::Maximum
+            | Self::Minimum
+            | Self::MatrixProduct(_) => (2, 2),
+            Self::Choose => (3, 3),
             Self::Concatenate(_) => (1, usize::MAX),
             _ => (1, 1),
         }
@@ -164,10 +201,15 @@ impl Operation {
             Self::Learned(o) => o.prepare(inputs),
             Self::Activation(o) => o.prepare(inputs),
             Self::Normalise(o) => o.prepare(inputs),
-            Self::Softmax => elementwise::prepare_softmax(inputs),
+            Self::RmsNormalise(o) => o.prepare(inputs),
+            Self::Softmax => normalise::prepare_softmax(inputs),
             Self::Scale(factor) => elementwise::prepare_scale(*factor, inputs),
-            Self::Multiply => elementwise::prepare_multiply(inputs),
-            Self::Add => elementwise::prepare_add(inputs),
+            Self::Multiply => pairs::prepare_multiply(inputs),
+            Self::Add => pairs::prepare_add(inputs),
+            Self::Divide => pairs::prepare_divide(inputs),
+            Self::Maximum => pairs::prepare_extreme(true, inputs),
+            Self::Minimum => pairs::prepare_extreme(false, inputs),
+            Self::Choose => pairs::prepare_choose(inputs),
             Self::MatrixProduct(o) => o.prepare(inputs),
             Self::Concatenate(axis) => concatenate::prepare(*axis, inputs),
             Self::Reshape(shape) => rearrange::prepare_reshape(shape, inputs),
@@ -175,6 +217,8 @@ impl Operation {
             Self::Slice(o) => o.prepare(inputs),
             Self::Pad(o) => o.prepare(inputs),
             Self::Mean(o) => o.prepare(inputs),
+            Self::Largest(o) => o.prepare(true, inputs),
+            Self::Smallest(o) => o.prepare(false, inputs),
             Self::Broadcast(o) => o.prepare(inputs),
             Self::MaxPool(o) => o.prepare_maximum(inputs),
             Self::AveragePool(o) => o.prepare_average(inputs),

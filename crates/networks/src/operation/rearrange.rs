@@ -1,8 +1,8 @@
-//! Operations without parameters that are sparse linear maps of an example: slices, pads, transposes, means, broadcasts; and reshaping.
+//! Operations without parameters that are sparse linear maps of an example: slices, transposes, means, broadcasts; and reshaping.
 
-use super::layer::{At, Layer, Mode, Output, Prepared, Saved};
+use super::layer::{At, Layer, Mode, Output, Prepared, Saved, Term};
 use super::sparse::{flat, positions, sparse};
-use crate::array::{Array, Precision};
+use crate::array::{Array, Piece, Precision, add_piece, batch_shape, extract, place};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -34,16 +34,6 @@ impl Slice {
     fn forward() -> isize {
         1
     }
-}
-
-/// Adds zeros around an example.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pad {
-    /// Zeros before each axis.
-    pub before: Vec<usize>,
-    /// Zeros behind each axis.
-    pub after: Vec<usize>,
 }
 
 /// The mean over some axes (all spatial ones: global average pooling).
@@ -97,35 +87,19 @@ impl Slice {
         }
         let mut output = shape.to_vec();
         output[self.axis] = self.length;
+        if step == 1 || self.length == 1 {
+            let inner: usize = shape[self.axis + 1..].iter().product();
+            let piece = Piece { total: length * inner, start: start * inner, length: self.length * inner };
+            let layer = Arc::new(Part { piece, input: shape.to_vec(), output: output.clone() });
+            super::check_size(shape)?;
+            return Ok(Prepared { shape: output, parameters: vec![], flops: 0, layer });
+        }
         let (inner, taken) = (shape[self.axis..].to_vec(), output[self.axis..].to_vec());
         sparse(self.axis, shape, output, 1, 0, move |entries| {
             positions(&taken, |to, at| {
                 let from =
                     at.iter().enumerate().map(|(i, &at)| if i == 0 { index(at).unwrap_or(0) } else { at });
                 entries.push((to as u32, flat(&inner, from), 1.0));
-            });
-        })
-    }
-}
-
-impl Pad {
-    pub(crate) fn prepare<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
-        let shape = inputs[0];
-        if self.before.len() != shape.len() || self.after.len() != shape.len() {
-            return Err(format!("`before` and `after` need one entry for each axis of {shape:?}"));
-        }
-        let output: Option<Vec<usize>> = shape
-            .iter()
-            .zip(self.before.iter().zip(&self.after))
-            .map(|(&s, (&b, &a))| s.checked_add(b)?.checked_add(a))
-            .collect();
-        let output = output.ok_or("the padding is too large")?;
-        let same = self.before.iter().zip(&self.after).take_while(|&(&b, &a)| b == 0 && a == 0).count();
-        let (inner, before) = (shape[same..].to_vec(), self.before[same..].to_vec());
-        sparse(same, shape, output.clone(), 1, 0, move |entries| {
-            positions(&inner, |from, at| {
-                let to = flat(&output[same..], at.iter().zip(&before).map(|(&i, &b)| i + b));
-                entries.push((to, from as u32, 1.0));
             });
         })
     }
@@ -193,6 +167,35 @@ pub(crate) fn prepare_reshape<T: Precision>(
     }
     let layer = Arc::new(Reshaped { input: inputs[0].to_vec(), output: shape.to_vec() });
     Ok(Prepared { shape: shape.to_vec(), parameters: vec![], flops: 0, layer })
+}
+
+/// Neighbouring entries of an axis.
+#[derive(Debug)]
+struct Part {
+    piece: Piece,
+    input: Vec<usize>,
+    output: Vec<usize>,
+}
+
+impl<T: Precision> Layer<T> for Part {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
+        (extract(inputs[0], self.piece, &self.output), Saved::Nothing)
+    }
+
+    fn jvp_input(&self, _: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
+        extract(tangent, self.piece, &self.output)
+    }
+
+    fn vjp_input(&self, _: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
+        let mut out = Array::zeros(batch_shape(cotangent.rows(), &self.input));
+        place(cotangent, self.piece, &mut out);
+        out
+    }
+
+    fn add_vjp_input(&self, _: &At<'_, T>, _: usize, cotangent: &Array<T>, sum: &mut Term<T>) {
+        let shape = || Array::zeros(batch_shape(cotangent.rows(), &self.input));
+        add_piece(cotangent, self.piece, sum.get_or_insert_with(shape));
+    }
 }
 
 #[derive(Debug)]

@@ -23,6 +23,19 @@ pub(super) fn sparse<T: Precision>(
     flops: u64,
     entries: impl Fn(&mut Vec<(u32, u32, f64)>) + Send + Sync + 'static,
 ) -> Result<Prepared<T>, String> {
+    sparse_filled(same, input, output, terms, flops, 0.0, entries)
+}
+
+/// The same with `empty` as the value of outputs that have no entry.
+pub(super) fn sparse_filled<T: Precision>(
+    same: usize,
+    input: &[usize],
+    output: Vec<usize>,
+    terms: u64,
+    flops: u64,
+    empty: f64,
+    entries: impl Fn(&mut Vec<(u32, u32, f64)>) + Send + Sync + 'static,
+) -> Result<Prepared<T>, String> {
     super::check_size(input)?;
     super::check_size(&output)?;
     let blocks: usize = input[..same].iter().product();
@@ -37,6 +50,7 @@ pub(super) fn sparse<T: Precision>(
         entries: Box::new(entries),
         sizes: [inner(input), inner(&output)],
         blocks,
+        empty,
         input: input.to_vec(),
         output: output.clone(),
     };
@@ -70,6 +84,8 @@ struct Sparse {
     sizes: [usize; 2],
     /// Parts of a row that the map is applied to, one after another.
     blocks: usize,
+    /// What outputs without an entry are.
+    empty: f64,
     input: Vec<usize>,
     output: Vec<usize>,
 }
@@ -95,11 +111,11 @@ impl Sparse {
 
 impl<T: Precision> Layer<T> for Sparse {
     fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
-        (self.map().apply(inputs[0], self.blocks, &self.output), Saved::Nothing)
+        (self.map().apply(inputs[0], self.blocks, &self.output, T::from_f64(self.empty)), Saved::Nothing)
     }
 
     fn jvp_input(&self, _: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
-        self.map().apply(tangent, self.blocks, &self.output)
+        self.map().apply(tangent, self.blocks, &self.output, T::ZERO)
     }
 
     fn vjp_input(&self, _: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {

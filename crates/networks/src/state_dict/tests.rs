@@ -111,8 +111,10 @@ fn singles(bytes: &[u8]) -> Vec<f32> {
 
 #[test]
 fn views_show_what_pytorch_shows() {
+    // Name, offset, shape, strides, values.
+    type View = (&'static str, i64, &'static [i64], &'static [i64], &'static [f32]);
     let program = Program::new().ordered().raw(b"q\x01(");
-    let views: [(&str, i64, &[i64], &[i64], &[f32]); 7] = [
+    let views: [View; 7] = [
         ("whole", 0, &[2, 3], &[3, 1], &[1., 2., 3., 4., 5., 6.]),
         ("transposed", 0, &[3, 2], &[1, 3], &[1., 4., 2., 5., 3., 6.]),
         ("second row", 3, &[1, 3], &[3, 1], &[4., 5., 6.]),

@@ -459,10 +459,10 @@ fn long_lists_end() {
     assert!(
         Architecture::from_toml(&text).unwrap().graph().unwrap_err().to_string().contains("more than 10000")
     );
-    let layers = "[[layer]]\nname='a'\noperation='relu'\n".repeat(10_001);
+    let layers = "[[layer]]\nname='a'\noperation='relu'\n".repeat(100_001);
     let text = format!("kind='layers'\ninput=[3]\n{layers}");
     assert!(
-        Architecture::from_toml(&text).unwrap().graph().unwrap_err().to_string().contains("more than 10000")
+        Architecture::from_toml(&text).unwrap().graph().unwrap_err().to_string().contains("more than 100000")
     );
     let deep =
         format!("kind='perceptron'\ninputs={}3{}\noutputs=1", "[".repeat(100_000), "]".repeat(100_000));

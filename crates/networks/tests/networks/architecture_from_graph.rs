@@ -67,6 +67,26 @@ fn odd() -> Graph {
     b.finish(out).unwrap()
 }
 
+/// Every activation, with its usual constants and others.
+#[test]
+fn activations_come_back() {
+    let mut b = GraphBuilder::new(&[4]).unwrap();
+    let mut x = b.input();
+    let others = [
+        Activation::Clip { low: -0.5, high: f64::MAX },
+        Activation::Clip { low: -0.5, high: 0.1 + 0.2 },
+        Activation::HardSigmoid { alpha: 0.2, beta: 0.5 },
+        Activation::Power { exponent: -1.5 },
+        Activation::Shrink { threshold: 0.1, bias: 0.3 },
+        Activation::ThresholdedRelu { threshold: -0.25 },
+    ];
+    for (i, kind) in Activation::USUAL.into_iter().chain(others).enumerate() {
+        x = b.activation(&format!("a{i}"), kind, x).unwrap();
+    }
+    let graph = b.finish(x).unwrap();
+    assert_eq!(again(&graph), graph);
+}
+
 #[test]
 fn odd_graphs_come_back() {
     let graph = odd();

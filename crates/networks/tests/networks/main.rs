@@ -5,5 +5,7 @@ mod architecture_files;
 mod architecture_from_graph;
 mod architecture_initialisation;
 mod architecture_outputs;
+mod architecture_page;
 mod common;
+mod recurrent_files;
 mod reference_networks;

@@ -7,6 +7,7 @@ use crate::error::Fault;
 use crate::importer::Importer;
 use crate::layout::axis;
 use crate::node::Node;
+use crate::operators::in_triangle;
 
 /// The result of a node that computes with constants; None for another operator.
 pub(super) fn fold(
@@ -16,18 +17,28 @@ pub(super) fn fold(
 ) -> Result<Option<Constant>, Fault> {
     let result = match node.operator.as_str() {
         "Add" | "Sub" | "Mul" | "Div" | "Mod" | "Pow" | "Equal" | "Greater" | "GreaterOrEqual" | "Less"
-        | "LessOrEqual" | "And" | "Or" => binary(importer, node, need(inputs, 0)?, need(inputs, 1)?, inputs)?,
-        "Min" | "Max" => {
+        | "LessOrEqual" | "And" | "Or" | "Xor" => {
+            binary(importer, node, need(inputs, 0)?, need(inputs, 1)?, inputs)?
+        }
+        "Min" | "Max" | "Sum" => {
             let mut value = need(inputs, 0)?.clone();
             for other in inputs.iter().flatten().skip(1) {
                 value = binary(importer, node, &value, other, inputs)?;
             }
             value
         }
+        "Clip" => clip(importer, node, inputs)?,
         "Where" => choose(importer, node, inputs)?,
-        "ReduceProd" | "ReduceSum" | "ReduceMax" | "ReduceMin" | "ReduceMean" => {
-            reduce(importer, node, inputs)?
+        "Trilu" => triangle(importer, node, inputs)?,
+        "IsNaN" | "IsInf" => {
+            let x = need(inputs, 0)?;
+            importer.keep(&x.shape)?;
+            let test = if node.operator == "IsNaN" { f64::is_nan } else { f64::is_infinite };
+            let values = x.floats()?.into_iter().map(|v| truth(test(v))).collect();
+            Constant::new(x.shape.clone(), Data::Whole(values), made(node, inputs))
         }
+        "ReduceProd" | "ReduceSum" | "ReduceMax" | "ReduceMin" | "ReduceMean" | "ReduceL1" | "ReduceL2"
+        | "ReduceSumSquare" => reduce(importer, node, inputs)?,
         _ => match unary(importer, node, inputs)? {
             Some(value) => value,
             None => return Ok(None),
@@ -48,7 +59,7 @@ fn truth(value: bool) -> Dimension {
 
 fn whole(operator: &str, c_like: bool, a: Dimension, b: Dimension) -> Result<Dimension, String> {
     Ok(match operator {
-        "Add" => a.add(b)?,
+        "Add" | "Sum" => a.add(b)?,
         "Sub" => a.subtract(b)?,
         "Mul" => a.multiply(b)?,
         "Div" => a.divide(b)?,
@@ -74,6 +85,7 @@ fn whole(operator: &str, c_like: bool, a: Dimension, b: Dimension) -> Result<Dim
         "LessOrEqual" => truth(a.compare(b)? <= 0),
         "And" => truth(a != 0.into() && b != 0.into()),
         "Or" => truth(a != 0.into() || b != 0.into()),
+        "Xor" => truth((a != 0.into()) != (b != 0.into())),
         "Pow" => {
             let (Some(a), Some(b)) = (a.known(), b.known().and_then(|b| u32::try_from(b).ok())) else {
                 return Err("a power with this exponent cannot be computed".into());
@@ -111,7 +123,7 @@ fn binary(
             _ => None,
         };
         let compute: fn(f64, f64) -> f64 = match operator {
-            "Add" => |a, b| a + b,
+            "Add" | "Sum" => |a, b| a + b,
             "Sub" => |a, b| a - b,
             "Mul" => |a, b| a * b,
             "Div" => |a, b| a / b,
@@ -145,7 +157,12 @@ fn unary(
         "Abs" => f64::abs,
         "Sin" => f64::sin,
         "Cos" => f64::cos,
+        "Tan" => f64::tan,
         "Tanh" => f64::tanh,
+        "Sigmoid" => |v| 1.0 / (1.0 + (-v).exp()),
+        "Softplus" => |v| v.max(0.0) + (-v.abs()).exp().ln_1p(),
+        "Relu" => |v| v.max(0.0),
+        "Sign" => |v| if v == 0.0 { v } else { v.signum() },
         "Not" => |v| f64::from(u8::from(v == 0.0)),
         _ => return Ok(None),
     };
@@ -173,6 +190,25 @@ fn unary(
     Ok(Some(Constant::new(x.shape.clone(), data, made(node, inputs))))
 }
 
+/// Numbers between two limits, which are attributes before operator set 11.
+fn clip(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>]) -> Result<Constant, Fault> {
+    let x = need(inputs, 0)?;
+    importer.keep(&x.shape)?;
+    let limit = |i: usize, attribute: &str| -> Result<Option<f64>, Fault> {
+        match inputs.get(i) {
+            Some(Some(c)) => Ok(Some(c.scalar().ok_or("a limit must be one number")?)),
+            _ => Ok(node.float(attribute)),
+        }
+    };
+    let (low, high) = (limit(1, "min")?, limit(2, "max")?);
+    let within = |v: f64| v.max(low.unwrap_or(f64::NEG_INFINITY)).min(high.unwrap_or(f64::INFINITY));
+    let data = match &*x.data {
+        Data::Float(values) => Data::Float(values.iter().map(|&v| within(v)).collect()),
+        Data::Whole(_) => Data::Whole(x.floats()?.into_iter().map(|v| (within(v) as i64).into()).collect()),
+    };
+    Ok(Constant::new(x.shape.clone(), data, made(node, inputs)))
+}
+
 fn choose(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>]) -> Result<Constant, Fault> {
     let (condition, yes, no) = (need(inputs, 0)?, need(inputs, 1)?, need(inputs, 2)?);
     let shape = broadcast_shape(&broadcast_shape(&condition.shape, &yes.shape)?, &no.shape)?;
@@ -194,6 +230,28 @@ fn choose(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>])
     Ok(Constant::new(shape, data, made(node, inputs)))
 }
 
+/// The upper or lower triangle of matrices.
+fn triangle(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    inputs: &[Option<Constant>],
+) -> Result<Constant, Fault> {
+    let x = need(inputs, 0)?;
+    let diagonal = match inputs.get(1) {
+        Some(Some(k)) => k.whole()?.first().copied().unwrap_or(0),
+        _ => 0,
+    };
+    let [.., rows, columns] = x.shape[..] else { return Err("it needs matrices".into()) };
+    importer.keep(&x.shape)?;
+    let inside = in_triangle(node, diagonal);
+    let kept = |i: usize| inside(i / columns % rows, i % columns);
+    let data = match &*x.data {
+        Data::Float(v) => Data::Float((0..v.len()).map(|i| if kept(i) { v[i] } else { 0.0 }).collect()),
+        Data::Whole(v) => Data::Whole((0..v.len()).map(|i| if kept(i) { v[i] } else { 0.into() }).collect()),
+    };
+    Ok(Constant::new(x.shape.clone(), data, made(node, inputs)))
+}
+
 fn reduce(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>]) -> Result<Constant, Fault> {
     let x = need(inputs, 0)?;
     let listed = importer.list(node, "axes", 1)?.unwrap_or_default();
@@ -208,7 +266,9 @@ fn reduce(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>])
     let operator = node.operator.as_str();
     let each = x.len() as f64 / size.max(1) as f64;
     let data = match &*x.data {
-        Data::Whole(values) if operator != "ReduceMean" => {
+        Data::Whole(values)
+            if !matches!(operator, "ReduceMean" | "ReduceL1" | "ReduceL2" | "ReduceSumSquare") =>
+        {
             let pair = match operator {
                 "ReduceProd" => "Mul",
                 "ReduceSum" => "Add",
@@ -227,6 +287,11 @@ fn reduce(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>])
         _ => {
             let mut out: Vec<Option<f64>> = vec![None; size];
             for (&to, v) in into.iter().zip(x.floats()?) {
+                let v = match operator {
+                    "ReduceL1" => v.abs(),
+                    "ReduceL2" | "ReduceSumSquare" => v * v,
+                    _ => v,
+                };
                 out[to] = Some(match (out[to], operator) {
                     (None, _) => v,
                     (Some(sum), "ReduceProd") => sum * v,
@@ -235,10 +300,14 @@ fn reduce(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>])
                     (Some(sum), _) => sum + v,
                 });
             }
-            let scale = if operator == "ReduceMean" { 1.0 / each } else { 1.0 };
+            let finish = |v: f64| match operator {
+                "ReduceMean" => v / each,
+                "ReduceL2" => v.sqrt(),
+                _ => v,
+            };
             Data::Float(
                 out.into_iter()
-                    .map(|v| Ok(v.ok_or("nothing to reduce")? * scale))
+                    .map(|v| Ok(finish(v.ok_or("nothing to reduce")?)))
                     .collect::<Result<_, Fault>>()?,
             )
         }

@@ -1,6 +1,7 @@
 //! Nodes whose result is known without data: constants, and the shape arithmetic that exporters write around reshapes.
 
 mod arithmetic;
+mod arrays;
 mod slicing;
 mod structure;
 
@@ -48,7 +49,10 @@ pub(super) fn fold(importer: &mut Importer<'_>, node: &Node) -> Result<Option<Ve
     if let Some(values) = structure::fold(importer, node, &inputs)? {
         return Ok(Some(values.into_iter().map(Known::Constant).collect()));
     }
-    match arithmetic::fold(importer, node, &inputs)? {
+    if let Some(value) = arithmetic::fold(importer, node, &inputs)? {
+        return one(value);
+    }
+    match arrays::fold(importer, node, &inputs)? {
         Some(value) => one(value),
         None => Ok(None),
     }

@@ -23,6 +23,12 @@ impl SliceOf {
         self.start == 0.into() && self.step == 1 && reaches
     }
 
+    /// Whether it takes an axis of this length from its beginning to its end.
+    pub(crate) fn reaches(&self, length: usize) -> bool {
+        let to_end = self.end.known().is_some_and(|end| usize::try_from(end).is_ok_and(|end| end >= length));
+        self.start == 0.into() && self.step == 1 && to_end
+    }
+
     /// First index, step and count on an axis of `length`.
     pub(crate) fn range(&self, length: usize) -> Result<(usize, i64, usize), String> {
         let (Some(start), Some(end)) = (self.start.known(), self.end.known()) else {
@@ -52,12 +58,13 @@ pub(crate) fn slices(
     node: &Node,
     lengths: &[Dimension],
 ) -> Result<Vec<SliceOf>, Fault> {
-    let (starts, ends) = (importer.required(node, 1)?, importer.required(node, 2)?);
-    let (starts, ends) = (starts.dimensions()?, ends.dimensions()?);
-    let axes = match importer.constant(node, 3)? {
-        Some(axes) => axes.whole()?,
-        None => (0..starts.len() as i64).collect(),
+    // Attributes before operator set 10.
+    let bounds = |attribute: &str, i: usize| match node.ints(attribute) {
+        Some(list) => Ok(list.iter().map(|&v| Dimension::from(v)).collect()),
+        None => Ok::<_, Fault>(importer.required(node, i)?.dimensions()?.to_vec()),
     };
+    let (starts, ends) = (bounds("starts", 1)?, bounds("ends", 2)?);
+    let axes = importer.list(node, "axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
     let steps = importer.constant(node, 4)?.map_or_else(|| Ok(vec![1; starts.len()]), |s| s.whole())?;
     if starts.len() != ends.len() || starts.len() != axes.len() || starts.len() != steps.len() {
         return Err("`starts`, `ends`, `axes` and `steps` have different lengths".into());

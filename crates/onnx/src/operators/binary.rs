@@ -1,11 +1,13 @@
-//! Sums and products, of two computed values or of one with a constant.
+//! Sums, products, quotients and extremes, of two computed values or of one with a constant.
 
 use super::super::constant::{Constant, Data, Origin, broadcast_shape};
 use super::super::error::{Fault, short};
 use super::super::importer::{Importer, Known, Parameter};
 use super::super::layout::{Place, Tracked, example_shape};
 use super::super::node::Node;
-use super::elementwise::scaled;
+use super::elementwise::{activation, clipped, scaled};
+use posterior_networks::Activation;
+use posterior_networks::graph::Value;
 use posterior_networks::operation::{Bias, Broadcast, Gain, Learned, Operation};
 
 pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
@@ -15,19 +17,32 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
             importer.get(node, i).cloned().ok_or_else(|| Fault::Problem(format!("input {i} is missing")))?,
         );
     }
-    if node.operator != "Sum" && inputs.len() != 2 {
+    let operator = node.operator.as_str();
+    let many = matches!(operator, "Sum" | "Mean" | "Max" | "Min");
+    let number = inputs.len() as f64;
+    if !many && inputs.len() != 2 {
         return Err("two inputs are needed".into());
     }
     let mut inputs = inputs.into_iter();
     let Some(mut sum) = inputs.next() else { return Err("inputs are missing".into()) };
-    let operator = if node.operator == "Sum" { "Add" } else { node.operator.as_str() };
+    let pairwise = if matches!(operator, "Sum" | "Mean") { "Add" } else { operator };
     for next in inputs {
-        sum = Known::Tracked(pair(importer, node, operator, sum, next)?);
+        sum = Known::Tracked(pair(importer, node, pairwise, sum, next)?);
     }
     match sum {
+        Known::Tracked(tracked) if operator == "Mean" => scaled(importer, node, tracked, 1.0 / number),
         Known::Tracked(tracked) => Ok(tracked),
         Known::Constant(_) => Err(Fault::Unsupported(" of one constant".into())),
     }
+}
+
+/// Both inputs of a node, combined as another operator combines them.
+pub(super) fn combined(importer: &mut Importer<'_>, node: &Node, operator: &str) -> Result<Tracked, Fault> {
+    let input = |i: usize| {
+        importer.get(node, i).cloned().ok_or_else(|| Fault::Problem(format!("input {i} is missing")))
+    };
+    let (a, b) = (input(0)?, input(1)?);
+    pair(importer, node, operator, a, b)
 }
 
 fn pair(
@@ -39,6 +54,11 @@ fn pair(
 ) -> Result<Tracked, Fault> {
     match (a, b) {
         (Known::Tracked(a), Known::Tracked(b)) => tracked(importer, node, operator, a, b),
+        (Known::Tracked(x), Known::Constant(c)) | (Known::Constant(c), Known::Tracked(x))
+            if matches!(operator, "Max" | "Min") =>
+        {
+            extreme(importer, node, x, &c, operator == "Max")
+        }
         (Known::Tracked(x), Known::Constant(c)) => match operator {
             "Add" => plus(importer, node, x, &c),
             "Sub" => {
@@ -58,7 +78,10 @@ fn pair(
                 plus(importer, node, x, &c)
             }
             "Mul" => times(importer, node, x, &c),
-            _ => Err(Fault::Unsupported(" of a constant by a computed value".into())),
+            _ => {
+                let inverse = activation(importer, node, x, Activation::Reciprocal)?;
+                times(importer, node, inverse, &c)
+            }
         },
         (Known::Constant(_), Known::Constant(_)) => Err(Fault::Unsupported(" of two constants".into())),
     }
@@ -79,7 +102,7 @@ fn changed(
     Ok(Constant::new(c.shape, Data::Float(values), c.origin))
 }
 
-fn tracked(
+pub(super) fn tracked(
     importer: &mut Importer<'_>,
     node: &Node,
     operator: &str,
@@ -96,11 +119,9 @@ fn tracked(
             importer.emit(node, Operation::Add, &[a.value, less.value])?
         }
         "Mul" => importer.emit(node, Operation::Multiply, &[a.value, b.value])?,
-        _ => {
-            return Err(Fault::Unsupported(
-                " of two computed values (a division by a standard deviation is read as part of a normalisation)".into(),
-            ));
-        }
+        "Max" => importer.emit(node, Operation::Maximum, &[a.value, b.value])?,
+        "Min" => importer.emit(node, Operation::Minimum, &[a.value, b.value])?,
+        _ => importer.emit(node, Operation::Divide, &[a.value, b.value])?,
     };
     Ok(Tracked { value, whole: false, ..a })
 }
@@ -194,6 +215,42 @@ pub(super) fn add_number(
     with_constant(importer, node, x, &Constant::new(vec![], Data::Float(vec![by]), origin), false)
 }
 
+/// The larger (or the smaller) of `x` and a constant.
+fn extreme(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    x: Tracked,
+    c: &Constant,
+    largest: bool,
+) -> Result<Tracked, Fault> {
+    let c = &c.as_operand();
+    let Aligned { x, shape } = align(importer, node, x, c)?;
+    let x = Tracked { whole: false, ..x };
+    if let (Some(limit), false) = (c.scalar(), c.origin.trainable) {
+        let (low, high) = if largest { (limit, f64::MAX) } else { (-f64::MAX, limit) };
+        return clipped(importer, node, x, low, high);
+    }
+    importer.charge(c.len())?;
+    let parameter = Parameter::new(c, shape)?;
+    let example = example_shape(&x.dims, x.place);
+    let other = repeated(importer, node, parameter, example)?;
+    let operation = if largest { Operation::Maximum } else { Operation::Minimum };
+    let value = importer.emit(node, operation, &[x.value, other])?;
+    Ok(Tracked { value, ..x })
+}
+
+/// A constant as a value of its own, repeated to a shape.
+pub(super) fn repeated(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    parameter: Parameter,
+    shape: Vec<usize>,
+) -> Result<Value, Fault> {
+    let learned = Operation::Learned(Learned { shape: parameter.array.shape().to_vec() });
+    let learned = importer.emit_with(node, learned, &[], vec![parameter])?;
+    importer.emit(node, Operation::Broadcast(Broadcast { shape }), &[learned])
+}
+
 /// `x + c` or `x * c`.
 fn with_constant(
     importer: &mut Importer<'_>,
@@ -202,7 +259,8 @@ fn with_constant(
     c: &Constant,
     product: bool,
 ) -> Result<Tracked, Fault> {
-    let c = &c.as_operand();
+    let along = x.place.and_then(|p| (p.axis + c.shape.len()).checked_sub(x.rank()));
+    let c = &along.and_then(|a| importer.one_example(c, a)).unwrap_or_else(|| c.clone()).as_operand();
     let Aligned { x, shape } = align(importer, node, x, c)?;
     let x = Tracked { whole: false, ..x };
     if !c.origin.trainable {
@@ -225,14 +283,8 @@ fn with_constant(
             if product { Operation::Gain(Gain { shape: bias.shape }) } else { Operation::Bias(bias) };
         importer.emit_with(node, operation, &[x.value], vec![parameter])?
     } else {
-        // Axes that are not next to each other: the constant as a value of its own, repeated.
-        let learned = importer.emit_with(
-            node,
-            Operation::Learned(Learned { shape: bias.shape }),
-            &[],
-            vec![parameter],
-        )?;
-        let repeated = importer.emit(node, Operation::Broadcast(Broadcast { shape: example }), &[learned])?;
+        // Axes that are not next to each other.
+        let repeated = repeated(importer, node, parameter, example)?;
         let operation = if product { Operation::Multiply } else { Operation::Add };
         importer.emit(node, operation, &[x.value, repeated])?
     };

@@ -1,7 +1,7 @@
 //! Functions of single values, and what inference takes as no function at all.
 
 use super::super::error::Fault;
-use super::super::importer::{Importer, Parameter};
+use super::super::importer::{Importer, Known, Parameter};
 use super::super::layout::Tracked;
 use super::super::node::Node;
 use posterior_networks::Activation;
@@ -13,11 +13,10 @@ const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
 pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
     let x = importer.tracked(node, 0)?;
     let number = |name: &str, usual: f64| node.float(name).unwrap_or(usual);
-    let kind = match node.operator.as_str() {
+    let found = match node.operator.as_str() {
         "Identity" => return Ok(x),
         "Dropout" => return dropout(importer, node, x),
         "Cast" | "CastLike" => return cast(importer, node, x),
-        "Pow" => return power(importer, node, &x),
         "Neg" => return scaled(importer, node, x, -1.0),
         "PRelu" => return prelu(importer, node, &x),
         "Clip" => return clip(importer, node, x),
@@ -26,13 +25,62 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
             let elu = activation(importer, node, x, Activation::Elu { alpha })?;
             return scaled(importer, node, elu, number("gamma", SELU_SCALE));
         }
+        "Ceil" => {
+            let less = scaled(importer, node, x, -1.0)?;
+            let floor = activation(importer, node, less, Activation::Floor)?;
+            return scaled(importer, node, floor, -1.0);
+        }
+        "Tan" => {
+            let sine = activation(importer, node, x.clone(), Activation::Sin)?;
+            let cosine = activation(importer, node, x, Activation::Cos)?;
+            let value = importer.emit(node, Operation::Divide, &[sine.value, cosine.value])?;
+            return Ok(Tracked { value, ..sine });
+        }
+        "Swish" if importer.model.opset < 24 => {
+            return Err(Fault::Unsupported(" before operator set 24".into()));
+        }
+        "Swish" => {
+            let alpha = number("alpha", 1.0);
+            if alpha == 0.0 {
+                return scaled(importer, node, x, 0.5);
+            }
+            let wide = scaled(importer, node, x, alpha)?;
+            let silu = activation(importer, node, wide, Activation::Silu)?;
+            return scaled(importer, node, silu, 1.0 / alpha);
+        }
+        _ => kind(node)?,
+    };
+    activation(importer, node, x, found)
+}
+
+/// The activation that an operator is.
+fn kind(node: &Node) -> Result<Activation, Fault> {
+    let number = |name: &str, usual: f64| node.float(name).unwrap_or(usual);
+    Ok(match node.operator.as_str() {
         "Relu" => Activation::Relu,
         "LeakyRelu" => Activation::LeakyRelu { slope: number("alpha", 0.01) },
+        "ThresholdedRelu" => Activation::ThresholdedRelu { threshold: number("alpha", 1.0) },
         "Tanh" => Activation::Tanh,
         "Sigmoid" => Activation::Sigmoid,
+        "HardSigmoid" => Activation::HardSigmoid { alpha: number("alpha", 0.2), beta: number("beta", 0.5) },
+        "HardSwish" => Activation::HardSwish,
+        "Mish" => Activation::Mish,
         "Softplus" => Activation::Softplus,
+        "Softsign" => Activation::Softsign,
         "Elu" => Activation::Elu { alpha: number("alpha", 1.0) },
+        "Celu" => Activation::Celu { alpha: number("alpha", 1.0) },
+        "Shrink" => Activation::Shrink { threshold: number("lambd", 0.5), bias: number("bias", 0.0) },
         "Erf" => Activation::Erf,
+        "Sin" => Activation::Sin,
+        "Cos" => Activation::Cos,
+        "Exp" => Activation::Exp,
+        "Log" => Activation::Log,
+        "Sqrt" => Activation::Sqrt,
+        "Reciprocal" => Activation::Reciprocal,
+        "Abs" => Activation::Abs,
+        "Sign" => Activation::Sign,
+        "Floor" => Activation::Floor,
+        "Round" => Activation::Round,
         "Gelu" => match node.text("approximate").as_deref() {
             None | Some("none") => Activation::Gelu,
             Some("tanh") => Activation::GeluTanh,
@@ -45,8 +93,7 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
         },
         // Constant, Shape and the like never get here.
         _ => return Err(Fault::Unsupported(" on values computed from the data".into())),
-    };
-    activation(importer, node, x, kind)
+    })
 }
 
 /// `kind(x)`.
@@ -57,7 +104,7 @@ pub(super) fn activation(
     kind: Activation,
 ) -> Result<Tracked, Fault> {
     let value = importer.emit(node, Operation::Activation(kind), &[x.value])?;
-    Ok(Tracked { value, ..x })
+    Ok(Tracked { value, whole: false, ..x })
 }
 
 /// `factor * x`.
@@ -91,6 +138,12 @@ fn cast(importer: &mut Importer<'_>, node: &Node, x: Tracked) -> Result<Tracked,
         "CastLike" => true,
         _ => matches!(node.int("to"), Some(1 | 10 | 11 | 16)),
     };
+    if node.operator == "Cast" && node.int("to") == Some(9) {
+        // To truth values: whether a number is not 0.
+        let sign = activation(importer, node, x, Activation::Sign)?;
+        let truth = activation(importer, node, sign, Activation::Abs)?;
+        return Ok(Tracked { whole: true, ..truth });
+    }
     let whole = matches!(node.int("to"), Some(6 | 7));
     if !(float || (x.whole && whole)) {
         return Err(Fault::Unsupported(
@@ -104,24 +157,35 @@ fn cast(importer: &mut Importer<'_>, node: &Node, x: Tracked) -> Result<Tracked,
     Ok(x)
 }
 
-/// `x^1`, `x^2` and `x^3` as products.
-fn power(importer: &mut Importer<'_>, node: &Node, x: &Tracked) -> Result<Tracked, Fault> {
-    let exponent = importer.required(node, 1)?.scalar();
-    let times = match exponent {
-        Some(1.0) => 0,
-        Some(2.0) => 1,
-        Some(3.0) => 2,
-        _ => {
-            return Err(Fault::Unsupported(
-                " with exponents other than 1, 2 and 3 (a root is read as part of a normalisation)".into(),
-            ));
-        }
-    };
-    let mut value = x.value;
-    for _ in 0..times {
-        value = importer.emit(node, Operation::Multiply, &[value, x.value])?;
+/// `x` to a constant power (2 and 3 as products), or a positive constant to the power `x`.
+pub(super) fn power(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
+    if let (Some(Known::Constant(base)), Some(Known::Tracked(x))) =
+        (importer.get(node, 0).cloned(), importer.get(node, 1).cloned())
+    {
+        let base = base.scalar().filter(|b| *b > 0.0 && b.is_finite());
+        let base =
+            base.ok_or_else(|| Fault::Unsupported(" of a base that is not one positive number".into()))?;
+        let exponent = scaled(importer, node, x, base.ln())?;
+        return activation(importer, node, exponent, Activation::Exp);
     }
-    Ok(Tracked { value, ..x.clone() })
+    let x = importer.tracked(node, 0)?;
+    let exponents = importer.required(node, 1)?;
+    let exponent = exponents.floats()?.first().copied().filter(|&e| exponents.all(e));
+    let exponent = exponent.ok_or_else(|| Fault::Unsupported(" with exponents that differ".into()))?;
+    let kind = match exponent {
+        1.0 => return Ok(Tracked { whole: false, ..x }),
+        0.5 => Activation::Sqrt,
+        -1.0 => Activation::Reciprocal,
+        2.0 | 3.0 => {
+            let mut value = importer.emit(node, Operation::Multiply, &[x.value, x.value])?;
+            if exponent > 2.0 {
+                value = importer.emit(node, Operation::Multiply, &[value, x.value])?;
+            }
+            return Ok(Tracked { value, whole: false, ..x });
+        }
+        _ => Activation::Power { exponent },
+    };
+    activation(importer, node, x, kind)
 }
 
 /// `max(x, 0) - slope * max(-x, 0)`, or a leaky ReLU where the slope is a constant number.
@@ -145,40 +209,36 @@ fn prelu(importer: &mut Importer<'_>, node: &Node, x: &Tracked) -> Result<Tracke
     Ok(Tracked { value, ..x.clone() })
 }
 
-/// `max(x, 0)`; between two limits, `low + max(x - low, 0) - max(x - high, 0)`.
+/// `x` between two limits, where there are some.
 fn clip(importer: &mut Importer<'_>, node: &Node, x: Tracked) -> Result<Tracked, Fault> {
-    let limit = |i: usize| -> Result<Option<f64>, Fault> {
-        match importer.constant(node, i)? {
-            None => Ok(None),
-            Some(c) => Ok(Some(c.scalar().ok_or("a limit must be one number")?).filter(|v| v.abs() < 1e30)),
-        }
+    let limit = |i: usize, attribute: &str, none: f64| -> Result<f64, Fault> {
+        let given = match importer.constant(node, i)? {
+            Some(c) => Some(c.scalar().ok_or("a limit must be one number")?),
+            None => node.float(attribute),
+        };
+        // The largest numbers of single precision are how exporters write that there is no limit.
+        Ok(given.filter(|v| v.abs() < 1e30).unwrap_or(none))
     };
-    let (low, high) = (limit(1)?, limit(2)?);
-    let shifted =
-        |importer: &mut Importer<'_>, x: Tracked, by: f64| super::binary::add_number(importer, node, x, by);
-    let above = |importer: &mut Importer<'_>, x: Tracked, limit: f64| {
-        let x = shifted(importer, x, -limit)?;
-        activation(importer, node, x, Activation::Relu)
-    };
-    match (low, high) {
-        (None, None) => Ok(x),
-        (Some(low), None) => {
-            let over = above(importer, x, low)?;
-            shifted(importer, over, low)
-        }
-        (None, Some(high)) => {
-            let over = above(importer, x.clone(), high)?;
-            let less = scaled(importer, node, over, -1.0)?;
-            let value = importer.emit(node, Operation::Add, &[x.value, less.value])?;
-            Ok(Tracked { value, ..x })
-        }
-        (Some(low), Some(high)) if low <= high => {
-            let first = above(importer, x.clone(), low)?;
-            let second = above(importer, x, high)?;
-            let less = scaled(importer, node, second, -1.0)?;
-            let value = importer.emit(node, Operation::Add, &[first.value, less.value])?;
-            shifted(importer, Tracked { value, ..first }, low)
-        }
-        _ => Err("the lower limit is above the upper one".into()),
+    let (low, high) = (limit(1, "min", -f64::MAX)?, limit(2, "max", f64::MAX)?);
+    clipped(importer, node, x, low, high)
+}
+
+/// `x` between two limits.
+pub(super) fn clipped(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    x: Tracked,
+    low: f64,
+    high: f64,
+) -> Result<Tracked, Fault> {
+    if low > high {
+        return Err("the lower limit is above the upper one".into());
     }
+    if (low, high) == (-f64::MAX, f64::MAX) {
+        return Ok(x);
+    }
+    if (low, high) == (0.0, f64::MAX) {
+        return activation(importer, node, x, Activation::Relu);
+    }
+    activation(importer, node, x, Activation::Clip { low, high })
 }

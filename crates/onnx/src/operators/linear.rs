@@ -129,7 +129,7 @@ fn following_bias(
 }
 
 /// `x W^T + b` on the last axis.
-fn layer(
+pub(super) fn layer(
     importer: &mut Importer<'_>,
     node: &Node,
     x: Tracked,
@@ -159,7 +159,12 @@ fn layer(
 }
 
 /// Two stacks of matrices.
-fn products(importer: &mut Importer<'_>, node: &Node, a: Tracked, b: Tracked) -> Result<Tracked, Fault> {
+pub(super) fn products(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    a: Tracked,
+    b: Tracked,
+) -> Result<Tracked, Fault> {
     if a.rank() < 2 || b.rank() < 2 {
         return Err("both factors must be matrices or stacks of them".into());
     }

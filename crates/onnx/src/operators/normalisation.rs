@@ -1,4 +1,4 @@
-//! Batch, layer, instance and group norm, and softmax.
+//! Batch, layer, RMS, instance and group norm.
 
 use super::super::constant::{Constant, Data};
 use super::super::error::{Fault, short};
@@ -6,8 +6,7 @@ use super::super::importer::{Importer, Parameter};
 use super::super::layout::{Tracked, axis};
 use super::super::node::{Fused, Node};
 use super::binary::{plus, times};
-use posterior_networks::graph::OutputLink;
-use posterior_networks::operation::{BatchNorm, Normalise, Operation, Over};
+use posterior_networks::operation::{BatchNorm, Normalise, Operation, Over, RmsNormalise};
 
 /// What patterns were put together to.
 pub(super) fn fused(importer: &mut Importer<'_>, node: &Node, fused: Fused) -> Result<Tracked, Fault> {
@@ -16,39 +15,70 @@ pub(super) fn fused(importer: &mut Importer<'_>, node: &Node, fused: Fused) -> R
         Fused::Identity => Ok(x),
         Fused::Activation(kind) => super::elementwise::activation(importer, node, x, kind),
         Fused::Normalise { epsilon } => {
-            let axes = importer.list(node, "axes", 1)?.ok_or("the axes of the means are missing")?;
-            let axes = axes.iter().map(|&a| axis(a, x.rank())).collect::<Result<Vec<_>, _>>()?;
-            let first = axes.iter().copied().min().ok_or("the means are over no axes")?;
-            if (first..x.rank()).any(|a| !axes.contains(&a)) {
-                return Err(Fault::Unsupported(
-                    " of a normalisation over axes that are not the last ones".into(),
-                ));
-            }
-            standardised(importer, node, x, first, epsilon)
+            let axes = fused_axes(importer, node, &x)?;
+            normalised(importer, node, x, &axes, |over| Operation::Normalise(Normalise { over, epsilon }))
+        }
+        Fused::RmsNormalise { epsilon } => {
+            let axes = fused_axes(importer, node, &x)?;
+            normalised(importer, node, x, &axes, |over| {
+                Operation::RmsNormalise(RmsNormalise { over, epsilon })
+            })
         }
     }
 }
 
-/// Mean 0 and variance 1 over the axes from `first` on.
-fn standardised(
+fn fused_axes(importer: &Importer<'_>, node: &Node, x: &Tracked) -> Result<Vec<usize>, Fault> {
+    let axes = importer.list(node, "axes", 1)?.ok_or("the axes of the means are missing")?;
+    Ok(axes.iter().map(|&a| axis(a, x.rank())).collect::<Result<_, _>>()?)
+}
+
+/// A normalisation over some axes, which are put behind the others for it.
+pub(super) fn normalised(
     importer: &mut Importer<'_>,
     node: &Node,
     x: Tracked,
-    first: usize,
-    epsilon: f64,
+    axes: &[usize],
+    operation: impl Fn(Over) -> Operation,
 ) -> Result<Tracked, Fault> {
-    let mut x = x;
-    for axis in first..x.rank() {
-        x = importer.release(node, x, axis)?;
+    let rank = x.rank();
+    let over: Vec<usize> = (0..rank).filter(|a| axes.contains(a)).collect();
+    if over.is_empty() {
+        return Err("the means are over no axes".into());
     }
+    let first = rank - over.len();
+    let order: Vec<usize> = (0..rank).filter(|a| !axes.contains(a)).chain(over).collect();
+    let mut x = x;
+    for &a in axes {
+        x = importer.release(node, x, a)?;
+    }
+    let mut x = importer.transpose(node, &x, &order)?;
     // Released axes may have been dropped again further on; then none is.
     if x.place.is_some_and(|p| p.axis >= first) {
         let dims = x.dims.clone();
         x = importer.view(node, &x, dims, None)?;
     }
-    let over = Over::LastAxes(x.rank() - first);
-    let value = importer.emit(node, Operation::Normalise(Normalise { over, epsilon }), &[x.value])?;
-    Ok(Tracked { value, whole: false, ..x })
+    let value = importer.emit(node, operation(Over::LastAxes(rank - first)), &[x.value])?;
+    let back: Vec<usize> = (0..rank).filter_map(|a| order.iter().position(|&o| o == a)).collect();
+    importer.transpose(node, &Tracked { value, whole: false, ..x }, &back)
+}
+
+/// The axes from one on.
+fn axes_from(node: &Node, x: &Tracked) -> Result<Vec<usize>, Fault> {
+    Ok((axis(node.int("axis").unwrap_or(-1), x.rank())?..x.rank()).collect())
+}
+
+/// RMS norm: a weight, and no mean is taken off.
+pub(super) fn rms(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
+    if node.operator == "RMSNormalization" && importer.model.opset < 23 {
+        return Err(Fault::Unsupported(" before operator set 23".into()));
+    }
+    let x = importer.tracked(node, 0)?;
+    let axes = axes_from(node, &x)?;
+    let weight = importer.required(node, 1)?;
+    let epsilon = usual_epsilon(node);
+    let y =
+        normalised(importer, node, x, &axes, |over| Operation::RmsNormalise(RmsNormalise { over, epsilon }))?;
+    affine(importer, node, y, &weight, None)
 }
 
 fn usual_epsilon(node: &Node) -> f64 {
@@ -56,7 +86,9 @@ fn usual_epsilon(node: &Node) -> f64 {
 }
 
 pub(super) fn batch(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
-    if node.int("training_mode").unwrap_or(0) != 0 {
+    // Before operator set 14, the statistics of the batch as further outputs say that they are used.
+    let more = importer.model.opset < 14 && node.outputs.iter().skip(1).any(|name| !name.is_empty());
+    if more || node.int("training_mode").unwrap_or(0) != 0 {
         return Err(Fault::Batch(
             "it normalises by the statistics of the batch: call model.eval() and export with training=TrainingMode.EVAL or PRESERVE"
                 .into(),
@@ -83,10 +115,11 @@ pub(super) fn batch(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked,
 
 pub(super) fn layer(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
     let x = importer.tracked(node, 0)?;
-    let first = axis(node.int("axis").unwrap_or(-1), x.rank())?;
+    let axes = axes_from(node, &x)?;
     let weight = importer.required(node, 1)?;
     let bias = importer.constant(node, 2)?;
-    let y = standardised(importer, node, x, first, usual_epsilon(node))?;
+    let epsilon = usual_epsilon(node);
+    let y = normalised(importer, node, x, &axes, |over| Operation::Normalise(Normalise { over, epsilon }))?;
     affine(importer, node, y, &weight, bias.as_ref())
 }
 
@@ -151,50 +184,4 @@ fn by_channel(
     }
     let shape = std::iter::once(channels).chain(std::iter::repeat_n(1, rank - 2)).collect();
     Ok(Constant::new(shape, Data::Float(values), c.origin.clone()))
-}
-
-pub(super) fn softmax(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
-    let x = importer.tracked(node, 0)?;
-    let is_final = node.outputs.first().is_some_and(|name| importer.leads_to_output(name));
-    if is_final && importer.model.options.strip_final_softmax {
-        let log = node.operator == "LogSoftmax";
-        importer.dropped = Some(if log { OutputLink::LogSoftmax } else { OutputLink::Softmax });
-        importer.notes.push(format!("the final {} was dropped: the outputs are logits", node.operator));
-        return Ok(x);
-    }
-    if node.operator == "LogSoftmax" {
-        return Err(Fault::Unsupported(
-            " inside a network; where it is the last layer, inference wants the logits before it: read the file with \
-             strip_final_softmax, or export the model without it"
-                .into(),
-        ));
-    }
-    let since_13 = importer.model.opset >= 13;
-    let along = axis(node.int("axis").unwrap_or(if since_13 { -1 } else { 1 }), x.rank())?;
-    let rank = x.rank();
-    let dims = x.dims.clone();
-    if !since_13 {
-        // Over all axes from this one on, as one.
-        let mut x = x;
-        for a in along..rank {
-            x = importer.release(node, x, a)?;
-        }
-        if x.place.is_some_and(|p| p.axis >= along) {
-            x = importer.view(node, &x, dims.clone(), None)?;
-        }
-        let (place, joined) = (x.place, [&dims[..along], &[dims[along..].iter().product()]].concat());
-        let flat = importer.view(node, &x, joined, place)?;
-        let value = importer.emit(node, Operation::Softmax, &[flat.value])?;
-        return importer.view(node, &Tracked { value, ..flat }, dims, place);
-    }
-    let x = importer.release(node, x, along)?;
-    let mut order: Vec<usize> = (0..rank).collect();
-    order.swap(along, rank - 1);
-    let mut turned = importer.transpose(node, &x, &order)?;
-    if turned.place.is_some_and(|p| p.axis == rank - 1) {
-        let dims = turned.dims.clone();
-        turned = importer.view(node, &turned, dims, None)?;
-    }
-    let value = importer.emit(node, Operation::Softmax, &[turned.value])?;
-    importer.transpose(node, &Tracked { value, whole: false, ..turned }, &order)
 }

@@ -6,7 +6,7 @@ use super::super::folding::{parts, slices};
 use super::super::importer::{Importer, Known, Parameter};
 use super::super::layout::{Place, Tracked, axis, example_shape};
 use super::super::node::Node;
-use posterior_networks::operation::{Embedding, Operation, Pad, Slice};
+use posterior_networks::operation::{Embedding, Operation, Slice};
 
 /// Separate slices that one gather may become.
 const MOST_PIECES: usize = 4096;
@@ -15,7 +15,9 @@ pub(super) fn slice(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked,
     let mut x = importer.tracked(node, 0)?;
     let lengths = x.shape(importer.model.dynamic);
     for slice in slices(importer, node, &lengths)? {
-        if slice.is_whole(lengths[slice.axis]) {
+        let all = |batch: usize| slice.reaches(batch * x.dims[slice.axis]);
+        let of_batch = lengths[slice.axis].batch != 0 && importer.model.fixed.is_some_and(all);
+        if of_batch || slice.is_whole(lengths[slice.axis]) {
             continue;
         }
         if lengths[slice.axis].batch != 0 {
@@ -28,7 +30,7 @@ pub(super) fn slice(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked,
 }
 
 /// `length` entries of an axis from `start` on.
-fn part(
+pub(super) fn part(
     importer: &mut Importer<'_>,
     node: &Node,
     x: Tracked,
@@ -215,67 +217,6 @@ pub(super) fn concat(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked
     join(importer, node, pieces, along)
 }
 
-pub(super) fn pad(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
-    let mut x = importer.tracked(node, 0)?;
-    let rank = x.rank();
-    match node.text("mode").as_deref() {
-        None | Some("constant") => {}
-        Some(other) => {
-            return Err(Fault::Unsupported(format!(
-                " in mode `{}` (zeros are)",
-                super::super::error::short(other)
-            )));
-        }
-    }
-    if importer.constant(node, 2)?.is_some_and(|c| !c.all(0.0)) || node.float("value").unwrap_or(0.0) != 0.0 {
-        return Err(Fault::Unsupported(" with a value other than zero".into()));
-    }
-    let pads = importer.list(node, "pads", 1)?.ok_or("`pads` is missing")?;
-    let axes = match importer.constant(node, 3)? {
-        Some(axes) => axes.whole()?.iter().map(|&a| axis(a, rank)).collect::<Result<Vec<_>, _>>()?,
-        None => (0..rank).collect(),
-    };
-    if pads.len() != 2 * axes.len() {
-        return Err(Fault::Problem(format!("`pads` has {} entries for {} axes", pads.len(), axes.len())));
-    }
-    let (mut before, mut after) = (vec![0usize; rank], vec![0usize; rank]);
-    for (i, &a) in axes.iter().enumerate() {
-        let (front, back) = (pads[i], pads[axes.len() + i]);
-        // Negative padding takes away.
-        if front < 0 || back < 0 {
-            let cut = |pad: i64| usize::try_from(pad.min(0).unsigned_abs()).unwrap_or(usize::MAX);
-            let left = x.dims[a].checked_sub(cut(front)).and_then(|l| l.checked_sub(cut(back)));
-            let left = left.filter(|&l| l > 0).ok_or("the padding takes away all of an axis")?;
-            x = part(importer, node, x, a, cut(front), 1, left)?;
-        }
-        before[a] = usize::try_from(front.max(0)).map_err(|_| "the padding is too large")?;
-        after[a] = usize::try_from(back.max(0)).map_err(|_| "the padding is too large")?;
-    }
-    if before.iter().chain(&after).all(|&p| p == 0) {
-        return Ok(x);
-    }
-    for a in 0..rank {
-        if before[a] + after[a] > 0 {
-            x = importer.release(node, x, a)?;
-        }
-    }
-    if x.place.is_some_and(|p| before[p.axis] + after[p.axis] > 0) {
-        let dims = x.dims.clone();
-        x = importer.view(node, &x, dims, None)?;
-    }
-    let dims: Option<Vec<usize>> =
-        (0..rank).map(|a| x.dims[a].checked_add(before[a])?.checked_add(after[a])).collect();
-    let (front, back) = (keep(&x, &before), keep(&x, &after));
-    let value = importer.emit(node, Operation::Pad(Pad { before: front, after: back }), &[x.value])?;
-    Ok(Tracked { value, dims: dims.ok_or("the padding is too large")?, ..x })
-}
-
-/// The entries of axes that the value of the graph has.
-fn keep(x: &Tracked, list: &[usize]) -> Vec<usize> {
-    let gone = x.place.filter(|p| x.dims[p.axis] == 1).map(|p| p.axis);
-    (0..list.len()).filter(|&a| Some(a) != gone).map(|a| list[a]).collect()
-}
-
 pub(super) fn expand(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
     let x = importer.tracked(node, 0)?;
     let target = importer.required(node, 1)?;
@@ -288,6 +229,7 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked
         let here = importer.model.dynamic && x.place.is_some_and(|p| p.axis == at);
         match (length.known(), here) {
             (Some(1), _) => {}
+            (Some(n), true) if importer.model.fixed.is_some_and(|b| (b * dims[at]) as i64 == n) => {}
             (Some(n), false) if n > 0 => {
                 let one = broadcast_shape(
                     &[dims[at]],

@@ -22,7 +22,8 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
     if node.int("antialias").unwrap_or(0) != 0 || node.ints("axes").is_some_and(|a| a.len() != rank) {
         return Err(Fault::Unsupported(" with `antialias` or `axes`".into()));
     }
-    let upsample = node.operator == "Upsample";
+    // The first `Resize` has the inputs of `Upsample`, and its way to place pixels.
+    let upsample = node.operator == "Upsample" || importer.model.opset < 11;
     let numbers = |i: usize| -> Result<Option<Vec<f64>>, Fault> {
         Ok(importer.constant(node, i)?.map(|c| c.floats()).transpose()?.filter(|v| !v.is_empty()))
     };
@@ -69,7 +70,12 @@ fn sizes(importer: &Importer<'_>, node: &Node) -> Result<Option<Vec<f64>>, Fault
         (None, (0, 1)) => Ok(1.0),
         _ => Err(Fault::Batch("a size depends on the number of examples".into())),
     };
-    sizes.dimensions()?.iter().map(one).collect::<Result<Vec<_>, _>>().map(Some)
+    let mut lengths = sizes.dimensions()?.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    let batch = importer.model.fixed.map(|batch| batch as f64);
+    if let Some(length) = lengths.first_mut().filter(|l| Some(**l) == batch) {
+        *length = 1.0;
+    }
+    Ok(Some(lengths))
 }
 
 /// Weights of source pixels for one output pixel.

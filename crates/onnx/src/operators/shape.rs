@@ -19,6 +19,9 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
             let target = importer.required(node, 1)?;
             let allow_zero = node.int("allowzero").unwrap_or(0) != 0;
             let source = x.shape(importer.model.dynamic);
+            if let Some(y) = for_any_batch(importer, node, &x, target.dimensions()?, allow_zero) {
+                return Ok(y);
+            }
             let target = resolve(&source, target.dimensions()?, allow_zero).map_err(|problem| {
                 let hint = match importer.model.dynamic {
                     true => " (if the model was exported with a fixed batch inside, export it with a batch of 1 or with -1 in reshapes)",
@@ -67,7 +70,37 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
     }
 }
 
-fn reshape(
+/// A reshape in a file for a fixed number of examples: one of the lengths stands for it, or for a multiple. Which one does not matter, since
+/// examples must stay together; None where it is none of them.
+fn for_any_batch(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    x: &Tracked,
+    target: &[Dimension],
+    allow_zero: bool,
+) -> Option<Tracked> {
+    let batch = importer.model.fixed? as i64;
+    let source = x.shape(true);
+    let as_it_is =
+        resolve(&source, target, allow_zero).ok().filter(|t| replace(&x.dims, x.place, t, true).is_ok());
+    if as_it_is.is_some() {
+        return None;
+    }
+    for (i, length) in target.iter().enumerate() {
+        let Some(length) = length.known().filter(|&l| l > 0 && l % batch == 0) else { continue };
+        let mut free = target.to_vec();
+        free[i] = Dimension { fixed: 0, batch: length / batch };
+        if let Ok(resolved) = resolve(&source, &free, allow_zero)
+            && let Ok(y) = reshape(importer, node, x, &resolved)
+        {
+            return Some(y);
+        }
+    }
+    None
+}
+
+/// The same numbers with these lengths.
+pub(super) fn reshape(
     importer: &mut Importer<'_>,
     node: &Node,
     x: &Tracked,

@@ -156,3 +156,59 @@ fn arithmetic_with_the_number_of_examples() {
     let found = outputs(&model, 2, &x);
     assert!(found.iter().zip(&x).all(|(a, b)| (a - b.tanh()).abs() < 1e-15));
 }
+
+/// A file for 4 examples at a time, with that number in shapes and in repeated constants, is the one for any number.
+#[test]
+fn files_for_a_fixed_number_of_examples() {
+    let of = |batch: i64, number: i64| {
+        let nodes = vec![
+            node("Reshape", &["x", "flat"], "a", vec![]),
+            node("MatMul", &["a", "w"], "b", vec![]),
+            node("Reshape", &["b", "back"], "c", vec![]),
+            node("Expand", &["token", "many"], "t", vec![]),
+            node("Concat", &["t", "c"], "d", vec![int("axis", 1)]),
+            node("Add", &["d", "rows"], "e", vec![]),
+            node("Slice", &["e", "from", "to", "from"], "f", vec![]),
+            node("Reshape", &["f", "end"], "y", vec![]),
+        ];
+        let rows: Vec<f32> = (0..number).flat_map(|_| [0.5, 0.25]).collect();
+        let tensors = vec![
+            whole("flat", &[2], &[2 * number, 3]),
+            floats("w", &[3, 2], &[1.0, -1.0, 0.5, 2.0, 3.0, 0.25]),
+            whole("back", &[3], &[number, -1, 2]),
+            floats("token", &[1, 1, 2], &[7.0, 8.0]),
+            whole("many", &[3], &[number, 1, 2]),
+            floats("rows", &[number, 1, 2], &rows),
+            whole("from", &[1], &[0]),
+            whole("to", &[1], &[number]),
+            whole("end", &[2], &[number, 6]),
+        ];
+        model(&[batch, 2, 3], nodes, tensors)
+    };
+    let x: Vec<f64> = (0..24).map(|i| f64::from(i) / 8.0).collect();
+    let single = |at: usize| outputs(&of(1, 1), 1, &x[6 * at..6 * (at + 1)]);
+    let expected = [single(0), single(1), single(2), single(3)].concat();
+    assert_eq!(outputs(&of(4, 4), 4, &x), expected);
+    assert_eq!(outputs(&of(4, 4), 2, &x[..12]), expected[..12]);
+    assert!(import(&of(4, 4)).unwrap().notes[0].contains("for 4 examples at a time"));
+    // Rows that differ belong to examples of their own.
+    let mut differ = of(4, 4);
+    graph(&mut differ).initializer[5].float_data[6] = 9.0;
+    assert!(matches!(import(&differ), Err(OnnxError::Batch { .. })));
+    // A number of features that is that of examples is not taken for it.
+    let square = model(
+        &[4, 2, 4],
+        vec![node("Reshape", &["x", "s"], "r", vec![]), node("Softmax", &["r"], "y", vec![])],
+        vec![whole("s", &[2], &[4, 8])],
+    );
+    let reference = model(
+        &[ANY, 2, 4],
+        vec![node("Reshape", &["x", "s"], "r", vec![]), node("Softmax", &["r"], "y", vec![])],
+        vec![whole("s", &[2], &[-1, 8])],
+    );
+    let x: Vec<f64> = (0..32).map(|i| f64::from(i % 7) / 4.0).collect();
+    assert_eq!(outputs(&square, 4, &x), outputs(&reference, 4, &x));
+    let mixed =
+        model(&[4, 2, 4], vec![node("Reshape", &["x", "s"], "y", vec![])], vec![whole("s", &[2], &[8, 4])]);
+    assert!(import(&mixed).is_err(), "an output with two rows for each example");
+}

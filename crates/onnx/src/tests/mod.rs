@@ -1,8 +1,17 @@
 //! What files of both exporters cannot show: refusals, types of tensors, hostile files.
 
 mod batch;
+mod choices;
+mod classical;
 mod external;
+mod folding;
+mod functions;
 mod hostile;
 mod interface;
 mod models;
 mod numbers;
+mod operator_sets;
+mod operators;
+mod patterns;
+mod products;
+mod recurrent;

@@ -108,6 +108,14 @@ pub(super) fn outputs(model: &ModelProto, rows: usize, x: &[f64]) -> Vec<f64> {
     network.forward(&Array::new(shape, x.to_vec())).unwrap().into_values()
 }
 
+/// Equal up to rounding in double precision.
+#[track_caller]
+pub(super) fn near(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len(), "{found:?} {expected:?}");
+    let fits = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-13 * b.abs().max(1.0);
+    assert!(found.iter().zip(expected).all(fits), "{found:?} instead of {expected:?}");
+}
+
 /// A perceptron with two layers, weights transposed in one of them.
 pub(super) fn perceptron() -> ModelProto {
     model(

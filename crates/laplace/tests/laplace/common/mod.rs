@@ -41,12 +41,19 @@ pub(crate) const NORMALISED: &str = "kind = \"perceptron\"\ninputs = 2\nhidden =
 pub(crate) const LENET: &str =
     "kind = \"lenet\"\ninput = [1, 8, 8]\nfilters = [3, 4, 4]\nclasses = 3\naffine = true";
 
+pub(crate) const LSTM: &str = "kind = \"layers\"\ninput = [4, 2]\n[[layer]]\nname = \"r\"\noperation = \"lstm\"\nhidden = 2\nreturns = \"last\"\n\
+                                [[layer]]\nname = \"o\"\noperation = \"linear\"\noutputs = 3";
+pub(crate) const GRU: &str = "kind = \"layers\"\ninput = [3, 2]\n[[layer]]\nname = \"r\"\noperation = \"gru\"\nhidden = 2\nbidirectional = true\n\
+                               [[layer]]\nname = \"f\"\noperation = \"flatten\"\n[[layer]]\nname = \"o\"\noperation = \"linear\"\noutputs = 3";
+
 /// The networks that every structure is tested on.
 pub(crate) fn networks() -> Vec<(&'static str, Network<f64>)> {
     vec![
         ("perceptron", network(PERCEPTRON, 1)),
         ("normalised", network(NORMALISED, 2)),
         ("lenet", network(LENET, 3)),
+        ("lstm", network(LSTM, 4)),
+        ("gru", network(GRU, 5)),
     ]
 }
 

@@ -1,8 +1,9 @@
 //! Small networks that contain every operation between them.
 
+use crate::graph::{Recurrent, RecurrentCell};
 use crate::operation::{
-    BatchNorm, Bias, Broadcast, Convolution, Embedding, Gain, Interpolation, Learned, Linear, MatrixProduct,
-    Mean, Pad, Pool, Resize, Slice, Transpose,
+    BatchNorm, Bias, Broadcast, Convolution, Embedding, Extreme, Gain, Interpolation, Learned, Linear,
+    MatrixProduct, Mean, Pad, PadMode, Pool, Resize, Slice, Transpose,
 };
 use crate::{Activation, Array, GraphBuilder, Network, Operation};
 use posterior_linalg::random::Streams;
@@ -86,7 +87,7 @@ fn convolutional() -> Case {
     // Option A shortcut.
     let s = b.add("s1", Operation::Slice(Slice { axis: 1, start: 0, step: 2, length: 3 }), &[x]).unwrap();
     let s = b.add("s2", Operation::Slice(Slice { axis: 2, start: 0, step: 2, length: 3 }), &[s]).unwrap();
-    let s = b.add("pad", Operation::Pad(Pad { before: vec![1, 0, 0], after: vec![1, 0, 0] }), &[s]).unwrap();
+    let s = b.add("pad", Operation::Pad(Pad::zeros(vec![1, 0, 0], vec![1, 0, 0])), &[s]).unwrap();
     let y = b.add("sum", Operation::Add, &[y, s]).unwrap();
     let y = b.activation("a3", Activation::Relu, y).unwrap();
     let up =
@@ -179,6 +180,84 @@ fn attention(embedded: bool) -> Case {
     case(if embedded { "embedded" } else { "attention" }, b, x, !embedded)
 }
 
+/// Quotients, extremes, RMS norms, other pads, windows on one axis, and functions that have a domain or a kink.
+fn mixed() -> Case {
+    let mut b = GraphBuilder::new(&[2, 6]).unwrap();
+    let pad = Pad { mode: PadMode::Reflect, ..Pad::zeros(vec![0, 1], vec![0, 1]) };
+    let x = b.add("pad", Operation::Pad(pad), &[b.input()]).unwrap();
+    let c = Convolution { outputs: 4, kernel: vec![3], groups: 1, bias: true, ..Default::default() };
+    let x = b.convolution("c", c, x).unwrap();
+    let y = b.activation("mish", Activation::Mish, x).unwrap();
+    let z = b.rms_norm("rms", 1, 1e-3, x).unwrap();
+    let top = b.add("top", Operation::Maximum, &[y, z]).unwrap();
+    let bottom = b.add("bottom", Operation::Minimum, &[y, z]).unwrap();
+    let soft = b.activation("softplus", Activation::Softplus, bottom).unwrap();
+    let root = b.activation("root", Activation::Sqrt, soft).unwrap();
+    let q = b.add("quotient", Operation::Divide, &[top, root]).unwrap();
+    let q = b.add("choice", Operation::Choose, &[x, q, z]).unwrap();
+    let m = b.add("max", Operation::MaxPool(Pool::new(vec![2], vec![2])), &[q]).unwrap();
+    let a = b.add("mean", Operation::AveragePool(Pool::new(vec![2], vec![2])), &[q]).unwrap();
+    let j = b.add("join", Operation::Concatenate(0), &[m, a]).unwrap();
+    let j = b.activation("swish", Activation::HardSwish, j).unwrap();
+    let large = b.add("large", Operation::Largest(Extreme { axes: vec![1], keep: true }), &[j]).unwrap();
+    let large = b.add("wide", Operation::Broadcast(Broadcast { shape: vec![8, 3] }), &[large]).unwrap();
+    let s = b.add("sum", Operation::Add, &[j, large]).unwrap();
+    let s = b.activation("sine", Activation::Sin, s).unwrap();
+    let s = b.add("small", Operation::Smallest(Extreme { axes: vec![1], keep: false }), &[s]).unwrap();
+    let s = b.linear("fc", 3, s).unwrap();
+    case("mixed", b, s, true)
+}
+
+/// Both directions of an LSTM, all states read.
+fn lstm() -> Case {
+    let mut b = GraphBuilder::new(&[3, 2]).unwrap();
+    let layer = recurrent(RecurrentCell::Lstm, 2);
+    let x = b.recurrent("lstm", &Recurrent { bidirectional: true, ..layer }, b.input()).unwrap();
+    let x = b.add("flat", Operation::Reshape(vec![12]), &[x]).unwrap();
+    let x = b.linear("fc", 2, x).unwrap();
+    case("lstm", b, x, true)
+}
+
+/// GRUs that reset after and before, on top of each other; the last state is read.
+fn gru() -> Case {
+    let mut b = GraphBuilder::new(&[4, 2]).unwrap();
+    let x = b.recurrent("after", &recurrent(RecurrentCell::Gru { reset_after: true }, 2), b.input()).unwrap();
+    let before = Recurrent { last: true, ..recurrent(RecurrentCell::Gru { reset_after: false }, 3) };
+    let x = b.recurrent("before", &before, x).unwrap();
+    let x = b.linear("fc", 2, x).unwrap();
+    case("gru", b, x, true)
+}
+
+/// Two layers without biases, and a convolution whose weight is used twice.
+fn rnn() -> Case {
+    let mut b = GraphBuilder::new(&[2, 4]).unwrap();
+    let twice =
+        || Convolution { outputs: 2, kernel: vec![3], padding: vec![1], groups: 1, ..Default::default() };
+    let x = b.add_named("c1", Operation::Convolution(twice()), &[b.input()], &["c.weight"]).unwrap();
+    let x = b.activation("a", Activation::Tanh, x).unwrap();
+    let x = b.add_named("c2", Operation::Convolution(twice()), &[x], &["c.weight"]).unwrap();
+    let x = b.add("turn", Operation::Transpose(Transpose { axes: vec![1, 0] }), &[x]).unwrap();
+    let layer = recurrent(RecurrentCell::Rnn { activation: Activation::Tanh }, 3);
+    let x = b.recurrent("rnn", &Recurrent { layers: 2, bias: false, last: true, ..layer }, x).unwrap();
+    let x = b.linear("fc", 2, x).unwrap();
+    case("rnn", b, x, true)
+}
+
+fn recurrent(cell: RecurrentCell, hidden: usize) -> Recurrent {
+    Recurrent { cell, hidden, layers: 1, bidirectional: false, bias: true, last: false }
+}
+
 pub(super) fn cases() -> Vec<Case> {
-    vec![perceptron(), shared(), convolutional(), volume(), attention(false), attention(true)]
+    vec![
+        perceptron(),
+        shared(),
+        convolutional(),
+        volume(),
+        mixed(),
+        attention(false),
+        attention(true),
+        lstm(),
+        gru(),
+        rnn(),
+    ]
 }

@@ -3,4 +3,5 @@
 mod builder;
 mod ends;
 mod network;
+mod recurrent;
 mod selection;

@@ -23,10 +23,50 @@ fn formula(kind: Activation, x: f64) -> f64 {
         Activation::Softplus => x.exp().ln_1p(),
         Activation::Elu { alpha } => x.max(0.0) + alpha * x.min(0.0).exp_m1(),
         Activation::Erf => libm::erf(x),
+        Activation::Sin => x.sin(),
+        Activation::Cos => x.cos(),
+        Activation::Exp => x.exp(),
+        Activation::Log => x.ln(),
+        Activation::Sqrt => x.sqrt(),
+        Activation::Reciprocal => 1.0 / x,
+        Activation::Power { exponent } => x.powf(exponent),
+        Activation::Abs => x.abs(),
+        Activation::Sign => {
+            if x == 0.0 {
+                0.0
+            } else {
+                x.signum()
+            }
+        }
+        Activation::Floor => x.floor(),
+        Activation::Round => x.round_ties_even(),
+        Activation::Clip { low, high } => x.max(low).min(high),
+        Activation::HardSigmoid { alpha, beta } => (alpha * x + beta).clamp(0.0, 1.0),
+        Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) / 6.0),
+        Activation::Mish => x * x.exp().ln_1p().tanh(),
+        Activation::Softsign => x / (1.0 + x.abs()),
+        Activation::Celu { alpha } => x.max(0.0) + (alpha * (x / alpha).exp_m1()).min(0.0),
+        Activation::ThresholdedRelu { threshold } => {
+            if x > threshold {
+                x
+            } else {
+                0.0
+            }
+        }
+        Activation::Shrink { threshold, bias } => {
+            if x < -threshold {
+                x + bias
+            } else if x > threshold {
+                x - bias
+            } else {
+                0.0
+            }
+        }
     }
 }
 
-const ALL: [Activation; 13] = [
+/// Of any number.
+const ALL: [Activation; 30] = [
     Activation::Identity,
     Activation::Relu,
     Activation::LeakyRelu { slope: 0.01 },
@@ -40,6 +80,36 @@ const ALL: [Activation; 13] = [
     Activation::Elu { alpha: 1.0 },
     Activation::Elu { alpha: 0.3 },
     Activation::Erf,
+    Activation::Sin,
+    Activation::Cos,
+    Activation::Abs,
+    Activation::Sign,
+    Activation::Floor,
+    Activation::Round,
+    Activation::Clip { low: -0.45, high: 0.62 },
+    Activation::Clip { low: -0.45, high: f64::MAX },
+    Activation::HardSigmoid { alpha: 0.2, beta: 0.5 },
+    Activation::HardSigmoid { alpha: 1.3, beta: 0.4 },
+    Activation::HardSwish,
+    Activation::Mish,
+    Activation::Softsign,
+    Activation::Celu { alpha: 0.7 },
+    Activation::ThresholdedRelu { threshold: 0.05 },
+    Activation::Shrink { threshold: 0.05, bias: 0.0 },
+    Activation::Shrink { threshold: 0.02, bias: 0.2 },
+];
+
+/// Of positive numbers, or not finite everywhere.
+const PARTIAL: [Activation; 9] = [
+    Activation::Exp,
+    Activation::Log,
+    Activation::Sqrt,
+    Activation::Reciprocal,
+    Activation::Power { exponent: 0.5 },
+    Activation::Power { exponent: 1.7 },
+    Activation::Power { exponent: -1.0 },
+    Activation::Power { exponent: 0.0 },
+    Activation::Power { exponent: 3.0 },
 ];
 
 #[test]
@@ -53,6 +123,57 @@ fn every_activation_as_a_layer() {
             check(&case.filled(Fill::Nonzero));
         }
     }
+}
+
+#[test]
+fn activations_of_positive_numbers() {
+    for kind in PARTIAL {
+        let case = Case::new(Operation::Activation(kind), &[&[2, 5]], move |x, _| {
+            let values = x[0].values().iter().map(|&v| formula(kind, v)).collect();
+            Array::new(x[0].shape().to_vec(), values)
+        });
+        check(&case.filled(Fill::Positive));
+    }
+    // Whole exponents and reciprocals take negative numbers, and the hard swish has three pieces.
+    let whole = [2.0, 3.0, -2.0].map(|exponent| Activation::Power { exponent });
+    for kind in [whole[0], whole[1], whole[2], Activation::Reciprocal] {
+        for x in [-2.5, -0.4, 0.7, 3.0] {
+            let expected = formula(kind, x);
+            assert!((three(kind, x)[0] / expected - 1.0).abs() < 1e-14, "{kind:?} at {x}");
+            let h = 1e-5;
+            let slope = (formula(kind, x + h) - formula(kind, x - h)) / (2.0 * h);
+            assert!((three(kind, x)[1] / slope - 1.0).abs() < 1e-7, "{kind:?} at {x}");
+        }
+    }
+    for (x, expected) in
+        [(-3.5, [0.0, 0.0, 0.0]), (1.0, [2.0 / 3.0, 5.0 / 6.0, 1.0 / 3.0]), (3.5, [3.5, 1.0, 0.0])]
+    {
+        let found = three(Activation::HardSwish, x);
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-15), "{x}: {found:?}");
+    }
+}
+
+/// Outside of its domain a function is not finite, which passes refuse; a power of 0 has the derivatives that exist.
+#[test]
+fn outside_of_the_domain() {
+    assert!(three(Activation::Log, -1.0)[0].is_nan() && three(Activation::Log, 0.0)[0] == f64::NEG_INFINITY);
+    assert!(three(Activation::Sqrt, -1.0)[0].is_nan() && three(Activation::Sqrt, 0.0)[0] == 0.0);
+    assert!(three(Activation::Reciprocal, 0.0)[0].is_infinite());
+    assert!(three(Activation::Power { exponent: 0.5 }, -1.0)[0].is_nan());
+    assert_eq!(three(Activation::Power { exponent: 2.0 }, 0.0), [0.0, 0.0, 2.0]);
+    assert_eq!(three(Activation::Power { exponent: 1.0 }, 0.0), [0.0, 1.0, 0.0]);
+    assert_eq!(three(Activation::Power { exponent: 0.0 }, 0.0), [1.0, 0.0, 0.0]);
+    for (x, relu, shrunk) in
+        [(0.9, [0.0, 0.0], [0.6, 1.0]), (1.1, [1.1, 1.0], [0.8, 1.0]), (-0.4, [0.0; 2], [0.0; 2])]
+    {
+        let close = |found: [f64; 3], expected: [f64; 2]| {
+            (found[0] - expected[0]).abs() < 1e-15 && found[1..] == [expected[1], 0.0]
+        };
+        assert!(close(three(Activation::ThresholdedRelu { threshold: 1.0 }, x), relu), "{x}");
+        assert!(close(three(Activation::Shrink { threshold: 0.5, bias: 0.3 }, x), shrunk), "{x}");
+    }
+    assert_eq!(three(Activation::Round, 2.5)[0], 2.0);
+    assert_eq!(three(Activation::Sign, -0.0)[0], 0.0);
 }
 
 fn three(kind: Activation, x: f64) -> [f64; 3] {
@@ -135,7 +256,7 @@ fn finite_at_every_size() {
 
 #[test]
 fn names() {
-    for kind in ALL {
+    for kind in ALL.into_iter().chain(PARTIAL) {
         let named = Activation::named(kind.name()).unwrap();
         assert_eq!(std::mem::discriminant(&named), std::mem::discriminant(&kind));
     }

@@ -15,6 +15,8 @@ pub(super) enum Fill {
     Uniform,
     /// At least 0.1 from zero.
     Nonzero,
+    /// At least 0.3.
+    Positive,
     /// All values of an example at least 0.05 apart.
     Distinct,
     /// Whole numbers below a bound; no derivative is taken.
@@ -63,6 +65,7 @@ impl Case {
                 *v = match self.fill {
                     Fill::Uniform => 2.0 * *v,
                     Fill::Nonzero => v.signum() * (0.1 + v.abs()),
+                    Fill::Positive => 0.3 + 2.0 * v.abs(),
                     // A permutation of 0..length (7919 is a prime and no divisor of a length here).
                     Fill::Distinct => 0.1 * ((k * 7919 + 13) % length) as f64 + 0.02 * *v - 1.0,
                     Fill::Whole(bound) => ((0.5 + 0.5 * *v) * bound as f64).floor(),

@@ -1,10 +1,10 @@
-//! Operations with several inputs: sums, products, joins; and scaling.
+//! Operations with several inputs: sums, products, quotients, extremes, joins; scaling, and extremes over axes.
 
-use super::case::Case;
+use super::case::{Case, Fill};
 use super::check::check;
-use super::numbers::{build, get};
+use super::numbers::{build, coordinates, get};
 use crate::array::Array;
-use crate::operation::{MatrixProduct, Operation};
+use crate::operation::{Extreme, MatrixProduct, Mode, Operation};
 
 #[test]
 fn sums_products_and_scaling() {
@@ -21,6 +21,92 @@ fn sums_products_and_scaling() {
             }));
         }
     }
+}
+
+/// Divisors away from zero; ties and NaN of the extremes.
+#[test]
+fn quotients_and_extremes_of_two() {
+    for shape in [vec![5], vec![2, 3], vec![]] {
+        let pair = |operation, f: fn(f64, f64) -> f64| {
+            Case::new(operation, &[&shape, &shape], move |x, _| {
+                build(x[0].shape(), |at| f(get(&x[0], at), get(&x[1], at)))
+            })
+        };
+        check(&pair(Operation::Divide, |a, b| a / b).filled(Fill::Positive));
+        check(&pair(Operation::Divide, |a, b| a / b).filled(Fill::Nonzero));
+        check(&pair(Operation::Maximum, f64::max).examples(3));
+        check(&pair(Operation::Minimum, f64::min).examples(3));
+    }
+    let case = Case::new(Operation::Maximum, &[&[3], &[3]], |x, _| x[0].clone());
+    let point = case.point(Mode::Evaluation);
+    let row = |values: [f64; 3]| Array::new(vec![1, 3], values.to_vec());
+    let there = point.with(vec![row([1.0, f64::NAN, 2.0]), row([1.0, 0.0, f64::NAN])], vec![], 1);
+    assert!(there.output.values()[0] == 1.0 && there.output.values()[1..].iter().all(|v| v.is_nan()));
+    let pushed = |input| there.at(|l, at| l.jvp_input(at, input, &row([1.0; 3]))).values()[0];
+    assert_eq!([pushed(0), pushed(1)], [1.0, 0.0], "of equal values the first one counts");
+}
+
+/// Values that are not chosen do not matter, whatever they are.
+#[test]
+fn choices() {
+    for shape in [vec![5], vec![2, 3], vec![]] {
+        let case = Case::new(Operation::Choose, &[&shape, &shape, &shape], |x, _| {
+            build(x[0].shape(), |at| get(&x[if get(&x[0], at) > 0.0 { 1 } else { 2 }], at))
+        });
+        check(&case.filled(Fill::Nonzero).examples(3));
+    }
+    let point =
+        Case::new(Operation::Choose, &[&[2], &[2], &[2]], |x, _| x[0].clone()).point(Mode::Evaluation);
+    let row = |a: f64, b: f64| Array::new(vec![1, 2], vec![a, b]);
+    let there = point.with(vec![row(1.0, 0.0), row(2.0, f64::NAN), row(f64::INFINITY, 3.0)], vec![], 1);
+    assert_eq!(there.output.values(), [2.0, 3.0]);
+}
+
+/// Extremes over axes, kept and dropped; the first of equal values counts, NaN is not lost.
+#[test]
+fn extremes_over_axes() {
+    for (shape, axes) in [
+        (vec![5], vec![0]),
+        (vec![3, 4], vec![0]),
+        (vec![3, 4], vec![1]),
+        (vec![2, 3, 4], vec![0, 2]),
+        (vec![2, 3, 2], vec![2, 0, 1]),
+    ] {
+        for keep in [false, true] {
+            for largest in [false, true] {
+                let extreme = Extreme { axes: axes.clone(), keep };
+                let operation =
+                    if largest { Operation::Largest(extreme) } else { Operation::Smallest(extreme) };
+                let over = axes.clone();
+                let case = Case::new(operation, &[&shape], move |x, _| {
+                    let shape = x[0].shape();
+                    let rest: Vec<usize> = (0..shape.len()).filter(|a| !over.contains(a)).collect();
+                    let kept: Vec<usize> =
+                        (0..shape.len()).map(|a| if over.contains(&a) { 1 } else { shape[a] }).collect();
+                    let dropped: Vec<usize> = rest.iter().map(|&a| shape[a]).collect();
+                    let found = build(&dropped, |at| {
+                        let all = coordinates(shape);
+                        let members =
+                            all.iter().filter(|from| rest.iter().zip(at).all(|(&a, &i)| from[a] == i));
+                        let values = members.map(|from| get(&x[0], from));
+                        match largest {
+                            true => values.fold(f64::NEG_INFINITY, f64::max),
+                            false => values.fold(f64::INFINITY, f64::min),
+                        }
+                    });
+                    if keep { found.reshaped(kept) } else { found }
+                });
+                check(&case.filled(Fill::Distinct));
+            }
+        }
+    }
+    let operation = Operation::Smallest(Extreme { axes: vec![0], keep: false });
+    let point = Case::new(operation, &[&[3]], |x, _| x[0].clone()).point(Mode::Evaluation);
+    let there = |values: [f64; 3]| point.with(vec![Array::new(vec![1, 3], values.to_vec())], vec![], 1);
+    assert!(there([1.0, f64::NAN, -1.0]).output.values()[0].is_nan());
+    let tie = there([2.0, 2.0, 3.0]);
+    let pulled = tie.at(|layer, at| layer.vjp_input(at, 0, &Array::new(vec![1], vec![1.0])));
+    assert_eq!(pulled.values(), [1.0, 0.0, 0.0]);
 }
 
 fn joined(axis: usize, x: &[Array<f64>]) -> Array<f64> {

@@ -4,7 +4,7 @@ use super::case::Case;
 use super::check::check;
 use super::numbers::{build, get};
 use crate::array::Array;
-use crate::operation::{BatchNorm, Mode, Normalise, Operation, Over};
+use crate::operation::{BatchNorm, Mode, Normalise, Operation, Over, RmsNormalise};
 
 /// `(x - mean) / sqrt(variance + epsilon)` where the coordinates with equal `key` share mean and variance.
 fn standardised(x: &Array<f64>, epsilon: f64, key: impl Fn(&[usize]) -> Vec<usize>) -> Array<f64> {
@@ -45,6 +45,33 @@ fn group_norms() {
         let each = shape[0] / groups;
         check(&Case::new(operation, &[&shape], move |x, _| {
             standardised(&x[0], 1e-3, |at| vec![at[0] / each])
+        }));
+    }
+}
+
+#[test]
+fn rms_norms() {
+    for (shape, over, epsilon) in [
+        (vec![6], Over::LastAxes(1), 1e-5),
+        (vec![3, 5], Over::LastAxes(1), 1e-2),
+        (vec![2, 3, 4], Over::LastAxes(2), 1e-5),
+        (vec![4, 2, 3], Over::Groups(2), 0.1),
+    ] {
+        let key = {
+            let shape = shape.clone();
+            move |at: &[usize]| match over {
+                Over::LastAxes(axes) => at[..shape.len() - axes].to_vec(),
+                Over::Groups(groups) => vec![at[0] / (shape[0] / groups)],
+            }
+        };
+        let operation = Operation::RmsNormalise(RmsNormalise { over, epsilon });
+        check(&Case::new(operation, &[&shape], move |x, _| {
+            let all = super::numbers::coordinates(x[0].shape());
+            build(x[0].shape(), |at| {
+                let same = all.iter().filter(|other| key(other) == key(at));
+                let squares: Vec<f64> = same.map(|other| get(&x[0], other).powi(2)).collect();
+                get(&x[0], at) / (squares.iter().sum::<f64>() / squares.len() as f64 + epsilon).sqrt()
+            })
         }));
     }
 }

@@ -8,8 +8,9 @@ use crate::operation::{Interpolation, Mode, Operation, Pool, Resize};
 
 /// Windows along one axis: for each output, the positions of its taps, padding included (from -padding).
 fn taps(size: usize, pool: &Pool, axis: usize) -> Vec<Vec<isize>> {
-    let (kernel, stride) = (pool.kernel[axis], pool.stride.unwrap_or(pool.kernel)[axis]);
-    let (padding, dilation) = (pool.padding[axis] as isize, pool.dilation[axis]);
+    let (kernel, stride) = (pool.kernel[axis], pool.stride.as_ref().unwrap_or(&pool.kernel)[axis]);
+    let padding = pool.padding.get(axis).copied().unwrap_or(0) as isize;
+    let dilation = pool.dilation.get(axis).copied().unwrap_or(1);
     let mut windows = Vec::new();
     let mut start = -padding;
     loop {
@@ -27,26 +28,30 @@ fn taps(size: usize, pool: &Pool, axis: usize) -> Vec<Vec<isize>> {
     }
 }
 
+/// The values of a window, and how many there are with those in the padding.
 fn window_values(x: &Array<f64>, pool: &Pool, at: &[usize]) -> (Vec<f64>, usize) {
     let size = &x.shape()[1..];
-    let (ys, xs) = (&taps(size[0], pool, 0)[at[1]], &taps(size[1], pool, 1)[at[2]]);
+    let windows: Vec<Vec<isize>> =
+        (0..size.len()).map(|a| taps(size[a], pool, a)[at[a + 1]].clone()).collect();
     let (mut values, mut padded) = (Vec::new(), 0);
-    for &y in ys {
-        for &x_ in xs {
-            let within = |v: isize, i: usize| v >= 0 && (v as usize) < size[i];
-            let reach = |v: isize, i: usize| v < (size[i] + pool.padding[i]) as isize;
-            if within(y, 0) && within(x_, 1) {
-                values.push(get(x, &[at[0], y as usize, x_ as usize]));
-            }
-            padded += usize::from(reach(y, 0) && reach(x_, 1));
+    let counts: Vec<usize> = windows.iter().map(Vec::len).collect();
+    for tap in super::numbers::coordinates(&counts) {
+        let place: Vec<isize> = tap.iter().zip(&windows).map(|(&t, w)| w[t]).collect();
+        let inside = |a: usize| place[a] >= 0 && (place[a] as usize) < size[a];
+        let padding = |a: usize| pool.padding.get(a).copied().unwrap_or(0);
+        if (0..size.len()).all(inside) {
+            let from: Vec<usize> = place.iter().map(|&p| p as usize).collect();
+            values.push(get(x, &[&at[..1], &from[..]].concat()));
         }
+        padded += usize::from((0..size.len()).all(|a| place[a] < (size[a] + padding(a)) as isize));
     }
     (values, padded)
 }
 
 fn pooled(x: &Array<f64>, pool: &Pool, value: impl Fn(&[f64], usize) -> f64) -> Array<f64> {
     let s = x.shape();
-    let shape = [s[0], taps(s[1], pool, 0).len(), taps(s[2], pool, 1).len()];
+    let mut shape = s.to_vec();
+    (1..s.len()).for_each(|a| shape[a] = taps(s[a], pool, a - 1).len());
     build(&shape, |at| {
         let (values, padded) = window_values(x, pool, at);
         value(&values, padded)
@@ -59,13 +64,20 @@ fn configurations() -> Vec<(Vec<usize>, Pool)> {
         (vec![2, 4, 6], p(2, 2, 0)),
         (vec![2, 5, 7], Pool { stride: None, ..p(2, 1, 0) }),
         (vec![1, 5, 6], p(3, 1, 1)),
-        (vec![2, 5, 4], Pool { kernel: [3, 2], stride: Some([2, 3]), padding: [1, 1], ..p(1, 1, 0) }),
-        (vec![1, 7, 8], Pool { dilation: [2, 3], ..p(2, 2, 1) }),
+        (vec![2, 5, 4], Pool { padding: vec![1, 1], ..Pool::new(vec![3, 2], vec![2, 3]) }),
+        (vec![1, 7, 8], Pool { dilation: vec![2, 3], ..p(2, 2, 1) }),
         (vec![2, 5, 6], Pool { ceil: true, ..p(2, 2, 0) }),
         (vec![1, 6, 7], Pool { ceil: true, ..p(3, 2, 1) }),
         (vec![1, 4, 5], Pool { ceil: true, ..p(2, 3, 1) }),
         (vec![1, 4, 4], p(4, 1, 2)),
         (vec![1, 1, 1], p(1, 1, 0)),
+        (vec![2, 9], Pool { padding: vec![1], dilation: vec![2], ..Pool::new(vec![3], vec![2]) }),
+        (vec![2, 7], Pool { ceil: true, ..Pool::new(vec![2], vec![2]) }),
+        (vec![2, 3, 4, 5], Pool { padding: vec![1, 0, 1], ..Pool::new(vec![2, 3, 2], vec![2, 1, 3]) }),
+        (
+            vec![1, 4, 3, 5],
+            Pool { ceil: true, dilation: vec![2, 1, 1], ..Pool::new(vec![2; 3], vec![2, 2, 2]) },
+        ),
     ]
 }
 

@@ -4,7 +4,7 @@ use super::case::Case;
 use super::check::check;
 use super::numbers::{build, coordinates, get};
 use crate::array::Array;
-use crate::operation::{Broadcast, Mean, Operation, Pad, Slice, Transpose};
+use crate::operation::{Broadcast, Mean, Operation, Pad, PadMode, Slice, Transpose};
 
 #[test]
 fn transposes() {
@@ -60,7 +60,7 @@ fn pads() {
         (vec![2, 2, 2], vec![1, 0, 2], vec![0, 0, 1]),
     ] {
         let (b, a) = (before.clone(), after.clone());
-        check(&Case::new(Operation::Pad(Pad { before, after }), &[&shape], move |x, _| {
+        check(&Case::new(Operation::Pad(Pad::zeros(before, after)), &[&shape], move |x, _| {
             let s = x[0].shape();
             let shape: Vec<usize> = (0..s.len()).map(|i| b[i] + s[i] + a[i]).collect();
             build(&shape, |at| {
@@ -68,6 +68,57 @@ fn pads() {
                 if inside { get(&x[0], &(0..s.len()).map(|i| at[i] - b[i]).collect::<Vec<_>>()) } else { 0.0 }
             })
         }));
+    }
+}
+
+/// A constant, and the values of the example itself.
+#[test]
+fn other_pads() {
+    for (shape, before, after) in [
+        (vec![4], vec![3], vec![2]),
+        (vec![2, 3], vec![0, 2], vec![0, 1]),
+        (vec![3, 2, 4], vec![1, 0, 2], vec![2, 1, 0]),
+    ] {
+        for (mode, value) in
+            [(PadMode::Constant, -1.5), (PadMode::Reflect, 0.0), (PadMode::Edge, 0.0), (PadMode::Wrap, 0.0)]
+        {
+            let (b, a) = (before.clone(), after.clone());
+            let pad = Pad { mode, value, ..Pad::zeros(before.clone(), after.clone()) };
+            check(&Case::new(Operation::Pad(pad), &[&shape], move |x, _| {
+                let s = x[0].shape();
+                let shape: Vec<usize> = (0..s.len()).map(|i| b[i] + s[i] + a[i]).collect();
+                // Walks to the place step by step, turning round at the ends or starting again at the other one.
+                let walk = |axis: usize, to: usize| -> Option<usize> {
+                    let (length, mut steps) = (s[axis], to as isize - b[axis] as isize);
+                    let (mut at, mut direction) = (0, steps.signum());
+                    while steps != 0 {
+                        steps -= steps.signum();
+                        let next = at + direction;
+                        at = match mode {
+                            _ if (0..length as isize).contains(&next) => next,
+                            PadMode::Constant => return None,
+                            PadMode::Edge => at,
+                            PadMode::Wrap => {
+                                if next < 0 {
+                                    length as isize - 1
+                                } else {
+                                    0
+                                }
+                            }
+                            PadMode::Reflect => {
+                                direction = -direction;
+                                at + direction
+                            }
+                        };
+                    }
+                    Some(at as usize)
+                };
+                build(&shape, |at| {
+                    let from: Option<Vec<usize>> = (0..s.len()).map(|i| walk(i, at[i])).collect();
+                    from.map_or(value, |from| get(&x[0], &from))
+                })
+            }));
+        }
     }
 }
 

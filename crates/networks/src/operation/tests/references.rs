@@ -108,11 +108,11 @@ fn record(tape: &mut Tape, a: &Arrays<'_>) -> Option<()> {
     } else if start("max_pool") || start("avg_pool") {
         let kernel = a.pair("kernel_size", 1);
         let pool = Pool {
-            kernel,
-            stride: Some(a.pair("stride", 1)),
-            padding: a.pair("padding", 0),
+            kernel: kernel.to_vec(),
+            stride: Some(a.pair("stride", 1).to_vec()),
+            padding: a.pair("padding", 0).to_vec(),
             padding_after: None,
-            dilation: a.pair("dilation", 1),
+            dilation: a.pair("dilation", 1).to_vec(),
             ceil: a.find("ceil_mode").is_some_and(|v| v.values()[0] == 1.0),
             count_padding: a.find("count_include_pad").is_none_or(|v| v.values()[0] == 1.0),
         };

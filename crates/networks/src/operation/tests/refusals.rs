@@ -36,7 +36,17 @@ fn shapes_that_do_not_fit() {
     refused(&Operation::Concatenate(1), &[&[2, 3], &[2]], "differ");
     refused(&Operation::Reshape(vec![5]), &[&[2, 3]], "different numbers");
     refused(&Operation::Transpose(Transpose { axes: vec![0, 0] }), &[&[2, 3]], "not an order");
-    refused(&Operation::Pad(Pad { before: vec![1], after: vec![1, 1] }), &[&[2, 3]], "one entry for each");
+    refused(&Operation::Pad(Pad::zeros(vec![1], vec![1, 1])), &[&[2, 3]], "one entry for each");
+    let reflected = Pad { mode: PadMode::Reflect, ..Pad::zeros(vec![3], vec![0]) };
+    refused(&Operation::Pad(reflected), &[&[3]], "too short");
+    let valued = Pad { mode: PadMode::Edge, value: 1.0, ..Pad::zeros(vec![1], vec![0]) };
+    refused(&Operation::Pad(valued), &[&[3]], "constant");
+    refused(&Operation::Divide, &[&[2], &[3]], "differ");
+    refused(&Operation::Maximum, &[&[2], &[2, 1]], "differ");
+    refused(&Operation::Choose, &[&[2], &[3], &[3]], "differ");
+    refused(&Operation::Choose, &[&[2], &[2], &[3]], "differ");
+    refused(&Operation::Largest(Extreme { axes: vec![2], keep: false }), &[&[2, 3]], "no largest value");
+    refused(&Operation::Smallest(Extreme { axes: vec![], keep: false }), &[&[2, 3]], "no smallest value");
     refused(&Operation::Mean(Mean { axes: vec![2], keep: false }), &[&[2, 3]], "mean over");
     refused(&Operation::Mean(Mean { axes: vec![], keep: false }), &[&[2, 3]], "mean over");
     refused(&Operation::Broadcast(Broadcast { shape: vec![3] }), &[&[2, 3]], "broadcast");
@@ -48,6 +58,8 @@ fn shapes_that_do_not_fit() {
     refused(&product(false, true), &[&[2, 3], &[3, 2]], "do not fit");
     refused(&product(false, false), &[&[2, 2, 3], &[3, 3, 2]], "do not fit");
     let norm = |over| Operation::Normalise(Normalise { over, epsilon: 1e-5 });
+    let rms = Operation::RmsNormalise(RmsNormalise { over: Over::LastAxes(2), epsilon: 1e-5 });
+    refused(&rms, &[&[3]], "last 2 axes");
     refused(&norm(Over::LastAxes(0)), &[&[3]], "last 0 axes");
     refused(&norm(Over::LastAxes(2)), &[&[3]], "last 2 axes");
     refused(&norm(Over::Groups(2)), &[&[3]], "divide");
@@ -66,6 +78,9 @@ fn constants_that_are_no_numbers() {
         refused(&Operation::Scale(bad), &[&[2]], "finite");
         refused(&Operation::Activation(Activation::Elu { alpha: bad }), &[&[2]], "finite");
         refused(&Operation::Activation(Activation::LeakyRelu { slope: bad }), &[&[2]], "finite");
+        refused(&Operation::Activation(Activation::Power { exponent: bad }), &[&[2]], "finite");
+        refused(&Operation::Activation(Activation::HardSigmoid { alpha: 0.2, beta: bad }), &[&[2]], "finite");
+        refused(&Operation::Pad(Pad { value: bad, ..Pad::zeros(vec![1], vec![1]) }), &[&[2]], "finite");
         let norm = Operation::Normalise(Normalise { over: Over::LastAxes(1), epsilon: bad });
         refused(&norm, &[&[2]], "epsilon");
         refused(&Operation::BatchNorm(BatchNorm { epsilon: bad }), &[&[2]], "epsilon");
@@ -77,6 +92,9 @@ fn constants_that_are_no_numbers() {
         );
     }
     refused(&Operation::BatchNorm(BatchNorm { epsilon: -1e-3 }), &[&[2]], "epsilon");
+    refused(&Operation::Activation(Activation::Celu { alpha: 0.0 }), &[&[2]], "must not be 0");
+    refused(&Operation::Activation(Activation::Clip { low: 1.0, high: 0.0 }), &[&[2]], "above");
+    refused(&Operation::Activation(Activation::Shrink { threshold: -1.0, bias: 0.0 }), &[&[2]], "negative");
 }
 
 fn convolution(kernel: &[usize]) -> Convolution {
@@ -120,15 +138,17 @@ fn pools() {
     for make in [Operation::MaxPool, Operation::AveragePool] {
         let refuse = |pool: Pool, shape: &[usize], reason| refused(&make(pool), &[shape], reason);
         refuse(p(2, 2, 0), &[4, 4], "[channels, height, width]");
+        refuse(Pool::new(vec![2; 4], vec![2; 4]), &[1, 4, 4, 4, 4], "one to three axes");
+        refuse(Pool { padding: vec![1], ..p(2, 2, 0) }, &[1, 4, 4], "1 entries");
         refuse(p(0, 2, 0), &[1, 4, 4], "at least 1");
         refuse(p(2, 0, 0), &[1, 4, 4], "at least 1");
         refuse(p(2, 2, 2), &[1, 4, 4], "more than half");
         refuse(p(5, 1, 0), &[1, 4, 4], "does not fit");
         // Taps at -1 and 2 of an image of two pixels: a window without a value.
-        refuse(Pool { dilation: [3, 3], ..p(2, 1, 1) }, &[1, 2, 2], "no value");
+        refuse(Pool { dilation: vec![3, 3], ..p(2, 1, 1) }, &[1, 2, 2], "no value");
         for huge in [HUGE, HUGE / 2, 1 << 40] {
             refuse(p(huge, 1, huge / 2), &[1, 4, 4], "");
-            refuse(Pool { dilation: [huge; 2], ..p(3, 1, 1) }, &[1, 4, 4], "");
+            refuse(Pool { dilation: vec![huge; 2], ..p(3, 1, 1) }, &[1, 4, 4], "");
         }
         // A window of a million values at each of a million places.
         if matches!(make(p(1, 1, 0)), Operation::AveragePool(_)) {
@@ -161,8 +181,8 @@ fn sizes_beyond_reason() {
     refused(&Operation::Linear(Linear { outputs: HUGE, bias: false }), &[&[4]], "more than");
     refused(&Operation::Embedding(Embedding { entries: 3, width: HUGE }), &[&[2]], "more than");
     refused(&Operation::Embedding(Embedding { entries: 0, width: 1 }), &[&[2]], "needs entries");
-    refused(&Operation::Pad(Pad { before: vec![HUGE], after: vec![HUGE] }), &[&[2]], "too large");
-    refused(&Operation::Pad(Pad { before: vec![1 << 40], after: vec![0] }), &[&[2]], "more than");
+    refused(&Operation::Pad(Pad::zeros(vec![HUGE], vec![HUGE])), &[&[2]], "too large");
+    refused(&Operation::Pad(Pad::zeros(vec![1 << 40], vec![0])), &[&[2]], "more than");
     let product = Operation::MatrixProduct(MatrixProduct::default());
     refused(&product, &[&[1 << 20, 1], &[1, 1 << 20]], "more than");
 }

@@ -1,11 +1,13 @@
 //! Operations that exporters take apart, put together again: the parts of a normalisation cannot be differentiated one by one (a square root
 //! at zero), and an activation as one operation is faster and rounds once.
 
+mod activations;
+mod normalisations;
+
 use super::constant::{MOST_AXES, Origin};
 use super::definitions::TensorProto;
 use super::external::DataFiles;
 use super::node::{Fused, Node};
-use posterior_networks::Activation;
 use std::collections::HashMap;
 
 /// The nodes by their outputs, and numbers by name.
@@ -27,7 +29,11 @@ pub(super) fn recognise(
     let mut counts: Vec<(&'static str, usize)> = Vec::new();
     for i in 0..nodes.len() {
         let graph = Graph { nodes, producers, initialisers, data };
-        let found = graph.normalisation(i).or_else(|| graph.activation(i)).or_else(|| graph.guard(i));
+        let found = graph
+            .normalisation(i)
+            .or_else(|| graph.rms_normalisation(i))
+            .or_else(|| graph.activation(i))
+            .or_else(|| graph.guard(i));
         if let Some((what, fused, inputs, attributes)) = found {
             match counts.iter_mut().find(|(name, _)| *name == what) {
                 Some((_, count)) => *count += 1,
@@ -98,41 +104,6 @@ impl<'a> Graph<'a> {
             .find_map(|(square, x)| (self.squared(square)? == x).then_some(x))
     }
 
-    /// `(x - mean x) / sqrt(mean (x - mean x)^2 + epsilon)`.
-    fn normalisation(&self, i: usize) -> Option<Found> {
-        let last = &self.nodes[i];
-        let (difference, root) = match last.operator.as_str() {
-            "Div" => (last.input(0)?, last.input(1)?),
-            "Mul" => {
-                Self::orders(last).find_map(|(a, b)| Some((a, self.made(b, "Reciprocal")?.input(0)?)))?
-            }
-            _ => return None,
-        };
-        let sum = self.made(root, "Sqrt")?.input(0)?;
-        let (variance, epsilon) = Self::orders(self.made(sum, "Add")?)
-            .find_map(|(v, e)| Some((self.made(v, "ReduceMean")?, self.number(e)?)))?;
-        let centred = |name: &str| -> Option<(&'a str, &'a Node)> {
-            let subtraction = self.made(name, "Sub")?;
-            let (x, mean) = (subtraction.input(0)?, self.made(subtraction.input(1)?, "ReduceMean")?);
-            (mean.input(0) == Some(x)).then_some((x, mean))
-        };
-        let (x, mean) = centred(difference)?;
-        let square = self.squared(variance.input(0)?)?;
-        let same_axes = |a: &Node, b: &Node| {
-            a.ints("axes") == b.ints("axes")
-                && a.inputs.get(1).map(|n| self.axes(n)) == b.inputs.get(1).map(|n| self.axes(n))
-        };
-        let keeps = |node: &Node| node.int("keepdims").unwrap_or(1) == 1;
-        let again = centred(square)?;
-        let fits = again.0 == x && same_axes(again.1, mean) && same_axes(variance, mean);
-        if !(fits && keeps(mean) && keeps(variance) && keeps(again.1)) {
-            return None;
-        }
-        let mut inputs = vec![x.to_string()];
-        inputs.extend(mean.inputs.get(1).cloned());
-        Some(("a normalisation", Fused::Normalise { epsilon }, inputs, mean.attributes.clone()))
-    }
-
     /// The axes called `name`, or the name itself where they are computed.
     fn axes(&self, name: &str) -> Result<Vec<i64>, String> {
         let tensor =
@@ -142,57 +113,6 @@ impl<'a> Graph<'a> {
             .filter(few)
             .and_then(|t| super::tensor::decode(t, Origin::constant(""), "", self.data).ok()?.whole().ok());
         decoded.ok_or_else(|| name.to_string())
-    }
-
-    /// GELU in both forms, and SiLU.
-    fn activation(&self, i: usize) -> Option<Found> {
-        let product = &self.nodes[i];
-        if product.operator != "Mul" || !product.domain.is_empty() {
-            return None;
-        }
-        let silu = |x: &str, s: &str| self.made(s, "Sigmoid").is_some_and(|s| s.input(0) == Some(x));
-        if let Some((x, _)) = Self::orders(product).find(|&(x, s)| silu(x, s)) {
-            return Some(("a SiLU", Fused::Activation(Activation::Silu), vec![x.into()], vec![]));
-        }
-        let inner = |name: &str| self.made(name, "Mul").and_then(|n| n.input(0).zip(n.input(1)));
-        let factors = Self::orders(product).filter_map(|(a, b)| inner(b).map(|(c, d)| [a, c, d]));
-        for [a, b, c] in factors {
-            for [x, sum, half] in [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]] {
-                if self.is(half, 0.5)
-                    && let Some(kind) = self.one_plus(sum, x)
-                {
-                    return Some(("a GELU", Fused::Activation(kind), vec![x.into()], vec![]));
-                }
-            }
-        }
-        None
-    }
-
-    /// Which GELU it is where `name` is `1 + erf(x / sqrt 2)` or `1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))`.
-    fn one_plus(&self, name: &str, x: &str) -> Option<Activation> {
-        let (function, _) = Self::orders(self.made(name, "Add")?).find(|&(_, one)| self.is(one, 1.0))?;
-        if let Some(erf) = self.made(function, "Erf") {
-            let argument = erf.input(0)?;
-            let divided = self.made(argument, "Div").is_some_and(|d| {
-                d.input(0) == Some(x) && d.input(1).is_some_and(|c| self.is(c, std::f64::consts::SQRT_2))
-            });
-            let scaled = || {
-                let (found, _) = Self::orders(self.made(argument, "Mul")?)
-                    .find(|&(_, c)| self.is(c, std::f64::consts::FRAC_1_SQRT_2))?;
-                (found == x).then_some(())
-            };
-            return (divided || scaled().is_some()).then_some(Activation::Gelu);
-        }
-        let argument = self.made(self.made(function, "Tanh")?.input(0)?, "Mul")?;
-        let (sum, _) =
-            Self::orders(argument).find(|&(_, c)| self.is(c, (2.0 / std::f64::consts::PI).sqrt()))?;
-        let cubic = |name: &str| {
-            let (cube, _) = Self::orders(self.made(name, "Mul")?).find(|&(_, c)| self.is(c, 0.044_715))?;
-            self.cubed(cube)
-        };
-        Self::orders(self.made(sum, "Add")?)
-            .any(|(a, b)| a == x && cubic(b) == Some(x))
-            .then_some(Activation::GeluTanh)
     }
 
     /// Choices that exporters add around a function for numbers where it is not finite or not exact in single precision.
