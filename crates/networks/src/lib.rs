@@ -44,7 +44,7 @@ pub use array::{Activation, Array, Matrix, WAITING_BYTES, add_gram, product, rel
 pub use derivatives::{Curvature, OuterTap, Outputs, TangentFeatures, Tap, TapAt};
 pub use graph::{
     Graph, GraphBuilder, GraphError, LayerTable, Network, NetworkError, Node, OutputLink, Selection, Trace,
-    Value, describe,
+    Value, describe, layer_lines,
 };
 pub use operation::{Mode, Operation};
 pub use precision::{PerNetworkPrecision, Precision};

@@ -68,6 +68,7 @@ impl Functions<'_> {
             return Err(format!("its functions call each other more than {DEEPEST} deep"));
         }
         self.calls += 1;
+        self.take(64 * (function.input.len() + function.output.len() + 1))?;
         // Names of files do not begin so.
         let prefix = format!("\0{}/", self.calls);
         let actual = |formal: &[String], given: &[String]| -> Vec<(String, String)> {
@@ -118,7 +119,12 @@ impl Functions<'_> {
             a.ints.len() + a.floats.len() + 8 * a.strings.len() + tensor + 64
         };
         let attributes: usize = node.attribute.iter().map(numbers).sum();
-        self.room = self.room.saturating_sub((256 + texts + 8 * attributes) as u64);
+        self.take(256 + texts + 8 * attributes)
+    }
+
+    /// Takes so many bytes from what is left.
+    fn take(&mut self, bytes: usize) -> Result<(), String> {
+        self.room = self.room.saturating_sub(bytes as u64);
         if self.room == 0 { Err("its functions become more nodes than fit its size".into()) } else { Ok(()) }
     }
 }

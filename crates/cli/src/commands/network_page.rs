@@ -1,29 +1,36 @@
 //! A network as a page to look at: its layers, what reads what, and what can be had for their weights.
 
 use super::support;
-use posterior::networks::{Graph, Value, describe};
+use posterior::networks::{Graph, Value, describe, layer_lines};
 use posterior::report::{FiguresReport, Item, LayerBox, LayerGraph, Note, Report, SummaryRow};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The page of `posterior inspect NETWORK --report`.
 pub(super) fn network_page(path: &Path, format: &str, graph: &Graph, notes: &[String]) -> Report {
     let table = describe(graph);
     let support = support::of(graph);
-    let layers = table.rows.iter().zip(graph.nodes()).map(|(row, node)| {
+    // What each line reads: the input, 0, or other lines from 1 on.
+    let lines = layer_lines(graph);
+    let mut read = vec![BTreeSet::new(); table.rows.len()];
+    for (node, &line) in graph.nodes().iter().zip(&lines) {
+        let place = |value: &Value| value.node().map_or(0, |node| lines[node] + 1);
+        read[line].extend(node.inputs.iter().map(place).filter(|place| *place != line + 1));
+    }
+    let layers = table.rows.iter().zip(read).map(|(row, read)| {
         // What is said of the weights of a layer: Kronecker factors are what not every layer has.
         let own = support.iter().find(|own| own.layer == row.name);
         let note = own.map(|own| match own.note {
             "" => own.kronecker.to_string(),
             note => format!("{}; {note}", own.kronecker),
         });
-        let place = |value: &Value| value.node().map_or(0, |node| node + 1);
         LayerBox {
             name: row.name.clone(),
             operation: row.operation.into(),
             shape: row.output_text(),
             weights: if row.parameters > 0 { row.parameters.to_string() } else { String::new() },
             note: note.unwrap_or_default(),
-            inputs: node.inputs.iter().map(place).collect(),
+            inputs: read.into_iter().collect(),
         }
     });
     let drawn = LayerGraph {

@@ -1,6 +1,6 @@
 //! The commands for networks as their users see them.
 
-use super::networks_common::posterior;
+use super::networks_common::{self, posterior};
 use assert_cmd::Command;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -198,4 +198,21 @@ fn mistakes_are_explained() {
     std::fs::write(at.join("bad.safetensors"), 1_000_000_000_000u64.to_le_bytes()).unwrap();
     let message = error(posterior(at).args(["inspect", "bad.safetensors"]));
     assert!(message.contains("bad.safetensors"), "{message}");
+}
+
+/// The steps of a recurrent layer are one line and one box, which reads what the layer reads.
+#[test]
+fn a_recurrent_layer_is_drawn_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let text = "kind = \"layers\"\ninput = [5, 2]\n[[layer]]\nname = \"r\"\noperation = \"lstm\"\nhidden = 3\nreturns = \"last\"\n\
+                [[layer]]\nname = \"o\"\noperation = \"linear\"\noutputs = 1\n";
+    std::fs::write(at.join("l.toml"), text).unwrap();
+    let layers =
+        networks_common::json(at, "inspect l.toml --report l.html")["layers"].as_array().unwrap().len();
+    assert_eq!(layers, 2);
+    let page = std::fs::read_to_string(at.join("l.html")).unwrap();
+    assert_eq!(page.matches("class=\"column strong\"").count(), 2, "layers with weights");
+    assert_eq!(page.matches("class=\"dot\"").count(), 1, "the input");
+    assert!(page.contains("lstm") && page.contains("linear"));
 }

@@ -148,6 +148,10 @@ fn damaged_texts_are_errors_or_tables() {
     ] {
         run_as(kind, ("t.csv", options), &bytes[..], damage);
     }
+}
+
+#[test]
+fn damaged_json_lines_are_errors_or_tables() {
     let line = |i: usize| format!("{{\"a\": {i}.5, \"b\": \"wo\\u0072d\", \"c\": null, \"d\": true}}\n");
     run("t.jsonl", (0..12).map(line).collect::<String>().as_bytes());
 }

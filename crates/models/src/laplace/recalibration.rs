@@ -24,7 +24,7 @@ pub enum NetworkRecalibration {
 }
 
 /// Outputs whose recalibration is told one by one.
-const MOST_SAID: usize = 10;
+const MOST_SAID: usize = 4;
 
 /// What a model keeps of the rows that told it.
 #[derive(Clone, Debug, Default)]

@@ -88,6 +88,14 @@ pub fn read_examples(
         return Ok(ImageSet::read(data, labels, reading)?);
     }
     let listed = || inputs.iter().map(|own| format!("`{}`", own.name)).collect::<Vec<_>>().join(", ");
+    if names.len() != data.len() {
+        return refuse(format!(
+            "{} files for {} inputs ({}): give one for each, in the order of the --input flags",
+            data.len(),
+            names.len(),
+            names.join(", ")
+        ));
+    }
     if inputs.is_empty() {
         return refuse("the network has one input: give its examples with --data, and leave --input out");
     }

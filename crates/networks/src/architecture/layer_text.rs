@@ -99,6 +99,14 @@ pub(super) fn names() -> Vec<&'static str> {
     [WITH_SETTINGS, OTHERS, activation_text::NAMES].concat()
 }
 
+/// The operations whose names are most like this one.
+fn closest(name: &str) -> String {
+    let mut names = names();
+    names.sort_by(|a, b| strsim::jaro_winkler(b, name).total_cmp(&strsim::jaro_winkler(a, name)));
+    names.truncate(5);
+    names.join(", ")
+}
+
 /// Repeats single numbers for all axes: two, or as many as another setting has entries.
 fn spread(table: &mut Table, keys: &[&str]) {
     let length = keys.iter().find_map(|&key| table.get(key)?.as_array().map(Vec::len)).unwrap_or(2);
@@ -155,8 +163,10 @@ pub(super) fn gather(name: &str, mut table: Table) -> Result<LayerOperation, Str
                 plain(settings(Table::from_iter([(name.to_string(), Value::Table(table))]))?)
             }
             None => {
-                let names = names().join(", ");
-                return Err(format!("there is no operation \"{name}\"; there are: {names}"));
+                let close = closest(name);
+                return Err(format!(
+                    "there is no operation \"{name}\"; similar ones are {close}, and the page `networks` of the book lists all"
+                ));
             }
         },
     })

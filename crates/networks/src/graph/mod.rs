@@ -23,5 +23,5 @@ pub use network::Network;
 pub use recurrent::{MOST_UNROLLED, Recurrent, RecurrentCell, RecurrentPass, RecurrentStates};
 pub use selection::{SelectedParameter, Selection};
 pub use structure::{Graph, Node, OutputLink, ParameterSlot, Value};
-pub use table::{LayerRow, LayerTable, describe};
+pub use table::{LayerRow, LayerTable, describe, layer_lines};
 pub use trace::Trace;

@@ -51,24 +51,35 @@ impl LayerTable {
     }
 }
 
+/// The line of each node in [`LayerTable::rows`]: the steps of a recurrent layer share one.
+pub fn layer_lines(graph: &Graph) -> Vec<usize> {
+    let (mut lines, mut unrolled) = (Vec::with_capacity(graph.nodes().len()), None);
+    let mut count = 0;
+    for node in graph.nodes() {
+        let layer = node.recurrent_layer();
+        count += usize::from(layer.is_none() || layer != unrolled);
+        unrolled = layer;
+        lines.push(count - 1);
+    }
+    lines
+}
+
 /// The table of a graph's layers; the steps of a recurrent layer are one line.
 pub fn describe(graph: &Graph) -> LayerTable {
     let mut counted = vec![false; graph.parameters().len()];
     let mut rows: Vec<LayerRow> = Vec::new();
-    let mut unrolled = None;
-    for node in graph.nodes() {
-        let layer = node.recurrent_layer();
-        if layer.is_none() || layer != unrolled {
+    for (node, line) in graph.nodes().iter().zip(layer_lines(graph)) {
+        if line == rows.len() {
+            let cell = node.recurrent_layer().map(|(_, cell)| cell);
             rows.push(LayerRow {
                 name: node.layer().into(),
-                operation: layer.map_or(node.operation.name(), |(_, cell)| cell),
+                operation: cell.unwrap_or(node.operation.name()),
                 output_shape: Vec::new(),
                 parameters: 0,
                 constants: 0,
                 flops: 0,
             });
         }
-        unrolled = layer;
         let Some(row) = rows.last_mut() else { continue };
         row.output_shape.clone_from(&node.shape);
         row.flops = row.flops.saturating_add(node.flops);

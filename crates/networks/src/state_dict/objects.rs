@@ -120,9 +120,15 @@ impl Objects {
 
     /// A tuple of a few whole numbers from 0 on: a shape or strides.
     pub(super) fn sizes(&self, value: Value) -> Option<Vec<usize>> {
-        /// More axes no tensor has, and a program cannot copy a long tuple again and again.
-        const MOST_AXES: usize = 64;
+        /// More axes no network's tensor has, and a program cannot copy a long tuple again and again.
+        const MOST_AXES: usize = 12;
         self.tuple(value).filter(|t| t.len() <= MOST_AXES)?.iter().map(|&v| Self::size(v)).collect()
+    }
+
+    /// Whether a dictionary has a tensor by name.
+    pub(super) fn has_tensors(&self, dictionary: usize) -> bool {
+        let entries = self.dictionaries.get(dictionary).map(Vec::as_slice).unwrap_or_default();
+        entries.iter().any(|&(key, value)| matches!(value, Value::Tensor(_)) && self.text(key).is_some())
     }
 
     /// The tensors of a dictionary by name, and how many of its entries are none.

@@ -4,7 +4,7 @@ use super::objects::{Objects, Storage, Value, View};
 use super::pickle;
 use crate::safetensors::SafetensorsError;
 use safetensors::Dtype;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -184,9 +184,12 @@ fn tensors(objects: &Objects, root: Value) -> Result<(BTreeMap<String, View>, Ve
     let mut notes = Vec::new();
     let (mut found, mut others) = objects.tensors(outermost);
     if found.is_empty() {
+        // A dictionary that stands under many names is looked at once.
+        let mut seen = HashSet::new();
         let inside = objects.dictionaries[outermost].iter().filter_map(|&(key, value)| {
             let Value::Dictionary(i) = value else { return None };
-            Some((objects.text(key)?, objects.tensors(i))).filter(|(_, (tensors, _))| !tensors.is_empty())
+            let key = objects.text(key)?;
+            (seen.insert(i) && objects.has_tensors(i)).then_some((key, i))
         });
         let mut inside: Vec<_> = inside.collect();
         if inside.len() > 1 {
@@ -199,7 +202,7 @@ fn tensors(objects: &Objects, root: Value) -> Result<(BTreeMap<String, View>, Ve
         }
         let Some((key, own)) = inside.pop() else { return Err(format!("it holds no tensors: {SAVE}")) };
         notes.push(format!("the tensors are those of its dictionary `{key}`"));
-        (found, others) = own;
+        (found, others) = objects.tensors(own);
     }
     if others > 0 {
         notes.push(format!(

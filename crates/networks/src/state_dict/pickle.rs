@@ -257,6 +257,9 @@ impl Machine<'_> {
                 let (name, module) = (self.pop()?, self.pop()?);
                 let named = self.objects.text(module).zip(self.objects.text(name));
                 let (module, name) = named.ok_or("the name of a class is no text")?;
+                if module.len().max(name.len()) > LONGEST_NAME {
+                    return Err("the name of a class is too long".into());
+                }
                 let (module, name) = (module.to_string(), name.to_string());
                 self.global(module, name)?;
             }
@@ -310,6 +313,9 @@ impl Machine<'_> {
         else {
             return Err("a storage has no name or no length".into());
         };
+        if key.len() > LONGEST_NAME {
+            return Err("the name of a storage is too long".into());
+        }
         // Types of numbers that are not read are a matter of the tensors that need them.
         let Some(dtype) = dtype(class) else {
             return Ok(Value::Plain);
@@ -346,6 +352,9 @@ impl Machine<'_> {
         }
     }
 }
+
+/// Bytes of a name that a program may have copied any number of times.
+const LONGEST_NAME: usize = 256;
 
 /// The type of the numbers of a class of storages.
 fn dtype(class: &str) -> Option<Dtype> {

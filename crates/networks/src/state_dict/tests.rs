@@ -294,3 +294,23 @@ fn damaged_files_are_errors_or_tensors() {
     }
     assert!(read as u64 > iterations / 20, "{read} of {iterations}: the damage leaves too little to test");
 }
+
+/// What small programs could copy again and again is bounded.
+#[test]
+fn what_is_named_many_times_is_kept_once() {
+    // One dictionary of tensors under two names is one.
+    let program = Program::new().raw(b"}(").text("model").ordered().raw(b"q\x07(");
+    let program = program.entry("0.weight").raw(b"u").text("again").raw(b"h\x07u");
+    let found = open(file(&program.stop())).unwrap();
+    assert_eq!(found.names(), ["0.weight"]);
+    assert!(found.notes()[0].contains("`model`"), "{:?}", found.notes());
+    // Names that no archive has.
+    let long = "k".repeat(300);
+    let program =
+        Program::new().raw(b"}").text("w").tensor("FloatStorage", &long, 6, 0, &[2], &[1]).raw(b"s");
+    assert!(open(file(&program.stop())).unwrap_err().to_string().contains("too long"));
+    let axes = [1; 13];
+    let program =
+        Program::new().raw(b"}").text("w").tensor("FloatStorage", "0", 6, 0, &axes, &axes).raw(b"s");
+    assert!(open(file(&program.stop())).unwrap_err().to_string().contains("impossible shape"));
+}

@@ -280,7 +280,7 @@ fn range(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>]) 
     let scalar = |c: &Constant| {
         c.scalar()
             .filter(|v| v.is_finite())
-            .ok_or("a range needs single numbers that do not depend on the batch")
+            .ok_or("a range needs single numbers that do not depend on the batch: export with a fixed batch (without dynamic_shapes or dynamic_axes), which is read for any number of examples")
     };
     let (from, to, by) = (scalar(start)?, scalar(limit)?, scalar(step)?);
     let count = ((to - from) / by).ceil().max(0.0);

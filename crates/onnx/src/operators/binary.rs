@@ -36,16 +36,46 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
     }
 }
 
-/// Both inputs of a node, combined as another operator combines them.
-pub(super) fn combined(importer: &mut Importer<'_>, node: &Node, operator: &str) -> Result<Tracked, Fault> {
-    let input = |i: usize| {
-        importer.get(node, i).cloned().ok_or_else(|| Fault::Problem(format!("input {i} is missing")))
+/// Two inputs joined as by another operator, with constants that are not trained.
+pub(super) fn fixed(importer: &mut Importer<'_>, node: &Node, operator: &str) -> Result<Tracked, Fault> {
+    let input = |i: usize| match importer.get(node, i).cloned() {
+        Some(Known::Constant(mut c)) => {
+            c.origin.trainable = false;
+            Ok(Known::Constant(c))
+        }
+        Some(known) => Ok(known),
+        None => Err(Fault::Problem(format!("input {i} is missing"))),
     };
     let (a, b) = (input(0)?, input(1)?);
     pair(importer, node, operator, a, b)
 }
 
+/// Whether a value holds whole numbers.
+fn is_whole(known: &Known) -> bool {
+    match known {
+        Known::Constant(c) => c.float_slice().is_none(),
+        Known::Tracked(x) => x.whole,
+    }
+}
+
+/// Two values joined; what is made of whole numbers is whole.
 fn pair(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    operator: &str,
+    a: Known,
+    b: Known,
+) -> Result<Tracked, Fault> {
+    let whole = is_whole(&a) && is_whole(&b);
+    if whole && operator == "Div" {
+        return Err(Fault::Unsupported(
+            " of whole numbers that depend on the data, whose rest is dropped: divide floats, and take `Floor`".into(),
+        ));
+    }
+    Ok(Tracked { whole, ..joined(importer, node, operator, a, b)? })
+}
+
+fn joined(
     importer: &mut Importer<'_>,
     node: &Node,
     operator: &str,

@@ -1,7 +1,7 @@
 //! Choices: `Where` with a condition that is known (what is chosen is multiplied by 1, the rest by 0) or depends on the data, and triangles of matrices.
 
 use super::super::constant::{Constant, Data, Origin, broadcast_positions, broadcast_shape};
-use super::super::error::Fault;
+use super::super::error::{Fault, short};
 use super::super::importer::{Importer, Known, Parameter};
 use super::super::layout::{Tracked, example_shape};
 use super::super::node::Node;
@@ -96,10 +96,10 @@ pub(super) fn condition(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
             let x = importer.tracked(node, 0)?;
             negated(importer, node, x)?
         }
-        "And" => binary::combined(importer, node, "Mul")?,
-        "Or" => binary::combined(importer, node, "Max")?,
+        "And" => binary::fixed(importer, node, "Mul")?,
+        "Or" => binary::fixed(importer, node, "Max")?,
         _ => {
-            let difference = binary::combined(importer, node, "Sub")?;
+            let difference = binary::fixed(importer, node, "Sub")?;
             let sign = activation(importer, node, difference, Activation::Sign)?;
             match operator {
                 "Greater" => activation(importer, node, sign, Activation::Relu)?,
@@ -139,6 +139,11 @@ fn filled(
 ) -> Result<Tracked, Fault> {
     let shape = broadcast_shape(&mask.shape, &fill.shape)?;
     importer.keep(&shape)?;
+    if fill.origin.trainable && !fill.origin.filler {
+        importer
+            .notes
+            .push(format!("`{}` fills what a mask hides, and stays as it is", short(&fill.origin.name)));
+    }
     let (values, kept) = (fill.floats()?, mask.floats()?);
     let (from, at) = (broadcast_positions(&fill.shape, &shape), broadcast_positions(&mask.shape, &shape));
     let chosen = from.iter().zip(&at).map(|(&i, &m)| if kept[m] == 0.0 { values[i] } else { 0.0 });

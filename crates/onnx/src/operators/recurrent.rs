@@ -286,7 +286,7 @@ fn lengths(importer: &mut Importer<'_>, node: &Node, steps: usize) -> Result<(),
         return Ok(());
     }
     Err(Fault::Unsupported(format!(
-        " with lengths of sequences (`sequence_lens`) that are not all {steps}: export it without packed sequences"
+        " with `sequence_lens` that are not all {steps}: export it without packed sequences"
     )))
 }
 

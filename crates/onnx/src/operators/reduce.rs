@@ -149,6 +149,9 @@ pub(super) fn root(importer: &mut Importer<'_>, node: &Node, x: Tracked, p: f64)
     activation(importer, node, x, kind)
 }
 
+/// The least sum of squares that a root is taken of: a normal number of single precision.
+const LEAST_SQUARE: f64 = 1e-37;
+
 /// `(sum of |x|^p)^(1 / p)` over axes, which stay with length 1.
 pub(super) fn norm(
     importer: &mut Importer<'_>,
@@ -158,7 +161,12 @@ pub(super) fn norm(
     p: f64,
 ) -> Result<Tracked, Fault> {
     let powers = power_of_magnitude(importer, node, &x, p)?;
-    let sum = sum(importer, node, powers, axes)?;
+    let mut sum = sum(importer, node, powers, axes)?;
+    if p == 2.0 {
+        // The root has no derivative at 0, and the norm of zeros the derivative 0, as in PyTorch: nothing moves at the limit.
+        let floor = Activation::Clip { low: LEAST_SQUARE, high: f64::MAX };
+        sum = activation(importer, node, sum, floor)?;
+    }
     root(importer, node, sum, p)
 }
 

@@ -70,7 +70,7 @@ impl<'a> Graph<'a> {
                 }
             }
         };
-        let single = tensor.dims.iter().all(|&d| d == 1);
+        let single = tensor.dims.len() <= MOST_AXES && tensor.dims.iter().all(|&d| d == 1);
         single
             .then(|| super::tensor::decode(tensor, Origin::constant(""), "", self.data).ok()?.scalar())
             .flatten()
@@ -125,7 +125,12 @@ impl<'a> Graph<'a> {
         // Softmax of a row that is masked as a whole is NaN, which is replaced by 0.
         let nan = self.made(condition, "IsNaN").is_some_and(|n| n.input(0) == Some(no));
         if nan && self.number(yes) == Some(0.0) && self.made(no, "Softmax").is_some() {
-            return Some(("a guarded softmax", Fused::Identity, vec![no.into()], vec![]));
+            return Some((
+                "a guarded softmax (of a row that is masked as a whole: uniform, where the model has zeros)",
+                Fused::Identity,
+                vec![no.into()],
+                vec![],
+            ));
         }
         // Softplus of a large number is the number, to single precision.
         let greater = self.made(condition, "Greater")?;

@@ -3,6 +3,7 @@
 use super::models::*;
 use crate::definitions::{AttributeProto, TensorProto};
 use posterior_networks::operation::Operation;
+use posterior_networks::{Array, Network};
 
 const X: [f64; 6] = [1.0, -2.0, 3.5, -0.25, 0.5, -7.0];
 
@@ -250,4 +251,61 @@ fn limits_are_one_operation() {
     let imported = import(&relu6).unwrap();
     assert!(matches!(imported.graph.nodes()[..], [ref n] if matches!(n.operation, Operation::Activation(_))));
     near(&outputs(&relu6, 1, &X), &X.map(|v| v.clamp(0.0, 6.0)));
+}
+
+/// A norm of zeros has the derivative 0, as in PyTorch, and what divides by it stays finite.
+#[test]
+fn norms_of_zeros_have_derivatives() {
+    let nodes = vec![
+        node("ReduceL2", &["x"], "n", vec![ints("axes", &[1]), int("keepdims", 1)]),
+        node("Clip", &["n", "least"], "c", vec![]),
+        node("Div", &["x", "c"], "y", vec![]),
+    ];
+    let model = model(&[ANY, 3], nodes, vec![floats("least", &[], &[1e-12])]);
+    let network: Network<f64> = import(&model).unwrap().network().unwrap();
+    let x = Array::new(vec![2, 3], vec![0.0, 0.0, 0.0, 3.0, 0.0, 4.0]);
+    let y = network.forward(&x).unwrap();
+    assert_eq!(&y.values()[..3], [0.0; 3]);
+    assert!(y.values()[3..].iter().zip([0.6, 0.0, 0.8]).all(|(a, b)| (a - b).abs() < 1e-15));
+    let trace = network.trace(x).unwrap();
+    let back = trace.vjp_input(&Array::new(vec![2, 3], vec![1.0; 6])).unwrap();
+    assert!(back.values().iter().all(|v| v.is_finite()), "{back:?}");
+    // (1 - u u^T) 1 / 5 at u = (0.6, 0, 0.8).
+    let expected = [0.032, 0.2, -0.024];
+    assert!(back.values()[3..].iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{back:?}");
+}
+
+/// A quotient of whole numbers would drop its rest; sums of them stay whole.
+#[test]
+fn whole_numbers_are_not_divided_as_others() {
+    let quotient = vec![
+        node("Add", &["x", "one"], "s", vec![]),
+        node("Div", &["s", "two"], "d", vec![]),
+        node("Cast", &["d"], "y", vec![int("to", 1)]),
+    ];
+    let numbers = || vec![whole("one", &[1], &[1]), whole("two", &[1], &[2])];
+    let mut of_whole = model(&[ANY, 3], quotient.clone(), numbers());
+    let input = &mut graph(&mut of_whole).input[0];
+    let tensor = input.r#type.as_mut().unwrap().tensor_type.as_mut().unwrap();
+    tensor.elem_type = Some(crate::definitions::element_type::INT64);
+    let refused = refusal(&of_whole);
+    assert!(refused.contains("whole numbers") && refused.contains("`Floor`"), "{refused}");
+    // Of floats it is read.
+    let tensors = vec![floats("one", &[1], &[1.0]), floats("two", &[1], &[2.0])];
+    assert_eq!(outputs(&model(&[ANY, 3], quotient, tensors), 1, &[1.0, 2.0, 3.0]), [1.0, 1.5, 2.0]);
+}
+
+/// What values are compared with is no weight: nothing moves with it.
+#[test]
+fn thresholds_are_not_trained() {
+    let nodes = vec![
+        node("Greater", &["x", "t"], "g", vec![]),
+        node("Cast", &["g"], "f", vec![int("to", 1)]),
+        node("Mul", &["f", "w"], "y", vec![]),
+    ];
+    let tensors = vec![floats("t", &[3], &[0.0, 1.0, 2.0]), floats("w", &[3], &[1.0, 2.0, 3.0])];
+    let imported = import(&model(&[ANY, 3], nodes, tensors)).unwrap();
+    let trained: Vec<&str> =
+        imported.graph.parameters().iter().filter(|p| p.trainable).map(|p| &p.name[..]).collect();
+    assert_eq!(trained, ["w"]);
 }
