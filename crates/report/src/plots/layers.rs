@@ -62,7 +62,7 @@ pub(crate) fn layers(input: &LayerGraph) -> Option<Figure> {
     let height = 44.0 + STEP * (places + 1) as f64;
     let mut s = Surface::new(WIDE_SIZE.0, height, format!("{}: {} layers", input.title, input.layers.len()));
     let y = |place: usize| 36.0 + STEP * place as f64;
-    let columns = [spine + 14.0, spine + 300.0, spine + 440.0, spine + 600.0, spine + 618.0];
+    let columns = [spine + 14.0, spine + 292.0, spine + 456.0, spine + 612.0, spine + 628.0];
     let anchors = [Anchor::Start, Anchor::Start, Anchor::Start, Anchor::End, Anchor::Start];
     for ((x, anchor), head) in
         columns.iter().zip(anchors).zip(["layer", "operation", "output", "weights", ""])
