@@ -110,8 +110,19 @@ fn each_input_has_a_file_by_name() {
     assert_eq!(one["predictions"], other["predictions"]);
     assert!(number(&one["predictions"]["y_latent_std"][0]) > 0.0);
     let scores = json(at, &format!("evaluate --model m.posterior {named} --labels target.npy"));
-    assert!(number(&scores["models"][0]["scores"]["scores"]["rmse"]) > 0.0);
-    // More rows of the same inputs; and held-back rows, file by file.
+    let same = json(at, "evaluate --model row.posterior --data row.npy --labels target.npy");
+    assert_eq!(scores["models"][0]["scores"], same["models"][0]["scores"]);
+    // Held-back rows, file by file in the order of the flags.
+    let unseen = 60;
+    write(at, "p.npy", &[unseen, 2, 3], (0..6 * unseen).map(|i| uniform(i, 8.0)).collect());
+    write(at, "q.npy", &[unseen, 2], (0..2 * unseen).map(|i| uniform(i, 9.0)).collect());
+    write(at, "t.npy", &[unseen], (0..unseen).map(|i| uniform(i, 7.0)).collect());
+    let held_back = "--validation-labels t.npy --out held.posterior --validation-data";
+    let held = json(at, &format!("{fit} {named} {held_back} q.npy,p.npy"));
+    assert_eq!(held["unseen"]["examples"], unseen);
+    let few = error(at, &format!("{fit} {named} {held_back} q.npy"));
+    assert!(few.contains("1 files for 2 inputs (pair, picture)"), "{few}");
+    // More rows of the same inputs.
     let more = format!("fit laplace --continue m.posterior {named} --labels target.npy --out more.posterior");
     assert_eq!(json(at, &more)["header"]["data"]["examples"], 2 * ROWS);
 

@@ -76,6 +76,8 @@ impl InputFile {
 /// Examples of a network: arrays and images one after the other, with labels of their own or beside them; or, where `names` say which inputs the files are, side by side in the
 /// network's order.
 ///
+/// Memory: side by side, the files, each of which keeps to the limit of `reading`, and twice the row of all of them in double precision while they are joined.
+///
 /// # Errors
 /// When a file cannot be read, an input has none, two or another shape, or files count different examples.
 pub fn read_examples(

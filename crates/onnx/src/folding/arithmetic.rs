@@ -44,12 +44,7 @@ pub(super) fn fold(
             None => return Ok(None),
         },
     };
-    if result.origin.trainable {
-        let name = crate::error::short(&result.origin.name);
-        importer
-            .notes
-            .push(format!("the parameter `{name}` was computed from weights by `{}`", node.operator));
-    }
+    super::tell_computed(importer, node, &result);
     Ok(Some(result))
 }
 

@@ -27,12 +27,7 @@ pub(super) fn fold(
         _ => return Ok(None),
     };
     let result = Constant::new(shape, data, made(node, inputs));
-    if result.origin.trainable {
-        let name = crate::error::short(&result.origin.name);
-        importer
-            .notes
-            .push(format!("the parameter `{name}` was computed from weights by `{}`", node.operator));
-    }
+    super::tell_computed(importer, node, &result);
     Ok(Some(result))
 }
 

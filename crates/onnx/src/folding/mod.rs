@@ -147,3 +147,13 @@ fn repeated(
     let learned = importer.learned(node, &value.reshaped(padded.collect()), place)?;
     Ok(Some(Known::Tracked(importer.broadcast(node, learned, &dims)?)))
 }
+
+/// Says so where a parameter is not the file's own, but computed from it.
+fn tell_computed(importer: &mut Importer<'_>, node: &Node, result: &Constant) {
+    if result.origin.trainable {
+        let name = super::error::short(&result.origin.name);
+        importer
+            .notes
+            .push(format!("the parameter `{name}` was computed from weights by `{}`", node.operator));
+    }
+}

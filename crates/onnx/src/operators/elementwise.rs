@@ -1,5 +1,6 @@
 //! Functions of single values, and what inference takes as no function at all.
 
+use super::super::constant::MASKED;
 use super::super::error::Fault;
 use super::super::importer::{Importer, Known, Parameter};
 use super::super::layout::Tracked;
@@ -217,7 +218,7 @@ fn clip(importer: &mut Importer<'_>, node: &Node, x: Tracked) -> Result<Tracked,
             None => node.float(attribute),
         };
         // The largest numbers of single precision are how exporters write that there is no limit.
-        Ok(given.filter(|v| v.abs() < 1e30).unwrap_or(none))
+        Ok(given.filter(|v| v.abs() < MASKED).unwrap_or(none))
     };
     let (low, high) = (limit(1, "min", -f64::MAX)?, limit(2, "max", f64::MAX)?);
     clipped(importer, node, x, low, high)
