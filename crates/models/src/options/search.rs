@@ -42,7 +42,7 @@ pub enum ObjectiveName {
 }
 
 /// The search for hyperparameters by exact evidence, of all rows or of some of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct EvidenceOptions {
@@ -52,9 +52,9 @@ pub struct EvidenceOptions {
     /// What maximises it
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub optimizer: OptimizerName,
-    /// Step size of Adam, also of a stochastic search
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().learning_rate))]
-    pub learning_rate: f64,
+    /// Step size of Adam [default: 0.1, of a stochastic search that blocks do not begin 0.2]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    pub learning_rate: Option<f64>,
     /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
     pub steps: Option<usize>,
@@ -66,24 +66,14 @@ pub struct EvidenceOptions {
     pub bound: Vec<Constraint>,
 }
 
-impl Default for EvidenceOptions {
-    fn default() -> Self {
-        Self {
-            objective: None,
-            optimizer: OptimizerName::default(),
-            learning_rate: 0.1,
-            steps: None,
-            fix: Vec::new(),
-            bound: Vec::new(),
-        }
-    }
-}
+/// Step size of Adam where gradients are exact.
+const ADAM_STEP: f64 = 0.1;
 
 impl EvidenceOptions {
     pub(crate) fn optimizer(&self) -> Optimizer {
         match self.optimizer {
             OptimizerName::Lbfgs => Optimizer::Lbfgs,
-            OptimizerName::Adam => Optimizer::Adam { learning_rate: self.learning_rate },
+            OptimizerName::Adam => Optimizer::Adam { learning_rate: self.learning_rate.unwrap_or(ADAM_STEP) },
         }
     }
 

@@ -278,10 +278,11 @@ fn check<D>(prepared: &Prepared<D>, request: &FitRequest, method: &Method) -> Re
     let kernel = request.kernel.build::<f64>(&prepared.schema.feature_names())?;
     kernel.features().map_err(GpError::from)?;
     let IterativeOptions { evidence, search, sampling, .. } = options;
-    if search.hyperparameter_search.is_stochastic()
-        && !(evidence.learning_rate > 0.0 && evidence.learning_rate.is_finite())
+    if let Some(rate) = evidence.learning_rate
+        && search.hyperparameter_search.is_stochastic()
+        && !(rate > 0.0 && rate.is_finite())
     {
-        return refuse("the learning rate", evidence.learning_rate, "a positive number");
+        return refuse("the learning rate", rate, "a positive number");
     }
     let searches = request.hyperparameters.is_none();
     let no_steps = search.hyperparameter_search.is_stochastic() && evidence.steps == Some(0);
