@@ -380,6 +380,7 @@ mod tests {
         let tried = crate::process::TriedMethod {
             method: "exact".into(),
             scores: None,
+            recalibrated_nll: None,
             seconds: 0.0,
             predicted_seconds: None,
             outcome: String::new(),

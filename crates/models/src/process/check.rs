@@ -40,6 +40,9 @@ pub struct TriedMethod {
     pub method: String,
     /// Its scores on the held-back rows; none where it was not tried.
     pub scores: Option<CheckScores>,
+    /// Mean negative log density of these rows once intervals are recalibrated, where they would be: what it is compared by.
+    #[serde(default)]
+    pub recalibrated_nll: Option<f64>,
     /// Seconds it took.
     pub seconds: f64,
     /// Seconds that were foretold for it by what it took on few rows; none where nothing was.

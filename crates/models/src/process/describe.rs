@@ -136,9 +136,11 @@ fn checked(check: &FitCheck, before: &str) -> Vec<SummaryRow> {
     }
     for tried in &check.tried {
         let scores = tried.scores.as_ref().map_or_else(String::new, |s| format!("; {}", scores(s)));
+        let recalibrated =
+            tried.recalibrated_nll.map_or_else(String::new, |nll| format!(", recalibrated {nll:.4}"));
         let foretold = tried.predicted_seconds;
         let foretold = foretold.map_or_else(String::new, |seconds| format!(" (foretold: {})", time(seconds)));
-        let text = format!("{}{scores}; {:.1} s{foretold}", tried.outcome, tried.seconds);
+        let text = format!("{}{scores}{recalibrated}; {:.1} s{foretold}", tried.outcome, tried.seconds);
         rows.push(SummaryRow::new(format!("tried {}", tried.method), text));
     }
     rows

@@ -8,6 +8,7 @@ use posterior::optim::{Constraint, Signal};
 use posterior::options::MethodName;
 use posterior::{
     CheckedOn, FitCheck, FitRequest, FitStage, Hyperparameter, Model, ModelError, Prepared, ProcessModel,
+    TriedMethod,
 };
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
@@ -53,12 +54,18 @@ fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
     let model = fit(&request(MethodName::Auto)).unwrap();
     let check = model.header().fit.check.clone().unwrap();
     assert_eq!((check.on, check.rows), (CheckedOn::HeldBack, ROWS / 20));
-    // Every posterior that was tried is recorded, and the one with the best score is the model.
-    let scores: Vec<(String, f64)> =
-        check.tried.iter().filter_map(|t| Some((t.method.clone(), t.scores?.nll))).collect();
-    assert!(scores.len() >= 2 && scores[0].0 == "exact", "{:?}", check.tried);
-    let best = scores.iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
-    assert_eq!((&model.header().method, check.scores.nll), (&best.0, best.1));
+    // Every posterior that was tried is recorded, and the one with the best score is the model: of recalibrated intervals where they would be.
+    let tried: Vec<_> = check.tried.iter().filter(|t| t.scores.is_some()).collect();
+    assert!(tried.len() >= 2 && tried[0].method == "exact", "{:?}", check.tried);
+    for own in &tried {
+        let fits = (check.chance[0]..=check.chance[1]).contains(&own.scores.unwrap().coverage_95);
+        assert!(!fits || own.recalibrated_nll.is_none(), "{own:?}");
+    }
+    let score = |own: &TriedMethod| own.recalibrated_nll.unwrap_or(own.scores.unwrap().nll);
+    let best = tried.iter().min_by(|a, b| score(a).total_cmp(&score(b))).unwrap();
+    assert_eq!((&model.header().method, check.scores), (&best.method, best.scores.unwrap()));
+    let recalibrated = model.header().fit.recalibration.as_ref().map(|own| own.nll_after);
+    assert_eq!(recalibrated, best.recalibrated_nll);
     // The truth's noise is 0.2: nothing can do better than that, and the mean of the target has an error of 1.
     let scale = model.header().standardisation.target_scale;
     assert!(check.scores.rmse > 0.17 / scale && check.scores.rmse < 0.5, "{check:?}");

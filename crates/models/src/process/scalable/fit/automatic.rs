@@ -5,7 +5,7 @@
 //! 3. The exact posterior of all rows, where memory and budget have room for it: what every solver goes to. Otherwise the solver that is expected to be the first at its end (stochastic dual descent, sketch-and-project, conjugate gradients: [`super::forecast`]), unless that is far beyond the budget.
 //! 4. Where it did not converge, is not better, or its intervals do not fit (of all rows: where few were better, or where intervals do not fit and are not to be recalibrated): behind a solver the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
 //!    inducing points.
-//! 5. The best on the rows that are held back, by negative log predictive density. All of them are recorded.
+//! 5. The best on the rows that are held back, by negative log predictive density, recalibrated where it would be. All of them are recorded.
 
 use super::ScalableFit;
 use super::bounds::{self, Bounding};
@@ -55,8 +55,7 @@ pub(super) fn fit<T: SolverPrecision>(
     let as_found = searched.as_found();
     let (hyperparameters, hyperpriors) = (Hyperparameter::of(&as_found), searched.hyperpriors.clone());
     let (largest_jitter, source) = (searched.found.largest_jitter, searched.source.clone());
-    let mut tried = Vec::new();
-    let mut best: Option<ScalableFit> = None;
+    let mut compared = Comparison { judged_by: (request, held), best: None, tried: Vec::new() };
     let started = Instant::now();
     let exactly = |rows: (usize, usize), means: &Means| -> Result<Option<ScalableFit>, ModelError> {
         let Some(rows) = affordable_rows(prepared, held, rows, means) else { return Ok(None) };
@@ -76,10 +75,10 @@ pub(super) fn fit<T: SolverPrecision>(
         flops_of_posterior(prepared, held, rows) / started.elapsed().as_secs_f64().max(1e-9)
     });
     let simple_rows = simple.as_ref().map_or(0, ScalableFit::rows);
-    let to_beat = simple.as_ref().and_then(|f| f.check.as_ref()).map(|c| c.scores.nll);
     if let Some(fit) = simple {
-        consider(fit, started, &mut best, &mut tried);
+        compared.consider(fit, started)?;
     }
+    let to_beat = compared.best.as_ref().map(|(score, _)| *score);
     // What is under way goes on, whatever it can still reach.
     let under_way = saved.as_ref().is_some_and(|s| s.has_solver());
     let (n, d) = prepared.data.inputs().shape();
@@ -96,10 +95,10 @@ pub(super) fn fit<T: SolverPrecision>(
         };
         whole = fit.is_some();
         match fit {
-            Some(fit) => consider(fit, started, &mut best, &mut tried),
+            Some(fit) => compared.consider(fit, started)?,
             None => {
                 let short = if memory.is_some() { "budget" } else { "memory" };
-                tried.push(skipped(
+                compared.tried.push(skipped(
                     MethodName::Exact,
                     &format!("not tried on all rows: it does not fit the {short}"),
                 ));
@@ -109,7 +108,9 @@ pub(super) fn fit<T: SolverPrecision>(
     // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
     let mut solver = MethodName::Sdd;
     if whole {
-        tried.push(skipped(MethodName::Sdd, "not tried: the exact posterior of all rows is where it goes"));
+        compared
+            .tried
+            .push(skipped(MethodName::Sdd, "not tried: the exact posterior of all rows is where it goes"));
     } else {
         // As it was planned: the best so far is kept beside.
         let kept = saved_plan(few.min(all), d).peak_bytes.min(few_rows_memory(request.memory));
@@ -132,7 +133,7 @@ pub(super) fn fit<T: SolverPrecision>(
             && share.is_some_and(|left| predicted.is_some_and(|seconds| seconds > TOO_LATE * left));
         let others = if too_late { &forecasts[..] } else { forecasts.get(1..).unwrap_or_default() };
         if too_late {
-            tried.extend(others.iter().map(|own| passed_over(own, "longer than the budget")));
+            compared.tried.extend(others.iter().map(|own| passed_over(own, "longer than the budget")));
         } else {
             let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds);
             let judging =
@@ -152,29 +153,31 @@ pub(super) fn fit<T: SolverPrecision>(
             if fit.reason == Reason::Interrupted {
                 return Ok(fit);
             }
-            consider(fit, started, &mut best, &mut tried);
-            if let Some(own) = tried.last_mut() {
+            compared.consider(fit, started)?;
+            if let Some(own) = compared.tried.last_mut() {
                 own.predicted_seconds = predicted;
             }
-            tried.extend(others.iter().map(|own| passed_over(own, &format!("{solver} was to be faster"))));
+            compared
+                .tried
+                .extend(others.iter().map(|own| passed_over(own, &format!("{solver} was to be faster"))));
         }
     }
-    let sound = best.as_ref().is_some_and(|fit| {
+    let sound = compared.best.as_ref().is_some_and(|(score, fit)| {
         let good = fit.check.as_ref().is_some_and(FitCheck::is_sound);
         // Intervals of what no solver does better are recalibrated instead. Where fewer rows were better, the model does not fit the table.
         let complete = match whole {
             true => fit.rows() == n && (good || request.calibrate != CalibrateName::None),
             false => fit.method == solver && good,
         };
-        complete && to_beat.is_none_or(|goal| score(fit) <= goal)
+        complete && to_beat.is_none_or(|goal| *score <= goal)
     });
     if !sound && !whole {
         let started = Instant::now();
         // Hardly more rows are hardly better.
         let worth = simple_rows + simple_rows / 5 + 1;
         match exactly((worth, EXACT_ROWS), &sure(allowance.left(), 0.5))? {
-            Some(fit) => consider(fit, started, &mut best, &mut tried),
-            None => tried.push(skipped(
+            Some(fit) => compared.consider(fit, started)?,
+            None => compared.tried.push(skipped(
                 MethodName::Exact,
                 &format!("not tried: {worth} rows and more do not fit the table, the memory or the budget"),
             )),
@@ -186,13 +189,14 @@ pub(super) fn fit<T: SolverPrecision>(
     let bounded = Method::Svgp(bound.clone());
     let plan = ScalablePlan::new(request, &bounded, all, d);
     let rows_kept = |fit: &ScalableFit| if fit.rows() == n { all } else { fit.rows() } as u64;
-    let kept = best
+    let kept = compared
+        .best
         .as_ref()
-        .map_or(0, |fit| rows_kept(fit).pow(2) * if fit.method == MethodName::Exact { 8 } else { 0 });
+        .map_or(0, |(_, fit)| rows_kept(fit).pow(2) * if fit.method == MethodName::Exact { 8 } else { 0 });
     if !sound && plan.peak_bytes.saturating_add(kept) > request.memory {
-        tried.push(skipped(MethodName::Svgp, "not tried: it does not fit the memory"));
+        compared.tried.push(skipped(MethodName::Svgp, "not tried: it does not fit the memory"));
     } else if !sound && !worth {
-        tried.push(skipped(MethodName::Svgp, "not tried: the budget is nearly used up"));
+        compared.tried.push(skipped(MethodName::Svgp, "not tried: the budget is nearly used up"));
     } else if !sound {
         let started = Instant::now();
         let bounding = Bounding { held: Some(held), start: Some(&hyperparameters), allowance };
@@ -207,15 +211,15 @@ pub(super) fn fit<T: SolverPrecision>(
         if fit.reason == Reason::Interrupted {
             return Err(ModelError::Interrupted);
         }
-        consider(fit, started, &mut best, &mut tried);
+        compared.consider(fit, started)?;
     }
-    let Some(mut fit) = best else {
+    let Some((_, mut fit)) = compared.best else {
         let what = "the time";
         let expected = "enough for at least one method: give more (--time-budget)";
         return Err(ModelError::Setting { what, value: request.time_budget.unwrap_or(0.0), expected });
     };
     if let Some(check) = &mut fit.check {
-        check.tried = tried;
+        check.tried = compared.tried;
     }
     Ok(fit)
 }
@@ -224,6 +228,7 @@ fn skipped(method: MethodName, outcome: &str) -> TriedMethod {
     TriedMethod {
         method: method.to_string(),
         scores: None,
+        recalibrated_nll: None,
         seconds: 0.0,
         predicted_seconds: None,
         outcome: outcome.into(),
@@ -241,32 +246,38 @@ fn passed_over(forecast: &Forecast, why: &str) -> TriedMethod {
     }
 }
 
-fn score(fit: &ScalableFit) -> f64 {
-    fit.check
-        .as_ref()
-        .map_or(f64::INFINITY, |c| if c.scores.nll.is_nan() { f64::INFINITY } else { c.scores.nll })
+/// What was tried so far.
+struct Comparison<'a> {
+    judged_by: (&'a FitRequest, &'a HeldBack),
+    /// With what it is compared by.
+    best: Option<(f64, ScalableFit)>,
+    tried: Vec<TriedMethod>,
 }
 
-/// Records a posterior and keeps the better one.
-fn consider(
-    fit: ScalableFit,
-    started: Instant,
-    best: &mut Option<ScalableFit>,
-    tried: &mut Vec<TriedMethod>,
-) {
-    let outcome = match &fit.summary {
-        Some(summary) => format!("{} steps, ended by {}", summary.steps, summary.ended),
-        None => format!("the exact posterior of {} rows", fit.rows()),
-    };
-    tried.push(TriedMethod {
-        method: fit.method.to_string(),
-        scores: fit.check.as_ref().map(|c| c.scores),
-        seconds: started.elapsed().as_secs_f64(),
-        predicted_seconds: None,
-        outcome,
-    });
-    if best.as_ref().is_none_or(|b| score(&fit) < score(b)) {
-        *best = Some(fit);
+impl Comparison<'_> {
+    /// Records a posterior and keeps the better one.
+    fn consider(&mut self, fit: ScalableFit, started: Instant) -> Result<(), ModelError> {
+        let outcome = match &fit.summary {
+            Some(summary) => format!("{} steps, ended by {}", summary.steps, summary.ended),
+            None => format!("the exact posterior of {} rows", fit.rows()),
+        };
+        let scores = fit.check.as_ref().map(|check| check.scores);
+        let (request, held) = self.judged_by;
+        let recalibrated_nll = held.recalibrated_nll(request, &held.predictions(&fit.posterior)?)?;
+        self.tried.push(TriedMethod {
+            method: fit.method.to_string(),
+            scores,
+            recalibrated_nll,
+            seconds: started.elapsed().as_secs_f64(),
+            predicted_seconds: None,
+            outcome,
+        });
+        let nll = recalibrated_nll.or(scores.map(|own| own.nll));
+        let score = nll.filter(|nll| !nll.is_nan()).unwrap_or(f64::INFINITY);
+        if self.best.as_ref().is_none_or(|(best, _)| score < *best) {
+            self.best = Some((score, fit));
+        }
+        Ok(())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::process::ModelError;
 use crate::process::apart::Apart;
-use crate::process::check::CheckScores;
+use crate::process::check::{CheckScores, CheckedOn, FitCheck};
 use crate::process::file_rows::{TableRows, fingerprints};
+use crate::{FitRequest, Recalibration};
 use faer::Mat;
 use posterior_gp::Posterior;
 use posterior_linalg::random::Streams;
@@ -96,6 +97,21 @@ impl HeldBack {
     pub(super) fn scores(&self, predictions: &HeldBackPredictions) -> Result<CheckScores, ModelError> {
         CheckScores::of(&predictions.mean, &predictions.variance, &self.targets)
     }
+
+    /// The mean negative log density of these rows where `request` would have the intervals of such predictions recalibrated; none where they stay. Posteriors are compared by what users get: right means under
+    /// widths that are wrong by one factor are worth more than poor means under right ones.
+    pub(super) fn recalibrated_nll(
+        &self,
+        request: &FitRequest,
+        predictions: &HeldBackPredictions,
+    ) -> Result<Option<f64>, ModelError> {
+        let check = FitCheck::new(CheckedOn::HeldBack, self.rows(), self.scores(predictions)?, None);
+        if !check.scores.nll.is_finite() || !Recalibration::may_be_wanted(request.calibrate, &check) {
+            return Ok(None);
+        }
+        let found = Recalibration::of(request, &check, &self.residuals(predictions)?)?;
+        Ok(found.map(|(own, _)| own.nll_after))
+    }
 }
 
 /// Steps between two looks grow by this factor, so that a look is at the last third of the steps so far.
@@ -143,7 +159,7 @@ impl EarlyStopping {
     }
 
     /// Looks at predictions after `step` steps of which `spent` (a share of steps or time, whichever is more) are used up. `to_beat` is the score of
-    /// something simpler; `settled` says whether no more of the
+    /// something simpler, `nll` that of `now`, both as users would get them; `settled` says whether no more of the
     /// system is left than is harmless.
     pub(super) fn observe(
         &mut self,
@@ -235,6 +251,28 @@ mod tests {
         assert_eq!(all, (0..50).map(f64::from).collect::<Vec<_>>());
         assert!(HeldBack::draw(data.clone(), 0, 3).unwrap().1.is_none());
         assert!(HeldBack::draw(data, 50, 3).unwrap().1.is_none());
+    }
+
+    /// Normal targets, predicted well under widths that are a third of what they should be, and by nothing: the first are worth more once their widths are mended.
+    #[test]
+    fn predictions_are_worth_what_their_recalibrated_intervals_are() {
+        let n = 201;
+        let z: Vec<f64> =
+            (0..n).map(|i| crate::predictive::standard_quantile((i as f64 + 0.5) / n as f64)).collect();
+        let held = HeldBack { inputs: Mat::zeros(n, 1), targets: z.clone(), noise: None, twins: 0 };
+        let mean = (0..n).map(|i| z[i] - 0.3 * z[i * 77 % n]).collect();
+        let narrow = HeldBackPredictions { mean, variance: vec![0.01; n] };
+        let nothing = HeldBackPredictions { mean: vec![0.0; n], variance: vec![1.0; n] };
+        let request = FitRequest::default();
+        let before = |own: &HeldBackPredictions| held.scores(own).unwrap().nll;
+        assert!(before(&narrow) > before(&nothing) + 1.0);
+        assert_eq!(held.recalibrated_nll(&request, &nothing).unwrap(), None);
+        let after = held.recalibrated_nll(&request, &narrow).unwrap().unwrap();
+        // Of normal residuals with a deviation of 0.3, under a factor that 201 rows make a little larger than 3.
+        let right = 0.5 * (2.0 * std::f64::consts::PI * 0.09).ln() + 0.5;
+        assert!((right - 0.01..right + 0.02).contains(&after), "{after} {right}");
+        let asked = FitRequest { calibrate: crate::options::CalibrateName::None, ..request };
+        assert_eq!(held.recalibrated_nll(&asked, &narrow).unwrap(), None);
     }
 
     #[test]

@@ -103,6 +103,7 @@ fn plain<D: RowSource>(
     let tried = TriedMethod {
         method: MethodName::Exact.to_string(),
         scores: held.scores(&predictions).ok(),
+        recalibrated_nll: None,
         seconds: started.elapsed().as_secs_f64(),
         predicted_seconds: None,
         outcome: format!("{size} rows"),

@@ -94,6 +94,7 @@ pub(super) fn fit<T: SolverPrecision>(
     let started = Instant::now();
     let adaptive = options.large.iterations.is_none() && method.tolerance().is_none();
     let looking = Looking {
+        request,
         process: process.clone(),
         data: &prepared.data,
         support: support.clone(),
@@ -222,6 +223,7 @@ const HOPELESS: &str = "too slow to be of use";
 
 /// What a solve that is under way needs to be looked at.
 struct Looking<'a, T: SolverPrecision> {
+    request: &'a FitRequest,
     process: PathwiseModel<T>,
     data: &'a Observations,
     support: Support,
@@ -255,7 +257,9 @@ impl<T: SolverPrecision> Looking<'_, T> {
             solution,
         )?;
         let now = held.predictions(&posterior)?;
-        let nll = held.scores(&now)?.nll;
+        let nll = held
+            .recalibrated_nll(self.request, &now)?
+            .map_or_else(|| Ok(held.scores(&now)?.nll), Ok::<f64, ModelError>)?;
         let of_steps = progress.step as f64 / progress.steps_planned.max(1) as f64;
         let of_time = judging.seconds.map_or(0.0, |s| progress.elapsed.as_secs_f64() / s.max(1e-9));
         let settled = self.harmless.is_none_or(|h| progress.residual.is_some_and(|residual| residual <= h));
