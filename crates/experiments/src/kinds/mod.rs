@@ -111,7 +111,7 @@ kinds! {
     "inducing-galleries" inducing_galleries "images of each class that are chosen as inducing points, by chance and by greedy variance under several kernels, behind networks as well: pictures, and what the chosen explain"
     "tomography-angles" tomography_angles "the angles of a scan chosen by what is not known of the picture: designs by several priors against equidistant and random ones, and what three reconstructions make of them"
     "tomography-priors" tomography_priors "pictures of scans by priors of networks, of pixels and by dropped channels: evidence choices, scores of error bars, expected roughness by lengthscale"
-    "weight-space" weight_space "linear models as functions: priors, posteriors of a few points, bounds on the evidence and where they would put the prior, samples that ask for the next point"
+    "weight-space" weight_space "linear models as functions: priors, posteriors of a few points, bounds on the evidence and where they would put the prior, parts of samples, samples that ask for the next point, classes by a line"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"
 }
 

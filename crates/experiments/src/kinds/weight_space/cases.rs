@@ -43,7 +43,7 @@ impl Case {
 }
 
 /// Draws of a Gaussian over weights (d x count).
-fn weights(
+pub(super) fn weights(
     (mean, covariance): (&[f64], &Mat<f64>),
     count: usize,
     streams: Streams,
@@ -51,6 +51,20 @@ fn weights(
     let factor = Cholesky::of(covariance.as_ref(), JitterPolicy::default()).map_err(GpError::from)?;
     let moved = factor.multiply_factor(normals(mean.len(), count, streams, "experiment/weights").as_ref());
     Ok(Mat::from_fn(mean.len(), count, |j, k| mean[j] + moved[(j, k)]))
+}
+
+/// How far the variances of drawn functions (m x draws) about a mean are from those of a closed form, at every tenth place, since neighbours say nearly the same: the most, in standard errors.
+pub(super) fn farthest(
+    drawn: &Mat<f64>,
+    mean: impl Fn(usize) -> f64,
+    variance: impl Fn(usize) -> f64,
+) -> f64 {
+    let draws = drawn.ncols() as f64;
+    let off = |i: usize| {
+        let square = drawn.row(i).iter().map(|f| (f - mean(i)).powi(2)).sum::<f64>() / draws;
+        (square / variance(i).max(f64::MIN_POSITIVE) - 1.0).abs() / (2.0 / draws).sqrt()
+    };
+    (0..drawn.nrows()).step_by(10).map(off).fold(0.0, f64::max)
 }
 
 /// What a case says before and after the points.
@@ -81,17 +95,8 @@ pub(super) fn of_case(settings: &Settings, case: &Case, streams: Streams) -> Res
     let spread = &test * q.covariance();
     let variance = |i: usize, from: &Mat<f64>| (0..d).map(|j| from[(i, j)] * test[(i, j)]).sum::<f64>();
     let scaled = &test * &isotropic;
-    let draws = settings.draws as f64;
-    let farthest = |drawn: &Mat<f64>, mean: &dyn Fn(usize) -> f64, variance: &dyn Fn(usize) -> f64| {
-        // Neighbours of a grid say nearly the same: every tenth.
-        let each = (0..grid.len()).step_by(10).map(|i| {
-            let square = drawn.row(i).iter().map(|f| (f - mean(i)).powi(2)).sum::<f64>() / draws;
-            (square / variance(i).max(f64::MIN_POSITIVE) - 1.0).abs() / (2.0 / draws).sqrt()
-        });
-        each.fold(0.0, f64::max)
-    };
-    let off_prior = farthest(&before, &|_| 0.0, &|i| variance(i, &scaled));
-    let off_posterior = farthest(&after, &|i| mean_after[i], &|i| variance(i, &spread));
+    let off_prior = farthest(&before, |_| 0.0, |i| variance(i, &scaled));
+    let off_posterior = farthest(&after, |i| mean_after[i], |i| variance(i, &spread));
     let deviations: Vec<f64> = (0..grid.len()).map(|i| variance(i, &spread).max(0.0).sqrt()).collect();
     let line = |drawn: &Mat<f64>, k: usize| -> Vec<f64> { drawn.col(k).iter().copied().collect() };
     let covariance: Vec<f64> = (&scaled * zero.transpose()).col(0).iter().copied().collect();

@@ -1,10 +1,12 @@
-//! Linear models seen as functions: what their priors look like, what a few points make of them, how far below the evidence bounds of other Gaussians lie and where these would put the prior, and how samples of a process ask for the next point.
+//! Linear models seen as functions: what their priors look like, what a few points make of them, how far below the evidence bounds of other Gaussians lie and where these would put the prior, what a sample is made of, how samples of a process ask for the next point, and what Gaussians make of a posterior that is none.
 //!
-//! Serves figures 2.1 to 2.5, 2.8, 2.9 and 3.2 of the thesis.
+//! Serves figures 2.1 to 2.5, 2.7 to 2.9, 3.1 and 3.2 of the thesis.
 
 mod bounds;
 mod cases;
+mod classes;
 mod next_points;
+mod pathwise;
 
 use super::Checked;
 use crate::context::Context;
@@ -13,8 +15,10 @@ use crate::gaussian::check_names;
 use crate::measured::{Measured, NumberTable};
 use bounds::Bound;
 use cases::{Case, Seen};
+use classes::Classes;
 use faer::Mat;
 use next_points::Next;
+use pathwise::Pathwise;
 use posterior_linalg::random::Streams;
 use posterior_report::{Curves, PosteriorPanels, TitledPosterior};
 use serde::Deserialize;
@@ -41,7 +45,9 @@ pub(crate) struct Settings {
     #[serde(rename = "case")]
     cases: Vec<Case>,
     bound: Bound,
+    pathwise: Pathwise,
     next: Next,
+    classes: Classes,
 }
 
 impl Checked for Settings {
@@ -68,10 +74,15 @@ impl Checked for Settings {
         if [self.grid, self.bound.grid, self.next.grid].into_iter().any(|g| !(2..=2000).contains(&g)) {
             return refused("grids have from 2 to 2000 points");
         }
-        if !self.cases.iter().any(|case| case.name == self.bound.case) {
-            return refused("[bound]: `case` is the name of one");
+        for (table, case) in [("bound", &self.bound.case), ("pathwise", &self.pathwise.case)] {
+            if !self.cases.iter().any(|own| own.name == *case) {
+                return refused(format!("[{table}]: `case` is the name of one"));
+            }
         }
-        Ok(())
+        if !(1..=self.draws).contains(&self.pathwise.samples) {
+            return refused("[pathwise]: `samples` is at least 1, no more than `draws`");
+        }
+        self.classes.check()
     }
 }
 
@@ -113,11 +124,15 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     );
     let (bound, more) = bounds::bounds(settings, streams)?;
     figures.extend(more);
+    let (parts, more) = pathwise::pathwise(settings, streams)?;
+    figures.extend(more);
     let (next, more) = next_points::next_points(&settings.next, context)?;
+    figures.extend(more);
+    let (classes, more) = classes::classes(settings)?;
     figures.extend(more);
     let names = || settings.cases.iter().map(|case| case.name.as_str());
     Ok(Measured {
-        numbers: json!({"cases": numbers, "bound": bound, "next": next}),
+        numbers: json!({"cases": numbers, "bound": bound, "pathwise": parts, "next": next, "classes": classes}),
         series: Value::Null,
         tables: vec![NumberTable::by_name(
             "Linear models",
