@@ -74,6 +74,10 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("thesis_descent_ablations", true, adam, &searched, "normalise");
     refused("thesis_weight_space", true, "case = \"affine\"", "case = \"affin\"", "`case`");
     refused("thesis_weight_space", true, "prior_precision = 6.0", "prior_precision = 0.0", "precisions");
+    refused("thesis_weight_space", true, "case = \"short features\"", "case = \"short\"", "[pathwise]");
+    refused("thesis_weight_space", true, "samples = 2\n", "samples = 0\n", "samples");
+    refused("thesis_weight_space", true, "labels = [0.0, ", "labels = [0.5, ", "labels");
+    refused("thesis_weight_space", true, "deviations = 9.0", "deviations = 1.0", "deviations");
     refused("thesis_weight_space", true, "shown = 4", "shown = 4000000", "`shown`");
     refused("thesis_weight_space", true, "inputs = [-1.6, ", "inputs = [", "as many");
     refused("thesis_weight_space", true, "features = 500", "features = 0", "`features`");

@@ -266,3 +266,63 @@ pub(super) fn classes(settings: &Settings) -> Result<(Value, Vec<Item>), Experim
     ];
     Ok((numbers, figures))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points() -> Classes {
+        Classes {
+            inputs: vec![-1.2, -0.8, -0.2, 0.3, 0.7, 1.4],
+            labels: vec![0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
+            prior_precision: 0.05,
+            deviations: 9.0,
+            grid: 160,
+            turns: 100,
+        }
+    }
+
+    #[test]
+    fn each_gaussian_is_where_what_it_climbs_is_highest() {
+        let (asked, events) = (points(), Bernoulli::new(1, Link::Logit).unwrap());
+        let best = asked.climbed(|y, mean, variance| {
+            let (_, slope, curvature) = expected_log_density(&events, y, mean, variance);
+            (slope, curvature)
+        });
+        let top = asked.bound(&best, &events);
+        let laplace = asked.climbed(|y, mean, _| Link::Logit.derivatives(y, mean));
+        let highest = asked.log_joint(laplace.mean);
+        // Steps of 1e-3 to both sides lose a little, of the second order.
+        for k in 0..5 {
+            for by in [-1e-3, 1e-3] {
+                let WeightPair { mut mean, mut precision } = WeightPair { ..best };
+                if k < 2 {
+                    mean[k] += by
+                } else {
+                    precision[k - 2] += by
+                }
+                let lost = top - asked.bound(&WeightPair { mean, precision }, &events);
+                assert!(lost > 0.0 && lost < 1e-4, "{k} {by} {lost}");
+                if k < 2 {
+                    let mut w = laplace.mean;
+                    w[k] += by;
+                    let lost = highest - asked.log_joint(w);
+                    assert!(lost > 0.0 && lost < 1e-5, "{k} {by} {lost}");
+                }
+            }
+        }
+        // Of sums over 1201 x 1201 places elsewhere.
+        let exact = Exact::of(&asked, &best);
+        assert!((exact.log_evidence + 2.756_464_02).abs() < 1e-6, "{}", exact.log_evidence);
+        assert!(top < exact.log_evidence);
+    }
+
+    #[test]
+    fn weights_that_the_prior_holds_at_nothing_guess() {
+        let asked = Classes { prior_precision: 1e8, ..points() };
+        let held = asked.climbed(|y, mean, _| Link::Logit.derivatives(y, mean));
+        let exact = Exact::of(&asked, &held);
+        assert!((exact.log_evidence - 6.0 * 0.5f64.ln()).abs() < 1e-5, "{}", exact.log_evidence);
+        assert!((exact.probability(1.0) - 0.5).abs() < 1e-5);
+    }
+}
