@@ -257,9 +257,10 @@ impl<T: SolverPrecision> Looking<'_, T> {
             solution,
         )?;
         let now = held.predictions(&posterior)?;
-        let nll = held
-            .recalibrated_nll(self.request, &now)?
-            .map_or_else(|| Ok(held.scores(&now)?.nll), Ok::<f64, ModelError>)?;
+        let nll = match held.recalibrated_nll(self.request, &now)? {
+            Some(nll) => nll,
+            None => held.scores(&now)?.nll,
+        };
         let of_steps = progress.step as f64 / progress.steps_planned.max(1) as f64;
         let of_time = judging.seconds.map_or(0.0, |s| progress.elapsed.as_secs_f64() / s.max(1e-9));
         let settled = self.harmless.is_none_or(|h| progress.residual.is_some_and(|residual| residual <= h));
