@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Constraint {
     /// It stays at a natural value, for every entry of its block.
     Fixed {
-        /// A block, such as `noise_variance`, or an entry of one, such as `matern32.lengthscale[2]`, counted from 0.
+        /// A block, such as `noise_variance`, or an entry of one, such as `matern32.lengthscale[2]`, counted from 0. What stands before the last dot may be left out where only one block ends so.
         parameter: String,
         /// Its value; the one that the model has where none is given.
         value: Option<f64>,
@@ -61,8 +61,21 @@ impl Constrained {
             let parameter = constraint.parameter();
             let refuse =
                 |problem: String| Err(OptimError::Constraint { parameter: parameter.into(), problem });
-            let matching: Vec<usize> =
-                (0..entries.len()).filter(|&i| blocks[i] == parameter || names[i] == parameter).collect();
+            let called = |of: &dyn Fn(&str) -> bool| -> Vec<usize> {
+                (0..entries.len()).filter(|&i| of(blocks[i]) || of(&names[i])).collect()
+            };
+            let mut matching = called(&|name| name == parameter);
+            if matching.is_empty() {
+                matching = called(&|name| name.rsplit('.').next() == Some(parameter));
+                let mut several: Vec<&str> = matching.iter().map(|&i| blocks[i]).collect();
+                several.dedup();
+                if several.len() > 1 {
+                    return refuse(format!(
+                        "several end so, of which one must be named: {}",
+                        several.join(", ")
+                    ));
+                }
+            }
             if matching.is_empty() {
                 return refuse(format!("there is no such parameter; there are: {}", names.join(", ")));
             }
@@ -253,6 +266,33 @@ mod tests {
         assert!(map.at_bounds(&model.values()).is_empty());
         map.set(&mut model, &[0.0, 0.0, 0.0, 0.0, -12.0]);
         assert_eq!(map.at_bounds(&model.values()), [("noise".to_string(), 0.01)]);
+    }
+
+    #[test]
+    fn the_end_of_a_name_is_enough_where_it_is_the_only_one() {
+        struct Sum(Vec<f64>);
+        impl Parameters for Sum {
+            fn segments(&self) -> Vec<Segment> {
+                ["se.variance", "se.lengthscale", "periodic.variance"]
+                    .map(|name| Segment { name: name.into(), shape: vec![2], transform: Transform::Log })
+                    .into()
+            }
+            fn values(&self) -> Vec<f64> {
+                self.0.clone()
+            }
+            fn set_values(&mut self, values: &[f64]) {
+                self.0.copy_from_slice(values);
+            }
+        }
+        let held = |name: &str| {
+            let mut model = Sum(vec![1.0; 6]);
+            Constrained::new(&mut model, &[fixed(name, Some(3.0))]).map(|_| model.0)
+        };
+        assert_eq!(held("lengthscale").unwrap(), [1.0, 1.0, 3.0, 3.0, 1.0, 1.0]);
+        assert_eq!(held("lengthscale[1]").unwrap(), [1.0, 1.0, 1.0, 3.0, 1.0, 1.0]);
+        let text = held("variance").unwrap_err().to_string();
+        assert!(text.contains("several end so") && text.contains("se.variance, periodic.variance"), "{text}");
+        assert!(held("scale").is_err() && held("").is_err());
     }
 
     #[test]

@@ -186,7 +186,7 @@ fn searches_features_choices_and_exact_variances_are_flags() {
             "belongs to --hyperparameter-search neighbourhoods",
         ),
         ("--method cg --hyperparameter-search stochastic --blocks 3", "blocks or refined"),
-        ("--method cg --hyperparameter-search stochastic --fix lengthscale", "there is no such parameter"),
+        ("--method cg --hyperparameter-search stochastic --fix length", "there is no such parameter"),
         ("--method cg --search-passes 3", "--hyperparameter-search stochastic or refined"),
         ("--method sdd --hyperparameter-search stochastic --rank 3", "--search-solver cg"),
         ("--method cg --hyperparameter-search stochastic --optimizer adam", "searches by exact evidence"),
@@ -271,15 +271,34 @@ fn a_fit_that_is_killed_goes_on() {
     let at = folder.path();
     write_table(&at.join("t.csv"), 1500);
     let line = "fit gp --data t.csv --target y --method sdd --blocks 1 --block-size 60 --refining-rows 0 --iterations 3000 --batch 128 --samples 8 --random-features 100 --checkpoint-every 0.05 --threads 1";
+    // As soon as there is a state of the solver.
+    let resumed = killed_and_resumed(at, line, 100_000);
+    assert!(resumed["large_table"]["resumed_from"].as_u64().unwrap() > 0, "{resumed}");
+}
+
+/// Steps of a stochastic search, each of which begins at the last one's solutions.
+#[test]
+fn a_fit_that_is_killed_in_its_search_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 1500);
+    let line = "fit gp --data t.csv --target y --method cg --hyperparameter-search stochastic --steps 60 --probes 6 --samples 6 --iterations 3 --random-features 100 --checkpoint-every 0.02 --threads 1";
+    let resumed = killed_and_resumed(at, line, 1);
+    // What was killed was the search: it ran for most of the time, and the solver has nothing to go on from.
+    assert_eq!(resumed["large_table"]["resumed_from"], 0, "{resumed}");
+    assert_eq!(resumed["large_table"]["search"]["steps"], 60, "{resumed}");
+}
+
+/// What a fit says that was killed as soon as its checkpoint had so many bytes, and went on: predictions are those of one that was not, bit for bit.
+fn killed_and_resumed(at: &Path, line: &str, bytes: u64) -> serde_json::Value {
     let straight = json(at, &format!("{line} --out straight.posterior"));
     let mut child = posterior(at, &format!("{line} --out killed.posterior"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Killed as soon as there is a state of the solver.
     let (state, started) = (at.join("killed.posterior.checkpoint"), Instant::now());
-    while !std::fs::metadata(&state).is_ok_and(|m| m.len() > 100_000)
+    while !std::fs::metadata(&state).is_ok_and(|m| m.len() >= bytes)
         && started.elapsed() < Duration::from_secs(60)
     {
         if child.try_wait().unwrap().is_some() {
@@ -291,10 +310,10 @@ fn a_fit_that_is_killed_goes_on() {
     child.wait().unwrap();
     assert!(state.exists() && !at.join("killed.posterior").exists(), "it was killed too late");
     let resumed = json(at, &format!("{line} --out killed.posterior"));
-    assert!(resumed["large_table"]["resumed_from"].as_u64().unwrap() > 0, "{resumed}");
     assert_eq!(resumed["hyperparameters"], straight["hyperparameters"]);
     let predicted = |model: &str| run(at, &format!("predict --model {model} --data t.csv")).stdout;
     assert_eq!(predicted("killed.posterior"), predicted("straight.posterior"));
+    resumed
 }
 
 #[test]
@@ -360,6 +379,50 @@ fn hyperparameters_can_be_given_held_and_bounded_in_exact_fits() {
     ] {
         let text = error(at, &format!("{line} --method exact {flags} --out never.posterior"));
         assert!(text.contains(words), "{flags}: {text}");
+    }
+}
+
+/// Bounds, solvers (whose systems would rather have more noise) and other likelihoods hold what they are told.
+#[test]
+fn every_method_holds_and_bounds_what_it_learns() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 150);
+    std::fs::write(
+        at.join("counts.csv"),
+        (0..80).fold("a,y\n".to_string(), |text, i| text + &format!("{},{}\n", f64::from(i) * 0.05, i % 4)),
+    )
+    .unwrap();
+    let value = |told: &serde_json::Value, name: &str| -> Vec<f64> {
+        let all = told["hyperparameters"].as_array().unwrap_or_else(|| panic!("{told}"));
+        let found = all.iter().find(|h| h["name"] == name).unwrap_or_else(|| panic!("{name}: {told}"));
+        found["values"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
+    };
+    let quick = "--blocks 1 --block-size 60 --refining-rows 0 --steps 6 --samples 2 --random-features 20 --iterations 5";
+    for method in [
+        "exact --steps 6".to_string(),
+        "sgpr --inducing 10 --steps 6".into(),
+        "svgp --inducing 10 --iterations 20".into(),
+        format!("sdd {quick}"),
+        format!("sap {quick}"),
+        "cg --hyperparameter-search stochastic --steps 4 --probes 3 --samples 2 --iterations 5".into(),
+    ] {
+        let held = "--fix noise_variance=0.0002,variance=100 --bounds lengthscale=0.3..0.4";
+        let told = json(
+            at,
+            &format!("fit gp --data t.csv --target y --method {method} {held} --out m.posterior --force"),
+        );
+        assert_eq!(value(&told, "noise_variance"), [0.0002], "{method}");
+        assert_eq!(value(&told, "matern32.variance"), [100.0], "{method}");
+        let lengthscales = value(&told, "matern32.lengthscale");
+        assert!(lengthscales.iter().all(|l| (0.3..=0.4).contains(l)), "{method}: {lengthscales:?}");
+        assert!(told["at_bounds"].is_array(), "{method}: {told}");
+    }
+    for inference in ["variational", "laplace", "gaussianised"] {
+        let line =
+            format!("fit gp --data counts.csv --target y --likelihood poisson --inference {inference}");
+        let told = json(at, &format!("{line} --fix matern32.variance=2 --out p.posterior --force"));
+        assert_eq!(value(&told, "matern32.variance"), [2.0], "{inference}");
     }
 }
 

@@ -364,8 +364,8 @@ fn held_and_bounded_hyperparameters_stay_where_they_are_told() {
     let held = run(all).unwrap();
     assert_eq!(held.posterior.model().values(), [2.0, 1.5, 1.5, 0.01]);
     assert_eq!((held.evaluations, held.steps), (0, 0));
-    let wrong = run(vec![hold("lengthscale", None)]).unwrap_err().to_string();
-    assert!(wrong.contains("`lengthscale`") && wrong.contains("matern32.lengthscale[1]"), "{wrong}");
+    let wrong = run(vec![hold("scale", None)]).unwrap_err().to_string();
+    assert!(wrong.contains("`scale`") && wrong.contains("matern32.lengthscale[1]"), "{wrong}");
 }
 
 #[test]

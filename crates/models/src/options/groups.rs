@@ -112,7 +112,7 @@ pub struct SystemOptions {
     /// Preconditioner of cg and of stochastic searches
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub preconditioner: PreconditionerName,
-    /// Rank of the preconditioner, of sap of the sketch of a block [default: 100]; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
+    /// Rank of the preconditioner [default: 100]; of sap of the sketch of a block, which is factored whole without it, as is better;  basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
     pub rank: Option<usize>,
 }
@@ -154,7 +154,7 @@ pub struct LargeTableOptions {
     /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 100 passes of blocks for sap, 3000 for svgp, 1000 passes over the rows for deep kernels, 12000 for gvi]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
     pub iterations: Option<usize>,
-    /// Rows that the fit does not see, to judge it by; 0 for none [default: a twentieth, at most 512]
+    /// Rows that the fit does not see, to judge it by; 0 for none [default: a twentieth, at most 512, but 100 or a tenth of few at least]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
     pub held_back: Option<usize>,
     /// Where an interrupted fit is kept; the same command goes on from it [default: OUT.checkpoint]
@@ -260,6 +260,12 @@ impl IterativeOptions {
         own
     }
 
+    /// Passes over the rows of a stochastic search: those of each step, which may be more where much of a system is left.
+    pub(crate) fn passes_of_search(&self) -> usize {
+        let steps = self.evidence.steps.unwrap_or(SearchOptions::default().steps);
+        steps.saturating_mul(self.search.search_passes)
+    }
+
     /// A search by stochastic gradients; hyperpriors and limits are the caller's. What solves is a choice of its own: searches need moderate accuracy at hyperparameters
     /// that no step size is known for.
     ///
@@ -297,7 +303,7 @@ impl IterativeOptions {
             method,
             solves,
             probes: self.search.probe_kind,
-            constraints: self.evidence.constraints(),
+            constraints: self.evidence.constraints.all(),
             ..usual
         }
     }

@@ -5,7 +5,7 @@ use super::groups::{
 };
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
-use super::search::EvidenceOptions;
+use super::search::{ConstraintOptions, EvidenceOptions};
 use super::{Method, MethodName};
 use posterior_gp::exact::FitOptions;
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
@@ -42,7 +42,8 @@ impl AutoOptions {
 
     pub(crate) fn collapsed_bound(&self) -> SgprOptions {
         let IterativeOptions { evidence, large, .. } = self.descent.iterative.clone();
-        SgprOptions { steps: evidence.steps, large, ..SgprOptions::default() }
+        let EvidenceOptions { steps, constraints, .. } = evidence;
+        SgprOptions { steps, constraints, large, ..SgprOptions::default() }
     }
 
     /// What else could solve where dual descent does: nothing where something was asked for that only descent has, and sketch-and-project, in double precision, unless single was asked for, in which small noise drowns.
@@ -71,6 +72,7 @@ impl AutoOptions {
 
     pub(crate) fn stochastic_bound(&self) -> SvgpOptions {
         SvgpOptions {
+            constraints: self.descent.iterative.evidence.constraints.clone(),
             large: self.descent.iterative.large.clone(),
             batches: self.descent.batches.clone(),
             ..SvgpOptions::default()
@@ -108,7 +110,7 @@ pub struct CgOptions {
     #[serde(flatten)]
     pub iterative: IterativeOptions,
     /// Relative residual at which a solver stops [default: of cg and sap a hundredth of the noise's standard deviation, at most 1e-3; none for others]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", allow_negative_numbers = true, value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
 
@@ -126,7 +128,7 @@ pub struct SgdOptions {
     #[serde(flatten)]
     pub batches: BatchOptions,
     /// Relative residual at which a solver stops [default: of cg and sap a hundredth of the noise's standard deviation, at most 1e-3; none for others]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", allow_negative_numbers = true, value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
 
@@ -158,7 +160,7 @@ pub struct SddOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::share_or_none, default_value_t = DualDescentOptions::default().momentum))]
     pub momentum: f64,
     /// Relative residual at which a solver stops [default: of cg and sap a hundredth of the noise's standard deviation, at most 1e-3; none for others]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", allow_negative_numbers = true, value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
 
@@ -201,7 +203,7 @@ pub struct SapOptions {
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub acceleration: AccelerationName,
     /// Relative residual at which a solver stops [default: of cg and sap a hundredth of the noise's standard deviation, at most 1e-3; none for others]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", allow_negative_numbers = true, value_parser = numbers::positive))]
     pub tolerance: Option<f64>,
 }
 
@@ -308,6 +310,10 @@ pub struct SgprOptions {
     /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
     pub steps: Option<usize>,
+    /// What is held or bounded.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub constraints: ConstraintOptions,
     /// Steps, rows to judge by, checkpoints.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -348,6 +354,10 @@ pub enum VariationalName {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SvgpOptions {
+    /// What is held or bounded.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub constraints: ConstraintOptions,
     /// Steps, rows to judge by, checkpoints.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -378,6 +388,7 @@ pub struct SvgpOptions {
 impl Default for SvgpOptions {
     fn default() -> Self {
         Self {
+            constraints: ConstraintOptions::default(),
             large: LargeTableOptions::default(),
             batches: BatchOptions::default(),
             inducing: InducingOptions::default(),

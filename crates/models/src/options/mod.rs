@@ -51,7 +51,8 @@ pub use methods::{
     SgdOptions, SgprOptions, SvgpOptions, VariationalName,
 };
 pub use search::{
-    EvidenceOptions, HyperparameterOptions, HyperparameterSearch, ObjectiveName, OptimizerName,
+    ConstraintOptions, EvidenceOptions, HyperparameterOptions, HyperparameterSearch, ObjectiveName,
+    OptimizerName,
 };
 
 pub use target::TargetTransformName;
@@ -216,7 +217,7 @@ impl FitRequest {
             restarts: self.restarts(),
             seed: self.seed,
             hyperpriors: self.hyperpriors.clone(),
-            constraints: evidence.constraints(),
+            constraints: evidence.constraints.all(),
             memory_limit: self.memory,
             ..FitOptions::default()
         };

@@ -41,6 +41,26 @@ pub enum ObjectiveName {
     Pgvi,
 }
 
+/// Hyperparameters that a search holds or bounds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct ConstraintOptions {
+    /// Hold hyperparameters: NAME or NAME=VALUE in standard units, as `posterior inspect --json` has them, such as noise_variance=0.01 or `matern32.lengthscale[2]`; the kernel's name may be left out where only one has it
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = held))]
+    pub fix: Vec<Constraint>,
+    /// Bound hyperparameters: NAME=LOWER..UPPER, in standard units, such as noise_variance=1e-3..0.1
+    #[cfg_attr(feature = "clap", arg(long, alias = "bounds", value_name = "NAME=L..U", value_delimiter = ',', value_parser = bounded))]
+    pub bound: Vec<Constraint>,
+}
+
+impl ConstraintOptions {
+    /// What is held and what is bounded.
+    pub(crate) fn all(&self) -> Vec<Constraint> {
+        self.fix.iter().chain(&self.bound).cloned().collect()
+    }
+}
+
 /// The search for hyperparameters by exact evidence, of all rows or of some of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -58,12 +78,10 @@ pub struct EvidenceOptions {
     /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
     pub steps: Option<usize>,
-    /// Hold hyperparameters: NAME or NAME=VALUE in standard units, as `posterior inspect --json` has them, such as noise_variance=0.01 or `matern32.lengthscale[2]`
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = held))]
-    pub fix: Vec<Constraint>,
-    /// Bound hyperparameters: NAME=LOWER..UPPER, in standard units, such as noise_variance=1e-3..0.1
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=L..U", value_delimiter = ',', value_parser = bounded))]
-    pub bound: Vec<Constraint>,
+    /// What is held or bounded.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub constraints: ConstraintOptions,
 }
 
 /// Step size of Adam where gradients are exact.
@@ -92,11 +110,6 @@ impl EvidenceOptions {
                 "--objective elbo, gwi and pgvi belong to --method gvi; an exact process takes evidence or leave-one-out".into(),
             )),
         }
-    }
-
-    /// What is held or bounded.
-    pub(crate) fn constraints(&self) -> Vec<Constraint> {
-        self.fix.iter().chain(&self.bound).cloned().collect()
     }
 
     /// Most steps of a search by exact evidence.
@@ -184,7 +197,7 @@ pub struct HyperparameterOptions {
     /// Rows of each
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().block_size))]
     pub block_size: usize,
-    /// Uniform rows of the larger block that the search goes on with, beside a neighbourhood of half as many, as far as time and memory allow; 0 for none. With this number searches on all rows follow where time (without a budget: some minutes) and memory have room for them: of auto the exact evidence of up to 16,000 rows, else, of more than twice as many rows, 30 stochastic steps
+    /// Uniform rows of the larger block that the search goes on with, beside a neighbourhood of half as many, as far as time and memory allow; 0 for none. With this number searches on all rows follow where time (without a budget: some minutes) and memory have room for them: of auto the exact evidence of up to 20,000 rows, else, of more than twice as many rows, 30 stochastic steps
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT), default_value_t = Self::default().refining_rows))]
     pub refining_rows: usize,
     /// Neighbourhoods whose exact evidences are averaged, with --hyperparameter-search neighbourhoods

@@ -171,9 +171,9 @@ impl FitCheck {
         self.warnings.iter().filter(move |warning| !(recalibrated && warning.starts_with(INTERVALS_ARE)))
     }
 
-    /// Whether nothing speaks against it.
-    pub(super) fn is_sound(&self) -> bool {
-        self.converged != Some(false) && self.scores.coverage_95 >= self.chance[0]
+    /// Whether nothing speaks against it. Narrow intervals do not where they are `recalibrated`.
+    pub(super) fn is_sound(&self, recalibrated: bool) -> bool {
+        self.converged != Some(false) && (recalibrated || self.scores.coverage_95 >= self.chance[0])
     }
 }
 
@@ -190,11 +190,12 @@ mod tests {
         // 500 rows: 0.95 ± 2.576 √(0.95 0.05 / 500) = 0.95 ± 0.0251.
         let band = check(500, 0.95, None).chance;
         assert!((band[0] - 0.9249).abs() < 1e-4 && (band[1] - 0.9751).abs() < 1e-4, "{band:?}");
-        assert!(check(500, 0.93, None).warnings.is_empty() && check(500, 0.93, None).is_sound());
+        assert!(check(500, 0.93, None).warnings.is_empty() && check(500, 0.93, None).is_sound(false));
         let narrow = check(500, 0.72, None);
-        assert!(narrow.warnings[0].contains("too narrow: 72.0 %") && !narrow.is_sound(), "{narrow:?}");
+        assert!(narrow.warnings[0].contains("too narrow: 72.0 %"), "{narrow:?}");
+        assert!(!narrow.is_sound(false) && narrow.is_sound(true));
         let wide = check(500, 0.998, None);
-        assert!(wide.warnings[0].contains("wider than they need be") && wide.is_sound());
+        assert!(wide.warnings[0].contains("wider than they need be") && wide.is_sound(false));
         // Of 20 rows, 17 inside their intervals are no reason to cry wolf.
         assert!(check(20, 0.85, None).warnings.is_empty());
         let useless = FitCheck::new(
@@ -209,7 +210,10 @@ mod tests {
     #[test]
     fn a_solver_whose_predictions_still_move_has_not_converged() {
         let moving = check(500, 0.95, Some(0.4));
-        assert_eq!((moving.converged, moving.is_sound()), (Some(false), false));
+        assert_eq!(
+            (moving.converged, moving.is_sound(false), moving.is_sound(true)),
+            (Some(false), false, false)
+        );
         assert!(moving.warnings[0].contains("0.40 of their standard deviations"), "{:?}", moving.warnings);
         assert_eq!(check(500, 0.95, Some(0.02)).converged, Some(true));
         assert_eq!(check(500, 0.95, None).converged, None);

@@ -185,8 +185,8 @@ impl ProcessModel {
         };
         let plan = exact_plan(&options.evidence, rows, features);
         let text = format!(
-            "exact Gaussian process, {plan} of memory and {:.3} Tflop for each of at most {} evaluations or so{seconds}",
-            plan.flops_per_evaluation / 1e12,
+            "exact Gaussian process, {plan} of memory and {} for each of at most {} evaluations or so{seconds}",
+            super::rates::work(plan.flops_per_evaluation),
             options.evidence.most_steps().saturating_mul(options.restarts),
         );
         (text, plan.peak_bytes)
@@ -408,7 +408,7 @@ fn recorded(
         }
         _ => {}
     }
-    header.fit.at_bounds = fitted.summary.as_ref().map_or(Vec::new(), ScalableSummary::at_bounds);
+    header.fit.at_bounds = fitted.summary.as_ref().map_or(Vec::new(), ScalableSummary::ended_at_bounds);
     header.fit.scalable = fitted.summary;
     fitted.posterior
 }

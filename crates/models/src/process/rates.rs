@@ -65,6 +65,17 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
+/// `12.3 Mflop`, `4.5 Gflop`, `0.6 Pflop`.
+pub(crate) fn work(flops: f64) -> String {
+    let (unit, name) = match flops {
+        f if f < 1e9 => (1e6, "M"),
+        f if f < 1e12 => (1e9, "G"),
+        f if f < 1e15 => (1e12, "T"),
+        _ => (1e15, "P"),
+    };
+    format!("{:.1} {name}flop", flops / unit)
+}
+
 /// [`expected`], all of it.
 pub(crate) fn expected_seconds(
     request: &FitRequest,

@@ -7,8 +7,8 @@ use crate::hyperprior::{Hyperprior, log_prior};
 use crate::inducing::{InducingError, InducingPosterior, Plan};
 use crate::{GpError, Observations, RowSource};
 use posterior_optim::{
-    Lbfgs, LoopOptions, Objective, ObjectiveError, Observer, Optimiser, Parameters, Reason, Signal, State,
-    minimise, resume,
+    Constrained, Constraint, Lbfgs, LoopOptions, Objective, ObjectiveError, Observer, Optimiser, Parameters,
+    Reason, Signal, State, minimise, resume,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,9 @@ pub struct CollapsedOptions {
     pub steps: LoopOptions,
     /// Beliefs about hyperparameters.
     pub hyperpriors: Vec<Hyperprior>,
+    /// Parameters that are held or bounded.
+    #[serde(default)]
+    pub constraints: Vec<Constraint>,
     /// Most memory that the plan may need, in bytes.
     pub memory_limit: u64,
 }
@@ -32,7 +35,7 @@ impl Default for CollapsedOptions {
             patience: 3,
             time: None,
         };
-        Self { steps, hyperpriors: Vec::new(), memory_limit: 8 << 30 }
+        Self { steps, hyperpriors: Vec::new(), constraints: Vec::new(), memory_limit: 8 << 30 }
     }
 }
 
@@ -53,6 +56,8 @@ pub struct CollapsedFit {
     pub evaluations: usize,
     /// Largest amount added to the diagonal of `K_ZZ`, relative to its mean.
     pub largest_jitter: f64,
+    /// Parameters that ended at a bound of [`CollapsedOptions::constraints`], with the bound.
+    pub at_bounds: Vec<(String, f64)>,
     /// What was planned.
     pub plan: Plan,
 }
@@ -70,12 +75,16 @@ pub struct CollapsedSearch {
     pub evaluations: usize,
     /// Largest amount added to the diagonal of `K_ZZ`, relative to its mean.
     pub largest_jitter: f64,
+    /// Parameters that ended at a bound of [`CollapsedOptions::constraints`], with the bound.
+    pub at_bounds: Vec<(String, f64)>,
     /// What was planned.
     pub plan: Plan,
 }
 
 struct NegativeBound<'a> {
     model: CollapsedGp,
+    /// What moves.
+    map: Constrained,
     parts: Vec<&'a dyn RowSource>,
     /// All parts at once, where that is less work.
     together: Option<Together<'a>>,
@@ -85,15 +94,15 @@ struct NegativeBound<'a> {
 
 impl Objective for NegativeBound<'_> {
     fn dimension(&self) -> usize {
-        self.model.unconstrained().len()
+        self.map.dimension()
     }
 
     fn parameter_names(&self) -> Vec<String> {
-        self.model.unconstrained_names()
+        self.map.names()
     }
 
     fn value_and_gradient(&mut self, theta: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
-        self.model.set_unconstrained(theta);
+        self.map.set(&mut self.model, theta);
         let failed = |error: GpError| ObjectiveError(error.to_string());
         let mut natural = vec![0.0; self.model.values().len()];
         let mut value = 0.0;
@@ -110,7 +119,7 @@ impl Objective for NegativeBound<'_> {
         let count: usize = self.parts.iter().map(|data| data.rows() * data.widths()[1]).sum();
         let prior = log_prior(self.hyperpriors, &self.model, &mut natural).map_err(failed)?;
         let scale = -1.0 / count as f64;
-        for (g, natural) in gradient.iter_mut().zip(self.model.chain(theta, &natural)) {
+        for (g, natural) in gradient.iter_mut().zip(self.map.chain(theta, &natural)) {
             *g = scale * natural;
         }
         Ok(scale * (value + prior))
@@ -122,7 +131,7 @@ impl Objective for NegativeBound<'_> {
 ///
 /// # Errors
 /// [`InducingError::Memory`] before anything is allocated when the plan exceeds the limit; [`GpError::UnknownParameter`] for
-/// a hyperprior without parameter; [`GpError::Optim`] when the bound has no value at the start or the state does not fit.
+/// a hyperprior without parameter; [`GpError::Optim`] when the bound has no value at the start or the state or a constraint does not fit.
 pub fn fit_collapsed(
     model: CollapsedGp,
     data: &dyn RowSource,
@@ -130,10 +139,10 @@ pub fn fit_collapsed(
     state: Option<State>,
     observer: &mut Observer<'_, State>,
 ) -> Result<CollapsedFit, GpError> {
-    let CollapsedSearch { model, reason, steps, evaluations, largest_jitter, plan } =
+    let CollapsedSearch { model, reason, steps, evaluations, largest_jitter, at_bounds, plan } =
         search(model, (vec![data], None), options, state, observer)?;
     let (posterior, bound) = model.clone().condition(data)?;
-    Ok(CollapsedFit { posterior, model, bound, reason, steps, evaluations, largest_jitter, plan })
+    Ok(CollapsedFit { posterior, model, bound, reason, steps, evaluations, largest_jitter, at_bounds, plan })
 }
 
 /// Maximises the bound, summed over parts that share everything but targets and noise (and, if need be, rows); as [`fit_collapsed`] otherwise. Cost of an evaluation: the sum over parts, or that of two for any number of parts
@@ -155,7 +164,7 @@ pub fn search_collapsed(
 }
 
 fn search<'a>(
-    model: CollapsedGp,
+    mut model: CollapsedGp,
     (parts, together): (Vec<&'a dyn RowSource>, Option<Together<'a>>),
     options: &CollapsedOptions,
     state: Option<State>,
@@ -170,19 +179,21 @@ fn search<'a>(
         return Err(InducingError::Memory { plan, limit: options.memory_limit }.into());
     }
     log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
-    let start = model.unconstrained();
-    let mut objective =
-        NegativeBound { model, parts, together, hyperpriors: &options.hyperpriors, largest_jitter: 0.0 };
+    let map = Constrained::new(&mut model, &options.constraints)?;
+    let start = map.unconstrained(&model.values());
+    let hyperpriors = &options.hyperpriors;
+    let mut objective = NegativeBound { model, map, parts, together, hyperpriors, largest_jitter: 0.0 };
     let outcome = match state {
         Some(state) => resume(&mut objective, state, &options.steps, observer)?,
         None => {
             minimise(&mut objective, &start, Optimiser::Lbfgs(Lbfgs::default()), &options.steps, observer)?
         }
     };
-    let NegativeBound { mut model, largest_jitter, .. } = objective;
-    model.set_unconstrained(&outcome.theta);
+    let NegativeBound { mut model, map, largest_jitter, .. } = objective;
+    map.set(&mut model, &outcome.theta);
+    let at_bounds = map.at_bounds(&model.values());
     let (reason, steps, evaluations) = (outcome.reason, outcome.steps, outcome.evaluations);
-    Ok(CollapsedSearch { model, reason, steps, evaluations, largest_jitter, plan })
+    Ok(CollapsedSearch { model, reason, steps, evaluations, largest_jitter, at_bounds, plan })
 }
 
 impl CollapsedGp {

@@ -11,7 +11,7 @@ use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, KernelExpression, cross, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
-use posterior_optim::{LoopOptions, Parameters, Reason, Signal, check};
+use posterior_optim::{Constraint, LoopOptions, Parameters, Reason, Signal, check};
 use rand_distr::{Distribution, StandardNormal};
 
 fn normal(n: usize, m: usize, name: &str) -> Mat<f64> {
@@ -389,6 +389,38 @@ fn rows_from_elsewhere_give_the_bound_of_rows_in_memory() {
     }
 }
 
+/// What is held stays, what is bounded stays inside and is named at its bound, and the best of the rest is no better than the best of all.
+#[test]
+fn held_and_bounded_parameters_stay_where_they_are_told() {
+    let (x, noise) = (normal(60, 2, "x"), normal(60, 1, "noise"));
+    let targets = Mat::from_fn(60, 1, |i, _| (1.3 * x[(i, 0)]).sin() + 0.5 * x[(i, 1)] + 0.3 * noise[(i, 0)]);
+    let (data, z) = (Observations::new(x, targets, None).unwrap(), normal(8, 2, "z"));
+    let run = |constraints: Vec<Constraint>| {
+        let options = CollapsedOptions { constraints, ..CollapsedOptions::default() };
+        let mut model = model("matern32(ard)", MeanForm::Zero, z.clone(), 1);
+        model.learn_inducing = false;
+        fit_collapsed(model, &data, &options, None, &mut |_, _| Signal::Continue)
+    };
+    let hold = |parameter: &str, value| Constraint::Fixed { parameter: parameter.into(), value };
+    let noise = |fit: &CollapsedFit| fit.model.likelihood.noise_variance();
+    let free = run(Vec::new()).unwrap();
+    let at_best = run(vec![hold("noise_variance", Some(noise(&free)))]).unwrap();
+    assert_eq!(noise(&at_best), noise(&free));
+    assert!((at_best.bound - free.bound).abs() < 1e-3, "{} {}", at_best.bound, free.bound);
+    let twice = 2.0 * noise(&free);
+    let bound = Constraint::Between { parameter: "noise_variance".into(), lower: twice, upper: 10.0 * twice };
+    let bounded = run(vec![bound]).unwrap();
+    assert_eq!(bounded.at_bounds, [("noise_variance".to_string(), twice)]);
+    assert!(noise(&bounded) >= twice && bounded.bound < free.bound, "{} {}", bounded.bound, free.bound);
+    // With everything held nothing is searched for.
+    let all = ["matern32.variance", "lengthscale", "noise_variance"].map(|name| hold(name, Some(0.7)));
+    let held = run(all.to_vec()).unwrap();
+    assert_eq!(held.model.kernel.values(), [0.7; 3]);
+    let there = collapsed_bound(&held.model, &data).unwrap();
+    assert!(held.steps == 0 && (held.bound - there).abs() < 1e-12 * there.abs());
+    assert!(run(vec![hold("scale", None)]).unwrap_err().to_string().contains("no such parameter"));
+}
+
 #[test]
 fn bad_requests_are_answered() {
     let data = data(10, 1, false);
@@ -399,7 +431,8 @@ fn bad_requests_are_answered() {
     assert!(matches!(collapsed_bound(&narrow, &data), Err(GpError::Shape { .. })));
     // Inducing points that coincide are what jitter is for.
     assert!(collapsed_bound(&model(Mat::zeros(4, 2)).unwrap(), &data).unwrap().is_finite());
-    let options = CollapsedOptions { memory_limit: 1000, steps: LoopOptions::default(), hyperpriors: vec![] };
+    let options =
+        CollapsedOptions { memory_limit: 1000, steps: LoopOptions::default(), ..Default::default() };
     let fine = model(normal(3, 2, "z")).unwrap();
     let error = fit_collapsed(fine.clone(), &data, &options, None, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("3 inducing points"), "{error}");

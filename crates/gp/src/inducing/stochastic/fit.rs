@@ -8,8 +8,8 @@ use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Pl
 use crate::{GpError, RowSource};
 use posterior_linalg::triangular::pack_lower;
 use posterior_optim::{
-    Adaptive, Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Sampling, Step,
-    drive,
+    Adaptive, Batches, Clock, Constrained, Iteration, Limits, Observer, Parameters, Progress, Reason, Run,
+    Sampling, Step, drive,
 };
 
 /// A fitted model.
@@ -29,6 +29,8 @@ pub struct StochasticFit {
     pub steps: usize,
     /// Largest amount added to the diagonal of `K_ZZ`, relative to its mean.
     pub largest_jitter: f64,
+    /// Parameters that ended at a bound of [`StochasticOptions::constraints`], with the bound.
+    pub at_bounds: Vec<(String, f64)>,
     /// What was planned.
     pub plan: Plan,
 }
@@ -41,6 +43,8 @@ pub struct StochasticIterate<'a> {
     data: &'a dyn RowSource,
     options: &'a StochasticOptions,
     batches: Batches,
+    /// What moves.
+    map: Constrained,
     theta: Vec<f64>,
     adam: Adaptive,
     step: usize,
@@ -58,7 +62,7 @@ pub struct StochasticIterate<'a> {
 /// the state to save.
 ///
 /// # Errors
-/// [`InducingError`] for unusable options, data, plans or states, and when the bound stops being a number; [`GpError::Cholesky`] when
+/// [`InducingError`] for unusable options, data, plans or states, and when the bound stops being a number; [`GpError::Optim`] for a constraint that does not fit; [`GpError::Cholesky`] when
 /// `K_ZZ` cannot be factored; [`GpError::Rows`] when a batch cannot be had; [`GpError::UnknownParameter`] for a hyperprior without parameter.
 pub fn fit_stochastic<'a>(
     model: StochasticGp,
@@ -79,7 +83,8 @@ pub fn fit_stochastic<'a>(
     let limits = Limits { steps: options.steps, time: options.time };
     let (reason, progress) = drive(&mut fitting, limits, clock, observer)?;
     let state = fitting.state(&progress);
-    let StochasticIterate { model, distribution, step, average, largest_jitter, .. } = fitting;
+    let StochasticIterate { model, map, distribution, step, average, largest_jitter, .. } = fitting;
+    let at_bounds = map.at_bounds(&model.values());
     let posterior = model.posterior(distribution)?;
     Ok(StochasticFit {
         posterior,
@@ -89,6 +94,7 @@ pub fn fit_stochastic<'a>(
         reason,
         steps: step,
         largest_jitter,
+        at_bounds,
         plan,
     })
 }
@@ -119,14 +125,18 @@ impl<'a> StochasticIterate<'a> {
         options: &'a StochasticOptions,
         state: Option<&StochasticState>,
     ) -> Result<Self, GpError> {
+        let map = Constrained::new(&mut model, &options.constraints)?;
         let (theta, distribution, adam, step, average) = match state {
             None => {
                 let adam = Adaptive::adam(options.learning_rate).scheduled(options.schedule);
-                (model.unconstrained(), model.prior(), adam, 0, 0.0)
+                (map.unconstrained(&model.values()), model.prior(), adam, 0, 0.0)
             }
-            Some(s) => (s.theta.clone(), s.distribution(&model)?, s.adam.clone(), s.step, s.average),
+            Some(s) => {
+                let distribution = s.distribution(&model, map.dimension())?;
+                (s.theta.clone(), distribution, s.adam.clone(), s.step, s.average)
+            }
         };
-        model.set_unconstrained(&theta);
+        map.set(&mut model, &theta);
         let names = ["gp/epoch", "order"];
         let mut batches =
             Batches::new(data.rows(), options.batch, Sampling::Permutation, options.seed, names);
@@ -139,6 +149,7 @@ impl<'a> StochasticIterate<'a> {
             data,
             options,
             batches,
+            map,
             theta,
             adam,
             step,
@@ -212,7 +223,7 @@ impl<'a> StochasticIterate<'a> {
         let prior = log_prior(&self.options.hyperpriors, &self.model, &mut evaluation.parameters)?;
         // The objective of Adam is the negative bound for each row.
         let scale = -1.0 / data.rows() as f64;
-        let mut gradient = self.model.chain(&self.theta, &evaluation.parameters);
+        let mut gradient = self.map.chain(&self.theta, &evaluation.parameters);
         gradient.iter_mut().for_each(|g| *g *= scale);
         let mut point = self.theta.clone();
         let length = match self.options.length(self.step) {
@@ -232,7 +243,7 @@ impl<'a> StochasticIterate<'a> {
             self.distribution.set_unconstrained(rest);
         }
         self.theta.copy_from_slice(theta);
-        self.model.set_unconstrained(&self.theta);
+        self.map.set(&mut self.model, &self.theta);
         Ok((evaluation.value + prior, length))
     }
 }

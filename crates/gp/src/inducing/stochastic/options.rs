@@ -2,7 +2,7 @@
 
 use crate::hyperprior::Hyperprior;
 use crate::inducing::InducingError;
-use posterior_optim::Schedule;
+use posterior_optim::{Constraint, Schedule};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -40,6 +40,9 @@ pub struct StochasticOptions {
     pub time: Option<Duration>,
     /// Beliefs about hyperparameters.
     pub hyperpriors: Vec<Hyperprior>,
+    /// Parameters that are held or bounded.
+    #[serde(default)]
+    pub constraints: Vec<Constraint>,
     /// Most memory that the plan may need, in bytes.
     pub memory_limit: u64,
 }
@@ -55,6 +58,7 @@ impl Default for StochasticOptions {
             seed: 0,
             time: None,
             hyperpriors: Vec::new(),
+            constraints: Vec::new(),
             memory_limit: 8 << 30,
         }
     }

@@ -5,7 +5,7 @@ use crate::GpError;
 use crate::inducing::{InducingDistribution, InducingError};
 use faer::MatRef;
 use posterior_linalg::triangular::unpack_lower;
-use posterior_optim::{Adaptive, Parameters};
+use posterior_optim::Adaptive;
 use serde::{Deserialize, Serialize};
 
 /// Everything that a fit changes: save it after any step and [`super::fit_stochastic`] continues bit for bit. Some
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct StochasticState {
     /// Steps taken.
     pub step: usize,
-    /// The model's unconstrained parameters.
+    /// Unconstrained values of the parameters that move.
     pub(super) theta: Vec<f64>,
     /// Means of q, m x C by columns.
     pub(super) mean: Vec<f64>,
@@ -28,12 +28,16 @@ pub struct StochasticState {
 }
 
 impl StochasticState {
-    /// The distribution of inducing values, if the state is one of this model.
-    pub(super) fn distribution(&self, model: &StochasticGp) -> Result<InducingDistribution, GpError> {
+    /// The distribution of inducing values, if the state is one of this model with so many parameters that move.
+    pub(super) fn distribution(
+        &self,
+        model: &StochasticGp,
+        moving: usize,
+    ) -> Result<InducingDistribution, GpError> {
         let (m, latents) = (model.inducing.nrows(), model.latents());
         let triangle = m * (m + 1) / 2;
         let sizes = [
-            ("parameters", self.theta.len(), model.unconstrained().len()),
+            ("parameters", self.theta.len(), moving),
             ("means", self.mean.len(), m * latents),
             ("entries of roots", self.roots.len(), triangle * model.roots()),
         ];

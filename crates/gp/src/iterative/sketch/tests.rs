@@ -12,8 +12,10 @@ use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::eigenvalues;
 use posterior_linalg::operator::Dense;
 use posterior_linalg::operator::LinearOperator;
+use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use posterior_optim::{Progress, Signal};
+use rand::RngExt;
 
 fn options(
     block: usize,
@@ -269,6 +271,73 @@ fn ill_conditioned_systems_are_solved_in_few_passes() {
     assert!(easy < 1e-10, "{easy}");
 }
 
+/// The specification's table: 500 rows of three columns, Matérn-3/2, blocks of 100. Its inputs and targets are not told: normal ones, and a smooth function under noise.
+struct Published {
+    matrix: Mat<f64>,
+    targets: Vec<f64>,
+}
+
+impl Published {
+    const ROWS: usize = 500;
+    const BLOCK: usize = 100;
+
+    fn new() -> Self {
+        let x = normal(Self::ROWS, 3, "inputs of the table");
+        let distance =
+            |i: usize, j: usize| (0..3).map(|d| (x[(i, d)] - x[(j, d)]).powi(2)).sum::<f64>().sqrt();
+        let matern32 = |r: f64| (1.0 + 3f64.sqrt() * r) * (-3f64.sqrt() * r).exp();
+        let smooth = |i: usize| x[(i, 0)].sin() + 0.5 * (x[(i, 1)] + 0.5 * x[(i, 2)]).cos();
+        Self {
+            matrix: Mat::from_fn(Self::ROWS, Self::ROWS, |i, j| matern32(distance(i, j))),
+            targets: (0..Self::ROWS).map(smooth).collect(),
+        }
+    }
+
+    /// The relative residual after some passes, under noise of a variance.
+    fn left(&self, noise: f64, method: &Method, passes: usize) -> f64 {
+        let k = Dense::new(self.matrix.clone());
+        let system = System::uniform(&k, noise).unwrap();
+        let drawn = normal(Self::ROWS, 1, "noise of the table");
+        let targets = Mat::from_fn(Self::ROWS, 1, |i, _| self.targets[i] + noise.sqrt() * drawn[(i, 0)]);
+        let problem = Problem::new(&system, targets.as_ref(), None).unwrap();
+        let steps = passes * Self::ROWS / method.rows_of_a_step(Self::ROWS, 1);
+        let found = solve(method, &problem, Start::Zero, &Budget::steps(steps), &mut watch).unwrap();
+        problem.relative_residuals(found.weights.as_ref())[0]
+    }
+}
+
+/// Sketched by rank 50, 200 passes: to a factor of ten what the specification has as medians of ten draws.
+#[test]
+fn residuals_are_those_of_the_specification() {
+    let table = Published::new();
+    for (noise, acceleration, published) in [
+        (1e-6, Acceleration::Fixed(1e-3), 4.0e-5),
+        (1e-6, Acceleration::None, 2.9e-4),
+        (1e-3, Acceleration::Fixed(1e-3), 1.1e-4),
+        (1e-3, Acceleration::None, 4.9e-3),
+        (1e-2, Acceleration::Fixed(1e-3), 4.1e-8),
+        (1e-2, Acceleration::None, 1.9e-3),
+    ] {
+        let left = table.left(noise, &method(Published::BLOCK, 50, acceleration), 200);
+        let ratio = left / published;
+        assert!((0.1..10.0).contains(&ratio), "{noise:e} {acceleration:?}: {left:e}, not {published:e}");
+    }
+}
+
+/// Passes of factored blocks to a relative residual of 1e-3, of functions of the prior: dual descent has not reached it after ten times as many. (Of a smooth function under a noise of 1e-6, whose rough directions are empty, it has after ten times as many and not much earlier.)
+#[test]
+fn dual_descent_takes_ten_times_as_many_passes_where_noise_is_small() {
+    for noise in [1e-6, 1e-3] {
+        let table = Table::new(noise);
+        let own = method(BLOCK, None, Acceleration::Adaptive);
+        let passes = (1..=120).find(|&passes| table.residual(&own, passes) < 1e-3);
+        let passes = passes.expect("120 passes are enough");
+        let dual = Method::DualDescent(DualDescentOptions { batch: 30, ..DualDescentOptions::default() });
+        let left = table.residual(&dual, 10 * passes);
+        assert!(left > 1e-3, "{noise:e}: {left:e} after {} passes, by blocks {passes}", 10 * passes);
+    }
+}
+
 /// Where blocks are factored and few, what they leave is not the noise's: at the published μ they take more passes than without acceleration, and as it adapts about as many, or fewer.
 #[test]
 fn factored_blocks_want_less_acceleration_than_was_published() {
@@ -328,6 +397,41 @@ fn right_hand_sides_are_solved_as_if_alone() {
         let alone = solve(&own, &alone, Start::Zero, &steps, &mut watch).unwrap();
         let apart = (found.weights.col(j) - alone.weights.col(0)).norm_max();
         assert!(apart <= 1e-3 * alone.weights.norm_max(), "{j}: {apart}");
+    }
+}
+
+/// Whatever block, rank, noise and beginning of μ are drawn: without acceleration no step makes the objective larger, and with it new beginnings keep what is left from growing.
+#[test]
+fn drawn_settings_never_climb_and_never_diverge() {
+    let n = 40;
+    let k = dense(&kernel_matrix(n, 1.0, true));
+    let targets = normal(n, 1, "targets");
+    let mut rng = Streams::new(5).stream("sketch/settings");
+    for _ in 0..30 {
+        let block = rng.random_range(1..=n);
+        let rank = rng.random_bool(0.7).then(|| rng.random_range(1..=block));
+        let noise = 10f64.powf(rng.random_range(-7.0..0.5));
+        let system = System::uniform(&k, noise).unwrap();
+        let problem = Problem::new(&system, targets.as_ref(), None).unwrap();
+        let steps = (30 * n).div_ceil(block);
+        let objective = |w: &Mat<f64>| {
+            let product = system.multiply(w.as_ref());
+            (0..n).map(|i| w[(i, 0)] * (0.5 * product[(i, 0)] - targets[(i, 0)])).sum::<f64>()
+        };
+        let mut values = vec![0.0];
+        let mut look = |_: &Progress, iterate: &dyn Iterate<f64>| {
+            values.push(objective(&iterate.weights()));
+            Signal::Continue
+        };
+        let drawn = format!("block {block}, rank {rank:?}, noise {noise:e}");
+        let plain = method(block, rank, Acceleration::None);
+        solve(&plain, &problem, Start::Zero, &Budget::steps(steps), &mut look).unwrap();
+        let scale = values.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        assert!(values.windows(2).all(|pair| pair[1] <= pair[0] + 1e-10 * scale), "{drawn}");
+        let accelerated = method(block, rank, Acceleration::Adaptive);
+        let found = solve(&accelerated, &problem, Start::Zero, &Budget::steps(steps), &mut watch).unwrap();
+        let reached = objective(&found.weights);
+        assert!(reached.is_finite() && reached <= 1e-10 * scale, "{drawn}: {reached}");
     }
 }
 

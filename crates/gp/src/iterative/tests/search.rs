@@ -394,7 +394,7 @@ fn constraints_hold() {
     assert!((1.9 * noise..2.2 * noise).contains(&held.model.noise.noise_variance()), "{values:?} {noise}");
     let reached = held.model.noise.noise_variance() / (2.0 * noise);
     assert_eq!(held.at_bounds, [("noise_variance".to_string(), 2.0 * noise)], "{reached}");
-    let unknown = vec![Constraint::Fixed { parameter: "lengthscale".into(), value: None }];
+    let unknown = vec![Constraint::Fixed { parameter: "scale".into(), value: None }];
     let plan = SearchOptions { constraints: unknown, ..options(1, 2) };
     let error = search_evidence(model(), &data, &plan, None, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(matches!(error, GpError::Optim(_)), "{error}");

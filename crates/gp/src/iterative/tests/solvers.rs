@@ -145,6 +145,15 @@ fn interrupted_solves_go_on_exactly_through_serde() {
             ..DescentOptions::default()
         })
     };
+    // Eleven steps are more than a pass, behind which an acceleration adapts.
+    let blocks = |rank, acceleration| {
+        Method::SketchAndProject(SketchAndProjectOptions {
+            block: Some(8),
+            rank,
+            acceleration,
+            ..SketchAndProjectOptions::default()
+        })
+    };
     let methods = [
         Method::ConjugateGradients(ConjugateGradientOptions {
             preconditioner: PreconditionerChoice::None,
@@ -153,6 +162,9 @@ fn interrupted_solves_go_on_exactly_through_serde() {
         Method::DualDescent(DualDescentOptions { batch: 8, ..DualDescentOptions::default() }),
         descent(DescentRule::Nesterov { momentum: 0.9 }, Averaging::Geometric),
         descent(DescentRule::Adam, Averaging::Arithmetic { from: 10 }),
+        blocks(None, Acceleration::Adaptive),
+        blocks(Some(4), Acceleration::Adaptive),
+        blocks(Some(4), Acceleration::None),
     ];
     for method in methods {
         let budget = Budget { tolerance: 1e-9, ..Budget::steps(40) };

@@ -253,6 +253,7 @@ fn hyperparameters(
             let settings = CollapsedOptions {
                 steps: searching.steps(),
                 hyperpriors: searching.hyperpriors(&model),
+                constraints: options.constraints.all(),
                 memory_limit: request.memory,
             };
             let data = stand_ins.on(observed, &all)?;
@@ -267,7 +268,7 @@ fn hyperparameters(
                     steps: found.steps,
                     evaluations: found.evaluations,
                     largest_jitter: found.largest_jitter,
-                    at_bounds: Vec::new(),
+                    at_bounds: found.at_bounds,
                 })
             })?;
             let mut model = model;
@@ -333,6 +334,7 @@ pub(super) fn fit(
     let mut evidence = plan.method.evidence().cloned().unwrap_or_default();
     if let Method::Sgpr(options) = &plan.method {
         evidence.steps = Some(options.steps());
+        evidence.constraints = options.constraints.clone();
     }
     let searching = &mut Searching::new(request, &evidence, observed.data.inputs().ncols(), kept);
     let chosen = match request.labels.pseudo_count {

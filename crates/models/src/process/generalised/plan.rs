@@ -7,6 +7,7 @@ use crate::options::{
     CalibrateName, ExactOptions, HyperparameterOptions, InferenceName, LargeTableOptions, LikelihoodName,
     MethodName, ObjectiveName, PseudoCount, SgprOptions, SvgpOptions,
 };
+use crate::process::rates::work;
 use crate::process::time;
 use crate::recalibration;
 use crate::{FitRequest, Method, ModelError};
@@ -268,7 +269,7 @@ impl InferencePlan {
     pub fn describe(&self) -> String {
         let time = self.seconds.map_or_else(String::new, |s| format!(", about {} on this machine", time(s)));
         format!(
-            "{}{}{} latent function{}, by {} ({}); {} of memory, {:.3} Tflop{time}",
+            "{}{}{} latent function{}, by {} ({}); {} of memory, {}{time}",
             match self.method.deep() {
                 Some(_) => "learned features for ".into(),
                 None if self.method.gvi().is_some() => "a mean and a covariance for ".into(),
@@ -280,7 +281,7 @@ impl InferencePlan {
             self.method.name(),
             self.why,
             self.plan,
-            self.cost.flops / 1e12,
+            work(self.cost.flops),
         )
     }
 

@@ -67,6 +67,10 @@ pub(super) fn fit(
             .map(|budget| Duration::from_secs_f64((budget - journal.spent()).max(f64::MIN_POSITIVE))),
         variational: asked.optimizer(),
         hyperpriors: hyperpriors.clone(),
+        constraints: match request.hyperparameters.is_none() {
+            true => asked.constraints.all(),
+            false => Vec::new(),
+        },
         memory_limit: request.memory,
         batch: asked.batches.batch.unwrap_or(usual.batch),
         learning_rate: asked.batches.step_size.unwrap_or(usual.learning_rate),
@@ -95,7 +99,7 @@ pub(super) fn fit(
         steps: fitted.steps,
         evaluations: fitted.steps,
         largest_jitter: fitted.largest_jitter,
-        at_bounds: Vec::new(),
+        at_bounds: fitted.at_bounds,
     };
     let summary = BoundSummary { bound: fitted.average_bound, inducing, moved: fitted.model.learn_inducing };
     Ok(Variation { posterior: LatentPosterior::Inducing(fitted.posterior), likelihood, told, summary })

@@ -1,16 +1,16 @@
 //! Which method, and why.
 
 use super::ScalablePlan;
-use crate::options::{AutoOptions, IterativeOptions, LargeTableOptions, SddOptions};
+use crate::options::{AutoOptions, EvidenceOptions, IterativeOptions, LargeTableOptions, SddOptions};
 use crate::process::fit::saved_plan;
 use crate::{FitRequest, Method};
 
 /// Up to so many rows the exact method is chosen, if it fits: its cubic cost is then minutes on two cores.
 pub const EXACT_ROWS: usize = 6000;
 
-/// Up to so many rows `auto` makes the exact posterior of all of them with hyperparameters of some, where memory and time allow: a minute on two cores. Its file has four bytes for each pair of rows, a gigabyte here, and every
+/// Up to so many rows `auto` makes the exact posterior of all of them with hyperparameters of some, where memory and time allow: two minutes on two cores. Its file has four bytes for each pair of rows, 1.6 gigabytes here, and every
 /// prediction reads it.
-pub const EXACT_POSTERIOR_ROWS: usize = 16_000;
+pub const EXACT_POSTERIOR_ROWS: usize = 20_000;
 
 /// A method, and the sentence that explains it.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,9 +110,16 @@ fn unused(options: &AutoOptions) -> bool {
     *options != default
 }
 
-/// Whether something was set that only methods with samples and a search of their own have.
+/// Whether something was set that only methods with samples and a search of their own have. Bounds hold and bound hyperparameters as others do.
 fn sampling(options: &AutoOptions) -> bool {
-    solving(options) || options.descent.iterative.search != IterativeOptions::default().search
+    let (IterativeOptions { evidence, search, .. }, usual) =
+        (&options.descent.iterative, IterativeOptions::default());
+    let own = EvidenceOptions {
+        constraints: evidence.constraints.clone(),
+        steps: evidence.steps,
+        ..usual.evidence
+    };
+    solving(options) || *search != usual.search || *evidence != own
 }
 
 /// Whether something was set that only methods with samples have.
@@ -159,6 +166,19 @@ mod tests {
         assert_eq!(large.method.name(), MethodName::Svgp, "{}", large.why);
         assert!(large.why.contains("not used"), "{}", large.why);
         assert!(!chosen(500, |r| r.seed = 7).why.contains("not used"));
+        let held = chosen(7000, |r| {
+            r.kernel = "periodic".parse().unwrap();
+            let noise =
+                posterior_optim::Constraint::Fixed { parameter: "noise_variance".into(), value: None };
+            r.method.iterative_mut().unwrap().evidence.constraints.fix.push(noise);
+        });
+        assert!(matches!(&held.method, Method::Sgpr(own) if own.constraints.fix.len() == 1), "{held:?}");
+        assert!(!held.why.contains("not used"), "{}", held.why);
+        let searched = chosen(7000, |r| {
+            r.kernel = "periodic".parse().unwrap();
+            r.method.iterative_mut().unwrap().evidence.learning_rate = Some(0.2);
+        });
+        assert!(searched.why.contains("not used"), "{}", searched.why);
         let plain = chosen(7000, |r| r.kernel = "periodic".parse().unwrap());
         assert!(!plain.why.contains("not used"), "{}", plain.why);
         assert_eq!(chosen(7000, |r| r.kernel = "periodic".parse().unwrap()).method.name(), MethodName::Sgpr);

@@ -111,7 +111,7 @@ mod tests {
         let shape = |request: &FitRequest, rows| of(request, rows).map(|own| own.is_some());
         assert_eq!(shape(&auto, 15_000), [false, true]);
         let budget = request(MethodName::Auto, plenty, Some(60.0));
-        assert_eq!((shape(&budget, 15_000), shape(&budget, 17_000)), ([true, true], [false, true]));
+        assert_eq!((shape(&budget, 15_000), shape(&budget, 21_000)), ([true, true], [false, true]));
         assert_eq!((shape(&auto, 60_000), shape(&budget, 60_000)), ([false, false], [false, true]));
         assert!(!of(&budget, 60_000)[1].unwrap().is_in_time(Some(30.0), 1e10));
         assert!(of(&budget, 15_000)[0].unwrap().is_in_time(None, 1.0));

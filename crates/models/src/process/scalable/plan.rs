@@ -2,7 +2,7 @@
 
 use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, forecast_bytes};
 use super::following::{Blocks, refining_memory};
-use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
+use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS, Solver};
 use crate::options::{
     BatchOptions, DbkOptions, DeepKind, GO_ON, HyperparameterSearch, InducingChoiceName, InducingOptions,
     IterativeOptions, KernelPrecision, MethodName, PreconditionerName, Setting, SvgpOptions,
@@ -11,6 +11,8 @@ use crate::process::deep;
 use crate::process::file_rows::CANDIDATES;
 use crate::process::fit::saved_plan;
 use crate::process::gvi::GviWork;
+use crate::process::rates::work;
+use crate::text::number;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
 use posterior_gp::inducing::Plan as BoundPlan;
@@ -33,6 +35,12 @@ pub struct ScalablePlan {
     pub flops_per_step: f64,
     /// Steps at most.
     pub steps: usize,
+    /// Passes over the rows (products with the matrix of all of them) of all steps; none for methods that have no such matrix.
+    #[serde(default)]
+    pub passes: Option<f64>,
+    /// Steps of a stochastic search for hyperparameters times the passes of each; 0 without one.
+    #[serde(default)]
+    pub search_passes: usize,
     /// Operations of the search for hyperparameters: fits at 100 evaluations each, or steps whose solves use up their budgets.
     pub hyperparameter_flops: f64,
 }
@@ -132,11 +140,26 @@ impl ScalablePlan {
                 kernel(batch * rows as f64) + batch * rows as f64 * columns,
             ),
         };
+        let passes = match method.solver(rows, request.seed) {
+            Some(Solver::Rows(solver)) => {
+                let share = solver.rows_of_a_step(rows, samples + 1) as f64 / rows.max(1) as f64;
+                Some(steps as f64 * share)
+            }
+            _ => None,
+        };
+        let mut search_passes = 0;
         let (peak_of_search, hyperparameter_flops) = match iterative {
             Some(options) if request.hyperparameters.is_none() => {
                 let (peak, flops) = search(options, rows, inputs, request.memory);
                 let blocks = Blocks { request, options, rows, inputs };
                 let [exactly, by_steps] = [blocks.exactly(), blocks.by_steps()];
+                search_passes = match options.search.hyperparameter_search.is_stochastic() {
+                    true => options.passes_of_search(),
+                    false if exactly.is_none() && by_steps.is_some() => {
+                        options.following_blocks().passes_of_search()
+                    }
+                    false => 0,
+                };
                 let bytes = [exactly, by_steps].into_iter().flatten().map(|own| own.bytes);
                 // Of a budget they take what that allows. Planned seconds are those of 60 in 100 evaluations, and these are all that there are.
                 let first = exactly.or(by_steps).filter(|_| request.time_budget.is_none());
@@ -206,6 +229,8 @@ impl ScalablePlan {
             peak_bytes: data.saturating_add(solver.max(peak_of_search)),
             flops_per_step,
             steps,
+            passes,
+            search_passes,
             hyperparameter_flops,
         }
     }
@@ -262,6 +287,8 @@ impl ScalablePlan {
             peak_bytes: bytes.into_iter().fold(0, u64::saturating_add),
             flops_per_step,
             steps,
+            passes: None,
+            search_passes: 0,
             // The bound learns them.
             hyperparameter_flops: 0.0,
         })
@@ -444,14 +471,20 @@ impl fmt::Display for ScalablePlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}, {}, {:.3} Gflop for each of at most {} steps",
+            "{}, {}, {} for each of at most {} steps",
             self.method,
             self.as_exact(),
-            self.flops_per_step / 1e9,
+            work(self.flops_per_step),
             self.steps
         )?;
+        if let Some(passes) = self.passes {
+            write!(f, " ({} passes over the rows)", number(passes))?;
+        }
         if self.hyperparameter_flops > 0.0 {
-            write!(f, ", {:.1} Tflop for hyperparameters", self.hyperparameter_flops / 1e12)?;
+            write!(f, ", {} for hyperparameters", work(self.hyperparameter_flops))?;
+        }
+        if self.search_passes > 0 {
+            write!(f, " ({} passes among them)", self.search_passes)?;
         }
         Ok(())
     }

@@ -108,6 +108,9 @@ pub struct ScalableSummary {
     pub restarts: usize,
     /// The bound on the log evidence, for methods that have one (nats, of standardised targets).
     pub bound: Option<f64>,
+    /// Hyperparameters that the search of that bound left where a bound was set for them, with the bound.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_bounds: Vec<(String, f64)>,
     /// The log evidence of all rows as it was estimated, for fits by conjugate gradients (nats, of standardised targets); none where time had run out, or who watched it stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_evidence: Option<LogEvidence>,
@@ -128,9 +131,10 @@ pub struct ScalableSummary {
 
 impl ScalableSummary {
     /// Hyperparameters that the last search left at a bound that was set for them, with the bound.
-    pub(in crate::process) fn at_bounds(&self) -> Vec<(String, f64)> {
-        let of_blocks = || self.blocks.last().map(|fit| fit.at_bounds.clone());
-        self.search.as_ref().map(|search| search.at_bounds.clone()).or_else(of_blocks).unwrap_or_default()
+    pub(in crate::process) fn ended_at_bounds(&self) -> Vec<(String, f64)> {
+        let of_search = self.search.as_ref().map(|search| &search.at_bounds);
+        let of_blocks = || self.blocks.last().map(|fit| &fit.at_bounds);
+        of_search.or_else(of_blocks).unwrap_or(&self.at_bounds).clone()
     }
 
     /// Of features that were learned, or of the process itself behind a network: what came of them, where they come from in words, the steps of this and of earlier runs, why they ended, and seconds.
@@ -167,6 +171,7 @@ impl ScalableSummary {
             step_size: None,
             restarts: 0,
             bound: None,
+            at_bounds: Vec::new(),
             closed_form: None,
             log_evidence: None,
             seconds: [0.0, seconds],
@@ -205,6 +210,7 @@ impl ScalableSummary {
             step_size: None,
             restarts: 0,
             bound: None,
+            at_bounds: Vec::new(),
             closed_form: None,
             log_evidence: None,
             seconds: [0.0, seconds],

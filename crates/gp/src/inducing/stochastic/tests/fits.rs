@@ -6,7 +6,7 @@ use crate::inducing::InducingError;
 use crate::inducing::collapsed::collapsed_bound;
 use crate::rows::elsewhere::Elsewhere;
 use posterior_likelihoods::predictive::Prediction;
-use posterior_optim::{Reason, Signal};
+use posterior_optim::{Constraint, Parameters, Reason, Signal};
 
 fn options(steps: usize, variational: VariationalOptimizer) -> StochasticOptions {
     StochasticOptions { steps, batch: 1000, variational, learning_rate: 0.05, ..StochasticOptions::default() }
@@ -41,6 +41,50 @@ fn natural_gradients_find_the_optimum_of_every_likelihood_and_adam_finds_the_sam
             there.value
         );
     }
+}
+
+/// Whatever moves q: what is held stays to the bit, what is bounded stays inside, and a fit that was interrupted goes on exactly.
+#[test]
+fn held_and_bounded_parameters_stay_where_they_are_told() {
+    let (likelihood, data) = cases(60).swap_remove(0);
+    let model = model("matern32(ard)", MeanForm::Constant, likelihood, 6);
+    let value = |fit: &StochasticFit, name: &str| {
+        let segments = fit.model.segments();
+        let before = segments.iter().take_while(|s| s.name != name).map(|s| s.len()).sum::<usize>();
+        fit.model.values()[before]
+    };
+    for variational in [NATURAL, VariationalOptimizer::Adam] {
+        let free = fit(&model, &data, &options(60, variational));
+        let learned = value(&free, "matern32.variance");
+        let constraints = vec![
+            Constraint::Fixed { parameter: "lengthscale".into(), value: Some(0.37) },
+            Constraint::Between {
+                parameter: "matern32.variance".into(),
+                lower: 1.5 * learned,
+                upper: 9.0 * learned,
+            },
+        ];
+        let asked = StochasticOptions { constraints, ..options(400, variational) };
+        let held = fit(&model, &data, &asked);
+        assert_eq!(value(&held, "matern32.lengthscale"), 0.37);
+        assert!((1.5..=9.0).contains(&(value(&held, "matern32.variance") / learned)));
+        assert_ne!(
+            value(&held, "mean.constant"),
+            value(&fit(&model, &data, &options(0, variational)), "mean.constant")
+        );
+        let half = StochasticOptions { steps: 200, ..asked.clone() };
+        let first = fit(&model, &data, &half);
+        let on = &mut |_: &_, _: &_| Signal::Continue;
+        let second = fit_stochastic(model.clone(), &data, &asked, Some(&first.state), on).unwrap();
+        assert_eq!(second.model.values(), held.model.values());
+        // Without the constraints it is the state of another fit.
+        let other = options(400, variational);
+        assert!(fit_stochastic(model.clone(), &data, &other, Some(&first.state), on).is_err());
+    }
+    let unknown = vec![Constraint::Fixed { parameter: "scale".into(), value: None }];
+    let asked = StochasticOptions { constraints: unknown, ..options(5, NATURAL) };
+    let refused = fit_stochastic(model, &data, &asked, None, &mut |_, _| Signal::Continue).unwrap_err();
+    assert!(refused.to_string().contains("no such parameter"), "{refused}");
 }
 
 #[test]

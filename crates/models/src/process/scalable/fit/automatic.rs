@@ -3,7 +3,7 @@
 //! 1. Hyperparameters from blocks of rows ([`super::hyperparameters`]).
 //! 2. The exact posterior of a few thousand uniform rows with them: seconds, and what everything else must beat.
 //! 3. The exact posterior of all rows, where memory and budget have room for it: what every solver goes to. Otherwise the solver that is expected to be the first at its end (stochastic dual descent, sketch-and-project, conjugate gradients: [`super::forecast`]), unless that is far beyond the budget.
-//! 4. Where it did not converge, is not better, or its intervals do not fit (of all rows: where few were better, or where intervals do not fit and are not to be recalibrated): behind a solver the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
+//! 4. Where it did not converge, is not better than few rows, or its intervals do not fit and are not to be recalibrated: behind a solver the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
 //!    inducing points.
 //! 5. The best on the rows that are held back, by negative log predictive density, recalibrated where it would be. All of them are recorded.
 
@@ -16,6 +16,7 @@ use super::pathwise::{self, Judging};
 use crate::options::{AutoOptions, CalibrateName, KernelPrecision, MethodName};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::process::fit::{FitStage, Prepared, saved_plan};
+use crate::process::rates::{dense_rate, expected_seconds};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Stage};
 use crate::process::scalable::plan::{ScalablePlan, whole_posterior};
@@ -75,8 +76,9 @@ pub(super) fn fit<T: SolverPrecision>(
         flops_of_posterior(prepared, held, rows) / started.elapsed().as_secs_f64().max(1e-9)
     });
     let simple_rows = simple.as_ref().map_or(0, ScalableFit::rows);
+    let foretold = |rows: usize, rate: f64| Some(flops_of_posterior(prepared, held, rows) / rate);
     if let Some(fit) = simple {
-        compared.consider(fit, started)?;
+        compared.consider(fit, started, foretold(simple_rows, dense_rate()))?;
     }
     let to_beat = compared.best.as_ref().map(|(score, _)| *score);
     // What is under way goes on, whatever it can still reach.
@@ -95,7 +97,7 @@ pub(super) fn fit<T: SolverPrecision>(
         };
         whole = fit.is_some();
         match fit {
-            Some(fit) => compared.consider(fit, started)?,
+            Some(fit) => compared.consider(fit, started, foretold(n, rate))?,
             None => {
                 let short = if memory.is_some() { "budget" } else { "memory" };
                 compared.tried.push(skipped(
@@ -153,30 +155,28 @@ pub(super) fn fit<T: SolverPrecision>(
             if fit.reason == Reason::Interrupted {
                 return Ok(fit);
             }
-            compared.consider(fit, started)?;
-            if let Some(own) = compared.tried.last_mut() {
-                own.predicted_seconds = predicted;
-            }
+            compared.consider(fit, started, predicted)?;
             compared
                 .tried
                 .extend(others.iter().map(|own| passed_over(own, &format!("{solver} was to be faster"))));
         }
     }
     let sound = compared.best.as_ref().is_some_and(|(score, fit)| {
-        let good = fit.check.as_ref().is_some_and(FitCheck::is_sound);
-        // Intervals of what no solver does better are recalibrated instead. Where fewer rows were better, the model does not fit the table.
-        let complete = match whole {
-            true => fit.rows() == n && (good || request.calibrate != CalibrateName::None),
-            false => fit.method == solver && good,
-        };
-        complete && to_beat.is_none_or(|goal| *score <= goal)
+        // Of all rows. Intervals of what no solver does better, and of a solver at its end, are recalibrated instead; where fewer rows were better, the model does not fit the table.
+        let complete = if whole { fit.rows() == n } else { fit.method == solver };
+        let recalibrated = request.calibrate != CalibrateName::None;
+        let good = fit.check.as_ref().is_some_and(|check| check.is_sound(recalibrated));
+        complete && good && to_beat.is_none_or(|goal| *score <= goal)
     });
     if !sound && !whole {
         let started = Instant::now();
         // Hardly more rows are hardly better.
         let worth = simple_rows + simple_rows / 5 + 1;
         match exactly((worth, EXACT_ROWS), &sure(allowance.left(), 0.5))? {
-            Some(fit) => compared.consider(fit, started)?,
+            Some(fit) => {
+                let predicted = foretold(fit.rows(), rate);
+                compared.consider(fit, started, predicted)?;
+            }
             None => compared.tried.push(skipped(
                 MethodName::Exact,
                 &format!("not tried: {worth} rows and more do not fit the table, the memory or the budget"),
@@ -199,6 +199,10 @@ pub(super) fn fit<T: SolverPrecision>(
         compared.tried.push(skipped(MethodName::Svgp, "not tried: the budget is nearly used up"));
     } else if !sound {
         let started = Instant::now();
+        // Steps end with the budget.
+        let names = prepared.schema.feature_names();
+        let predicted = expected_seconds(request, &bounded, all, &names)
+            .map(|seconds| allowance.left().map_or(seconds, |left| seconds.min(left)));
         let bounding = Bounding { held: Some(held), start: Some(&hyperparameters), allowance };
         // An interruption here begins again behind the solve, whose state is kept.
         let fit = bounds::stochastic(
@@ -211,7 +215,7 @@ pub(super) fn fit<T: SolverPrecision>(
         if fit.reason == Reason::Interrupted {
             return Err(ModelError::Interrupted);
         }
-        compared.consider(fit, started)?;
+        compared.consider(fit, started, predicted)?;
     }
     let Some((_, mut fit)) = compared.best else {
         let what = "the time";
@@ -255,8 +259,13 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Records a posterior and keeps the better one.
-    fn consider(&mut self, fit: ScalableFit, started: Instant) -> Result<(), ModelError> {
+    /// Records a posterior, begun at `started`, with the seconds that were foretold for it, and keeps the better one.
+    fn consider(
+        &mut self,
+        fit: ScalableFit,
+        started: Instant,
+        predicted_seconds: Option<f64>,
+    ) -> Result<(), ModelError> {
         let outcome = match &fit.summary {
             Some(summary) => format!("{} steps, ended by {}", summary.steps, summary.ended),
             None => format!("the exact posterior of {} rows", fit.rows()),
@@ -269,7 +278,7 @@ impl Comparison<'_> {
             scores,
             recalibrated_nll,
             seconds: started.elapsed().as_secs_f64(),
-            predicted_seconds: None,
+            predicted_seconds,
             outcome,
         });
         let nll = recalibrated_nll.or(scores.map(|own| own.nll));

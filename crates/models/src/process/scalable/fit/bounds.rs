@@ -102,6 +102,7 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
         step_size: None,
         restarts: 0,
         bound: None,
+        at_bounds: Vec::new(),
         closed_form: None,
         seconds: [0.0; 2],
         resumed_from: 0,
@@ -193,6 +194,7 @@ pub(super) fn collapsed<D: RowSource>(
     let mut options = CollapsedOptions {
         steps: FitOptions::default().steps,
         hyperpriors: hyperpriors.clone(),
+        constraints: if learns { asked.constraints.all() } else { Vec::new() },
         memory_limit: request.memory,
     };
     options.steps.steps = asked.steps();
@@ -205,6 +207,7 @@ pub(super) fn collapsed<D: RowSource>(
     })?;
     checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
+    summary.at_bounds = fitted.at_bounds;
     Ending {
         hyperparameters: if learns {
             Hyperparameter::without_inducing(&fitted.model)
@@ -246,6 +249,7 @@ pub(super) fn stochastic<D: RowSource>(
         seed: request.seed,
         variational: asked.optimizer(),
         hyperpriors: hyperpriors.clone(),
+        constraints: if learns { asked.constraints.all() } else { Vec::new() },
         memory_limit: request.memory,
         ..StochasticOptions::default()
     };
@@ -268,6 +272,7 @@ pub(super) fn stochastic<D: RowSource>(
     let mut reason = fitted.reason;
     let (mut posterior, mut bound) = (fitted.posterior, fitted.average_bound);
     summary.closed_form = Some(false);
+    summary.at_bounds = fitted.at_bounds;
     if closing.fits
         && reason != Reason::Interrupted
         && let Some(whole) = fitted.model.collapsed()

@@ -196,7 +196,8 @@ impl SmallTable {
         };
         // As solvable as all rows are made for it.
         let mut model = self.model.clone();
-        super::hyperparameters::solvable::<T>(&mut model, prepared);
+        let evidence = method.evidence().cloned().unwrap_or_default();
+        super::hyperparameters::solvable::<T>(&mut model, prepared, &evidence);
         let kernel = kernel_of::<T>(prepared, request, &model)?;
         let across =
             cross(&*kernel, narrow(self.inputs.as_ref()).as_ref(), narrow(self.data.inputs()).as_ref());

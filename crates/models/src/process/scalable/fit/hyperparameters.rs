@@ -3,7 +3,7 @@
 use super::all_rows::{Begin, by_steps, on_all_rows};
 use super::stages::{Stages, on_neighbourhoods};
 use crate::FitRequest;
-use crate::options::{HyperparameterSearch, IterativeOptions, LengthscalePrior};
+use crate::options::{EvidenceOptions, HyperparameterSearch, IterativeOptions, LengthscalePrior};
 use crate::process::fit::{FitStage, Prepared, add_weak_priors};
 use crate::process::scalable::SolverPrecision;
 use crate::process::scalable::budget::Allowance;
@@ -15,7 +15,7 @@ use posterior_gp::exact::{self, ExactGp};
 use posterior_gp::iterative::BlockFit;
 use posterior_gp::{Hyperprior, RowSource};
 use posterior_likelihoods::Gaussian;
-use posterior_optim::{Observer, Parameters};
+use posterior_optim::{Constraint, Observer, Parameters};
 
 /// What is asked for: of the fit, and of the method that follows.
 pub(super) type Asked<'a> = (&'a FitRequest, &'a IterativeOptions);
@@ -104,7 +104,8 @@ impl<T: SolverPrecision> Searched<T> {
         let Self { mut found, source: given, hyperpriors, solutions, .. } = self;
         // What is given stays what it is, and so does what a search on all rows ended with.
         let raised = found.noise_raised_from.take().is_some();
-        found.noise_raised_from = raised.then(|| solvable::<U>(&mut model, prepared)).flatten();
+        found.noise_raised_from =
+            raised.then(|| solvable::<U>(&mut model, prepared, &options.evidence)).flatten();
         found.hyperparameters = Hyperparameter::of(&model);
         let source = if raised { source(prepared, options, &found) } else { given };
         Searched { model, found, source, hyperpriors, solutions: solutions.map(in_precision::<T, U>) }
@@ -196,7 +197,7 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
             let ended = by_steps(begin, prepared, asked, &mut found, checkpoints, observer)?;
             if let Some((ended, last)) = ended {
                 (model, solutions) = (ended, last.map(in_precision::<f64, T>));
-                found.noise_raised_from = solvable::<T>(&mut model, prepared);
+                found.noise_raised_from = solvable::<T>(&mut model, prepared, &options.evidence);
             }
         }
     }
@@ -262,12 +263,23 @@ fn rate(found: &Found, inputs: usize) -> f64 {
 /// thousands of rows take tens of thousands of iterations, and rounding keeps them from their solution.
 const MOST_SIGNAL: [f64; 2] = [1e5, 1e8];
 
-/// Raises the noise where the system would be hopeless, and returns what it was.
-pub(super) fn solvable<T: SolverPrecision>(model: &mut ExactGp, prepared: &Prepared) -> Option<f64> {
+/// Raises the noise where the system would be hopeless, as far as the user's constraints of it allow, and returns what it was.
+pub(super) fn solvable<T: SolverPrecision>(
+    model: &mut ExactGp,
+    prepared: &Prepared,
+    asked: &EvidenceOptions,
+) -> Option<f64> {
     let few = prepared.data.inputs().subrows(0, prepared.data.rows().min(100));
     let signal = posterior_kernels::diagonal(model.kernel(), few).into_iter().fold(0.0, f64::max);
-    let least = signal / MOST_SIGNAL[usize::from(size_of::<T>() > 4)];
     let noise = model.noise().noise_variance();
+    let most = asked.constraints.all().iter().find(|own| own.parameter() == "noise_variance").map_or(
+        f64::INFINITY,
+        |own| match *own {
+            Constraint::Fixed { .. } => noise,
+            Constraint::Between { upper, .. } => upper,
+        },
+    );
+    let least = (signal / MOST_SIGNAL[usize::from(size_of::<T>() > 4)]).min(most);
     (noise < least).then(|| {
         set_noise(model, least);
         noise

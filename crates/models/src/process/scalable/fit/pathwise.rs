@@ -193,6 +193,7 @@ pub(super) fn fit<T: SolverPrecision>(
         step_size: progress.step_size,
         restarts: progress.restarts,
         bound: None,
+        at_bounds: Vec::new(),
         log_evidence,
         seconds: [found.seconds, started.elapsed().as_secs_f64()],
         resumed_from,

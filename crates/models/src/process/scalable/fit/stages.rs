@@ -70,7 +70,7 @@ impl Stages<'_, '_> {
                 model = self.stage::<T>(model, &rows, &options, found)?;
             }
         }
-        found.noise_raised_from = solvable::<T>(&mut model, prepared);
+        found.noise_raised_from = solvable::<T>(&mut model, prepared, &asked.evidence);
         Ok(model)
     }
 
@@ -89,7 +89,7 @@ impl Stages<'_, '_> {
         options.steps.time = Allowance::duration(allowance.until(EXACT_SHARE));
         let rows = vec![(0..prepared.data.rows()).collect()];
         let mut model = self.stage::<T>(model, &rows, &options, found)?;
-        found.noise_raised_from = solvable::<T>(&mut model, prepared);
+        found.noise_raised_from = solvable::<T>(&mut model, prepared, &asked.evidence);
         Ok(model)
     }
 
