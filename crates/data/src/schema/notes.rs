@@ -25,6 +25,9 @@ pub struct Notes {
     pub constant_features: Vec<String>,
     /// Rows whose inputs repeat those of an earlier row.
     pub duplicate_rows: usize,
+    /// They are half of the rows at least, so that rows that are left out at random have inputs that were learned from.
+    #[serde(default)]
+    pub mostly_duplicates: bool,
     /// The target does not vary.
     pub constant_target: bool,
     /// Fewer rows than features.
@@ -62,7 +65,15 @@ impl Notes {
             ));
         }
         if self.duplicate_rows > 0 {
-            out.push(format!("{} repeat the inputs of an earlier row", plural(self.duplicate_rows, "row")));
+            let others = match self.mostly_duplicates {
+                true => {
+                    ", half of all at least: rows that are left out at random have inputs that were learned from, and rows with new inputs may be predicted worse than such a check says \
+                     (--groups leaves out all rows of a place or person together)"
+                }
+                false => "",
+            };
+            let repeat = plural(self.duplicate_rows, "row");
+            out.push(format!("{repeat} repeat the inputs of an earlier row{others}"));
         }
         if self.constant_target {
             out.push("the target does not vary".into());
@@ -160,5 +171,6 @@ impl Described {
         notes.constant_target = self.target.is_some() && self.constant_target;
         notes.fewer_rows_than_features = self.rows < self.constant.len();
         notes.duplicate_rows = self.repeated;
+        notes.mostly_duplicates = self.repeated > 0 && 2 * self.repeated >= self.rows;
     }
 }
