@@ -70,6 +70,8 @@ pub struct Curves {
     pub lines: Vec<Line>,
     /// How to read it; may be empty.
     pub caption: String,
+    /// What the rings are (references of lines). Absent: values from elsewhere.
+    pub rings: Option<String>,
 }
 
 /// One line.
@@ -88,7 +90,7 @@ pub struct Line {
     pub band: Vec<[f64; 2]>,
     /// The abscissa of its best point, marked by a diamond on the line.
     pub optimum: Option<f64>,
-    /// Values from elsewhere (published, or by another program), shown as rings in the colour of the line: (x, y).
+    /// Values from elsewhere (published, or by another program; something else where [`Curves::rings`] says what), shown as rings in the colour of the line: (x, y).
     pub reference: Vec<(f64, f64)>,
 }
 
@@ -118,6 +120,11 @@ impl Curves {
     /// The same with words on how to read it.
     pub fn captioned(self, caption: impl Into<String>) -> Self {
         Self { caption: caption.into(), ..self }
+    }
+
+    /// The same with rings that are something else than values from elsewhere.
+    pub fn with_rings(self, what: impl Into<String>) -> Self {
+        Self { rings: Some(what.into()), ..self }
     }
 }
 

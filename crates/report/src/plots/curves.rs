@@ -153,7 +153,8 @@ pub(crate) fn curves(input: &Curves) -> Figure {
         caption += " Diamonds mark the best points.";
     }
     if lines.iter().any(|l| !l.reference.is_empty()) {
-        caption += " Rings are values from elsewhere.";
+        let what = input.rings.as_deref().unwrap_or("values from elsewhere");
+        caption += &format!(" Rings are {what}.");
     }
     let longest = lines.iter().map(|l| l.points.len()).max().unwrap_or(0);
     if longest > MOST_POINTS {

@@ -285,6 +285,19 @@ fn long_lines_are_thinned() {
 }
 
 #[test]
+fn a_caption_says_what_rings_are() {
+    let caption_of = |curves: Curves| items(vec![Item::Curves(curves)]);
+    let line = Line { reference: vec![(1.0, 2.0)], ..Line::new("a", vec![0.0, 2.0], vec![1.0, 3.0]) };
+    let curves = Curves::new("t", "x", "y", vec![line]);
+    assert!(caption_of(curves.clone()).contains("Rings are values from elsewhere."));
+    let html = caption_of(curves.with_rings("the <points>"));
+    assert!(html.contains("Rings are the &lt;points&gt;.") && !html.contains("from elsewhere"));
+    assert!(
+        !caption_of(Curves::new("t", "x", "y", vec![Line::new("a", vec![0.0], vec![1.0])])).contains("Rings")
+    );
+}
+
+#[test]
 fn the_input_round_trips_through_json() {
     let report = networks();
     let json = serde_json::to_string(&report).unwrap();

@@ -1,7 +1,7 @@
 //! Evidence and bounds along the prior's precision, and turns that climb them.
 
 use super::{Settings, spaced};
-use crate::error::{ExperimentError, refused};
+use crate::error::ExperimentError;
 use posterior_linalg::random::Streams;
 use posterior_linear::variational::{Family, Precisions, WeightBound};
 use posterior_report::{Curves, Item, Line};
@@ -27,9 +27,7 @@ pub(super) struct Bound {
 /// Evidence and bounds along the prior's precision, and turns.
 pub(super) fn bounds(settings: &Settings, streams: Streams) -> Result<(Value, Vec<Item>), ExperimentError> {
     let asked = &settings.bound;
-    let Some(case) = settings.cases.iter().find(|case| case.name == asked.case) else {
-        return refused("[bound]: `case` is the name of one");
-    };
+    let case = settings.case("bound", &asked.case)?;
     let own =
         WeightBound::new(case.at(&settings.inputs, streams.child(&case.name, 0))?, settings.targets.clone())?;
     let of = |prior: f64| Precisions { prior, noise: settings.noise_precision };

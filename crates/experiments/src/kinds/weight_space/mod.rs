@@ -74,15 +74,22 @@ impl Checked for Settings {
         if [self.grid, self.bound.grid, self.next.grid].into_iter().any(|g| !(2..=2000).contains(&g)) {
             return refused("grids have from 2 to 2000 points");
         }
-        for (table, case) in [("bound", &self.bound.case), ("pathwise", &self.pathwise.case)] {
-            if !self.cases.iter().any(|own| own.name == *case) {
-                return refused(format!("[{table}]: `case` is the name of one"));
-            }
-        }
+        self.case("bound", &self.bound.case)?;
+        self.case("pathwise", &self.pathwise.case)?;
         if !(1..=self.draws).contains(&self.pathwise.samples) {
             return refused("[pathwise]: `samples` is at least 1, no more than `draws`");
         }
         self.classes.check()
+    }
+}
+
+impl Settings {
+    /// The case of this name, which a table of settings asks for.
+    fn case(&self, table: &str, name: &str) -> Result<&Case, ExperimentError> {
+        match self.cases.iter().find(|case| case.name == name) {
+            Some(case) => Ok(case),
+            None => refused(format!("[{table}]: `case` is the name of one")),
+        }
     }
 }
 

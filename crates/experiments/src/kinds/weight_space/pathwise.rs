@@ -3,7 +3,7 @@
 use super::cases::{farthest, weights};
 use super::{Settings, column, spaced};
 use crate::covariance::normals;
-use crate::error::{ExperimentError, refused};
+use crate::error::ExperimentError;
 use faer::Mat;
 use posterior_gp::GpError;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
@@ -72,9 +72,7 @@ impl Parts {
 /// Samples by their parts, held against the posterior over weights.
 pub(super) fn pathwise(settings: &Settings, streams: Streams) -> Result<(Value, Vec<Item>), ExperimentError> {
     let asked = &settings.pathwise;
-    let Some(case) = settings.cases.iter().find(|case| case.name == asked.case) else {
-        return refused("[pathwise]: `case` is the name of one");
-    };
+    let case = settings.case("pathwise", &asked.case)?;
     let grid = spaced(-settings.reach, settings.reach, settings.grid);
     let own = streams.child(&case.name, 0);
     let (phi, test) = (case.at(&settings.inputs, own)?, case.at(&grid, own)?);
@@ -110,9 +108,8 @@ pub(super) fn pathwise(settings: &Settings, streams: Streams) -> Result<(Value, 
             Line { reference: points, ..line("their sum: a sample", &sums, k) },
         ];
         Curves::new(format!("What a sample is made of: {}", k + 1), "x", "f(x)", lines)
-            .captioned(
-                "Rings are the points. Far from them nothing is taken back: the sample is that of the prior.",
-            )
+            .captioned("Far from the points nothing is taken back: the sample is that of the prior.")
+            .with_rings("the points")
             .into()
     };
     Ok((numbers, (0..asked.samples).map(figure).collect()))
