@@ -3,7 +3,8 @@
     python3 benches/default_folds.py target/release/posterior ../shared/data/uci pol bike --folds 0,1,2,3,4
 
 Tables are `NAME.csv.gz` with the target `y`, the folds of their rows `NAME.fold.csv.gz` beside them. Scores are those of the fold that was left out, in standard deviations of the training targets:
-means and standard errors over folds at the end. `--flags` are further flags of every fit."""
+of all its rows, as papers score, and (`without_twins`) of those that do not stand among the training rows as well, as `posterior evaluate` scores. Means and standard errors over folds at the end.
+`--flags` are further flags of every fit."""
 import argparse
 import csv
 import gzip
@@ -18,6 +19,19 @@ import tempfile
 def column(path, name):
     with gzip.open(path, "rt", newline="") as source:
         return [float(row[name]) for row in csv.DictReader(source)]
+
+
+def scored(predictions, y, rows, deviation):
+    """Scores of some rows of a file of predictions, in standard deviations of the training targets."""
+    with predictions.open(newline="") as source:
+        normals = [(float(row["y_mean"]), float(row["y_std"])) for row in csv.DictReader(source)]
+    errors = [(y[i] - normals[i][0], normals[i][1]) for i in rows]
+    logs = [0.5 * (e / s) ** 2 + math.log(s) + 0.5 * math.log(2 * math.pi) for e, s in errors]
+    return {
+        "rmse": math.sqrt(statistics.fmean(e * e for e, _ in errors)) / deviation,
+        "nll": statistics.fmean(logs) - math.log(deviation),
+        "coverage": statistics.fmean(abs(e) <= 1.959964 * s for e, s in errors),
+    }
 
 
 def main():
@@ -45,7 +59,10 @@ def main():
                 model = pathlib.Path(work) / "m.posterior"
                 fitted = run("fit", "gp", *split, "--target", "y", "--out", model, *arguments.flags.split())
                 own = run("evaluate", "--model", model, *split)
-            found = {
+                predictions = pathlib.Path(work) / "predictions.csv"
+                run("predict", "--model", model, "--data", data, "--out", predictions)
+                found = scored(predictions, y, [i for i, of in enumerate(fold_of) if of == fold], deviation)
+            without_twins = {
                 "rmse": own["rmse"] / deviation,
                 "nll": own["nll"] - math.log(deviation),
                 "coverage": own["coverage_95"],
@@ -53,7 +70,8 @@ def main():
             scores.append(found)
             about = {"table": name, "fold": fold, "method": fitted["method"], "choice": fitted["choice"]}
             cost = {"seconds": round(fitted["seconds"], 1), "peak_memory_bytes": fitted["peak_memory_bytes"]}
-            print(json.dumps(about | found | cost), flush=True)
+            tried = {"recalibration": fitted["recalibration"], "tried": fitted["check"]["tried"]}
+            print(json.dumps(about | found | {"without_twins": without_twins} | cost | tried), flush=True)
         if len(scores) > 1:
             means = {key: statistics.mean(s[key] for s in scores) for key in scores[0]}
             errors = {key: statistics.stdev(s[key] for s in scores) / math.sqrt(len(scores)) for key in scores[0]}
