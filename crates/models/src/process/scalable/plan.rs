@@ -12,7 +12,6 @@ use crate::process::file_rows::CANDIDATES;
 use crate::process::fit::saved_plan;
 use crate::process::gvi::GviWork;
 use crate::process::rates::work;
-use crate::text::number;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
 use posterior_gp::inducing::Plan as BoundPlan;
@@ -478,7 +477,8 @@ impl fmt::Display for ScalablePlan {
             self.steps
         )?;
         if let Some(passes) = self.passes {
-            write!(f, " ({} passes over the rows)", number(passes))?;
+            let digits = if passes < 10.0 { 1 } else { 0 };
+            write!(f, " ({passes:.digits$} passes over the rows)")?;
         }
         if self.hyperparameter_flops > 0.0 {
             write!(f, ", {} for hyperparameters", work(self.hyperparameter_flops))?;
