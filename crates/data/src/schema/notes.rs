@@ -68,7 +68,7 @@ impl Notes {
             let others = match self.mostly_duplicates {
                 true => {
                     ", half of all at least: rows that are left out at random have inputs that were learned from, and rows with new inputs may be predicted worse than such a check says \
-                     (--groups leaves out all rows of a place or person together)"
+                     (to know, leave all rows of a place or a person out together)"
                 }
                 false => "",
             };

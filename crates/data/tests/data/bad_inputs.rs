@@ -197,7 +197,7 @@ fn oddities_are_noted() {
     assert_eq!(extracted.notes.duplicate_rows, 1);
     assert!(extracted.notes.constant_target && extracted.notes.fewer_rows_than_features);
     assert_eq!(extracted.notes.sentences().len(), 4);
-    assert!(extracted.notes.mostly_duplicates && extracted.notes.sentences()[1].contains("--groups"));
+    assert!(extracted.notes.mostly_duplicates && extracted.notes.sentences()[1].contains("out together"));
     let few = parse("t.csv", b"a,y\n1,1\n1,2\n2,3\n").unwrap();
     let notes = use_all(&few, &selection("y")).unwrap().1.notes;
     assert!(notes.duplicate_rows == 1 && !notes.mostly_duplicates, "{:?}", notes.sentences());

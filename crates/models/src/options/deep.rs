@@ -78,7 +78,7 @@ pub struct DbkOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub network: BasisOptions,
-    /// Rank of the preconditioner, of sap of the sketch of a block [default: 100]; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
+    /// Rank of the preconditioner [default: 100]; of sap of the sketch of a block, which is factored whole without it, as is better; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
     pub rank: Option<usize>,
     /// What a process knows beyond its features [default: none of dbk, full of dkl]

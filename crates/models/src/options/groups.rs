@@ -112,7 +112,7 @@ pub struct SystemOptions {
     /// Preconditioner of cg and of stochastic searches
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub preconditioner: PreconditionerName,
-    /// Rank of the preconditioner [default: 100]; of sap of the sketch of a block, which is factored whole without it, as is better;  basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
+    /// Rank of the preconditioner [default: 100]; of sap of the sketch of a block, which is factored whole without it, as is better; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
     pub rank: Option<usize>,
 }

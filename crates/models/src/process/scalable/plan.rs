@@ -489,3 +489,36 @@ impl fmt::Display for ScalablePlan {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::LargeTableOptions;
+
+    /// A hundred batches of 512 rows are a pass of 51,200; an iteration of conjugate gradients is one; bounds make none.
+    #[test]
+    fn plans_say_passes() {
+        let planned = |name: MethodName, change: &dyn Fn(&mut IterativeOptions)| {
+            let mut request = FitRequest { method: name.into(), ..FitRequest::default() };
+            if let Some(options) = request.method.iterative_mut() {
+                options.large = LargeTableOptions { iterations: Some(100), ..options.large.clone() };
+                options.search.refining_rows = 0;
+                change(options);
+            }
+            ScalablePlan::new(&request, &request.method, 51_200, 3)
+        };
+        let blocks = &|_: &mut IterativeOptions| ();
+        let descent = planned(MethodName::Sdd, blocks);
+        assert_eq!((descent.passes, descent.search_passes), (Some(1.0), 0));
+        assert!(descent.to_string().contains("100 steps (1.0 passes over the rows)"), "{descent}");
+        assert_eq!(planned(MethodName::Cg, blocks).passes, Some(100.0));
+        assert_eq!(planned(MethodName::Svgp, blocks).passes, None);
+        let searched = planned(MethodName::Cg, &|options| {
+            options.search.hyperparameter_search = HyperparameterSearch::Stochastic;
+            options.search.search_passes = 2;
+            options.evidence.steps = Some(40);
+        });
+        assert_eq!(searched.search_passes, 80);
+        assert!(searched.to_string().ends_with("(80 passes among them)"), "{searched}");
+    }
+}
