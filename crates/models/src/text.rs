@@ -15,6 +15,11 @@ pub fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// Whether a count is left out of what is written.
+pub(crate) fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// Four significant digits, without exponent where it can be avoided.
 pub fn number(value: f64) -> String {
     let magnitude = value.abs();

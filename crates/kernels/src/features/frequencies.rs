@@ -11,6 +11,9 @@ use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use statrs::distribution::{ContinuousCDF, Gamma, Normal};
 use std::f64::consts::TAU;
 
+/// By how many factors a law is stretched.
+const STRETCHES: usize = 12;
+
 /// What the frequencies of one spectrum are made of, whatever its lengthscales.
 #[derive(Clone, Debug)]
 pub(super) struct Base {
@@ -23,6 +26,8 @@ pub(super) struct Base {
     support: Option<Mat<f64>>,
     /// Signs of the means, D x L; none without means.
     signs: Option<Mat<f64>>,
+    /// What each wave's power is multiplied by (L); none where all have 1.
+    weights: Option<Vec<f64>>,
 }
 
 /// Bases of all spectra, and phases in turns.
@@ -46,7 +51,8 @@ pub(super) fn draw(spectra: &[Spectrum], count: usize, how: FrequencyDraw, strea
                 FrequencyDraw::Orthogonal => orthogonal(dimension, count, &mut rng),
                 _ => Mat::from_fn(dimension, count, |_, _| StandardNormal.sample(&mut rng)),
             };
-            Base::new(spectrum, normals, mixing(spectrum, count, index, streams), index, streams)
+            let base = Base::new(spectrum, normals, mixing(spectrum, count, index, streams), index, streams);
+            if how == FrequencyDraw::Widened && spectra.len() == 1 { base.widened(spectrum) } else { base }
         })
         .collect();
     let mut rng = streams.stream("kernels/phases");
@@ -151,23 +157,60 @@ impl Base {
             let mut rng = streams.stream(&format!("kernels/signs#{index}"));
             Mat::from_fn(dimension, count, |_, _| if rng.random::<bool>() { 1.0 } else { -1.0 })
         });
-        Self { normals, mixing, support, signs }
+        Self { normals, mixing, support, signs, weights: None }
+    }
+
+    /// Stretches half of the frequencies, an equal number by each of some factors, and weights all for it; nothing where the law has no density to weight by.
+    fn widened(mut self, spectrum: &Spectrum) -> Self {
+        let (dimension, count) = self.normals.shape();
+        let law = spectrum.law;
+        if spectrum.support.is_some() || dimension == 0 || law.log_density(0.0, dimension).is_none() {
+            return self;
+        }
+        let (own, reach) = (count.div_ceil(2), law.reach(dimension));
+        let part = |l: usize| if l < own { 0 } else { 1 + (l - own) * STRETCHES / (count - own).max(1) };
+        let stretch = |k: usize| reach.powf(k as f64 / STRETCHES as f64);
+        let mut counts = [0usize; STRETCHES + 1];
+        (0..count).for_each(|l| counts[part(l)] += 1);
+        for l in 0..count {
+            self.normals.col_as_slice_mut(l).iter_mut().for_each(|g| *g *= stretch(part(l)));
+        }
+        let weight = |l: usize| {
+            let mixed = self.factor(law, &self.mixing[0], l);
+            let square = self.normals.col(l).squared_norm_l2() * mixed * mixed;
+            let density = |square: f64| law.log_density(square, dimension).unwrap_or(f64::NAN);
+            let at = density(square);
+            let parts = counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(k, n)| {
+                let t = stretch(k);
+                let relative = density(square / (t * t)) - dimension as f64 * t.ln() - at;
+                *n as f64 / count as f64 * relative.exp()
+            });
+            1.0 / parts.sum::<f64>()
+        };
+        self.weights = Some((0..count).map(weight).collect());
+        self
+    }
+
+    /// What each wave's power is multiplied by; none where all have 1.
+    pub(super) fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    /// What all coordinates of frequency l are multiplied by, made of a mixing variable.
+    fn factor(&self, law: SpectralLaw, mixing: &[f64], l: usize) -> f64 {
+        match law {
+            SpectralLaw::Normal => 1.0,
+            SpectralLaw::StudentT { degrees } => (f64::from(degrees) / mixing[l]).sqrt(),
+            // No gamma law has such a shape: the kernel's own values are NaN, too.
+            SpectralLaw::GammaMixture { shape } => {
+                Gamma::new(shape, shape).map_or(f64::NAN, |g| g.inverse_cdf(mixing[l]).sqrt())
+            }
+        }
     }
 
     /// Adds the frequencies, in turns for a unit of each of the columns, to the rows of `turns` that `rows` names.
     pub(super) fn add_turns(&self, spectrum: &Spectrum, rows: &[usize], turns: &mut Mat<f64>) {
-        let gamma = match spectrum.law {
-            SpectralLaw::GammaMixture { shape } => Gamma::new(shape, shape).ok(),
-            _ => None,
-        };
-        let factor = |mixing: &[f64], l: usize| match spectrum.law {
-            SpectralLaw::Normal => 1.0,
-            SpectralLaw::StudentT { degrees } => (f64::from(degrees) / mixing[l]).sqrt(),
-            // No gamma law has such a shape: the kernel's own values are NaN, too.
-            SpectralLaw::GammaMixture { .. } => {
-                gamma.as_ref().map_or(f64::NAN, |g| g.inverse_cdf(mixing[l]).sqrt())
-            }
-        };
+        let factor = |mixing: &[f64], l: usize| self.factor(spectrum.law, mixing, l);
         for l in 0..self.normals.ncols() {
             let shared = if self.mixing.len() == 1 { factor(&self.mixing[0], l) } else { 1.0 };
             for (d, (&row, lengthscale)) in rows.iter().zip(&spectrum.lengthscales).enumerate() {

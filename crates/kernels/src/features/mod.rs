@@ -18,6 +18,9 @@
 //! | `tanimoto` | signs of consistent weighted samples |
 //! | sums, multiples | one after another; times a root; products with sums are sums of products |
 //!
+//! **Widened laws.** Under a noise of a part ε of a smooth function's variance, the posterior's variance near data is that of frequencies whose mass is about ε: of a thousand that are drawn from the law itself none is among them, and samples are far too sure ([`FrequencyDraw::Widened`]). Half of the frequencies are
+//! drawn from the law p, as many each from the law stretched by each of twelve factors `t_k` up to where hardly anything of p is left; a wave has the weight `p(ω) / Σ_k π_k t_k^{-D} p(ω / t_k)`, at most 2, with `π_k` the shares (importance sampling from a mixture, stratified: unbiased, and bounded by its first part; T. Hesterberg, "Weighted average importance sampling and defensive mixture distributions", Technometrics 1995).
+//!
 //! With d features and `V = (1 + k(2Δ))/2 - k(Δ)²`, amplitude 1, the variance of `φ(x)·φ(x + Δ)` is `(V + ½)/d` for [`FeatureForm::Phase`] and `2V/d` for
 //! [`FeatureForm::Paired`], which is never more for these kernels.
 //!
@@ -86,6 +89,8 @@ pub enum FrequencyDraw {
     Orthogonal,
     /// From a randomised Halton sequence. Best with few columns.
     QuasiRandom,
+    /// Half of them independently, the others from wider and wider laws, weighted for what that is too often: where there is little noise, what data leave open are waves that are hardly ever drawn. Of kernels that are one `se` or `matern` each; others have independent ones.
+    Widened,
 }
 
 #[cfg(test)]

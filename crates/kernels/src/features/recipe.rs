@@ -80,6 +80,30 @@ pub enum SpectralLaw {
     },
 }
 
+impl SpectralLaw {
+    /// The logarithm of its density where a frequency of D coordinates has this squared length, without its constant; none for laws whose density is no elementary function.
+    pub(super) fn log_density(self, square: f64, dimension: usize) -> Option<f64> {
+        match self {
+            Self::Normal => Some(-0.5 * square),
+            Self::StudentT { degrees } => {
+                let degrees = f64::from(degrees.max(1));
+                Some(-0.5 * (degrees + dimension as f64) * (square / degrees).ln_1p())
+            }
+            Self::GammaMixture { .. } => None,
+        }
+    }
+
+    /// By what a typical length has to be multiplied until some 10⁻¹² of the law is beyond it.
+    pub(super) fn reach(self, dimension: usize) -> f64 {
+        match self {
+            // 7 deviations beyond the length of a normal vector.
+            Self::Normal | Self::GammaMixture { .. } => 1.0 + 7.0 / (dimension.max(1) as f64).sqrt(),
+            // What is beyond a length R falls as R^(-2ν).
+            Self::StudentT { degrees } => 10f64.powf(12.0 / f64::from(degrees.max(1))).min(1e4),
+        }
+    }
+}
+
 /// What is wrong when features are asked for.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FeatureError {

@@ -35,8 +35,13 @@ fn four_hundred_thousand_features_reproduce_the_kernels() {
     const COUNT: usize = 400_000;
     for text in WAVES {
         let exact = cross(&*build::<f64>(text), x.as_ref(), x.as_ref());
-        for form in [FeatureForm::Phase, FeatureForm::Paired] {
-            let map = features(text, settings(COUNT, form, FrequencyDraw::Independent), 1);
+        for (form, frequencies) in [
+            (FeatureForm::Phase, FrequencyDraw::Independent),
+            (FeatureForm::Paired, FrequencyDraw::Independent),
+            (FeatureForm::Phase, FrequencyDraw::Widened),
+            (FeatureForm::Paired, FrequencyDraw::Widened),
+        ] {
+            let map = features(text, settings(COUNT, form, frequencies), 1);
             let phi = map.evaluate(x.as_ref());
             assert_eq!(phi.shape(), (4, COUNT));
             for i in 0..4 {
@@ -127,7 +132,7 @@ fn all_ways_to_draw_are_unbiased() {
     let z = Mat::from_fn(1, D, |_, j| 0.4 - 0.5 * j as f64);
     for text in ["se(lengthscale=0.9)", "matern12", "matern52(ard)", "rq(alpha=1.3)", "se * matern32(x2)"] {
         let exact = cross(&*build::<f64>(text), x.as_ref(), z.as_ref())[(0, 0)];
-        for frequencies in [FrequencyDraw::Orthogonal, FrequencyDraw::QuasiRandom] {
+        for frequencies in [FrequencyDraw::Orthogonal, FrequencyDraw::QuasiRandom, FrequencyDraw::Widened] {
             for form in [FeatureForm::Phase, FeatureForm::Paired] {
                 let values: Vec<f64> = (0..800)
                     .map(|seed| {
@@ -144,6 +149,42 @@ fn all_ways_to_draw_are_unbiased() {
                 );
             }
         }
+    }
+}
+
+/// `∫ min(1, |ω|²/R²) p(ω) dω` is what is missing of a function that is known up to the frequency R: the mean square of its second-order differences, so to say. From features it is
+/// `Σ a_l² min(1, |ω_l|²/R²)`, of which independent frequencies see nothing where R is far out.
+#[test]
+fn wider_laws_see_what_is_rare() {
+    // A difference of two points so near that only frequencies of thousands tell them apart: k(0) - k(Δ).
+    let x = Mat::<f64>::zeros(1, D);
+    for (text, delta) in [("matern32", 3e-4), ("se", 1e-3), ("matern12", 1e-3)] {
+        let z = Mat::from_fn(1, D, |_, j| if j == 0 { delta } else { 0.0 });
+        let missing = |frequencies| {
+            let each: Vec<f64> = (0..200)
+                .map(|seed| {
+                    let map = features(text, settings(500, FeatureForm::Paired, frequencies), seed);
+                    let apart = map.evaluate(x.as_ref()) - map.evaluate(z.as_ref());
+                    apart.squared_norm_l2()
+                })
+                .collect();
+            let mean = each.iter().sum::<f64>() / 200.0;
+            let spread = each.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (200.0 * 199.0);
+            (mean, spread.sqrt())
+        };
+        // 2 (1 - k(Δ)), without cancellation for so small a difference.
+        let expected = match text {
+            "se" => -2.0 * (-0.5 * delta * delta).exp_m1(),
+            "matern12" => -2.0 * (-delta).exp_m1(),
+            _ => {
+                let q = 3f64.sqrt() * delta;
+                -2.0 * ((-q).exp_m1() + q * (-q).exp())
+            }
+        };
+        let (mean, error) = missing(FrequencyDraw::Widened);
+        assert!((mean - expected).abs() < 4.5 * error, "{text}: {mean} {expected} ± {error}");
+        // Each set of 250 frequencies is near it, and not one in many.
+        assert!(error * 200f64.sqrt() < 0.9 * expected, "{text}: {error} {expected}");
     }
 }
 

@@ -21,7 +21,8 @@ pub(super) struct Waves<T> {
     turns: Mat<T>,
     /// Phases in turns (L); none in the paired form.
     phases: Option<Vec<T>>,
-    amplitude: T,
+    /// One for each frequency.
+    amplitudes: Vec<T>,
     modulations: Vec<Modulation<T>>,
 }
 
@@ -50,12 +51,15 @@ impl<T: Real> Waves<T> {
         }
         let phases = drawn.phases.iter().map(|&p| T::from_f64(p)).collect();
         // √(2/d) for d phases; √(1/L) for L pairs.
-        let share = if settings.form == FeatureForm::Phase { 2.0 } else { 1.0 };
+        let share = if settings.form == FeatureForm::Phase { 2.0 } else { 1.0 } / frequencies as f64;
+        let weight = |l: usize| -> f64 {
+            drawn.bases.iter().filter_map(|base| base.weights()).map(|weights| weights[l]).product()
+        };
         Self {
             turns: Mat::from_fn(turns.nrows(), turns.ncols(), |d, l| T::from_f64(turns[(d, l)])),
             columns,
             phases: (settings.form == FeatureForm::Phase).then_some(phases),
-            amplitude: T::from_f64(root * (share / frequencies as f64).sqrt()),
+            amplitudes: (0..frequencies).map(|l| T::from_f64(root * (share * weight(l)).sqrt())).collect(),
             modulations: Modulation::all(categories, frequencies, streams),
         }
     }
@@ -90,11 +94,12 @@ impl<T: Real> Waves<T> {
     pub(super) fn evaluate(&self, x: MatRef<'_, T>, out: MatMut<'_, T>) {
         let (mut cosines, mut sines) = out.split_at_col_mut(self.turns.ncols());
         self.angles(x, cosines.as_mut());
-        let (amplitude, paired) = (self.amplitude, self.phases.is_none());
+        let paired = self.phases.is_none();
         dispatch(
             #[inline(always)]
             || {
                 for l in 0..cosines.ncols() {
+                    let amplitude = self.amplitudes[l];
                     let cosines = column(&mut cosines, l);
                     if paired {
                         let sines = &mut column(&mut sines, l)[..cosines.len()];
@@ -133,7 +138,7 @@ impl<T: Real> Waves<T> {
             for (i, value) in adjoint.col_as_slice_mut(l).iter_mut().enumerate() {
                 let (s, c) = sin_cos(*value);
                 let paired = if self.phases.is_none() { s * slopes[(i, waves + l)] } else { T::ZERO };
-                *value = self.amplitude * (c * slopes[(i, l)] + paired);
+                *value = self.amplitudes[l] * (c * slopes[(i, l)] + paired);
             }
         }
         for (k, modulation) in self.modulations.iter().enumerate() {
@@ -154,12 +159,12 @@ impl<T: Real> Waves<T> {
         }
         let mut angles = Mat::zeros(x.nrows(), waves);
         self.angles(x, angles.as_mut());
-        let factor = self.amplitude * T::from_f64(std::f64::consts::TAU);
         let paired = self.phases.is_none();
         dispatch(
             #[inline(always)]
             || {
                 for l in 0..waves {
+                    let factor = self.amplitudes[l] * T::from_f64(std::f64::consts::TAU);
                     let angles = angles.col_as_slice_mut(l);
                     let cosine = &entries(slopes, l)[..angles.len()];
                     if paired {

@@ -29,7 +29,7 @@ pub struct SamplingOptions {
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub feature_form: FeatureForm,
     /// How their frequencies are drawn
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t = Self::default().feature_frequencies))]
     pub feature_frequencies: FrequencyDraw,
     /// Samples that share random features; the error of features averages out over groups of them
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().samples_per_features))]
@@ -38,12 +38,12 @@ pub struct SamplingOptions {
 
 impl Default for SamplingOptions {
     fn default() -> Self {
-        let FeatureSettings { count, form, frequencies } = FeatureSettings::default();
+        let FeatureSettings { count, form, .. } = FeatureSettings::default();
         Self {
             samples: 64,
             random_features: count,
             feature_form: form,
-            feature_frequencies: frequencies,
+            feature_frequencies: FrequencyDraw::Widened,
             samples_per_features: 8,
         }
     }

@@ -166,6 +166,17 @@ impl FitCheck {
         self
     }
 
+    /// What is to be said of a coverage below 0.90 or above 0.99 that so few rows may have by chance; others are as they should be, or have a warning.
+    pub(super) fn by_chance(&self) -> Option<String> {
+        let [low, high] = self.chance;
+        let share = self.scores.coverage_95;
+        let far = !(0.90..=0.99).contains(&share);
+        (far && (low..=high).contains(&share)).then(|| {
+            let percent = |share: f64| 100.0 * share;
+            format!("; of so few rows chance explains {:.1} to {:.1} % inside", percent(low), percent(high))
+        })
+    }
+
     /// What a user must know of a model whose intervals are as it has them, or are made to fit.
     pub(super) fn warnings(&self, recalibrated: bool) -> impl Iterator<Item = &String> {
         self.warnings.iter().filter(move |warning| !(recalibrated && warning.starts_with(INTERVALS_ARE)))
@@ -198,6 +209,11 @@ mod tests {
         assert!(wide.warnings[0].contains("wider than they need be") && wide.is_sound(false));
         // Of 20 rows, 17 inside their intervals are no reason to cry wolf.
         assert!(check(20, 0.85, None).warnings.is_empty());
+        // But it is said, as is that all are.
+        for share in [0.85, 1.0] {
+            assert!(check(20, share, None).by_chance().unwrap().contains("explains 82.4 to 100.0 %"));
+        }
+        assert!(check(20, 0.95, None).by_chance().is_none() && wide.by_chance().is_none());
         let useless = FitCheck::new(
             CheckedOn::LeaveOneOut,
             500,

@@ -119,7 +119,8 @@ fn checked(check: &FitCheck, before: &str) -> Vec<SummaryRow> {
             s.nll
         )
     };
-    let text = format!("{}: {}{}", check.rows, scores(&check.scores), twins_in_words(check.twins));
+    let by_chance = check.by_chance().unwrap_or_default();
+    let text = format!("{}: {}{by_chance}{}", check.rows, scores(&check.scores), twins_in_words(check.twins));
     let mut rows = vec![SummaryRow::new(format!("{label}{before}"), text)];
     if let (Some(converged), Some(drift)) = (check.converged, check.drift) {
         let verdict = if converged { "yes" } else { "NO" };
@@ -326,10 +327,14 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
             .last_gain
             .map_or(String::new(), |gain| format!("; the last quarter gained {gain:.1e} nats a row"));
         let handed_on = if search.handed_on { "; their solutions begin the solve" } else { "" };
+        let resumed = match search.resumed_from {
+            0 => String::new(),
+            step => format!(", resumed at step {step}"),
+        };
         rows.push(SummaryRow::new(
             "search",
             format!(
-                "{} steps, {passes}{residual}, ended by {}{gained}{handed_on}",
+                "{} steps, {passes}{residual}, ended by {}{gained}{handed_on}{resumed}",
                 search.steps,
                 reason(search.ended),
             ),
@@ -387,6 +392,7 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
             FrequencyDraw::Independent => "",
             FrequencyDraw::Orthogonal => ", orthogonal frequencies",
             FrequencyDraw::QuasiRandom => ", quasi-random frequencies",
+            FrequencyDraw::Widened => ", half of them from wider laws",
         };
         let samples = settings.samples;
         let groups = settings
@@ -509,7 +515,9 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
         out.extend(gvi.warnings().iter().map(Note::warning));
     }
     for (name, bound) in &header.fit.at_bounds {
-        out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));
+        out.push(Note::warning(format!(
+            "{name} ended at the bound {bound} (in standard units) that was set for it (--bound)"
+        )));
     }
     for attempt in header.fit.attempts.iter().filter(|a| a.value.is_none()) {
         out.push(Note::warning(format!("a start failed: {}", attempt.ended)));

@@ -104,12 +104,12 @@ fn solved<T: Real>(
         return Err(ModelError::VarianceMemory { needed, limit });
     }
     let budget = Budget { steps: iterations, time: None, tolerance };
-    let SolvedVariances { latent_variance, clipped, residual, iterations } =
+    let SolvedVariances { latent_variance, clipped, residual, iterations, excess } =
         posterior.exact_variance(x, &budget)?;
     let noise_variance = posterior.model().noise.noise_variance();
     let mean = posterior.mean(x)?;
     let prediction = Prediction { mean, latent_variance, noise_variance, clipped };
-    Ok((prediction, Some(VarianceSolves::Rows { residual, iterations })))
+    Ok((prediction, Some(VarianceSolves::Rows { residual, iterations, excess })))
 }
 
 /// Why a model has no use for a Lanczos basis.

@@ -46,7 +46,7 @@ pub enum VarianceMethod {
     Samples,
     /// A solve for each row by conjugate gradients, to this relative residual: as costly as a sample each.
     Solves {
-        /// Relative residual at which a solve ends: a variance is too large by at most its square times `‖k(X, x)‖²` over the noise variance.
+        /// Relative residual that a solve must reach; it goes on until variances hardly fall any more.
         tolerance: f64,
         /// Most iterations of each block of 64 rows.
         iterations: usize,
@@ -72,6 +72,8 @@ pub enum VarianceSolves {
         residual: f64,
         /// Iterations of all blocks.
         iterations: usize,
+        /// By what share of a new observation's variance the worst of them may still be too large, as far as its falls tell.
+        excess: f64,
     },
     /// By one Lanczos basis for all rows.
     Lanczos {
@@ -95,10 +97,18 @@ pub enum VarianceSolves {
 impl std::fmt::Display for VarianceSolves {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Rows { residual, iterations } => write!(
-                out,
-                "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}"
-            ),
+            Self::Rows { residual, iterations, excess } => {
+                let still = if *excess > 0.05 {
+                    ": MANY MAY BE TOO LARGE, their solves ended before they were found (--variances samples has no such error)"
+                } else {
+                    ""
+                };
+                write!(
+                    out,
+                    "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}; too large by at most some {:.2} % of a new observation's{still}",
+                    100.0 * excess
+                )
+            }
             Self::Lanczos { rank, complete, probes, mean_excess, largest_excess, residual, .. } => {
                 let enough = if *complete { ", all that there is" } else { "" };
                 write!(
@@ -116,9 +126,14 @@ impl VarianceSolves {
     /// Of several sets of rows together; a basis is the same for all of them, and is compared once.
     pub fn of_all(sets: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         sets.into_iter().flatten().reduce(|a, b| match (a, b) {
-            (Self::Rows { residual, iterations }, Self::Rows { residual: other, iterations: more }) => {
-                Self::Rows { residual: residual.max(other), iterations: iterations + more }
-            }
+            (
+                Self::Rows { residual, iterations, excess },
+                Self::Rows { residual: other, iterations: more, excess: more_excess },
+            ) => Self::Rows {
+                residual: residual.max(other),
+                iterations: iterations + more,
+                excess: excess.max(more_excess),
+            },
             (first, _) => first,
         })
     }

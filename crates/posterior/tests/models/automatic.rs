@@ -260,7 +260,7 @@ fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
     assert_ne!(kept.header().hyperparameters, whole.header().hyperparameters);
     set(&mut asked, json!({"learning-rate": 0.1}));
     // Where the larger block is told, it is the last.
-    set(&mut asked, json!({"refining-rows": 300}));
+    set(&mut asked, json!({"refining-rows": 300, "probes": 16}));
     let told = ProcessModel::fit_prepared(prepared, &asked, &mut |_, _| Signal::Continue).unwrap();
     let summary = told.header().fit.scalable.clone().unwrap();
     assert!(summary.search.is_none() && !summary.hyperparameter_source.contains("all rows"));

@@ -24,12 +24,30 @@ pub struct SolvedVariances {
     pub residual: f64,
     /// Iterations of all blocks together.
     pub iterations: usize,
+    /// By what share of a new observation's variance the worst of them may still be too large: its fall over the last ten iterations of its block, and what would follow if it went on to slow down as it did.
+    pub excess: f64,
+}
+
+/// Iterations over which falls of variances are looked at.
+const WINDOW: usize = 10;
+
+/// What may be left: half a per cent of a new observation's standard deviation.
+const HARDLY: f64 = 0.01;
+
+/// The slowest that falls are taken to slow down from one window to the next: what never ends would have no sum.
+const SLOWEST: f64 = 0.98;
+
+/// What is left where a fall follows another, as a geometric series, with that fall itself.
+fn left(before: f64, now: f64) -> f64 {
+    let ratio = if before > 0.0 { (now / before).min(SLOWEST) } else { SLOWEST };
+    now / (1.0 - ratio)
 }
 
 impl<T: Real> PathwisePosterior<T> {
-    /// Latent variances at m points by solving `K̃ v = k(X, x)` for each to the budget's tolerance with conjugate gradients, where samples are
-    /// too noisy and points few: m solves in blocks of 64, each of the cost of a sample's. Only with weights on all rows. Memory:
+    /// Latent variances at m points by solving `K̃ v = k(X, x)` for each with conjugate gradients, where samples are too noisy and points few: m solves in blocks of 64, each of the cost of a sample's. Only with weights on all rows. Memory:
     /// [`Self::exact_variance_bytes`]. A solution that is off makes a variance too large, never too small, as far as rounding allows.
+    ///
+    /// A block ends when its residuals are within the budget's tolerance and no variance seems to be too large by more than a hundredth of a new observation's: where noise is a millionth of the function's variance, a relative residual of 10⁻⁴ leaves variances that are many times too large.
     ///
     /// # Errors
     /// As [`Self::mean`]; [`GpError::Solve`] from the solver; [`GpError::ExactVariance`] on inducing inputs, which have another posterior.
@@ -77,7 +95,7 @@ fn exact_variance<T: Real>(
 ) -> Result<SolvedVariances, GpError> {
     posterior.check(x)?;
     let (matrix, noise) = solvable(posterior)?;
-    let system = System::new(&matrix, noise)?;
+    let system = System::new(&matrix, noise.clone())?;
     let preconditioner = PreconditionerChoice::default().build(&system)?;
     let points = narrow::<T>(x);
     let prior = diagonal(posterior.kernel(), points.as_ref());
@@ -86,24 +104,59 @@ fn exact_variance<T: Real>(
         clipped: 0,
         residual: 0.0,
         iterations: 0,
+        excess: 0.0,
     };
+    let least_noise = noise.iter().fold(f64::INFINITY, |least, v| least.min(v.to_f64()));
     for start in (0..x.nrows()).step_by(VARIANCE_BLOCK) {
         let rows = VARIANCE_BLOCK.min(x.nrows() - start);
         let block = points.get(start..start + rows, ..);
         let right = posterior_kernels::cross(posterior.kernel(), posterior.points(), block);
-        let mut solver =
-            ConjugateGradients::new(&system, &*preconditioner, right.as_ref(), None, budget.tolerance, 0.0)?;
-        while solver.state().iteration < budget.steps && solver.step()? {}
+        // As far as rounding goes: what ends it is told below.
+        let mut solver = ConjugateGradients::new(&system, &*preconditioner, right.as_ref(), None, 0.0, 0.0)?;
+        let variances = |solution: MatRef<'_, T>| -> Vec<f64> {
+            let of = |j: usize| {
+                let pairs = right.col_as_slice(j).iter().zip(solution.col(j).iter());
+                prior[start + j].to_f64() - pairs.map(|(a, b)| a.to_f64() * b.to_f64()).sum::<f64>()
+            };
+            (0..rows).map(of).collect()
+        };
+        let mut found = variances(solver.state().solution.as_ref());
+        let (mut excess, mut seen, mut falls, mut reached) = (1.0, 0, vec![0.0; rows], false);
+        while solver.state().iteration < budget.steps {
+            match solver.step() {
+                Ok(true) => {}
+                // Nothing is left to solve.
+                Ok(false) => {
+                    excess = 0.0;
+                    break;
+                }
+                // Rounding ends what was solved to the tolerance before: that stays, with what is not known of it.
+                Err(_) if reached => break,
+                Err(error) => return Err(error.into()),
+            }
+            if solver.state().iteration % WINDOW != 0 {
+                continue;
+            }
+            let now = variances(solver.state().solution.as_ref());
+            let fall = |(a, b): (&f64, &f64)| (a - b).max(0.0) / (b.max(0.0) + least_noise);
+            let own: Vec<f64> = found.iter().zip(&now).map(fall).collect();
+            excess = falls.iter().zip(&own).map(|(before, now)| left(*before, *now)).fold(0.0, f64::max);
+            (found, seen, falls) = (now, solver.state().iteration, own);
+            let residual = solver.relative_residuals().into_iter().fold(0.0, f64::max);
+            reached |= residual <= budget.tolerance;
+            if reached && excess <= HARDLY {
+                break;
+            }
+        }
         out.residual = solver.relative_residuals().into_iter().fold(out.residual, f64::max);
         let state = solver.into_state();
         out.iterations += state.iteration;
-        for j in 0..rows {
-            let (a, b) = (right.col_as_slice(j), state.solution.col_as_slice(j));
-            let explained: f64 = a.iter().zip(b).map(|(a, b)| a.to_f64() * b.to_f64()).sum();
-            let variance = prior[start + j].to_f64() - explained;
-            out.clipped += usize::from(variance < 0.0);
-            out.latent_variance.push(variance.max(0.0));
+        if state.iteration != seen {
+            found = variances(state.solution.as_ref());
         }
+        out.excess = excess.max(out.excess);
+        out.clipped += found.iter().filter(|v| **v < 0.0).count();
+        out.latent_variance.extend(found.into_iter().map(|v| v.max(0.0)));
     }
     Ok(out)
 }

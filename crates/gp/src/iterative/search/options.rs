@@ -17,8 +17,7 @@ pub enum ProbeKind {
     /// Random signs (Hutchinson): unbiased for every kernel.
     #[default]
     Signs,
-    /// Prior functions from random features plus noise: the solutions are those of posterior samples, so the last ones start
-    /// [`PathwiseModel::condition`](crate::iterative::PathwiseModel::condition) with the same settings. Biased by the features, for the kernels that have some.
+    /// Prior functions from random features plus noise: the solutions are those of posterior samples, so the last ones are where the solve for the model begins. Biased by the features, for the kernels that have some.
     Pathwise,
 }
 

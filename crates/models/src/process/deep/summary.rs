@@ -21,7 +21,7 @@ pub struct TriedSetting {
     /// Steps taken, and before the best look.
     pub steps: [usize; 2],
     /// Steps and looks whose sums were taken by triangles, because squares of features had lost too many digits.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::text::is_zero")]
     pub triangular_solves: usize,
     /// Looks, each with its step.
     pub looks: Vec<Look>,
@@ -74,10 +74,6 @@ pub struct DeepSummary {
 
 fn one() -> usize {
     1
-}
-
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// Features that use fewer directions than this have collapsed.

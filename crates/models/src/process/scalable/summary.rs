@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 pub struct EvidenceSearchSummary {
     /// Steps taken.
     pub steps: usize,
+    /// Of these by an earlier run, which was interrupted.
+    #[serde(default, skip_serializing_if = "crate::text::is_zero")]
+    pub resumed_from: usize,
     /// Steps of the solver in all of them.
     pub solver_steps: usize,
     /// Products with the matrix that these make: passes over its rows.

@@ -48,8 +48,8 @@ pub(super) fn by_steps(
 const JUDGING_ROWS: usize = 2000;
 const MOST_FALL: f64 = 0.1;
 
-/// Why what a search on all rows ended with is not taken: the exact evidence of some rows, drawn anew, under it and under what it began with.
-fn worse(before: &ExactGp, after: &ExactGp, data: &Observations, seed: u64) -> Option<String> {
+/// Why what a search on all rows that began at blocks ended with is not taken: the exact evidence of some rows, drawn anew, under it and under what it began with.
+pub(super) fn worse(before: &ExactGp, after: &ExactGp, data: &Observations, seed: u64) -> Option<String> {
     let rows = Blocks { uniform: 1, neighbourhoods: 0, size: JUDGING_ROWS, seed }
         .uniform_rows(data.rows(), JUDGED_BLOCK);
     let few = data.select(&rows).ok()?;
@@ -121,6 +121,7 @@ pub(super) fn on_all_rows<T: SolverPrecision>(
         allowance.until(STOCHASTIC_SHARE).map(|s| s + state.as_ref().map_or(0.0, |s| s.header.seconds())),
     );
     let tolerance = options.solves.budget.tolerance;
+    let resumed_from = state.as_ref().map_or(0, |s| s.header.step());
     let saw = found.clone();
     let result = search_evidence(process, &prepared.data, &options, state, &mut |progress, search| {
         seconds = progress.elapsed.as_secs_f64();
@@ -145,6 +146,7 @@ pub(super) fn on_all_rows<T: SolverPrecision>(
     let recent = &result.trace[result.trace.len() - result.trace.len().div_ceil(4)..];
     found.search = Some(EvidenceSearchSummary {
         steps: result.steps,
+        resumed_from,
         solver_steps: result.solver_steps,
         passes: Some(result.solver_steps as f64 * rows_of_step as f64 / rows as f64),
         last_gain: Some(recent.iter().map(|step| step.gain).sum()),

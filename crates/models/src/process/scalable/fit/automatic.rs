@@ -13,7 +13,7 @@ use super::forecast::{Forecast, candidates, forecasts};
 use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::pathwise::{self, Judging};
-use crate::options::{AutoOptions, CalibrateName, KernelPrecision, MethodName};
+use crate::options::{AutoOptions, CalibrateName, KernelPrecision, MethodName, SvgpOptions};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::process::fit::{FitStage, Prepared, saved_plan};
 use crate::process::rates::{dense_rate, expected_seconds};
@@ -55,7 +55,8 @@ pub(super) fn fit<T: SolverPrecision>(
         hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
     let as_found = searched.as_found();
     let (hyperparameters, hyperpriors) = (Hyperparameter::of(&as_found), searched.hyperpriors.clone());
-    let (largest_jitter, source) = (searched.found.largest_jitter, searched.source.clone());
+    let largest_jitter = searched.found.largest_jitter;
+    let source = searched.source_as_found(prepared, &options.descent.iterative);
     let mut compared = Comparison { judged_by: (request, held), best: None, tried: Vec::new() };
     let started = Instant::now();
     let exactly = |rows: (usize, usize), means: &Means| -> Result<Option<ScalableFit>, ModelError> {
@@ -185,24 +186,34 @@ pub(super) fn fit<T: SolverPrecision>(
     }
     let time = allowance.left();
     let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.time_budget.unwrap_or_default());
-    let bound = options.stochastic_bound();
-    let bounded = Method::Svgp(bound.clone());
-    let plan = ScalablePlan::new(request, &bounded, all, d);
     let rows_kept = |fit: &ScalableFit| if fit.rows() == n { all } else { fit.rows() } as u64;
     let kept = compared
         .best
         .as_ref()
         .map_or(0, |(_, fit)| rows_kept(fit).pow(2) * if fit.method == MethodName::Exact { 8 } else { 0 });
-    if !sound && plan.peak_bytes.saturating_add(kept) > request.memory {
+    let names = prepared.schema.feature_names();
+    let peak = |method: &Method| ScalablePlan::new(request, method, all, d).peak_bytes;
+    let fits =
+        |bound: &SvgpOptions, most: u64| peak(&Method::Svgp(bound.clone())).saturating_add(kept) <= most;
+    // What was said before it began.
+    let stated = peak(&Method::Sdd(options.descent.clone())).min(request.memory);
+    let seconds_of =
+        |bound: &SvgpOptions| expected_seconds(request, &Method::Svgp(bound.clone()), all, &names);
+    let bound = match time {
+        Some(left) if !sound && worth => as_many_points(options.stochastic_bound(), |bound| {
+            fits(bound, stated) && seconds_of(bound).is_some_and(|seconds| seconds <= HALF_THE_STEPS * left)
+        }),
+        _ => options.stochastic_bound(),
+    };
+    if !sound && !fits(&bound, request.memory) {
         compared.tried.push(skipped(MethodName::Svgp, "not tried: it does not fit the memory"));
     } else if !sound && !worth {
         compared.tried.push(skipped(MethodName::Svgp, "not tried: the budget is nearly used up"));
     } else if !sound {
         let started = Instant::now();
         // Steps end with the budget.
-        let names = prepared.schema.feature_names();
-        let predicted = expected_seconds(request, &bounded, all, &names)
-            .map(|seconds| allowance.left().map_or(seconds, |left| seconds.min(left)));
+        let predicted =
+            seconds_of(&bound).map(|seconds| allowance.left().map_or(seconds, |left| seconds.min(left)));
         let bounding = Bounding { held: Some(held), start: Some(&hyperparameters), allowance };
         // An interruption here begins again behind the solve, whose state is kept.
         let fit = bounds::stochastic(
@@ -226,6 +237,21 @@ pub(super) fn fit<T: SolverPrecision>(
         check.tried = compared.tried;
     }
     Ok(fit)
+}
+
+/// A bound is given more points while all its steps are expected to take no longer than so many times what is left: half of the steps with twice the points were the better model of a million rows (a negative log density of 0.61 instead of 0.70).
+const HALF_THE_STEPS: f64 = 2.0;
+
+/// The bound with twice as many inducing points as usual, and twice as many again, for as long as that is affordable.
+fn as_many_points(usual: SvgpOptions, affordable: impl Fn(&SvgpOptions) -> bool) -> SvgpOptions {
+    /// Doublings: 4,096 points of 512.
+    const MOST: u32 = 3;
+    let more = (1..=MOST).map(|k| {
+        let mut own = usual.clone();
+        own.inducing.inducing = Some(usual.inducing.points() << k);
+        own
+    });
+    more.take_while(|own| affordable(own)).last().unwrap_or(usual)
 }
 
 fn skipped(method: MethodName, outcome: &str) -> TriedMethod {
@@ -359,4 +385,17 @@ fn uniform_rows(
         largest_jitter: posterior.cholesky().info().jitter,
         posterior: ProcessPosterior::Exact(posterior),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_double_while_they_are_affordable() {
+        let points = |most: usize| {
+            as_many_points(SvgpOptions::default(), |own| own.inducing.points() <= most).inducing.points()
+        };
+        assert_eq!([100, 1024, 3000, 1 << 20].map(points), [512, 1024, 2048, 4096]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Hyperparameters of iterative methods: given, found before an interruption, or searched for: which search follows which, and where hyperparameters come from in words.
 
-use super::all_rows::{Begin, by_steps, on_all_rows};
+use super::all_rows::{Begin, by_steps, on_all_rows, worse};
 use super::stages::{Stages, on_neighbourhoods};
 use crate::FitRequest;
 use crate::options::{EvidenceOptions, HyperparameterSearch, IterativeOptions, LengthscalePrior};
@@ -94,6 +94,14 @@ impl<T: SolverPrecision> Searched<T> {
         model
     }
 
+    /// Where hyperparameters come from as they were found, whatever was done to their noise for solvers.
+    pub(super) fn source_as_found(&self, prepared: &Prepared, options: &IterativeOptions) -> String {
+        match self.found.noise_raised_from {
+            None => self.source.clone(),
+            Some(_) => source(prepared, options, &Found { noise_raised_from: None, ..self.found.clone() }),
+        }
+    }
+
     /// For a solver in another precision, which can follow another noise.
     pub(super) fn in_precision<U: SolverPrecision>(
         self,
@@ -175,8 +183,20 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
         )?;
     }
     if search.is_stochastic() {
+        let before = found.blocks.last().map(|(_, values)| {
+            let mut own = model.clone();
+            own.set_values(values);
+            (own, found.clone())
+        });
         let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
         (model, solutions) = on_all_rows::<T>(begin, prepared, asked, &mut found, checkpoints, observer)?;
+        if let Some((blocks, kept)) = before
+            && let Some(why) = worse(&blocks, &model, &prepared.data, request.seed)
+        {
+            (model, solutions) = (blocks, None);
+            found = Found { following_failed: Some(why), seconds: found.seconds, ..kept };
+            found.noise_raised_from = solvable::<T>(&mut model, prepared, &options.evidence);
+        }
     } else if search == HyperparameterSearch::Blocks {
         let (n, d) = prepared.data.inputs().shape();
         // As it was planned: with the rows that are held back.
@@ -230,7 +250,7 @@ fn source(prepared: &Prepared, options: &IterativeOptions, found: &Found) -> Str
         || format!("stochastic gradients of the evidence of all rows with {} probes", search.probes);
     let mut text = match search.hyperparameter_search {
         HyperparameterSearch::Neighbourhoods => averages(),
-        HyperparameterSearch::Blocks if found.search.is_none() => blocks(),
+        HyperparameterSearch::Blocks | HyperparameterSearch::Refined if found.search.is_none() => blocks(),
         HyperparameterSearch::Stochastic => stochastic(),
         HyperparameterSearch::Refined | HyperparameterSearch::Blocks => {
             format!("{}, from {}", stochastic(), blocks())
