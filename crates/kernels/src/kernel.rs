@@ -96,8 +96,8 @@ pub struct Component<T: Real> {
     pub label: String,
     /// Of an additive kernel: how many columns it depends on together.
     pub order: Option<usize>,
-    /// The column that it depends on alone, where that is why it stands apart.
-    pub column: Option<usize>,
+    /// The columns that it depends on alone, where that is why it stands apart.
+    pub columns: Vec<usize>,
     /// Its covariance, amplitude included.
     pub kernel: Box<dyn Kernel<T>>,
     /// What it is a sum of itself.
@@ -192,7 +192,13 @@ pub trait Kernel<T: Real>: Any + Parameters + Debug + Send + Sync {
     fn components(&self) -> Vec<Component<T>> {
         let label = self.segments().first().map(|s| s.name.clone()).unwrap_or_default();
         let label = label.rsplit_once('.').map_or(label.as_str(), |(label, _)| label).to_string();
-        vec![Component { label, order: None, column: None, kernel: self.clone_box(), parts: Vec::new() }]
+        vec![Component {
+            label,
+            order: None,
+            columns: Vec::new(),
+            kernel: self.clone_box(),
+            parts: Vec::new(),
+        }]
     }
 
     /// Rows and columns of the tiles that whole matrices are computed in: fewer than usual where entries cost so much that few tiles would leave threads without work.

@@ -347,7 +347,7 @@ impl<T: Real> Kernel<T> for SpectralMixture {
         let single = |q: usize| Component {
             label: format!("{} {}", self.label, q + 1),
             order: None,
-            column: None,
+            columns: Vec::new(),
             kernel: Box::new(self.component(q)) as Box<dyn Kernel<T>>,
             parts: Vec::new(),
         };

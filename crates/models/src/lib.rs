@@ -73,10 +73,10 @@ pub use process::{
     LatentPosterior, LearnedNoise, MeanKind, ModeSummary, NewRows, NoiseSummary, Observed, ParsedRows, Place,
     PlaceUnit, PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable, PriorSummary,
     ProcessModel, ProcessPosterior, RowsOf, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Share,
-    Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
-    StreamedRows, TakenRows, Target, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount,
-    TriedSetting, TriedTransform, TriedWay, VarianceMethod, VarianceShares, VarianceSolves, VariationSummary,
-    WarpCurve, choose, choose_likelihood, no_exposure,
+    SharePlaces, Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan,
+    StreamState, StreamedRows, TakenRows, Target, TransformChoice, TriedInference, TriedMethod,
+    TriedPseudoCount, TriedSetting, TriedTransform, TriedWay, VarianceMethod, VarianceShares, VarianceSolves,
+    VariationSummary, WarpCurve, choose, choose_likelihood, no_exposure,
 };
 pub use recalibration::{
     ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,

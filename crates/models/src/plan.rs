@@ -26,11 +26,8 @@ impl std::fmt::Display for PredictionPlan {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { rows, samples, peak_bytes, flops, seconds, .. } = self;
         let draws = if *samples > 0 { format!(" and {samples} joint draws") } else { String::new() };
-        let (megabytes, gflop) = (*peak_bytes as f64 / 1e6, flops / 1e9);
-        write!(
-            out,
-            "predictions of {rows} rows{draws} need {megabytes:.3} MB of memory and {gflop:.3} Gflop"
-        )?;
+        let (megabytes, work) = (*peak_bytes as f64 / 1e6, crate::process::work(*flops));
+        write!(out, "predictions of {rows} rows{draws} need {megabytes:.1} MB of memory and {work}")?;
         seconds.map_or(Ok(()), |s| write!(out, ", about {} on this machine", crate::process::time(s)))
     }
 }

@@ -111,6 +111,13 @@ impl InducingPosterior {
         &self.distribution
     }
 
+    /// Weights of the inducing points, m x C: the mean is `m(x) + k(x, Z) w` with `w = L⁻ᵀ E[v]`. Cost `m² C` flops.
+    pub fn weights(&self) -> Mat<f64> {
+        let mut weights = self.distribution.mean().to_owned();
+        self.whitening.cholesky.solve_factor_transpose_in_place(weights.as_mut());
+        weights
+    }
+
     pub(super) fn check(&self, x: MatRef<'_, f64>) -> Result<(), GpError> {
         same_width("columns of the inputs to predict", self.inducing.ncols(), x.ncols())?;
         check_finite("input", x)

@@ -9,7 +9,7 @@
 
 mod polynomials;
 
-use crate::composite::Scaled;
+use crate::composite::{Product, Scaled};
 use crate::features::{FeatureError, FeatureRecipe, Spectrum};
 use crate::inputs::{Columns, LANES, Points, add_column, fold};
 use crate::kernel::{Adjoints, Component, Kernel, Pair, column, entries};
@@ -123,12 +123,39 @@ impl<F: Form> Additive<F> {
         Self { variances: variances.take(q).collect(), ..self.clone() }
     }
 
-    /// The function of column d alone, of order 1.
-    fn of_column<T: Real>(&self, d: usize) -> Box<dyn Kernel<T>> {
-        let columns = Columns::some(vec![self.columns.indices()[d]]);
-        let own = Stationary::new(self.label.clone(), self.form.clone(), columns, false, self.lengthscale(d));
-        let variance = self.variances[0] / self.columns.count() as f64;
-        Box::new(Scaled::new(self.label.clone(), variance, Box::new(own)))
+    /// The function of some columns together, by their places among those of this kernel.
+    fn of_set<T: Real>(&self, set: &[usize]) -> Component<T> {
+        let columns: Vec<usize> = set.iter().map(|&d| self.columns.indices()[d]).collect();
+        let factor = |&d: &usize| -> Box<dyn Kernel<T>> {
+            let column = Columns::some(vec![self.columns.indices()[d]]);
+            let form = self.form.clone();
+            Box::new(Stationary::new(self.label.clone(), form, column, false, self.lengthscale(d)))
+        };
+        let variance = self.variances[set.len() - 1] / sets(self.columns.count(), set.len());
+        let product = Box::new(Product::new(set.iter().map(factor).collect()));
+        Component {
+            label: self.label.clone(),
+            order: Some(set.len()),
+            columns,
+            kernel: Box::new(Scaled::new(self.label.clone(), variance, product)),
+            parts: Vec::new(),
+        }
+    }
+
+    /// The functions of single columns, or of pairs, that an order is the sum of; of larger sets, and of pairs among more than 64 columns, there are too many to be told apart.
+    fn sets_of_order<T: Real>(&self, order: usize) -> Vec<Component<T>> {
+        /// Columns of which all pairs are formed (2,016 of them).
+        const MOST_PAIRED: usize = 64;
+        let count = self.columns.count();
+        match order {
+            2 if count > MOST_PAIRED => Vec::new(),
+            1 => (0..count).map(|d| self.of_set(&[d])).collect(),
+            2 => (0..count)
+                .flat_map(|a| (a + 1..count).map(move |b| [a, b]))
+                .map(|p| self.of_set(&p))
+                .collect(),
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -328,21 +355,14 @@ impl<T: Real, F: Form> Kernel<T> for Additive<F> {
         Ok(FeatureRecipe::Sum(self.variances.iter().enumerate().map(of_order).collect()))
     }
 
-    /// One for each order; that of order 1 has one for each column.
+    /// One for each order; that of order 1 has one for each column, that of order 2 one for each pair.
     fn components(&self) -> Vec<Component<T>> {
-        let single = |d: usize| Component {
-            label: self.label.clone(),
-            order: Some(1),
-            column: Some(self.columns.indices()[d]),
-            kernel: self.of_column(d),
-            parts: Vec::new(),
-        };
         let of_order = |q: usize| Component {
             label: self.label.clone(),
             order: Some(q),
-            column: None,
+            columns: Vec::new(),
             kernel: Box::new(self.of_order(q)),
-            parts: if q == 1 { (0..self.columns.count()).map(single).collect() } else { Vec::new() },
+            parts: self.sets_of_order(q),
         };
         (1..=self.order()).map(of_order).collect()
     }

@@ -30,13 +30,15 @@ fn orders_are_sums_of_products_of_plain_kernels() {
 }
 
 #[test]
-fn components_add_up_and_columns_add_up_to_the_first_order() {
+fn components_add_up_and_columns_and_pairs_to_their_orders() {
     let x = points(30, 72);
     for text in [
         "additive(rq, ard, order=3, alpha=0.7) + linear",
         "warp(additive(se, order=2) + matern12(x2))",
         "spectral_mixture(components=3) + white",
         "se * linear",
+        "additive(matern32, order=2) * matern12(x3)",
+        "se * (linear + constant)",
     ] {
         let kernel = build::<f64>(text);
         let sum = |components: &[Component<f64>]| {
@@ -47,7 +49,14 @@ fn components_add_up_and_columns_add_up_to_the_first_order() {
         let components = kernel.components();
         assert!((sum(&components) - gram(&*kernel, x.as_ref())).norm_max() < 1e-14, "{text}");
         for component in components.iter().filter(|c| !c.parts.is_empty()) {
-            assert_eq!((component.order, component.parts.len()), (Some(1), 3));
+            // Three columns, and three pairs of them.
+            assert_eq!(component.parts.len(), 3);
+            assert!(
+                component
+                    .parts
+                    .iter()
+                    .all(|p| p.order == component.order && p.order == Some(p.columns.len()))
+            );
             let whole = gram(&*component.kernel, x.as_ref());
             assert!((sum(&component.parts) - whole).norm_max() < 1e-14, "{text}");
         }

@@ -3,7 +3,7 @@
 use super::{cloned, ranges, segments, set_values, smallest_tile, values};
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::infinite::ClippedCorrelations;
-use crate::kernel::{Adjoints, Kernel, Pair, column};
+use crate::kernel::{Adjoints, Component, Kernel, Pair, column};
 use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
@@ -23,6 +23,21 @@ impl<T: Real> Product<T> {
     pub fn new(factors: Vec<Box<dyn Kernel<T>>>) -> Self {
         assert!(!factors.is_empty(), "a product has at least one factor");
         Self { factors }
+    }
+
+    /// A component of one factor times the other factors; `labels` are theirs.
+    fn multiplied(&self, index: usize, labels: &[String], component: Component<T>) -> Component<T> {
+        let Component { kernel, parts, label, .. } = component;
+        let mut factors = cloned(&self.factors);
+        factors[index] = kernel;
+        let mut own: Vec<&str> = labels.iter().map(String::as_str).collect();
+        own[index] = &label;
+        Component {
+            label: own.join("*"),
+            kernel: Box::new(Self { factors }),
+            parts: parts.into_iter().map(|part| self.multiplied(index, labels, part)).collect(),
+            ..component
+        }
     }
 
     /// The adjoint of each factor's values, where that of the product's is given.
@@ -157,6 +172,28 @@ impl<T: Real> Kernel<T> for Product<T> {
 
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {
         FeatureRecipe::product(self.factors.iter().map(|factor| factor.features()).collect::<Result<_, _>>()?)
+    }
+
+    /// Those of a factor that is a sum, each times the other factors, where one factor is; the product alone otherwise.
+    fn components(&self) -> Vec<Component<T>> {
+        let mut of_factors: Vec<Vec<Component<T>>> = self.factors.iter().map(|f| f.components()).collect();
+        let is_sum = |own: &[Component<T>]| own.len() > 1 || own.iter().any(|c| !c.parts.is_empty());
+        let sums: Vec<usize> = (0..of_factors.len()).filter(|&i| is_sum(&of_factors[i])).collect();
+        let labels: Vec<String> =
+            of_factors.iter().map(|own| own.first().map(|c| c.label.clone()).unwrap_or_default()).collect();
+        match sums[..] {
+            [index] => {
+                let own = std::mem::take(&mut of_factors[index]);
+                own.into_iter().map(|component| self.multiplied(index, &labels, component)).collect()
+            }
+            _ => vec![Component {
+                label: labels.join("*"),
+                order: None,
+                columns: Vec::new(),
+                kernel: self.clone_box(),
+                parts: Vec::new(),
+            }],
+        }
     }
 
     fn tile(&self) -> usize {

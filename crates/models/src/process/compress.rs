@@ -2,7 +2,7 @@
 
 use super::check::CONVERGED;
 use super::file_rows::CANDIDATES;
-use super::rates::{dense_rate, time};
+use super::rates::{dense_rate, time, work};
 use super::scalable::{Solver, SolverPrecision};
 use super::{ModelError, ProcessModel, ProcessPosterior};
 use crate::options::InducingOptions;
@@ -87,9 +87,9 @@ impl fmt::Display for CompressionPlan {
         let Self { rows, points, peak_bytes, flops, seconds } = self;
         write!(
             f,
-            "{points} points instead of {rows} rows need {:.1} MB of memory and {:.3} Gflop, about {} on this machine",
+            "{points} points instead of {rows} rows need {:.1} MB of memory and {}, about {} on this machine",
             *peak_bytes as f64 / 1e6,
-            flops / 1e9,
+            work(*flops),
             time(*seconds)
         )
     }

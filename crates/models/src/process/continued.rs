@@ -3,7 +3,7 @@
 use super::fit::{each_from_the_others, recalibrate};
 use super::maps::densest_place;
 use super::predict_plan::seconds_of_pair;
-use super::rates::{dense_rate, time};
+use super::rates::{dense_rate, time, work};
 use super::{CheckedOn, ModelError, ProcessModel, ProcessPosterior};
 use crate::FitRequest;
 use crate::options::CalibrateName;
@@ -133,11 +133,11 @@ impl fmt::Display for ContinuationPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "adding {} rows to {} needs {:.1} MB of memory and {:.3} Gflop, about {} on this machine",
+            "adding {} rows to {} needs {:.1} MB of memory and {}, about {} on this machine",
             self.rows_added,
             self.rows_before,
             self.peak_bytes as f64 / 1e6,
-            self.flops / 1e9,
+            work(self.flops),
             time(self.seconds)
         )
     }

@@ -83,11 +83,11 @@ pub use header::{FitSummary, Header, Hyperparameter};
 pub(crate) use left_out::NO_LEAVE_ONE_OUT;
 pub(crate) use noise::NoiseProcess;
 pub use noise::NoiseSummary;
-pub use parts::{CategoryCovariance, KernelParts, Share, VarianceShares, WarpCurve};
+pub use parts::{CategoryCovariance, KernelParts, Share, SharePlaces, VarianceShares, WarpCurve};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
 pub use prepared_table::PreparedTable;
-pub(crate) use rates::{expected_seconds, time};
+pub(crate) use rates::{expected_seconds, time, work};
 pub use scalable::{
     Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver,
     choose,

@@ -17,13 +17,13 @@ use serde::Serialize;
 const MOST_ROWS: usize = 2000;
 const LEAST_ROWS: usize = 100;
 
-/// Values of kernels that shares may take, some seconds.
-const MOST_VALUES: usize = 300_000_000;
+/// Values of kernels that shares may take, a second or two.
+const MOST_VALUES: usize = 100_000_000;
 
 /// Places of a curve, evenly spaced.
 const PLACES: usize = 101;
 
-/// Categories of which text shows all pairs; `--json` and the report have all.
+/// Categories of which text shows all pairs, and functions of single columns or pairs that it shows of an order, the largest ones; `--json` and the report have all.
 const SHOWN: usize = 12;
 
 /// What a kernel is made of; what it lacks is empty.
@@ -35,7 +35,7 @@ pub struct KernelParts {
     /// One for each warped column.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warps: Vec<WarpCurve>,
-    /// Of sums, of processes that keep their rows.
+    /// Of sums, of processes that keep their rows or inducing points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shares: Option<VarianceShares>,
 }
@@ -69,14 +69,29 @@ pub struct WarpCurve {
 /// How much of a process comes from each of the functions that it is a sum of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VarianceShares {
-    /// Training rows at which the functions were compared.
+    /// What the places are at which the functions were compared.
+    pub places: SharePlaces,
+    /// Places, evenly spaced among those.
     pub rows: usize,
     /// Of so many.
     pub of: usize,
-    /// The variance of the posterior mean over these rows, about the prior's mean function, in squares of the target's unit.
+    /// The variance of the posterior mean over these places, about the prior's mean function, in squares of the target's unit.
     pub variance: f64,
     /// One for each term of the sum, and for each order of an additive kernel.
     pub components: Vec<Share>,
+    /// Pairs of columns whose own shares were left out, because they would take minutes; none where there are more than 64 columns, whose pairs are not told apart.
+    #[serde(skip_serializing_if = "crate::text::is_zero")]
+    pub pairs_left_out: usize,
+}
+
+/// Where the functions of a sum are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SharePlaces {
+    /// At rows that the model was trained on, which it keeps.
+    TrainingRows,
+    /// At its inducing points: it keeps no rows.
+    InducingPoints,
 }
 
 /// One function of a sum.
@@ -87,21 +102,21 @@ pub struct Share {
     /// How many columns it depends on together, of an additive kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<usize>,
-    /// The column that it depends on alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub feature: Option<String>,
-    /// Its prior variance, as a mean over the rows, in squares of the target's unit.
+    /// The columns that it depends on alone: one of order 1, two of order 2.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<String>,
+    /// Its prior variance, as a mean over the places, in squares of the target's unit.
     pub prior_variance: f64,
     /// That over the sum of all.
     pub prior_share: f64,
-    /// The variance over the rows of its posterior mean.
+    /// The variance over the places of its posterior mean.
     pub variance: f64,
-    /// The covariance over the rows of its posterior mean with that of the whole, over the variance of the whole. Shares of all terms add up to 1; one is negative where
+    /// The covariance over the places of its posterior mean with that of the whole, over the variance of the whole. Shares of all terms add up to 1; one is negative where
     /// a function is cancelled by others.
     pub share: f64,
-    /// The functions of single columns that order 1 is the sum of.
+    /// The functions of single columns that order 1 is the sum of, and of pairs of which order 2 is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub columns: Vec<Share>,
+    pub parts: Vec<Share>,
 }
 
 impl KernelParts {
@@ -167,13 +182,13 @@ impl KernelParts {
             format!("{}\n{}", one.title, table(&rows.collect::<Vec<_>>()))
         };
         let shown = self.categories.iter().map(|own| own.table(SHOWN));
-        shown.chain(self.shares.iter().map(VarianceShares::table)).map(|one| cells(&one)).collect()
+        shown.chain(self.shares.iter().map(|own| own.table(SHOWN))).map(|one| cells(&one)).collect()
     }
 
     /// As tables of a report.
     pub(super) fn report_tables(&self) -> Vec<Table> {
         let all = self.categories.iter().map(|own| own.table(usize::MAX));
-        all.chain(self.shares.iter().map(VarianceShares::table)).collect()
+        all.chain(self.shares.iter().map(|own| own.table(usize::MAX))).collect()
     }
 
     /// As curves of a report: one picture for each warped column.
@@ -245,8 +260,21 @@ impl CategoryCovariance {
     }
 }
 
+impl Share {
+    /// Its parts, of which there may be many: those with the most variance, at most so many, the largest first.
+    fn largest(&self, most: usize) -> Vec<&Self> {
+        let mut parts: Vec<&Self> = self.parts.iter().collect();
+        if parts.len() > most {
+            parts.sort_by(|a, b| b.variance.total_cmp(&a.variance));
+            parts.truncate(most);
+        }
+        parts
+    }
+}
+
 impl VarianceShares {
-    fn table(&self) -> Table {
+    /// As a table, with at most so many parts of each order.
+    fn table(&self, most: usize) -> Table {
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         let row = |share: &Share| {
             vec![
@@ -257,10 +285,26 @@ impl VarianceShares {
                 percent(share.share),
             ]
         };
-        let rows = self.components.iter().flat_map(|one| std::iter::once(one).chain(&one.columns)).map(row);
+        let rows =
+            self.components.iter().flat_map(|one| std::iter::once(one).chain(one.largest(most))).map(row);
+        let places = match self.places {
+            SharePlaces::TrainingRows => "training rows",
+            SharePlaces::InducingPoints => "inducing points",
+        };
+        let hidden: usize = self.components.iter().map(|one| one.parts.len().saturating_sub(most)).sum();
+        let mut left = match hidden {
+            0 => String::new(),
+            _ => format!("; {hidden} smaller ones are in --json and the report"),
+        };
+        if self.pairs_left_out > 0 {
+            left += &format!(
+                "; the {} pairs of columns would take minutes and are left out",
+                self.pairs_left_out
+            );
+        }
         Table {
             title: format!(
-                "Shares of the function's variance at {} of {} training rows (a negative share is cancelled by others)",
+                "Shares of the function's variance at {} of {} {places} (a negative share is cancelled by others){left}",
                 self.rows, self.of
             ),
             head: ["function", "prior deviation", "share", "posterior deviation", "share"]
@@ -286,21 +330,31 @@ impl<T: Real> Weighted<'_, T> {
         out.col_as_slice(0).iter().map(|v| v.to_f64()).collect()
     }
 
-    /// Shares of the components of a kernel; `rows` are all training rows, `scale` is that of the target. None where there is one component only, or where there are too many rows.
+    /// Shares of the components of a kernel; `rows` are all places, `scale` is that of the target. None where there is one component only, or where there are too many rows. Pairs of columns go first where all together would take too long.
     fn shares(
         &self,
         kernel: &dyn Kernel<T>,
         rows: MatRef<'_, T>,
-        names: &[String],
+        (places, names): (SharePlaces, &[String]),
         scale: f64,
     ) -> Option<VarianceShares> {
-        let components = kernel.components();
+        let mut components = kernel.components();
         if components.len() < 2 && components.iter().all(|c| c.parts.is_empty()) {
             return None;
         }
-        let functions: usize = components.iter().map(|c| 1 + c.parts.len()).sum();
-        let affordable = MOST_VALUES / (functions * self.points.nrows()).max(1);
-        let (n, count) = (rows.nrows(), MOST_ROWS.min(affordable).min(rows.nrows()));
+        let n = rows.nrows();
+        let affordable = |components: &[Component<T>]| {
+            let functions: usize =
+                components.iter().map(|c| 1 + c.parts.iter().map(factors).sum::<usize>()).sum();
+            MOST_ROWS.min(MOST_VALUES / (functions * self.points.nrows()).max(1)).min(n)
+        };
+        let mut pairs_left_out = 0;
+        if affordable(&components) < LEAST_ROWS.min(n) {
+            for component in components.iter_mut().filter(|c| c.order > Some(1)) {
+                pairs_left_out += std::mem::take(&mut component.parts).len();
+            }
+        }
+        let count = affordable(&components);
         if count < LEAST_ROWS.min(n) {
             return None;
         }
@@ -309,10 +363,12 @@ impl<T: Real> Weighted<'_, T> {
         let mut of = Functions { weighted: self, x, whole, names, square: scale * scale, prior: 0.0 };
         of.prior = components.iter().map(|c| of.prior(&*c.kernel)).sum();
         Some(VarianceShares {
+            places,
             rows: count,
             of: n,
             variance: covariance_of(&of.whole, &of.whole) * of.square,
             components: components.iter().map(|c| of.share(c)).collect(),
+            pairs_left_out,
         })
     }
 }
@@ -338,24 +394,30 @@ impl<T: Real> Functions<'_, T> {
     fn share(&self, component: &Component<T>) -> Share {
         let own = self.weighted.at(&*component.kernel, self.x.as_ref());
         let (prior, total) = (self.prior(&*component.kernel), covariance_of(&self.whole, &self.whole));
-        let feature = component.column.map(|j| self.names[j].clone());
-        let name = match (&feature, component.order) {
-            (Some(feature), _) => format!("{}, {feature} alone", component.label),
-            (None, Some(order)) => format!("{}, order {order}", component.label),
-            (None, None) => component.label.clone(),
+        let features: Vec<String> = component.columns.iter().map(|&j| self.names[j].clone()).collect();
+        let name = match (&*features, component.order) {
+            ([feature], _) => format!("{}, {feature} alone", component.label),
+            ([], Some(order)) => format!("{}, order {order}", component.label),
+            ([], None) => component.label.clone(),
+            (several, _) => format!("{}, {} together", component.label, several.join(" and ")),
         };
         let part_of = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         Share {
             name,
             order: component.order,
-            feature,
+            features,
             prior_variance: prior * self.square,
             prior_share: part_of(prior, self.prior),
             variance: covariance_of(&own, &own) * self.square,
             share: part_of(covariance_of(&own, &self.whole), total),
-            columns: component.parts.iter().map(|part| self.share(part)).collect(),
+            parts: component.parts.iter().map(|part| self.share(part)).collect(),
         }
     }
+}
+
+/// Kernels of one column that a function's own is the product of.
+fn factors<T: Real>(component: &Component<T>) -> usize {
+    component.columns.len().max(1)
 }
 
 /// The covariance of two functions over rows.
@@ -367,35 +429,41 @@ fn covariance_of(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl ProcessPosterior {
-    /// Shares of the terms of its kernel: of exact processes and of those that keep weights of their rows.
+    /// Shares of the terms of its kernel: of exact processes, of those that keep weights of their rows, and of inducing points.
     fn shares(&self, header: &Header) -> Option<VarianceShares> {
         let names = header.schema.feature_names();
         let scale = header.standardisation.target_scale;
+        let at_rows = (SharePlaces::TrainingRows, &*names);
         match self {
             Self::Exact(own) => {
                 let weights = own.weights().subcols(0, 1).to_owned();
                 let weighted = Weighted { points: own.data().inputs(), weights };
-                weighted.shares(own.model().kernel(), own.data().inputs(), &names, scale)
+                weighted.shares(own.model().kernel(), own.data().inputs(), at_rows, scale)
             }
             Self::Single(own) => {
                 let weights = own.solution().weights.subcols(0, 1).to_owned();
                 let x = own.data().inputs();
                 let rows = Mat::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] as f32);
                 let weighted = Weighted { points: own.points(), weights };
-                weighted.shares(&*own.model().kernel, rows.as_ref(), &names, scale)
+                weighted.shares(&*own.model().kernel, rows.as_ref(), at_rows, scale)
             }
             Self::Double(own) => {
                 let weights = own.solution().weights.subcols(0, 1).to_owned();
                 let weighted = Weighted { points: own.points(), weights };
-                weighted.shares(&*own.model().kernel, own.data().inputs(), &names, scale)
+                weighted.shares(&*own.model().kernel, own.data().inputs(), at_rows, scale)
             }
-            Self::Inducing(_) | Self::LowRank(_) | Self::Embedded(_) | Self::Generalised(_) => None,
+            Self::Inducing(own) => {
+                let weighted =
+                    Weighted { points: own.inducing(), weights: own.weights().subcols(0, 1).to_owned() };
+                weighted.shares(own.kernel(), own.inducing(), (SharePlaces::InducingPoints, &names), scale)
+            }
+            Self::LowRank(_) | Self::Embedded(_) | Self::Generalised(_) => None,
         }
     }
 }
 
 impl ProcessModel {
-    /// What its kernel is made of; nothing where it acts on what a network makes of the columns. Shares of sums take at most some hundred million values of the kernel, at 2,000 rows or
+    /// What its kernel is made of; nothing where it acts on what a network makes of the columns. Shares of sums take at most some hundred million values of the kernel, at 2,000 rows (of inducing points: at these) or
     /// fewer; they are left out where that is not enough for 100.
     pub fn parts(&self) -> KernelParts {
         let header = &self.header;

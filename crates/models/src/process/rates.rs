@@ -49,7 +49,7 @@ impl Expected {
             (_, false) => format!("at most {} on this machine", time(self.solver)),
         };
         if let Some(budget) = budget {
-            text += &format!(", ended after {} (--time-budget)", time(budget));
+            text += &format!(", ended after {} (--time-budget)", budget_time(budget));
         }
         text
     }
@@ -63,6 +63,11 @@ pub(crate) fn time(seconds: f64) -> String {
         s if s < 6000.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     }
+}
+
+/// A budget as it was given: no part of a second is rounded away.
+fn budget_time(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds} s") } else { time(seconds) }
 }
 
 /// `12.3 Mflop`, `4.5 Gflop`, `0.6 Pflop`.

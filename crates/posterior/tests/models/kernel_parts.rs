@@ -4,7 +4,7 @@ use crate::options::set;
 use posterior::data::{Column, Missing, Selection, Split, Table, Values};
 use posterior::optim::Signal;
 use posterior::options::MethodName;
-use posterior::{FitRequest, Hyperparameter, Model, ProcessModel};
+use posterior::{FitRequest, Hyperparameter, Model, ProcessModel, SharePlaces};
 use serde_json::{Value, json};
 
 /// `A⁻¹ b` by elimination with pivots.
@@ -298,18 +298,42 @@ fn shares_of_a_sum_are_those_of_its_components() {
     close(shares.variance, square * covariance(&whole, &whole));
     close(shares.components.iter().map(|s| s.share).sum(), 1.0);
     let first = &shares.components[0];
-    for (d, column) in first.columns.iter().enumerate() {
+    for (d, column) in first.parts.iter().enumerate() {
         let own = mean(&|i, j| variances[0] / 3.0 * single(i, j, d));
-        assert_eq!(column.feature.as_deref(), Some(["x1", "x2", "x3"][d]));
+        assert_eq!(column.features, [["x1", "x2", "x3"][d]]);
         close(column.variance, square * covariance(&own, &own));
         close(column.share, covariance(&own, &whole) / covariance(&whole, &whole));
     }
-    close(first.columns.iter().map(|s| s.share).sum(), first.share);
+    close(first.parts.iter().map(|s| s.share).sum(), first.share);
+    let second = &shares.components[1];
+    assert_eq!((second.parts.len(), shares.pairs_left_out), (3, 0));
+    for (pair, [a, b]) in second.parts.iter().zip([[0, 1], [0, 2], [1, 2]]) {
+        let own = mean(&|i, j| variances[1] / 3.0 * single(i, j, a) * single(i, j, b));
+        assert_eq!(pair.features, [a, b].map(|d| ["x1", "x2", "x3"][d]));
+        close(pair.prior_variance, square * variances[1] / 3.0);
+        close(pair.variance, square * covariance(&own, &own));
+        close(pair.share, covariance(&own, &whole) / covariance(&whole, &whole));
+    }
+    close(second.parts.iter().map(|s| s.share).sum(), second.share);
     let text = model.described();
-    assert!(text.contains("additive, x1 alone") && text.contains("order 2"), "{text}");
+    assert!(text.contains("additive, x1 alone") && text.contains("additive, x2 and x3 together"), "{text}");
     assert!(text.contains("additive: amplitude [order 2]"), "{text}");
     let report = model.report().unwrap();
-    assert_eq!(report["parts"]["shares"]["components"][0]["columns"][1]["feature"], "x2");
+    assert_eq!(report["parts"]["shares"]["components"][0]["parts"][1]["features"][0], "x2");
+
+    // With every row an inducing point the bound's mean is the exact one.
+    let mut bound = request.clone();
+    bound.method = MethodName::Sgpr.into();
+    set(
+        &mut bound,
+        json!({"inducing": n, "inducing-choice": "random", "fixed-inducing": true, "held-back": 0}),
+    );
+    let bounded = fit(&table, &bound).parts().shares.unwrap();
+    assert_eq!((bounded.places, bounded.of), (SharePlaces::InducingPoints, n));
+    for (a, b) in bounded.components.iter().zip(&shares.components) {
+        assert!((a.share - b.share).abs() < 1e-6, "{} {}", a.share, b.share);
+        assert_eq!(a.parts.len(), b.parts.len());
+    }
 
     // Solvers that keep weights say the same.
     request.method = MethodName::Cg.into();
