@@ -42,6 +42,22 @@ pub struct Constrained {
     free: Free,
     /// `matern32.lengthscale[2]` for every natural value.
     names: Vec<String>,
+    /// Which of them a user has bounded; others may have bounds of their own.
+    bounded: Vec<bool>,
+}
+
+/// Entries of small blocks by their names; of larger ones the block's name alone, which stands for all of it.
+fn listed(blocks: &[&str], names: &[String]) -> String {
+    const MOST: usize = 32;
+    let mut out: Vec<&str> = Vec::new();
+    for (block, name) in blocks.iter().zip(names) {
+        let many = blocks.iter().filter(|other| *other == block).count() > MOST;
+        let shown = if many { *block } else { name };
+        if out.last() != Some(&shown) {
+            out.push(shown);
+        }
+    }
+    out.join(", ")
 }
 
 impl Constrained {
@@ -57,6 +73,7 @@ impl Constrained {
             segments.iter().flat_map(|s| std::iter::repeat_n(s.name.as_str(), s.len())).collect();
         let mut values = model.values();
         let mut spoken_for = vec![false; entries.len()];
+        let mut bounded = vec![false; entries.len()];
         for constraint in constraints {
             let parameter = constraint.parameter();
             let refuse =
@@ -77,7 +94,7 @@ impl Constrained {
                 }
             }
             if matching.is_empty() {
-                return refuse(format!("there is no such parameter; there are: {}", names.join(", ")));
+                return refuse(format!("there is no such parameter; there are: {}", listed(&blocks, &names)));
             }
             for i in matching {
                 if std::mem::replace(&mut spoken_for[i], true) {
@@ -89,8 +106,9 @@ impl Constrained {
                     Constraint::Fixed { value, .. } => {
                         let value = value.unwrap_or(values[i]);
                         if !entries[i].0.admits(entries[i].1, value) {
+                            let floor = if least > 0.0 { ", its floor" } else { "" };
                             return refuse(format!(
-                                "it cannot be {value}; it must be finite and above {least}"
+                                "it cannot be {value}; it must be finite and above {least}{floor}"
                             ));
                         }
                         values[i] = value;
@@ -103,6 +121,7 @@ impl Constrained {
                                 "{lower} to {upper} are no bounds: the lower must be below the upper, and above 0 for positive parameters"
                             ));
                         }
+                        bounded[i] = true;
                         if positive && lower < least {
                             return refuse(format!("its lower bound {lower} is below the floor {least}"));
                         }
@@ -122,7 +141,7 @@ impl Constrained {
             }
         }
         model.set_values(&values);
-        Ok(Self { free: Free::new(entries), names })
+        Ok(Self { free: Free::new(entries), names, bounded })
     }
 
     /// Number of free entries.
@@ -133,6 +152,11 @@ impl Constrained {
     /// Names of the free entries.
     pub fn names(&self) -> Vec<String> {
         self.free.indices().map(|i| self.names[i].clone()).collect()
+    }
+
+    /// How each natural value moves under these constraints; [`Transform::Fixed`] those that are held.
+    pub fn transforms(&self) -> Vec<Transform> {
+        self.free.transforms(self.names.len())
     }
 
     /// The unconstrained numbers of natural values (all of them).
@@ -158,6 +182,9 @@ impl Constrained {
     /// Free entries within a hundredth (on their logarithmic or linear scale) of a bound that a user set, with that bound.
     pub fn at_bounds(&self, values: &[f64]) -> Vec<(String, f64)> {
         let bound = |(i, transform, u): (usize, Transform, f64)| {
+            if !self.bounded[i] {
+                return None;
+            }
             let (Transform::Bounded { lower, upper } | Transform::LogBounded { lower, upper }) = transform
             else {
                 return None;

@@ -115,6 +115,13 @@ impl Free {
         self.0.iter().map(|entry| entry.0)
     }
 
+    /// How each of so many natural values moves; fixed ones do not.
+    pub(crate) fn transforms(&self, count: usize) -> Vec<Transform> {
+        let mut all = vec![Transform::Fixed; count];
+        self.0.iter().for_each(|&(index, transform, _)| all[index] = transform);
+        all
+    }
+
     /// Index, transform and unconstrained number of each.
     pub(crate) fn each<'a>(
         &'a self,

@@ -175,7 +175,11 @@ fn searches_features_choices_and_exact_variances_are_flags() {
         error(at, "fit gp --data t.csv --target y --method cg --stream --memory 0.001 --out x.posterior");
     assert!(text.contains("above the limit of 1.0 MB") && !text.contains("plan:"), "{text}");
     for (flags, words) in [
-        ("--method cg --probes 3", "--probes belongs to --hyperparameter-search"),
+        (
+            "--method cg --hyperparameter-search neighbourhoods --probes 3",
+            "--probes belongs to --hyperparameter-search",
+        ),
+        ("--method cg --refining-rows 50 --search-passes 2", "--search-passes belongs to steps on all rows"),
         ("--method sgpr --hyperparameter-search stochastic", "--hyperparameter-search belongs to --method"),
         ("--method sgpr --natural-length 0.3", "--natural-length belongs to --method svgp"),
         ("--method svgp --variational adam --natural-length 0.3", "belongs to --variational natural"),
@@ -187,7 +191,8 @@ fn searches_features_choices_and_exact_variances_are_flags() {
         ),
         ("--method cg --hyperparameter-search stochastic --blocks 3", "blocks or refined"),
         ("--method cg --hyperparameter-search stochastic --fix length", "there is no such parameter"),
-        ("--method cg --search-passes 3", "--hyperparameter-search stochastic or refined"),
+        ("--method cg --search-passes 3", "blocks of tables with more than 8000 rows"),
+        ("--method sap --rank 5000 --block-rows 50", "below the rows of a block"),
         ("--method sdd --hyperparameter-search stochastic --rank 3", "--search-solver cg"),
         ("--method cg --hyperparameter-search stochastic --optimizer adam", "searches by exact evidence"),
         ("--method cg --hyperparameter-search stochastic --probes 0", "a whole number from 1"),
@@ -283,10 +288,13 @@ fn a_fit_that_is_killed_in_its_search_goes_on() {
     let at = folder.path();
     write_table(&at.join("t.csv"), 1500);
     let line = "fit gp --data t.csv --target y --method cg --hyperparameter-search stochastic --steps 60 --probes 6 --samples 6 --iterations 3 --random-features 100 --checkpoint-every 0.02 --threads 1";
-    let resumed = killed_and_resumed(at, line, 1);
+    // With the solutions of a step: before the first there are none.
+    let resumed = killed_and_resumed(at, line, 30_000);
     // What was killed was the search: it ran for most of the time, and the solver has nothing to go on from.
     assert_eq!(resumed["large_table"]["resumed_from"], 0, "{resumed}");
-    assert_eq!(resumed["large_table"]["search"]["steps"], 60, "{resumed}");
+    let search = &resumed["large_table"]["search"];
+    assert_eq!(search["steps"], 60, "{resumed}");
+    assert!((1..60).contains(&search["resumed_from"].as_u64().unwrap()), "{resumed}");
 }
 
 /// What a fit says that was killed as soon as its checkpoint had so many bytes, and went on: predictions are those of one that was not, bit for bit.
@@ -418,6 +426,39 @@ fn every_method_holds_and_bounds_what_it_learns() {
         assert!(lengthscales.iter().all(|l| (0.3..=0.4).contains(l)), "{method}: {lengthscales:?}");
         assert!(told["at_bounds"].is_array(), "{method}: {told}");
     }
+    // Learned features have a noise variance; what acts behind them has no unit. The prior of gvi has all that other processes have.
+    for (method, of_kernel) in [
+        ("dbk --rank 4 --iterations 4 --patience 1", ""),
+        ("svdkl --rank 6 --iterations 4 --patience 1", ""),
+        ("dkl --dense --iterations 3", ""),
+        ("gvi --objective elbo --inducing 8 --iterations 10", ",variance=100 --bounds lengthscale=0.3..0.4"),
+    ] {
+        let line = format!("fit gp --data t.csv --target y --method {method} --out m.posterior --force");
+        let told = json(at, &format!("{line} --fix noise_variance=0.0002{of_kernel}"));
+        assert_eq!(value(&told, "noise_variance"), [0.0002], "{method}");
+        if !of_kernel.is_empty() {
+            assert_eq!(value(&told, "matern32.variance"), [100.0], "{method}");
+            let lengthscales = value(&told, "matern32.lengthscale");
+            assert!(lengthscales.iter().all(|l| (0.3..=0.4).contains(l)), "{lengthscales:?}");
+        }
+        let told = json(at, &format!("{line} --bounds noise_variance=0.8..0.9"));
+        assert!((0.8..=0.9).contains(&value(&told, "noise_variance")[0]), "{method}: {told}");
+        let text = error(at, &format!("{line} --fix noise_varianze"));
+        assert!(text.contains("there is no such parameter; there are: ") && text.len() < 1000, "{text}");
+    }
+    json(at, "fit gp --data t.csv --target y --method exact --steps 2 --out given.posterior");
+    for method in ["sgpr --inducing 50", "svgp --iterations 3"] {
+        let line = format!("fit gp --data t.csv --target y --method {method} --out never.posterior");
+        let text = error(at, &format!("{line} --hyperparameters given.posterior --fix noise_variance=0.3"));
+        assert!(text.contains("--hyperparameters gives"), "{text}");
+        let text = error(at, &format!("{line} --fix noise_varianze"));
+        assert!(text.contains("inducing_inputs") && text.len() < 1000, "{text}");
+    }
+    let text = error(
+        at,
+        "fit gp --data counts.csv --target y --likelihood poisson --method svdbk --fix noise_variance --out p.posterior",
+    );
+    assert!(text.contains("labels, counts and events have not"), "{text}");
     for inference in ["variational", "laplace", "gaussianised"] {
         let line =
             format!("fit gp --data counts.csv --target y --likelihood poisson --inference {inference}");
@@ -611,8 +652,10 @@ fn a_compressed_model_is_asked_like_any_other() {
     let planned = |model: &str| {
         let said = run(at, &format!("predict --model {model} --data many.csv --out p.csv --force")).stderr;
         let said = String::from_utf8(said).unwrap();
-        let flops = said.split(" Gflop").next().unwrap().split_whitespace().last().unwrap();
-        flops.parse::<f64>().unwrap()
+        let words: Vec<&str> = said.split("flop").next().unwrap().split_whitespace().collect();
+        let [.., flops, unit] = words[..] else { panic!("{said}") };
+        let unit = ["M", "G", "T"].iter().position(|u| *u == unit).unwrap();
+        flops.parse::<f64>().unwrap() * 1000f64.powi(unit as i32)
     };
     let (many, few) = (planned("large.posterior"), planned("small.posterior"));
     assert!((few / many * 3.6 - 1.0).abs() < 0.3, "{few} {many}");

@@ -24,7 +24,7 @@ pub(super) fn no_categories(column: &str, features: &[String]) -> String {
     let hint = nearest(column, known.iter().chain(features).map(String::as_str));
     let hint = hint.map_or_else(|| ".".to_string(), |near| format!("; did you mean `{near}`?"));
     let known = if known.is_empty() {
-        "None has them: make them with --categories".to_string()
+        "None has them: make them with --categories; targets that tell of each other are one column of numbers, with a column beside it that says of which target each row is".to_string()
     } else {
         format!("With categories: {}", listed(&known))
     };

@@ -5,7 +5,7 @@ use crate::error::check_outputs;
 use crate::expectation::{Slopes, sum_over_outputs};
 use crate::likelihood::assert_lengths;
 use crate::{Likelihood, LikelihoodError};
-use posterior_optim::{Parameters, Segment, Transform};
+use posterior_optim::{Constrained, Constraint, OptimError, Parameters, Segment, Transform};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ pub struct Gaussian {
     /// Whether all are one parameter.
     shared: bool,
     floor: f64,
+    /// How it moves where a user has said so, and what was said: no part of what is written.
+    constrained: Option<Box<(Transform, Vec<Constraint>)>>,
 }
 
 /// As written, before it is checked.
@@ -82,12 +84,37 @@ impl Gaussian {
     /// Unless `0 <= floor < noise_variance`.
     pub fn new(noise_variance: f64, floor: f64) -> Self {
         assert!(floor >= 0.0 && noise_variance > floor, "the noise variance must be above its floor");
-        Self { noise_variances: vec![noise_variance], shared: true, floor }
+        Self { noise_variances: vec![noise_variance], shared: true, floor, constrained: None }
+    }
+
+    /// This noise as searches may move it under what a user says of `noise_variance`: held, or between bounds, within which its value is moved. Nothing changes where nothing is said.
+    ///
+    /// # Errors
+    /// [`OptimError::Constraint`] for another parameter, for what is below the floor, and for several constraints.
+    ///
+    /// # Panics
+    /// For variances that outputs do not share.
+    pub fn constrained(mut self, constraints: &[Constraint]) -> Result<Self, OptimError> {
+        assert!(self.shared, "a noise variance that all outputs share");
+        let map = Constrained::new(&mut self, constraints)?;
+        self.constrained = match (constraints, map.transforms().first()) {
+            ([_, ..], Some(transform)) => Some(Box::new((*transform, constraints.to_vec()))),
+            _ => None,
+        };
+        Ok(self)
+    }
+
+    /// Where this variance stands at a bound that [`constrained`](Self::constrained) set, with that bound.
+    pub fn at_bounds(&self) -> Vec<(String, f64)> {
+        let Some((_, constraints)) = self.constrained.as_deref() else { return Vec::new() };
+        let free = Self { constrained: None, ..self.clone() };
+        let map = Constrained::new(&mut free.clone(), constraints);
+        map.map_or_else(|_| Vec::new(), |map| map.at_bounds(&free.values()))
     }
 
     /// The noise of the first output on each of so many outputs, which share its variance.
     pub fn with_outputs(&self, outputs: usize) -> Self {
-        Self { noise_variances: vec![self.noise_variance(); outputs], shared: true, floor: self.floor }
+        Self { noise_variances: vec![self.noise_variance(); outputs], ..self.clone() }
     }
 
     /// Noise of the given variances, one for each output, in squared units of the target.
@@ -110,7 +137,7 @@ impl Gaussian {
                 remedy: "give a positive, finite variance in squared units of the target",
             });
         }
-        Ok(Self { noise_variances, shared: false, floor: 0.0 })
+        Ok(Self { noise_variances, shared: false, floor: 0.0, constrained: None })
     }
 
     /// The variance of the noise of the first output, which is that of all where they share it.
@@ -174,7 +201,8 @@ impl Energy {
 
 impl Parameters for Gaussian {
     fn segments(&self) -> Vec<Segment> {
-        let transform = Transform::LogAbove { lower: self.floor };
+        let usual = Transform::LogAbove { lower: self.floor };
+        let transform = self.constrained.as_deref().map_or(usual, |(transform, _)| *transform);
         vec![Segment { name: "noise_variance".into(), shape: vec![self.values().len()], transform }]
     }
     fn values(&self) -> Vec<f64> {
@@ -229,7 +257,7 @@ impl Likelihood for Gaussian {
     }
     fn with_row_noise(&self, variance: f64) -> Option<Box<dyn Likelihood>> {
         let noise_variances = self.noise_variances.iter().map(|v| v + variance).collect();
-        Some(Box::new(Self { noise_variances, shared: self.shared, floor: 0.0 }))
+        Some(Box::new(Self { noise_variances, shared: self.shared, floor: 0.0, constrained: None }))
     }
     /// `log N(y; mean, σ²) - variance / (2σ²)`.
     fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
@@ -305,6 +333,34 @@ mod tests {
             &[-0.2, 0.5, 0.3],
         );
         check::assert_close(&slopes, &numeric, 1e-9, 1e-9);
+    }
+
+    #[test]
+    fn constraints_move_it_and_say_where_it_ended() {
+        let held = |value| Constraint::Fixed { parameter: "noise_variance".into(), value };
+        let noise = Gaussian::new(0.4, 1e-3);
+        assert_eq!(noise.clone().constrained(&[]).unwrap(), noise);
+        let fixed = noise.clone().constrained(&[held(Some(0.02))]).unwrap();
+        assert_eq!((fixed.noise_variance(), fixed.unconstrained()), (0.02, vec![]));
+        assert_eq!((fixed.chain(&[], &[3.0]), fixed.at_bounds()), (vec![], vec![]));
+        let between = Constraint::Between { parameter: "noise_variance".into(), lower: 0.01, upper: 0.1 };
+        let mut bounded = noise.clone().constrained(std::slice::from_ref(&between)).unwrap();
+        assert!(bounded.noise_variance() < 0.1 && bounded.at_bounds().is_empty());
+        for (u, bound) in [(-50.0, 0.01), (50.0, 0.1)] {
+            bounded.set_unconstrained(&[u]);
+            assert_eq!(bounded.at_bounds(), [("noise_variance".to_string(), bound)]);
+        }
+        for (constraints, problem) in [
+            (vec![held(Some(1e-4))], "above 0.001"),
+            (vec![held(None), between], "two constraints"),
+            (
+                vec![Constraint::Fixed { parameter: "lengthscale".into(), value: None }],
+                "there are: noise_variance",
+            ),
+        ] {
+            let told = noise.clone().constrained(&constraints).unwrap_err().to_string();
+            assert!(told.contains(problem), "{told}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::groups::{BatchOptions, DiskOptions, LargeTableOptions};
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT};
-use super::search::ObjectiveName;
+use super::search::{ConstraintOptions, ObjectiveName};
 use crate::ModelError;
 use posterior_linear::low_rank::{Correction, LowRankOptions, Training};
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,10 @@ pub struct DbkOptions {
     /// What to maximise [default: evidence; deep kernels and gvi choose by rows that are set aside]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub objective: Option<ObjectiveName>,
+    /// What is held or bounded: the noise variance.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub constraints: ConstraintOptions,
     /// The network.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -105,6 +109,7 @@ impl Default for DbkOptions {
             disk: DiskOptions::default(),
             batches: BatchOptions::default(),
             objective: None,
+            constraints: ConstraintOptions::default(),
             network: BasisOptions::default(),
             rank: None,
             correction: None,

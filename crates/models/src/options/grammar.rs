@@ -16,10 +16,16 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
     (&["cover_radius"], &[("inducing_choice", &["cover"])], "--inducing-choice cover"),
     (&["pruning_ratio"], &[("inducing_choice", &["pruned"])], "--inducing-choice pruned"),
     (&["natural_length"], &[("variational", &["natural"])], "--variational natural"),
+    // Steps on all rows follow blocks by themselves, unless told of larger blocks.
     (
         &["probes", "probe_kind", "search_solver", "search_passes"],
-        &[STOCHASTIC],
-        "--hyperparameter-search stochastic or refined",
+        &[("hyperparameter_search", &["blocks", "stochastic", "refined"])],
+        "--hyperparameter-search blocks, stochastic or refined",
+    ),
+    (
+        &["probes", "probe_kind", "search_solver", "search_passes"],
+        &[STOCHASTIC, ("refining_rows", &["4000"])],
+        "steps on all rows, which follow blocks where --refining-rows is not given: leave that out, or take --hyperparameter-search refined",
     ),
     (
         &["neighbourhoods", "neighbourhood_size"],
@@ -185,11 +191,12 @@ fn refuse(name: MethodName, matches: &ArgMatches) -> Result<(), String> {
     let own = name.flags();
     let has = |flag: &str| own.iter().any(|arg| arg.get_id() == flag);
     let evidence = flags(EvidenceOptions::augment_args);
-    if let (true, true, Some(flag)) = (
-        given.contains(&"hyperparameters"),
-        has("objective"),
-        given.iter().find(|id| SEARCH.contains(id) || evidence.iter().any(|arg| arg.get_id() == **id)),
-    ) {
+    // Bounds that move inducing points search all the same, but for what is given.
+    let of_search = |id: &str| SEARCH.contains(&id) || evidence.iter().any(|arg| arg.get_id() == id);
+    let idle = |id: &str| ["fix", "bound"].contains(&id) || (has("objective") && of_search(id));
+    if let (true, Some(flag)) =
+        (given.contains(&"hyperparameters"), given.iter().find(|id| has(id) && idle(id)))
+    {
         return Err(format!(
             "{} belongs to the search for hyperparameters, which --hyperparameters gives; the solver's steps are --iterations",
             long(flag)

@@ -4,7 +4,7 @@ use super::deep::{BasisLayer, BasisOptions};
 use super::groups::{BatchOptions, InducingOptions, LargeTableOptions};
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT};
-use super::search::ObjectiveName;
+use super::search::{ConstraintOptions, ObjectiveName};
 use crate::ModelError;
 use posterior_gp::generalised::divergence::{Direction, Divergence, FidelityForm};
 use posterior_gp::generalised::{
@@ -67,6 +67,10 @@ pub struct GviOptions {
     /// What to maximise [default: evidence; deep kernels and gvi choose by rows that are set aside]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub objective: Option<ObjectiveName>,
+    /// What is held or bounded: hyperparameters of the prior, and the noise variance of both.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub constraints: ConstraintOptions,
     /// What keeps the process near its prior: kl, renyi=0.5, hellinger, bhattacharyya of inducing values; projected-kl, projected-renyi=0.5, projected-wasserstein, ... of marginals; wasserstein, wasserstein-partial, squared-difference, multinomial=2 [default: kl of elbo, wasserstein of gwi, projected-renyi=0.5 of pgvi]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub regulariser: Option<Regulariser>,
@@ -106,7 +110,7 @@ pub struct GviOptions {
     /// Coordinates of the weights of inducing points
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub weight_coordinates: Coordinates,
-    /// Tempering of variances on the rows set aside
+    /// Tempering of variances on the rows set aside; none where --fix or --bound hold the noise, which it would change
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub tempering: TemperingName,
     /// What a step computes from gradients
@@ -128,6 +132,7 @@ impl Default for GviOptions {
             inducing: InducingOptions::default(),
             kernel_network: BasisOptions::default(),
             objective: None,
+            constraints: ConstraintOptions::default(),
             regulariser: None,
             regulariser_weight: None,
             regulariser_mode: Mode::default(),

@@ -83,7 +83,7 @@ macro_rules! methods {
 }
 
 methods! {
-    /// Chosen by size, memory and time ([`crate::choose`])
+    /// Chosen by size, memory and time
     Auto = "auto" => AutoOptions,
     /// Cholesky of the whole kernel matrix
     Exact = "exact" => ExactOptions,

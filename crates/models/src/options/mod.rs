@@ -69,7 +69,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum LengthscalePrior {
-    /// Log-normal, wide, around the root of the number of features ([`Hyperprior::weak_lengthscale`])
+    /// Log-normal, wide, around the root of the number of features
     #[default]
     Weak,
     /// None: the evidence alone

@@ -50,7 +50,7 @@ pub struct ConstraintOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = held))]
     pub fix: Vec<Constraint>,
     /// Bound hyperparameters: NAME=LOWER..UPPER, in standard units, such as noise_variance=1e-3..0.1
-    #[cfg_attr(feature = "clap", arg(long, alias = "bounds", value_name = "NAME=L..U", value_delimiter = ',', value_parser = bounded))]
+    #[cfg_attr(feature = "clap", arg(long, visible_alias = "bounds", value_name = "NAME=L..U", value_delimiter = ',', value_parser = bounded))]
     pub bound: Vec<Constraint>,
 }
 
@@ -58,6 +58,13 @@ impl ConstraintOptions {
     /// What is held and what is bounded.
     pub(crate) fn all(&self) -> Vec<Constraint> {
         self.fix.iter().chain(&self.bound).cloned().collect()
+    }
+
+    /// What of it speaks of a parameter.
+    pub(crate) fn of(&self, parameter: &str) -> Vec<Constraint> {
+        let mut all = self.all();
+        all.retain(|own| own.parameter() == parameter);
+        all
     }
 }
 
@@ -151,7 +158,7 @@ fn bounded(text: &str) -> Result<Constraint, String> {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum HyperparameterSearch {
-    /// One joint evidence over blocks of rows, some uniform, some neighbourhoods ([`posterior_gp::iterative::fit_on_blocks`]), then over larger ones; where those are less than half of the rows and minutes are enough, 30 steps of the stochastic search go on from there
+    /// One joint evidence over blocks of rows, some uniform, some neighbourhoods, then over larger ones; where those are less than half of the rows and minutes are enough, 30 steps of the stochastic search go on from there
     #[default]
     Blocks,
     /// The exact evidence on neighbourhoods of random rows, averaged, as published
@@ -242,6 +249,13 @@ impl Default for HyperparameterOptions {
 }
 
 impl HyperparameterOptions {
+    /// Whether something was said of how steps go over all rows, where blocks come first and these only follow them.
+    pub(crate) fn tells_of_all_rows(&self) -> bool {
+        let usual = Self::default();
+        let told = |own: &Self| (own.probes, own.probe_kind, own.search_solver, own.search_passes);
+        self.hyperparameter_search == HyperparameterSearch::Blocks && told(self) != told(&usual)
+    }
+
     pub(crate) fn blocks(&self, seed: u64) -> Blocks {
         Blocks { uniform: self.blocks, neighbourhoods: self.blocks, size: self.block_size, seed }
     }

@@ -194,6 +194,8 @@ impl LowRankTraining<'_> {
         let second = solved.gradient();
         let mut gradient = vec![0.0; self.state.theta.len()];
         let of_noise = self.decays.len();
+        // One noise variance of its own: the chain rule of the likelihood is applied below, to the sum.
+        let mut toward_noise = 0.0;
         let mut of_most = 0.0;
         for Passed { rows, traced } in passed {
             let count = rows.len();
@@ -204,8 +206,7 @@ impl LowRankTraining<'_> {
             let mut block = second.block(&scaled);
             let weight = |i: usize| weights.as_ref().map_or(1.0, |w| w[i]);
             let natural: f64 = block.noise.iter().enumerate().map(|(i, n)| n / weight(i)).sum();
-            // One noise variance of its own: the chain rule of the likelihood is applied below, to the sum.
-            gradient[of_noise] += natural;
+            toward_noise += natural;
             let of_rest: Vec<f64> = match (self.options.rest_as_noise, self.options.correction) {
                 (_, Correction::None) => vec![0.0; count],
                 (true, _) => block.noise.iter().enumerate().map(|(i, n)| n / weight(i)).collect(),
@@ -227,7 +228,7 @@ impl LowRankTraining<'_> {
         if self.options.correction == Correction::Uniform && of_most != 0.0 {
             self.pull_back_most(most.0, of_most, &mut gradient[..of_noise])?;
         }
-        self.chain(&mut gradient[of_noise..]);
+        gradient[of_noise..].copy_from_slice(&self.chain(&[toward_noise]));
         Ok(Evaluated { value, gradient, factored, nll })
     }
 
@@ -240,11 +241,9 @@ impl LowRankTraining<'_> {
         traced.pull_back(adjoint, &[0.0], gradient)
     }
 
-    /// The likelihood's natural gradient, in place, to that in its numbers without constraints.
-    fn chain(&self, gradient: &mut [f64]) {
-        let own = self.likelihood.unconstrained();
-        let chained = self.likelihood.chain(&own, &gradient[..own.len()]);
-        gradient[..own.len()].copy_from_slice(&chained);
+    /// From the likelihood's natural gradient that in its numbers without constraints, of which those that are held have none.
+    fn chain(&self, natural: &[f64]) -> Vec<f64> {
+        self.likelihood.chain(&self.likelihood.unconstrained(), natural)
     }
 
     /// The objective for each row as a batch estimates it, and the gradient of the objective of all.
@@ -300,8 +299,7 @@ impl LowRankTraining<'_> {
         let features = self.decays.len();
         let mut gradient = vec![0.0; features];
         traced.pull_back(adjoint, &of_own, &mut gradient)?;
-        gradient.extend(&slopes.parameters);
-        self.chain(&mut gradient[features..]);
+        gradient.extend(self.chain(&slopes.parameters));
         match self.options.training {
             Training::Point { .. } => {
                 let mean = &slopes.of_q.mean;

@@ -2,7 +2,7 @@
 
 use super::basis::embedding_kernel;
 use super::fit::kept_bytes;
-use super::targets::{first_noise, floor};
+use super::targets::{ended_at_bounds, noise};
 use super::{Basis, DeepSummary, TriedSetting};
 use crate::options::DbkOptions;
 use crate::process::fit::FitStage;
@@ -14,7 +14,6 @@ use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use posterior_gp::exact::{EmbeddedFit, EmbeddedOptions, EmbeddedPosterior, ExactGp, fit_embedded};
 use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::diagonal;
-use posterior_likelihoods::Gaussian;
 use posterior_linalg::triangular::add_lower_product;
 use posterior_linear::embedding::Embedding;
 use posterior_linear::low_rank::{FeatureDiagnostics, Rest};
@@ -67,8 +66,7 @@ pub(super) fn fit(
     let embedding = basis.embedding()?;
     let width = embedding.width();
     let kernel = embedding_kernel(&request.kernel, width)?;
-    let noise = Gaussian::new(first_noise(setting, request), floor(request));
-    let model = ExactGp::new(kernel, MeanForm::Zero, noise, width, 1);
+    let model = ExactGp::new(kernel, MeanForm::Zero, noise(setting.noise, (request, options))?, width, 1);
     let embedding = Box::new(embedding);
     let fitted =
         fit_embedded(model, embedding, train, Some(aside), &told, state, &mut |progress, training| {
@@ -80,7 +78,7 @@ pub(super) fn fit(
     checkpoints.finish()?;
     let EmbeddedFit { posterior, reason, best, state } = fitted?;
     let exact = posterior.exact();
-    let noise = exact.model().noise().noise_variance();
+    let learned_noise = exact.model().noise().noise_variance();
     let nll = best.map_or(f64::MAX, |look| look.nll);
     let tried = TriedSetting {
         name: setting.name.clone(),
@@ -88,7 +86,7 @@ pub(super) fn fit(
         refitted_nll: None,
         first_nll: nll,
         first_ended: reason.to_string(),
-        noise: Some(noise),
+        noise: Some(learned_noise),
         steps: [state.step, best.map_or(state.step, |look| look.step)],
         triangular_solves: 0,
         looks: state.looks.iter().copied().filter(|look| look.nll < f64::MAX).collect(),
@@ -114,7 +112,10 @@ pub(super) fn fit(
     };
     let source = format!("the evidence, until {} rows that were set aside", aside.rows());
     let seconds = started.elapsed().as_secs_f64();
-    let summary = ScalableSummary::of_features(deep, source, (state.step, resumed_from), reason, seconds);
+    let summary = ScalableSummary {
+        at_bounds: ended_at_bounds(learned_noise, (request, options))?,
+        ..ScalableSummary::of_features(deep, source, (state.step, resumed_from), reason, seconds)
+    };
     Ok(ScalableFit {
         method: method.name(),
         source: None,

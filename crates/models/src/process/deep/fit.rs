@@ -2,7 +2,7 @@
 
 use super::dense::{self, Asked};
 use super::file;
-use super::targets::{Scatter, Targets, Watched, settings};
+use super::targets::{Scatter, Targets, Watched, ended_at_bounds, settings};
 use super::ways::{DeepState, GOES_ON, Run, Way};
 use super::{Basis, Columns, DeepSummary, TriedSetting};
 use crate::options::{CorrectionName, DeepKind, GO_ON, Setting};
@@ -110,8 +110,13 @@ pub(in crate::process) fn fit<D: TableRows>(
     let Trained { posterior, summary: deep, evidence, steps, resumed_from, reason, jitter, .. } = trained;
     let source = format!("{} rows that were set aside", deep.validation_rows);
     let seconds = started.elapsed().as_secs_f64();
+    let at_bounds = match (posterior.likelihood().shared_noise_variance(), method.deep()) {
+        (Some(noise), Some((options, ..))) => ended_at_bounds(noise, (request, options))?,
+        _ => Vec::new(),
+    };
     let summary = ScalableSummary {
         bound: evidence,
+        at_bounds,
         ..ScalableSummary::of_features(deep, source, (steps, resumed_from), reason, seconds)
     };
     Ok(ScalableFit {
@@ -191,7 +196,7 @@ impl Task<'_> {
                 told.time = share.map(|share| Duration::from_secs_f64(trains * share));
                 let deadline = share.map(|share| begun + Duration::from_secs_f64(share));
                 told.kept_bytes = kept_bytes(request.memory);
-                let likelihood = targets.likelihood(setting, request);
+                let likelihood = targets.likelihood(setting, (request, options))?;
                 let running = state.running.take().or_else(|| state.runs.get(index)?.state.clone());
                 if let (Some(running), Some(time)) = (&running, &mut told.time) {
                     // A run counts its own time from its beginning.
@@ -260,8 +265,8 @@ impl Task<'_> {
                 all.join("; ")
             )));
         };
-        let posterior =
-            best.posterior(start(&settings[index])?, targets.likelihood(&settings[index], request))?;
+        let likelihood = targets.likelihood(&settings[index], (request, options))?;
+        let posterior = best.posterior(start(&settings[index])?, likelihood)?;
         let summary = DeepSummary {
             origin: basis.origin.clone(),
             architecture: basis.architecture(settings[index].small),
@@ -310,6 +315,11 @@ impl Task<'_> {
         if kind.dense && !matches!(targets, Targets::Numbers) {
             return Err(ModelError::Request(
                 "--dense is the evidence under Gaussian noise: of labels, counts and events take --method svdkl, or dkl without it".into(),
+            ));
+        }
+        if !options.constraints.all().is_empty() && !matches!(targets, Targets::Numbers) {
+            return Err(ModelError::Request(
+                "--fix and --bound hold the noise variance of numbers, which labels, counts and events have not: leave them out".into(),
             ));
         }
         options.check(kind)?;

@@ -3,11 +3,12 @@
 use super::super::fit::FitStage;
 use super::super::generalised::Journal;
 use super::super::scalable::{CheckpointWriter, Found, Stage};
-use crate::FitRequest;
 use crate::options::{CorrectionName, DbkOptions, DeepKind, FIRST_PASSES, LOW_NOISE, ObjectiveName, Setting};
+use crate::{FitRequest, ModelError};
+use posterior_gp::GpError;
 use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linear::low_rank::{CoxRows, Training};
-use posterior_optim::{Observer, Signal};
+use posterior_optim::{Observer, Parameters as _, Signal};
 use posterior_store::StoreError;
 use serde_json::Value;
 
@@ -59,9 +60,27 @@ pub(in crate::process) fn floor(request: &FitRequest) -> f64 {
     request.noise_floor.max(FLOOR)
 }
 
-/// Where noise begins: above its floor, wherever that is.
-pub(super) fn first_noise(setting: &Setting, request: &FitRequest) -> f64 {
-    request.initial_noise.unwrap_or(setting.noise).max(2.0 * floor(request))
+/// The noise where it begins, above its floor, wherever that is; held or bounded as was asked for.
+///
+/// # Errors
+/// For constraints that it cannot have.
+pub(super) fn noise(
+    first: f64,
+    (request, options): (&FitRequest, &DbkOptions),
+) -> Result<Gaussian, ModelError> {
+    let floor = floor(request);
+    let first = request.initial_noise.unwrap_or(first).max(2.0 * floor);
+    Ok(Gaussian::new(first, floor).constrained(&options.constraints.all()).map_err(GpError::from)?)
+}
+
+/// Whether a learned noise variance ended at a bound that was asked for.
+pub(super) fn ended_at_bounds(
+    variance: f64,
+    asked: (&FitRequest, &DbkOptions),
+) -> Result<Vec<(String, f64)>, ModelError> {
+    let mut noise = noise(variance, asked)?;
+    noise.set_values(&[variance]);
+    Ok(noise.at_bounds())
 }
 
 /// All ways that are tried, of features of this rank.
@@ -86,8 +105,10 @@ pub(in crate::process) fn settings(
     }
     let kind = DeepKind { exact: kind.exact && gaussian, ..kind };
     let mut all = asked.settings(kind, rows, request.seed);
-    // Where noise begins is no choice where there is none, a user said it, or its floor is no lower.
-    let told = request.initial_noise.is_some() || 2.0 * floor(request) >= LOW_NOISE;
+    // Where noise begins is no choice where there is none, a user said it or what it may be, or its floor is no lower.
+    let told = request.initial_noise.is_some()
+        || !options.constraints.all().is_empty()
+        || 2.0 * floor(request) >= LOW_NOISE;
     if !gaussian || told {
         all.retain(|setting| !setting.from_below);
     }
@@ -120,12 +141,19 @@ impl Targets<'_> {
     }
 
     /// Where the likelihood begins.
-    pub(super) fn likelihood(&self, setting: &Setting, request: &FitRequest) -> Box<dyn Likelihood> {
-        match self {
-            Self::Numbers => Box::new(Gaussian::new(first_noise(setting, request), floor(request))),
+    ///
+    /// # Errors
+    /// For constraints that noise cannot have.
+    pub(super) fn likelihood(
+        &self,
+        setting: &Setting,
+        asked: (&FitRequest, &DbkOptions),
+    ) -> Result<Box<dyn Likelihood>, ModelError> {
+        Ok(match self {
+            Self::Numbers => Box::new(noise(setting.noise, asked)?),
             Self::Labels(likelihood) => likelihood.clone_box(),
             Self::Events => Box::new(CoxRows),
-        }
+        })
     }
 }
 

@@ -258,7 +258,9 @@ pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
         out.extend(variation.learned.warnings().iter().map(Note::warning));
     }
     for (name, bound) in &fit.at_bounds {
-        out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));
+        out.push(Note::warning(format!(
+            "{name} ended at the bound {bound} (in standard units) that was set for it (--bound)"
+        )));
     }
     if let Some(stand_ins) = &fit.stand_ins {
         let matching = stand_ins.gaussianised.matching();

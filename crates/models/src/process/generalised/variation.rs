@@ -93,7 +93,7 @@ pub(super) fn fit(
         steps,
         evaluations: steps,
         largest_jitter: jitter,
-        at_bounds: Vec::new(),
+        at_bounds: summary.prior.at_bounds.clone(),
     };
     let summary = VariationSummary { learned: summary, objective, resumed_from, plain: None };
     Ok(Varied { posterior: LatentPosterior::Generalised(posterior), likelihood, told, summary })

@@ -7,10 +7,11 @@ use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
 use crate::process::{Hyperparameter, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
+use posterior_gp::GpError;
 use posterior_gp::generalised::GeneralisedGp;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
-use posterior_optim::Observer;
+use posterior_optim::{Observer, Parameters as _};
 use std::time::Instant;
 
 /// Trains on prepared rows, within `seconds` where there is a limit.
@@ -30,7 +31,13 @@ pub(in crate::process) fn fit(
         Apart::drawn(all, set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"));
     let (train, aside) = (all.select(&rest)?, all.select(&drawn)?);
     let columns = Columns { names: &names, standardisation: &prepared.standardisation };
-    let likelihood = Gaussian::new(request.first_noise().max(2.0 * floor(request)), floor(request));
+    let first = Gaussian::new(request.first_noise().max(2.0 * floor(request)), floor(request));
+    // The process's own noise is another than the prior's, under the same constraints.
+    let constraints = match request.hyperparameters {
+        Some(_) => Vec::new(),
+        None => options.constraints.of("noise_variance"),
+    };
+    let mut likelihood = first.constrained(&constraints).map_err(GpError::from)?;
     let task = Task {
         request,
         options,
@@ -44,7 +51,14 @@ pub(in crate::process) fn fit(
     let Trained { posterior, summary, hyperpriors, steps, resumed_from, reason, jitter, .. } = trained;
     let source = source(&summary.prior);
     let elapsed = started.elapsed().as_secs_f64();
-    let summary = ScalableSummary::of_gvi(summary, source, (steps, resumed_from), reason, elapsed);
+    likelihood.set_values(&posterior.likelihood().values());
+    let mut at_bounds = summary.prior.at_bounds.clone();
+    at_bounds.retain(|(name, _)| name != "noise_variance");
+    at_bounds.extend(likelihood.at_bounds());
+    let summary = ScalableSummary {
+        at_bounds,
+        ..ScalableSummary::of_gvi(summary, source, (steps, resumed_from), reason, elapsed)
+    };
     Ok(ScalableFit {
         method: method.name(),
         source: None,

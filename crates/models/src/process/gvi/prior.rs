@@ -9,6 +9,7 @@ use crate::process::fit::{FitStage, add_weak_priors};
 use crate::process::scalable::set_hyperparameters;
 use crate::{FitRequest, ModelError};
 use posterior_data::Split;
+use posterior_gp::GpError;
 use posterior_gp::exact::{self, ExactGp, FitOptions};
 use posterior_gp::generalised::{
     JITTER, LearningOptions, ReferenceProcess, RegulariserRisk, Selector, Turn, learn_reference,
@@ -17,7 +18,9 @@ use posterior_gp::{Hyperprior, Observations};
 use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
-use posterior_optim::{Adaptive, Observer, Optimiser, Parameters, Reason, Signal, UpdateRule};
+use posterior_optim::{
+    Adaptive, Constrained, Constraint, Observer, Optimiser, Parameters, Reason, Signal, UpdateRule,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -68,6 +71,14 @@ impl PriorTask<'_> {
         ExactGp::new(kernel, self.request.mean, noise, inputs, functions)
     }
 
+    /// What was asked of its hyperparameters: nothing where they are given.
+    fn constraints(&self) -> Vec<Constraint> {
+        match self.request.hyperparameters {
+            Some(_) => Vec::new(),
+            None => self.options.constraints.all(),
+        }
+    }
+
     fn selector(&self) -> Result<Selector, ModelError> {
         match self.options.inducing.inducing_choice {
             None | Some(InducingChoiceName::Greedy) => Ok(Selector::GreedyVariance),
@@ -102,6 +113,7 @@ impl PriorTask<'_> {
         }
         let mut evidence = FitOptions {
             hyperpriors: hyperpriors.clone(),
+            constraints: self.constraints(),
             seed: request.seed,
             memory_limit: request.memory,
             ..FitOptions::default()
@@ -175,6 +187,8 @@ impl PriorTask<'_> {
         let PriorKernel { kernel, network, .. } = self.kernel()?;
         let mut model = self.model(kernel);
         model.set_values(&found.values);
+        let map = Constrained::new(&mut model.clone(), &self.constraints()).map_err(GpError::from)?;
+        let at_bounds = map.at_bounds(&found.values);
         let data = self.data.select(&found.rows)?;
         let clipped = model.kernel().clipped_correlations(data.inputs(), data.inputs());
         let posterior = model.condition(data)?;
@@ -187,6 +201,7 @@ impl PriorTask<'_> {
             turns: found.turns.clone(),
             settled: found.settled,
             timed_out: found.timed_out,
+            at_bounds,
             noise: reference.noise_variance(),
             relative_jitter: reference.whitening().relative_jitter,
             network,

@@ -27,6 +27,9 @@ pub struct PriorSummary {
     /// Whether time ended the learning of hyperparameters: they are as far as it came.
     #[serde(default)]
     pub timed_out: bool,
+    /// Hyperparameters that ended at a bound that was asked for, with the bound.
+    #[serde(default)]
+    pub at_bounds: Vec<(String, f64)>,
     /// Its noise variance, of standardised targets or of the numbers that stand for labels.
     pub noise: f64,
     /// What was added to the diagonal of the matrix of inducing points, relative to its mean.

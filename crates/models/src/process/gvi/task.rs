@@ -281,7 +281,10 @@ impl Task<'_> {
         model: GeneralisedGp,
         held: &GeneralisedData<'_>,
     ) -> Result<(GeneralisedGp, Option<Tempered>), ModelError> {
+        // Its factor is the noise's as well.
+        let noise_is_held = !self.options.constraints.of("noise_variance").is_empty();
         let way = match self.options.tempering {
+            _ if noise_is_held => return Ok((model, None)),
             TemperingName::None => return Ok((model, None)),
             TemperingName::Best => TemperingWay::Best,
             TemperingName::Gradient => {

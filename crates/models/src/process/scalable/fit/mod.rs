@@ -24,6 +24,7 @@ mod stages;
 
 use super::budget::Allowance;
 use super::checkpoint::{CheckpointWriter, identity};
+use super::following::Blocks;
 use super::{ScalablePlan, ScalableSummary, SolverPrecision};
 use crate::options::{
     IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
@@ -227,6 +228,9 @@ fn by_rows<T: SolverPrecision>(
     pathwise::fit::<T>(prepared, request, method, (searched, saved), &judging, checkpoints, observer)
 }
 
+/// What its rank is of.
+const OF_SKETCH: &str = "the rank of a block's sketch";
+
 /// Refuses numbers that mean nothing.
 pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
     let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
@@ -246,7 +250,7 @@ pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -
         ("the number of steps", large.and_then(|large| large.iterations)),
         ("the number of rows of a batch", method.batches().and_then(|batches| batches.batch)),
         (
-            "the rank of a block's sketch",
+            OF_SKETCH,
             match method {
                 Method::Sap(options) => options.iterative.system.rank,
                 _ => None,
@@ -254,14 +258,22 @@ pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -
         ),
     ] {
         if count == Some(0) {
-            return refuse(what, 0.0, "at least 1");
+            let expected = match what {
+                OF_SKETCH => "at least 1: without --rank blocks are factored, as is better",
+                _ => "at least 1",
+            };
+            return refuse(what, 0.0, expected);
         }
     }
     Ok(())
 }
 
 /// Refuses at once what would otherwise fail after a long search.
-fn check<D>(prepared: &Prepared<D>, request: &FitRequest, method: &Method) -> Result<(), ModelError> {
+fn check<D: RowSource>(
+    prepared: &Prepared<D>,
+    request: &FitRequest,
+    method: &Method,
+) -> Result<(), ModelError> {
     let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
     check_numbers(request, method)?;
     if let Method::Svgp(SvgpOptions { variational: VariationalName::Natural, natural_length, .. }) = method
@@ -305,6 +317,21 @@ fn check<D>(prepared: &Prepared<D>, request: &FitRequest, method: &Method) -> Re
         if used && count == 0 {
             return refuse(what, 0.0, "at least 1");
         }
+    }
+    let (rows, [inputs, _]) = (prepared.data.rows(), prepared.data.widths());
+    if let Method::Sap(own) = method
+        && let Some(rank) = own.iterative.system.rank.filter(|rank| *rank >= own.block_of(rows))
+    {
+        let expected = "below the rows of a block (--block-rows, or as many as are usual), which is factored whole without --rank";
+        return refuse(OF_SKETCH, rank as f64, expected);
+    }
+    let blocks = Blocks { request, options, rows, inputs };
+    let automatic = matches!(request.method, Method::Auto(_));
+    if searches && !automatic && search.tells_of_all_rows() && blocks.by_steps().is_none() {
+        return Err(ModelError::Request(format!(
+            "--probes, --probe-kind, --search-solver and --search-passes say how a search goes over all rows, which follows blocks of tables with more than {} rows, within memory and some minutes: leave them out, or take --hyperparameter-search refined or stochastic",
+            2 * search.refining_rows
+        )));
     }
     Ok(())
 }
