@@ -3,7 +3,7 @@
     posterior experiment run experiments/thesis_weight_space.toml --out ws
     python3 benches/figures.py ws/report.html docs/src/images weight-space
 
-Every plot of the page becomes `PREFIX-TITLE.svg`; `--titles` takes those whose titles contain one of some words."""
+Every figure of the page becomes `PREFIX-TITLE.svg`; `--titles` takes those whose titles contain one of some words, `--plots 1,6` the first and the sixth plot of each."""
 import argparse
 import html
 import pathlib
@@ -59,13 +59,33 @@ def legend(figure, width):
     return parts, (y + ROW if entries else 0.0)
 
 
-def alone(figure, style):
-    """The plots of a figure, three beside each other, as a file of their own."""
+def thinned(content):
+    """Curves without the points that are nearer than a pixel to the last one along both axes: nobody sees them."""
+
+    def thin(path):
+        points = [tuple(map(float, pair.split())) for pair in re.split("[ML]", path.group(1)) if pair]
+        kept = points[:1]
+        for point in points[1:]:
+            if max(abs(point[0] - kept[-1][0]), abs(point[1] - kept[-1][1])) >= 1:
+                kept.append(point)
+        if kept[-1] != points[-1]:
+            kept.append(points[-1])
+        return 'd="M' + "L".join(f"{x:g} {y:g}" for x, y in kept) + path.group(2) + '"'
+
+    return re.sub(r'd="(M[-\d. ]+(?:L[-\d. ]+){50,})(Z?)"', thin, content)
+
+
+def alone(figure, style, chosen):
+    """The plots of a figure (of which the chosen ones, by their places, if some are), three beside each other or two of four, as a file of their own."""
     plot = r"<svg class=\"plot(?! on-narrow)[^\"]*\"[^>]*viewBox=\"0 0 ([\d.]+) ([\d.]+)\"[^>]*>(.*?)</svg>"
     plots = [(float(w), float(h), content) for w, h, content in re.findall(plot, figure, re.S)]
     if not plots:
         return None
-    rows = [plots[i : i + 3] for i in range(0, len(plots), 3)]
+    if wrong := [i for i in chosen if not 1 <= i <= len(plots)]:
+        raise SystemExit(f"--plots {wrong[0]}: this figure has {len(plots)} plots")
+    plots = [plots[i - 1] for i in chosen] or plots
+    beside = 2 if len(plots) == 4 else 3
+    rows = [plots[i : i + beside] for i in range(0, len(plots), beside)]
     width = max(sum(w for w, _, _ in row) for row in rows)
     marks, y = legend(figure, width)
     y += 8
@@ -73,7 +93,7 @@ def alone(figure, style):
     for row in rows:
         x = 0.0
         for w, _, content in row:
-            placed.append(f'<g transform="translate({x:g} {y:g})">{content}</g>')
+            placed.append(f'<g transform="translate({x:g} {y:g})">{thinned(content)}</g>')
             x += w
         y += max(h for _, h, _ in row)
     return (
@@ -89,15 +109,17 @@ def main():
     made.add_argument("folder", type=pathlib.Path)
     made.add_argument("prefix")
     made.add_argument("--titles", default="", help="parts of titles, separated by |")
+    made.add_argument("--plots", default="", help="places of plots in their figure, from 1, with commas between them")
     arguments = made.parse_args()
     page = arguments.page.read_text()
     style = styles(page)
+    chosen = [int(place) for place in arguments.plots.split(",") if place]
     wanted = [words for words in arguments.titles.split("|") if words]
     for figure in re.findall(r"<figure.*?</figure>", page, re.S):
         title = shown(re.search(r"<h3>(.*?)</h3>", figure, re.S).group(1))
         if wanted and not any(words in title for words in wanted):
             continue
-        made = alone(figure, style)
+        made = alone(figure, style, chosen)
         if made:
             name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
             path = arguments.folder / f"{arguments.prefix}-{name}.svg"

@@ -27,6 +27,11 @@ pub(crate) struct SetSettings {
     /// Whether its folds are drawn by chance instead of read from a file: for tables that come without. Rows that are made up have folds anyway.
     #[serde(default)]
     pub(crate) draw_folds: bool,
+    /// Whether its rows are drawn from its prior although others are tables of a folder.
+    #[serde(default)]
+    pub(crate) made_up: bool,
+    /// Most training rows of it; as many as of the others if absent.
+    pub(crate) rows: Option<usize>,
 }
 
 impl SetSettings {
@@ -66,6 +71,15 @@ pub(crate) fn check_tables(
     }
     if rows.is_some_and(|r| r < 10) {
         return wrong("`rows` must be at least 10");
+    }
+    for set in sets {
+        if set.rows.is_some_and(|r| r < 10) {
+            return wrong("[[set]]: `rows` must be at least 10");
+        }
+        let own = set.rows.or(rows);
+        if set.made_up && own.is_none_or(|r| r > 100_000) {
+            return wrong("[[set]]: data that are made up need `rows`, at most 100000");
+        }
     }
     if folder.as_os_str().is_empty() && rows.is_none_or(|r| r > 100_000) {
         return wrong("data that are made up need `rows`, at most 100000");
@@ -107,10 +121,12 @@ pub(crate) struct Source {
     x: Mat<f64>,
     y: Vec<f64>,
     folds: Vec<usize>,
+    /// Most training rows, where its set says so.
+    most: Option<usize>,
 }
 
 impl Source {
-    /// The table of `set` in `folder`; without a folder, `rows` training rows drawn from its prior with `features` random features.
+    /// The table of `set` in `folder`; without a folder, or where it is made up, `rows` training rows (or its own number of them) drawn from its prior with `features` random features.
     pub(crate) fn open(
         set: &SetSettings,
         folder: Option<&Path>,
@@ -119,10 +135,14 @@ impl Source {
         streams: Streams,
     ) -> Result<Self, ExperimentError> {
         let covariance = set.covariance()?;
-        match folder {
-            Some(folder) => Self::read(folder, set, streams),
-            None => Self::made_up(&covariance, set.noise, rows.unwrap_or(10), features, streams),
-        }
+        let found = match folder.filter(|_| !set.made_up) {
+            Some(folder) => Self::read(folder, set, streams)?,
+            None => {
+                let rows = set.rows.or(rows).unwrap_or(10);
+                Self::made_up(&covariance, set.noise, rows, features, streams)?
+            }
+        };
+        Ok(Self { most: set.rows, ..found })
     }
 
     fn read(folder: &Path, set: &SetSettings, streams: Streams) -> Result<Self, ExperimentError> {
@@ -148,7 +168,7 @@ impl Source {
             ));
         }
         let x = Mat::from_fn(y.len(), columns, |i, j| table[j][i]);
-        Ok(Self { x, y, folds: folds.iter().map(|f| *f as usize).collect() })
+        Ok(Self { x, y, folds: folds.iter().map(|f| *f as usize).collect(), most: None })
     }
 
     /// A draw from the prior on normal inputs; a ninth of `train` more for testing, as in ten folds.
@@ -164,10 +184,10 @@ impl Source {
         let function = covariance.draw::<f64>(1, features, streams.child("experiment/truth", 0))?;
         let (f, e) = (function.values(x.as_ref()), normals(rows, 1, streams, "experiment/noise"));
         let y = (0..rows).map(|i| f[(i, 0)] + noise * e[(i, 0)]).collect();
-        Ok(Self { x, y, folds: (0..rows).map(|i| i % 10).collect() })
+        Ok(Self { x, y, folds: (0..rows).map(|i| i % 10).collect(), most: None })
     }
 
-    /// Fold `fold` as test set, with at most `most` of the other rows, chosen by chance, for training.
+    /// Fold `fold` as test set, with at most `most` of the other rows (or as many as its set says), chosen by chance, for training.
     pub(crate) fn fold(
         &self,
         fold: usize,
@@ -179,7 +199,7 @@ impl Source {
         if test.is_empty() || train.is_empty() {
             return refused(format!("fold {fold} has no rows"));
         }
-        if let Some(most) = most.filter(|m| *m < train.len()) {
+        if let Some(most) = self.most.or(most).filter(|m| *m < train.len()) {
             train.shuffle(&mut streams.child("experiment/fold", fold as u64).stream("experiment/rows"));
             train.truncate(most);
         }
@@ -207,6 +227,7 @@ mod tests {
             x,
             y: (0..20).map(|i| 2.0 * i as f64).collect(),
             folds: (0..20).map(|i| i % 10).collect(),
+            most: None,
         };
         let fold = source.fold(1, None, Streams::new(0)).unwrap();
         assert_eq!((fold.train.rows(), fold.truth.len()), (18, 2));
@@ -221,5 +242,27 @@ mod tests {
         assert_eq!(source.fold(1, Some(5), Streams::new(0)).unwrap().train.rows(), 5);
         let none = Source { folds: vec![0; 20], ..source };
         assert!(none.fold(0, None, Streams::new(0)).is_err() && none.fold(1, None, Streams::new(0)).is_err());
+    }
+    /// A set among tables that is drawn from its prior, with a number of rows of its own, which no table has to be there for.
+    #[test]
+    fn sets_that_are_made_up_stand_beside_tables() {
+        let read = |more: &str| {
+            let text =
+                format!("name = \"smooth\"\nnoise = 0.1\nsignal = 1.0\nlengthscales = [1.0, 2.0]\n{more}");
+            toml::from_str::<SetSettings>(&text).unwrap()
+        };
+        let (folder, streams) = (Some(Path::new("nowhere")), Streams::new(0));
+        let own = read("made_up = true\nrows = 30");
+        let source = Source::open(&own, folder, Some(90), 50, streams).unwrap();
+        // Its own number of rows, whatever others have.
+        assert_eq!(source.fold(0, Some(20), streams).unwrap().train.rows(), 30);
+        assert!(Source::open(&read(""), folder, Some(90), 50, streams).is_err());
+        let usual = Source::open(&read("made_up = true"), folder, Some(90), 50, streams).unwrap();
+        assert_eq!(usual.fold(0, Some(90), streams).unwrap().train.rows(), 90);
+        let refused = |set: SetSettings, rows| {
+            check_tables(&[set], &[0], Path::new("tables"), rows).unwrap_err().to_string()
+        };
+        assert!(refused(read("rows = 3"), None).contains("at least 10"));
+        assert!(refused(read("made_up = true"), None).contains("need `rows`"));
     }
 }

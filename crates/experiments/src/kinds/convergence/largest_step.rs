@@ -4,7 +4,8 @@ use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use posterior_gp::GpError;
 use posterior_gp::iterative::{
-    Budget, DescentOptions, DescentRule, Gradient, Method, Problem, Start, StepSize, solve,
+    Budget, Curvature, DescentOptions, DescentRule, DualDescentOptions, Gradient, Method, Problem, Start,
+    StepSize, solve,
 };
 use posterior_linalg::solve::largest_eigenvalue;
 use serde::Deserialize;
@@ -26,6 +27,23 @@ const MOST_DOUBLINGS: usize = 60;
 
 /// Power iterations for the closed form: the largest eigenvalue is a few hundredths low at most.
 const ITERATIONS: usize = 100;
+
+/// Dual descent that finds its step size, if that is what a solver is.
+pub(super) fn with_automatic_step(solver: &Method) -> Option<&DualDescentOptions> {
+    match solver {
+        Method::DualDescent(options) if options.step_size == StepSize::Automatic => Some(options),
+        _ => None,
+    }
+}
+
+/// The solver with a share of the step size that it would find; where it diverges it begins anew with a smaller one, as ever.
+pub(super) fn with_share(solver: Method, problem: &Problem<'_, f64>, share: f64) -> Result<Method, GpError> {
+    let Some(options) = with_automatic_step(&solver) else { return Ok(solver) };
+    let curvature = Curvature::of(problem, options.seed)?;
+    let found = curvature.rows as f64 * curvature.dual_step(options.batch, options.momentum);
+    let step_size = StepSize::TimesRows(share * found);
+    Ok(Method::DualDescent(DualDescentOptions { step_size, ..options.clone() }))
+}
 
 /// A solver with a step size, which is not searched anew however it does.
 fn with_step(solver: &Method, times_rows: f64) -> Option<Method> {

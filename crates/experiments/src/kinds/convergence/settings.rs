@@ -1,6 +1,6 @@
 //! What files say.
 
-use super::largest_step::StepSearch;
+use super::largest_step::{StepSearch, with_automatic_step};
 use crate::error::{ExperimentError, refused};
 use crate::gaussian::{MethodSettings, check_methods, check_names};
 use crate::kinds::Checked;
@@ -66,6 +66,8 @@ pub(super) struct Entry {
     /// Methods of a group share tables and figures.
     #[serde(default)]
     pub(super) group: String,
+    /// A share of the step size that dual descent would find, which it has instead.
+    pub(super) step_share: Option<f64>,
     /// Whether, and how, its largest stable step is searched as well.
     pub(super) largest_step: Option<StepSearch>,
 }
@@ -165,6 +167,15 @@ impl Checked for Settings {
         }
         for method in &self.methods {
             let (solver, _) = method.method.rows_solver(1, 0)?;
+            if let Some(share) = method.step_share {
+                let told = with_automatic_step(&solver).is_none();
+                if told || !(share > 0.0 && share.is_finite()) {
+                    return refused(format!(
+                        "[[method]] `{}`: `step-share` is a positive share of the step size that sdd finds, beside no `step-size`",
+                        method.method.name
+                    ));
+                }
+            }
             if let Some(problem) = method.largest_step.and_then(|s| s.problem(&solver)) {
                 return refused(format!("[[method]] `{}`: {problem}", method.method.name));
             }

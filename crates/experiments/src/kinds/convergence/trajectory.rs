@@ -1,6 +1,6 @@
 //! One solver's way to the solution: weights kept at checkpoints, errors computed afterwards.
 
-use super::largest_step::closed_form;
+use super::largest_step::{closed_form, with_share};
 use super::settings::{Entry, Quantity};
 use crate::ExperimentError;
 use crate::context::Context;
@@ -194,7 +194,10 @@ impl Case<'_> {
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Trajectory, ExperimentError> {
-        let (solver, budget) = entry.method.rows_solver(self.problem.shape().0, self.seed)?;
+        let (mut solver, budget) = entry.method.rows_solver(self.problem.shape().0, self.seed)?;
+        if let Some(share) = entry.step_share {
+            solver = with_share(solver, self.problem, share)?;
+        }
         let at = checkpoints(budget.steps, count);
         let n = self.problem.shape().0;
         let passes = |step: usize| step as f64 * solver.rows_of_a_step(n, 1) as f64 / n as f64;

@@ -180,6 +180,8 @@ impl TableSettings {
             noise: 0.3,
             signal: 1.0,
             lengthscales: vec![1.0; self.columns],
+            made_up: false,
+            rows: None,
             draw_folds: false,
         };
         let folder = (!self.folder.as_os_str().is_empty()).then(|| context.folder.join(&self.folder));
