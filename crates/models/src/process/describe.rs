@@ -392,7 +392,7 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
             FrequencyDraw::Independent => "",
             FrequencyDraw::Orthogonal => ", orthogonal frequencies",
             FrequencyDraw::QuasiRandom => ", quasi-random frequencies",
-            FrequencyDraw::Widened => ", half of them from wider laws",
+            FrequencyDraw::Widened => ", half of those of se and matern from wider laws",
         };
         let samples = settings.samples;
         let groups = settings
