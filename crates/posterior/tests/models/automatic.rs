@@ -218,6 +218,30 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
     assert_eq!(names, ["cg", "sdd"]);
 }
 
+/// Steps so long that hyperparameters run away, asked for by name: what blocks found stays, and the result says why.
+#[test]
+fn a_refined_search_that_was_asked_for_is_judged() {
+    let mut asked = FitRequest { time_budget: None, ..request(MethodName::Sap) };
+    set(
+        &mut asked,
+        json!({"hyperparameter-search": "refined", "blocks": 1, "block-size": 150, "refining-rows": 0, "steps": 6, "samples": 4, "probes": 4, "iterations": 12}),
+    );
+    let rows = 400;
+    let table = table(rows);
+    let prepared = Prepared::from_table(&table, &Split::all(rows).train, &asked).unwrap();
+    let source = |asked: &FitRequest| {
+        let model =
+            ProcessModel::fit_prepared(prepared.clone(), asked, &mut |_, _| Signal::Continue).unwrap();
+        let summary = model.header().fit.scalable.clone().unwrap();
+        (summary.search.is_some(), summary.hyperparameter_source)
+    };
+    let (searched, usual) = source(&asked);
+    assert!(searched && !usual.contains("failed"), "{usual}");
+    set(&mut asked, json!({"learning-rate": 3.0}));
+    let (searched, kept) = source(&asked);
+    assert!(!searched && kept.contains("failed (the evidence of"), "{kept}");
+}
+
 #[test]
 fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
     let folder = tempfile::tempdir().unwrap();

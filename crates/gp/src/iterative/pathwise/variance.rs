@@ -130,8 +130,11 @@ fn exact_variance<T: Real>(
                     excess = 0.0;
                     break;
                 }
-                // Rounding ends what was solved to the tolerance before: that stays, with what is not known of it.
-                Err(_) if reached => break,
+                // Rounding ends what was solved to the tolerance before: what was seen then stays, with what is not known of it.
+                Err(_) if reached => {
+                    seen = solver.state().iteration;
+                    break;
+                }
                 Err(error) => return Err(error.into()),
             }
             if solver.state().iteration % WINDOW != 0 {

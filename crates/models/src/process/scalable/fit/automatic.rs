@@ -201,7 +201,8 @@ pub(super) fn fit<T: SolverPrecision>(
         |bound: &SvgpOptions| expected_seconds(request, &Method::Svgp(bound.clone()), all, &names);
     let bound = match time {
         Some(left) if !sound && worth => as_many_points(options.stochastic_bound(), |bound| {
-            fits(bound, stated) && seconds_of(bound).is_some_and(|seconds| seconds <= HALF_THE_STEPS * left)
+            fits(bound, stated)
+                && seconds_of(bound).is_some_and(|seconds| seconds <= STEPS_BEYOND_TIME * left)
         }),
         _ => options.stochastic_bound(),
     };
@@ -240,7 +241,7 @@ pub(super) fn fit<T: SolverPrecision>(
 }
 
 /// A bound is given more points while all its steps are expected to take no longer than so many times what is left: half of the steps with twice the points were the better model of a million rows (a negative log density of 0.66 instead of 0.70), and expectations are half as long again as what happens.
-const HALF_THE_STEPS: f64 = 3.0;
+const STEPS_BEYOND_TIME: f64 = 3.0;
 
 /// The bound with twice as many inducing points as usual, and twice as many again, for as long as that is affordable.
 fn as_many_points(usual: SvgpOptions, affordable: impl Fn(&SvgpOptions) -> bool) -> SvgpOptions {
