@@ -123,8 +123,12 @@ fn features_have_the_covariance() {
             kernel.set_values(&values);
         }
         let exact = gram(&*kernel, x.as_ref());
-        for frequencies in [FrequencyDraw::Independent, FrequencyDraw::Orthogonal, FrequencyDraw::QuasiRandom]
-        {
+        for frequencies in [
+            FrequencyDraw::Independent,
+            FrequencyDraw::Orthogonal,
+            FrequencyDraw::QuasiRandom,
+            FrequencyDraw::Widened,
+        ] {
             for form in [FeatureForm::Phase, FeatureForm::Paired] {
                 let how = FeatureSettings { count: 60, form, frequencies };
                 let draws: Vec<Mat<f64>> = (0..500)

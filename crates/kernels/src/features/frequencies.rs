@@ -2,7 +2,9 @@
 
 use super::FrequencyDraw;
 use super::halton::halton;
-use super::recipe::{SpectralLaw, Spectrum};
+use super::law::SpectralLaw;
+use super::recipe::Spectrum;
+use super::widened::widen;
 use faer::Mat;
 use posterior_linalg::random::Streams;
 use rand::RngExt;
@@ -11,28 +13,25 @@ use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use statrs::distribution::{ContinuousCDF, Gamma, Normal};
 use std::f64::consts::TAU;
 
-/// By how many factors a law is stretched.
-const STRETCHES: usize = 12;
-
 /// What the frequencies of one spectrum are made of, whatever its lengthscales.
 #[derive(Clone, Debug)]
 pub(super) struct Base {
     /// Standard normal directions, D x L.
-    normals: Mat<f64>,
+    pub(super) normals: Mat<f64>,
     /// What makes the factor that all coordinates of a frequency share (L), or each alone where a frequency has some columns only (D of L): a χ² variable for Student's t, a uniform one for
     /// the gamma mixture, nothing for the normal law.
     mixing: Vec<Vec<f64>>,
     /// 1 for the columns that a frequency has and 0 for others, D x L; none where it has all.
-    support: Option<Mat<f64>>,
+    pub(super) support: Option<Mat<f64>>,
     /// Signs of the means, D x L; none without means.
     signs: Option<Mat<f64>>,
-    /// What each wave's power is multiplied by (L); none where all have 1.
-    weights: Option<Vec<f64>>,
 }
 
 /// Bases of all spectra, and phases in turns.
 pub(super) struct Drawn {
     pub(super) bases: Vec<Base>,
+    /// What each wave's power is multiplied by (L); none where all have 1.
+    pub(super) weights: Option<Vec<f64>>,
     pub(super) phases: Vec<f64>,
 }
 
@@ -41,7 +40,7 @@ pub(super) fn draw(spectra: &[Spectrum], count: usize, how: FrequencyDraw, strea
     if how == FrequencyDraw::QuasiRandom {
         return quasi_random(spectra, count, streams);
     }
-    let bases = spectra
+    let mut bases: Vec<Base> = spectra
         .iter()
         .enumerate()
         .map(|(index, spectrum)| {
@@ -51,12 +50,12 @@ pub(super) fn draw(spectra: &[Spectrum], count: usize, how: FrequencyDraw, strea
                 FrequencyDraw::Orthogonal => orthogonal(dimension, count, &mut rng),
                 _ => Mat::from_fn(dimension, count, |_, _| StandardNormal.sample(&mut rng)),
             };
-            let base = Base::new(spectrum, normals, mixing(spectrum, count, index, streams), index, streams);
-            if how == FrequencyDraw::Widened && spectra.len() == 1 { base.widened(spectrum) } else { base }
+            Base::new(spectrum, normals, mixing(spectrum, count, index, streams), index, streams)
         })
         .collect();
+    let weights = (how == FrequencyDraw::Widened).then(|| widen(&mut bases, spectra, count)).flatten();
     let mut rng = streams.stream("kernels/phases");
-    Drawn { bases, phases: (0..count).map(|_| rng.random()).collect() }
+    Drawn { bases, weights, phases: (0..count).map(|_| rng.random()).collect() }
 }
 
 /// What the factors of frequencies are made of: one for all coordinates, or one for each where a frequency has some columns only.
@@ -133,7 +132,7 @@ fn quasi_random(spectra: &[Spectrum], count: usize, streams: Streams) -> Drawn {
             Base::new(spectrum, normals, mixing, index, streams)
         })
         .collect();
-    Drawn { bases, phases: points.iter().map(|p| p[total]).collect() }
+    Drawn { bases, weights: None, phases: points.iter().map(|p| p[total]).collect() }
 }
 
 impl Base {
@@ -157,43 +156,12 @@ impl Base {
             let mut rng = streams.stream(&format!("kernels/signs#{index}"));
             Mat::from_fn(dimension, count, |_, _| if rng.random::<bool>() { 1.0 } else { -1.0 })
         });
-        Self { normals, mixing, support, signs, weights: None }
+        Self { normals, mixing, support, signs }
     }
 
-    /// Stretches half of the frequencies, an equal number by each of some factors, and weights all for it; nothing where the law has no density to weight by.
-    fn widened(mut self, spectrum: &Spectrum) -> Self {
-        let (dimension, count) = self.normals.shape();
-        let law = spectrum.law;
-        if spectrum.support.is_some() || dimension == 0 || law.log_density(0.0, dimension).is_none() {
-            return self;
-        }
-        let (own, reach) = (count.div_ceil(2), law.reach(dimension));
-        let part = |l: usize| if l < own { 0 } else { 1 + (l - own) * STRETCHES / (count - own).max(1) };
-        let stretch = |k: usize| reach.powf(k as f64 / STRETCHES as f64);
-        let mut counts = [0usize; STRETCHES + 1];
-        (0..count).for_each(|l| counts[part(l)] += 1);
-        for l in 0..count {
-            self.normals.col_as_slice_mut(l).iter_mut().for_each(|g| *g *= stretch(part(l)));
-        }
-        let weight = |l: usize| {
-            let mixed = self.factor(law, &self.mixing[0], l);
-            let square = self.normals.col(l).squared_norm_l2() * mixed * mixed;
-            let density = |square: f64| law.log_density(square, dimension).unwrap_or(f64::NAN);
-            let at = density(square);
-            let parts = counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(k, n)| {
-                let t = stretch(k);
-                let relative = density(square / (t * t)) - dimension as f64 * t.ln() - at;
-                *n as f64 / count as f64 * relative.exp()
-            });
-            1.0 / parts.sum::<f64>()
-        };
-        self.weights = Some((0..count).map(weight).collect());
-        self
-    }
-
-    /// What each wave's power is multiplied by; none where all have 1.
-    pub(super) fn weights(&self) -> Option<&[f64]> {
-        self.weights.as_deref()
+    /// What coordinate d of frequency l is multiplied by (every coordinate, where they share a factor).
+    pub(super) fn factor_of(&self, law: SpectralLaw, d: usize, l: usize) -> f64 {
+        self.factor(law, &self.mixing[d.min(self.mixing.len() - 1)], l)
     }
 
     /// What all coordinates of frequency l are multiplied by, made of a mixing variable.

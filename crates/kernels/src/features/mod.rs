@@ -19,7 +19,7 @@
 //! | sums, multiples | one after another; times a root; products with sums are sums of products |
 //!
 //! **Widened laws.** Under a noise of a part ε of a smooth function's variance, the posterior's variance near data is that of frequencies whose mass is about ε: of a thousand that are drawn from the law itself none is among them, and samples are far too sure ([`FrequencyDraw::Widened`]). Half of the frequencies are
-//! drawn from the law p, as many each from the law stretched by each of twelve factors `t_k` up to where hardly anything of p is left; a wave has the weight `p(ω) / Σ_k π_k t_k^{-D} p(ω / t_k)`, at most 2, with `π_k` the shares (importance sampling from a mixture, stratified: unbiased, and bounded by its first part; T. Hesterberg, "Weighted average importance sampling and defensive mixture distributions", Technometrics 1995).
+//! drawn from the law p, as many each from the law stretched by each of twelve factors `t_k` up to where hardly anything of p is left; a wave has the weight `p(ω) / Σ_k π_k t_k^{-D} p(ω / t_k)`, at most 2, with `π_k` the shares; a frequency of several independent blocks (a product's factors, an additive kernel's columns) is stretched in all of them or in one (importance sampling from a mixture, stratified: unbiased, and bounded by its first part; T. Hesterberg, "Weighted average importance sampling and defensive mixture distributions", Technometrics 1995).
 //!
 //! With d features and `V = (1 + k(2Δ))/2 - k(Δ)²`, amplitude 1, the variance of `φ(x)·φ(x + Δ)` is `(V + ½)/d` for [`FeatureForm::Phase`] and `2V/d` for
 //! [`FeatureForm::Paired`], which is never more for these kernels.
@@ -32,18 +32,21 @@ mod draws;
 mod frequencies;
 mod groups;
 mod halton;
+mod law;
 mod map;
 mod recipe;
 mod term;
 mod turns;
 mod waves;
+mod widened;
 
 pub use categories::CategoryFeatures;
 pub use draws::PriorDraws;
 pub use groups::PriorDrawGroups;
 pub use halton::halton;
+pub use law::SpectralLaw;
 pub use map::RandomFeatures;
-pub use recipe::{FeatureError, FeatureRecipe, SpectralLaw, Spectrum};
+pub use recipe::{FeatureError, FeatureRecipe, Spectrum};
 
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +92,7 @@ pub enum FrequencyDraw {
     Orthogonal,
     /// From a randomised Halton sequence. Best with few columns.
     QuasiRandom,
-    /// Half of them independently, the others from wider and wider laws, weighted for what that is too often: where there is little noise, what data leave open are waves that are hardly ever drawn. Of kernels that are one `se` or `matern` each; others have independent ones.
+    /// Half of them independently, the others from wider and wider laws, weighted for what that is too often: where there is little noise, what data leave open are waves that are hardly ever drawn.
     Widened,
 }
 

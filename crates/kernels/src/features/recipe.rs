@@ -1,6 +1,7 @@
 //! What features of a kernel are made of.
 
 use super::categories::CategoryFeatures;
+use super::law::SpectralLaw;
 use crate::Warp;
 
 /// The most products that a product of sums is multiplied out to.
@@ -60,47 +61,6 @@ impl Spectrum {
     /// Of all columns, around 0.
     pub fn new(columns: Vec<usize>, lengthscales: Vec<f64>, law: SpectralLaw) -> Self {
         Self { columns, lengthscales, law, support: None, means: Vec::new() }
-    }
-}
-
-/// Laws of frequencies at lengthscale 1. All are normal vectors times one random factor for all coordinates.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SpectralLaw {
-    /// Standard normal: the squared exponential.
-    Normal,
-    /// Multivariate t with 2ν degrees of freedom: the Matérn kernel of smoothness ν. `ω = g √(2ν/u)`, `u ~ χ²_2ν`.
-    StudentT {
-        /// 2ν.
-        degrees: u32,
-    },
-    /// `ω = g √τ` with τ of the gamma law of this shape and mean 1: the rational quadratic.
-    GammaMixture {
-        /// The kernel's alpha.
-        shape: f64,
-    },
-}
-
-impl SpectralLaw {
-    /// The logarithm of its density where a frequency of D coordinates has this squared length, without its constant; none for laws whose density is no elementary function.
-    pub(super) fn log_density(self, square: f64, dimension: usize) -> Option<f64> {
-        match self {
-            Self::Normal => Some(-0.5 * square),
-            Self::StudentT { degrees } => {
-                let degrees = f64::from(degrees.max(1));
-                Some(-0.5 * (degrees + dimension as f64) * (square / degrees).ln_1p())
-            }
-            Self::GammaMixture { .. } => None,
-        }
-    }
-
-    /// By what a typical length has to be multiplied until some 10⁻¹² of the law is beyond it.
-    pub(super) fn reach(self, dimension: usize) -> f64 {
-        match self {
-            // 7 deviations beyond the length of a normal vector.
-            Self::Normal | Self::GammaMixture { .. } => 1.0 + 7.0 / (dimension.max(1) as f64).sqrt(),
-            // What is beyond a length R falls as R^(-2ν).
-            Self::StudentT { degrees } => 10f64.powf(12.0 / f64::from(degrees.max(1))).min(1e4),
-        }
     }
 }
 

@@ -19,7 +19,7 @@ fn settings(count: usize, form: FeatureForm, frequencies: FrequencyDraw) -> Feat
 }
 
 /// Stationary kernels and a product of two, with an amplitude each that is known.
-const WAVES: [&str; 7] = [
+const WAVES: [&str; 9] = [
     "se(ard, lengthscale=1.2)",
     "matern12(lengthscale=2)",
     "matern32(x1, x3, lengthscale=0.8)",
@@ -27,6 +27,8 @@ const WAVES: [&str; 7] = [
     "rq(alpha=0.7)",
     "rq(alpha=3.5, lengthscale=0.6)",
     "se(x1) * matern32(x2, x1, lengthscale=1.5)",
+    "rq(x1, alpha=0.4) * matern12(x2) * matern52",
+    "additive(rq, order=1, alpha=0.9)",
 ];
 
 #[test]
@@ -130,7 +132,14 @@ fn orthogonal_and_even_frequencies_err_less() {
 fn all_ways_to_draw_are_unbiased() {
     let x = Mat::<f64>::zeros(1, D);
     let z = Mat::from_fn(1, D, |_, j| 0.4 - 0.5 * j as f64);
-    for text in ["se(lengthscale=0.9)", "matern12", "matern52(ard)", "rq(alpha=1.3)", "se * matern32(x2)"] {
+    for text in [
+        "se(lengthscale=0.9)",
+        "matern12",
+        "matern52(ard)",
+        "rq(alpha=1.3)",
+        "se * matern32(x2)",
+        "matern12(x1) * rq",
+    ] {
         let exact = cross(&*build::<f64>(text), x.as_ref(), z.as_ref())[(0, 0)];
         for frequencies in [FrequencyDraw::Orthogonal, FrequencyDraw::QuasiRandom, FrequencyDraw::Widened] {
             for form in [FeatureForm::Phase, FeatureForm::Paired] {
@@ -152,13 +161,30 @@ fn all_ways_to_draw_are_unbiased() {
     }
 }
 
-/// `∫ min(1, |ω|²/R²) p(ω) dω` is what is missing of a function that is known up to the frequency R: the mean square of its second-order differences, so to say. From features it is
-/// `Σ a_l² min(1, |ω_l|²/R²)`, of which independent frequencies see nothing where R is far out.
+/// Of two points so near that only frequencies of thousands tell them apart, the square distance of their features is `2 (k(0) - k(Δ))` on average; independent frequencies see nothing of it in most draws.
 #[test]
 fn wider_laws_see_what_is_rare() {
-    // A difference of two points so near that only frequencies of thousands tell them apart: k(0) - k(Δ).
+    let matern12 = |delta: f64| -(-delta).exp_m1();
+    let matern32 = |delta: f64| {
+        let q = 3f64.sqrt() * delta;
+        -(-q).exp_m1() - q * (-q).exp()
+    };
+    let se = |delta: f64| -(-0.5 * delta * delta).exp_m1();
+    // (1 + Δ²/(2α))^(-α)
+    let rq = |alpha: f64, delta: f64| -(-alpha * (0.5 * delta * delta / alpha).ln_1p()).exp_m1();
+    let cases: [(&str, f64, f64); 7] = [
+        ("matern32", 3e-4, matern32(3e-4)),
+        ("se", 1e-3, se(1e-3)),
+        ("matern12", 1e-3, matern12(1e-3)),
+        ("rq(alpha=0.6)", 1e-3, rq(0.6, 1e-3)),
+        // The other factor is where it was: what is far out is far out in one of them.
+        ("matern12(x1) * se(x2, x3)", 1e-3, matern12(1e-3)),
+        ("matern32(x1) * matern32(x2) * se", 3e-4, 1.0 - (1.0 - matern32(3e-4)) * (1.0 - se(3e-4))),
+        // Each column is in a third of the frequencies.
+        ("additive(matern12, order=1)", 1e-3, matern12(1e-3) / 3.0),
+    ];
     let x = Mat::<f64>::zeros(1, D);
-    for (text, delta) in [("matern32", 3e-4), ("se", 1e-3), ("matern12", 1e-3)] {
+    for (text, delta, apart) in cases {
         let z = Mat::from_fn(1, D, |_, j| if j == 0 { delta } else { 0.0 });
         let missing = |frequencies| {
             let each: Vec<f64> = (0..200)
@@ -172,19 +198,28 @@ fn wider_laws_see_what_is_rare() {
             let spread = each.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (200.0 * 199.0);
             (mean, spread.sqrt())
         };
-        // 2 (1 - k(Δ)), without cancellation for so small a difference.
-        let expected = match text {
-            "se" => -2.0 * (-0.5 * delta * delta).exp_m1(),
-            "matern12" => -2.0 * (-delta).exp_m1(),
-            _ => {
-                let q = 3f64.sqrt() * delta;
-                -2.0 * ((-q).exp_m1() + q * (-q).exp())
-            }
-        };
+        let expected = 2.0 * apart;
         let (mean, error) = missing(FrequencyDraw::Widened);
         assert!((mean - expected).abs() < 4.5 * error, "{text}: {mean} {expected} ± {error}");
         // Each set of 250 frequencies is near it, and not one in many.
         assert!(error * 200f64.sqrt() < 0.9 * expected, "{text}: {error} {expected}");
+    }
+}
+
+#[test]
+fn weights_of_wider_laws_are_at_most_two() {
+    let x = Mat::<f64>::zeros(1, D);
+    for text in ["rq(alpha=0.3)", "se(x1) * matern12(x2) * matern52", "additive(matern32, order=1)", "se"] {
+        for count in [1, 2, 3, 64, 501] {
+            let phi = features(text, settings(count, FeatureForm::Paired, FrequencyDraw::Widened), 3)
+                .evaluate(x.as_ref());
+            // At zero, cosines are 1 and sines 0: squares are the weights over their number.
+            let waves = phi.ncols() / 2;
+            for l in 0..waves {
+                let weight = phi[(0, l)].powi(2) * waves as f64;
+                assert!(weight > 0.0 && weight < 2.0 + 1e-9, "{text} {count}: {weight}");
+            }
+        }
     }
 }
 

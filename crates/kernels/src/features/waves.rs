@@ -52,9 +52,7 @@ impl<T: Real> Waves<T> {
         let phases = drawn.phases.iter().map(|&p| T::from_f64(p)).collect();
         // √(2/d) for d phases; √(1/L) for L pairs.
         let share = if settings.form == FeatureForm::Phase { 2.0 } else { 1.0 } / frequencies as f64;
-        let weight = |l: usize| -> f64 {
-            drawn.bases.iter().filter_map(|base| base.weights()).map(|weights| weights[l]).product()
-        };
+        let weight = |l: usize| drawn.weights.as_ref().map_or(1.0, |weights| weights[l]);
         Self {
             turns: Mat::from_fn(turns.nrows(), turns.ncols(), |d, l| T::from_f64(turns[(d, l)])),
             columns,
