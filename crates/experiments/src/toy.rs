@@ -190,6 +190,12 @@ pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     sum / count as f64
 }
 
+/// The standard deviation of some values, as of all there are.
+pub(crate) fn deviation(values: &[f64]) -> f64 {
+    let centre = mean(values.iter().copied());
+    mean(values.iter().map(|v| (v - centre).powi(2))).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::tangent::{Tangent, TrainedToy, product};
-use crate::toy::{ToySettings, mean};
+use crate::toy::{ToySettings, deviation, mean};
 use crate::training::TrainingSettings;
 use faer::{Mat, MatRef};
 use posterior_laplace::sampled::{self, ConjugateOptions, ModeSolver, Solver};
@@ -60,11 +60,6 @@ impl Checked for Settings {
         }
         Ok(())
     }
-}
-
-fn deviation(values: &[f64]) -> f64 {
-    let centre = mean(values.iter().copied());
-    mean(values.iter().map(|v| (v - centre).powi(2))).sqrt()
 }
 
 /// The precision by turns with samples.

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::images::ImageSettings;
 use crate::measured::{Measured, NumberTable};
+use crate::toy::deviation;
 use crate::training::TrainingSettings;
 use posterior_laplace::{FitOptions, Keeper, Laplace, Mode, ModeOptions, PriorKind, Tune, Wanted, fit};
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, Prediction, PredictiveRule};
@@ -116,12 +117,6 @@ fn scores(
     Ok(Classes::new(&probabilities, classes, &labels)?.scores())
 }
 
-fn standard_deviation(values: &[f64]) -> f64 {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / count).sqrt()
-}
-
 /// Trains every network, fits four posteriors to each, scores them on test images.
 pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     if settings.networks.is_empty() {
@@ -185,7 +180,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             if (mode, &options.prior) == (Mode::Linearised, &PriorKind::Layerwise) {
                 let trained: Vec<f64> =
                     laplace.selection().flatten(network.parameters()).into_iter().map(f64::from).collect();
-                let (a, b) = (standard_deviation(&trained), standard_deviation(laplace.mode()));
+                let (a, b) = (deviation(&trained), deviation(laplace.mode()));
                 cells
                     .insert("weights".into(), json!({"trained_spread": a, "mode_spread": b, "ratio": a / b}));
                 figures.push(Item::Distributions(histograms(name, trained, laplace.mode().to_vec())));
@@ -224,7 +219,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
 
 fn histograms(name: &str, trained: Vec<f64>, mode: Vec<f64>) -> Distributions {
     // Most weights of both lie within; the outermost bins count the rest.
-    let reach = 4.0 * standard_deviation(&trained).max(standard_deviation(&mode));
+    let reach = 4.0 * deviation(&trained).max(deviation(&mode));
     Distributions {
         title: format!("{name}: weights"),
         x: "weight".into(),

@@ -5,6 +5,7 @@ use super::stored::Stored;
 use crate::classifier::{Classifier, exact_samples, leading};
 use crate::context::Context;
 use crate::error::ExperimentError;
+use crate::toy::{deviation, mean};
 use faer::{Mat, MatRef};
 use posterior_laplace::PriorKind;
 use posterior_likelihoods::OutputLikelihood;
@@ -53,6 +54,8 @@ pub(super) struct Variances {
     pub(super) formulas: GradientVariances,
     /// Of single images' gradients, summed over weights and measured: of the low-variance and of the standard objective.
     pub(super) measured: [f64; 2],
+    /// The standard error of the second minus the first, over images.
+    pub(super) error: f64,
     /// The largest curvature of all images.
     pub(super) steepness: f64,
     /// Images.
@@ -205,17 +208,20 @@ impl Problem {
         let mut tell = |done, all| context.tell("gradient variances", done, all);
         let (exact, to) = (self.exact.as_ref(), (own.precision, 1.0));
         let formulas = gradient_variances(&model, &self.noise, exact, to, &numbers, &mut tell)?;
-        let mut measured = [0.0; 2];
-        for (sum, objective) in measured.iter_mut().zip(objectives) {
+        let mut each = [vec![0.0; numbers.len()], vec![0.0; numbers.len()]];
+        for (squares, objective) in each.iter_mut().zip(objectives) {
             let objective = SampleObjective::new(&model, &self.noise, &self.precisions, 1.0, objective)?;
             // The mean of all gradients is zero here.
-            for number in &numbers {
+            for (square, number) in squares.iter_mut().zip(&numbers) {
                 let (gradient, _) = objective.gradient_at(exact, Some(&[*number]))?;
-                *sum += gradient.squared_norm_l2();
+                *square = gradient.squared_norm_l2() / exact.ncols() as f64;
             }
-            *sum /= (numbers.len() * exact.ncols()) as f64;
         }
-        Ok(Variances { formulas, measured, steepness: self.steepness, images: model.examples() })
+        let [low, standard] = &each;
+        let apart: Vec<f64> = standard.iter().zip(low).map(|(a, b)| a - b).collect();
+        let error = deviation(&apart) / (apart.len() as f64).sqrt();
+        let measured = [low, standard].map(|own| mean(own.iter().copied()));
+        Ok(Variances { formulas, measured, error, steepness: self.steepness, images: model.examples() })
     }
 }
 

@@ -104,6 +104,8 @@ pub(super) fn measured(
                     ("single images, low-variance objective", "variances.low_variance"),
                     ("the first over the second", "variances.ratio"),
                     ("the first minus the second, by their formula", "variances.difference"),
+                    ("what was measured, over that", "variances.measured_difference_over_formula"),
+                    ("how many standard errors lie between them", "variances.measured_difference_in_errors"),
                     ("average leverage", "variances.leverage"),
                     ("trace of the curvature", "variances.trace"),
                     ("2 a γ, of the published criterion", "variances.published"),
@@ -190,6 +192,7 @@ fn numbers(settings: &Settings, found: &[Found], variances: &Variances) -> Value
             "standard": standard,
             "ratio": standard / low,
             "measured_difference_over_formula": (standard - low) / formulas.difference,
+            "measured_difference_in_errors": (standard - low - formulas.difference).abs() / variances.error,
             // Of single images' curvatures in the posterior, sum Tr(M_i H^-1 M_i) / Tr M.
             "leverage": low / (variances.images as f64 * formulas.trace),
             "effective_dimension": 0.5 * formulas.published / precision,
