@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// The level whose intervals are normal ones after recalibration.
 const LEVEL: f64 = 0.95;
 
+/// Nats by which normal rows become likelier under another width, 99 times in 100 at most: half of a χ² variable of one degree of freedom.
+const SURE_GAIN: f64 = 3.32;
+
 /// Parts that take turns in telling what recalibrated intervals are worth.
 const PARTS: usize = 10;
 
@@ -137,26 +140,27 @@ impl Recalibration {
         }
         let inside = residuals.iter().filter(|z| z.abs() <= half_width_factor(LEVEL)).count();
         let coverage = inside as f64 / residuals.len() as f64;
-        let chance = explained_by_chance(residuals.len());
-        match asked {
-            CalibrateName::None => return Ok(None),
-            CalibrateName::Auto if (chance[0]..=chance[1]).contains(&coverage) => return Ok(None),
-            _ => {}
+        if asked == CalibrateName::None {
+            return Ok(None);
         }
-        Self::by(asked, on, (coverage, nll, chance), residuals, guarantee)
+        Self::by(asked, on, (coverage, nll, explained_by_chance(residuals.len())), residuals, guarantee)
     }
 
     /// Whether a fit that was judged so may have to be recalibrated, so that its residuals are worth their predictions.
     pub(crate) fn may_be_wanted(asked: CalibrateName, check: &FitCheck) -> bool {
-        let [low, high] = check.chance;
         match asked {
             CalibrateName::None => false,
             CalibrateName::Conformal => true,
-            CalibrateName::Auto => !(low..=high).contains(&check.scores.coverage_95),
+            CalibrateName::Auto => {
+                let [low, high] = check.chance;
+                let share = check.scores.coverage_95;
+                // Enough are inside, and may be far inside.
+                !(low..=high).contains(&share) || share >= LEVEL && tells_of_width(check.on)
+            }
         }
     }
 
-    /// What was asked for, of a fit that was judged on rows with these standardised residuals `(y - m) / s`. By itself (`auto`) only where coverage is off by more than chance explains, and intervals become narrower only where that
+    /// What was asked for, of a fit that was judged on rows with these standardised residuals `(y - m) / s`. By itself (`auto`) only where coverage is off by more than chance explains, or held-back rows lie so far inside that narrower intervals make them likelier by more than that does (of so few rows that all may be inside, coverage says nothing); and intervals become narrower only where that
     /// makes the rows likelier: where few rows are far away, what is wide is wide for them.
     ///
     /// # Errors
@@ -189,8 +193,14 @@ impl Recalibration {
         let square = residuals.iter().map(|z| z * z).sum::<f64>() / residuals.len() as f64;
         // Of ½ log 2πs²f² + z² / 2f².
         let nll_after = nll_before + factor.ln() + 0.5 * square * (1.0 / (factor * factor) - 1.0);
-        let narrower = coverage_before > chance[1];
-        if asked == CalibrateName::Auto && narrower && nll_after >= nll_before {
+        let gain = (nll_before - nll_after) * residuals.len() as f64;
+        let wanted = match asked {
+            CalibrateName::Auto if coverage_before < chance[0] => true,
+            CalibrateName::Auto if coverage_before > chance[1] => gain > 0.0,
+            CalibrateName::Auto => tells_of_width(on) && factor < 1.0 && gain > SURE_GAIN,
+            _ => true,
+        };
+        if !wanted {
             return Ok(None);
         }
         let own = Self {
@@ -228,6 +238,11 @@ impl Recalibration {
             percent(self.spread)
         )
     }
+}
+
+/// Whether how far inside rows lie says that intervals are too wide: of rows that hyperparameters have seen, it says that they have.
+fn tells_of_width(on: CheckedOn) -> bool {
+    on == CheckedOn::HeldBack
 }
 
 /// Rows that told it.
@@ -338,6 +353,24 @@ mod tests {
     }
 
     #[test]
+    fn few_rows_far_inside_are_noticed() {
+        // All of sixty are inside in any case; how far tells the scale.
+        let nll = |z: &[f64]| z.iter().map(|z| 0.5 * z * z).sum::<f64>() / z.len() as f64;
+        for (scale, changed) in [(0.95, false), (0.1, true)] {
+            let z: Vec<f64> = residuals(scale).into_iter().filter(|z| z.abs() < 1.9).take(60).collect();
+            let check = check(&z, nll(&z));
+            assert!(check.scores.coverage_95 == 1.0 && check.chance[1] == 1.0);
+            let found = of(CalibrateName::Auto, &check, &z);
+            assert_eq!(found.is_some(), changed, "{scale}");
+            if let Some((own, _)) = found {
+                assert!(own.factor < 0.2 && own.guarantee == Guarantee::Narrowed, "{own:?}");
+            }
+            let seen = FitCheck { on: CheckedOn::LeaveOneOut, ..check };
+            assert!(of(CalibrateName::Auto, &seen, &z).is_none());
+        }
+    }
+
+    #[test]
     fn what_is_wide_for_a_few_far_rows_stays_wide() {
         // Nearly all of them close to the mean, a hundredth twenty deviations away.
         let mut z: Vec<f64> = residuals(0.3);
@@ -383,6 +416,7 @@ mod tests {
             recalibrated_nll: None,
             seconds: 0.0,
             predicted_seconds: None,
+            reached_seconds: None,
             outcome: String::new(),
         };
         let beside = FitCheck { tried: vec![tried], ..base.clone() };

@@ -541,6 +541,7 @@ fn options_of_other_methods_are_refused() {
         ("--method sdd --step-size 0", "--step-size <X>': it must be a finite number above 0"),
         ("--method sdd --hyperparameters t.csv", "t.csv"),
         ("--method sdd --memory 1e-5", "above the limit"),
+        ("--method sap --memory 0.04", "or take --method svgp, which needs"),
         ("--method sdd --kernel periodic", "random features"),
     ] {
         let text = error(at, &format!("fit gp --data t.csv --target y {flags} --out never.posterior"));

@@ -48,6 +48,9 @@ pub struct TriedMethod {
     /// Seconds that were foretold for it by what it took on few rows; none where nothing was.
     #[serde(default)]
     pub predicted_seconds: Option<f64>,
+    /// Seconds of a solver's steps after which it was where the forecast is of ([`FitCheck::reached_seconds`]).
+    #[serde(default)]
+    pub reached_seconds: Option<f64>,
     /// What became of it.
     pub outcome: String,
 }
@@ -70,6 +73,9 @@ pub struct FitCheck {
     pub converged: Option<bool>,
     /// By how much predictions still moved over the last third of the solver's steps: root mean square, in predicted standard deviations.
     pub drift: Option<f64>,
+    /// Seconds of the solver's steps after which predictions of these rows stayed within a tenth of their standard deviations of where they ended, those of an earlier run included: by the first look at them from which on they did, so at most so many. None where no look was near the end, and for methods in closed form.
+    #[serde(default)]
+    pub reached_seconds: Option<f64>,
     /// The relative standard error of variances that come from samples, that of their random features included.
     pub variance_error: Option<f64>,
     /// The largest relative residual that the solver ended with, where it is of a system on all rows.
@@ -141,6 +147,7 @@ impl FitCheck {
             chance,
             converged,
             drift,
+            reached_seconds: None,
             variance_error: None,
             residual: None,
             tried: Vec::new(),

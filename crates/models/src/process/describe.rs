@@ -139,8 +139,12 @@ fn checked(check: &FitCheck, before: &str) -> Vec<SummaryRow> {
         let scores = tried.scores.as_ref().map_or_else(String::new, |s| format!("; {}", scores(s)));
         let recalibrated =
             tried.recalibrated_nll.map_or_else(String::new, |nll| format!(", recalibrated {nll:.4}"));
+        let reached = tried.reached_seconds.map_or_else(String::new, |own| {
+            format!(" to a tenth of its deviations, where it was after {}", time(own))
+        });
         let foretold = tried.predicted_seconds;
-        let foretold = foretold.map_or_else(String::new, |seconds| format!(" (foretold: {})", time(seconds)));
+        let foretold =
+            foretold.map_or_else(String::new, |seconds| format!(" (foretold: {}{reached})", time(seconds)));
         let text = format!("{}{scores}{recalibrated}; {:.1} s{foretold}", tried.outcome, tried.seconds);
         rows.push(SummaryRow::new(format!("tried {}", tried.method), text));
     }
@@ -340,6 +344,9 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
             ),
         ));
     }
+    if let Some(why) = &fit.evidence_failed {
+        rows.push(SummaryRow::new("log evidence", format!("could not be estimated ({why})")));
+    }
     if let Some(evidence) = &fit.log_evidence {
         rows.push(SummaryRow::new(
             "log evidence",
@@ -392,7 +399,7 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
             FrequencyDraw::Independent => "",
             FrequencyDraw::Orthogonal => ", orthogonal frequencies",
             FrequencyDraw::QuasiRandom => ", quasi-random frequencies",
-            FrequencyDraw::Widened => ", half of those of se and matern from wider laws",
+            FrequencyDraw::Widened => ", half of them from wider laws",
         };
         let samples = settings.samples;
         let groups = settings
@@ -474,6 +481,7 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     let mut out: Vec<Note> = header.fit.data.sentences().into_iter().map(Note::information).collect();
     out.extend(header.continued.iter().filter_map(|own| own.warning()).map(Note::warning));
     out.extend(header.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
+    out.extend(header.fit.transform.warning().map(Note::warning));
     if header.fit.largest_jitter > 0.0 {
         out.push(Note::warning(format!(
             "up to {:.1e} (in standard units) was added to the kernel matrix's diagonal during the search, {:.1e} in the final model",
@@ -489,7 +497,7 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
             true => Note::information(
                 "the noise that all rows share is at its floor: how sure a prediction is comes from its features alone",
             ),
-            false => Note::warning("the noise is at its floor: the data look noiseless to this kernel"),
+            false => Note::warning("the noise is at its floor (--noise-floor): the data look noiseless to this kernel"),
         });
     }
     if header.fit.reason == Reason::Steps && header.fit.scalable.is_none() {

@@ -56,7 +56,7 @@ impl PreparedTable {
         let Some(on_disk) = on_disk(request, &chosen.method, (rows.len(), names.len()), plan.peak_bytes)?
         else {
             if !fits {
-                return Err(refused(plan, limit, &chosen.method));
+                return Err(refused(request, plan, &chosen.method));
             }
             let extracted = stream::extract(files, &schema, rows, &options)?;
             let source = stream::source_of(files);
@@ -67,7 +67,7 @@ impl PreparedTable {
             });
         };
         if on_disk.peak_bytes > limit && request.selection.missing != Missing::Drop {
-            return Err(refused(on_disk.as_exact(), limit, &chosen.method));
+            return Err(refused(request, on_disk.as_exact(), &chosen.method));
         }
         let width = names.len() + 1 + usize::from(schema.noise.is_some());
         say(format!(

@@ -65,9 +65,14 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
-/// A budget as it was given: no part of a second is rounded away.
+/// A budget, or what is left of it, with two digits where it is short: less than a second is no second.
 fn budget_time(seconds: f64) -> String {
-    if seconds < 10.0 { format!("{seconds} s") } else { time(seconds) }
+    if seconds >= 10.0 {
+        return time(seconds);
+    }
+    let digits = 1 - seconds.max(1e-9).log10().floor() as i32;
+    let text = format!("{seconds:.*}", digits.max(0) as usize);
+    format!("{} s", if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text })
 }
 
 /// `12.3 Mflop`, `4.5 Gflop`, `0.6 Pflop`.
@@ -305,6 +310,12 @@ pub(super) fn seconds_of_batch<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn budgets_are_short() {
+        let texts = [4.951106696, 0.5, 0.0123456, 1.25, 12.6, 300.0].map(budget_time);
+        assert_eq!(texts, ["5 s", "0.5 s", "0.012 s", "1.2 s", "13 s", "5 min"]);
+    }
 
     #[test]
     fn expectations_grow_with_rows_and_steps() {

@@ -12,7 +12,9 @@
 //! Source: Snelson, Rasmussen and Ghahramani, *Warped Gaussian processes*, 2004 (the Jacobian's term); Box and Cox, *An analysis of transformations*, 1964 (the choice by likelihood).
 
 use super::fit::add_weak_priors;
+use crate::mapped::TargetMap;
 use crate::options::{LengthscalePrior, TargetTransformName};
+use crate::text::number;
 use crate::{FitRequest, ModelError};
 use faer::{Mat, MatRef};
 use posterior_data::{Schema, Standardisation, TargetTransform};
@@ -46,6 +48,16 @@ pub struct TriedTransform {
     pub transform: Option<TargetTransform>,
     /// Log evidence of the compared rows in the units of the target, the map's slopes included, nats.
     pub log_evidence: f64,
+    /// Root mean square error of the compared rows' means in the units of the target, each predicted from the others, in standard deviations of the target; none in files of releases that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
+}
+
+impl TriedTransform {
+    /// Whether means are further off than the mean of all targets is: deviations of a logarithm raise them, without a bound where rows are far apart.
+    fn has_wild_means(&self) -> bool {
+        self.error.is_some_and(|error| error.is_nan() || error > 1.0)
+    }
 }
 
 /// Which map a target goes through, and why.
@@ -65,6 +77,18 @@ pub struct TransformChoice {
 impl TransformChoice {
     fn given(chosen: Option<TargetTransform>) -> Self {
         Self { chosen, ..Self::default() }
+    }
+
+    /// What a user must know of means under the map, who reads them and not the intervals, for which it was chosen.
+    pub(super) fn warning(&self) -> Option<String> {
+        let chosen = self.tried.iter().find(|own| own.transform == self.chosen)?;
+        (self.chosen.is_some() && chosen.has_wild_means()).then(|| {
+            format!(
+                "means are of little use here: under the map of the target they are off by {} of its standard deviations on rows that are predicted from others, because the mean of what is open on a logarithm's or a power's scale has hardly a \
+                 bound. Intervals are what the map was chosen for; as one number take the median (predict --quantiles 0.5), or learn the target as it is (--target-transform none)",
+                number(chosen.error.unwrap_or(f64::NAN))
+            )
+        })
     }
 
     /// In words, of a target of this name; nothing of one that is taken as it is without a look.
@@ -200,6 +224,14 @@ pub(crate) fn no_image(
     ))
 }
 
+/// The standard deviation of some targets, 1 of a constant.
+fn deviation(y: &[f64]) -> f64 {
+    let n = y.len() as f64;
+    let mean = y.iter().map(|v| v / n).sum::<f64>();
+    let out = y.iter().map(|v| (v - mean).powi(2) / n).sum::<f64>().sqrt();
+    if out > 0.0 { out } else { 1.0 }
+}
+
 /// Third central moment in standard deviations; 0 of a constant.
 fn skewness(y: &[f64]) -> f64 {
     let n = y.len() as f64;
@@ -300,7 +332,15 @@ impl<'a> Search<'a> {
         let log_evidence = fitted.log_evidence + slopes;
         self.model.set_values(&fitted.posterior.model().values());
         self.begun = true;
-        self.tried.push(TriedTransform { transform: by, log_evidence });
+        let left_out = fitted.posterior.leave_one_out();
+        let map = TargetMap::of(&standard);
+        let squares = (0..rows.y.len()).map(|i| {
+            let (mean, deviation) = (left_out.mean[(i, 0)], left_out.variance[i].sqrt());
+            let mean = map.map_or_else(|| standard.target_back(mean), |map| map.moments(mean, deviation).0);
+            (mean - rows.y[i]).powi(2)
+        });
+        let error = (squares.sum::<f64>() / rows.y.len() as f64).sqrt() / deviation(&rows.y);
+        self.tried.push(TriedTransform { transform: by, log_evidence, error: Some(error) });
         Some(log_evidence)
     }
 }
@@ -326,6 +366,35 @@ mod tests {
 
     fn asked(target_transform: TargetTransformName) -> FitRequest {
         FitRequest { target_transform, ..FitRequest::default() }
+    }
+
+    #[test]
+    fn means_that_are_of_no_use_are_said() {
+        let names = ["x1".to_string()];
+        let tame = choose(&asked(TargetTransformName::Auto), &rows(&names, |z| (2.0 + z).exp())).unwrap();
+        assert!(
+            tame.warning().is_none() && tame.tried.iter().all(|own| own.error.unwrap() < 1.0),
+            "{tame:?}"
+        );
+        // Logarithms that grow with an input most of whose values are close together: what is open about the few others is raised by exp.
+        let x = Mat::from_fn(200, 1, |i, _| (0.06 * f64::from(u32::try_from(i).unwrap()) - 6.0).exp());
+        let mut rng = Streams::new(2).stream("model/target-transform-test");
+        let y: Vec<f64> = (0..200)
+            .map(|i| {
+                let noise: f64 = StandardNormal.sample(&mut rng);
+                (1.5 * x[(i, 0)].ln() + 0.3 * noise).exp()
+            })
+            .collect();
+        let least = y.iter().copied().fold(f64::INFINITY, f64::min);
+        let names = ["x1".to_string()];
+        let apart = ComparedRows { names: &names, x, y, least };
+        let found = choose(&asked(TargetTransformName::Auto), &apart).unwrap();
+        let error = |by| found.tried.iter().find(|own| own.transform == by).unwrap().error.unwrap();
+        assert!(error(None) < 1.0 && error(Some(TargetTransform::Log)) > 5.0, "{found:?}");
+        // A power is likelier here, and its means are of use.
+        assert!(found.warning().is_none(), "{found:?}");
+        let log = TransformChoice { chosen: Some(TargetTransform::Log), ..found };
+        assert!(log.warning().unwrap().contains("--quantiles 0.5"), "{log:?}");
     }
 
     #[test]

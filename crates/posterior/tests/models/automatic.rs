@@ -156,6 +156,8 @@ fn simulated(rows: usize, noise: f64) -> Table {
 
 #[test]
 fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
+    // Which solver is taken has nothing to do with their number.
+    let few_samples = || json!({"samples": 4});
     let fitted = |noise: f64, change: &dyn Fn(&mut FitRequest)| {
         // Too little memory for the exact posterior of all rows, and as long as it takes.
         let mut asked = FitRequest { time_budget: None, memory: 500 << 20, ..request(MethodName::Auto) };
@@ -169,6 +171,7 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
             known.into_iter().map(|(name, values)| Hyperparameter { name: name.into(), values }).collect(),
         );
         asked.noise_floor = 1e-8;
+        set(&mut asked, few_samples());
         change(&mut asked);
         let table = simulated(ROWS, noise);
         let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &asked).unwrap();
@@ -196,6 +199,7 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let mut asked = FitRequest { time_budget: None, memory: 500 << 20, ..request(MethodName::Auto) };
     (asked.hyperparameters, asked.noise_floor) = (Some(model.header().hyperparameters.clone()), 1e-8);
+    set(&mut asked, few_samples());
     set(&mut asked, json!({"checkpoint": folder.path().join("c"), "checkpoint-every": 1e-9}));
     let prepared = Prepared::from_table(&simulated(ROWS, 0.003), &Split::all(ROWS).train, &asked).unwrap();
     let mut steps = 0;
@@ -378,16 +382,69 @@ fn noise_is_kept_where_an_iterative_solver_can_follow() {
     request.kernel = "se".parse().unwrap();
     (request.noise_floor, request.initial_noise) = (1e-9, Some(1e-3));
     set(&mut request, json!({"steps": 60, "iterations": 300}));
-    let model =
-        ProcessModel::fit(&table, &Split::all(rows).train, &request, &mut |_, _| Signal::Continue).unwrap();
-    let summary = model.header().fit.scalable.clone().unwrap();
-    let wanted = summary.noise_raised_from.unwrap();
-    let (noise, variance) = (
-        model.header().hyperparameter("noise_variance").unwrap()[0],
-        model.header().hyperparameter("se.variance").unwrap()[0],
+    let fitted = |request: &FitRequest| {
+        let all = Split::all(rows).train;
+        let model = ProcessModel::fit(&table, &all, request, &mut |_, _| Signal::Continue).unwrap();
+        let of = |name: &str| model.header().hyperparameter(name).unwrap()[0];
+        let found = (of("noise_variance"), of("se.variance"));
+        (found, model.header().fit.scalable.clone().unwrap(), model.header().fit.check.clone())
+    };
+    // A second search finds what can be solved: single precision 10⁵, and no function needs more than ten of the target's variances.
+    let ((noise, variance), summary, _) = fitted(&request);
+    assert!(variance <= 10.0 && variance / noise <= 1e5 * (1.0 + 1e-6), "{noise} {variance}");
+    let source = &summary.hyperparameter_source;
+    assert!(source.contains("of the function of at most 1.0e1: the evidence alone wanted"), "{source}");
+    // What a user bounds is in the user's hands: the noise is raised, and that is said.
+    set(
+        &mut request,
+        json!({"bound": [{"between": {"parameter": "se.variance", "lower": 1e-3, "upper": 1e4}}]}),
     );
+    let ((noise, variance), summary, check) = fitted(&request);
+    let wanted = summary.noise_raised_from.unwrap();
     assert!(wanted < noise && (variance / noise / 1e5 - 1.0).abs() < 1e-6, "{wanted} {noise} {variance}");
     assert!(summary.hyperparameter_source.contains("was raised"), "{}", summary.hyperparameter_source);
+    let warned = check.unwrap().warnings.iter().any(|own| own.contains("is taken for noise"));
+    assert_eq!(warned, noise > 10.0 * wanted);
+}
+
+/// The evidence wants a function of any variance with lengthscales to go with it: with the noise raised to what can be solved under that, the rows say nothing any more.
+#[test]
+fn little_noise_under_a_smooth_function_is_not_drowned() {
+    let (rows, noise) = (700, 0.002);
+    let mut rng = Streams::new(8).stream("smooth");
+    let draws = Mat::<f64>::from_fn(4, rows + 200, |_, _| StandardNormal.sample(&mut rng));
+    let inside = |j: usize| -> Vec<f64> { draws.row(j).iter().map(|v| v.tanh()).collect() };
+    let (a, b, c) = (inside(0), inside(1), inside(2));
+    let y = (0..rows + 200)
+        .map(|i| {
+            (3.0 * a[i] + 1.0).sin()
+                + (2.0 * b[i]).cos()
+                + c[i] * c[i]
+                + 0.3 * a[i] * b[i]
+                + noise * draws[(3, i)]
+        })
+        .collect();
+    let columns = [("a", a), ("b", b), ("c", c), ("y", y)];
+    let table = Table::new("t", columns.into_iter().map(|(name, own)| Column::numeric(name, own)).collect());
+    let (known, new): (Vec<usize>, Vec<usize>) = ((0..rows).collect(), (rows..rows + 200).collect());
+    let error = |method: MethodName| {
+        let mut asked = FitRequest { time_budget: None, ..request(method) };
+        asked.kernel = "matern52(ard)".parse().unwrap();
+        let own = match method {
+            MethodName::Exact => json!({"steps": 60}),
+            _ => json!({"steps": 60, "blocks": 2, "block-size": 200, "refining-rows": 600}),
+        };
+        set(&mut asked, own);
+        let model = ProcessModel::fit(&table, &known, &asked, &mut |_, _| Signal::Continue).unwrap();
+        let found = model.predict_with_truth(&table, Some(&new)).unwrap();
+        let rmse = found.scores(1.0).unwrap().standardised.rmse;
+        (rmse, model.header().fit.scalable.as_ref().map(|own| own.hyperparameter_source.clone()))
+    };
+    let (exact, _) = error(MethodName::Exact);
+    let (found, source) = error(MethodName::Sap);
+    let source = source.unwrap();
+    assert!(source.contains("the evidence alone wanted"), "{source}");
+    assert!(found < 1.5 * exact && exact < 2.0 * noise, "{found} {exact}");
 }
 
 #[test]

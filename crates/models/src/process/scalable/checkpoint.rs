@@ -92,6 +92,9 @@ pub(in crate::process) struct Found {
     /// What the evidence wanted the noise to be, where it was raised.
     #[serde(default)]
     pub(in crate::process) noise_raised_from: Option<f64>,
+    /// What the evidence wanted, where the search was limited to what can be solved.
+    #[serde(default)]
+    pub(in crate::process) wanted: Option<Wanted>,
     /// The neighbourhoods that are finished.
     pub(in crate::process) neighbourhoods: Vec<NeighbourhoodFit>,
     /// Seconds they took.
@@ -112,6 +115,19 @@ pub(in crate::process) struct Found {
     /// Of fits to labels: latent functions that are finished.
     #[serde(default)]
     pub(in crate::process) functions: usize,
+}
+
+/// What the evidence wanted, where that was more than can be solved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::process) struct Wanted {
+    /// The hyperparameters.
+    pub(in crate::process) hyperparameters: Vec<Hyperparameter>,
+    /// Their function's variance over their noise's.
+    pub(in crate::process) ratio: f64,
+    /// What the function's variance was bounded by instead.
+    pub(in crate::process) largest: f64,
+    /// Nats of each of some rows by which the evidence is less for it, where it could be computed.
+    pub(in crate::process) fall: Option<f64>,
 }
 
 /// What a search ended with.

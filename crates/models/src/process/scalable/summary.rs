@@ -117,6 +117,9 @@ pub struct ScalableSummary {
     /// The log evidence of all rows as it was estimated, for fits by conjugate gradients (nats, of standardised targets); none where time had run out, or who watched it stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_evidence: Option<LogEvidence>,
+    /// Why it could not be estimated, where it could not: the posterior is what it is without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence_failed: Option<String>,
     /// Of the stochastic bound: whether the inducing values are the best that its hyperparameters and inducing points allow, by one pass over all rows after the last step (not where that had no room in a time budget, or its sums no factor); none for other methods, and where it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_form: Option<bool>,
@@ -177,6 +180,7 @@ impl ScalableSummary {
             at_bounds: Vec::new(),
             closed_form: None,
             log_evidence: None,
+            evidence_failed: None,
             seconds: [0.0, seconds],
             resumed_from,
             deep: Some(deep),
@@ -216,6 +220,7 @@ impl ScalableSummary {
             at_bounds: Vec::new(),
             closed_form: None,
             log_evidence: None,
+            evidence_failed: None,
             seconds: [0.0, seconds],
             resumed_from,
             deep: None,

@@ -10,7 +10,7 @@ use crate::text::number;
 use faer::Mat;
 use posterior_gp::exact::{self, ExactGp};
 use posterior_gp::iterative::{Blocks, PathwiseModel, ProbeKind, SearchState, search_evidence};
-use posterior_gp::{Hyperprior, Observations};
+use posterior_gp::{GpError, Hyperprior, Observations};
 use posterior_optim::{Observer, Parameters, Reason};
 use std::time::Instant;
 
@@ -50,23 +50,23 @@ const MOST_FALL: f64 = 0.1;
 
 /// Why what a search on all rows that began at blocks ended with is not taken: the exact evidence of some rows, drawn anew, under it and under what it began with.
 pub(super) fn worse(before: &ExactGp, after: &ExactGp, data: &Observations, seed: u64) -> Option<String> {
-    let rows = Blocks { uniform: 1, neighbourhoods: 0, size: JUDGING_ROWS, seed }
-        .uniform_rows(data.rows(), JUDGED_BLOCK);
-    let few = data.select(&rows).ok()?;
-    let of_row =
-        |model: &ExactGp| exact::log_evidence(model, &few, None).map(|found| found.value / rows.len() as f64);
-    let before = of_row(before).ok()?;
-    match of_row(after) {
+    let before = evidence_of_row(before, data, seed).ok()?;
+    match evidence_of_row(after, data, seed) {
         Ok(after) if after >= before - MOST_FALL => None,
         Ok(after) => {
-            let (from, to) = (number(before), number(after));
-            Some(format!(
-                "the evidence of {} rows would have fallen from {from} to {to} nats each",
-                rows.len()
-            ))
+            let (from, to, rows) = (number(before), number(after), JUDGING_ROWS.min(data.rows()));
+            Some(format!("the evidence of {rows} rows would have fallen from {from} to {to} nats each"))
         }
         Err(error) => Some(error.to_string()),
     }
+}
+
+/// The exact evidence of some rows, drawn anew, for each of them.
+pub(super) fn evidence_of_row(model: &ExactGp, data: &Observations, seed: u64) -> Result<f64, GpError> {
+    let rows = Blocks { uniform: 1, neighbourhoods: 0, size: JUDGING_ROWS, seed }
+        .uniform_rows(data.rows(), JUDGED_BLOCK);
+    let found = exact::log_evidence(model, &data.select(&rows)?, None)?;
+    Ok(found.value / rows.len() as f64)
 }
 
 /// The uniform block that is none of those that searches see.

@@ -12,6 +12,7 @@ use super::bounds::{self, Bounding};
 use super::forecast::{Forecast, candidates, forecasts};
 use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
+use super::limited::limited;
 use super::pathwise::{self, Judging};
 use crate::options::{AutoOptions, CalibrateName, KernelPrecision, MethodName, SvgpOptions};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
@@ -28,8 +29,8 @@ use posterior_gp::iterative::Blocks;
 use posterior_optim::{Observer, Reason};
 use std::time::Instant;
 
-/// A solver that is expected to take so many times what is left of the budget is not begun: forecasts were off by less.
-const TOO_LATE: f64 = 3.0;
+/// A solver that is expected to take so many times what is left of the budget is not begun: forecasts are of predictions within a tenth of their deviations, and and none came to them in half of the time.
+const TOO_LATE: f64 = 2.0;
 
 /// Seconds of which forecasts may take most: with fewer left, what is fastest for a few steps is taken.
 const FORECASTING: f64 = 5.0;
@@ -118,6 +119,11 @@ pub(super) fn fit<T: SolverPrecision>(
         // As it was planned: the best so far is kept beside.
         let kept = saved_plan(few.min(all), d).peak_bytes.min(few_rows_memory(request.memory));
         let worth = allowance.left().is_none_or(|left| left > FORECASTING);
+        if !under_way {
+            // By what double precision can follow; for single the noise is raised further.
+            let asked = (request, &options.descent.iterative);
+            searched = limited::<T, f64>(searched, prepared, asked, allowance, checkpoints, observer)?;
+        }
         if searched.found.forecasts.is_empty() && !under_way && worth {
             let methods = candidates((request, options), (all, d), kept);
             let own = forecasts((prepared, held), (request, options), &searched, &methods, observer)?;
@@ -262,6 +268,7 @@ fn skipped(method: MethodName, outcome: &str) -> TriedMethod {
         recalibrated_nll: None,
         seconds: 0.0,
         predicted_seconds: None,
+        reached_seconds: None,
         outcome: outcome.into(),
     }
 }
@@ -306,6 +313,7 @@ impl Comparison<'_> {
             recalibrated_nll,
             seconds: started.elapsed().as_secs_f64(),
             predicted_seconds,
+            reached_seconds: fit.check.as_ref().and_then(|check| check.reached_seconds),
             outcome,
         });
         let nll = recalibrated_nll.or(scores.map(|own| own.nll));

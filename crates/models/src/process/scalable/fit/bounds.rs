@@ -107,6 +107,7 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
         seconds: [0.0; 2],
         resumed_from: 0,
         log_evidence: None,
+        evidence_failed: None,
         deep: None,
         gvi: None,
     }

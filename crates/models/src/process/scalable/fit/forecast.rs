@@ -160,7 +160,7 @@ impl SmallTable {
     ) -> Result<Self, ModelError> {
         let blocks = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.seed };
         let data = prepared.data.select(&blocks.rows(&prepared.data)?[0])?;
-        let model = searched.as_found();
+        let model = searched.unraised();
         let exact = model.clone().condition(data.clone())?;
         let found = held.predictions(&exact as &dyn Posterior)?;
         let prior = model.mean().evaluate(held.inputs().as_ref());

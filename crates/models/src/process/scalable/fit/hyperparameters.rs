@@ -7,9 +7,10 @@ use crate::options::{EvidenceOptions, HyperparameterSearch, IterativeOptions, Le
 use crate::process::fit::{FitStage, Prepared, add_weak_priors};
 use crate::process::scalable::SolverPrecision;
 use crate::process::scalable::budget::Allowance;
-use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage};
+use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage, Wanted};
 use crate::process::scalable::following;
 use crate::process::{Hyperparameter, ModelError};
+use crate::text::number;
 use faer::Mat;
 use posterior_gp::exact::{self, ExactGp};
 use posterior_gp::iterative::BlockFit;
@@ -60,6 +61,11 @@ pub(in crate::process) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> 
     Ok(())
 }
 
+/// Gives a model the values that one of the same kernel had.
+fn set_known(model: &mut ExactGp, known: &[Hyperparameter]) {
+    model.set_values(&known.iter().flat_map(|own| own.values.iter().copied()).collect::<Vec<f64>>());
+}
+
 /// What the search for hyperparameters believes: what was stated, and the weak prior of lengthscales that nothing was said about.
 pub(super) fn beliefs<D: RowSource>(
     prepared: &Prepared<D>,
@@ -85,8 +91,8 @@ pub(super) struct Searched<T: SolverPrecision> {
 }
 
 impl<T: SolverPrecision> Searched<T> {
-    /// With the noise that the evidence wants, for methods that solve no large system.
-    pub(super) fn as_found(&self) -> ExactGp {
+    /// With the noise that its search wanted, for solvers in any precision.
+    pub(super) fn unraised(&self) -> ExactGp {
         let mut model = self.model.clone();
         if let Some(noise) = self.found.noise_raised_from {
             set_noise(&mut model, noise);
@@ -94,11 +100,23 @@ impl<T: SolverPrecision> Searched<T> {
         model
     }
 
-    /// Where hyperparameters come from as they were found, whatever was done to their noise for solvers.
+    /// As the evidence wants it, for methods that solve no large system.
+    pub(super) fn as_found(&self) -> ExactGp {
+        let mut model = self.unraised();
+        if let Some(wanted) = &self.found.wanted {
+            set_known(&mut model, &wanted.hyperparameters);
+        }
+        model
+    }
+
+    /// Where hyperparameters come from as they were found, whatever was done to them for solvers.
     pub(super) fn source_as_found(&self, prepared: &Prepared, options: &IterativeOptions) -> String {
-        match self.found.noise_raised_from {
-            None => self.source.clone(),
-            Some(_) => source(prepared, options, &Found { noise_raised_from: None, ..self.found.clone() }),
+        match (self.found.noise_raised_from, &self.found.wanted) {
+            (None, None) => self.source.clone(),
+            _ => {
+                let found = Found { noise_raised_from: None, wanted: None, ..self.found.clone() };
+                source(prepared, options, &found, &self.model)
+            }
         }
     }
 
@@ -108,14 +126,14 @@ impl<T: SolverPrecision> Searched<T> {
         prepared: &Prepared,
         options: &IterativeOptions,
     ) -> Searched<U> {
-        let mut model = self.as_found();
+        let mut model = self.unraised();
         let Self { mut found, source: given, hyperpriors, solutions, .. } = self;
         // What is given stays what it is, and so does what a search on all rows ended with.
         let raised = found.noise_raised_from.take().is_some();
         found.noise_raised_from =
             raised.then(|| solvable::<U>(&mut model, prepared, &options.evidence)).flatten();
         found.hyperparameters = Hyperparameter::of(&model);
-        let source = if raised { source(prepared, options, &found) } else { given };
+        let source = if raised { source(prepared, options, &found, &model) } else { given };
         Searched { model, found, source, hyperpriors, solutions: solutions.map(in_precision::<T, U>) }
     }
 }
@@ -159,7 +177,7 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
     };
     if !found.hyperparameters.is_empty() {
         set(&mut model, &found.hyperparameters)?;
-        let source = source(prepared, options, &found);
+        let source = source(prepared, options, &found, &model);
         return Ok(Searched { model, found, source, hyperpriors, solutions });
     }
     let within = (allowance, &hyperpriors[..]);
@@ -221,14 +239,19 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
             }
         }
     }
-    let source = source(prepared, options, &found);
+    let source = source(prepared, options, &found, &model);
     found.hyperparameters = Hyperparameter::of(&model);
     checkpoints.save::<T>(&found, solutions.clone().map_or(Stage::Between, Stage::Solved))?;
     Ok(Searched { model, found, source, hyperpriors, solutions })
 }
 
 /// Where hyperparameters come from, in words.
-fn source(prepared: &Prepared, options: &IterativeOptions, found: &Found) -> String {
+pub(super) fn source(
+    prepared: &Prepared,
+    options: &IterativeOptions,
+    found: &Found,
+    model: &ExactGp,
+) -> String {
     let search = &options.search;
     let averages = || match search.neighbourhood_size >= prepared.data.rows() {
         true => "the evidence of all rows".into(),
@@ -259,8 +282,17 @@ fn source(prepared: &Prepared, options: &IterativeOptions, found: &Found) -> Str
     if let Some(why) = &found.following_failed {
         text += &format!("; a search on all rows that was to follow failed ({why})");
     }
+    if let Some(Wanted { ratio, largest, fall, .. }) = &found.wanted {
+        let fall = fall.map_or_else(String::new, |fall| format!(" (for {} nats a row of it)", number(fall)));
+        text += &format!(
+            ", with a variance of the function of at most {largest:.1e}: the evidence alone wanted {ratio:.1e} times the noise's{fall}, which cannot be solved"
+        );
+    }
     if let Some(noise) = found.noise_raised_from {
-        text += &format!("; the noise variance was raised from {noise:.1e} so that the system can be solved");
+        let raised = model.noise().noise_variance();
+        text += &format!(
+            "; the noise variance was raised from {noise:.1e} to {raised:.1e} so that the system can be solved"
+        );
     }
     text
 }
@@ -281,7 +313,13 @@ fn rate(found: &Found, inputs: usize) -> f64 {
 
 /// The largest ratio of the function's variance to the noise's that iterative solvers in single and in double precision are given: beyond it, systems of tens of
 /// thousands of rows take tens of thousands of iterations, and rounding keeps them from their solution.
-const MOST_SIGNAL: [f64; 2] = [1e5, 1e8];
+pub(super) const MOST_SIGNAL: [f64; 2] = [1e5, 1e8];
+
+/// The largest prior variance of the function at some rows.
+pub(super) fn signal(model: &ExactGp, prepared: &Prepared) -> f64 {
+    let few = prepared.data.inputs().subrows(0, prepared.data.rows().min(100));
+    posterior_kernels::diagonal(model.kernel(), few).into_iter().fold(0.0, f64::max)
+}
 
 /// Raises the noise where the system would be hopeless, as far as the user's constraints of it allow, and returns what it was.
 pub(super) fn solvable<T: SolverPrecision>(
@@ -289,9 +327,7 @@ pub(super) fn solvable<T: SolverPrecision>(
     prepared: &Prepared,
     asked: &EvidenceOptions,
 ) -> Option<f64> {
-    let few = prepared.data.inputs().subrows(0, prepared.data.rows().min(100));
-    let signal = posterior_kernels::diagonal(model.kernel(), few).into_iter().fold(0.0, f64::max);
-    let noise = model.noise().noise_variance();
+    let (signal, noise) = (signal(model, prepared), model.noise().noise_variance());
     let most = asked.constraints.all().iter().find(|own| own.parameter() == "noise_variance").map_or(
         f64::INFINITY,
         |own| match *own {

@@ -2,7 +2,7 @@
 
 use crate::process::ModelError;
 use crate::process::apart::Apart;
-use crate::process::check::{CheckScores, CheckedOn, FitCheck};
+use crate::process::check::{CONVERGED, CheckScores, CheckedOn, FitCheck};
 use crate::process::file_rows::{TableRows, fingerprints};
 use crate::{FitRequest, Recalibration};
 use faer::Mat;
@@ -126,6 +126,8 @@ pub(super) struct EarlyStopping {
     last: Option<(usize, HeldBackPredictions)>,
     /// Drift and change of deviations at each look.
     looks: Vec<Look>,
+    /// Seconds and predicted means of each look.
+    seen: Vec<(f64, Vec<f64>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -151,19 +153,19 @@ pub(super) enum Outlook {
 impl EarlyStopping {
     /// The first look is after so many steps.
     pub(super) fn new(first: usize) -> Self {
-        Self { next: first.max(1), last: None, looks: Vec::new() }
+        Self { next: first.max(1), last: None, looks: Vec::new(), seen: Vec::new() }
     }
 
     pub(super) fn is_due(&self, step: usize) -> bool {
         step >= self.next
     }
 
-    /// Looks at predictions after `step` steps of which `spent` (a share of steps or time, whichever is more) are used up. `to_beat` is the score of
+    /// Looks at predictions after `step` steps and so many seconds, of which `spent` (a share of steps or time, whichever is more) are used up. `to_beat` is the score of
     /// something simpler, `nll` that of `now`, both as users would get them; `settled` says whether no more of the
     /// system is left than is harmless.
     pub(super) fn observe(
         &mut self,
-        step: usize,
+        (step, seconds): (usize, f64),
         now: HeldBackPredictions,
         nll: f64,
         spent: f64,
@@ -174,6 +176,7 @@ impl EarlyStopping {
             let look = Look { drift: drift(before, &now), width: width(before, &now), nll };
             self.looks.push(look);
         }
+        self.seen.push((seconds, now.mean.clone()));
         self.last = Some((step, now));
         match self.looks[..] {
             [.., a, b] if settled && [a, b].iter().all(|l| l.drift < STEADY && l.width < STEADY) => {
@@ -186,6 +189,16 @@ impl EarlyStopping {
             }
             _ => Outlook::Open,
         }
+    }
+
+    /// Seconds at the first look from which on means stayed within [`CONVERGED`] deviations of `end`.
+    pub(super) fn reached(&self, end: &HeldBackPredictions) -> Option<f64> {
+        let near = |mean: &[f64]| {
+            let squares =
+                mean.iter().zip(&end.mean).zip(&end.variance).map(|((a, b), v)| (a - b).powi(2) / v);
+            (squares.sum::<f64>() / mean.len().max(1) as f64).sqrt() <= CONVERGED
+        };
+        self.seen.iter().rev().take_while(|(_, mean)| near(mean)).last().map(|(seconds, _)| *seconds)
     }
 
     /// The drift over the last third of the steps, given predictions at the end: that since the last look, stretched to a whole factor where less than
@@ -281,8 +294,13 @@ mod tests {
         let mut moving = EarlyStopping::new(100);
         assert!(!moving.is_due(99) && moving.is_due(100));
         for (k, step) in [100, 150, 225].into_iter().enumerate() {
-            assert_eq!(moving.observe(step, at(0.1 * k as f64, 0.25), 1.0, 0.1, (None, true)), Outlook::Open);
+            let own = at(0.1 * k as f64, 0.25);
+            assert_eq!(moving.observe((step, step as f64), own, 1.0, 0.1, (None, true)), Outlook::Open);
         }
+        // Looks at 0, 0.1 and 0.2: how many of the last ones lie within a tenth of a deviation of the end.
+        let reached = [(0.24, 0.25), (0.11, 1.0), (0.05, 4.0), (0.3, 0.25)]
+            .map(|(mean, variance)| moving.reached(&at(mean, variance)));
+        assert_eq!(reached, [Some(225.0), Some(150.0), Some(100.0), None]);
         assert!(moving.is_due(338) && !moving.is_due(337));
         // At a step half-way to the next look what moved is stretched.
         let passed = (275f64 / 225.0).ln() / 1.5f64.ln();
@@ -293,14 +311,14 @@ mod tests {
         let mut still = EarlyStopping::new(10);
         let outlooks: Vec<Outlook> = [10, 15, 23]
             .into_iter()
-            .map(|s| still.observe(s, at(1.0, 1.0), 0.5, 0.1, (None, true)))
+            .map(|s| still.observe((s, 0.0), at(1.0, 1.0), 0.5, 0.1, (None, true)))
             .collect();
         assert_eq!(outlooks, [Outlook::Open, Outlook::Open, Outlook::Steady]);
         // Deviations that still shrink are not steady.
         let mut shrinking = EarlyStopping::new(10);
         let shrunk: Vec<Outlook> = [10, 15, 23]
             .into_iter()
-            .map(|s| shrinking.observe(s, at(1.0, 10.0 / s as f64), 0.5, 0.1, (None, true)))
+            .map(|s| shrinking.observe((s, 0.0), at(1.0, 10.0 / s as f64), 0.5, 0.1, (None, true)))
             .collect();
         assert_eq!(shrunk[2], Outlook::Open);
         // Half is spent, 1.7 looks are left, and each gains 0.05: from 1.0 it will not get to 0.5, but to 0.95.
@@ -308,7 +326,13 @@ mod tests {
             let mut stopping = EarlyStopping::new(100);
             let mut last = Outlook::Open;
             for (k, step) in [100, 150, 225].into_iter().enumerate() {
-                last = stopping.observe(step, at(k as f64, 1.0), 1.1 - 0.05 * k as f64, 0.5, (to_beat, true));
+                last = stopping.observe(
+                    (step, 0.0),
+                    at(k as f64, 1.0),
+                    1.1 - 0.05 * k as f64,
+                    0.5,
+                    (to_beat, true),
+                );
             }
             last
         };

@@ -106,6 +106,7 @@ fn plain<D: RowSource>(
         recalibrated_nll: None,
         seconds: started.elapsed().as_secs_f64(),
         predicted_seconds: None,
+        reached_seconds: None,
         outcome: format!("{size} rows"),
     };
     Some((tried, held.surprises(&predictions)))

@@ -10,6 +10,7 @@
 //! | `judge` | rows that are held back, and what they say of a solver on its way |
 //! | `pathwise` | weights by iterative solvers |
 //! | `bounds` | inducing points: hyperparameters and posterior from one bound |
+//! | `limited` | hyperparameters that a solver can follow |
 //! | `learned` | learned features, and a plain process beside them |
 
 mod all_rows;
@@ -19,11 +20,12 @@ mod forecast;
 mod hyperparameters;
 mod judge;
 mod learned;
+mod limited;
 mod pathwise;
 mod stages;
 
 use super::budget::Allowance;
-use super::checkpoint::{CheckpointWriter, identity};
+use super::checkpoint::{CheckpointWriter, Saved, identity};
 use super::following::Blocks;
 use super::{ScalablePlan, ScalableSummary, SolverPrecision};
 use crate::options::{
@@ -40,6 +42,7 @@ use posterior_optim::{Observer, Reason};
 
 use bounds::Bounding;
 use judge::HeldBack;
+use limited::limited;
 use pathwise::Judging;
 
 pub(super) use automatic::few_rows_memory;
@@ -158,7 +161,7 @@ fn judged<D: TableRows>(
     let data = &prepared.data;
     check(&prepared, request, method)?;
     if plan.peak_bytes > request.memory {
-        return Err(refused(plan.as_exact(), request.memory, method));
+        return Err(refused(request, plan.as_exact(), method));
     }
     let place = match &large.checkpoint {
         Some(path) => Some((path.clone(), identity(&prepared.schema, data, request, method)?)),
@@ -188,11 +191,19 @@ fn judged<D: TableRows>(
 }
 
 /// What is told where a fit does not fit into the memory.
-pub(in crate::process) fn refused(plan: exact::Plan, limit: u64, method: &Method) -> ModelError {
+pub(in crate::process) fn refused(request: &FitRequest, plan: exact::Plan, method: &Method) -> ModelError {
+    let limit = request.memory;
+    let bound = Method::Svgp(SvgpOptions::default());
+    let bound = ScalablePlan::new(request, &bound, plan.rows, plan.inputs).peak_bytes;
     let error = GpError::Memory { plan, limit };
     match method.deep() {
         Some((_, kind, _)) if kind.dense => ModelError::Request(format!(
             "{error}; --dense factors a matrix of all rows: without it, inducing points (--rank) or --method svdkl take memory that is linear in the rows"
+        )),
+        // Samples and blocks are what takes a solver's memory.
+        _ if method.iterative().is_some() && bound <= limit => ModelError::Request(format!(
+            "{error}, or take --method svgp, which needs {:.1} MB",
+            bound as f64 / 1e6
         )),
         _ => error.into(),
     }
@@ -223,6 +234,10 @@ fn by_rows<T: SolverPrecision>(
         checkpoints,
         observer,
     )?;
+    let searched = match saved.as_ref().is_some_and(Saved::has_solver) {
+        true => searched,
+        false => limited::<T, T>(searched, prepared, (request, options), allowance, checkpoints, observer)?,
+    };
     let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds).max(0.0);
     let judging = Judging { held, to_beat: None, seconds: allowance.left().map(|left| left + before) };
     pathwise::fit::<T>(prepared, request, method, (searched, saved), &judging, checkpoints, observer)

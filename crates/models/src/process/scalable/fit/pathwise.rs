@@ -25,6 +25,9 @@ use std::time::Instant;
 /// Probes of the log evidence that fits by conjugate gradients state.
 pub(in crate::process) const EVIDENCE_PROBES: usize = 16;
 
+/// A noise that was raised by this factor and more is another model, of which a user must know.
+const MUCH: f64 = 10.0;
+
 /// Steps that their solve may have, however few the weights took.
 const LEAST_STEPS: usize = 100;
 
@@ -143,6 +146,7 @@ pub(super) fn fit<T: SolverPrecision>(
             let end = held.predictions(&posterior)?;
             let drift = stopping.final_drift(progress.step, &end);
             let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, drift);
+            check.reached_seconds = stopping.reached(&end);
             if let (Some(harmless), Some(residual)) =
                 (looking.harmless, progress.residual.filter(|r| r.is_finite()))
             {
@@ -150,12 +154,20 @@ pub(super) fn fit<T: SolverPrecision>(
                 let rounded = matches!(method, Method::Sap(_)) && progress.restarts > 0;
                 check = check.with_residual(residual, if rounded { harmless - SLACK } else { harmless });
             }
+            let noise = model.noise().noise_variance();
+            if let Some(wanted) = found.noise_raised_from.filter(|wanted| noise > MUCH * wanted) {
+                check.warnings.push(format!(
+                    "the noise variance that the evidence wanted, {wanted:.1e}, is {noise:.1e} here, because the system could not be solved with less: what is finer than that is taken for noise. Bound the kernel's variance (--bound), \
+                     solve in double precision (--precision f64), or take --method svgp"
+                ));
+            }
             check.variance_error = posterior.variance_and_error(held.inputs().as_ref())?.1;
             Some(check)
         }
         None => None,
     };
     let left = judging.seconds.map(|most| most - progress.elapsed.as_secs_f64());
+    let mut evidence_failed = None;
     let log_evidence = match (&solver, interrupted) {
         (Solver::Rows(SolveMethod::ConjugateGradients(solver)), false)
             if left.is_none_or(|left| left > 0.0) =>
@@ -165,7 +177,11 @@ pub(super) fn fit<T: SolverPrecision>(
             let budget = Budget { steps, time: Allowance::duration(left), ..conditioning.budget };
             let probes = (EVIDENCE_PROBES, seed);
             let observer = &mut |progress: &Progress| observer(progress, &FitStage::Solve);
-            posterior.log_evidence(solver.preconditioner, probes, &budget, observer)?
+            let found = posterior.log_evidence(solver.preconditioner, probes, &budget, observer);
+            found.unwrap_or_else(|error| {
+                evidence_failed = Some(error.to_string());
+                None
+            })
         }
         _ => None,
     };
@@ -197,6 +213,7 @@ pub(super) fn fit<T: SolverPrecision>(
         bound: None,
         at_bounds: Vec::new(),
         log_evidence,
+        evidence_failed,
         seconds: [found.seconds, started.elapsed().as_secs_f64()],
         resumed_from,
         deep: None,
@@ -271,7 +288,7 @@ impl<T: SolverPrecision> Looking<'_, T> {
         let of_time = judging.seconds.map_or(0.0, |s| progress.elapsed.as_secs_f64() / s.max(1e-9));
         let settled = self.harmless.is_none_or(|h| progress.residual.is_some_and(|residual| residual <= h));
         Ok(stopping.observe(
-            progress.step,
+            (progress.step, progress.elapsed.as_secs_f64()),
             now,
             nll,
             of_steps.max(of_time).clamp(1e-6, 1.0),

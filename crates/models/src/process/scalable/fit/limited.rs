@@ -1,0 +1,124 @@
+//! A second search, where the first one ends at a function whose variance is more than a solver can follow under its noise.
+//!
+//! The evidence of smooth functions under little noise hardly changes while variance and lengthscales grow together, so that searches end anywhere on that ridge. To raise the noise of such a model until its system can be solved drowns what rows say (as much noise as the
+//! targets have, where the variance is 10⁸); a search that may not go so far finds a model that is as good and can be solved.
+
+use super::all_rows::evidence_of_row;
+use super::hyperparameters::{Asked, MOST_SIGNAL, Searched, initial, signal, source};
+use super::stages::Stages;
+use crate::options::HyperparameterSearch;
+use crate::process::fit::{FitStage, Prepared};
+use crate::process::scalable::SolverPrecision;
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage, Wanted};
+use crate::process::{Hyperparameter, ModelError};
+use posterior_gp::exact::ExactGp;
+use posterior_optim::{Constraint, Observer};
+
+/// A function's variance that is more than what can be followed by less than this factor is left to a little more noise.
+const WORTH: f64 = 3.0;
+
+/// Variances of the target that a function may have in any case, whatever its noise.
+const LEAST: f64 = 10.0;
+
+/// Of the time that is left, what the second search is told that it has; its stages take two fifths of that.
+const SHARE: f64 = 0.6;
+
+/// Hyperparameters that a solver in precision S can follow: those that were found, or, where their noise would have to be raised by much, those of a second search in which the function's variance has a bound. Given ones stay, and so do those of searches on all rows and of neighbourhoods,
+/// and where a variance is constrained already.
+pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
+    searched: Searched<T>,
+    prepared: &Prepared,
+    (request, options): Asked<'_>,
+    allowance: &Allowance,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<Searched<T>, ModelError> {
+    let wanted = searched.as_found();
+    let most = MOST_SIGNAL[usize::from(size_of::<S>() > 4)];
+    let noise = wanted.noise().noise_variance();
+    let ratio = signal(&wanted, prepared) / noise;
+    let constrained = options.evidence.constraints.all();
+    let free = |own: &Constraint| {
+        let name = own.parameter();
+        name.starts_with("noise_variance") || !name.contains("variance")
+    };
+    if ratio.is_nan()
+        || ratio <= WORTH * most
+        || request.hyperparameters.is_some()
+        || searched.found.wanted.is_some()
+        || options.search.hyperparameter_search != HyperparameterSearch::Blocks
+        || options.evidence.steps == Some(0)
+        || !constrained.iter().all(free)
+    {
+        return Ok(searched);
+    }
+    let largest = (most * noise).max(LEAST);
+    let mut limits = bounds(&wanted, largest, largest / (ratio * noise));
+    if !constrained.iter().any(|known| known.parameter().starts_with("noise_variance")) {
+        limits.push(between("noise_variance", largest / most, f64::MAX.sqrt()));
+    }
+    let mut own = options.clone();
+    own.evidence.constraints.bound.extend(limits.iter().cloned());
+    let within = &Allowance::new(allowance.left().map(|left| SHARE * left));
+    let mut found = Found::default();
+    let model = Stages {
+        prepared,
+        asked: (request, &own),
+        within: (within, &searched.hyperpriors),
+        // It begins anew after an interruption.
+        checkpoints: &mut CheckpointWriter::new(None, f64::INFINITY),
+        observer,
+    }
+    .on_blocks::<T>(initial(prepared, request)?, &mut found)?;
+    // These bounds are not the user's.
+    let limit = |name: &str| limits.iter().any(|own| own.parameter() == name);
+    found.blocks.iter_mut().for_each(|(fit, _)| fit.at_bounds.retain(|(name, _)| !limit(name)));
+    let evidence = |model: &ExactGp| evidence_of_row(model, &prepared.data, request.seed);
+    let (before, raised, after) = (evidence(&wanted), evidence(&searched.model), evidence(&model));
+    let seconds = searched.found.seconds + found.seconds;
+    if !matches!((raised, &after), (Ok(raised), Ok(after)) if *after >= raised) {
+        let found = Found { seconds, ..searched.found };
+        return Ok(Searched { found, ..searched });
+    }
+    let found = Found {
+        hyperparameters: Hyperparameter::of(&model),
+        blocks: found.blocks,
+        noise_raised_from: found.noise_raised_from,
+        wanted: Some(Wanted {
+            hyperparameters: Hyperparameter::of(&wanted),
+            ratio,
+            largest,
+            fall: before.ok().zip(after.ok()).map(|(before, after)| before - after),
+        }),
+        seconds,
+        largest_jitter: searched.found.largest_jitter.max(found.largest_jitter),
+        following_failed: None,
+        search: None,
+        ..searched.found
+    };
+    checkpoints.save::<T>(&found, Stage::Between)?;
+    let source = source(prepared, &own, &found, &model);
+    Ok(Searched { model, found, source, hyperpriors: searched.hyperpriors, solutions: None })
+}
+
+/// Upper bounds of the variances of a kernel's parts: an equal share of the largest for each, more for those that have more of it once all are scaled down by `factor`.
+fn bounds(model: &ExactGp, largest: f64, factor: f64) -> Vec<Constraint> {
+    let (values, segments) = (model.kernel().values(), model.kernel().segments());
+    let mut first = 0;
+    let mut all = Vec::new();
+    for segment in &segments {
+        let own = &values[first..first + segment.len()];
+        first += segment.len();
+        if segment.name.ends_with(".variance") {
+            all.push((segment.name.clone(), own.iter().fold(0.0, |most: f64, v| most.max(*v))));
+        }
+    }
+    let share = largest / all.len().max(1) as f64;
+    let upper = |value: f64| (factor * value).max(share);
+    all.into_iter().map(|(name, value)| between(&name, upper(value) * 1e-12, upper(value))).collect()
+}
+
+fn between(parameter: &str, lower: f64, upper: f64) -> Constraint {
+    Constraint::Between { parameter: parameter.into(), lower, upper }
+}
