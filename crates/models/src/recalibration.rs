@@ -25,6 +25,9 @@ const LEVEL: f64 = 0.95;
 /// Nats by which normal rows become likelier under another width, 99 times in 100 at most: half of a χ² variable of one degree of freedom.
 const SURE_GAIN: f64 = 3.32;
 
+/// The same of rows that are not normal: standard errors by which a gain is beyond doubt.
+const SURE_DEVIATIONS: f64 = 2.33;
+
 /// Parts that take turns in telling what recalibrated intervals are worth.
 const PARTS: usize = 10;
 
@@ -140,10 +143,14 @@ impl Recalibration {
         }
         let inside = residuals.iter().filter(|z| z.abs() <= half_width_factor(LEVEL)).count();
         let coverage = inside as f64 / residuals.len() as f64;
-        if asked == CalibrateName::None {
-            return Ok(None);
+        let chance = explained_by_chance(residuals.len());
+        match asked {
+            CalibrateName::None => return Ok(None),
+            // Networks may have been kept by these rows: how far inside they lie says little.
+            CalibrateName::Auto if (chance[0]..=chance[1]).contains(&coverage) => return Ok(None),
+            _ => {}
         }
-        Self::by(asked, on, (coverage, nll, explained_by_chance(residuals.len())), residuals, guarantee)
+        Self::by(asked, on, (coverage, nll, chance), residuals, guarantee)
     }
 
     /// Whether a fit that was judged so may have to be recalibrated, so that its residuals are worth their predictions.
@@ -160,7 +167,7 @@ impl Recalibration {
         }
     }
 
-    /// What was asked for, of a fit that was judged on rows with these standardised residuals `(y - m) / s`. By itself (`auto`) only where coverage is off by more than chance explains, or held-back rows lie so far inside that narrower intervals make them likelier by more than that does (of so few rows that all may be inside, coverage says nothing); and intervals become narrower only where that
+    /// What was asked for, of a fit that was judged on rows with these standardised residuals `(y - m) / s`. By itself (`auto`) only where coverage is off by more than chance explains, or held-back rows lie so far inside that narrower intervals make them likelier by more than that does (of so few rows that all may be inside, coverage says nothing, and intervals become as wide as the furthest of them asks for); and intervals become narrower only where that
     /// makes the rows likelier: where few rows are far away, what is wide is wide for them.
     ///
     /// # Errors
@@ -186,29 +193,43 @@ impl Recalibration {
         residuals: &[f64],
         guarantee: impl Fn(f64) -> Guarantee,
     ) -> Result<Option<(Self, SplitConformal)>, ModelError> {
-        let conformal = SplitConformal::new(residuals)?;
+        let mut conformal = SplitConformal::new(residuals)?;
+        let unexplained = !(chance[0]..=chance[1]).contains(&coverage_before);
+        let few = chance[1] >= 1.0;
+        let cautious = asked == CalibrateName::Auto && !unexplained && few;
+        if let Some(width) = conformal.half_width(LEVEL).filter(|width| cautious && *width > 0.0) {
+            // The furthest row asks for more than the quantile, as rows do that are not among so few.
+            let furthest = residuals.iter().fold(0.0f64, |most, z| most.max(z.abs()));
+            let wider: Vec<f64> = residuals.iter().map(|z| z * furthest / width).collect();
+            conformal = SplitConformal::new(&wider)?;
+        }
         let (Some(factor), Some(spread)) = (conformal.factor(LEVEL), conformal.spread(LEVEL)) else {
             return Ok(None);
         };
-        let square = residuals.iter().map(|z| z * z).sum::<f64>() / residuals.len() as f64;
         // Of ½ log 2πs²f² + z² / 2f².
-        let nll_after = nll_before + factor.ln() + 0.5 * square * (1.0 / (factor * factor) - 1.0);
-        let gain = (nll_before - nll_after) * residuals.len() as f64;
+        let gains: Vec<f64> =
+            residuals.iter().map(|z| -factor.ln() - 0.5 * z * z * (1.0 / (factor * factor) - 1.0)).collect();
+        let gain = gains.iter().sum::<f64>();
+        let nll_after = nll_before - gain / residuals.len() as f64;
         let wanted = match asked {
             CalibrateName::Auto if coverage_before < chance[0] => true,
             CalibrateName::Auto if coverage_before > chance[1] => gain > 0.0,
-            CalibrateName::Auto => tells_of_width(on) && factor < 1.0 && gain > SURE_GAIN,
+            CalibrateName::Auto => {
+                tells_of_width(on) && factor < 1.0 && gain > SURE_GAIN.max(SURE_DEVIATIONS * scatter(&gains))
+            }
             _ => true,
         };
         if !wanted {
             return Ok(None);
         }
+        let coverage_after =
+            if cautious { None } else { SplitConformal::coverage_apart(residuals, LEVEL, PARTS)? };
         let own = Self {
             on,
             rows: residuals.len(),
             factor,
             coverage_before,
-            coverage_after: SplitConformal::coverage_apart(residuals, LEVEL, PARTS)?,
+            coverage_after,
             nll_before,
             nll_after,
             spread,
@@ -238,6 +259,13 @@ impl Recalibration {
             percent(self.spread)
         )
     }
+}
+
+/// The standard error of the sum of some terms.
+fn scatter(terms: &[f64]) -> f64 {
+    let count = terms.len() as f64;
+    let mean = terms.iter().sum::<f64>() / count;
+    terms.iter().map(|term| (term - mean).powi(2)).sum::<f64>().sqrt()
 }
 
 /// Whether how far inside rows lie says that intervals are too wide: of rows that hyperparameters have seen, it says that they have.
@@ -363,6 +391,9 @@ mod tests {
             let found = of(CalibrateName::Auto, &check, &z);
             assert_eq!(found.is_some(), changed, "{scale}");
             if let Some((own, _)) = found {
+                // As wide as the furthest asks for, which is more than one in twenty does.
+                let furthest = z.iter().fold(0.0f64, |most, z| most.max(z.abs()));
+                assert!((own.factor * 1.959_963_984_540_054 / furthest - 1.0).abs() < 1e-9, "{own:?}");
                 assert!(own.factor < 0.2 && own.guarantee == Guarantee::Narrowed, "{own:?}");
             }
             let seen = FitCheck { on: CheckedOn::LeaveOneOut, ..check };

@@ -26,7 +26,7 @@ impl Segment {
     }
 
     /// The name of each entry, such as `matern32.lengthscale[2]`; the block's own where it has one entry.
-    pub(crate) fn entry_names(&self) -> Vec<String> {
+    pub fn entry_names(&self) -> Vec<String> {
         let count = self.len();
         let name = |i: usize| if count == 1 { self.name.clone() } else { format!("{}[{i}]", self.name) };
         (0..count).map(name).collect()

@@ -152,7 +152,7 @@ impl SystemOptions {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct LargeTableOptions {
     /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 100 passes of blocks for sap, 3000 for svgp, 1000 passes over the rows for deep kernels, 12000 for gvi]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_STEPS)))]
     pub iterations: Option<usize>,
     /// Rows that the fit does not see, to judge it by; 0 for none [default: a twentieth, at most 512, but 100 or a tenth of few at least]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]

@@ -17,8 +17,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// Bounds of the tolerance of solvers that nobody chose one for: what residuals of ten thousands of rows are known to in single precision, and what published runs are content with.
-const FINEST: f64 = 1e-5;
+/// Bounds of the tolerance of solvers that nobody chose one for: what residuals of ten thousands of rows are known to in single and in double precision, and what published runs are content with.
+const FINEST: [f64; 2] = [1e-5, 1e-7];
 const COARSEST: f64 = 1e-3;
 
 /// Writes what depends on the list of methods: the sum of their options, their names, and the way from one to the other.
@@ -307,10 +307,11 @@ impl Method {
 
     /// How long a solver of so many rows goes on: so many steps, so much time, to a tolerance that conjugate gradients and sketch-and-project have and others are asked for.
     ///
-    /// Predictions at rows are off by the residual at most, and what their own deviations are measured by is the noise: the usual tolerance is a hundredth of its standard deviation, in units of the targets', at most 10⁻³.
-    pub fn budget(&self, rows: usize, time: Option<Duration>, noise_variance: f64) -> Budget {
+    /// Predictions at rows are off by the residual at most, and what their own deviations are measured by is the noise: the usual tolerance is a hundredth of its standard deviation, in units of what is solved for, at most 10⁻³. `noise_share` is its variance over that of targets or of prior functions, whichever is larger.
+    pub fn budget(&self, rows: usize, time: Option<Duration>, noise_share: f64) -> Budget {
+        let finest = FINEST[usize::from(self.precision() == KernelPrecision::Double)];
         let usual = match self {
-            Self::Cg(_) | Self::Sap(_) => (0.01 * noise_variance.sqrt()).clamp(FINEST, COARSEST),
+            Self::Cg(_) | Self::Sap(_) => (0.01 * noise_share.sqrt()).clamp(finest, COARSEST),
             _ => 0.0,
         };
         Budget { steps: self.steps(rows), time, tolerance: self.tolerance().unwrap_or(usual) }
@@ -343,9 +344,9 @@ mod tests {
     #[test]
     fn solvers_go_on_to_a_hundredth_of_the_noise() {
         let of = |name: MethodName, noise: f64| Method::from(name).budget(100, None, noise).tolerance;
-        for name in [MethodName::Cg, MethodName::Sap] {
-            let found = [1.0, 0.01, 1e-4, 1e-8, 1e-20, 0.0].map(|noise| of(name, noise));
-            assert_eq!(found, [1e-3, 1e-3, 1e-4, 1e-5, 1e-5, 1e-5]);
+        for (name, finest) in [(MethodName::Cg, 1e-5), (MethodName::Sap, 1e-7)] {
+            let found = [1.0, 0.01, 1e-4, 1e-20, 0.0].map(|noise| of(name, noise));
+            assert_eq!(found, [1e-3, 1e-3, 1e-4, finest, finest]);
         }
         // Descent ends where predictions do; what is asked for is what it is.
         assert_eq!(of(MethodName::Sdd, 1e-4), 0.0);

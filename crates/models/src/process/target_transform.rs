@@ -56,7 +56,7 @@ pub struct TriedTransform {
 impl TriedTransform {
     /// Whether means are further off than the mean of all targets is: deviations of a logarithm raise them, without a bound where rows are far apart.
     fn has_wild_means(&self) -> bool {
-        self.error.is_some_and(|error| error.is_nan() || error > 1.0)
+        self.error.is_some_and(|error| error > 1.0)
     }
 }
 
@@ -340,7 +340,9 @@ impl<'a> Search<'a> {
             (mean - rows.y[i]).powi(2)
         });
         let error = (squares.sum::<f64>() / rows.y.len() as f64).sqrt() / deviation(&rows.y);
-        self.tried.push(TriedTransform { transform: by, log_evidence, error: Some(error) });
+        // A number in any file.
+        let error = Some(if error.is_finite() { error } else { f64::MAX });
+        self.tried.push(TriedTransform { transform: by, log_evidence, error });
         Some(log_evidence)
     }
 }

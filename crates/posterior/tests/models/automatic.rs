@@ -393,7 +393,7 @@ fn noise_is_kept_where_an_iterative_solver_can_follow() {
     let ((noise, variance), summary, _) = fitted(&request);
     assert!(variance <= 10.0 && variance / noise <= 1e5 * (1.0 + 1e-6), "{noise} {variance}");
     let source = &summary.hyperparameter_source;
-    assert!(source.contains("of the function of at most 1.0e1: the evidence alone wanted"), "{source}");
+    assert!(source.contains("variances bounded (1.0e1 in all): the evidence alone wanted"), "{source}");
     // What a user bounds is in the user's hands: the noise is raised, and that is said.
     set(
         &mut request,

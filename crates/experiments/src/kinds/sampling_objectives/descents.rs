@@ -54,7 +54,7 @@ pub(super) struct Variances {
     pub(super) formulas: GradientVariances,
     /// Of single images' gradients, summed over weights and measured: of the low-variance and of the standard objective.
     pub(super) measured: [f64; 2],
-    /// The standard error of the second minus the first, over images.
+    /// The standard error of the second minus the first, over images, and of its formula, over samples.
     pub(super) error: f64,
     /// The largest curvature of all images.
     pub(super) steepness: f64,
@@ -219,7 +219,11 @@ impl Problem {
         }
         let [low, standard] = &each;
         let apart: Vec<f64> = standard.iter().zip(low).map(|(a, b)| a - b).collect();
-        let error = deviation(&apart) / (apart.len() as f64).sqrt();
+        // The formula's trace is a mean over samples, most of whose squares are along a few steep directions.
+        let traces: Vec<f64> =
+            (0..self.noise.pulled.ncols()).map(|j| self.noise.pulled.col(j).squared_norm_l2()).collect();
+        let of_mean = |values: &[f64]| deviation(values) / (values.len() as f64).sqrt();
+        let error = of_mean(&apart).hypot(model.examples() as f64 * of_mean(&traces));
         let measured = [low, standard].map(|own| mean(own.iter().copied()));
         Ok(Variances { formulas, measured, error, steepness: self.steepness, images: model.examples() })
     }

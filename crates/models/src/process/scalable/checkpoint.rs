@@ -126,8 +126,8 @@ pub(in crate::process) struct Wanted {
     pub(in crate::process) ratio: f64,
     /// What the function's variance was bounded by instead.
     pub(in crate::process) largest: f64,
-    /// Nats of each of some rows by which the evidence is less for it, where it could be computed.
-    pub(in crate::process) fall: Option<f64>,
+    /// Nats of each of some rows by which the evidence is less for it.
+    pub(in crate::process) fall: f64,
 }
 
 /// What a search ended with.

@@ -29,7 +29,7 @@ use posterior_gp::iterative::Blocks;
 use posterior_optim::{Observer, Reason};
 use std::time::Instant;
 
-/// A solver that is expected to take so many times what is left of the budget is not begun: forecasts are of predictions within a tenth of their deviations, and and none came to them in half of the time.
+/// A solver that is expected to take so many times what is left of the budget is not begun: forecasts were off by up to two and a half times either way, and what takes all of the time leaves none for inducing points.
 const TOO_LATE: f64 = 2.0;
 
 /// Seconds of which forecasts may take most: with fewer left, what is fastest for a few steps is taken.
@@ -55,7 +55,7 @@ pub(super) fn fit<T: SolverPrecision>(
     let mut searched =
         hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
     let as_found = searched.as_found();
-    let (hyperparameters, hyperpriors) = (Hyperparameter::of(&as_found), searched.hyperpriors.clone());
+    let (mut hyperparameters, hyperpriors) = (Hyperparameter::of(&as_found), searched.hyperpriors.clone());
     let largest_jitter = searched.found.largest_jitter;
     let source = searched.source_as_found(prepared, &options.descent.iterative);
     let mut compared = Comparison { judged_by: (request, held), best: None, tried: Vec::new() };
@@ -123,6 +123,7 @@ pub(super) fn fit<T: SolverPrecision>(
             // By what double precision can follow; for single the noise is raised further.
             let asked = (request, &options.descent.iterative);
             searched = limited::<T, f64>(searched, prepared, asked, allowance, checkpoints, observer)?;
+            hyperparameters = Hyperparameter::of(&searched.as_found());
         }
         if searched.found.forecasts.is_empty() && !under_way && worth {
             let methods = candidates((request, options), (all, d), kept);

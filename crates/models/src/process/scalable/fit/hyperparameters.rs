@@ -283,9 +283,9 @@ pub(super) fn source(
         text += &format!("; a search on all rows that was to follow failed ({why})");
     }
     if let Some(Wanted { ratio, largest, fall, .. }) = &found.wanted {
-        let fall = fall.map_or_else(String::new, |fall| format!(" (for {} nats a row of it)", number(fall)));
         text += &format!(
-            ", with a variance of the function of at most {largest:.1e}: the evidence alone wanted {ratio:.1e} times the noise's{fall}, which cannot be solved"
+            ", with the kernel's variances bounded ({largest:.1e} in all): the evidence alone wanted {ratio:.1e} times the noise's (for {} nats a row of it), which cannot be solved",
+            number(*fall)
         );
     }
     if let Some(noise) = found.noise_raised_from {

@@ -24,7 +24,7 @@ const LEAST: f64 = 10.0;
 /// Of the time that is left, what the second search is told that it has; its stages take two fifths of that.
 const SHARE: f64 = 0.6;
 
-/// Hyperparameters that a solver in precision S can follow: those that were found, or, where their noise would have to be raised by much, those of a second search in which the function's variance has a bound. Given ones stay, and so do those of searches on all rows and of neighbourhoods,
+/// Hyperparameters that a solver in precision S can follow: those that were found, or, where their noise would have to be raised by much, those of a second search in which the function's variance has a bound. Given ones stay, those of searches that were asked for by name,
 /// and where a variance is constrained already.
 pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
     searched: Searched<T>,
@@ -55,41 +55,51 @@ pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
     }
     let largest = (most * noise).max(LEAST);
     let mut limits = bounds(&wanted, largest, largest / (ratio * noise));
+    if limits.is_empty() {
+        return Ok(searched);
+    }
     if !constrained.iter().any(|known| known.parameter().starts_with("noise_variance")) {
-        limits.push(between("noise_variance", largest / most, f64::MAX.sqrt()));
+        limits.push(between("noise_variance", (largest / most).max(noise), f64::MAX.sqrt()));
     }
     let mut own = options.clone();
     own.evidence.constraints.bound.extend(limits.iter().cloned());
     let within = &Allowance::new(allowance.left().map(|left| SHARE * left));
     let mut found = Found::default();
-    let model = Stages {
+    let mut stages = Stages {
         prepared,
         asked: (request, &own),
         within: (within, &searched.hyperpriors),
         // It begins anew after an interruption.
         checkpoints: &mut CheckpointWriter::new(None, f64::INFINITY),
         observer,
-    }
-    .on_blocks::<T>(initial(prepared, request)?, &mut found)?;
+    };
+    let model = match stages.on_blocks::<T>(initial(prepared, request)?, &mut found) {
+        Ok(model) => model,
+        Err(ModelError::Interrupted) => return Err(ModelError::Interrupted),
+        // There is a model at hand.
+        Err(_) => return Ok(searched),
+    };
     // These bounds are not the user's.
-    let limit = |name: &str| limits.iter().any(|own| own.parameter() == name);
+    let limit = |name: &String| limits.iter().any(|own| own.parameter() == name);
     found.blocks.iter_mut().for_each(|(fit, _)| fit.at_bounds.retain(|(name, _)| !limit(name)));
     let evidence = |model: &ExactGp| evidence_of_row(model, &prepared.data, request.seed);
     let (before, raised, after) = (evidence(&wanted), evidence(&searched.model), evidence(&model));
     let seconds = searched.found.seconds + found.seconds;
-    if !matches!((raised, &after), (Ok(raised), Ok(after)) if *after >= raised) {
+    let Some(after) = after.ok().filter(|after| raised.is_ok_and(|raised| *after >= raised)) else {
         let found = Found { seconds, ..searched.found };
         return Ok(Searched { found, ..searched });
-    }
+    };
+    // Where the first search had lost its way, what is found now is what the evidence wants.
+    let fall = before.ok().map(|before| before - after).filter(|fall| *fall > 0.0);
     let found = Found {
         hyperparameters: Hyperparameter::of(&model),
         blocks: found.blocks,
         noise_raised_from: found.noise_raised_from,
-        wanted: Some(Wanted {
+        wanted: fall.map(|fall| Wanted {
             hyperparameters: Hyperparameter::of(&wanted),
             ratio,
             largest,
-            fall: before.ok().zip(after.ok()).map(|(before, after)| before - after),
+            fall,
         }),
         seconds,
         largest_jitter: searched.found.largest_jitter.max(found.largest_jitter),
@@ -102,7 +112,7 @@ pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
     Ok(Searched { model, found, source, hyperpriors: searched.hyperpriors, solutions: None })
 }
 
-/// Upper bounds of the variances of a kernel's parts: an equal share of the largest for each, more for those that have more of it once all are scaled down by `factor`.
+/// Upper bounds of the variances of a kernel's parts: an equal share of the largest for each, more for those that have more of it once all are scaled down by `factor`; of a sum twice the largest at most, of a product of sums what these make of it.
 fn bounds(model: &ExactGp, largest: f64, factor: f64) -> Vec<Constraint> {
     let (values, segments) = (model.kernel().values(), model.kernel().segments());
     let mut first = 0;
@@ -111,7 +121,7 @@ fn bounds(model: &ExactGp, largest: f64, factor: f64) -> Vec<Constraint> {
         let own = &values[first..first + segment.len()];
         first += segment.len();
         if segment.name.ends_with(".variance") {
-            all.push((segment.name.clone(), own.iter().fold(0.0, |most: f64, v| most.max(*v))));
+            all.extend(segment.entry_names().into_iter().zip(own.iter().copied()));
         }
     }
     let share = largest / all.len().max(1) as f64;

@@ -1,7 +1,7 @@
 //! Weights by iterative solvers.
 
 use super::ScalableFit;
-use super::hyperparameters::Searched;
+use super::hyperparameters::{Searched, signal};
 use super::judge::{EarlyStopping, HeldBack, Outlook};
 use crate::process::ModelError;
 use crate::process::check::{CheckedOn, FitCheck};
@@ -60,7 +60,9 @@ pub(super) fn fit<T: SolverPrecision>(
     let seed = request.seed;
     let kernel = kernel_of::<T>(prepared, request, &model)?;
     let rows = prepared.data.rows();
-    let budget = method.budget(rows, Allowance::duration(judging.seconds), model.noise().noise_variance());
+    // Systems of samples have prior functions on their right-hand sides.
+    let noise_share = model.noise().noise_variance() / signal(&model, prepared).max(1.0);
+    let budget = method.budget(rows, Allowance::duration(judging.seconds), noise_share);
     let conditioning = options.conditioning(budget, seed);
     let mut inducing_radius = None;
     let Some(solver) = method.solver(rows, seed) else {
@@ -157,8 +159,9 @@ pub(super) fn fit<T: SolverPrecision>(
             let noise = model.noise().noise_variance();
             if let Some(wanted) = found.noise_raised_from.filter(|wanted| noise > MUCH * wanted) {
                 check.warnings.push(format!(
-                    "the noise variance that the evidence wanted, {wanted:.1e}, is {noise:.1e} here, because the system could not be solved with less: what is finer than that is taken for noise. Bound the kernel's variance (--bound), \
-                     solve in double precision (--precision f64), or take --method svgp"
+                    "the noise variance that the evidence wanted, {wanted:.1e}, is {noise:.1e} here, because the system could not be solved with less: what is finer than that is taken for noise. Bound the kernel's variance (--bound){}, \
+                     or take --method svgp",
+                    if size_of::<T>() > 4 { "" } else { ", solve in double precision (--precision f64)" }
                 ));
             }
             check.variance_error = posterior.variance_and_error(held.inputs().as_ref())?.1;
