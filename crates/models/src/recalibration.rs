@@ -44,6 +44,9 @@ pub struct Recalibration {
     pub coverage_before: f64,
     /// The same of recalibrated intervals, each tenth of the rows by what the other nine tell; none where these are too few.
     pub coverage_after: Option<f64>,
+    /// Whether 95 % intervals are as wide as the furthest of these rows asks for, more than one in twenty: of few rows, all of them far inside.
+    #[serde(default)]
+    pub by_furthest: bool,
     /// Mean negative log density of these rows before, of the standardised target (of a network's numbers, in its own units).
     pub nll_before: f64,
     /// And after.
@@ -230,6 +233,7 @@ impl Recalibration {
             factor,
             coverage_before,
             coverage_after,
+            by_furthest: cautious,
             nll_before,
             nll_after,
             spread,
@@ -245,13 +249,18 @@ impl Recalibration {
         let after = self.coverage_after.map_or_else(String::new, |after| {
             format!(", now {:.1} % (each tenth of them by what the others tell)", percent(after))
         });
+        let furthest = if self.by_furthest {
+            ", and they are as wide now as the furthest of these asks for"
+        } else {
+            ""
+        };
         let (wider, latent) = match self.factor >= 1.0 {
             true => ("wider", ""),
             false => ("as wide", " The noiseless function's stay the model's, and may be larger."),
         };
         let worth = self.guarantee.sentence();
         format!(
-            "intervals are recalibrated: standard deviations of observations are {:.3} times {wider}. Inside 95 % intervals were {:.1} % of {} {rows}{after}; {worth} (+- {:.1} % for so many rows). --calibrate none leaves them as the \
+            "intervals are recalibrated: standard deviations of observations are {:.3} times {wider}. Inside 95 % intervals were {:.1} % of {} {rows}{after}{furthest}; {worth} (+- {:.1} % for so many rows). --calibrate none leaves them as the \
              model has them.{latent}",
             self.factor,
             percent(self.coverage_before),
@@ -394,7 +403,11 @@ mod tests {
                 // As wide as the furthest asks for, which is more than one in twenty does.
                 let furthest = z.iter().fold(0.0f64, |most, z| most.max(z.abs()));
                 assert!((own.factor * 1.959_963_984_540_054 / furthest - 1.0).abs() < 1e-9, "{own:?}");
-                assert!(own.factor < 0.2 && own.guarantee == Guarantee::Narrowed, "{own:?}");
+                assert!(
+                    own.factor < 0.2 && own.guarantee == Guarantee::Narrowed && own.by_furthest,
+                    "{own:?}"
+                );
+                assert!(own.sentence().contains("100.0 % of 60 held-back rows, and they are as wide now"));
             }
             let seen = FitCheck { on: CheckedOn::LeaveOneOut, ..check };
             assert!(of(CalibrateName::Auto, &seen, &z).is_none());
