@@ -81,7 +81,7 @@ pub enum LengthscalePrior {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum CalibrateName {
-    /// Where coverage there is off, or labels are likelier under a temperature, by more than chance explains; sets of classes and quantiles of counts and of numbers with outliers always
+    /// Where coverage there is off, held-back rows lie far inside, or labels are likelier under a temperature, by more than chance explains; sets of classes and quantiles of counts and of numbers with outliers always
     #[default]
     Auto,
     /// Never: as the model has them, without sets and such quantiles

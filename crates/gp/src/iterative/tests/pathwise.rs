@@ -140,17 +140,18 @@ fn features_of_their_own_for_groups_of_samples_average_the_error_of_features_out
 #[test]
 fn little_noise_is_seen_through_wider_laws() {
     let data = Observations::new(normal(200, 2, "inputs"), normal(200, 1, "targets"), None).unwrap();
-    for text in [
-        "matern32(variance=10000, lengthscale=30)",
-        "rq(variance=10000, lengthscale=10, alpha=0.1)",
-        "matern32(a, variance=10000, lengthscale=30) * matern52(b, lengthscale=30)",
-        "additive(matern32, order=1, variance=10000, lengthscale=30)",
+    // With what independent frequencies have of the variance at most.
+    for (text, most) in [
+        ("matern32(variance=10000, lengthscale=30)", 0.7),
+        ("rq(variance=10000, lengthscale=10, alpha=0.1)", 0.9),
+        ("matern32(a, variance=10000, lengthscale=30) * matern52(b, lengthscale=30)", 0.7),
+        ("additive(matern32, order=1, variance=10000, lengthscale=30)", 0.7),
     ] {
-        little_noise(text, &data);
+        little_noise(text, most, &data);
     }
 }
 
-fn little_noise(text: &str, data: &Observations) {
+fn little_noise(text: &str, most: f64, data: &Observations) {
     let prior = || {
         let mean = Mean::new(MeanForm::Zero, 2, 1);
         PathwiseModel { kernel: kernel(text), mean, noise: Gaussian::new(1e-4, 0.0) }
@@ -174,7 +175,7 @@ fn little_noise(text: &str, data: &Observations) {
     let (widened, independent) = (ratio(FrequencyDraw::Widened), ratio(FrequencyDraw::Independent));
     // 64 groups of features and 512 samples: their errors at 20 points that have much in common are some 15 per cent together.
     assert!((widened - 1.0).abs() < 0.3, "{text}: {widened}");
-    assert!(independent < 0.9, "{text}: {independent}");
+    assert!(independent < most, "{text}: {independent}");
     let budget = Budget { tolerance: 1e-4, ..Budget::steps(2000) };
     let solved = found(FrequencyDraw::Widened).exact_variance(x.as_ref(), &budget).unwrap();
     for (own, exact) in solved.latent_variance.iter().zip(&expected) {

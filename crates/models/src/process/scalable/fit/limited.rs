@@ -85,7 +85,9 @@ pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
     let evidence = |model: &ExactGp| evidence_of_row(model, &prepared.data, request.seed);
     let (before, raised, after) = (evidence(&wanted), evidence(&searched.model), evidence(&model));
     let seconds = searched.found.seconds + found.seconds;
-    let Some(after) = after.ok().filter(|after| raised.is_ok_and(|raised| *after >= raised)) else {
+    // One without an evidence is worth less than any.
+    let raised = raised.unwrap_or(f64::NEG_INFINITY);
+    let Some(after) = after.ok().filter(|after| *after >= raised) else {
         let found = Found { seconds, ..searched.found };
         return Ok(Searched { found, ..searched });
     };
