@@ -56,6 +56,18 @@ pub enum GpError {
         /// The offending value.
         value: f64,
     },
+    /// The mode of latent functions was not found.
+    #[error(
+        "the posterior's mode was not found under the likelihood `{likelihood}`: {steps} Newton steps, of which the next would still promise {promised:.1e} nats; hyperparameters at which it is lost can be kept out with --bound"
+    )]
+    NoMode {
+        /// Steps taken.
+        steps: usize,
+        /// What the next one promises, nats.
+        promised: f64,
+        /// The likelihood's name.
+        likelihood: &'static str,
+    },
     /// Rows that are not in memory could not be had.
     #[error("rows cannot be read: {reason}")]
     Rows {

@@ -111,6 +111,12 @@ pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sy
         }
     }
 
+    /// The diagonal of a curvature by which steps towards a mode get there soon, where that is not `B` (C numbers, of densities that are not log-concave and outputs that are independent): above 0, and the
+    /// [`hessian`](Self::hessian) where that is enough. False, and nothing written, where it is `B`, as by default.
+    fn step_curvature(&self, _y: &[f64], _f: &[f64], _out: &mut [f64]) -> bool {
+        false
+    }
+
     /// `B u` (C numbers): O(C) where `B` is diagonal, else O(C²).
     fn curvature_product(&self, y: &[f64], f: &[f64], u: &[f64], out: &mut [f64]) {
         let n = self.outputs();

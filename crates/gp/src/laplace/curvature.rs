@@ -7,11 +7,12 @@ use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::{multiply_into, product};
 use rayon::prelude::*;
 
-/// Log-likelihood, its gradient and the diagonal D of its curvature (n x C each), rows weighted.
+/// Log-likelihood, its gradient and the diagonal D of its curvature (n x C each), rows weighted; the diagonal that steps take, where that is another.
 pub(super) struct Slopes {
     pub(super) log_likelihood: f64,
     pub(super) gradient: Mat<f64>,
     pub(super) diagonal: Mat<f64>,
+    pub(super) of_steps: Option<Mat<f64>>,
 }
 
 /// What one row says.
@@ -19,6 +20,7 @@ struct Row {
     log_likelihood: f64,
     gradient: Vec<f64>,
     diagonal: Vec<f64>,
+    of_steps: Option<Vec<f64>>,
 }
 
 /// What W of one row is beside its diagonal: `D - D 1 1ᵀ D / (1ᵀ D 1)`, or nothing.
@@ -59,13 +61,22 @@ pub(super) fn slopes(likelihood: &dyn Likelihood, data: &Observations, f: &Mat<f
             };
             let diagonal: Vec<f64> = (0..c).map(|k| weight * entry(k).max(0.0)).collect();
             gradient.iter_mut().for_each(|g| *g *= weight);
-            Row { log_likelihood: weight * likelihood.log_density(&y, &own), gradient, diagonal }
+            let mut steps = vec![0.0; c];
+            let other = !likelihood.is_log_concave() && likelihood.step_curvature(&y, &own, &mut steps);
+            steps.iter_mut().for_each(|d| *d *= weight);
+            let log_likelihood = weight * likelihood.log_density(&y, &own);
+            Row { log_likelihood, gradient, diagonal, of_steps: other.then_some(steps) }
         })
         .collect();
     Slopes {
         log_likelihood: rows.iter().map(|r| r.log_likelihood).sum(),
         gradient: Mat::from_fn(n, c, |i, k| rows[i].gradient[k]),
         diagonal: Mat::from_fn(n, c, |i, k| rows[i].diagonal[k]),
+        of_steps: rows
+            .iter()
+            .map(|row| row.of_steps.as_deref())
+            .collect::<Option<Vec<_>>>()
+            .map(|all| Mat::from_fn(n, c, |i, k| all[i][k])),
     }
 }
 

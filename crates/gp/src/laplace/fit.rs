@@ -51,16 +51,20 @@ pub fn fit_laplace(
     if plan.peak_bytes > options.memory_limit {
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
-    // Coefficients of the last mode, where the next one is sought from.
+    // Coefficients of the last mode, where the next one is sought from, and of the best: a density that is not log-concave has several.
     let mut last: Option<Mat<f64>> = None;
+    let mut best: Option<(f64, Mat<f64>)> = None;
     let evaluate = |model: &LaplaceGp| -> Result<Scored, GpError> {
         let found = laplace_evidence_and_gradient(model, data, last.as_ref())?;
+        if best.as_ref().is_none_or(|(value, _)| found.value > *value) {
+            best = Some((found.value, found.mode.coefficients.clone()));
+        }
         last = Some(found.mode.coefficients);
         Ok(Scored { value: found.value, gradient: found.gradient, jitter: found.jitter })
     };
     let Searched { model, attempts, reason, steps, largest_jitter, at_bounds } =
         maximise(model, data.rows(), options, None, evaluate, observer)?;
-    let found = laplace_evidence(&model, data, last.as_ref())?;
+    let found = laplace_evidence(&model, data, best.as_ref().map(|(_, coefficients)| coefficients))?;
     let (log_evidence, newton_steps) = (found.value, found.mode.newton_steps);
     let posterior = LaplacePosterior::new(model, data, Some(&found.mode.coefficients))?;
     Ok(LaplaceFit {

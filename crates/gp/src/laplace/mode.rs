@@ -8,8 +8,9 @@ use faer::{Mat, MatRef};
 /// Newton steps at most: a handful is usual, a dozen is much.
 const STEPS: usize = 100;
 
-/// Nats below which what a step promises is nothing.
+/// Share of the loss below which what a step promises is nothing, and below which it may stay where rounding hides what steps gain.
 const TOLERANCE: f64 = 1e-12;
+const HIDDEN: f64 = 1e-7;
 
 /// Where the posterior is highest.
 #[derive(Clone, Debug)]
@@ -22,8 +23,6 @@ pub struct Mode {
     pub log_likelihood: f64,
     /// Newton steps taken.
     pub newton_steps: usize,
-    /// Whether the last step promised nothing.
-    pub converged: bool,
 }
 
 /// A mode with what was factored there.
@@ -38,7 +37,7 @@ fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
     (0..a.ncols()).map(column).sum()
 }
 
-/// The mode from the prior mean or, where that is better, from the coefficients of another.
+/// The mode from the prior mean or, where that is better, from the coefficients of another; [`GpError::NoMode`] where steps lead nowhere.
 pub(super) fn find(
     model: &LaplaceGp,
     data: &Observations,
@@ -64,18 +63,20 @@ pub(super) fn find(
     }
     let (mut steps, mut converged) = (0, false);
     let factors = loop {
-        let factors = Factors::new(kernel, &here.diagonal, coupled, model.jitter)?;
-        if converged || steps >= STEPS {
-            break factors;
+        if converged {
+            break Factors::new(kernel, &here.diagonal, coupled, model.jitter)?;
         }
+        let factors =
+            Factors::new(kernel, here.of_steps.as_ref().unwrap_or(&here.diagonal), coupled, model.jitter)?;
         let b = factors.times_curvature(&(&f - &mean)) + &here.gradient;
         let next = &b - factors.times_inverse(&times_kernel(kernel, &b));
         let step = &next - &a;
         let moved = times_kernel(kernel, &step);
         // Half the slope along the step: what the quadratic promises.
         let promised = 0.5 * inner(&(&here.gradient - &a), &moved);
-        if promised.is_nan() {
-            break factors;
+        let no_mode = || Err(GpError::NoMode { steps, promised, likelihood: likelihood.name() });
+        if promised.is_nan() || steps >= STEPS {
+            return no_mode();
         }
         if promised <= TOLERANCE * (1.0 + value.abs()) {
             // Of what is left the last step leaves the square: determinants and differences of evidences feel the first order.
@@ -97,12 +98,15 @@ pub(super) fn find(
                 break None;
             }
         };
-        // No step lowers what rounding hides.
-        let Some(found) = found else { break factors };
-        (a, f, here, value) = found;
+        match found {
+            Some(found) => (a, f, here, value) = found,
+            // No step lowers what rounding hides.
+            None if promised <= HIDDEN * (1.0 + value.abs()) => converged = true,
+            None => return no_mode(),
+        }
         steps += 1;
     };
     let log_likelihood = here.log_likelihood;
-    let mode = Mode { coefficients: a, latent: f, log_likelihood, newton_steps: steps, converged };
+    let mode = Mode { coefficients: a, latent: f, log_likelihood, newton_steps: steps };
     Ok(Found { mode, factors, mean })
 }

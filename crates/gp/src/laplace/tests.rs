@@ -70,7 +70,7 @@ fn modes_are_those_of_dense_algebra() {
         let name = likelihood.name();
         let model = model("matern32(ard)", MeanForm::Linear, likelihood);
         let found = laplace_evidence(&model, &data, None).unwrap();
-        assert!(found.mode.converged, "{name}: {:?}", found.mode.newton_steps);
+        assert!(found.mode.newton_steps < 20, "{name}: {:?}", found.mode.newton_steps);
         let (all, mean) = dense(&model, &data);
         let targets: Vec<f64> = data.targets().col(0).iter().copied().collect();
         let problem = LatentModeProblem {
@@ -150,7 +150,6 @@ fn an_offset_is_a_prior_mean_that_is_known() {
 #[test]
 fn every_gradient_equals_finite_differences() {
     for (likelihood, data) in cases(17) {
-        let name = likelihood.name();
         for text in ["matern52(ard) + linear", "se"] {
             let start = model(text, MeanForm::Linear, likelihood.clone());
             let found = laplace_evidence_and_gradient(&start, &data, None).unwrap();
@@ -162,9 +161,7 @@ fn every_gradient_equals_finite_differences() {
                 },
                 &start.values(),
             );
-            // Student's t is not log-concave: what its mode moves is not exactly what its expected curvature says.
-            let tolerance = if name == "student_t" { 5e-2 } else { 2e-5 };
-            check::assert_close(&found.gradient, &numeric, tolerance, tolerance);
+            check::assert_close(&found.gradient, &numeric, 2e-5, 2e-5);
         }
     }
 }
@@ -366,4 +363,38 @@ fn fits_find_stationary_hyperparameters_and_bad_input_is_named() {
     let posterior = LaplacePosterior::new(model, &data, None).unwrap();
     assert!(posterior.predict(Mat::zeros(2, 3).as_ref()).is_err());
     assert!(posterior.predict(Mat::from_fn(2, 2, |_, _| f64::NAN).as_ref()).is_err());
+}
+
+/// One row in twelve is far off. Under normal noise they make all of it noise; under Student's t the function is there within hundredths, and each mode takes a dozen steps or two where the Fisher information, as large for outliers as for any row, took hundreds and ended elsewhere.
+#[test]
+fn outliers_leave_the_function_alone() {
+    let n = 240;
+    let (x, z) = (normal(n, 2, "x"), normal(n, 2, "noise"));
+    let function = |x: MatRef<'_, f64>, i: usize| (1.3 * x[(i, 0)]).sin() + 0.3 * x[(i, 1)];
+    let y = Mat::from_fn(n, 1, |i, _| {
+        function(x.as_ref(), i) + if i % 12 == 5 { 15.0 * z[(i, 1)] } else { 0.05 * z[(i, 0)] }
+    });
+    let data = Observations::new(x, y, None).unwrap();
+    let start = model("matern52(ard)", MeanForm::Constant, Box::new(StudentT::new(0.3, 4.0).unwrap()));
+    let options = FitOptions { restarts: 1, ..FitOptions::default() };
+    let fitted = fit_laplace(start, &data, &options, &mut |_, _| Signal::Continue).unwrap();
+    assert!(fitted.newton_steps < 40, "{}", fitted.newton_steps);
+    let there = normal(400, 2, "there");
+    let error = |mean: &Mat<f64>| -> f64 {
+        let square = |i: usize| (mean[(i, 0)] - function(there.as_ref(), i)).powi(2);
+        ((0..400).filter(|i| there[(*i, 0)].abs() < 2.0).map(square).sum::<f64>() / 400.0).sqrt()
+    };
+    let own = error(&fitted.posterior.predict(there.as_ref()).unwrap().mean);
+    let noise = ExactGp::new(kernel("matern52(ard)"), MeanForm::Constant, Gaussian::new(0.3, 1e-6), 2, 1);
+    let normal = crate::exact::fit(noise, data.clone(), &options, &mut |_, _| Signal::Continue).unwrap();
+    let other = error(&normal.posterior.predict(there.as_ref()).unwrap().mean);
+    assert!(own < 0.06 && own < 0.2 * other, "{own} {other}");
+    // As the search left it: the evidence of the mode that it found.
+    let again = laplace_evidence_and_gradient(fitted.posterior.model(), &data, None).unwrap();
+    assert!(
+        (again.value - fitted.log_evidence).abs() < 1e-6 * fitted.log_evidence.abs(),
+        "{} {}",
+        again.value,
+        fitted.log_evidence
+    );
 }

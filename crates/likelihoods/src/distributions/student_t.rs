@@ -162,6 +162,18 @@ impl Likelihood for StudentT {
         let nu = self.degrees_of_freedom;
         out.fill((nu + 1.0) / ((nu + 3.0) * self.scale * self.scale));
     }
+    /// Steps by the Fisher information, which is as large for an outlier as for any other, take hundreds. `(ν+1)/(ν s² + r²)` is the curvature of the quadratic that bounds the negative log density from above where it touches it
+    /// (the weights of the t-distribution's expectation maximisation); half of it where the second derivative is less than that.
+    fn step_curvature(&self, y: &[f64], f: &[f64], out: &mut [f64]) -> bool {
+        assert_lengths(self, y, f);
+        for (i, out) in out.iter_mut().enumerate() {
+            let (residual, width) = (y[i] - f[i], self.width());
+            let total = width + residual * residual;
+            let share = ((width - residual * residual) / total).max(0.5);
+            *out = (self.degrees_of_freedom + 1.0) / total * share;
+        }
+        true
+    }
     fn moments(&self, f: &[f64], mean: &mut [f64], variance: &mut [f64]) {
         mean.copy_from_slice(f);
         variance.fill(self.variance());
