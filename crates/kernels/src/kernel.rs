@@ -1,5 +1,6 @@
 //! The word that every covariance function speaks.
 
+use crate::additive::Decomposed;
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::infinite::ClippedCorrelations;
 use crate::{Prepared, PreparedBlock, TILE};
@@ -9,6 +10,7 @@ use posterior_optim::Parameters;
 use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Two sets of points, given as blocks of rows, whose kernel matrix is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +104,8 @@ pub struct Component<T: Real> {
     pub kernel: Box<dyn Kernel<T>>,
     /// What it is a sum of itself.
     pub parts: Vec<Self>,
+    /// The kernel that it is the part of one order of, which knows the effects of columns that are apart from each other.
+    pub part_of: Option<Arc<dyn Decomposed<T>>>,
 }
 
 /// A covariance function in precision `T`. Implementations are serial and see one tile at a time;
@@ -177,6 +181,11 @@ pub trait Kernel<T: Real>: Any + Parameters + Debug + Send + Sync {
         ClippedCorrelations::default()
     }
 
+    /// Takes the values that a search for such targets begins with, one for each row of x: where a kernel's evidence has many maxima, near one of them. Nothing by default, whose usual values do.
+    fn begin(&mut self, x: MatRef<'_, T>, targets: &[f64]) {
+        let _ = (x, targets);
+    }
+
     /// What random features of this kernel are made of.
     ///
     /// # Errors
@@ -198,6 +207,7 @@ pub trait Kernel<T: Real>: Any + Parameters + Debug + Send + Sync {
             columns: Vec::new(),
             kernel: self.clone_box(),
             parts: Vec::new(),
+            part_of: None,
         }]
     }
 

@@ -1,10 +1,13 @@
 //! `k = Σ_q w_q Π_d exp(-2π² σ_qd² τ_d²) cos(2π μ_qd τ_d)`, `τ = x - z`: a spectrum of several bumps.
 
+mod periodogram;
+
 use crate::features::{FeatureError, FeatureRecipe, SpectralLaw, Spectrum, halton};
 use crate::inputs::{Columns, add_column, lane_sum};
 use crate::kernel::{Adjoints, Component, Kernel, Pair, column, entries};
 use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
+use periodogram::{Waves, waves};
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use posterior_linalg::vectorised::dispatch;
@@ -24,12 +27,18 @@ pub struct SpectralMixture {
     frequencies: Vec<f64>,
     /// The same shape.
     bandwidths: Vec<f64>,
+    /// Whether it may begin at what targets show.
+    from_targets: bool,
 }
+
+/// The lowest frequency that is drawn, and the bandwidth of a slow trend.
+const LOWEST: f64 = 0.05;
+const TREND: f64 = 0.1;
 
 impl SpectralMixture {
     /// `components` of them with equal weights that add up to `variance`. The first is a bump around 0 (a smooth trend, of bandwidth 0.1). Frequencies of the others are spread evenly between 0.05 and 2 cycles
     /// in a standard deviation on a logarithmic scale, in each column in an order of its own (a randomised Halton sequence of `seed`), and their bandwidths are half of that of their
-    /// frequency: the evidence has many maxima, so another seed is another start.
+    /// frequency: the evidence has many maxima, so another seed is another start. With a seed of 0 a fit begins at the waves of its targets instead ([`Kernel::begin`]).
     ///
     /// # Panics
     /// When there are no components.
@@ -40,9 +49,7 @@ impl SpectralMixture {
         seed: u64,
     ) -> Self {
         assert!(components > 0, "a mixture has at least one component");
-        const LOWEST: f64 = 0.05;
         const HIGHEST: f64 = 2.0;
-        const TREND: f64 = 0.1;
         let d = columns.count();
         let mut rng = Streams::new(seed).stream("kernels/spectral-mixture");
         let places = halton(d, components, &mut rng);
@@ -54,7 +61,32 @@ impl SpectralMixture {
         let bandwidths =
             frequencies.iter().enumerate().map(|(i, f)| if i < d { TREND } else { 0.5 * f }).collect();
         let weights = vec![variance / components as f64; components];
-        Self { label: label.into(), columns, weights, frequencies, bandwidths }
+        Self { label: label.into(), columns, weights, frequencies, bandwidths, from_targets: seed == 0 }
+    }
+
+    /// Components behind the first, which stays a trend, become the waves that targets are nearly made of: each with a bandwidth with which it falls out of step over the whole range of its column, and a trend along all others. The trend has the variance that they leave; components that no wave is found for stay where they are.
+    fn begin_at(&mut self, columns: &[Vec<f64>], targets: &[f64]) {
+        /// Of a cycle over the whole range.
+        const IN_STEP: f64 = 0.3;
+        let Waves { waves, rest } = waves(columns, targets, self.weights.len() - 1);
+        let all = rest + waves.iter().map(|wave| wave.variance).sum::<f64>();
+        if waves.is_empty() || !(all > 0.0 && all.is_finite()) {
+            return;
+        }
+        // What is nothing could not be learned on a logarithmic scale.
+        let least = 1e-3 * all;
+        let share = rest / self.weights.len() as f64;
+        self.weights.fill(share.max(least));
+        for (q, wave) in waves.iter().enumerate().map(|(k, wave)| (k + 1, wave)) {
+            self.weights[q] = wave.variance.max(least);
+            for d in 0..self.columns.count() {
+                let place = self.place(q, d);
+                (self.frequencies[place], self.bandwidths[place]) = match d == wave.column {
+                    true => (wave.frequency, IN_STEP / wave.range),
+                    false => (0.1 * LOWEST, TREND),
+                };
+            }
+        }
     }
 
     fn components_count(&self) -> usize {
@@ -350,8 +382,18 @@ impl<T: Real> Kernel<T> for SpectralMixture {
             columns: Vec::new(),
             kernel: Box::new(self.component(q)) as Box<dyn Kernel<T>>,
             parts: Vec::new(),
+            part_of: None,
         };
         (0..self.components_count()).map(single).collect()
+    }
+
+    /// At the waves that targets are nearly made of, unless a seed says where.
+    fn begin(&mut self, x: MatRef<'_, T>, targets: &[f64]) {
+        if self.from_targets && self.weights.len() > 1 {
+            let column = |&c: &usize| (0..x.nrows()).map(|i| x[(i, c)].to_f64()).collect();
+            let columns: Vec<Vec<f64>> = self.columns.indices().iter().map(column).collect();
+            self.begin_at(&columns, targets);
+        }
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

@@ -7,7 +7,10 @@
 //! Source: D. Duvenaud, H. Nickisch, C. E. Rasmussen, "Additive Gaussian processes", NIPS 2011, sections 2 and 3 (there the variances are those of single sets, and polynomials come from
 //! Newton's identities; here from a recursion that subtracts nothing: the file `polynomials`).
 
+mod anova;
 mod polynomials;
+
+pub use anova::{Anova, Decomposed, Effect};
 
 use crate::composite::{Product, Scaled};
 use crate::features::{FeatureError, FeatureRecipe, Spectrum};
@@ -20,6 +23,7 @@ use polynomials::{LANE, Lane, Room, sets};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 use posterior_optim::{Parameters, Segment, Transform};
+use std::sync::Arc;
 
 /// An additive kernel up to some order. An entry costs D values of the one-dimensional kernel and `2 D Q` flops; its way back three times that.
 #[derive(Clone, Debug)]
@@ -139,6 +143,7 @@ impl<F: Form> Additive<F> {
             columns,
             kernel: Box::new(Scaled::new(self.label.clone(), variance, product)),
             parts: Vec::new(),
+            part_of: None,
         }
     }
 
@@ -357,12 +362,14 @@ impl<T: Real, F: Form> Kernel<T> for Additive<F> {
 
     /// One for each order; that of order 1 has one for each column, that of order 2 one for each pair.
     fn components(&self) -> Vec<Component<T>> {
+        let whole: Arc<dyn Decomposed<T>> = Arc::new(self.clone());
         let of_order = |q: usize| Component {
             label: self.label.clone(),
             order: Some(q),
             columns: Vec::new(),
             kernel: Box::new(self.of_order(q)),
             parts: self.sets_of_order(q),
+            part_of: Some(whole.clone()),
         };
         (1..=self.order()).map(of_order).collect()
     }

@@ -36,6 +36,7 @@ impl<T: Real> Product<T> {
             label: own.join("*"),
             kernel: Box::new(Self { factors }),
             parts: parts.into_iter().map(|part| self.multiplied(index, labels, part)).collect(),
+            part_of: None,
             ..component
         }
     }
@@ -192,12 +193,17 @@ impl<T: Real> Kernel<T> for Product<T> {
                 columns: Vec::new(),
                 kernel: self.clone_box(),
                 parts: Vec::new(),
+                part_of: None,
             }],
         }
     }
 
     fn tile(&self) -> usize {
         smallest_tile(&self.factors)
+    }
+
+    fn begin(&mut self, x: MatRef<'_, T>, targets: &[f64]) {
+        self.factors.iter_mut().for_each(|factor| factor.begin(x, targets));
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

@@ -148,6 +148,10 @@ impl<T: Real> Kernel<T> for Scaled<T> {
         self.inner.tile()
     }
 
+    fn begin(&mut self, x: MatRef<'_, T>, targets: &[f64]) {
+        self.inner.begin(x, targets);
+    }
+
     fn clone_box(&self) -> Box<dyn Kernel<T>> {
         Box::new(Self { label: self.label.clone(), variance: self.variance, inner: self.inner.clone_box() })
     }

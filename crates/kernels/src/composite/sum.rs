@@ -123,6 +123,10 @@ impl<T: Real> Kernel<T> for Sum<T> {
         smallest_tile(&self.terms)
     }
 
+    fn begin(&mut self, x: MatRef<'_, T>, targets: &[f64]) {
+        self.terms.iter_mut().for_each(|term| term.begin(x, targets));
+    }
+
     fn clone_box(&self) -> Box<dyn Kernel<T>> {
         Box::new(Self { terms: cloned(&self.terms) })
     }

@@ -1,5 +1,6 @@
 //! `k(x, z) = k₁(w(x), w(z))`: a kernel of warped columns.
 
+use crate::additive::{Anova, Decomposed};
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::infinite::ClippedCorrelations;
 use crate::kernel::{Adjoints, Component, Kernel, Pair};
@@ -8,6 +9,7 @@ use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::{Parameters, Segment};
+use std::sync::Arc;
 
 /// A kernel behind a [`Warp`], whose skews and tails come first among the parameters. Beside the kernel's cost some hyperbolic functions for each row and column.
 #[derive(Debug)]
@@ -33,9 +35,26 @@ impl<T: Real> Warped<T> {
     }
 
     fn component(&self, component: Component<T>) -> Component<T> {
-        let Component { kernel, parts, .. } = component;
+        let Component { kernel, parts, part_of, .. } = component;
         let parts = parts.into_iter().map(|part| self.component(part)).collect();
-        Component { kernel: self.behind(kernel), parts, ..component }
+        let part_of = part_of.map(|inner| -> Arc<dyn Decomposed<T>> {
+            Arc::new(WarpedEffects { warp: self.warp.clone(), inner })
+        });
+        Component { kernel: self.behind(kernel), parts, part_of, ..component }
+    }
+}
+
+/// Effects of columns, each of which goes through its curve first.
+#[derive(Debug)]
+struct WarpedEffects<T: Real> {
+    warp: Warp,
+    inner: Arc<dyn Decomposed<T>>,
+}
+
+impl<T: Real> Decomposed<T> for WarpedEffects<T> {
+    fn anova(&self, x: MatRef<'_, T>, z: MatRef<'_, T>, weights: &[f64], sets: &[Vec<usize>]) -> Anova {
+        let (x, z) = (self.warp.apply(x), self.warp.apply(z));
+        self.inner.anova(x.as_ref(), z.as_ref(), weights, sets)
     }
 }
 
@@ -148,6 +167,10 @@ impl<T: Real> Kernel<T> for Warped<T> {
 
     fn tile(&self) -> usize {
         self.inner.tile()
+    }
+
+    fn begin(&mut self, x: MatRef<'_, T>, targets: &[f64]) {
+        self.inner.begin(self.warp.apply(x).as_ref(), targets);
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

@@ -4,6 +4,7 @@ use super::{GeneralisedModel, Header, Hyperparameter, ProcessModel, ProcessPoste
 use crate::text::{number, table};
 use faer::{Mat, MatRef};
 use posterior_data::{Feature, Schema, Standardisation};
+use posterior_kernels::additive::{Anova, Decomposed, Effect};
 use posterior_kernels::categorical::Categorical;
 use posterior_kernels::matrix::CrossMatrix;
 use posterior_kernels::{Columns, Component, Kernel, KernelExpression, Warp, kernel_name};
@@ -12,6 +13,7 @@ use posterior_linalg::operator::LinearOperator;
 use posterior_optim::Parameters;
 use posterior_report::{Curves, Line, Table};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Rows at which components are compared: at most, and at least where it is worth while.
 const MOST_ROWS: usize = 2000;
@@ -79,6 +81,8 @@ pub struct VarianceShares {
     pub variance: f64,
     /// One for each term of the sum, and for each order of an additive kernel.
     pub components: Vec<Share>,
+    /// Whether those of an additive kernel are effects: what columns do alone, what pairs of them add to that, apart from each other whatever the kernel's own parts are.
+    pub of_effects: bool,
     /// Pairs of columns whose own shares were left out, because they would take minutes; none where there are more than 64 columns, whose pairs are not told apart.
     #[serde(skip_serializing_if = "crate::text::is_zero")]
     pub pairs_left_out: usize,
@@ -302,9 +306,13 @@ impl VarianceShares {
                 self.pairs_left_out
             );
         }
+        let effects = match self.of_effects {
+            true => "; of an additive kernel what columns do alone, and what they add together to that",
+            false => "",
+        };
         Table {
             title: format!(
-                "Shares of the function's variance at {} of {} {places} (a negative share is cancelled by others){left}",
+                "Shares of the function's variance at {} of {} {places} (a negative share is cancelled by others{effects}){left}",
                 self.rows, self.of
             ),
             head: ["function", "prior deviation", "share", "posterior deviation", "share"]
@@ -361,16 +369,29 @@ impl<T: Real> Weighted<'_, T> {
         let x = Mat::from_fn(count, rows.ncols(), |i, j| rows[(i * n / count, j)]);
         let whole = self.at(kernel, x.as_ref());
         let mut of = Functions { weighted: self, x, whole, names, square: scale * scale, prior: 0.0 };
-        of.prior = components.iter().map(|c| of.prior(&*c.kernel)).sum();
+        let functions = of.functions(&components);
+        of.prior = functions.iter().map(|own| own.prior).sum();
+        let of_effects = components.iter().any(|c| c.part_of.is_some());
         Some(VarianceShares {
             places,
             rows: count,
             of: n,
             variance: covariance_of(&of.whole, &of.whole) * of.square,
-            components: components.iter().map(|c| of.share(c)).collect(),
+            components: components.iter().zip(functions).map(|(c, own)| of.share(c, own)).collect(),
+            of_effects,
             pairs_left_out,
         })
     }
+}
+
+/// A function of a sum.
+struct Function {
+    /// Of its posterior mean, at the places.
+    values: Vec<f64>,
+    /// Its prior variance.
+    prior: f64,
+    /// What it is a sum of itself.
+    parts: Vec<Self>,
 }
 
 /// What all functions of a sum are compared by.
@@ -391,9 +412,46 @@ impl<T: Real> Functions<'_, T> {
         values.iter().map(|v| v.to_f64()).sum::<f64>() / values.len() as f64
     }
 
-    fn share(&self, component: &Component<T>) -> Share {
-        let own = self.weighted.at(&*component.kernel, self.x.as_ref());
-        let (prior, total) = (self.prior(&*component.kernel), covariance_of(&self.whole, &self.whole));
+    /// A component as the kernel has it.
+    fn function(&self, component: &Component<T>) -> Function {
+        let (values, prior) =
+            (self.weighted.at(&*component.kernel, self.x.as_ref()), self.prior(&*component.kernel));
+        Function { values, prior, parts: component.parts.iter().map(|part| self.function(part)).collect() }
+    }
+
+    /// All components: orders of an additive kernel, and what they are sums of, as effects that are apart from each other.
+    fn functions(&self, components: &[Component<T>]) -> Vec<Function> {
+        let weights: Vec<f64> = self.weighted.weights.col(0).iter().map(|w| w.to_f64()).collect();
+        let mut known: Option<(&Arc<dyn Decomposed<T>>, Anova, usize)> = None;
+        let mut out = Vec::with_capacity(components.len());
+        for component in components {
+            let (Some(whole), Some(order)) = (&component.part_of, component.order) else {
+                out.push(self.function(component));
+                continue;
+            };
+            if known.as_ref().is_none_or(|(own, ..)| !Arc::ptr_eq(own, whole)) {
+                let same = |c: &&Component<T>| c.part_of.as_ref().is_some_and(|own| Arc::ptr_eq(own, whole));
+                let parts = components.iter().filter(same).flat_map(|c| &c.parts);
+                let sets: Vec<Vec<usize>> = parts.map(|part| part.columns.clone()).collect();
+                known = Some((whole, whole.anova(self.x.as_ref(), self.weighted.points, &weights, &sets), 0));
+            }
+            let Some((_, anova, next)) = &mut known else { continue };
+            let effect = |own: &Effect| Function {
+                values: own.values.clone(),
+                prior: own.prior_variance,
+                parts: Vec::new(),
+            };
+            let first = *next;
+            *next += component.parts.len();
+            let parts = anova.sets[first..*next].iter().map(effect).collect();
+            out.push(Function { parts, ..effect(&anova.orders[order - 1]) });
+        }
+        out
+    }
+
+    fn share(&self, component: &Component<T>, function: Function) -> Share {
+        let Function { values: own, prior, parts } = function;
+        let total = covariance_of(&self.whole, &self.whole);
         let features: Vec<String> = component.columns.iter().map(|&j| self.names[j].clone()).collect();
         let name = match (&*features, component.order) {
             ([feature], _) => format!("{}, {feature} alone", component.label),
@@ -410,7 +468,7 @@ impl<T: Real> Functions<'_, T> {
             prior_share: part_of(prior, self.prior),
             variance: covariance_of(&own, &own) * self.square,
             share: part_of(covariance_of(&own, &self.whole), total),
-            parts: component.parts.iter().map(|part| self.share(part)).collect(),
+            parts: component.parts.iter().zip(parts).map(|(part, own)| self.share(part, own)).collect(),
         }
     }
 }

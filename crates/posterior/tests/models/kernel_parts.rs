@@ -281,10 +281,31 @@ fn shares_of_a_sum_are_those_of_its_components() {
     let shares = model.parts().shares.unwrap();
     assert_eq!((shares.rows, shares.of, shares.components.len()), (n, n, 3));
     let own_prior = (0..n).map(|i| linear(i, i)).sum::<f64>() / n as f64;
-    let all_prior = variances[0] + variances[1] + own_prior;
+    // Effects: kernels less their means over the rows along each of an effect's columns, and those means along the others.
+    let level = |j: usize, d: usize| (0..n).map(|i| single(i, j, d)).sum::<f64>() / n as f64;
+    let levels: Vec<[f64; 3]> = (0..n).map(|j| [0, 1, 2].map(|d| level(j, d))).collect();
+    let nu = [0, 1, 2].map(|d| levels.iter().map(|l| l[d]).sum::<f64>() / n as f64);
+    let others = |d: usize, l: &[f64; 3]| l.iter().sum::<f64>() - l[d];
+    let alone = |d: usize, i: usize, j: usize| {
+        let weight = (variances[0] + variances[1] * others(d, &levels[j])) / 3.0;
+        weight * (single(i, j, d) - levels[j][d])
+    };
+    let pair = |a: usize, b: usize, i: usize, j: usize| {
+        variances[1] / 3.0 * (single(i, j, a) - levels[j][a]) * (single(i, j, b) - levels[j][b])
+    };
+    let prior_alone = |d: usize| (variances[0] + variances[1] * others(d, &nu)) / 3.0 * (1.0 - nu[d]);
+    let prior_pair = |a: usize, b: usize| variances[1] / 3.0 * (1.0 - nu[a]) * (1.0 - nu[b]);
+    let pairs = [[0, 1], [0, 2], [1, 2]];
+    let prior_of_order =
+        [(0..3).map(prior_alone).sum::<f64>(), pairs.iter().map(|[a, b]| prior_pair(*a, *b)).sum::<f64>()];
+    let all_prior = prior_of_order[0] + prior_of_order[1] + own_prior;
     let expected: [(&str, Vec<f64>, f64); 3] = [
-        ("additive, order 1", mean(&|i, j| order(1, i, j)), variances[0]),
-        ("additive, order 2", mean(&|i, j| order(2, i, j)), variances[1]),
+        ("additive, order 1", mean(&|i, j| (0..3).map(|d| alone(d, i, j)).sum()), prior_of_order[0]),
+        (
+            "additive, order 2",
+            mean(&|i, j| pairs.iter().map(|[a, b]| pair(*a, *b, i, j)).sum()),
+            prior_of_order[1],
+        ),
         ("linear", mean(&linear), own_prior),
     ];
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9 * (1.0 + b.abs()), "{a} {b}");
@@ -299,7 +320,8 @@ fn shares_of_a_sum_are_those_of_its_components() {
     close(shares.components.iter().map(|s| s.share).sum(), 1.0);
     let first = &shares.components[0];
     for (d, column) in first.parts.iter().enumerate() {
-        let own = mean(&|i, j| variances[0] / 3.0 * single(i, j, d));
+        let own = mean(&|i, j| alone(d, i, j));
+        close(column.prior_variance, square * prior_alone(d));
         assert_eq!(column.features, [["x1", "x2", "x3"][d]]);
         close(column.variance, square * covariance(&own, &own));
         close(column.share, covariance(&own, &whole) / covariance(&whole, &whole));
@@ -307,12 +329,12 @@ fn shares_of_a_sum_are_those_of_its_components() {
     close(first.parts.iter().map(|s| s.share).sum(), first.share);
     let second = &shares.components[1];
     assert_eq!((second.parts.len(), shares.pairs_left_out), (3, 0));
-    for (pair, [a, b]) in second.parts.iter().zip([[0, 1], [0, 2], [1, 2]]) {
-        let own = mean(&|i, j| variances[1] / 3.0 * single(i, j, a) * single(i, j, b));
-        assert_eq!(pair.features, [a, b].map(|d| ["x1", "x2", "x3"][d]));
-        close(pair.prior_variance, square * variances[1] / 3.0);
-        close(pair.variance, square * covariance(&own, &own));
-        close(pair.share, covariance(&own, &whole) / covariance(&whole, &whole));
+    for (share, [a, b]) in second.parts.iter().zip(pairs) {
+        let own = mean(&|i, j| pair(a, b, i, j));
+        assert_eq!(share.features, [a, b].map(|d| ["x1", "x2", "x3"][d]));
+        close(share.prior_variance, square * prior_pair(a, b));
+        close(share.variance, square * covariance(&own, &own));
+        close(share.share, covariance(&own, &whole) / covariance(&whole, &whole));
     }
     close(second.parts.iter().map(|s| s.share).sum(), second.share);
     let text = model.described();
