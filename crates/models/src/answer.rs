@@ -202,7 +202,7 @@ pub(crate) fn check(
     } else if asked && classes == 0 {
         "--sets is for classes"
     } else if asked && !sets {
-        "no rows tell what sets of classes this model needs: fit it with --calibrate auto or conformal and rows to judge by (--held-back of a process, --validation-data of a network; a stream and --continue forget them, ensembles have none)"
+        "no rows tell what sets of classes this model needs: fit it with --calibrate auto or conformal and rows to judge by (--held-back of a process, --validation-data of a network; a stream and --continue forget them)"
     } else if question.sets.iter().enumerate().any(|(i, level)| question.sets[..i].contains(level)) {
         "--sets names a level twice"
     } else if asked && question.integration.is_some() {

@@ -186,7 +186,7 @@ impl Predictive {
         self.gaussian.then(|| rows.map(|((m, v), y)| (y - m) / v.sqrt()).collect())
     }
 
-    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, recalibrated where the model is, of counts and numbers with outliers where rows tell them, or of a rate whose logarithm is Gaussian; None for other predictions.
+    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, recalibrated where the model is, of mixtures of Gaussians that are recalibrated, of counts and numbers with outliers where rows tell them, or of a rate whose logarithm is Gaussian; None for other predictions.
     pub fn quantiles(&self, level: f64, noise: bool) -> Option<Vec<f64>> {
         let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
         let intervals = |k: usize| self.intervals.get(k).and_then(Option::as_ref).filter(|_| noise);
@@ -207,7 +207,8 @@ impl Predictive {
             let of = |(m, v): (&f64, &f64)| tails.quantile(level, *m, *v);
             return Some(mean.par_iter().zip(variance).map(of).collect());
         }
-        if !self.gaussian {
+        let by_rows = noise && (0..self.width.max(1)).all(|k| intervals(k).is_some());
+        if !self.gaussian && !by_rows {
             return None;
         }
         let variances = if noise { variance } else { latent_variance };

@@ -84,12 +84,18 @@ fn numbers_of_networks_have_a_factor() {
     let told =
         error(at, "fit laplace --continue m.posterior --data judge.csv --calibrate none --out x.posterior");
     assert!(told.contains("'--calibrate"), "{told}");
-    // What rows say of a member they do not say of several.
+    // What rows say of several is theirs alone: of their mixture, none of the members.
     std::fs::create_dir(at.join("nets")).unwrap();
     for name in ["a", "b"] {
         std::fs::copy(at.join("net.safetensors"), at.join(format!("nets/{name}.safetensors"))).unwrap();
     }
     let folder_line = line.replace("net.safetensors", "nets");
-    let told = error(at, &format!("{folder_line} {unseen} --calibrate conformal --out x.posterior"));
-    assert!(told.contains("for one network"), "{told}");
+    let told = error(at, &format!("{folder_line} --calibrate conformal --out x.posterior"));
+    assert!(told.contains("give --validation-data"), "{told}");
+    let fit = json(at, &format!("{folder_line} {unseen} --calibrate conformal --out e.posterior"));
+    assert!(fit["notes"].to_string().contains("intervals are recalibrated"), "{fit}");
+    assert!((coverage("e.posterior") - 0.95).abs() < 3.3 * error_of_both);
+    let line = "predict --model e.posterior --data judge.csv --limit 2 --quantiles 0.025,0.975";
+    let predicted = json(at, line);
+    assert_eq!(predicted["predictions"]["y_q0.025"].as_array().unwrap().len(), 2, "{predicted}");
 }

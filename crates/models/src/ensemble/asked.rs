@@ -8,6 +8,7 @@ use crate::{
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray, Schema};
+use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
@@ -77,14 +78,18 @@ impl Model for EnsembleModel {
         self.first().class_names()
     }
 
+    fn sets(&self) -> Option<&LabelSets> {
+        self.calibration.sets.as_deref()
+    }
+
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         if self.plain && question.integration.is_some() {
             let problem =
                 "an ensemble of plain networks has no error bars to average over: leave --predictive out";
             return Err(ModelError::Usage(problem.into()));
         }
-        if !question.quantiles.is_empty() {
-            let problem = "--quantiles are for Gaussian predictions, and those of an ensemble are mixtures: they have means and standard deviations";
+        if !question.quantiles.is_empty() && !self.has_intervals() {
+            let problem = "--quantiles are for Gaussian predictions, and those of an ensemble are mixtures: they have means and standard deviations, and intervals by the rows of a fit with --calibrate conformal --validation-data FILE";
             return Err(ModelError::Usage(problem.into()));
         }
         self.first().check_family(question)
@@ -126,6 +131,11 @@ impl Model for EnsembleModel {
             plan.flops += next.flops;
             plan.seconds = plan.seconds.zip(next.seconds).map(|(a, b)| a + b);
         }
+        if scored > 0 && self.has_factors() {
+            // Densities are at targets that the means have moved.
+            plan.flops *= 2.0;
+            plan.seconds = plan.seconds.map(|seconds| 2.0 * seconds);
+        }
         plan.check(question.memory)?;
         Ok(plan)
     }
@@ -135,7 +145,7 @@ impl Model for EnsembleModel {
             (None, true) => return Err(no_truths(data)),
             (truth, wanted) => truth.clone().filter(|_| wanted),
         };
-        Ok(Predictive { truth, ..self.mixed(data, question)? })
+        Ok(Predictive { truth, ..self.as_recalibrated(data, question)? })
     }
 
     /// The first network alone.

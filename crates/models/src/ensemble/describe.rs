@@ -2,7 +2,7 @@
 
 use super::EnsembleModel;
 use crate::Model;
-use crate::laplace::LaplaceModel;
+use crate::laplace::{LaplaceModel, NetworkRecalibration};
 use crate::text::{number, table};
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub(super) fn summary(model: &EnsembleModel) -> Vec<SummaryRow> {
     let what = if model.plain { "plain networks" } else { "networks with error bars" };
     let first = model.first();
-    vec![
+    let mut rows = vec![
         SummaryRow::new(
             "method",
             format!("ensemble of {} {what}, mixed with equal weights", model.members.len()),
@@ -21,7 +21,11 @@ pub(super) fn summary(model: &EnsembleModel) -> Vec<SummaryRow> {
         SummaryRow::new("likelihood", first.likelihood().name()),
         SummaryRow::new("weights of a network", first.graph().trainable().to_string()),
         SummaryRow::new("seconds", format!("{:.2}", model.seconds())),
-    ]
+    ];
+    if let Some(NetworkRecalibration::Classes(own)) = model.recalibration() {
+        rows.push(SummaryRow::new("sets of classes (predict --sets)", own.sets_in_words()));
+    }
+    rows
 }
 
 /// What is odd about members, each with the member's name; what all say is said once.
@@ -35,6 +39,8 @@ pub(super) fn notes(model: &EnsembleModel) -> Vec<Note> {
         let own = own.iter().filter(|text| !shared(text));
         out.extend(own.map(|text| Note::information(format!("{name}: {text}"))));
     }
+    let recalibrated = model.recalibration().into_iter().flat_map(|own| own.sentences(&model.output_names()));
+    out.extend(recalibrated.map(Note::information));
     out
 }
 
@@ -65,5 +71,11 @@ pub(super) fn report(model: &EnsembleModel) -> Result<Value, StoreError> {
         .zip(&model.members)
         .map(|(name, member)| Ok(json!({ "name": name, "model": member.report()? })))
         .collect::<Result<Vec<Value>, StoreError>>()?;
-    Ok(json!({ "kind": "ensemble", "plain": model.plain, "seconds": model.seconds(), "members": members }))
+    Ok(json!({
+        "kind": "ensemble",
+        "plain": model.plain,
+        "seconds": model.seconds(),
+        "recalibration": model.recalibration(),
+        "members": members,
+    }))
 }

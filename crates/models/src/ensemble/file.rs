@@ -1,7 +1,8 @@
 //! An ensemble to its file and back: the members' headers in one, their arrays under a prefix each.
 
 use super::EnsembleModel;
-use crate::laplace::{LaplaceHeader, LaplaceModel};
+use crate::laplace::recalibration::Calibration;
+use crate::laplace::{LaplaceHeader, LaplaceModel, NetworkRecalibration};
 use posterior_store::{Container, StoreError, Tensors};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -15,6 +16,9 @@ pub struct EnsembleHeader {
     pub names: Vec<String>,
     /// Whether their error bars are left out.
     pub plain: bool,
+    /// How predictions of the mixture were recalibrated; none in files of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalibration: Option<NetworkRecalibration>,
     /// The members'.
     pub members: Vec<LaplaceHeader>,
 }
@@ -39,8 +43,14 @@ impl EnsembleModel {
             members.push(container.header);
             tensors.extend_under(&prefix(k), container.tensors);
         }
-        let (names, plain) = (self.names.clone(), self.plain);
-        let header = EnsembleHeader { method: EnsembleHeader::METHOD.into(), names, plain, members };
+        self.calibration.tensors(&mut tensors);
+        let header = EnsembleHeader {
+            method: EnsembleHeader::METHOD.into(),
+            names: self.names.clone(),
+            plain: self.plain,
+            recalibration: self.recalibration.clone(),
+            members,
+        };
         Container { header, tensors }.write(path)
     }
 
@@ -63,9 +73,12 @@ impl EnsembleModel {
             LaplaceModel::from_container(Container { header, tensors })
         });
         let members = members.collect::<Result<Vec<_>, _>>()?;
+        let width = members.first().map_or(0, |first| first.likelihood().target_width());
+        let calibration = Calibration::read((header.recalibration.as_ref(), width), &mut tensors)?;
         if let Some((name, _)) = tensors.iter().next() {
             return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));
         }
-        Self::of(members, header.names, header.plain).map_err(|e| tensors.corrupt(e))
+        let own = Self::of(members, header.names, header.plain).map_err(|e| tensors.corrupt(e))?;
+        Ok(Self { recalibration: header.recalibration, calibration, ..own })
     }
 }

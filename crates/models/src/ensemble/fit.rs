@@ -38,11 +38,7 @@ impl EnsembleModel {
                 "an ensemble is made of network files: give a folder of them".into(),
             ));
         };
-        if request.calibrate == CalibrateName::Conformal {
-            return Err(ModelError::Request(
-                "--calibrate conformal is for one network: what rows say of a member alone, they do not say of the mixture; leave it out".into(),
-            ));
-        }
+        Self::check_calibration(request)?;
         let files = network_files(folder)?;
         let (mut members, mut names, mut finished) = (Vec::new(), Vec::new(), Vec::new());
         // A member that was nearly done when someone said stop is finished; no other is begun.
@@ -87,7 +83,7 @@ impl EnsembleModel {
                 return Err(ModelError::Interrupted);
             }
         }
-        let ensemble = Self::of(members, names, plain)?;
+        let ensemble = Self::of(members, names, plain)?.recalibrated(request, announce)?;
         for path in finished {
             // One that cannot be removed does no harm.
             let _ = std::fs::remove_file(path);

@@ -20,6 +20,7 @@
 //! | `fit` | a folder of networks -> an ensemble, gone on from after an interruption |
 //! | `alike` | refuses members that predict different things |
 //! | `mixture` | predictive distributions of members -> one |
+//! | `recalibration` | what rows that no member has seen say of the mixture |
 //! | `joint` | draws, covariances and joint scores |
 //! | `asked`, `describe` | what any model can be asked; an ensemble in words |
 //! | `file` | one file, with the members' arrays under a prefix each |
@@ -31,19 +32,24 @@ mod file;
 mod fit;
 mod joint;
 mod mixture;
+mod recalibration;
 #[cfg(test)]
 mod tests;
 
 pub use file::EnsembleHeader;
 
 use crate::ModelError;
-use crate::laplace::LaplaceModel;
+use crate::laplace::recalibration::Calibration;
+use crate::laplace::{LaplaceModel, NetworkRecalibration};
 
 /// Networks as one model.
 pub struct EnsembleModel {
     names: Vec<String>,
     members: Vec<LaplaceModel>,
     plain: bool,
+    /// How the mixture was recalibrated, and what is kept of the rows that told it.
+    recalibration: Option<NetworkRecalibration>,
+    calibration: Calibration,
 }
 
 impl EnsembleModel {
@@ -63,7 +69,7 @@ impl EnsembleModel {
             return Err(ModelError::Request(problem));
         }
         alike::check(&members, &names)?;
-        Ok(Self { names, members, plain })
+        Ok(Self { names, members, plain, recalibration: None, calibration: Calibration::default() })
     }
 
     /// The members, in order.
@@ -79,6 +85,11 @@ impl EnsembleModel {
     /// Whether the members' error bars are left out.
     pub fn is_plain(&self) -> bool {
         self.plain
+    }
+
+    /// How predictions of the mixture were recalibrated; None where they are as the members have them.
+    pub fn recalibration(&self) -> Option<&NetworkRecalibration> {
+        self.recalibration.as_ref()
     }
 
     /// The member whose names and units the answers have. There is one: [`Self::of`] sees to that.

@@ -378,3 +378,108 @@ fn members_with_scales_of_their_own_are_mixed_in_the_targets_units() {
     // The rows of the second member's training are seen by it.
     assert_eq!(ensemble.trained_on(&data).unwrap().unwrap().seen.len(), 40);
 }
+
+/// A folder of regression networks with a table for the fit, one to recalibrate by and one to score; targets scatter much more than the noise that is given.
+fn numbers(root: &Path) -> (LaplaceRequest, std::path::PathBuf) {
+    let networks = root.join("networks");
+    std::fs::create_dir(&networks).unwrap();
+    let metadata = BTreeMap::from([(ARCHITECTURE_KEY.to_string(), text(2, 1))]);
+    for seed in [1, 2] {
+        save_safetensors(&networks.join(format!("{seed}.safetensors")), &network(2, 1, seed), &metadata)
+            .unwrap();
+    }
+    let table = |name: &str, rows: usize, seed: u64| {
+        let (x, z) = (normals(2 * rows, seed), normals(rows, seed + 50));
+        let line = |i: usize| format!("{},{},{}\n", x[2 * i], x[2 * i + 1], 3.0 * z[i]);
+        let path = root.join(name);
+        std::fs::write(&path, format!("a,b,y\n{}", (0..rows).map(line).collect::<String>())).unwrap();
+        path
+    };
+    let train = table("train.csv", 60, 5);
+    let mut request = LaplaceRequest::new(networks, [train], Vec::<String>::new(), LikelihoodKind::Gaussian);
+    request.data.selection.target = "y".into();
+    request.options.noise = posterior_laplace::NoiseModel::Fixed;
+    request.initial_noise = Some(0.25);
+    request.validation.data = vec![table("validation.csv", 400, 7)];
+    (request, table("new.csv", 2000, 9))
+}
+
+#[test]
+fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut request, new) = numbers(root.path());
+    let fit = |request: &LaplaceRequest| {
+        EnsembleModel::fit(request, false, &mut |_| {}, &mut |_, _, _| Signal::Continue)
+    };
+    let own = fit(&request).unwrap();
+    let Some(crate::laplace::NetworkRecalibration::Numbers(factors)) = own.recalibration() else { panic!() };
+    let factor = factors[0].as_ref().unwrap().factor;
+    assert!(factor > 2.0 && factors[0].as_ref().unwrap().guarantee == crate::Guarantee::Holds, "{factors:?}");
+    let files = Files {
+        data: &[new],
+        inputs: &[],
+        labels: &[],
+        truth: true,
+        reading: posterior_data::ReadOptions::limited(1 << 30),
+    };
+    let data = Model::read(&own, &files).unwrap();
+    let asked = Question { quantiles: vec![0.025, 0.975], ..question() };
+    own.check(&asked).unwrap();
+    let found = own.predictive(&data, &asked).unwrap();
+    let Some(Truth::Values { values, .. }) = &data.truth else { panic!() };
+    let [low, high] = [0.025, 0.975].map(|level| found.quantiles(level, true).unwrap());
+    let inside = values.iter().zip(low.iter().zip(&high)).filter(|(y, (l, h))| y >= l && y <= h).count();
+    // Beta(380, 21) of the rows that told it, and as many as are scored.
+    assert!((inside as f64 / 2000.0 - 0.95).abs() < 0.04, "{inside}");
+    request.calibrate = crate::options::CalibrateName::None;
+    let plain = fit(&request).unwrap();
+    assert!(plain.recalibration().is_none() && plain.check(&asked).is_err());
+    let before = plain.predictive(&data, &question()).unwrap();
+    for i in 0..2000 {
+        close(moments(&found)[0][i], moments(&before)[0][i]);
+        close(moments(&found)[1][i], factor * factor * moments(&before)[1][i]);
+    }
+    // The density of the mixture as far apart as its deviations: f times as wide about its mean, member by member.
+    let members: Vec<Predictive> = plain.members().iter().map(|m| m.predict(&data, None).unwrap()).collect();
+    for i in 0..20 {
+        let y = moments(&before)[0][i] + (values[i] - moments(&before)[0][i]) / factor;
+        let density = |m: &Predictive| {
+            let [mean, variance, _] = moments(m);
+            (-0.5 * (y - mean[i]).powi(2) / variance[i]).exp() / (std::f64::consts::TAU * variance[i]).sqrt()
+        };
+        let expected = (members.iter().map(density).sum::<f64>() / 2.0 / factor).ln();
+        let own = found.log_density.as_ref().unwrap()[i];
+        assert!((own - expected).abs() < 1e-9, "{i}: {own} {expected}");
+    }
+    // The file has it.
+    let path = root.path().join("two.posterior");
+    own.save(&path).unwrap();
+    let AnyModel::Ensemble(back) = AnyModel::load(&path).unwrap() else { panic!() };
+    assert_eq!(back.predictive(&data, &asked).unwrap(), found);
+    assert!(back.notes().iter().any(|n| n.text.contains("intervals are recalibrated")));
+    // Rows that nobody gave cannot tell.
+    request.calibrate = crate::options::CalibrateName::Conformal;
+    request.validation.data.clear();
+    assert!(fit(&request).err().unwrap().to_string().contains("give --validation-data"));
+}
+
+#[test]
+fn classes_of_a_folder_have_sets() {
+    let root = tempfile::tempdir().unwrap();
+    let mut request = folder(root.path(), &[3, 1]);
+    let x = NumericArray::new(vec![300, 2], ArrayValues::F64(normals(600, 13))).unwrap();
+    let labels = (0..300).map(|i| (i * 7 % 11 % 3) as i64).collect();
+    write_npy(&root.path().join("vx.npy"), &x).unwrap();
+    write_npy(&root.path().join("vy.npy"), &NumericArray::new(vec![300], ArrayValues::I64(labels)).unwrap())
+        .unwrap();
+    request.validation.data = vec![root.path().join("vx.npy")];
+    request.validation.labels = vec![root.path().join("vy.npy")];
+    request.calibrate = crate::options::CalibrateName::Conformal;
+    let own = EnsembleModel::fit(&request, true, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap();
+    let likelihood = classes(3);
+    let asked = Question { sets: vec![0.9], ..question() };
+    own.check(&asked).unwrap();
+    let found = own.predictive(&data(&likelihood, 50), &asked).unwrap();
+    assert_eq!(found.sets.len(), 1);
+    assert!(own.described().contains("sets of classes"), "{}", own.described());
+}

@@ -66,7 +66,8 @@ fn restored<T: SavedPrecision>(
     mut tensors: Tensors,
 ) -> Result<LaplaceModel, StoreError> {
     let fingerprints = fingerprints(&mut tensors)?;
-    let calibration = Calibration::read(&header, &mut tensors)?;
+    let width = header.base_likelihood.target_width();
+    let calibration = Calibration::read((header.recalibration.as_ref(), width), &mut tensors)?;
     let network = take_network::<T>(graph, &mut tensors)?;
     let selection = read_selection(network.graph(), &header.selected, &mut tensors)?;
     let precisions = tensors.vector("prior.precisions", header.group_count)?;

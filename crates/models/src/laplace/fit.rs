@@ -246,6 +246,7 @@ fn fit_in<T: SavedPrecision>(
             files: h.files.clone(),
             sha256: h.sha256.clone(),
             examples: h.examples.len(),
+            repeated: h.repeated,
         }),
         inputs,
         record: Some(record),

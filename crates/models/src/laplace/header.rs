@@ -58,6 +58,9 @@ pub struct HeldOutRecord {
     pub sha256: Vec<String>,
     /// How many there are.
     pub examples: usize,
+    /// How many of them stand among the rows learned from; not known of files of older versions.
+    #[serde(default)]
+    pub repeated: usize,
 }
 
 /// The data that a model learned from.

@@ -55,7 +55,7 @@ mod model;
 mod noise;
 mod predict;
 mod predict_plan;
-mod recalibration;
+pub(crate) mod recalibration;
 mod request;
 mod samples;
 mod seen;

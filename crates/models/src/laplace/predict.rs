@@ -45,9 +45,10 @@ impl LaplaceModel {
         if !same {
             return self.predict_as_fitted(data, integration);
         }
-        let factors = Calibration::factors(&self.header);
+        let known = self.header.recalibration.as_ref();
+        let factors = Calibration::factors(known);
         let mut out = in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, integration, (false, &factors)))?;
-        self.calibration.apply(&self.header, levels, &mut out);
+        self.calibration.apply(known, levels, &mut out);
         Ok(out)
     }
 

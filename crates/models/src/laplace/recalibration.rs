@@ -1,6 +1,6 @@
 //! **What rows that the network has not seen say of its predictions**: a temperature and sets of classes; factors of the standard deviations of numbers.
 
-use super::{LaplaceHeader, LaplaceRequest};
+use super::LaplaceRequest;
 use crate::options::CalibrateName;
 use crate::process::{CheckedOn, add_sets, sets};
 use crate::recalibration::{JudgedClasses, LEAST_ROWS};
@@ -28,9 +28,9 @@ const MOST_SAID: usize = 4;
 
 /// What a model keeps of the rows that told it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Calibration {
+pub(crate) struct Calibration {
     /// What sets of classes go by.
-    pub(super) sets: Option<Arc<LabelSets>>,
+    pub(crate) sets: Option<Arc<LabelSets>>,
     /// Residuals of each number of an example, where its intervals were recalibrated.
     conformal: Vec<Option<Arc<SplitConformal>>>,
 }
@@ -42,7 +42,7 @@ fn is_for(likelihood: &OutputLikelihood) -> bool {
 }
 
 /// Whether such rows, of which there are so many (none where there are none), are to tell something; refuses what was asked for and cannot be had.
-pub(super) fn is_wanted(
+pub(crate) fn is_wanted(
     request: &LaplaceRequest,
     likelihood: &OutputLikelihood,
     unseen: Option<usize>,
@@ -65,7 +65,7 @@ pub(super) fn is_wanted(
 }
 
 /// What predicting so many rows once more takes, in words; each keeps its moments or probabilities until all are looked at.
-pub(super) fn plan(rows: usize, likelihood: &OutputLikelihood, memory: u64) -> Result<String, ModelError> {
+pub(crate) fn plan(rows: usize, likelihood: &OutputLikelihood, memory: u64) -> Result<String, ModelError> {
     let width = likelihood.outputs().max(likelihood.target_width()) as u64;
     let bytes = (rows as u64).saturating_mul(width.saturating_mul(32).saturating_add(96));
     if bytes > memory {
@@ -82,7 +82,7 @@ pub(super) fn plan(rows: usize, likelihood: &OutputLikelihood, memory: u64) -> R
 }
 
 /// What these predictions say, under what else the rows had a part in. Numbers may be in any units, in which the NLL of the result is.
-pub(super) fn recalibrated(
+pub(crate) fn recalibrated(
     asked: CalibrateName,
     unseen: UnseenPredictions,
     guarantee: Guarantee,
@@ -155,8 +155,8 @@ impl NetworkRecalibration {
 
 impl Calibration {
     /// What deviations of each number are multiplied with; empty where none are.
-    pub(super) fn factors(header: &LaplaceHeader) -> Vec<f64> {
-        match &header.recalibration {
+    pub(crate) fn factors(known: Option<&NetworkRecalibration>) -> Vec<f64> {
+        match known {
             Some(NetworkRecalibration::Numbers(all)) => {
                 all.iter().map(|own| own.as_ref().map_or(1.0, |own| own.factor)).collect()
             }
@@ -165,11 +165,16 @@ impl Calibration {
     }
 
     /// Sets of classes, and what the rows say of probabilities and deviations. Log densities of numbers are changed where targets are known: they are at targets that [`shrunk`] has moved.
-    pub(super) fn apply(&self, header: &LaplaceHeader, levels: &[f64], predictive: &mut Predictive) {
-        match (&header.recalibration, &self.sets) {
+    pub(crate) fn apply(
+        &self,
+        known: Option<&NetworkRecalibration>,
+        levels: &[f64],
+        predictive: &mut Predictive,
+    ) {
+        match (known, &self.sets) {
             (Some(NetworkRecalibration::Classes(own)), Some(sets)) => own.apply(sets, levels, predictive),
             (Some(NetworkRecalibration::Numbers(_)), _) => {
-                let factors = Self::factors(header);
+                let factors = Self::factors(known);
                 if let Predicted::Moments { variance, .. } = &mut predictive.predicted {
                     variance.iter_mut().zip(factors.iter().cycle()).for_each(|(v, f)| *v *= f * f);
                 }
@@ -184,7 +189,7 @@ impl Calibration {
     }
 
     /// The arrays of a file.
-    pub(super) fn tensors(&self, tensors: &mut Tensors) {
+    pub(crate) fn tensors(&self, tensors: &mut Tensors) {
         add_sets(self.sets.as_deref(), tensors);
         for (k, own) in self.conformal.iter().enumerate() {
             if let Some(own) = own {
@@ -193,15 +198,18 @@ impl Calibration {
         }
     }
 
-    /// From a file.
-    pub(super) fn read(header: &LaplaceHeader, tensors: &mut Tensors) -> Result<Self, StoreError> {
-        match &header.recalibration {
+    /// From a file, of a model that predicts so many numbers for each example.
+    pub(crate) fn read(
+        (known, width): (Option<&NetworkRecalibration>, usize),
+        tensors: &mut Tensors,
+    ) -> Result<Self, StoreError> {
+        match known {
             None => Ok(Self::default()),
             Some(NetworkRecalibration::Classes(own)) => {
                 Ok(Self { sets: sets(Some(own), tensors)?, conformal: Vec::new() })
             }
             Some(NetworkRecalibration::Numbers(all)) => {
-                if all.len() != header.base_likelihood.target_width() {
+                if all.len() != width {
                     return Err(tensors.corrupt("its factors of intervals are not those of its numbers"));
                 }
                 let mut conformal = Vec::new();
@@ -231,8 +239,13 @@ fn name(k: usize) -> String {
 /// A target as near to the mean as deviations that are multiplied make it: the density of `m + f (y - m)` at y is that of y at `m + (y - m) / f`, less the logarithms of the factors. Whatever is correlated stays so.
 pub(super) fn shrunk(prediction: &Prediction, target: &mut [f64], factors: &[f64]) {
     if let Prediction::Moments { mean, .. } = prediction {
-        target.iter_mut().zip(mean).zip(factors).for_each(|((y, m), f)| *y = m + (*y - m) / f);
+        shrink(mean, target, factors);
     }
+}
+
+/// The same of several examples, one after the other.
+pub(crate) fn shrink(mean: &[f64], target: &mut [f64], factors: &[f64]) {
+    target.iter_mut().zip(mean).zip(factors.iter().cycle()).for_each(|((y, m), f)| *y = m + (*y - m) / f);
 }
 
 #[cfg(test)]
