@@ -3,6 +3,7 @@
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
 use super::search::{EvidenceOptions, HyperparameterOptions, HyperparameterSearch, SearchSolver};
+use crate::ModelError;
 use posterior_gp::exact::Criterion;
 use posterior_gp::iterative::{
     Acceleration, Budget, ConjugateGradientOptions, DualDescentOptions, Method as SolveMethod,
@@ -94,7 +95,7 @@ pub enum PreconditionerName {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SystemOptions {
-    /// Precision of kernel products [default: f32; of sap f64, because blocks with little noise are not solved nearly in single precision]
+    /// Precision of kernel products [default: f32; of sap f64, because blocks with little noise are not solved nearly in single precision; of cg f64 where rows times the function's variance over the noise's exceed 1e7]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub precision: Option<KernelPrecision>,
     /// Bytes that may be used to keep the kernel matrix in memory.
@@ -179,7 +180,26 @@ impl LargeTableOptions {
     /// intervals by chance; more would tell little more.
     pub(crate) fn held_back_of(&self, rows: usize) -> usize {
         let usual = (rows / 20).min(512).max((rows / 10).min(100));
-        self.held_back.unwrap_or(usual).min(rows.saturating_sub(1) / 2)
+        self.held_back.unwrap_or(usual).min(Self::most_held_back(rows))
+    }
+
+    /// Less than half of the rows: most are learned from.
+    fn most_held_back(rows: usize) -> usize {
+        rows.saturating_sub(1) / 2
+    }
+
+    /// Refuses more rows than may be held back of so many.
+    ///
+    /// # Errors
+    /// [`ModelError::Request`].
+    pub(crate) fn check_held_back(&self, rows: usize) -> Result<(), ModelError> {
+        let most = Self::most_held_back(rows);
+        match self.held_back {
+            Some(asked) if asked > most => Err(ModelError::Request(format!(
+                "--held-back {asked} is more than may be held back of {rows} rows, of which most are learned from: give at most {most}, or --test-fraction and --folds, which score rows after the fit"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

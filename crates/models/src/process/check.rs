@@ -65,6 +65,9 @@ pub struct FitCheck {
     /// Rows that were held back as well and equal rows that are learned from, to which they were given back: they tell how well a fit remembers.
     #[serde(default)]
     pub twins: usize,
+    /// Copies of these rows that were left out with them: of a table that holds its rows several times.
+    #[serde(default)]
+    pub copies: usize,
     /// Their scores.
     pub scores: CheckScores,
     /// Shares inside 95 % intervals that chance explains, 99 times in 100, of so many rows.
@@ -93,6 +96,21 @@ pub(super) const CONVERGED: f64 = 0.1;
 
 /// What every warning about their coverage begins with.
 const INTERVALS_ARE: &str = "intervals are";
+
+/// What a user must know of a system of which more is left than `harmless`.
+pub(super) fn unsolved_in_words(residual: f64, harmless: f64) -> String {
+    format!(
+        "the solver has not converged: a relative residual of {residual:.2} is left, where {harmless:.2} would be harmless. The mean is not yet that of the model, \
+         and its own error bars do not know of that error: give more time (--time-budget, --iterations), solve in double precision (--precision f64) where the residual stays or \
+         grows, or take --method svgp"
+    )
+}
+
+/// Deviations beyond which a row is far away, the share of a normal distribution there, and how many are told of: of few rows three, of many one in five hundred.
+const FAR: f64 = 4.0;
+const FAR_SHARE: f64 = 6.33e-5;
+const FEWEST_FAR: usize = 3;
+const FAR_EACH: usize = 500;
 
 /// 99 % of a normal distribution lie within so many standard deviations.
 const DEVIATIONS: f64 = 2.576;
@@ -143,6 +161,7 @@ impl FitCheck {
             on,
             rows,
             twins: 0,
+            copies: 0,
             scores,
             chance,
             converged,
@@ -155,20 +174,26 @@ impl FitCheck {
         }
     }
 
+    /// With a warning where more of the rows, with these standardised residuals, are far away than a normal distribution has.
+    pub(super) fn with_outliers(mut self, residuals: &[f64]) -> Self {
+        let rows = residuals.len();
+        let far = residuals.iter().filter(|z| z.abs() > FAR).count();
+        if far >= FEWEST_FAR.max(rows.div_ceil(FAR_EACH)) {
+            self.warnings.push(format!(
+                "outliers or heavy tails: {far} of {rows} rows lie more than {FAR} predicted standard deviations away, where a normal distribution has {:.2}; the intervals of all rows are wide for their sake. --likelihood student-t learns how heavy the tails are",
+                rows as f64 * FAR_SHARE
+            ));
+        }
+        self
+    }
+
     /// With the relative residual that the solver ended with. Predictions of a slow solver hardly move either: where more is left than `harmless`, it has not
     /// converged.
     pub(super) fn with_residual(mut self, residual: f64, harmless: f64) -> Self {
         self.residual = Some(residual);
         if residual > harmless {
             self.converged = Some(false);
-            self.warnings.insert(
-                0,
-                format!(
-                    "the solver has not converged: a relative residual of {residual:.2} is left, where {harmless:.2} would be harmless. The mean is not yet that of the model, \
-                     and its own error bars do not know of that error: give more time (--time-budget, --iterations), solve in double precision (--precision f64) where the residual stays or \
-                     grows, or take --method svgp"
-                ),
-            );
+            self.warnings.insert(0, unsolved_in_words(residual, harmless));
         }
         self
     }
@@ -244,5 +269,19 @@ mod tests {
         let slow = check(500, 0.95, Some(0.01)).with_residual(0.65, 0.4);
         assert!(slow.converged == Some(false) && slow.warnings[0].contains("0.65 is left"), "{slow:?}");
         assert_eq!(check(500, 0.95, Some(0.01)).with_residual(0.3, 0.4).converged, Some(true));
+    }
+
+    #[test]
+    fn outliers_are_told_of_where_a_normal_distribution_has_none() {
+        let scores = CheckScores { rmse: 0.1, nll: 0.0, coverage_95: 0.96 };
+        let told = |far: usize, rows: usize| {
+            let residuals: Vec<f64> = (0..rows).map(|i| if i < far { -5.0 } else { 1.0 }).collect();
+            let check = FitCheck::new(CheckedOn::LeaveOneOut, rows, scores, None).with_outliers(&residuals);
+            check.warnings.iter().any(|text| text.contains("--likelihood student-t"))
+        };
+        assert_eq!(
+            [told(2, 100), told(3, 100), told(19, 10_000), told(20, 10_000)],
+            [false, true, false, true]
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! A process in words: what was fitted, how, how good it is, and what there is to note.
 
-use super::apart::twins_in_words;
+use super::apart::{copies_in_words, twins_in_words};
+use super::check::CONVERGED;
 use super::gvi::{GviSummary, factors};
 use super::rates::time;
 use super::{CheckScores, CheckedOn, Compression, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
@@ -105,6 +106,11 @@ pub(super) fn mean_form(mean: MeanForm) -> &'static str {
     }
 }
 
+/// What became of rows that equal others.
+pub(super) fn left_out(check: &FitCheck) -> String {
+    twins_in_words(check.twins) + &copies_in_words(check.copies)
+}
+
 /// How good a fit is on rows that had no part in it.
 fn checked(check: &FitCheck, before: &str) -> Vec<SummaryRow> {
     let label = match check.on {
@@ -120,12 +126,16 @@ fn checked(check: &FitCheck, before: &str) -> Vec<SummaryRow> {
         )
     };
     let by_chance = check.by_chance().unwrap_or_default();
-    let text = format!("{}: {}{by_chance}{}", check.rows, scores(&check.scores), twins_in_words(check.twins));
+    let text = format!("{}: {}{by_chance}{}", check.rows, scores(&check.scores), left_out(check));
     let mut rows = vec![SummaryRow::new(format!("{label}{before}"), text)];
     if let (Some(converged), Some(drift)) = (check.converged, check.drift) {
         let verdict = if converged { "yes" } else { "NO" };
+        // What is left of the system may say more than what no longer moves.
+        let residual = check.residual.filter(|_| !converged && drift <= CONVERGED);
+        let residual = residual
+            .map_or_else(String::new, |left| format!("a relative residual of {} is left; ", number(left)));
         let text = format!(
-            "{verdict}: over the last third of the steps predictions moved by {drift:.3} of their standard deviations"
+            "{verdict}: {residual}over the last third of the steps predictions moved by {drift:.3} of their standard deviations"
         );
         rows.push(SummaryRow::new("converged", text));
     }
@@ -420,7 +430,7 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
         solver += &format!(", {what} {residual:.1e}");
     }
     if let Some(step) = fit.step_size {
-        solver += &format!(", step size times rows {step:.3}");
+        solver += &format!(", step size times rows {}", number(step));
     }
     if fit.restarts > 0 {
         solver += &format!(", {} restarts with a smaller step", fit.restarts);
@@ -508,6 +518,7 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     if let Some(check) = &header.fit.check {
         out.extend(check.warnings(header.fit.recalibration.is_some()).map(Note::warning));
     }
+    out.extend(header.fit.scalable.iter().flat_map(|fit| &fit.warnings).map(Note::warning));
     if let Some(own) = &header.fit.recalibration {
         out.push(Note::information(own.sentence()));
     }

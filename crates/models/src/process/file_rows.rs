@@ -1,5 +1,6 @@
 //! Rows to learn from that stand in a file: standardised as they are read, so that they are those of memory bit for bit.
 
+use super::apart::Prints;
 use faer::Mat;
 use posterior_data::{RowFile, Standardisation, table_fingerprints};
 use posterior_gp::{GpError, Observations, RowSource};
@@ -167,11 +168,14 @@ pub(super) fn in_blocks(
 }
 
 /// The fingerprint of each row, as it is in standard units.
-pub(super) fn fingerprints(data: &dyn RowSource) -> Result<Vec<u64>, GpError> {
-    let mut prints = Vec::with_capacity(data.rows());
+pub(super) fn fingerprints(data: &dyn RowSource) -> Result<Prints, GpError> {
+    let n = data.rows();
+    let [mut rows, mut inputs, mut targets] = [n; 3].map(Vec::with_capacity);
     in_blocks(data, |_, block| {
-        let targets: Vec<f64> = block.targets().col(0).iter().copied().collect();
-        prints.extend(table_fingerprints(block.inputs(), &targets));
+        let y: Vec<f64> = block.targets().col(0).iter().copied().collect();
+        rows.extend(table_fingerprints(block.inputs(), &y));
+        inputs.extend(table_fingerprints(block.inputs(), &vec![0.0; y.len()]));
+        targets.extend(y.iter().map(|y| y.to_bits()));
     })?;
-    Ok(prints)
+    Ok(Prints::new(rows, inputs, targets))
 }

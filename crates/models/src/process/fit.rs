@@ -1,6 +1,7 @@
 //! From a table to a model.
 
 use super::deep;
+use super::left_out::LeftOut;
 use super::maps::densest_place;
 use super::prepared_table::{PreparedTable, in_memory, not_from_disk};
 use super::row_weights::row_weights;
@@ -486,7 +487,8 @@ fn fit_exact(
     header: &mut Header,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(ProcessPosterior, Vec<f64>), ModelError> {
-    let kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    let mut kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    kernel.begin(prepared.data.inputs(), &targets(&prepared.data));
     let noise = Gaussian::new(request.first_noise(), request.noise_floor);
     let (rows, features) = (prepared.data.inputs().nrows(), prepared.data.inputs().ncols());
     let mut model = ExactGp::new(kernel, request.mean, noise, features, 1);
@@ -529,20 +531,24 @@ fn fit_exact(
     Ok((ProcessPosterior::Exact(fitted.posterior), residuals))
 }
 
-/// How good a posterior is on its own rows, each predicted from all others, and their standardised residuals; what can be done about errors that grow with the prediction is told by the header. Cost `n³/3` flops.
+/// The (first) target of each row.
+pub(super) fn targets(data: &Observations) -> Vec<f64> {
+    data.targets().col(0).iter().copied().collect()
+}
+
+/// How good a posterior is on its own rows, each predicted from all others that are no copies of it, and their standardised residuals; what can be done about errors that grow with the prediction is told by the header. Cost `n³/3` flops.
 pub(super) fn each_from_the_others(
     posterior: &ExactPosterior,
     header: &Header,
 ) -> Result<(FitCheck, Vec<f64>), ModelError> {
-    let (left_out, data) = (posterior.leave_one_out(), posterior.data());
-    let column = |m: faer::MatRef<'_, f64>| -> Vec<f64> { m.col(0).iter().copied().collect() };
-    let (mean, truths) = (column(left_out.mean.as_ref()), column(data.targets()));
-    let scores = CheckScores::of(&mean, &left_out.variance, &truths)?;
-    let residuals = Gaussians::new(&mean, &left_out.variance, &truths)?.standardised_residuals();
-    let mut check = FitCheck::new(CheckedOn::LeaveOneOut, data.rows(), scores, None);
+    let LeftOut { mean, variance, truths, copies } = LeftOut::of(posterior)?;
+    let scores = CheckScores::of(&mean, &variance, &truths)?;
+    let residuals = Gaussians::new(&mean, &variance, &truths)?.standardised_residuals();
+    let check = FitCheck::new(CheckedOn::LeaveOneOut, truths.len(), scores, None);
+    let mut check = FitCheck { copies, ..check.with_outliers(&residuals) };
     if let Some(funnel) = Funnel::of(&mean, &residuals).filter(|own| own.is_sure()) {
         let remedy = super::describe::funnel_remedy(header, funnel.rank_correlation > 0.0);
-        check.warnings.push(funnel_in_words(funnel, data.rows(), &remedy));
+        check.warnings.push(funnel_in_words(funnel, truths.len(), &remedy));
     }
     Ok((check, residuals))
 }

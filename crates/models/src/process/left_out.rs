@@ -1,9 +1,67 @@
 //! Training rows, each predicted from all others: what an exact process knows in closed form.
 
+use super::file_rows::fingerprints;
 use super::{ModelError, Predictions, ProcessModel};
 use posterior_data::{DataError, Table, row_fingerprint};
-use posterior_gp::{Observations, Prediction};
-use std::collections::HashMap;
+use posterior_gp::exact::ExactPosterior;
+use posterior_gp::{GpError, Observations, Prediction};
+use std::collections::{BTreeMap, HashMap};
+
+/// Rows as all others predict them that are no copies of them, one of each.
+pub(super) struct LeftOut {
+    pub(super) mean: Vec<f64>,
+    /// Of new observations.
+    pub(super) variance: Vec<f64>,
+    pub(super) truths: Vec<f64>,
+    /// Copies that were left out with their rows.
+    pub(super) copies: usize,
+}
+
+/// Of the precision of a copy's noise: what the rest of the table says must not drown in it.
+const RESOLVED: f64 = 1e-9;
+
+impl LeftOut {
+    /// Every row is predicted from the others; where a table holds copies of its rows ([`Prints`](super::apart::Prints)), a copy tells of its row whatever the function is, and m of them are left out together. They are alike, so that the block of the precision matrix that is
+    /// theirs is `I / s² + q 1 1ᵀ` with `q = 1/v - 1/s²`, v the variance of one from all others and s² that of the noise, and its inverse follows. Rows with a noise or a weight of their own are judged where they have no copies.
+    ///
+    /// Cost `n³/3` flops.
+    pub(super) fn of(posterior: &ExactPosterior) -> Result<Self, GpError> {
+        let (found, data) = (posterior.leave_one_out(), posterior.data());
+        let n = data.rows();
+        let row = |i: usize| (found.mean[(i, 0)], found.variance[i], data.targets()[(i, 0)]);
+        let prints = fingerprints(data)?;
+        let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut first = HashMap::new();
+        for (i, print) in prints.rows.iter().enumerate() {
+            let own = if prints.copied { *first.entry(*print).or_insert(i) } else { i };
+            *groups.entry(own).or_default() += 1;
+        }
+        let alike = data.noise_variances().is_none() && data.weights().is_none();
+        let precision = 1.0 / posterior.model().noise().noise_variance();
+        let from_others = |(i, copies): (usize, usize)| -> Option<(f64, f64, f64)> {
+            let (mean, variance, truth) = row(i);
+            if copies == 1 {
+                return Some((mean, variance, truth));
+            }
+            let shared = 1.0 / variance - precision;
+            let rest = precision + copies as f64 * shared;
+            (alike && rest > RESOLVED * precision).then(|| {
+                let residual = (truth - mean) / variance / rest;
+                (truth - residual, (1.0 - shared / rest) / precision, truth)
+            })
+        };
+        let mut own: Vec<(f64, f64, f64)> = groups.into_iter().filter_map(from_others).collect();
+        if own.is_empty() {
+            own = (0..n).map(row).collect();
+        }
+        Ok(Self {
+            copies: n - own.len(),
+            mean: own.iter().map(|r| r.0).collect(),
+            variance: own.iter().map(|r| r.1).collect(),
+            truths: own.iter().map(|r| r.2).collect(),
+        })
+    }
+}
 
 /// Why a model has no such predictions, and the way out.
 pub(crate) const NO_LEAVE_ONE_OUT: &str = "--leave-one-out is in closed form for exact Gaussian processes of numbers alone: for this model leave rows out of the fit (fit gp --folds 10, --test-fraction 0.2) and score them";
@@ -60,4 +118,56 @@ fn places(known: &Observations, asked: &Observations, noise: bool) -> Result<Vec
         candidates.and_then(|all| all.iter().find(equal)).copied().ok_or(i)
     };
     (0..asked.rows()).map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::Mat;
+    use posterior_gp::MeanForm;
+    use posterior_gp::exact::ExactGp;
+    use posterior_kernels::KernelExpression;
+    use posterior_likelihoods::Gaussian;
+
+    fn posterior(rows: &[usize], noise: Option<Vec<f64>>) -> ExactPosterior {
+        let kernel = "matern52".parse::<KernelExpression>().unwrap().build(&["x".into()]).unwrap();
+        let at = |i: usize| (i as f64 * 0.37).sin() * 2.0 + 0.1 * i as f64;
+        let x = Mat::from_fn(rows.len(), 1, |i, _| at(rows[i]));
+        let y = Mat::from_fn(rows.len(), 1, |i, _| {
+            (1.3 * at(rows[i])).sin() + 0.2 * (rows[i] as f64 * 2.3).cos()
+        });
+        let model = ExactGp::new(kernel, MeanForm::Zero, Gaussian::new(0.04, 1e-6), 1, 1);
+        model.condition(Observations::new(x, y, noise).unwrap()).unwrap()
+    }
+
+    /// Rows that are there once, twice and four times: each is predicted by a process that has none of its copies.
+    #[test]
+    fn copies_are_left_out_together() {
+        let rows: Vec<usize> = (0..12).chain(3..9).chain([4, 4]).collect();
+        let all = posterior(&rows, None);
+        let own = LeftOut::of(&all).unwrap();
+        assert_eq!((own.truths.len(), own.copies), (12, 8));
+        for i in 0..12 {
+            let rest: Vec<usize> = rows.iter().copied().filter(|row| *row != i).collect();
+            let without = posterior(&rest, None);
+            let found =
+                posterior_gp::Posterior::predict(&without, all.data().inputs().subrows(i, 1)).unwrap();
+            assert!(
+                (own.mean[i] - found.mean[(0, 0)]).abs() < 1e-9,
+                "{i}: {} {}",
+                own.mean[i],
+                found.mean[(0, 0)]
+            );
+            let variance = found.latent_variance[0] + 0.04;
+            assert!((own.variance[i] / variance - 1.0).abs() < 1e-8, "{i}: {} {variance}", own.variance[i]);
+        }
+        // Without copies nothing changes.
+        let plain = posterior(&(0..12).collect::<Vec<_>>(), None);
+        let (own, found) = (LeftOut::of(&plain).unwrap(), plain.leave_one_out());
+        assert_eq!((own.copies, own.variance), (0, found.variance));
+        // Noise of its own: only what is there once is judged.
+        let noisy = posterior(&rows, Some(vec![0.01; rows.len()]));
+        let own = LeftOut::of(&noisy).unwrap();
+        assert_eq!((own.truths.len(), own.copies), (6, 14));
+    }
 }

@@ -134,3 +134,28 @@ fn without_rows_to_judge_by_there_is_nothing_to_go_by() {
     let error = fit(&few, &exact).unwrap_err().to_string();
     assert!(error.contains("judged on 15") && !error.contains("--held-back"), "{error}");
 }
+
+/// A table that holds its rows twice: a row's copy says all about it, and nothing of rows to come.
+#[test]
+fn copies_do_not_make_a_fit_sure() {
+    let (table, fresh) =
+        (synthetic::friedman(300, Streams::new(1)), synthetic::friedman(1500, Streams::new(2)));
+    let twice: Vec<usize> = (0..300).chain(0..300).collect();
+    let twice = table.select(&twice);
+    for (method, options) in [
+        (MethodName::Exact, json!({"restarts": 1})),
+        (MethodName::Sap, json!({"samples": 32, "random-features": 1000})),
+    ] {
+        let model = fit(&twice, &request(method, CalibrateName::Auto, options)).unwrap();
+        let check = model.header().fit.check.clone().unwrap();
+        match method {
+            MethodName::Exact => assert_eq!((check.rows, check.copies), (300, 300)),
+            _ => assert!(check.copies > check.rows / 2 && check.twins == 0, "{check:?}"),
+        }
+        let factor = model.header().fit.recalibration.as_ref().map_or(1.0, |own| own.factor);
+        assert!(factor > 0.9, "{method}: {factor}");
+        let inside = share(&model.predict_with_truth(&fresh, None).unwrap(), 0.95);
+        assert!(inside > 0.9, "{method}: {inside}, factor {factor}");
+        assert!(model.described().contains("left out with them"), "{}", model.described());
+    }
+}

@@ -68,7 +68,7 @@ pub(in crate::process) fn set_aside(rows: usize) -> Result<usize, ModelError> {
 /// Rows to learn from, rows that are set aside of them, and how many of those drawn went back to their twins.
 fn apart<D: TableRows>(all: &D, seed: u64) -> Result<(D, Observations, usize), ModelError> {
     let rng = &mut Streams::new(seed).stream("model/set-aside");
-    let Apart { rest, drawn, twins } =
+    let Apart { rest, drawn, twins, .. } =
         Apart::drawn_of(&fingerprints(all)?, set_aside(RowSource::rows(all))?, rng);
     Ok((all.keep(rest)?, all.gather(&drawn)?, twins))
 }

@@ -36,6 +36,9 @@ pub struct LabelCheck {
     /// Rows that were held back as well and equal rows that are learned from, to which they were given back.
     #[serde(default)]
     pub twins: usize,
+    /// Copies of these rows that were left out with them.
+    #[serde(default)]
+    pub copies: usize,
     /// Their scores.
     pub scores: LabelScores,
     /// NLL of a model that knows the targets' distribution and no inputs.
@@ -124,7 +127,7 @@ impl Judged {
                 "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone{remedy}"
             ));
         }
-        Ok(Self { check: LabelCheck { on, rows, twins: 0, scores, baseline_nll, warnings }, told })
+        Ok(Self { check: LabelCheck { on, rows, twins: 0, copies: 0, scores, baseline_nll, warnings }, told })
     }
 }
 

@@ -5,7 +5,7 @@ use super::header::GeneralisedHeader;
 use super::{FeatureSummary, LabelCheck, LabelScores, PlainProcess, Target};
 use crate::ClassRecalibration;
 use crate::process::CheckedOn;
-use crate::process::apart::twins_in_words;
+use crate::process::apart::{copies_in_words, twins_in_words};
 use crate::process::describe::{self, reason};
 use crate::text::{number, table};
 use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
@@ -218,7 +218,7 @@ fn checked(check: &LabelCheck, target: &Target) -> SummaryRow {
             )
         }
         _ => {
-            let twins = twins_in_words(check.twins);
+            let twins = twins_in_words(check.twins) + &copies_in_words(check.copies);
             format!("{}: {}{twins}", check.rows, scores(&check.scores, Some(check.baseline_nll)))
         }
     };

@@ -302,6 +302,7 @@ pub(super) fn judged(
         on: CheckedOn::HeldBack,
         rows: held.rows(),
         twins: 0,
+        copies: 0,
         scores: LabelScores { nll: -gain, accuracy: None, ece: None, within_two_deviations: None },
         baseline_nll: 0.0,
         warnings,

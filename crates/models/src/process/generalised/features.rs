@@ -77,8 +77,8 @@ pub(super) fn fit(
     let level = level(observed);
     let n = observed.rows();
     let count = set_aside(n)?;
-    let Apart { rest, drawn, twins } =
-        observed.apart(count, Streams::new(request.seed).child("model/set-aside", 0));
+    let Apart { rest, drawn, twins, .. } =
+        observed.apart(count, Streams::new(request.seed).child("model/set-aside", 0))?;
     if drawn.is_empty() {
         return Err(ModelError::Request(format!(
             "learned features need rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take --inference laplace"

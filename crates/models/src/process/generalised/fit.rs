@@ -49,7 +49,7 @@ impl GeneralisedModel {
         in_memory(&request.method)?;
         let journal = &mut Journal::open(&observed, request)?;
         let plan = InferencePlan::of(&observed, request)?;
-        let (mut train, held, twins) = split(&observed, request, &plan)?;
+        let (mut train, held, equals) = split(&observed, request, &plan)?;
         let observed_all = &observed;
         let likelihood = train.likelihood.clone();
         let mut best = infer(plan.inference, &mut train, request, &plan, (&mut *journal, &mut *observer))?;
@@ -88,7 +88,7 @@ impl GeneralisedModel {
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
             let mut own = judged(&posterior, &likelihood, held, (&marginal, request.seed))?;
-            own.check.twins = twins;
+            [own.check.twins, own.check.copies] = equals;
             let place = match (&mut features, &mut variation) {
                 (Some(features), _) => Some(&mut features.plain),
                 (_, Some(variation)) => Some(&mut variation.plain),
@@ -296,24 +296,26 @@ fn recalibrate(
     Ok(out)
 }
 
-/// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both, but for rows that went back to their twins (their number is the last).
+/// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both, but for rows that went back to their twins, and copies that were left out (how many of each is the last).
 fn split(
     observed: &Observed,
     request: &FitRequest,
     plan: &InferencePlan,
-) -> Result<(Observed, Option<Observed>, usize), ModelError> {
+) -> Result<(Observed, Option<Observed>, [usize; 2]), ModelError> {
     if matches!(plan.method, Method::Exact(_)) {
-        return Ok((observed.clone(), None, 0));
+        return Ok((observed.clone(), None, [0; 2]));
     }
     let usual = LargeTableOptions::default();
     let n = observed.rows();
-    let count = plan.method.large().unwrap_or(&usual).held_back_of(n);
+    let large = plan.method.large().unwrap_or(&usual);
+    large.check_held_back(n)?;
+    let count = large.held_back_of(n);
     if count == 0 || count >= n {
-        return Ok((observed.clone(), None, 0));
+        return Ok((observed.clone(), None, [0; 2]));
     }
     let streams = Streams::new(request.seed).child("model/held-back", 0);
-    let Apart { rest, drawn, twins } = observed.apart(count, streams);
-    Ok((observed.select(&rest)?, Some(observed.select(&drawn)?), twins))
+    let Apart { rest, drawn, twins, copies } = observed.apart(count, streams)?;
+    Ok((observed.select(&rest)?, Some(observed.select(&drawn)?), [twins, copies]))
 }
 
 /// What rows count, in words.

@@ -13,7 +13,7 @@ use posterior_data::{
     DataError, Extracted, InputRanges, Notes, RowFingerprints, Schema, Split, Standardisation, Table,
     counts_of_rows, present,
 };
-use posterior_gp::Observations;
+use posterior_gp::{GpError, Observations};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 
@@ -225,7 +225,7 @@ impl Observed {
     }
 
     /// `count` rows that are drawn at random, of which every class has its share, apart from the rest and without twins in it ([`Apart`]). Events may come twice at one place and are no twins.
-    pub(super) fn apart(&self, count: usize, streams: Streams) -> Apart {
+    pub(super) fn apart(&self, count: usize, streams: Streams) -> Result<Apart, GpError> {
         let n = self.rows();
         let fraction = count as f64 / n as f64;
         let Split { train, test } = match self.strata() {
@@ -233,7 +233,7 @@ impl Observed {
             None => Split::random(n, fraction, streams),
         };
         match self.target {
-            Target::Events { .. } => Apart { rest: train, drawn: test, twins: 0 },
+            Target::Events { .. } => Ok(Apart { rest: train, drawn: test, twins: 0, copies: 0 }),
             _ => Apart::new(&self.data, train, test),
         }
     }

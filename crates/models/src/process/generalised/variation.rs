@@ -58,8 +58,8 @@ pub(super) fn fit(
         return Err(ModelError::NotIterative { method: method.name() });
     };
     let n = observed.rows();
-    let Apart { rest, drawn, twins } =
-        observed.apart(set_aside(n)?, Streams::new(request.seed).child("model/set-aside", 0));
+    let Apart { rest, drawn, twins, .. } =
+        observed.apart(set_aside(n)?, Streams::new(request.seed).child("model/set-aside", 0))?;
     if drawn.is_empty() {
         return Err(ModelError::Request(format!(
             "--method gvi needs rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take --inference laplace"

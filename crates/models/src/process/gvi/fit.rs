@@ -27,8 +27,8 @@ pub(in crate::process) fn fit(
     };
     let started = Instant::now();
     let (names, all) = (prepared.schema.feature_names(), &prepared.data);
-    let Apart { rest, drawn, twins } =
-        Apart::drawn(all, set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"));
+    let Apart { rest, drawn, twins, .. } =
+        Apart::drawn(all, set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"))?;
     let (train, aside) = (all.select(&rest)?, all.select(&drawn)?);
     let columns = Columns { names: &names, standardisation: &prepared.standardisation };
     let first = Gaussian::new(request.first_noise().max(2.0 * floor(request)), floor(request));

@@ -1,6 +1,6 @@
 //! Memory and work of a fit to a large table.
 
-use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, forecast_bytes};
+use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, forecast_bytes, may_search_again};
 use super::following::{Blocks, refining_memory};
 use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS, Solver};
 use crate::options::{
@@ -42,6 +42,9 @@ pub struct ScalablePlan {
     pub search_passes: usize,
     /// Operations of the search for hyperparameters: fits at 100 evaluations each, or steps whose solves use up their budgets.
     pub hyperparameter_flops: f64,
+    /// Whether up to as much again follows where the evidence wants less noise than a solver can follow, which only the search tells.
+    #[serde(default)]
+    pub may_search_again: bool,
 }
 
 /// Bytes for each row of a fit from disk.
@@ -60,7 +63,10 @@ impl ScalablePlan {
     pub fn new(request: &FitRequest, method: &Method, rows: usize, inputs: usize) -> Self {
         let iterative = method.iterative();
         // What bounds copy is in single precision, unlike their own numbers.
-        let number = iterative.map_or(4, |options| options.system.bytes_of_number());
+        let number = match method.precision_is_open() {
+            true => 8,
+            false => iterative.map_or(4, |options| options.system.bytes_of_number()),
+        };
         let samples = iterative.map_or(0, |options| options.sampling.samples);
         let (n, d, s) = (rows as u64, inputs as u64, samples as u64 + 1);
         let m = method.inducing().map_or(0, InducingOptions::points).min(rows) as u64;
@@ -231,6 +237,7 @@ impl ScalablePlan {
             passes,
             search_passes,
             hyperparameter_flops,
+            may_search_again: iterative.is_some_and(|options| may_search_again(request, options)),
         }
     }
 
@@ -290,6 +297,7 @@ impl ScalablePlan {
             search_passes: 0,
             // The bound learns them.
             hyperparameter_flops: 0.0,
+            may_search_again: false,
         })
     }
 
@@ -486,6 +494,9 @@ impl fmt::Display for ScalablePlan {
         if self.search_passes > 0 {
             write!(f, " ({} passes among them)", self.search_passes)?;
         }
+        if self.may_search_again {
+            write!(f, ", up to as much again where the evidence wants less noise than solvers can follow")?;
+        }
         Ok(())
     }
 }
@@ -494,6 +505,7 @@ impl fmt::Display for ScalablePlan {
 mod tests {
     use super::*;
     use crate::options::LargeTableOptions;
+    use posterior_optim::Constraint;
 
     /// A hundred batches of 512 rows are a pass of 51,200; an iteration of conjugate gradients is one; bounds make none.
     #[test]
@@ -510,6 +522,12 @@ mod tests {
         let blocks = &|_: &mut IterativeOptions| ();
         let descent = planned(MethodName::Sdd, blocks);
         assert_eq!((descent.passes, descent.search_passes), (Some(1.0), 0));
+        assert!(descent.to_string().contains("as much again where"), "{descent}");
+        let bounded = planned(MethodName::Sdd, &|options| {
+            let parameter = "matern32.variance".into();
+            options.evidence.constraints.fix.push(Constraint::Fixed { parameter, value: Some(1.0) });
+        });
+        assert!(!bounded.may_search_again && !planned(MethodName::Svgp, blocks).may_search_again);
         assert!(descent.to_string().contains("100 steps (1.0 passes over the rows)"), "{descent}");
         assert_eq!(planned(MethodName::Cg, blocks).passes, Some(100.0));
         assert_eq!(planned(MethodName::Svgp, blocks).passes, None);

@@ -120,6 +120,9 @@ pub struct ScalableSummary {
     /// Why it could not be estimated, where it could not: the posterior is what it is without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_failed: Option<String>,
+    /// What a user must know of a solve that no held-back rows have judged.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// Of the stochastic bound: whether the inducing values are the best that its hyperparameters and inducing points allow, by one pass over all rows after the last step (not where that had no room in a time budget, or its sums no factor); none for other methods, and where it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_form: Option<bool>,
@@ -181,6 +184,7 @@ impl ScalableSummary {
             closed_form: None,
             log_evidence: None,
             evidence_failed: None,
+            warnings: Vec::new(),
             seconds: [0.0, seconds],
             resumed_from,
             deep: Some(deep),
@@ -221,6 +225,7 @@ impl ScalableSummary {
             closed_form: None,
             log_evidence: None,
             evidence_failed: None,
+            warnings: Vec::new(),
             seconds: [0.0, seconds],
             resumed_from,
             deep: None,

@@ -14,7 +14,7 @@ use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::limited::limited;
 use super::pathwise::{self, Judging};
-use crate::options::{AutoOptions, CalibrateName, KernelPrecision, MethodName, SvgpOptions};
+use crate::options::{AutoOptions, CalibrateName, MethodName, SvgpOptions};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::process::fit::{FitStage, Prepared, saved_plan};
 use crate::process::rates::{dense_rate, expected_seconds};
@@ -125,8 +125,12 @@ pub(super) fn fit<T: SolverPrecision>(
             searched = limited::<T, f64>(searched, prepared, asked, allowance, checkpoints, observer)?;
             hyperparameters = Hyperparameter::of(&searched.as_found());
         }
+        let ratio = searched.ratio(prepared);
         if searched.found.forecasts.is_empty() && !under_way && worth {
-            let methods = candidates((request, options), (all, d), kept);
+            let methods: Vec<Method> = candidates((request, options), (all, d), kept)
+                .into_iter()
+                .map(|method| method.for_system(n, ratio))
+                .collect();
             let own = forecasts((prepared, held), (request, options), &searched, &methods, observer)?;
             searched.found.forecasts = own;
             let stage = searched.solutions.clone().map_or(Stage::Between, Stage::Solved);
@@ -136,7 +140,7 @@ pub(super) fn fit<T: SolverPrecision>(
         let (share, started) = (allowance.left(), Instant::now());
         let forecasts = searched.found.forecasts.clone();
         let method = forecasts.first().and_then(|first| options.solver_named(first.method));
-        let method = method.unwrap_or_else(|| Method::Sdd(options.descent.clone()));
+        let method = method.unwrap_or_else(|| Method::Sdd(options.descent.clone())).for_system(n, ratio);
         solver = method.name();
         let predicted = forecasts.first().and_then(|forecast| forecast.seconds);
         let too_late = !under_way
@@ -148,18 +152,17 @@ pub(super) fn fit<T: SolverPrecision>(
             let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds);
             let judging =
                 Judging { held: Some(held), to_beat, seconds: share.map(|left| left + before.max(0.0)) };
-            let fit = match method.precision() {
-                KernelPrecision::Single => {
-                    let searched = searched.in_precision::<f32>(prepared, &options.descent.iterative);
-                    let state = (searched, saved);
-                    pathwise::fit(prepared, request, &method, state, &judging, checkpoints, observer)?
-                }
-                KernelPrecision::Double => {
-                    let searched = searched.in_precision::<f64>(prepared, &options.descent.iterative);
-                    let state = (searched, saved);
-                    pathwise::fit(prepared, request, &method, state, &judging, checkpoints, observer)?
-                }
-            };
+            let asked = (request, &options.descent.iterative);
+            let state = (searched, saved);
+            let fit = pathwise::fit_in_its_precision(
+                prepared,
+                asked,
+                &method,
+                state,
+                &judging,
+                checkpoints,
+                observer,
+            )?;
             if fit.reason == Reason::Interrupted {
                 return Ok(fit);
             }

@@ -108,6 +108,7 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
         resumed_from: 0,
         log_evidence: None,
         evidence_failed: None,
+        warnings: Vec::new(),
         deep: None,
         gvi: None,
     }

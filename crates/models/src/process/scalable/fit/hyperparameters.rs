@@ -4,7 +4,7 @@ use super::all_rows::{Begin, by_steps, on_all_rows, worse};
 use super::stages::{Stages, on_neighbourhoods};
 use crate::FitRequest;
 use crate::options::{EvidenceOptions, HyperparameterSearch, IterativeOptions, LengthscalePrior};
-use crate::process::fit::{FitStage, Prepared, add_weak_priors};
+use crate::process::fit::{FitStage, Prepared, add_weak_priors, targets};
 use crate::process::scalable::SolverPrecision;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage, Wanted};
@@ -26,7 +26,14 @@ pub(super) fn initial<D: RowSource>(
     prepared: &Prepared<D>,
     request: &FitRequest,
 ) -> Result<ExactGp, ModelError> {
-    let kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    /// Rows that a kernel may look at, evenly spaced, to begin.
+    const LOOKED_AT: usize = 4000;
+    let mut kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    let n = prepared.data.rows();
+    let count = n.min(LOOKED_AT);
+    let some: Vec<usize> = (0..count).map(|i| (i as u128 * n as u128 / count as u128) as usize).collect();
+    let some = prepared.data.gather(&some)?;
+    kernel.begin(some.inputs(), &targets(&some));
     let noise = Gaussian::new(request.first_noise(), request.noise_floor);
     Ok(ExactGp::new(kernel, request.mean, noise, prepared.data.widths()[0], 1))
 }
@@ -98,6 +105,12 @@ impl<T: SolverPrecision> Searched<T> {
             set_noise(&mut model, noise);
         }
         model
+    }
+
+    /// The function's variance over the noise's, before that was raised.
+    pub(super) fn ratio(&self, prepared: &Prepared) -> f64 {
+        let model = self.unraised();
+        signal(&model, prepared) / model.noise().noise_variance()
     }
 
     /// As the evidence wants it, for methods that solve no large system.

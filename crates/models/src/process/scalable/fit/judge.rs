@@ -18,6 +18,8 @@ pub(super) struct HeldBack {
     noise: Option<Vec<f64>>,
     /// Rows that were drawn as well and went back to their twins.
     pub(super) twins: usize,
+    /// Copies of its rows that the fit does not see either.
+    pub(super) copies: usize,
 }
 
 /// Standardised predictions of the held-back rows.
@@ -39,7 +41,7 @@ impl HeldBack {
         if count == 0 || count >= n {
             return Ok((data, None));
         }
-        let Apart { rest, drawn, twins } =
+        let Apart { rest, drawn, twins, copies } =
             Apart::drawn_of(&fingerprints(&data)?, count, &mut Streams::new(seed).stream("model/held-back"));
         let held = data.gather(&drawn)?;
         let own = Self {
@@ -47,6 +49,7 @@ impl HeldBack {
             targets: held.targets().col(0).iter().copied().collect(),
             noise: held.noise_variances().map(<[f64]>::to_vec),
             twins,
+            copies,
         };
         Ok((data.keep(rest)?, Some(own)))
     }
@@ -59,6 +62,7 @@ impl HeldBack {
             targets: self.targets[..count].to_vec(),
             noise: self.noise.as_ref().map(|noise| noise[..count].to_vec()),
             twins: self.twins,
+            copies: self.copies,
         }
     }
 
@@ -272,7 +276,8 @@ mod tests {
         let n = 201;
         let z: Vec<f64> =
             (0..n).map(|i| crate::predictive::standard_quantile((i as f64 + 0.5) / n as f64)).collect();
-        let held = HeldBack { inputs: Mat::zeros(n, 1), targets: z.clone(), noise: None, twins: 0 };
+        let held =
+            HeldBack { inputs: Mat::zeros(n, 1), targets: z.clone(), noise: None, twins: 0, copies: 0 };
         let mean = (0..n).map(|i| z[i] - 0.3 * z[i * 77 % n]).collect();
         let narrow = HeldBackPredictions { mean, variance: vec![0.01; n] };
         let nothing = HeldBackPredictions { mean: vec![0.0; n], variance: vec![1.0; n] };

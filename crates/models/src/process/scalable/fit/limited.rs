@@ -6,7 +6,8 @@
 use super::all_rows::evidence_of_row;
 use super::hyperparameters::{Asked, MOST_SIGNAL, Searched, initial, signal, source};
 use super::stages::Stages;
-use crate::options::HyperparameterSearch;
+use crate::FitRequest;
+use crate::options::{HyperparameterSearch, IterativeOptions};
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::SolverPrecision;
 use crate::process::scalable::budget::Allowance;
@@ -39,18 +40,8 @@ pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
     let noise = wanted.noise().noise_variance();
     let ratio = signal(&wanted, prepared) / noise;
     let constrained = options.evidence.constraints.all();
-    let free = |own: &Constraint| {
-        let name = own.parameter();
-        name.starts_with("noise_variance") || !name.contains("variance")
-    };
-    if ratio.is_nan()
-        || ratio <= WORTH * most
-        || request.hyperparameters.is_some()
-        || searched.found.wanted.is_some()
-        || options.search.hyperparameter_search != HyperparameterSearch::Blocks
-        || options.evidence.steps == Some(0)
-        || !constrained.iter().all(free)
-    {
+    let known = searched.found.wanted.is_some();
+    if ratio.is_nan() || ratio <= WORTH * most || known || !may_search_again(request, options) {
         return Ok(searched);
     }
     let largest = (most * noise).max(LEAST);
@@ -112,6 +103,21 @@ pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
     checkpoints.save::<T>(&found, Stage::Between)?;
     let source = source(prepared, &own, &found, &model);
     Ok(Searched { model, found, source, hyperpriors: searched.hyperpriors, solutions: None })
+}
+
+/// Whether there may be a second search at all, whatever the first one finds.
+pub(in crate::process::scalable) fn may_search_again(
+    request: &FitRequest,
+    options: &IterativeOptions,
+) -> bool {
+    let free = |own: &Constraint| {
+        let name = own.parameter();
+        name.starts_with("noise_variance") || !name.contains("variance")
+    };
+    request.hyperparameters.is_none()
+        && options.search.hyperparameter_search == HyperparameterSearch::Blocks
+        && options.evidence.steps != Some(0)
+        && options.evidence.constraints.all().iter().all(free)
 }
 
 /// Upper bounds of the variances of a kernel's parts: an equal share of the largest for each, more for those that have more of it once all are scaled down by `factor`; of a sum twice the largest at most, of a product of sums what these make of it.

@@ -49,6 +49,7 @@ pub(super) use automatic::few_rows_memory;
 pub(super) use forecast::{Forecast, bytes as forecast_bytes};
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
 pub(in crate::process) use learned::ROWS as PLAIN_ROWS;
+pub(super) use limited::may_search_again;
 pub(in crate::process) use pathwise::EVIDENCE_PROBES;
 
 /// What a fit leaves behind.
@@ -160,6 +161,7 @@ fn judged<D: TableRows>(
     let large = method.large().unwrap_or(&usual);
     let data = &prepared.data;
     check(&prepared, request, method)?;
+    large.check_held_back(data.rows())?;
     if plan.peak_bytes > request.memory {
         return Err(refused(request, plan.as_exact(), method));
     }
@@ -178,11 +180,14 @@ fn judged<D: TableRows>(
     let bounding = Bounding { held, start: None, allowance };
     let mut fit = by(prepared, &bounding, checkpoints, observer)?;
     let mut residuals = Vec::new();
-    if let (Some(check), Some(held)) = (&mut fit.check, held) {
-        check.twins = held.twins;
-        if Recalibration::may_be_wanted(request.calibrate, check) {
+    if let (Some(mut check), Some(held)) = (fit.check.take(), held) {
+        (check.twins, check.copies) = (held.twins, held.copies);
+        // Outliers leave more than 95 % of the rows inside.
+        if Recalibration::may_be_wanted(request.calibrate, &check) {
             residuals = held.residuals(&held.predictions(&fit.posterior)?)?;
+            check = check.with_outliers(&residuals);
         }
+        fit.check = Some(check);
     }
     if fit.reason != Reason::Interrupted {
         checkpoints.clear();
@@ -234,13 +239,24 @@ fn by_rows<T: SolverPrecision>(
         checkpoints,
         observer,
     )?;
-    let searched = match saved.as_ref().is_some_and(Saved::has_solver) {
-        true => searched,
-        false => limited::<T, T>(searched, prepared, (request, options), allowance, checkpoints, observer)?,
+    let asked = (request, options);
+    let searched = match (saved.as_ref().is_some_and(Saved::has_solver), method.precision_is_open()) {
+        (true, _) => searched,
+        (false, true) => limited::<T, f64>(searched, prepared, asked, allowance, checkpoints, observer)?,
+        (false, false) => limited::<T, T>(searched, prepared, asked, allowance, checkpoints, observer)?,
     };
+    let method = &method.for_system(prepared.data.rows(), searched.ratio(prepared));
     let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds).max(0.0);
     let judging = Judging { held, to_beat: None, seconds: allowance.left().map(|left| left + before) };
-    pathwise::fit::<T>(prepared, request, method, (searched, saved), &judging, checkpoints, observer)
+    pathwise::fit_in_its_precision(
+        prepared,
+        asked,
+        method,
+        (searched, saved),
+        &judging,
+        checkpoints,
+        observer,
+    )
 }
 
 /// What its rank is of.

@@ -1,10 +1,11 @@
 //! Weights by iterative solvers.
 
 use super::ScalableFit;
-use super::hyperparameters::{Searched, signal};
+use super::hyperparameters::{Asked, Searched, signal};
 use super::judge::{EarlyStopping, HeldBack, Outlook};
+use crate::options::KernelPrecision;
 use crate::process::ModelError;
-use crate::process::check::{CheckedOn, FitCheck};
+use crate::process::check::{CheckedOn, FitCheck, unsolved_in_words};
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
@@ -41,9 +42,31 @@ pub(super) struct Judging<'a> {
     pub(super) seconds: Option<f64>,
 }
 
+/// As [`fit`], in the method's precision, whatever the search was in; `options` are those of the search.
+pub(super) fn fit_in_its_precision<T: SolverPrecision>(
+    prepared: &Prepared,
+    (request, options): Asked<'_>,
+    method: &Method,
+    (searched, saved): (Searched<T>, Option<Saved>),
+    judging: &Judging<'_>,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    match method.precision() {
+        KernelPrecision::Single => {
+            let state = (searched.in_precision::<f32>(prepared, options), saved);
+            fit(prepared, request, method, state, judging, checkpoints, observer)
+        }
+        KernelPrecision::Double => {
+            let state = (searched.in_precision::<f64>(prepared, options), saved);
+            fit(prepared, request, method, state, judging, checkpoints, observer)
+        }
+    }
+}
+
 /// Conditions on all rows, or on inducing inputs, by an iterative solver. Where neither steps nor a tolerance were asked for, it ends when predictions of
 /// the held-back rows stay where they are.
-pub(super) fn fit<T: SolverPrecision>(
+fn fit<T: SolverPrecision>(
     prepared: &Prepared,
     request: &FitRequest,
     method: &Method,
@@ -143,18 +166,23 @@ pub(super) fn fit<T: SolverPrecision>(
     let solution = posterior.solution();
     let (mut reason, progress) = (solution.reason, solution.progress);
     let interrupted = reason == Reason::Interrupted && stopped == Outlook::Open;
+    let residual = progress.residual.filter(|r| r.is_finite());
+    // Blocks that are solved exactly diverge by rounding alone, of which the rest of the system suffers as well.
+    let rounded = matches!(method, Method::Sap(_)) && progress.restarts > 0;
+    let left = residual.zip(looking.harmless.map(|own| if rounded { own - SLACK } else { own }));
+    let mut warnings = Vec::new();
+    if judging.held.is_none() && !interrupted {
+        let unsolved = left.filter(|(residual, harmless)| residual > harmless);
+        warnings.extend(unsolved.map(|(residual, harmless)| unsolved_in_words(residual, harmless)));
+    }
     let check = match judging.held.filter(|_| !interrupted) {
         Some(held) => {
             let end = held.predictions(&posterior)?;
             let drift = stopping.final_drift(progress.step, &end);
             let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, drift);
             check.reached_seconds = stopping.reached(&end);
-            if let (Some(harmless), Some(residual)) =
-                (looking.harmless, progress.residual.filter(|r| r.is_finite()))
-            {
-                // Blocks that are solved exactly diverge by rounding alone, of which the rest of the system suffers as well.
-                let rounded = matches!(method, Method::Sap(_)) && progress.restarts > 0;
-                check = check.with_residual(residual, if rounded { harmless - SLACK } else { harmless });
+            if let Some((residual, harmless)) = left {
+                check = check.with_residual(residual, harmless);
             }
             let noise = model.noise().noise_variance();
             if let Some(wanted) = found.noise_raised_from.filter(|wanted| noise > MUCH * wanted) {
@@ -169,15 +197,15 @@ pub(super) fn fit<T: SolverPrecision>(
         }
         None => None,
     };
-    let left = judging.seconds.map(|most| most - progress.elapsed.as_secs_f64());
+    let time = judging.seconds.map(|most| most - progress.elapsed.as_secs_f64());
     let mut evidence_failed = None;
     let log_evidence = match (&solver, interrupted) {
         (Solver::Rows(SolveMethod::ConjugateGradients(solver)), false)
-            if left.is_none_or(|left| left > 0.0) =>
+            if time.is_none_or(|left| left > 0.0) =>
         {
             // No longer than the weights took, where those ended early: the quadrature has converged long before the last digits of a solve.
             let steps = conditioning.budget.steps.min(progress.step.max(LEAST_STEPS));
-            let budget = Budget { steps, time: Allowance::duration(left), ..conditioning.budget };
+            let budget = Budget { steps, time: Allowance::duration(time), ..conditioning.budget };
             let probes = (EVIDENCE_PROBES, seed);
             let observer = &mut |progress: &Progress| observer(progress, &FitStage::Solve);
             let found = posterior.log_evidence(solver.preconditioner, probes, &budget, observer);
@@ -210,13 +238,14 @@ pub(super) fn fit<T: SolverPrecision>(
             Outlook::Steady => STEADY.into(),
             Outlook::Hopeless => HOPELESS.into(),
         },
-        residual: progress.residual.filter(|r| r.is_finite()),
+        residual,
         step_size: progress.step_size,
         restarts: progress.restarts,
         bound: None,
         at_bounds: Vec::new(),
         log_evidence,
         evidence_failed,
+        warnings,
         seconds: [found.seconds, started.elapsed().as_secs_f64()],
         resumed_from,
         deep: None,
