@@ -93,7 +93,8 @@ fn numbers_of_networks_have_a_factor() {
     let told = error(at, &format!("{folder_line} --calibrate conformal --out x.posterior"));
     assert!(told.contains("give --validation-data"), "{told}");
     let fit = json(at, &format!("{folder_line} {unseen} --calibrate conformal --out e.posterior"));
-    assert!(fit["notes"].to_string().contains("intervals are recalibrated"), "{fit}");
+    let own = &fit["recalibration"]["numbers"][0];
+    assert_eq!((&own["guarantee"], &own["rows"]), (&Value::from("holds"), &Value::from(200)), "{own}");
     assert!((coverage("e.posterior") - 0.95).abs() < 3.3 * error_of_both);
     let line = "predict --model e.posterior --data judge.csv --limit 2 --quantiles 0.025,0.975";
     let predicted = json(at, line);

@@ -221,13 +221,17 @@ impl LaplacePosterior {
         Ok((draws, jitter))
     }
 
-    /// Every training row's latent values as the others say, about: the posterior there less the row's own part of it, a Gaussian of its gradient and curvature at the mode. `data` are those that it was conditioned on.
+    /// Every training row's latent values as the others say, about: the posterior there less the row's own part of it, a Gaussian of its gradient and curvature at the mode; of rows that have copies theirs as well, `copies` rows in all. `data` are those that it was conditioned on.
     ///
     /// Source: Vehtari et al. (2016), *Bayesian leave-one-out cross-validation approximations for Gaussian latent variable models*, section 3.3 (LA-LOO), here for several outputs.
     ///
     /// # Errors
     /// [`GpError::Shape`] for other data.
-    pub fn left_out(&self, data: &Observations) -> Result<LatentPrediction, GpError> {
+    pub fn left_out(
+        &self,
+        data: &Observations,
+        copies: Option<&[usize]>,
+    ) -> Result<LatentPrediction, GpError> {
         self.model.check(data)?;
         same_width("rows of the data", self.inputs.nrows(), data.rows())?;
         let LatentPrediction { mean, covariance, clipped } = self.predict(data.inputs())?;
@@ -237,18 +241,19 @@ impl LaplacePosterior {
         let mut out = LatentPrediction { mean: mean.clone(), covariance: covariance.clone(), clipped };
         for i in 0..n {
             let sigma = Mat::from_fn(c, c, |k, l| covariance[i * c * c + k * c + l]);
+            let count = copies.map_or(1.0, |copies| copies[i] as f64);
             let total: f64 = (0..c).map(|k| here.diagonal[(i, k)]).sum();
             let w = Mat::from_fn(c, c, |k, l| {
                 let d = |k: usize| here.diagonal[(i, k)];
                 let own = if k == l { d(k) } else { 0.0 };
-                if coupled { own - d(k) * d(l) / total } else { own }
+                count * if coupled { own - d(k) * d(l) / total } else { own }
             });
             // (Σ⁻¹ - W)⁻¹ = Σ (I - W Σ)⁻¹.
             let rest = Mat::<f64>::identity(c, c) - &w * &sigma;
             let solved = faer::prelude::Solve::solve(&rest.partial_piv_lu(), Mat::<f64>::identity(c, c));
             let without = &sigma * &solved;
             for k in 0..c {
-                let shift: f64 = (0..c).map(|l| without[(k, l)] * here.gradient[(i, l)]).sum();
+                let shift: f64 = (0..c).map(|l| without[(k, l)] * count * here.gradient[(i, l)]).sum();
                 out.mean[(i, k)] -= shift;
                 for l in 0..c {
                     out.covariance[i * c * c + k * c + l] = 0.5 * (without[(k, l)] + without[(l, k)]);

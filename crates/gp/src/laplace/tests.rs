@@ -138,7 +138,7 @@ fn an_offset_is_a_prior_mean_that_is_known() {
         // Latent functions are without it, whatever is asked of them.
         let [expected, found] = [(&with_mean, &data), (&without, &moved)].map(|(model, data)| {
             let posterior = LaplacePosterior::new(model.clone(), data, None).unwrap();
-            (posterior.predict(data.inputs()).unwrap(), posterior.left_out(data).unwrap())
+            (posterior.predict(data.inputs()).unwrap(), posterior.left_out(data, None).unwrap())
         });
         for (expected, found) in [(expected.0, found.0), (expected.1, found.1)] {
             assert!((&expected.mean - &mean - &found.mean).norm_max() < 1e-6, "{name}");
@@ -189,7 +189,7 @@ fn gaussian_noise_is_the_exact_process() {
     assert!((a.mean - b.mean).norm_max() < 1e-10);
     check::assert_close(&a.covariance, &b.latent_variance, 1e-10, 1e-10);
     // Rows left out, of which the approximation is exact.
-    let (a, b) = (posterior.left_out(&data).unwrap(), exact.leave_one_out());
+    let (a, b) = (posterior.left_out(&data, None).unwrap(), exact.leave_one_out());
     assert!((a.mean - b.mean).norm_max() < 1e-9);
     for i in 0..25 {
         assert!((a.covariance[i] + 0.3 - b.variance[i]).abs() < 1e-9);
@@ -292,7 +292,7 @@ fn rows_left_out_are_about_what_fits_without_them_say() {
         let name = likelihood.name();
         let model = model("se", MeanForm::Zero, likelihood);
         let c = model.latents();
-        let found = LaplacePosterior::new(model.clone(), &data, None).unwrap().left_out(&data).unwrap();
+        let found = LaplacePosterior::new(model.clone(), &data, None).unwrap().left_out(&data, None).unwrap();
         for i in [0, 7, 19] {
             let others: Vec<usize> = (0..30).filter(|j| *j != i).collect();
             let without = LaplacePosterior::new(model.clone(), &data.select(&others).unwrap(), None).unwrap();

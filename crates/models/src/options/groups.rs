@@ -183,9 +183,9 @@ impl LargeTableOptions {
         self.held_back.unwrap_or(usual).min(Self::most_held_back(rows))
     }
 
-    /// Less than half of the rows: most are learned from.
+    /// Half of the rows: no fewer are learned from.
     fn most_held_back(rows: usize) -> usize {
-        rows.saturating_sub(1) / 2
+        rows / 2
     }
 
     /// Refuses more rows than may be held back of so many.
@@ -196,7 +196,7 @@ impl LargeTableOptions {
         let most = Self::most_held_back(rows);
         match self.held_back {
             Some(asked) if asked > most => Err(ModelError::Request(format!(
-                "--held-back {asked} is more than may be held back of {rows} rows, of which most are learned from: give at most {most}, or --test-fraction and --folds, which score rows after the fit"
+                "--held-back {asked} is more than may be held back of {rows} rows, of which half at least are learned from: give at most {most}, or --test-fraction and --folds, which score rows after the fit"
             ))),
             _ => Ok(()),
         }

@@ -5,7 +5,7 @@ use posterior_data::RowFingerprints;
 use posterior_gp::{GpError, Observations};
 use posterior_linalg::random::ChaCha8Rng;
 use rand::seq::index;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// What tells rows from each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,13 @@ impl Prints {
         let copied = different < n
             && (2 * targets >= different || 100 * different.saturating_sub(inputs) <= n - inputs);
         Self { rows, copied }
+    }
+
+    /// How many copies of each row there are, itself among them: one, where equal rows are no copies.
+    pub(super) fn copies(&self) -> Vec<usize> {
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        self.rows.iter().for_each(|print| *counts.entry(*print).or_default() += 1);
+        self.rows.iter().map(|print| if self.copied { counts[print] } else { 1 }).collect()
     }
 }
 

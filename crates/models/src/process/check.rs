@@ -178,7 +178,8 @@ impl FitCheck {
     pub(super) fn with_outliers(mut self, residuals: &[f64]) -> Self {
         let rows = residuals.len();
         let far = residuals.iter().filter(|z| z.abs() > FAR).count();
-        if far >= FEWEST_FAR.max(rows.div_ceil(FAR_EACH)) {
+        // Where fewer lie inside than should, intervals are narrow for all.
+        if self.scores.coverage_95 >= 0.95 && far >= FEWEST_FAR.max(rows.div_ceil(FAR_EACH)) {
             self.warnings.push(format!(
                 "outliers or heavy tails: {far} of {rows} rows lie more than {FAR} predicted standard deviations away, where a normal distribution has {:.2}; the intervals of all rows are wide for their sake. --likelihood student-t learns how heavy the tails are",
                 rows as f64 * FAR_SHARE
@@ -283,5 +284,8 @@ mod tests {
             [told(2, 100), told(3, 100), told(19, 10_000), told(20, 10_000)],
             [false, true, false, true]
         );
+        let narrow = CheckScores { coverage_95: 0.93, ..scores };
+        let check = FitCheck::new(CheckedOn::LeaveOneOut, 100, narrow, None).with_outliers(&[5.0; 100]);
+        assert!(!check.warnings.iter().any(|text| text.contains("outliers")));
     }
 }

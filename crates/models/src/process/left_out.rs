@@ -20,9 +20,21 @@ pub(super) struct LeftOut {
 /// Of the precision of a copy's noise: what the rest of the table says must not drown in it.
 const RESOLVED: f64 = 1e-9;
 
+/// Mean and variance of a row as those say that are no copies of it, from what all others say, where so many copies (itself among them) have the same noise. They are alike, so that the block of the precision matrix that is theirs is `I / s² + q 1 1ᵀ` with `q = 1/v - 1/s²`, v the variance of one from all others and s² that
+/// of the noise, and its inverse follows. None where rounding has taken what the others say.
+pub(super) fn without_copies(
+    (mean, variance): (f64, f64),
+    truth: f64,
+    (noise, copies): (f64, usize),
+) -> Option<(f64, f64)> {
+    let shared = 1.0 / variance - 1.0 / noise;
+    let rest = 1.0 / noise + copies as f64 * shared;
+    (rest > RESOLVED / noise)
+        .then(|| (truth - (truth - mean) / variance / rest, (1.0 - shared / rest) * noise))
+}
+
 impl LeftOut {
-    /// Every row is predicted from the others; where a table holds copies of its rows ([`Prints`](super::apart::Prints)), a copy tells of its row whatever the function is, and m of them are left out together. They are alike, so that the block of the precision matrix that is
-    /// theirs is `I / s² + q 1 1ᵀ` with `q = 1/v - 1/s²`, v the variance of one from all others and s² that of the noise, and its inverse follows. Rows with a noise or a weight of their own are judged where they have no copies.
+    /// Every row is predicted from the others; where a table holds copies of its rows ([`Prints`](super::apart::Prints)), a copy tells of its row whatever the function is, and all are left out together. Rows with a noise or a weight of their own are judged where they have no copies.
     ///
     /// Cost `n³/3` flops.
     pub(super) fn of(posterior: &ExactPosterior) -> Result<Self, GpError> {
@@ -37,18 +49,15 @@ impl LeftOut {
             *groups.entry(own).or_default() += 1;
         }
         let alike = data.noise_variances().is_none() && data.weights().is_none();
-        let precision = 1.0 / posterior.model().noise().noise_variance();
+        let noise = posterior.model().noise().noise_variance();
         let from_others = |(i, copies): (usize, usize)| -> Option<(f64, f64, f64)> {
             let (mean, variance, truth) = row(i);
-            if copies == 1 {
-                return Some((mean, variance, truth));
-            }
-            let shared = 1.0 / variance - precision;
-            let rest = precision + copies as f64 * shared;
-            (alike && rest > RESOLVED * precision).then(|| {
-                let residual = (truth - mean) / variance / rest;
-                (truth - residual, (1.0 - shared / rest) / precision, truth)
-            })
+            let (mean, variance) = match copies {
+                1 => (mean, variance),
+                _ if alike => without_copies((mean, variance), truth, (noise, copies))?,
+                _ => return None,
+            };
+            Some((mean, variance, truth))
         };
         let mut own: Vec<(f64, f64, f64)> = groups.into_iter().filter_map(from_others).collect();
         if own.is_empty() {

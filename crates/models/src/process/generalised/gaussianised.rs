@@ -20,13 +20,15 @@ use super::searching::{Searching, Told};
 use super::stand_in::{NO_NOISE, StandIns};
 use super::target::Target;
 use crate::options::{CalibrateName, LikelihoodOptions, PseudoCount};
+use crate::process::file_rows::fingerprints;
+use crate::process::left_out::without_copies;
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{CheckedOn, FitStage, Hyperparameter, ProcessModel};
 use crate::{FitRequest, Method, ModelError};
-use posterior_gp::MeanForm;
 use posterior_gp::exact::{ExactGp, ExactPosterior, SeveralObservations};
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, search_collapsed};
 use posterior_gp::iterative::Blocks;
+use posterior_gp::{GpError, MeanForm};
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
@@ -63,19 +65,29 @@ pub(super) fn left_out<'a>(
     data: &SeveralObservations,
     posteriors: impl Iterator<Item = &'a ExactPosterior>,
     stand_ins: &StandIns,
-) -> Latents {
+) -> Result<Latents, GpError> {
     let (n, c) = (data.rows(), data.functions());
     let (mut mean, mut variance) = (vec![0.0; n * c], vec![0.0; n * c]);
+    // Labels are copies where those of no function say otherwise.
+    let prints = (0..c).map(|k| fingerprints(&data.function(k))).collect::<Result<Vec<_>, _>>()?;
+    let copied = prints.iter().all(|own| own.copied);
     for (k, posterior) in posteriors.enumerate() {
         let found = posterior.leave_one_out();
+        let copies = if copied { prints[k].copies() } else { vec![1; n] };
         for i in 0..n {
-            mean[i * c + k] = stand_ins.offsets[k] + stand_ins.scale * found.mean[(i, 0)];
+            let noise = NO_NOISE + data.noise(i, k);
+            let (own, truth) = ((found.mean[(i, 0)], found.variance[i]), posterior.data().targets()[(i, 0)]);
+            let without = match copies[i] {
+                1 => own,
+                count => without_copies(own, truth, (noise, count)).unwrap_or(own),
+            };
+            mean[i * c + k] = stand_ins.offsets[k] + stand_ins.scale * without.0;
             // That of a new stand-in, less its noise.
-            let latent = found.variance[i] - NO_NOISE - data.noise(i, k);
+            let latent = without.1 - noise;
             variance[i * c + k] = stand_ins.scale.powi(2) * latent.max(0.0);
         }
     }
-    Latents::of(mean, variance, c)
+    Ok(Latents::of(mean, variance, c))
 }
 
 /// Scores of rows that are predicted from the others.
@@ -125,7 +137,7 @@ fn trial(
         last = searching.evidence(&name, last.clone(), &stand_ins.on(observed, &own)?, None, true)?;
         let each = (0..data.functions()).map(|k| last.clone().condition(data.function(k)));
         let each = each.collect::<Result<Vec<_>, _>>()?;
-        Ok(left_out(&data, each.iter(), &stand_ins))
+        Ok(left_out(&data, each.iter(), &stand_ins)?)
     })?;
     Ok(Trial { judged: score(observed, rows, latents)?, model: last })
 }

@@ -73,7 +73,7 @@ fn check(
         model.set_values(&[own.kernel, vec![NO_NOISE]].concat());
         let each = (0..data.functions()).map(|k| model.clone().condition(data.function(k)));
         let each = each.collect::<Result<Vec<_>, _>>()?;
-        Ok(left_out(&data, each.iter(), &stand_ins))
+        Ok(left_out(&data, each.iter(), &stand_ins)?)
     })?;
     score(observed, &rows, latents).map(Some)
 }

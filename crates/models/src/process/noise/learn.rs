@@ -268,7 +268,7 @@ impl<'a> Turns<'a> {
             return Err(ModelError::Interrupted);
         }
         self.process.set_values(&fitted.posterior.model().values());
-        let LatentPrediction { mean, covariance, .. } = fitted.posterior.left_out(&data)?;
+        let LatentPrediction { mean, covariance, .. } = fitted.posterior.left_out(&data, None)?;
         let variances = (0..n).map(|i| (mean[(i, 0)] + 0.5 * covariance[i]).exp()).collect();
         Ok((fitted.posterior, variances))
     }
