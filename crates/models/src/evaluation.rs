@@ -121,8 +121,14 @@ impl Comparison {
             Truth::Values { .. } => Vec::new(),
         };
         let intervals = match (&self.model.tails, &self.model.predicted, &truth) {
-            (Some(tails), Predicted::Moments { mean, variance, .. }, Truth::Values { values, .. }) => {
-                IntervalScores::of(tails, (mean, variance), values)
+            (
+                Some(tails),
+                Predicted::Moments { mean, variance, latent_variance },
+                Truth::Values { values, .. },
+            ) => {
+                let pairs = variance.iter().zip(latent_variance);
+                let measures: Vec<f64> = pairs.map(|(v, latent)| tails.measure(*v, *latent)).collect();
+                IntervalScores::of(tails, (mean, &measures), values)
             }
             _ => Vec::new(),
         };

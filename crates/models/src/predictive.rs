@@ -204,8 +204,10 @@ impl Predictive {
             return Some(mean.iter().zip(latent_variance).map(of).collect());
         }
         if let (Some(tails), true) = (&self.tails, noise) {
-            let of = |(m, v): (&f64, &f64)| tails.quantile(level, *m, *v);
-            return Some(mean.par_iter().zip(variance).map(of).collect());
+            let of = |((m, v), latent): ((&f64, &f64), &f64)| {
+                tails.quantile(level, *m, tails.measure(*v, *latent))
+            };
+            return Some(mean.par_iter().zip(variance).zip(latent_variance).map(of).collect());
         }
         let by_rows = noise && (0..self.width.max(1)).all(|k| intervals(k).is_some());
         if !self.gaussian && !by_rows {

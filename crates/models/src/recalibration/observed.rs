@@ -19,10 +19,13 @@ const FEWEST: usize = 9;
 #[derive(Clone, Debug)]
 pub(crate) struct JudgedObservations {
     pub(crate) mean: Vec<f64>,
+    /// The squares of what residuals are measured by: variances, or where noise has one that says nothing of nearly all of it ([`Self::of_scale`]), those of the function and the square of the noise's scale.
     pub(crate) variance: Vec<f64>,
     pub(crate) truths: Vec<f64>,
     /// Whether they are counts.
     pub(crate) counts: bool,
+    /// Whether the noise is measured by its scale.
+    pub(crate) of_scale: bool,
 }
 
 /// What intervals of observations go by.
@@ -31,6 +34,8 @@ pub struct ObservedTails {
     tails: Arc<ConformalTails>,
     /// Whether they are whole numbers from 0 on.
     counts: bool,
+    /// The square of the noise's scale, where residuals are measured by it: the variance of Student's t grows without bound as its degrees of freedom come near two, and those that half of the rows chose are no others to the eye.
+    noise: Option<f64>,
 }
 
 /// How well such intervals hold what they say.
@@ -46,6 +51,9 @@ pub struct ObservedRecalibration {
     pub spread: Option<f64>,
     /// Whether the finite-sample guarantee of split-conformal intervals holds.
     pub guarantee: Guarantee,
+    /// Whether residuals were measured by the function's deviation and the noise's scale, not by the deviation of the observation; not so in files of older versions.
+    #[serde(default)]
+    pub of_scale: bool,
 }
 
 /// The score of a truth, none where a prediction is no number or has no width.
@@ -67,7 +75,7 @@ impl ObservedRecalibration {
         judged: &JudgedObservations,
         guarantee: Guarantee,
     ) -> Result<Option<(Self, ObservedTails)>, ModelError> {
-        let JudgedObservations { mean, variance, truths, counts } = judged;
+        let JudgedObservations { mean, variance, truths, counts, of_scale } = judged;
         let rows = truths.len();
         if asked == CalibrateName::None || rows < FEWEST {
             return Ok(None);
@@ -81,8 +89,9 @@ impl ObservedRecalibration {
             coverage: ConformalTails::coverage_apart(&scores, LEVEL, PARTS)?,
             spread: tails.spread(LEVEL),
             guarantee,
+            of_scale: *of_scale,
         };
-        Ok(Some((own, ObservedTails { tails: Arc::new(tails), counts: *counts })))
+        Ok(Some((own, ObservedTails::new(tails, *counts))))
     }
 
     /// What it is worth, in words.
@@ -102,7 +111,17 @@ impl ObservedRecalibration {
 
 impl ObservedTails {
     pub(crate) fn new(tails: ConformalTails, counts: bool) -> Self {
-        Self { tails: Arc::new(tails), counts }
+        Self { tails: Arc::new(tails), counts, noise: None }
+    }
+
+    /// Measured by the function's deviation and the noise's scale, whose square this is.
+    pub(crate) fn with_noise(self, noise: Option<f64>) -> Self {
+        Self { noise, ..self }
+    }
+
+    /// The square of what residuals of an observation of this variance are measured by, where its function has that one.
+    pub fn measure(&self, variance: f64, latent_variance: f64) -> f64 {
+        self.noise.map_or(variance, |noise| latent_variance + noise)
     }
 
     /// The scores that they go by.
@@ -110,7 +129,7 @@ impl ObservedTails {
         &self.tails
     }
 
-    /// The quantile at `level` in (0, 1) of an observation of this predicted mean and variance; of counts a whole number. NaN where the prediction is none. Cost for counts: some dozens of tail probabilities.
+    /// The quantile at `level` in (0, 1) of an observation of this predicted mean and variance (its [`measure`](Self::measure)); of counts a whole number. NaN where the prediction is none. Cost for counts: some dozens of tail probabilities.
     pub fn quantile(&self, level: f64, mean: f64, variance: f64) -> f64 {
         if !self.counts {
             return mean + self.tails.extended_quantile(level, standard_quantile) * variance.sqrt();
@@ -155,7 +174,7 @@ pub struct IntervalScores {
 }
 
 impl IntervalScores {
-    /// Of intervals of the usual levels.
+    /// Of intervals of the usual levels; variances are measures.
     pub(crate) fn of(known: &ObservedTails, (mean, variance): (&[f64], &[f64]), truths: &[f64]) -> Vec<Self> {
         let rows = truths.len().max(1) as f64;
         let each = SET_LEVELS.into_iter().map(|level| {
@@ -200,7 +219,7 @@ mod tests {
                 poisson(m * (width * z - 0.5 * width * width).exp(), state)
             })
             .collect();
-        JudgedObservations { variance: mean.clone(), mean, truths, counts: true }
+        JudgedObservations { variance: mean.clone(), mean, truths, counts: true, of_scale: false }
     }
 
     #[test]
@@ -263,6 +282,7 @@ mod tests {
             variance: vec![4.0; rows],
             truths: (0..rows).map(|_| 2.0 - 2.0 * uniform(&mut state).ln()).collect(),
             counts: false,
+            of_scale: false,
         };
         let on = CheckedOn::HeldBack;
         let told = judged(1999);

@@ -250,6 +250,11 @@ fn what_means_nothing_is_refused_with_a_way_out() {
     let made = smooth_classes(120, 2, 3, (1.5, 2.5), Streams::new(7)).unwrap();
     let table = made.table();
     let rows: Vec<usize> = (0..120).collect();
+    let request = |target: &str, method: Value| {
+        let mut own = json!({"held-back": 30});
+        own.as_object_mut().unwrap().extend(method.as_object().unwrap().clone());
+        request(target, own)
+    };
     let refused = |method: Value, change: &dyn Fn(&mut FitRequest)| {
         let mut request = request("class", method);
         change(&mut request);
@@ -296,7 +301,8 @@ fn what_means_nothing_is_refused_with_a_way_out() {
         assert!(found.contains(message), "{method}: {found}");
     }
     // Too few rows; one class only; counts below zero; a label that training did not have.
-    let few = fit(&table, &[0, 1, 2, 3, 4, 5], &request("class", json!({"method": "svdbk"})));
+    let few = json!({"method": "svdbk", "held-back": 0});
+    let few = fit(&table, &[0, 1, 2, 3, 4, 5], &request("class", few));
     assert!(few.unwrap_err().to_string().contains("are too few"));
     let one = Column { name: "class".into(), values: Values::Text(vec![Some("a".into()); 120]) };
     let one = Table::new("t.csv", vec![table.column("x1").unwrap().clone(), one]);

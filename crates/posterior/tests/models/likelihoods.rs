@@ -341,6 +341,10 @@ fn outliers_do_not_move_a_students_t() {
             / 60.0;
     // One row in eleven lies 8 above: a mean would be moved by 0.7.
     assert!(error < 0.2, "{error}");
+    // And so are intervals that none of them is in, whatever the variance of so heavy tails is: halves of the rows choose other degrees of freedom.
+    let [low, high] = [0.1, 0.8].map(|level| found.quantiles(level, true).unwrap());
+    let width = low.iter().zip(&high).map(|(low, high)| high - low).sum::<f64>() / 60.0;
+    assert!(width < 0.6, "{width}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A process under any likelihood as a [`Model`].
 
+use super::check::noise_square;
 use super::events;
 use super::header::baseline;
 use super::observations::Observing;
@@ -138,7 +139,11 @@ impl GeneralisedModel {
         {
             recalibration.apply(sets, &question.sets, own);
         }
-        own.tails = self.tails.clone().filter(|_| question.integration.is_none());
+        let header = &self.header;
+        let of_scale = header.fit.intervals.as_ref().is_some_and(|own| own.of_scale);
+        let noise = noise_square(&header.target, &header.likelihood).filter(|_| of_scale);
+        let tails = self.tails.clone().filter(|_| question.integration.is_none());
+        own.tails = tails.map(|tails| tails.with_noise(noise));
     }
 
     /// Truths in the target's own units.

@@ -93,7 +93,7 @@ impl Judged {
                 told =
                     JudgedRows::Classes(JudgedClasses { probabilities, classes: predictive.width, labels });
             }
-            Predicted::Moments { mean, variance, .. } => {
+            Predicted::Moments { mean, variance, latent_variance } => {
                 let (shift, scale) = match target {
                     Target::Numbers { mean, scale } => (*mean, *scale),
                     _ => (0.0, 1.0),
@@ -110,9 +110,18 @@ impl Judged {
                         100.0 * share
                     ));
                 }
-                let (mean, variance) = (mean.clone(), variance.clone());
-                let counts = matches!(target, Target::Counts { .. });
-                told = JudgedRows::Observations(JudgedObservations { mean, variance, truths: own, counts });
+                let noise = noise_square(target, likelihood);
+                let variance = match noise {
+                    Some(noise) => latent_variance.iter().map(|latent| latent + noise).collect(),
+                    None => variance.clone(),
+                };
+                told = JudgedRows::Observations(JudgedObservations {
+                    mean: mean.clone(),
+                    variance,
+                    truths: own,
+                    counts: matches!(target, Target::Counts { .. }),
+                    of_scale: noise.is_some(),
+                });
             }
             Predicted::Events(_) => {}
         }
@@ -128,6 +137,16 @@ impl Judged {
             ));
         }
         Ok(Self { check: LabelCheck { on, rows, twins: 0, copies: 0, scores, baseline_nll, warnings }, told })
+    }
+}
+
+/// The square of the noise's scale in the target's units, where its variance says little of it: of Student's t.
+pub(super) fn noise_square(target: &Target, likelihood: &OutputLikelihood) -> Option<f64> {
+    match (target, likelihood) {
+        (Target::Numbers { scale, .. }, OutputLikelihood::StudentT(own)) => {
+            Some((scale * own.scale()).powi(2))
+        }
+        _ => None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::process::CheckedOn;
 use crate::process::apart::{copies_in_words, twins_in_words};
 use crate::process::describe::{self, reason};
 use crate::text::{number, table};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
 
 /// One row for each number that was learned.
@@ -225,12 +226,23 @@ fn checked(check: &LabelCheck, target: &Target) -> SummaryRow {
     SummaryRow::new(label, text)
 }
 
+/// Degrees of freedom below which the variance of Student's t is more than twenty times the square of its scale.
+const FEW_DEGREES: f64 = 2.1;
+
 /// Everything that was added, chosen, dropped or is odd.
 pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
     let fit = &header.fit;
     let mut out: Vec<Note> = fit.data.sentences().into_iter().map(Note::information).collect();
     out.extend(header.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
     out.extend(fit.odd.iter().map(Note::warning));
+    if let OutputLikelihood::StudentT(own) = &header.likelihood
+        && own.degrees_of_freedom() < FEW_DEGREES
+    {
+        out.push(Note::information(format!(
+            "the noise has {:.6} degrees of freedom and a variance almost without bound (it has none at 2): standard deviations of observations say next to nothing, quantiles (predict --quantiles) go by rows",
+            own.degrees_of_freedom()
+        )));
+    }
     if fit.largest_jitter > 0.0 {
         let text = format!(
             "up to {:.1e} (in standard units) was added to the kernel matrix's diagonal",
