@@ -111,7 +111,8 @@ impl<F: Form> Additive<F> {
         let zeros = (vec![0.0; orders * n], vec![0.0; sets.len() * n]);
         let (by_order, by_set) = parts.into_iter().fold(zeros, added);
 
-        let some: Vec<usize> = (0..n.min(MOST_PAIRED)).map(|i| i * n / n.min(MOST_PAIRED).max(1)).collect();
+        let count = n.min(MOST_PAIRED);
+        let some: Vec<usize> = (0..count).map(|i| i * n / count).collect();
         let means: Vec<f64> = (0..dimension)
             .map(|d| {
                 let of_row = |i: &usize| some.iter().map(|j| value(d, own[d][*i], own[d][*j])).sum::<f64>();

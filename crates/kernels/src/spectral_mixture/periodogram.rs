@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn noise_and_what_does_not_vary_have_none() {
         let (x, noise) = (places(400, "x"), places(400, "noise"));
-        assert!(waves(&[x.clone()], &noise, 3).waves.is_empty());
+        assert!(waves(std::slice::from_ref(&x), &noise, 3).waves.is_empty());
         assert!(waves(&[vec![1.0; 400]], &x, 3).waves.is_empty());
         assert!(waves(&[x], &vec![2.0; 400], 3).waves.is_empty());
         assert!(waves(&[Vec::new()], &[], 3).waves.is_empty() && waves(&[], &[1.0], 3).waves.is_empty());

@@ -39,7 +39,7 @@ impl EnsembleModel {
         if !is_wanted(request, self.first().likelihood(), rows)? {
             return Ok(self);
         }
-        let text = request.data.text.clone();
+        let text = request.data.text;
         let files = Files {
             data: &source.data,
             inputs: &request.data.inputs,

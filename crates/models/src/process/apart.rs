@@ -72,12 +72,15 @@ impl Apart {
     }
 
     /// Without twins: a row that equals one of `rest`, input by input and in its (first) target, tells how well that row was remembered, and nothing of rows to come; whoever is chosen by such rows remembers. It
-    /// goes back to `rest`, unless that would leave less than half of `drawn`: then copies of the drawn rows are learned from no more than these themselves; but of a table whose rows repeat by nature (few columns of few values), repetition is what rows to come are like, and all stay.
+    /// goes back to `rest`, unless that would leave less than half of `drawn`: then copies of the drawn rows are learned from no more than these themselves. But of a table whose rows repeat by nature (few columns of few values), repetition is what rows to come are like, and all stay: those that repeat nothing are unlike them.
     pub(super) fn new(data: &Observations, rest: Vec<usize>, drawn: Vec<usize>) -> Result<Self, GpError> {
         Ok(Self::of_prints(&fingerprints(data)?, rest, drawn))
     }
 
     fn of_prints(prints: &Prints, rest: Vec<usize>, drawn: Vec<usize>) -> Self {
+        if !prints.copied {
+            return Self { rest, drawn, twins: 0, copies: 0 };
+        }
         let of = |i: usize| prints.rows[i];
         let learned = RowFingerprints::new(rest.iter().map(|&i| of(i)));
         let (back, kept): (Vec<usize>, Vec<usize>) =
@@ -91,7 +94,7 @@ impl Apart {
         let mut judged = HashSet::new();
         let once: Vec<usize> = drawn.iter().copied().filter(|&i| judged.insert(of(i))).collect();
         let others: Vec<usize> = rest.iter().copied().filter(|&i| !judged.contains(&of(i))).collect();
-        if !prints.copied || others.is_empty() {
+        if others.is_empty() {
             return Self { rest, drawn, twins: 0, copies: 0 };
         }
         let copies = prints.rows.len() - others.len() - once.len();

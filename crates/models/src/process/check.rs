@@ -98,11 +98,14 @@ pub(super) const CONVERGED: f64 = 0.1;
 const INTERVALS_ARE: &str = "intervals are";
 
 /// What a user must know of a system of which more is left than `harmless`.
-pub(super) fn unsolved_in_words(residual: f64, harmless: f64) -> String {
+pub(super) fn unsolved_in_words(residual: f64, harmless: f64, single: bool) -> String {
+    let precision = match single {
+        true => ", solve in double precision (--precision f64) where the residual stays or grows",
+        false => "",
+    };
     format!(
         "the solver has not converged: a relative residual of {residual:.2} is left, where {harmless:.2} would be harmless. The mean is not yet that of the model, \
-         and its own error bars do not know of that error: give more time (--time-budget, --iterations), solve in double precision (--precision f64) where the residual stays or \
-         grows, or take --method svgp"
+         and its own error bars do not know of that error: give more time (--time-budget, --iterations){precision}, or take --method svgp"
     )
 }
 
@@ -190,11 +193,11 @@ impl FitCheck {
 
     /// With the relative residual that the solver ended with. Predictions of a slow solver hardly move either: where more is left than `harmless`, it has not
     /// converged.
-    pub(super) fn with_residual(mut self, residual: f64, harmless: f64) -> Self {
+    pub(super) fn with_residual(mut self, residual: f64, harmless: f64, single: bool) -> Self {
         self.residual = Some(residual);
         if residual > harmless {
             self.converged = Some(false);
-            self.warnings.insert(0, unsolved_in_words(residual, harmless));
+            self.warnings.insert(0, unsolved_in_words(residual, harmless, single));
         }
         self
     }
@@ -267,9 +270,9 @@ mod tests {
         assert_eq!(check(500, 0.95, Some(0.02)).converged, Some(true));
         assert_eq!(check(500, 0.95, None).converged, None);
         // A solver that hardly moves has not converged while most of the system is unsolved.
-        let slow = check(500, 0.95, Some(0.01)).with_residual(0.65, 0.4);
+        let slow = check(500, 0.95, Some(0.01)).with_residual(0.65, 0.4, true);
         assert!(slow.converged == Some(false) && slow.warnings[0].contains("0.65 is left"), "{slow:?}");
-        assert_eq!(check(500, 0.95, Some(0.01)).with_residual(0.3, 0.4).converged, Some(true));
+        assert_eq!(check(500, 0.95, Some(0.01)).with_residual(0.3, 0.4, true).converged, Some(true));
     }
 
     #[test]

@@ -299,7 +299,7 @@ impl ProcessModel {
 
         let data = posterior.data();
         let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
-        let (check, residuals) = each_from_the_others(&posterior, &header)?;
+        let (check, residuals) = each_from_the_others(&posterior, &header)?.unzip();
         let fit = &mut header.fit;
         let least = &mut fit.transform.least;
         *least = least.map(|known| new.least.min(known));
@@ -324,8 +324,8 @@ impl ProcessModel {
             Some(earlier) if earlier.starts_with("kept from the fit") => earlier,
             Some(earlier) => format!("kept from the fit to {n} rows: {earlier}"),
         });
-        (fit.check, fit.recalibration) = (Some(check), None);
-        let conformal = recalibrate(&request, fit, &residuals)?;
+        (fit.check, fit.recalibration) = (check, None);
+        let conformal = recalibrate(&request, fit, &residuals.unwrap_or_default())?;
         let inputs = data.inputs().ncols();
         fit.plan = Plan { rows: n + k, inputs, targets: 1, peak_bytes, flops_per_evaluation };
         fit.seconds = started.elapsed().as_secs_f64();

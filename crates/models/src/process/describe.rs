@@ -519,6 +519,9 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
         out.extend(check.warnings(header.fit.recalibration.is_some()).map(Note::warning));
     }
     out.extend(header.fit.scalable.iter().flat_map(|fit| &fit.warnings).map(Note::warning));
+    if header.fit.check.as_ref().is_some_and(|check| 10 * check.copies >= check.rows) {
+        out.push(Note::warning("the table holds copies of its rows, which count as observations of their own: their agreement looks like little noise, and the function follows single rows too closely. Drop them"));
+    }
     if let Some(own) = &header.fit.recalibration {
         out.push(Note::information(own.sentence()));
     }

@@ -525,8 +525,8 @@ fn fit_exact(
     let mut residuals = Vec::new();
     // One row cannot be predicted from the others.
     if header.rows > 1 && fitted.reason != Reason::Interrupted {
-        let (check, own) = each_from_the_others(&fitted.posterior, header)?;
-        (header.fit.check, residuals) = (Some(check), own);
+        let (check, own) = each_from_the_others(&fitted.posterior, header)?.unzip();
+        (header.fit.check, residuals) = (check, own.unwrap_or_default());
     }
     Ok((ProcessPosterior::Exact(fitted.posterior), residuals))
 }
@@ -540,8 +540,8 @@ pub(super) fn targets(data: &Observations) -> Vec<f64> {
 pub(super) fn each_from_the_others(
     posterior: &ExactPosterior,
     header: &Header,
-) -> Result<(FitCheck, Vec<f64>), ModelError> {
-    let LeftOut { mean, variance, truths, copies } = LeftOut::of(posterior)?;
+) -> Result<Option<(FitCheck, Vec<f64>)>, ModelError> {
+    let Some(LeftOut { mean, variance, truths, copies }) = LeftOut::of(posterior)? else { return Ok(None) };
     let scores = CheckScores::of(&mean, &variance, &truths)?;
     let residuals = Gaussians::new(&mean, &variance, &truths)?.standardised_residuals();
     let check = FitCheck::new(CheckedOn::LeaveOneOut, truths.len(), scores, None);
@@ -550,7 +550,7 @@ pub(super) fn each_from_the_others(
         let remedy = super::describe::funnel_remedy(header, funnel.rank_correlation > 0.0);
         check.warnings.push(funnel_in_words(funnel, truths.len(), &remedy));
     }
-    Ok((check, residuals))
+    Ok(Some((check, residuals)))
 }
 
 /// Makes intervals hold what they say on the rows that a fit was judged on, where that is asked for or needed.

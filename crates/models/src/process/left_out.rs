@@ -5,7 +5,7 @@ use super::{ModelError, Predictions, ProcessModel};
 use posterior_data::{DataError, Table, row_fingerprint};
 use posterior_gp::exact::ExactPosterior;
 use posterior_gp::{GpError, Observations, Prediction};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Rows as all others predict them that are no copies of them, one of each.
 pub(super) struct LeftOut {
@@ -34,41 +34,52 @@ pub(super) fn without_copies(
 }
 
 impl LeftOut {
-    /// Every row is predicted from the others; where a table holds copies of its rows ([`Prints`](super::apart::Prints)), a copy tells of its row whatever the function is, and all are left out together. Rows with a noise or a weight of their own are judged where they have no copies.
+    /// Every row is predicted from the others; where a table holds copies of its rows ([`Prints`](super::apart::Prints)), a copy tells of its row whatever the function is, and all are left out together: m copies are one row of weight m, of the same posterior to rounding, and one of its rows is left
+    /// out with all that it counts as. Rows with a noise of their own are judged where they have no copies; none is judged where all have.
     ///
-    /// Cost `n³/3` flops.
-    pub(super) fn of(posterior: &ExactPosterior) -> Result<Self, GpError> {
-        let (found, data) = (posterior.leave_one_out(), posterior.data());
+    /// Cost `n³/3` flops, and with copies twice that of the different rows, beside the posterior.
+    pub(super) fn of(posterior: &ExactPosterior) -> Result<Option<Self>, GpError> {
+        let data = posterior.data();
         let n = data.rows();
-        let row = |i: usize| (found.mean[(i, 0)], found.variance[i], data.targets()[(i, 0)]);
         let prints = fingerprints(data)?;
-        let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
-        let mut first = HashMap::new();
+        if !prints.copied {
+            return Ok(Some(Self::rows_of(posterior, &(0..n).collect::<Vec<_>>())));
+        }
+        let mut places = HashMap::new();
+        let mut groups: Vec<(usize, usize, f64)> = Vec::new();
         for (i, print) in prints.rows.iter().enumerate() {
-            let own = if prints.copied { *first.entry(*print).or_insert(i) } else { i };
-            *groups.entry(own).or_default() += 1;
+            let place = *places.entry(*print).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push((i, 0, 0.0));
+            }
+            groups[place].1 += 1;
+            groups[place].2 += data.weights().map_or(1.0, |weights| weights[i]);
         }
-        let alike = data.noise_variances().is_none() && data.weights().is_none();
-        let noise = posterior.model().noise().noise_variance();
-        let from_others = |(i, copies): (usize, usize)| -> Option<(f64, f64, f64)> {
-            let (mean, variance, truth) = row(i);
-            let (mean, variance) = match copies {
-                1 => (mean, variance),
-                _ if alike => without_copies((mean, variance), truth, (noise, copies))?,
-                _ => return None,
-            };
-            Some((mean, variance, truth))
+        let own = if data.noise_variances().is_some() {
+            let once: Vec<usize> = groups.iter().filter(|group| group.1 == 1).map(|group| group.0).collect();
+            if once.is_empty() {
+                return Ok(None);
+            }
+            Self::rows_of(posterior, &once)
+        } else {
+            let first: Vec<usize> = groups.iter().map(|group| group.0).collect();
+            let weights = groups.iter().map(|group| group.2).collect();
+            let different =
+                posterior.model().clone().condition(data.select(&first)?.with_weights(weights)?)?;
+            Self::rows_of(&different, &(0..groups.len()).collect::<Vec<_>>())
         };
-        let mut own: Vec<(f64, f64, f64)> = groups.into_iter().filter_map(from_others).collect();
-        if own.is_empty() {
-            own = (0..n).map(row).collect();
+        Ok(Some(Self { copies: n - own.truths.len(), ..own }))
+    }
+
+    /// These rows of a posterior, each predicted from all others.
+    fn rows_of(posterior: &ExactPosterior, rows: &[usize]) -> Self {
+        let (found, data) = (posterior.leave_one_out(), posterior.data());
+        Self {
+            mean: rows.iter().map(|&i| found.mean[(i, 0)]).collect(),
+            variance: rows.iter().map(|&i| found.variance[i]).collect(),
+            truths: rows.iter().map(|&i| data.targets()[(i, 0)]).collect(),
+            copies: 0,
         }
-        Ok(Self {
-            copies: n - own.len(),
-            mean: own.iter().map(|r| r.0).collect(),
-            variance: own.iter().map(|r| r.1).collect(),
-            truths: own.iter().map(|r| r.2).collect(),
-        })
     }
 }
 
@@ -154,7 +165,7 @@ mod tests {
     fn copies_are_left_out_together() {
         let rows: Vec<usize> = (0..12).chain(3..9).chain([4, 4]).collect();
         let all = posterior(&rows, None);
-        let own = LeftOut::of(&all).unwrap();
+        let own = LeftOut::of(&all).unwrap().unwrap();
         assert_eq!((own.truths.len(), own.copies), (12, 8));
         for i in 0..12 {
             let rest: Vec<usize> = rows.iter().copied().filter(|row| *row != i).collect();
@@ -172,11 +183,27 @@ mod tests {
         }
         // Without copies nothing changes.
         let plain = posterior(&(0..12).collect::<Vec<_>>(), None);
-        let (own, found) = (LeftOut::of(&plain).unwrap(), plain.leave_one_out());
+        let (own, found) = (LeftOut::of(&plain).unwrap().unwrap(), plain.leave_one_out());
         assert_eq!((own.copies, own.variance), (0, found.variance));
         // Noise of its own: only what is there once is judged.
         let noisy = posterior(&rows, Some(vec![0.01; rows.len()]));
-        let own = LeftOut::of(&noisy).unwrap();
+        let own = LeftOut::of(&noisy).unwrap().unwrap();
         assert_eq!((own.truths.len(), own.copies), (6, 14));
+        let twice: Vec<usize> = (0..12).chain(0..12).collect();
+        assert!(LeftOut::of(&posterior(&twice, Some(vec![0.01; 24]))).unwrap().is_none());
+        // Weights count as copies do, and by a closed form for functions of labels.
+        let weighted = all.model().clone();
+        let data = all.data().clone().with_weights(vec![1.0; rows.len()]).unwrap();
+        let weighted = LeftOut::of(&weighted.condition(data).unwrap()).unwrap().unwrap();
+        let own = LeftOut::of(&all).unwrap().unwrap();
+        for i in 0..12 {
+            assert!((weighted.mean[i] - own.mean[i]).abs() < 1e-9);
+            let count = rows.iter().filter(|row| **row == i).count();
+            let found = all.leave_one_out();
+            let direct =
+                without_copies((found.mean[(i, 0)], found.variance[i]), own.truths[i], (0.04, count));
+            let (mean, variance) = direct.unwrap();
+            assert!((mean - own.mean[i]).abs() < 1e-8 && (variance / own.variance[i] - 1.0).abs() < 1e-8);
+        }
     }
 }

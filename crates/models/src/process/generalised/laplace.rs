@@ -42,7 +42,8 @@ pub(super) fn fit(
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<AtMode, ModelError> {
     let asked = plan.exact();
-    let kernel = request.kernel.build(&observed.feature_names())?;
+    let mut kernel = request.kernel.build(&observed.feature_names())?;
+    observed.begin(&mut *kernel);
     let inputs = observed.data.inputs().ncols();
     let mut model = LaplaceGp::new(kernel, request.mean, observed.likelihood.clone_box(), inputs);
     let learned = request.hyperparameters.is_none();
@@ -147,8 +148,10 @@ fn left_out(
         let mut model = posterior.model().clone();
         if learned && half.len() < rows.len() {
             // From the beginning: what all rows chose has seen the other half.
+            let mut kernel = request.kernel.build(&observed.feature_names())?;
+            observed.select(half)?.begin(&mut *kernel);
             model = LaplaceGp::new(
-                request.kernel.build(&observed.feature_names())?,
+                kernel,
                 request.mean,
                 observed.likelihood.clone_box(),
                 observed.data.inputs().ncols(),

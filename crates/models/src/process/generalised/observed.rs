@@ -14,6 +14,7 @@ use posterior_data::{
     counts_of_rows, present,
 };
 use posterior_gp::{GpError, Observations};
+use posterior_kernels::Kernel;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 
@@ -235,6 +236,19 @@ impl Observed {
         match self.target {
             Target::Events { .. } => Ok(Apart { rest: train, drawn: test, twins: 0, copies: 0 }),
             _ => Apart::new(&self.data, train, test),
+        }
+    }
+
+    /// A kernel where a search for such targets begins: at numbers as they are and logarithms of counts; where it begins by itself for labels and events, which are no function's values.
+    pub(super) fn begin(&self, kernel: &mut dyn Kernel<f64>) {
+        let targets = self.targets();
+        match self.target {
+            Target::Numbers { .. } => kernel.begin(self.data.inputs(), &targets),
+            Target::Counts { .. } => {
+                let logarithms: Vec<f64> = targets.iter().map(|count| (count + 0.5).ln()).collect();
+                kernel.begin(self.data.inputs(), &logarithms);
+            }
+            Target::Classes { .. } | Target::Events { .. } => {}
         }
     }
 

@@ -32,7 +32,8 @@ pub(super) fn fit(
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Variation, ModelError> {
     let asked = plan.bound();
-    let kernel = request.kernel.build(&observed.feature_names())?;
+    let mut kernel = request.kernel.build(&observed.feature_names())?;
+    observed.begin(&mut *kernel);
     let chosen = asked
         .inducing
         .choice()

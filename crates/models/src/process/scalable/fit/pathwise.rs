@@ -173,16 +173,24 @@ fn fit<T: SolverPrecision>(
     let mut warnings = Vec::new();
     if judging.held.is_none() && !interrupted {
         let unsolved = left.filter(|(residual, harmless)| residual > harmless);
-        warnings.extend(unsolved.map(|(residual, harmless)| unsolved_in_words(residual, harmless)));
+        warnings.extend(
+            unsolved.map(|(residual, harmless)| unsolved_in_words(residual, harmless, size_of::<T>() == 4)),
+        );
     }
     let check = match judging.held.filter(|_| !interrupted) {
         Some(held) => {
             let end = held.predictions(&posterior)?;
             let drift = stopping.final_drift(progress.step, &end);
-            let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, drift);
+            // A system that is solved is solved, however far predictions of almost no deviation moved on the way.
+            let solved = residual.is_some_and(|residual| residual <= conditioning.budget.tolerance);
+            let moving = drift.filter(|_| !solved);
+            let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, moving);
+            if solved {
+                (check.drift, check.converged) = (drift, drift.map(|_| true));
+            }
             check.reached_seconds = stopping.reached(&end);
             if let Some((residual, harmless)) = left {
-                check = check.with_residual(residual, harmless);
+                check = check.with_residual(residual, harmless, size_of::<T>() == 4);
             }
             let noise = model.noise().noise_variance();
             if let Some(wanted) = found.noise_raised_from.filter(|wanted| noise > MUCH * wanted) {
