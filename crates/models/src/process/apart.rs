@@ -17,14 +17,19 @@ pub(super) struct Prints {
 }
 
 impl Prints {
-    /// From the fingerprints of rows, of their inputs, and the bits of their targets. Equal rows are copies where targets take (nearly) as many values as there are different rows, so that none would come twice by chance, or where rows of the same inputs never have
-    /// different targets.
+    /// From the fingerprints of rows, of their inputs, and the bits of their targets. Equal rows are copies where targets take (nearly) as many values as there are different rows, so that none would come twice by chance; where rows of the same inputs never have different targets; and where they seldom have
+    /// though targets take many values.
     pub(super) fn new(rows: Vec<u64>, inputs: Vec<u64>, targets: Vec<u64>) -> Self {
+        /// Values of which two are seldom the same by chance, and the share of pairs of equal inputs whose targets are as well.
+        const MANY: usize = 20;
+        const SELDOM_OTHERWISE: f64 = 0.9;
         let n = rows.len();
-        let different = distinct(rows.clone());
-        let [inputs, targets] = [inputs, targets].map(distinct);
+        let (different, alike) = tally(rows.clone());
+        let [(inputs, same_inputs), (targets, _)] = [inputs, targets].map(tally);
         let copied = different < n
-            && (2 * targets >= different || 100 * different.saturating_sub(inputs) <= n - inputs);
+            && (2 * targets >= different
+                || 100 * different.saturating_sub(inputs) <= n - inputs
+                || targets >= MANY && alike >= SELDOM_OTHERWISE * same_inputs);
         Self { rows, copied }
     }
 
@@ -36,11 +41,11 @@ impl Prints {
     }
 }
 
-/// How many different numbers there are.
-fn distinct(mut numbers: Vec<u64>) -> usize {
+/// How many different numbers there are, and pairs of equal ones.
+fn tally(mut numbers: Vec<u64>) -> (usize, f64) {
     numbers.sort_unstable();
-    numbers.dedup();
-    numbers.len()
+    let runs = numbers.chunk_by(|a, b| a == b).map(<[u64]>::len);
+    runs.fold((0, 0.0), |(count, pairs), run| (count + 1, pairs + 0.5 * run as f64 * (run - 1) as f64))
 }
 
 /// Numbers of rows, each list ascending.
@@ -180,6 +185,22 @@ mod tests {
         let data = Observations::new(inputs, classes, None).unwrap();
         let apart = Apart::new(&data, (0..50).collect(), (50..60).collect()).unwrap();
         assert_eq!((apart.drawn.len(), apart.rest.len(), apart.copies), (10, 40, 10));
+    }
+
+    /// Measurements of few digits, all given twice, three of them with another target: copies, since two of 25 values are seldom the same by chance.
+    #[test]
+    fn rounded_targets_do_not_make_copies_natural() {
+        let bits = |values: Vec<usize>| values.into_iter().map(|v| v as u64).collect::<Vec<u64>>();
+        let input = |i: usize| i % 100;
+        let copied = |values: usize, others: usize| {
+            let target = |i: usize| (i % 100 + usize::from(i < others)) % values;
+            let rows = bits((0..200).map(|i| 1000 * input(i) + target(i)).collect());
+            Prints::new(rows, bits((0..200).map(input).collect()), bits((0..200).map(target).collect()))
+                .copied
+        };
+        assert!(copied(25, 3) && !copied(25, 20));
+        // Of two values they are the same by chance.
+        assert!(copied(2, 1) && !copied(2, 3));
     }
 
     #[test]
