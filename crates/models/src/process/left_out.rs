@@ -35,7 +35,7 @@ pub(super) fn without_copies(
 
 impl LeftOut {
     /// Every row is predicted from the others; where a table holds copies of its rows ([`Prints`](super::apart::Prints)), a copy tells of its row whatever the function is, and all are left out together: m copies are one row of weight m, of the same posterior to rounding, and one of its rows is left
-    /// out with all that it counts as. Rows with a noise of their own are judged where they have no copies; none is judged where all have.
+    /// out with all that it counts as. Where noise is known row by row, a closed form says the same ([`without_copies`]); none is judged where rounding has taken what the others say, or copies differ in their noise.
     ///
     /// Cost `n³/3` flops, and with copies twice that of the different rows, beside the posterior.
     pub(super) fn of(posterior: &ExactPosterior) -> Result<Option<Self>, GpError> {
@@ -55,20 +55,31 @@ impl LeftOut {
             groups[place].1 += 1;
             groups[place].2 += data.weights().map_or(1.0, |weights| weights[i]);
         }
-        let own = if data.noise_variances().is_some() {
-            let once: Vec<usize> = groups.iter().filter(|group| group.1 == 1).map(|group| group.0).collect();
-            if once.is_empty() {
-                return Ok(None);
-            }
-            Self::rows_of(posterior, &once)
-        } else {
-            let first: Vec<usize> = groups.iter().map(|group| group.0).collect();
+        let first: Vec<usize> = groups.iter().map(|group| group.0).collect();
+        let copies = n - groups.len();
+        let Some(known) = data.noise_variances() else {
             let weights = groups.iter().map(|group| group.2).collect();
             let different =
                 posterior.model().clone().condition(data.select(&first)?.with_weights(weights)?)?;
-            Self::rows_of(&different, &(0..groups.len()).collect::<Vec<_>>())
+            let own = Self::rows_of(&different, &(0..groups.len()).collect::<Vec<_>>());
+            return Ok(Some(Self { copies, ..own }));
         };
-        Ok(Some(Self { copies: n - own.truths.len(), ..own }))
+        // No weight makes one row of copies whose noise is known.
+        let same = |(i, print): (usize, &u64)| known[i].to_bits() == known[first[places[print]]].to_bits();
+        if data.weights().is_some() || !prints.rows.iter().enumerate().all(same) {
+            return Ok(None);
+        }
+        let mut own = Self { copies, ..Self::rows_of(posterior, &first) };
+        for (k, (i, count, _)) in groups.into_iter().enumerate().filter(|(_, group)| group.1 > 1) {
+            let noise = posterior.model().noise().noise_variance() + known[i];
+            let of_others = (own.mean[k], own.variance[k]);
+            match without_copies(of_others, own.truths[k], (noise, count)) {
+                Some(found) => (own.mean[k], own.variance[k]) = found,
+                // Those that are left would be the rows that others say most about.
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(own))
     }
 
     /// These rows of a posterior, each predicted from all others.
@@ -185,12 +196,22 @@ mod tests {
         let plain = posterior(&(0..12).collect::<Vec<_>>(), None);
         let (own, found) = (LeftOut::of(&plain).unwrap().unwrap(), plain.leave_one_out());
         assert_eq!((own.copies, own.variance), (0, found.variance));
-        // Noise of its own: only what is there once is judged.
-        let noisy = posterior(&rows, Some(vec![0.01; rows.len()]));
+        // Noise of its own, by a closed form; none where copies differ in it.
+        let noise = |row: usize| 0.01 + 0.002 * row as f64;
+        let noisy = posterior(&rows, Some(rows.iter().map(|row| noise(*row)).collect()));
         let own = LeftOut::of(&noisy).unwrap().unwrap();
-        assert_eq!((own.truths.len(), own.copies), (6, 14));
-        let twice: Vec<usize> = (0..12).chain(0..12).collect();
-        assert!(LeftOut::of(&posterior(&twice, Some(vec![0.01; 24]))).unwrap().is_none());
+        assert_eq!((own.truths.len(), own.copies), (12, 8));
+        for i in 0..12 {
+            let rest: Vec<usize> = rows.iter().copied().filter(|row| *row != i).collect();
+            let without = posterior(&rest, Some(rest.iter().map(|row| noise(*row)).collect()));
+            let found =
+                posterior_gp::Posterior::predict(&without, noisy.data().inputs().subrows(i, 1)).unwrap();
+            assert!((own.mean[i] - found.mean[(0, 0)]).abs() < 1e-8, "{i}");
+            let variance = found.latent_variance[0] + 0.04 + noise(i);
+            assert!((own.variance[i] / variance - 1.0).abs() < 1e-8, "{i}: {} {variance}", own.variance[i]);
+        }
+        let other = posterior(&rows, Some((0..rows.len()).map(noise).collect()));
+        assert!(LeftOut::of(&other).unwrap().is_none());
         // Weights count as copies do, and by a closed form for functions of labels.
         let weighted = all.model().clone();
         let data = all.data().clone().with_weights(vec![1.0; rows.len()]).unwrap();
