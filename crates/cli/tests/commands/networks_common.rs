@@ -1,9 +1,8 @@
-//! What tests of networks share: the binary, small tables and networks that were trained on them.
+//! What tests of networks share: the binary, small tables and two networks that were trained on them.
 
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::Path;
-use std::sync::OnceLock;
 
 pub(crate) fn posterior(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("posterior").unwrap();
@@ -50,14 +49,10 @@ pub(crate) fn normal(i: usize, salt: f64) -> f64 {
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// `net.safetensors` as this command line makes it: by the first test that asks for it, for all of them.
-fn trained(at: &Path, once: &OnceLock<Vec<u8>>, line: &str) {
-    let path = at.join("net.safetensors");
-    let train = || {
-        json(at, &format!("train --architecture net.toml --data train.csv {line} --out net.safetensors"));
-        std::fs::read(&path).unwrap()
-    };
-    std::fs::write(&path, once.get_or_init(train)).unwrap();
+/// A trained network as `net.safetensors`. The tables and architectures below, and the commands in their comments, made the two files of `tests/fixtures`.
+fn trained(at: &Path, fixture: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+    std::fs::copy(path, at.join("net.safetensors")).unwrap();
 }
 
 /// 60 points of a curve with noise of deviation 0.2, 400 more to score on, and a network that fits them closely.
@@ -72,8 +67,8 @@ pub(crate) fn curve() -> tempfile::TempDir {
     std::fs::write(at.join("train.csv"), rows(0..60)).unwrap();
     std::fs::write(at.join("test.csv"), rows(60..460)).unwrap();
     network(at, "net.toml", 1, 1);
-    static ONCE: OnceLock<Vec<u8>> = OnceLock::new();
-    trained(at, &ONCE, "--target y --loss mse --learning-rate 0.01 --batch 16 --epochs 300");
+    // train --architecture net.toml --data train.csv --target y --loss mse --learning-rate 0.01 --batch 16 --epochs 300
+    trained(at, "curve.safetensors");
     folder
 }
 
@@ -99,7 +94,7 @@ pub(crate) fn classifier() -> tempfile::TempDir {
     rings(at, "train.csv", 0..400);
     rings(at, "test.csv", 400..1400);
     network(at, "net.toml", 2, 3);
-    static ONCE: OnceLock<Vec<u8>> = OnceLock::new();
-    trained(at, &ONCE, "--target colour --loss cross-entropy --learning-rate 0.01 --batch 32 --epochs 100");
+    // train --architecture net.toml --data train.csv --target colour --loss cross-entropy --learning-rate 0.01 --batch 32 --epochs 100
+    trained(at, "rings.safetensors");
     folder
 }
