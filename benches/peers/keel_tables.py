@@ -4,7 +4,7 @@
     peers/bin/python benches/peers/keel_tables.py [--out target/keel] [ionosphere magic letter ...]
 
 Each table becomes NAME.csv with columns x1, x2, ... and `class`, which is the last one. Columns of which all values are the same stay. What reads them:
-`experiments/gaussianised_landscape.toml` (ionosphere) and `experiments/gaussianised_tables.toml` (magic, letter).
+the experiment `gaussianised_landscape` (ionosphere) and `gaussianised_tables` (magic, letter).
 """
 
 import argparse

@@ -1,6 +1,5 @@
 //! The grammar of the command line.
 
-mod experiment;
 mod gp;
 mod label;
 mod laplace;
@@ -15,7 +14,6 @@ mod tomography;
 use crate::laplace_settings::chosen_integration;
 use crate::output::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
 pub(crate) use gp::FitArgs;
 pub(crate) use label::{
     LabelAskArgs, LabelCommand, LabelExportArgs, LabelStartArgs, LabelStatusArgs, LabelTellArgs,
@@ -100,14 +98,6 @@ pub(crate) enum Command {
         after_help = "Examples:\n  posterior inspect house.posterior\n  posterior inspect net.onnx\n  posterior inspect net.safetensors --architecture net.toml\n  posterior inspect house.csv"
     )]
     Inspect(InspectArgs),
-    /// Rerun published tables and figures
-    #[command(
-        after_help = "Examples:\n  posterior experiment list\n  posterior experiment run experiments/toy_regression.toml --out results\n  posterior experiment run experiments/toy_regression.toml --quick --seed 3 --json"
-    )]
-    Experiment {
-        #[command(subcommand)]
-        command: ExperimentCommand,
-    },
     /// Look for the best point of something that is expensive to try: ask, try, tell
     #[command(
         after_help = "Examples:\n  posterior optimize start --state s.json --space \"rate:1e-5..0.1:log,layers:1..6:integer\"\n  posterior optimize ask --state s.json -n 4\n  posterior optimize tell --state s.json --id 1 --value 0.23\n  posterior optimize run --state s.json --evaluations 50 -- ./train.sh {rate} {layers}\n\nThe state is written in one step after every change: whatever is killed, nothing that was told is lost."

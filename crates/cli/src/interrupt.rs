@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 /// Whether an interruption was asked for.
 #[derive(Clone, Default)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// Listens from the first call on; a command with several fits has one interruption for all of them. Where no handler can be installed, Ctrl-C ends the program at once, which is safe as well.
-    pub(crate) fn listen() -> Self {
+    pub fn listen() -> Self {
         static LISTENING: OnceLock<Interrupt> = OnceLock::new();
         let listening = LISTENING.get_or_init(|| {
             let interrupt = Self::default();
@@ -24,7 +24,8 @@ impl Interrupt {
         listening.clone()
     }
 
-    pub(crate) fn requested(&self) -> bool {
+    /// Whether Ctrl-C was pressed.
+    pub fn requested(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }

@@ -1,16 +1,17 @@
 //! The `posterior` binary: arguments, progress, output, exit codes; nothing is computed here.
 //!
-//! It is a library so that tests can ask for its [`grammar`]; `main.rs` only calls [`main`].
+//! It is a library so that tests can ask for its [`grammar`], and other programs of the project can print and be interrupted as it is ([`output`],
+//! [`interrupt`]); `main.rs` only calls [`main`].
 
 mod args;
 mod commands;
 mod config;
 mod held_out;
-mod interrupt;
+pub mod interrupt;
 mod laplace_effects;
 mod laplace_searches;
 mod laplace_settings;
-mod output;
+pub mod output;
 mod progress;
 mod settings;
 
@@ -54,7 +55,6 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Optimize { command } => commands::optimize::run(cli, command),
         Command::Label { command } => commands::label::run(cli, command),
         Command::Stream(arguments) => commands::stream::run(cli, arguments),
-        Command::Experiment { command } => commands::experiment::run(cli, command),
         Command::Tomography { command } => commands::tomography::run(cli, command),
         Command::Completions(arguments) => commands::completions::run(cli, arguments),
     }

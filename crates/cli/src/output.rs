@@ -1,7 +1,8 @@
 //! What is printed where: results on standard output, remarks and errors on standard error.
 
 use posterior::data::{Output, OutputKind};
-pub(crate) use posterior::text::{number, table};
+pub(crate) use posterior::text::number;
+pub use posterior::text::table;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
@@ -10,23 +11,24 @@ use std::process::ExitCode;
 
 /// Why a command did not succeed.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     message: String,
     status: u8,
 }
 
 impl Failure {
     /// Something went wrong: status 1.
-    pub(crate) fn new(message: String) -> Self {
+    pub fn new(message: String) -> Self {
         Self { message, status: 1 }
     }
 
     /// The command was not used as it should be: status 2.
-    pub(crate) fn usage(message: String) -> Self {
+    pub fn usage(message: String) -> Self {
         Self { message, status: 2 }
     }
 
-    pub(crate) fn report(self) -> ExitCode {
+    /// Prints it, and returns its exit status.
+    pub fn report(self) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "error: {}", self.message);
         ExitCode::from(self.status)
     }
@@ -42,7 +44,7 @@ impl<E: std::error::Error + 'static> From<E> for Failure {
 }
 
 /// Checks before the work that the outputs of a command can be written and destroy nothing; those that were not asked for are None.
-pub(crate) fn check_outputs<'a>(
+pub fn check_outputs<'a>(
     outputs: &[(Option<&Path>, OutputKind)],
     inputs: impl IntoIterator<Item = &'a PathBuf>,
     force: bool,
@@ -55,12 +57,14 @@ pub(crate) fn check_outputs<'a>(
 
 /// Remarks for people, unless they asked for silence or for JSON.
 #[derive(Clone, Copy)]
-pub(crate) struct Remarks {
+pub struct Remarks {
+    /// Whether to print none.
     pub silent: bool,
 }
 
 impl Remarks {
-    pub(crate) fn say(self, text: impl Display) {
+    /// Prints a remark on standard error.
+    pub fn say(self, text: impl Display) {
         if !self.silent {
             let _ = writeln!(std::io::stderr(), "{text}");
         }
@@ -68,7 +72,7 @@ impl Remarks {
 }
 
 /// Prints to standard output; a reader that has gone away (`| head`) is no error.
-pub(crate) fn print(text: impl Display) -> Result<(), Failure> {
+pub fn print(text: impl Display) -> Result<(), Failure> {
     match writeln!(std::io::stdout(), "{text}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("cannot write to standard output: {error}")))
@@ -78,12 +82,12 @@ pub(crate) fn print(text: impl Display) -> Result<(), Failure> {
 }
 
 /// Prints one JSON document.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(serde_json::to_string_pretty(value)?)
 }
 
 /// Events of the library go to standard error when `POSTERIOR_LOG` names a level (error, warn, info, debug, trace).
-pub(crate) fn init_tracing(quiet: bool) {
+pub fn init_tracing(quiet: bool) {
     let level = std::env::var("POSTERIOR_LOG").ok().and_then(|v| v.parse::<tracing::Level>().ok());
     if let (Some(level), false) = (level, quiet) {
         tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).json().init();
@@ -91,7 +95,7 @@ pub(crate) fn init_tracing(quiet: bool) {
 }
 
 /// A pool with the given number of threads (all of the machine's without one) for everything that follows. This thread is one of them: handing work over and waiting for it would take longer than many a step.
-pub(crate) fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
+pub fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
     if threads == Some(0) {
         return Err(Failure::usage("--threads must be at least 1".into()));
     }

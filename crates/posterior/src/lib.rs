@@ -63,13 +63,11 @@
 //! | [`linear`], [`linearised`] | linear models and their evidence; linearised Laplace |
 //! | [`decisions`] | Thompson sampling, active learning, ask and tell |
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
-//! | [`experiments`] | published tables and figures, rerun |
 //!
 //! [`options`] says what a fit may be asked for; [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file.
 
 pub use posterior_data as data;
 pub use posterior_decisions as decisions;
-pub use posterior_experiments as experiments;
 pub use posterior_gp as gp;
 pub use posterior_kernels as kernels;
 pub use posterior_laplace as linearised;

@@ -3,6 +3,8 @@
 //! A test that cannot do its work where it runs calls [`skip`] and returns. The test harness counts it as passed, so the reason is printed and, where
 //! the environment variable [`RECORD`] names a file, also written there: `.ci/run` ends by saying how many tests skipped, and why.
 
+pub mod printed;
+
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -5,7 +5,6 @@ pub(crate) mod compress;
 pub(crate) mod demo;
 mod demo_networks;
 pub(crate) mod evaluate;
-pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod fit_laplace;
 pub(crate) mod forward;

@@ -3,7 +3,6 @@
 mod classes;
 mod continued;
 mod effects;
-mod experiments;
 mod folds;
 mod from_disk;
 mod gaussianised;

@@ -1,7 +1,7 @@
 //! Every command line that README, the book and the help print, run over small stand-ins for the files that they speak of.
 
 use super::inputs::{self, CLASSES, SIDE};
-use super::printed::{Page, command_lines, examples, pages, repository};
+use posterior_testing::printed::{Page, command_lines, examples, pages, repository};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, Once};
@@ -42,7 +42,7 @@ fn collect(command: &clap::Command, name: &str, out: &mut Vec<Document>) {
     for one in command.get_subcommands().filter(|c| c.get_name() != "help") {
         let name = format!("{name} {}", one.get_name());
         let help = one.get_after_help().map(ToString::to_string).unwrap_or_default();
-        out.push(Document { lines: examples(&help), name: name.clone() });
+        out.push(Document { lines: examples(&help, "posterior "), name: name.clone() });
         collect(one, &name, out);
     }
 }
@@ -94,6 +94,8 @@ fn exists(line: &str) -> Result<(), String> {
         root.join("crates").join(folder).join(rest)
     };
     let wanted: PathBuf = match (words.first().copied(), words.get(1).copied()) {
+        // Its own tests read what is printed of it.
+        _ if words.contains(&"posterior-experiments") => root.join("tools/experiments/Cargo.toml"),
         (Some("python3"), Some(script)) => root.join(script),
         (Some("cargo"), Some("install")) => root.join(behind("--path").unwrap_or("?")).join("Cargo.toml"),
         (Some("cargo"), Some("test" | "doc" | "fmt" | "clippy")) => root.join("Cargo.toml"),
@@ -258,34 +260,9 @@ impl Folder {
                 );
                 make("posterior optimize ask --state s.json -n 2");
             }
-            "experiment" => self.experiments(),
             _ if name.ends_with(".gz") && name.contains("labels") => inputs::labels(&path, ROWS),
             _ if name.ends_with(".gz") => inputs::images(&path, ROWS),
             _ => {}
         }
-    }
-
-    /// The project's experiments; the one that is run in full has its quick settings.
-    fn experiments(&self) {
-        let target = self.path.join("experiments");
-        if target.exists() {
-            return;
-        }
-        std::fs::create_dir(&target).unwrap();
-        for entry in std::fs::read_dir(repository().join("experiments")).unwrap() {
-            let entry = entry.unwrap();
-            std::fs::copy(entry.path(), target.join(entry.file_name())).unwrap();
-        }
-        let path = target.join("toy_regression.toml");
-        let mut text = std::fs::read_to_string(&path).unwrap();
-        for (long, short) in [
-            ("hidden = [50, 50]", "hidden = [8, 8]"),
-            ("steps = 12000", "steps = 200"),
-            ("grid = 200", "grid = 40"),
-        ] {
-            assert!(text.contains(long), "{long}");
-            text = text.replace(long, short);
-        }
-        std::fs::write(path, text).unwrap();
     }
 }

@@ -3,7 +3,5 @@
 mod documents;
 pub(crate) mod inputs;
 mod links;
-mod memory;
 mod plans;
-mod printed;
 mod sweep;

@@ -128,10 +128,9 @@ fn lines() -> Vec<Line> {
         "tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network unet.safetensors --memory 0.9 --samples 4 --samples-em 2 --turns 2 --descent 5 --out o.npy",
         "tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network unet.safetensors --memory 0.9 --samples 4 --prior filters --roughness 0 --out o.npy",
         "tomography design --geometry scan.toml --measured 0,2,4,6 --sinogram few.npy --prior isotropic --memory 0.2 --samples 9 --count 1",
-        "experiment list experiments",
         "completions bash",
     ];
-    let slow = ["demo --out o", "experiment run experiments/tanimoto.toml --quick --out o"];
+    let slow = ["demo --out o"];
     let line = |quick| move |words: &&'static str| Line { words, quick };
     quick.iter().map(line(true)).chain(slow.iter().map(line(false))).collect()
 }
@@ -161,11 +160,6 @@ fn folder() -> tempfile::TempDir {
     inputs::script(&at.join("train.sh"));
     inputs::scan(&at.join("scan.toml"), "{ count = 8 }");
     inputs::scan(&at.join("few.toml"), "{ list = [0, 45, 90, 135], unit = \"degrees\" }");
-    let experiments = at.join("experiments");
-    std::fs::create_dir(&experiments).unwrap();
-    let file = "tanimoto.toml";
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments").join(file);
-    std::fs::copy(source, experiments.join(file)).unwrap();
     for line in [
         "fit gp --data t.csv --target y --restarts 1 --steps 5 --out exact.posterior",
         "fit gp --data t.csv --target y --method cg --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out samples.posterior",
@@ -383,7 +377,7 @@ fn no_number_makes_a_command_panic_hang_or_take_all_memory() {
             scope.spawn(|| {
                 loop {
                     let Some(run) = queue.lock().unwrap().pop() else { break };
-                    let slow = run.words.first().is_some_and(|w| w == "demo" || w == "experiment");
+                    let slow = run.words.first().is_some_and(|w| w == "demo");
                     let end = end(template.path(), &run, if slow { None } else { clock });
                     let success = usize::from(end.status.is_some_and(|s| s.success()));
                     *accepted.lock().unwrap().entry(run.flag.clone()).or_default() += success;

@@ -1,4 +1,4 @@
-//! Models and experiments from outside.
+//! Models from outside.
 
 mod automatic;
 mod class_recalibration;
@@ -9,11 +9,8 @@ mod counts;
 mod cox;
 mod deep;
 mod deep_basis;
-mod deep_experiments;
 mod deep_labels;
 mod effects;
-mod experiment_files;
-mod experiments;
 mod face;
 mod kernel_parts;
 mod labelled;
