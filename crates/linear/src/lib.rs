@@ -34,10 +34,10 @@
 //! | [`latent`] | what a posterior says about the outputs of a batch |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
 //! | [`streaming`] | the exact posterior of rows that arrive one after the other, in bounded memory |
-//! | [`variational`] | the evidence from below by any Gaussian over few weights, and turns that climb it |
+//! | [`check`] | sizes and finite numbers, with errors that name what is wrong |
 //! | [`sampled`] | the posterior as samples by products alone, and precisions by expectation maximisation |
 
-mod check;
+pub mod check;
 pub mod curvature;
 pub mod embedding;
 mod error;
@@ -51,7 +51,6 @@ pub mod sampled;
 pub mod streaming;
 pub mod structure;
 pub mod training;
-pub mod variational;
 
 pub use error::LinearError;
 pub use features::{FeatureMap, Linearised};

@@ -11,7 +11,7 @@
 //! | `page`, `style.css` | the document around the sections, light and dark |
 //! | `section`, `tables`, `verdict` | a regression model on one dataset: verdict, tiles, figures, tables |
 //! | `classification/` | the same for a classification model |
-//! | `experiment` | any pictures and tables under one heading |
+//! | `figures` | any pictures and tables under one heading |
 //! | `words` | a dictionary for newcomers |
 //! | `points` | rows that can be drawn, and thinning |
 //! | `text` | escaping and numbers for people |
@@ -38,8 +38,8 @@
 //! ```
 
 mod classification;
-mod experiment;
 mod figure;
+mod figures;
 mod input;
 mod page;
 mod plots;

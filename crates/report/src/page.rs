@@ -1,7 +1,7 @@
 //! The document: head, styles, header, sections, dictionary.
 
 use crate::{
-    classification, experiment,
+    classification, figures,
     input::{Report, Section},
     section,
     text::escape,
@@ -41,7 +41,7 @@ pub(crate) fn render(report: &Report) -> String {
         html += &match part {
             Section::Regression(regression) => section::render(regression, &anchor(i)),
             Section::Classification(report) => classification::render(report, &anchor(i)),
-            Section::Figures(report) => experiment::render(report, &anchor(i)),
+            Section::Figures(report) => figures::render(report, &anchor(i)),
         };
     }
     html +=

@@ -35,7 +35,7 @@ pub(crate) fn render(report: &RegressionReport, id: &str) -> String {
         html += &std::mem::take(&mut beside);
     }
     for item in &report.more {
-        html += &crate::experiment::item(item);
+        html += &crate::figures::item(item);
     }
     html += &format!("</div>\n<div class=\"tables{}\">\n", if beside.is_empty() { " alone" } else { "" });
     html += &block("Scores", report.scores.is_some(), &tables::scores(report));

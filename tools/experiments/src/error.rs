@@ -1,7 +1,7 @@
 //! What can go wrong between a file and its results.
 
+use crate::synthetic::FingerprintError;
 use posterior_data::DataError;
-use posterior_data::synthetic::FingerprintError;
 use posterior_decisions::DecisionError;
 use posterior_gp::GpError;
 use posterior_kernels::KernelTextError;

@@ -43,7 +43,7 @@
 //! | `learned` | fits that learn everything, as a user's do |
 //! | `tables`, `splits` | tables in standard folds and in random parts, read or made up |
 //! | `labels` | tables of classes, their stand-ins and scores |
-//! | `towns` | a made-up country of towns and roads |
+//! | `towns`, `synthetic/` | a made-up country of towns and roads; other made-up problems |
 //! | `toy`, `images`, `pictures`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
 
 mod args;
@@ -70,6 +70,7 @@ mod prior_targets;
 mod progress;
 mod run;
 mod splits;
+mod synthetic;
 mod tables;
 mod tangent;
 mod towns;
@@ -85,3 +86,4 @@ pub use file::{Experiment, Listed, embedded, list};
 pub use kinds::kinds;
 pub use outcome::{Outcome, SeedNumbers, Written};
 pub use run::{RunOptions, run};
+pub use synthetic::{FingerprintError, FingerprintSettings};

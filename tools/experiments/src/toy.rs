@@ -1,7 +1,7 @@
 //! Problems in one dimension, and the grid on which posteriors are seen.
 
 use super::error::{ExperimentError, refused};
-use posterior_data::synthetic::{self, ToyRegression};
+use crate::synthetic::{self, ToyRegression};
 use posterior_gp::Prediction;
 use posterior_linalg::random::Streams;
 use posterior_metrics::wasserstein2_marginals;

@@ -12,18 +12,10 @@
 //! With the features of a network's last layer this is its Bayesian last layer; with `phi(x) = L^-1 k_u(x)`, `K_uu = L L^T` and `P = I`, a sparse process whose inducing points stay (its latent variance lacks
 //! `k(x, x) - |phi(x)|^2`).
 //!
-//! What it is compared with stands beside it: [`AssumedDensity`] filters in the softmax model itself, [`SoftmaxDescent`] makes one pass of gradient descent, and [`LabelTargets::Indicators`] are labels for plain regression.
-//!
 //! Source: Bui, *Likelihood approximations via Gaussian approximate inference*; spec `likelihood_approximations`, sections 6.5 and 6.7.
 
-mod assumed_density;
-mod descent;
-mod labels;
 mod model;
 #[cfg(test)]
 mod tests;
 
-pub use assumed_density::AssumedDensity;
-pub use descent::{DescentOptions, SoftmaxDescent};
-pub use labels::LabelTargets;
 pub use model::{StreamLatents, StreamPosterior, StreamingModel};

@@ -1,6 +1,7 @@
 //! Sums over rows, and the posterior that they make.
 
 use crate::LinearError;
+use crate::check::{finite_matrix, same};
 use crate::structure::StructureError;
 use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
@@ -50,8 +51,8 @@ impl StreamingModel {
         if p == 0 || k == 0 {
             return Err(LinearError::Empty { what: if p == 0 { "features" } else { "functions" } });
         }
-        finite("entry of the prior precision", precision)?;
-        finite("entry of the prior mean", means)?;
+        finite_matrix("entry of the prior precision", precision)?;
+        finite_matrix("entry of the prior mean", means)?;
         let prior_shifts = product(precision, means);
         Ok(Self {
             prior: precision.to_owned(),
@@ -72,11 +73,11 @@ impl StreamingModel {
         same("functions", self.functions(), precisions.len())?;
         same("rows of the shifts", self.features(), shifts.nrows())?;
         same("functions of the shifts", self.functions(), shifts.ncols())?;
-        finite("shift", shifts)?;
+        finite_matrix("shift", shifts)?;
         for (own, more) in self.own.iter_mut().zip(precisions) {
             same("rows of a precision", own.nrows(), more.nrows())?;
             same("columns of a precision", own.nrows(), more.ncols())?;
-            finite("entry of a precision", more.as_ref())?;
+            finite_matrix("entry of a precision", more.as_ref())?;
             *own += more;
         }
         self.shifts += shifts;
@@ -150,7 +151,7 @@ impl StreamingModel {
         let mut out = Self::new(prior, means)?.observed(&own, shifts.as_ref())?;
         same("rows of the shared sum", out.features(), shared.nrows())?;
         same("columns of the shared sum", out.features(), shared.ncols())?;
-        finite("entry of the shared sum", shared.as_ref())?;
+        finite_matrix("entry of the shared sum", shared.as_ref())?;
         (out.shared, out.own, out.shifts, out.rows) = (shared, own, shifts, rows);
         Ok(out)
     }
@@ -187,9 +188,9 @@ impl StreamingModel {
             same(what, b, matrix.nrows())?;
             same(what, k, matrix.ncols())?;
         }
-        finite("feature", features)?;
-        finite("target", targets)?;
-        finite("precision", precisions)?;
+        finite_matrix("feature", features)?;
+        finite_matrix("target", targets)?;
+        finite_matrix("precision", precisions)?;
         if let Some(value) = (0..b * k).map(|i| precisions[(i / k, i % k)]).find(|v| *v < 0.0) {
             let expected = "precisions are one over a variance, or 0 for no observation";
             return Err(LinearError::Option { name: "precision", value, expected });
@@ -241,7 +242,7 @@ impl StreamPosterior {
     /// [`LinearError::Shape`], [`LinearError::NotFinite`].
     pub fn latents(&self, features: MatRef<'_, f64>) -> Result<StreamLatents, LinearError> {
         same("features", self.means.nrows(), features.ncols())?;
-        finite("feature", features)?;
+        finite_matrix("feature", features)?;
         let means = product(features, self.means.as_ref());
         let mut variances = Mat::zeros(features.nrows(), self.factors.len());
         for (c, factor) in self.factors.iter().enumerate() {
@@ -260,18 +261,4 @@ fn weighted(features: MatRef<'_, f64>, rows: &[usize], precisions: &[f64]) -> Ma
     let scaled =
         Mat::from_fn(rows.len(), features.ncols(), |i, j| precisions[i].sqrt() * features[(rows[i], j)]);
     product(scaled.transpose(), scaled.as_ref())
-}
-
-pub(super) fn same(what: &'static str, expected: usize, found: usize) -> Result<(), LinearError> {
-    if expected == found { Ok(()) } else { Err(LinearError::Shape { what, expected, found }) }
-}
-
-pub(super) fn finite(what: &'static str, matrix: MatRef<'_, f64>) -> Result<(), LinearError> {
-    let columns = matrix.ncols();
-    match (0..matrix.nrows() * columns).find(|&i| !matrix[(i / columns, i % columns)].is_finite()) {
-        Some(index) => {
-            Err(LinearError::NotFinite { what, index, value: matrix[(index / columns, index % columns)] })
-        }
-        None => Ok(()),
-    }
 }

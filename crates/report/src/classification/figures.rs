@@ -1,4 +1,4 @@
-//! The pictures of a classification report, made of the kinds that any experiment uses.
+//! The pictures of a classification report, made of the kinds that any page uses.
 
 use crate::{
     figure::Figure,

@@ -27,7 +27,7 @@ pub(crate) fn render(report: &ClassificationReport, id: &str) -> String {
     }
     html += &block("Joint log-likelihood", !report.joint.is_empty(), &tables::joint(&report.joint));
     for item in &report.more {
-        html += &crate::experiment::item(item);
+        html += &crate::figures::item(item);
     }
     html += "</div>\n<div class=\"tables\">\n";
     html += &block("The model", !report.summary.is_empty(), &facts(&report.summary));

@@ -1,4 +1,4 @@
-//! Any picture or table, and the kinds that every experiment uses.
+//! Any picture or table, and the kinds that every page uses.
 
 use super::{ImageGallery, LayerGraph, NamedValues, Picture, Plane, PosteriorPanels};
 use posterior_metrics::{ConfusionMatrix, ReliabilityBin};

@@ -70,7 +70,7 @@ pub enum Section {
     Regression(Box<RegressionReport>),
     /// A classification model on one dataset.
     Classification(Box<ClassificationReport>),
-    /// Any pictures and tables, in order: an experiment.
+    /// Any pictures and tables, in order.
     Figures(Box<FiguresReport>),
 }
 

@@ -1,14 +1,15 @@
 //! Methods that see every row once, each in a few variants.
 
+use super::assumed_density::AssumedDensity;
+use super::descent::{DescentOptions, SoftmaxDescent};
+use super::labels::LabelTargets;
 use super::stream::Stream;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use faer::{Mat, MatRef};
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_likelihoods::{Categorical, Likelihood, Prediction};
-use posterior_linear::streaming::{
-    AssumedDensity, DescentOptions, LabelTargets, SoftmaxDescent, StreamLatents, StreamingModel,
-};
+use posterior_linear::streaming::{StreamLatents, StreamingModel};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;

@@ -10,6 +10,9 @@
 //! | `method` | what learns, and how it is scored on the way |
 //! | `report` | numbers, tables and pictures |
 
+mod assumed_density;
+mod descent;
+mod labels;
 mod method;
 mod report;
 mod stream;

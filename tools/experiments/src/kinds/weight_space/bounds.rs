@@ -1,9 +1,9 @@
 //! Evidence and bounds along the prior's precision, and turns that climb them.
 
+use super::variational::{Family, Precisions, WeightBound};
 use super::{Settings, spaced};
 use crate::error::ExperimentError;
 use posterior_linalg::random::Streams;
-use posterior_linear::variational::{Family, Precisions, WeightBound};
 use posterior_report::{Curves, Item, Line};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,5 +1,6 @@
 //! What a linear model says before and after a few points.
 
+use super::variational::{Family, Precisions, WeightBound};
 use super::{Settings, column, spaced};
 use crate::covariance::normals;
 use crate::error::ExperimentError;
@@ -10,7 +11,6 @@ use posterior_gp::GpError;
 use posterior_kernels::features::{FeatureSettings, RandomFeatures};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::random::Streams;
-use posterior_linear::variational::{Family, Precisions, WeightBound};
 use posterior_report::{Curves, Line, PosteriorPanel};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -7,6 +7,7 @@ mod cases;
 mod classes;
 mod next_points;
 mod pathwise;
+mod variational;
 
 use super::Checked;
 use crate::context::Context;

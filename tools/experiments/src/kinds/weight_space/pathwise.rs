@@ -1,6 +1,7 @@
 //! What a sample of a posterior is made of: a function of the prior, what the points take back of it, and the mean.
 
 use super::cases::{farthest, weights};
+use super::variational::{Family, Precisions, WeightBound};
 use super::{Settings, column, spaced};
 use crate::covariance::normals;
 use crate::error::ExperimentError;
@@ -8,7 +9,6 @@ use faer::Mat;
 use posterior_gp::GpError;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::random::Streams;
-use posterior_linear::variational::{Family, Precisions, WeightBound};
 use posterior_report::{Curves, Item, Line};
 use serde::Deserialize;
 use serde_json::{Value, json};

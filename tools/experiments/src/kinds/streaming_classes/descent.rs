@@ -8,29 +8,29 @@
 //!
 //! Cost: `4 P K` flops a row. Source: spec `likelihood_approximations`, section 6.7.
 
-use super::StreamLatents;
 use super::labels::check_labels;
-use super::model::{finite, same};
-use crate::LinearError;
 use faer::{Mat, MatRef};
 use posterior_likelihoods::{Categorical, Likelihood};
 use posterior_linalg::dense::product;
+use posterior_linear::LinearError;
+use posterior_linear::check::{finite_matrix, same};
+use posterior_linear::streaming::StreamLatents;
 use posterior_optim::Rule;
 
 /// Step size, momentum and rows of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DescentOptions {
+pub(super) struct DescentOptions {
     /// Step size beta.
-    pub step_size: f64,
+    pub(super) step_size: f64,
     /// Momentum rho in [0, 1).
-    pub momentum: f64,
+    pub(super) momentum: f64,
     /// Rows of a mini-batch; the last of a call of [`SoftmaxDescent::learn`] may be smaller.
-    pub batch: usize,
+    pub(super) batch: usize,
 }
 
 /// Weights on their way.
 #[derive(Clone, Debug)]
-pub struct SoftmaxDescent {
+pub(super) struct SoftmaxDescent {
     likelihood: Categorical,
     options: DescentOptions,
     features: usize,
@@ -45,7 +45,7 @@ impl SoftmaxDescent {
     ///
     /// # Errors
     /// [`LinearError::Empty`] without features or with fewer than two classes; [`LinearError::Option`].
-    pub fn new(features: usize, classes: usize, options: DescentOptions) -> Result<Self, LinearError> {
+    pub(super) fn new(features: usize, classes: usize, options: DescentOptions) -> Result<Self, LinearError> {
         if features == 0 {
             return Err(LinearError::Empty { what: "features" });
         }
@@ -68,24 +68,20 @@ impl SoftmaxDescent {
     }
 
     /// Weights, P x K.
-    pub fn weights(&self) -> Mat<f64> {
+    #[cfg(test)]
+    fn weights(&self) -> Mat<f64> {
         Mat::from_fn(self.features, self.likelihood.classes(), |j, k| self.weights[k * self.features + j])
-    }
-
-    /// Steps taken.
-    pub fn steps(&self) -> usize {
-        self.steps
     }
 
     /// Goes once over rows by their features (B x P) and classes (B, from 0), in their order. Nothing is learned where something is wrong.
     ///
     /// # Errors
     /// [`LinearError::Shape`], [`LinearError::NotFinite`]; [`LinearError::Option`] for a label that is no class.
-    pub fn learn(&mut self, features: MatRef<'_, f64>, labels: &[usize]) -> Result<(), LinearError> {
+    pub(super) fn learn(&mut self, features: MatRef<'_, f64>, labels: &[usize]) -> Result<(), LinearError> {
         let (p, classes) = (self.features, self.likelihood.classes());
         same("features", p, features.ncols())?;
         same("labels", features.nrows(), labels.len())?;
-        finite("feature", features)?;
+        finite_matrix("feature", features)?;
         check_labels(labels, classes)?;
         let DescentOptions { step_size, momentum, batch } = self.options;
         let rule = Rule::Sgd { momentum, nesterov: false, weight_decay: 0.0 };
@@ -116,9 +112,9 @@ impl SoftmaxDescent {
     ///
     /// # Errors
     /// [`LinearError::Shape`], [`LinearError::NotFinite`].
-    pub fn latents(&self, features: MatRef<'_, f64>) -> Result<StreamLatents, LinearError> {
+    pub(super) fn latents(&self, features: MatRef<'_, f64>) -> Result<StreamLatents, LinearError> {
         same("features", self.features, features.ncols())?;
-        finite("feature", features)?;
+        finite_matrix("feature", features)?;
         let classes = self.likelihood.classes();
         let weights = MatRef::from_column_major_slice(&self.weights, self.features, classes);
         let means = product(features, weights);
@@ -175,7 +171,7 @@ mod tests {
             let mut model = SoftmaxDescent::new(3, 3, DescentOptions { batch, ..OPTIONS }).unwrap();
             model.learn(x.as_ref(), &labels).unwrap();
             assert!((model.weights() - by_hand(batch)).norm_max() < 1e-12, "{batch}");
-            assert_eq!(model.steps(), ROWS.div_ceil(batch));
+            assert_eq!(model.steps, ROWS.div_ceil(batch));
             let latents = model.latents(x.as_ref()).unwrap();
             assert!((latents.means - &x * by_hand(batch)).norm_max() < 1e-12);
             assert_eq!(latents.variances, Mat::<f64>::zeros(ROWS, 3));
@@ -218,7 +214,7 @@ mod tests {
         assert!(error.contains("labels: expected 60, found 59"), "{error}");
         let error = model.learn(x.as_ref().subrows(0, 1), &[3]).unwrap_err().to_string();
         assert!(error.contains("label is 3"), "{error}");
-        assert_eq!((model.steps(), model.weights()), (0, Mat::zeros(3, 3)));
+        assert_eq!((model.steps, model.weights()), (0, Mat::zeros(3, 3)));
         for (options, named) in [
             (DescentOptions { step_size: f64::NAN, ..OPTIONS }, "step_size"),
             (DescentOptions { momentum: 1.0, ..OPTIONS }, "momentum"),

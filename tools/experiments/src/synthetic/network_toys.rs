@@ -6,10 +6,10 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 
 /// Standard deviation of the noise of [`clustered_toy`].
-pub const CLUSTERED_NOISE: f64 = 0.05;
+pub(crate) const CLUSTERED_NOISE: f64 = 0.05;
 
 /// The intervals of [`clustered_toy`] and the number of inputs on each.
-pub const CLUSTERS: [(f64, f64, usize); 3] = [(-7.2, -4.8, 115), (-1.2, 1.2, 136), (4.8, 7.2, 149)];
+pub(crate) const CLUSTERS: [(f64, f64, usize); 3] = [(-7.2, -4.8, 115), (-1.2, 1.2, 136), (4.8, 7.2, 149)];
 
 /// Smallest and largest value of the function of [`clustered_toy`] on its intervals: the published range of the noisy values,
 /// -0.61 to 0.90, less two standard deviations of the noise at both ends.
@@ -27,7 +27,7 @@ const HIDDEN: usize = 10;
 ///
 /// Source: P. Izmailov, W. Maddox, P. Kirichenko, T. Garipov, D. Vetrov, A. G. Wilson, "Subspace inference for Bayesian deep
 /// learning", UAI 2019, section 5.1 (the problem).
-pub fn clustered_toy(streams: Streams) -> ToyRegression {
+pub(crate) fn clustered_toy(streams: Streams) -> ToyRegression {
     let network = RandomNetwork::draw(&mut streams.stream("data/clustered-toy/function"));
     // The range on a grid that is fine beside the network's features.
     let grid = CLUSTERS
@@ -45,23 +45,23 @@ pub fn clustered_toy(streams: Streams) -> ToyRegression {
     }
     let function: Vec<f64> = x.iter().map(|x| RANGE.0 + scale * (network.value(*x) - low)).collect();
     let y = noisy(&function, CLUSTERED_NOISE, streams, "data/clustered-toy/noise");
-    ToyRegression { name: "clustered toy problem", x, y, function, noise: CLUSTERED_NOISE }
+    ToyRegression { x, y, function, noise: CLUSTERED_NOISE }
 }
 
 /// Standard deviation of the noise of [`sine_toy`].
-pub const SINE_NOISE: f64 = 0.1;
+pub(crate) const SINE_NOISE: f64 = 0.1;
 
 /// [`sine_toy`] and its rows, counted from 0.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SineToy {
+pub(crate) struct SineToy {
     /// All 300 rows.
-    pub data: ToyRegression,
+    pub(crate) data: ToyRegression,
     /// The 76 rows with inputs in (-1, -0.5) or (0.5, 1).
-    pub train: Vec<usize>,
+    pub(crate) train: Vec<usize>,
     /// The 74 rows with inputs in (-0.5, 0.5), between the training rows.
-    pub validation: Vec<usize>,
+    pub(crate) validation: Vec<usize>,
     /// All rows.
-    pub test: Vec<usize>,
+    pub(crate) test: Vec<usize>,
 }
 
 /// `y = sin(4 x) + ε` at 300 equidistant inputs from -2 to 2, ε normal of standard deviation 0.1, with the rows for training,
@@ -71,7 +71,7 @@ pub struct SineToy {
 ///
 /// Source: the early-stopping problem of "Variational linearized Laplace approximation for Bayesian deep learning" (L. A. Ortega,
 /// S. Rodríguez Santana, D. Hernández-Lobato, ICML 2024), figure 2.
-pub fn sine_toy(streams: Streams) -> SineToy {
+pub(crate) fn sine_toy(streams: Streams) -> SineToy {
     let x: Vec<f64> = (0..300).map(|i| -2.0 + 4.0 * f64::from(i) / 299.0).collect();
     let function: Vec<f64> = x.iter().map(|x| (4.0 * x).sin()).collect();
     let y = noisy(&function, SINE_NOISE, streams, "data/sine-toy/noise");
@@ -80,7 +80,7 @@ pub fn sine_toy(streams: Streams) -> SineToy {
         train: rows(&|size| size > 0.5 && size < 1.0),
         validation: rows(&|size| size < 0.5),
         test: rows(&|_| true),
-        data: ToyRegression { name: "sine toy problem", x, y, function, noise: SINE_NOISE },
+        data: ToyRegression { x, y, function, noise: SINE_NOISE },
     }
 }
 

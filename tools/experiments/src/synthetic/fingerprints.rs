@@ -1,6 +1,5 @@
 //! Sparse fingerprints of counts with a target drawn from a Gaussian process over them.
 
-use crate::{Column, Table};
 use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::random::Streams;
@@ -9,7 +8,7 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Geometric, StandardNormal};
 
 /// Rows up to which the target is drawn: its covariance and its factor take 16 n² bytes, 1 GiB.
-pub const MOST_FINGERPRINTS: usize = 8_000;
+pub(crate) const MOST_FINGERPRINTS: usize = 8_000;
 
 /// Added to the diagonal of the covariance of variance 1 before it is factored: equal fingerprints make it singular.
 const NUGGET: f64 = 1e-8;
@@ -41,17 +40,17 @@ impl Default for FingerprintSettings {
 
 /// Fingerprints with a target and the truth behind it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CountFingerprints {
+pub(crate) struct CountFingerprints {
     /// Counts, n x D.
-    pub counts: SparseRows<f64>,
+    pub(crate) counts: SparseRows<f64>,
     /// The family of each row (n).
-    pub family: Vec<usize>,
+    pub(crate) family: Vec<usize>,
     /// Observed values (n): `function` plus independent normal noise.
-    pub y: Vec<f64>,
+    pub(crate) y: Vec<f64>,
     /// The function at each row (n).
-    pub function: Vec<f64>,
+    pub(crate) function: Vec<f64>,
     /// What was asked for.
-    pub settings: FingerprintSettings,
+    pub(crate) settings: FingerprintSettings,
 }
 
 /// Why no fingerprints can be made.
@@ -89,7 +88,7 @@ pub enum FingerprintError {
 ///
 /// # Errors
 /// [`FingerprintError`].
-pub fn count_fingerprints(
+pub(crate) fn count_fingerprints(
     settings: FingerprintSettings,
     streams: Streams,
 ) -> Result<CountFingerprints, FingerprintError> {
@@ -140,18 +139,6 @@ pub fn count_fingerprints(
     };
     let y = function.iter().map(noisy).collect();
     Ok(CountFingerprints { counts, family, y, function, settings })
-}
-
-impl CountFingerprints {
-    /// Columns `c0`, `c1`, ... with all counts, and `y`.
-    pub fn table(&self) -> Table {
-        let dense = self.counts.to_dense();
-        let mut columns: Vec<Column> = (0..dense.ncols())
-            .map(|j| Column::numeric(format!("c{j}"), dense.col_as_slice(j).to_vec()))
-            .collect();
-        columns.push(Column::numeric("y", self.y.clone()));
-        Table::new("synthetic count fingerprints", columns)
-    }
 }
 
 fn check(settings: &FingerprintSettings) -> Result<(), FingerprintError> {
@@ -230,8 +217,6 @@ mod tests {
         }
         let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
         assert!(mean(&within) > 2.0 * mean(&across), "{} {}", mean(&within), mean(&across));
-        let table = made.table();
-        assert_eq!((table.columns.len(), table.columns[200].name.as_str()), (201, "y"));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Classes as numbers: what rows of labels are as observations of one function for each class.
 
-use crate::LinearError;
 use faer::Mat;
 use posterior_likelihoods::gaussianised::Gaussianised;
+use posterior_linear::LinearError;
 
 /// Where targets and precisions of labels come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LabelTargets {
+pub(super) enum LabelTargets {
     /// Gaussian stand-ins for the softmax: two targets with noises of their own.
     Gaussianised(Gaussianised),
     /// Regression on indicators: 1 for the row's class and 0 for others, with one noise variance for all. Probabilities are the softmax of what is regressed, which is never sure (0.232 at most for ten classes).
@@ -21,7 +21,7 @@ impl LabelTargets {
     ///
     /// # Errors
     /// [`LinearError::Empty`] for fewer than two classes, [`LinearError::Option`] for a label that is no class or a variance that is not positive.
-    pub fn observations(
+    pub(super) fn observations(
         &self,
         labels: &[usize],
         classes: usize,

@@ -10,29 +10,29 @@
 //! with equality where q is the posterior. Turns of the best q for (a, b) and the best (a, b) for q, `a = d / (|m|² + Tr S)` and `b = n / (|Y - Φ m|² + Tr Φ S Φ')`, climb the evidence itself where q may be any Gaussian, and end where MacKay's fixed point is. Where q is kept, or has a diagonal covariance only, the best (a, b)
 //! is another one than the evidence's: the price of a bound that is not tight everywhere alike.
 //!
-//! For few weights, whose covariances are dense; [`crate::sampled`] has the same turns by products alone.
+//! For few weights, whose covariances are dense; [`posterior_linear::sampled`] has the same turns by products alone.
 //!
 //! Source: Antorán (2024), section 2.3 and figure 3.2; spec `stochastic_gaussian_processes`, sections 9.4 and 10.
 
-use crate::{LinearError, check};
 use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linear::{LinearError, check};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
 /// Precisions of weights and noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Precisions {
+pub(super) struct Precisions {
     /// a, of the prior.
-    pub prior: f64,
+    pub(super) prior: f64,
     /// b, of the noise.
-    pub noise: f64,
+    pub(super) noise: f64,
 }
 
 /// Which Gaussians stand for the posterior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Family {
+pub(super) enum Family {
     /// Any: the best is the posterior.
     Full,
     /// Those with a diagonal covariance (mean field): the posterior's mean, and the inverse of its precision's diagonal.
@@ -41,7 +41,7 @@ pub enum Family {
 
 /// A Gaussian over the weights.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WeightGaussian {
+pub(super) struct WeightGaussian {
     mean: Vec<f64>,
     covariance: Mat<f64>,
     log_determinant: f64,
@@ -52,7 +52,8 @@ impl WeightGaussian {
     ///
     /// # Errors
     /// [`LinearError::Shape`], [`LinearError::NotFinite`]; [`LinearError::Cholesky`] where it is not positive definite.
-    pub fn new(mean: Vec<f64>, covariance: Mat<f64>) -> Result<Self, LinearError> {
+    #[cfg(test)]
+    fn new(mean: Vec<f64>, covariance: Mat<f64>) -> Result<Self, LinearError> {
         check::same("rows of the covariance", mean.len(), covariance.nrows())?;
         check::same("columns of the covariance", mean.len(), covariance.ncols())?;
         check::finite("mean weight", &mean)?;
@@ -62,19 +63,19 @@ impl WeightGaussian {
     }
 
     /// d
-    pub fn mean(&self) -> &[f64] {
+    pub(super) fn mean(&self) -> &[f64] {
         &self.mean
     }
 
     /// d x d
-    pub fn covariance(&self) -> MatRef<'_, f64> {
+    pub(super) fn covariance(&self) -> MatRef<'_, f64> {
         self.covariance.as_ref()
     }
 }
 
 /// Features of n examples (n x d) and their targets, with what every turn needs of them.
 #[derive(Clone, Debug)]
-pub struct WeightBound {
+pub(super) struct WeightBound {
     features: Mat<f64>,
     targets: Vec<f64>,
     /// `Φ' Φ`
@@ -88,7 +89,7 @@ impl WeightBound {
     ///
     /// # Errors
     /// [`LinearError::Empty`], [`LinearError::Shape`], [`LinearError::NotFinite`].
-    pub fn new(features: Mat<f64>, targets: Vec<f64>) -> Result<Self, LinearError> {
+    pub(super) fn new(features: Mat<f64>, targets: Vec<f64>) -> Result<Self, LinearError> {
         if features.ncols() == 0 || features.nrows() == 0 {
             return Err(LinearError::Empty { what: "features" });
         }
@@ -111,7 +112,7 @@ impl WeightBound {
     ///
     /// # Errors
     /// [`LinearError::Cholesky`] for precisions that are not positive.
-    pub fn best(&self, family: Family, at: Precisions) -> Result<WeightGaussian, LinearError> {
+    pub(super) fn best(&self, family: Family, at: Precisions) -> Result<WeightGaussian, LinearError> {
         let (d, factor) = (self.gram.ncols(), self.precision(at)?);
         let mean = factor.solve(self.moment.as_ref()).col(0).iter().map(|w| at.noise * w).collect();
         let (covariance, log_determinant) = match family {
@@ -148,7 +149,7 @@ impl WeightBound {
     ///
     /// # Errors
     /// [`LinearError::Shape`] for a Gaussian over other weights.
-    pub fn value(&self, q: &WeightGaussian, at: Precisions) -> Result<f64, LinearError> {
+    pub(super) fn value(&self, q: &WeightGaussian, at: Precisions) -> Result<f64, LinearError> {
         check::same("weights of the Gaussian", self.gram.ncols(), q.mean.len())?;
         let [size, misfit] = self.expected(q);
         let (n, d) = (self.targets.len() as f64, q.mean.len() as f64);
@@ -162,7 +163,7 @@ impl WeightBound {
     ///
     /// # Errors
     /// As [`Self::best`].
-    pub fn evidence(&self, at: Precisions) -> Result<f64, LinearError> {
+    pub(super) fn evidence(&self, at: Precisions) -> Result<f64, LinearError> {
         self.value(&self.best(Family::Full, at)?, at)
     }
 
@@ -170,7 +171,7 @@ impl WeightBound {
     ///
     /// # Errors
     /// [`LinearError::Shape`] for a Gaussian over other weights.
-    pub fn precisions(&self, q: &WeightGaussian) -> Result<Precisions, LinearError> {
+    pub(super) fn precisions(&self, q: &WeightGaussian) -> Result<Precisions, LinearError> {
         check::same("weights of the Gaussian", self.gram.ncols(), q.mean.len())?;
         let [size, misfit] = self.expected(q);
         Ok(Precisions { prior: q.mean.len() as f64 / size, noise: self.targets.len() as f64 / misfit })
@@ -180,7 +181,7 @@ impl WeightBound {
     ///
     /// # Errors
     /// As [`Self::best`].
-    pub fn turns(
+    pub(super) fn turns(
         &self,
         family: Family,
         from: Precisions,
@@ -199,8 +200,8 @@ impl WeightBound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::DualModel;
     use posterior_linalg::random::Streams;
+    use posterior_linear::evidence::DualModel;
     use rand_distr::{Distribution as _, StandardNormal};
 
     fn normals(rows: usize, columns: usize, name: &str) -> Mat<f64> {

@@ -17,26 +17,25 @@
 //!
 //! Cost: `4 K P^2` flops a row besides its evidence, and `8 K P^2` bytes. Sources: Opper, *A Bayesian approach to on-line learning*, 1998; Minka, *Expectation propagation*, 2001; spec `likelihood_approximations`, section 6.7.
 
-use super::StreamLatents;
 use super::labels::check_labels;
-use super::model::{finite, same};
-use crate::LinearError;
-use crate::structure::StructureError;
 use faer::{Mat, MatRef};
 use posterior_likelihoods::Categorical;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::product;
+use posterior_linear::LinearError;
+use posterior_linear::check::{finite_matrix, same};
+use posterior_linear::streaming::StreamLatents;
+use posterior_linear::structure::StructureError;
 
 /// One Gaussian for each function's weights, and what became of rows.
 #[derive(Clone, Debug)]
-pub struct AssumedDensity {
+pub(super) struct AssumedDensity {
     likelihood: Categorical,
     /// P x K.
     means: Mat<f64>,
     /// P x P for each function.
     covariances: Vec<Mat<f64>>,
     damping: f64,
-    rows: u64,
     skipped: u64,
 }
 
@@ -45,7 +44,7 @@ impl AssumedDensity {
     ///
     /// # Errors
     /// [`LinearError::Shape`], [`LinearError::Empty`], [`LinearError::NotFinite`], [`LinearError::Option`]; [`LinearError::Structure`] where the precision is not positive definite.
-    pub fn new(
+    pub(super) fn new(
         precision: MatRef<'_, f64>,
         means: MatRef<'_, f64>,
         damping: f64,
@@ -57,8 +56,8 @@ impl AssumedDensity {
             return Err(LinearError::Empty { what: "features" });
         }
         check_labels(&[], k)?;
-        finite("entry of the prior precision", precision)?;
-        finite("entry of the prior mean", means)?;
+        finite_matrix("entry of the prior precision", precision)?;
+        finite_matrix("entry of the prior mean", means)?;
         if !(damping > 0.0 && damping <= 1.0) {
             let expected = "above 0, and 1 at most, which is no damping";
             return Err(LinearError::Option { name: "damping", value: damping, expected });
@@ -73,45 +72,29 @@ impl AssumedDensity {
             means: means.to_owned(),
             covariances: vec![covariance; k],
             damping,
-            rows: 0,
             skipped: 0,
         })
     }
 
     /// Number of features P.
-    pub fn features(&self) -> usize {
+    pub(super) fn features(&self) -> usize {
         self.means.nrows()
     }
 
-    /// Rows learned so far.
-    pub fn rows(&self) -> u64 {
-        self.rows
-    }
-
     /// How often a function was passed over because its moments were none; at most K times a row.
-    pub fn skipped(&self) -> u64 {
+    pub(super) fn skipped(&self) -> u64 {
         self.skipped
-    }
-
-    /// Means of the weights, P x K.
-    pub fn weights(&self) -> MatRef<'_, f64> {
-        self.means.as_ref()
-    }
-
-    /// Covariance of one function's weights, P x P.
-    pub fn covariance(&self, function: usize) -> MatRef<'_, f64> {
-        self.covariances[function].as_ref()
     }
 
     /// Learns rows one after the other, from their features (B x P) and classes (B, from 0). Nothing is learned where something is wrong.
     ///
     /// # Errors
     /// [`LinearError::Shape`], [`LinearError::NotFinite`]; [`LinearError::Option`] for a label that is no class.
-    pub fn learn(&mut self, features: MatRef<'_, f64>, labels: &[usize]) -> Result<(), LinearError> {
+    pub(super) fn learn(&mut self, features: MatRef<'_, f64>, labels: &[usize]) -> Result<(), LinearError> {
         let (p, classes) = self.means.shape();
         same("features", p, features.ncols())?;
         same("labels", features.nrows(), labels.len())?;
-        finite("feature", features)?;
+        finite_matrix("feature", features)?;
         check_labels(labels, classes)?;
         let (mut toward_means, mut toward_variances) = (vec![0.0; classes], vec![0.0; classes]);
         for (i, label) in labels.iter().enumerate() {
@@ -141,7 +124,6 @@ impl AssumedDensity {
                     column.iter_mut().zip(&along).for_each(|(entry, other)| *entry -= own * other);
                 }
             }
-            self.rows += 1;
         }
         Ok(())
     }
@@ -150,9 +132,9 @@ impl AssumedDensity {
     ///
     /// # Errors
     /// [`LinearError::Shape`], [`LinearError::NotFinite`].
-    pub fn latents(&self, features: MatRef<'_, f64>) -> Result<StreamLatents, LinearError> {
+    pub(super) fn latents(&self, features: MatRef<'_, f64>) -> Result<StreamLatents, LinearError> {
         same("features", self.features(), features.ncols())?;
-        finite("feature", features)?;
+        finite_matrix("feature", features)?;
         let mut variances = Mat::zeros(features.nrows(), self.covariances.len());
         for (k, covariance) in self.covariances.iter().enumerate() {
             let spread = product(features, covariance.as_ref());
