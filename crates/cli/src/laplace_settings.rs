@@ -2,7 +2,7 @@
 
 use crate::args::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
 use crate::output::Failure;
-use crate::settings::beside;
+use crate::settings::checkpoint_place;
 use crate::{laplace_effects, laplace_searches};
 use posterior::data::Selection;
 use posterior::laplace::{
@@ -246,7 +246,7 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
 
 /// Where the sums of an interrupted fit go.
 pub(crate) fn checkpoint(a: &LaplaceArgs) -> PathBuf {
-    a.checkpoint.clone().unwrap_or_else(|| beside(&a.out))
+    checkpoint_place(a.checkpoint.as_deref(), &a.out)
 }
 
 /// Weights and curvature.

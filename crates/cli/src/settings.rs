@@ -2,7 +2,7 @@
 
 use crate::args::FitArgs;
 use crate::output::{Failure, check_outputs};
-use posterior::data::{OutputKind, TargetTransform};
+use posterior::data::{OutputKind, TargetTransform, resolved};
 use posterior::{AnyModel, FitRequest, Hyperparameter};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ impl FitArgs {
         let mut request = self.request.clone();
         let named = self.request.method.large().and_then(|large| large.checkpoint.as_deref());
         if let Some(large) = request.method.large_mut() {
-            large.checkpoint.get_or_insert_with(|| beside(&self.out));
+            large.checkpoint = Some(checkpoint_place(named, &self.out));
         }
         // What says which rows go together tells nothing of the target.
         let features = request.selection.features.clone().unwrap_or_default();
@@ -59,8 +59,13 @@ fn of_model(model: &AnyModel, path: &Path) -> Result<Given, Failure> {
     })
 }
 
+/// Where the checkpoint of a command goes: where it is told to, through links that the user names, or beside its output. Whatever link is found there later is replaced.
+pub(crate) fn checkpoint_place(named: Option<&Path>, out: &Path) -> PathBuf {
+    named.map_or_else(|| beside(out), |path| resolved(path).unwrap_or_else(|_| path.into()))
+}
+
 /// Where the checkpoint of a fit goes unless told otherwise: `MODEL.checkpoint`.
-pub(crate) fn beside(out: &Path) -> PathBuf {
+fn beside(out: &Path) -> PathBuf {
     let mut name = out.file_name().unwrap_or_default().to_os_string();
     name.push(".checkpoint");
     out.with_file_name(name)

@@ -75,7 +75,9 @@ pub use error::DataError;
 pub use features::{FeatureMatrix, FeatureOptions, read_feature_matrix};
 pub use fingerprint::{RowFingerprints, row_fingerprint, table_fingerprints};
 pub use labels::{ClassNames, TargetSketch, counts_of_rows, present};
-pub use posterior_store::{FileLock, LockHolder, StoreError, create_atomically};
+pub use posterior_store::{
+    FileLock, LockHolder, StoreError, create_atomically, open_regular, replace_atomically, resolved,
+};
 pub use ranges::{Departure, InputMoments, InputRange, InputRanges, LEAST_ROWS, Sign};
 pub use read::{
     DecimalMark, Delimiter, ReadOptions, TextEncoding, TextOptions, is_table_name, parse_table, read_table,

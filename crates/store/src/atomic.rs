@@ -1,8 +1,9 @@
 //! One way to write a file: whole or not at all, where links lead, with the permissions that it should have.
 
 use crate::StoreError;
+use crate::regular::require_regular;
 use std::fs::{File, Metadata};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// Most symbolic links in a row that are followed, as in Linux.
@@ -65,8 +66,52 @@ pub fn create_atomically(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
 ) -> Result<(), StoreError> {
+    create_checked(path, Links::Follow, fill, |_| Ok(()))
+}
+
+/// As [`create_atomically`] for a file whose name this program makes up, such as a journal or a checkpoint beside a model: a symbolic link in its place is replaced, not followed.
+///
+/// # Errors
+/// [`StoreError::Write`], also where a folder, a pipe or a device is in its place.
+pub fn replace_atomically(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
+) -> Result<(), StoreError> {
+    create_checked(path, Links::Replace, fill, |_| Ok(()))
+}
+
+/// What is done about a symbolic link in the place of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// The file that it leads to is written: the user named the link.
+    Follow,
+    /// The link is replaced: nobody asked for it.
+    Replace,
+}
+
+/// As [`create_atomically`]; before the temporary file takes the place of an older one, `check` reads it from its beginning and may refuse it. What goes to a pipe or a device is not
+/// read again.
+///
+/// # Errors
+/// [`StoreError::Write`]; an older file is untouched then.
+pub fn create_checked(
+    path: &Path,
+    links: Links,
+    fill: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
+    check: impl FnOnce(&File) -> std::io::Result<()>,
+) -> Result<(), StoreError> {
     let failed = |source| StoreError::Write { path: path.into(), source };
-    let at = match Target::of(path).map_err(failed)? {
+    let target = match links {
+        Links::Follow => Target::of(path).map_err(failed)?,
+        Links::Replace => {
+            match std::fs::symlink_metadata(path) {
+                Ok(found) if !found.is_symlink() => require_regular(&found).map_err(failed)?,
+                _ => {}
+            }
+            Target::File(path.into())
+        }
+    };
+    let at = match target {
         Target::File(at) => at,
         Target::Stream(at) => {
             let file = open_stream(&at).map_err(failed)?;
@@ -74,11 +119,12 @@ pub fn create_atomically(
             return fill(&mut writer).and_then(|()| writer.flush()).map_err(failed);
         }
     };
-    let before = std::fs::metadata(&at).ok();
+    let before = std::fs::symlink_metadata(&at).ok();
     let file = temporary(directory(&at)).map_err(failed)?;
     let mut writer = BufWriter::new(file.as_file());
     fill(&mut writer).and_then(|()| writer.flush()).map_err(failed)?;
     drop(writer);
+    file.as_file().rewind().and_then(|()| check(file.as_file())).map_err(failed)?;
     if let Some(before) = before.filter(Metadata::is_file) {
         file.as_file().set_permissions(before.permissions()).map_err(failed)?;
     }
@@ -122,7 +168,15 @@ fn open_stream(path: &Path) -> std::io::Result<File> {
             return Ok(own.into());
         }
     }
-    std::fs::OpenOptions::new().append(is_descriptor(path)).write(true).open(path)
+    let mut options = std::fs::OpenOptions::new();
+    options.append(is_descriptor(path)).write(true);
+    #[cfg(unix)]
+    if !is_descriptor(path) {
+        use std::os::unix::fs::OpenOptionsExt;
+        // Links have been followed; one that has come since leads elsewhere.
+        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    }
+    options.open(path)
 }
 
 /// Makes a rename last through a loss of power, where the system can.
@@ -141,6 +195,7 @@ fn sync_directory(folder: &Path) -> std::io::Result<()> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use std::io::Read;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     fn write(path: &Path, text: &str) {
@@ -163,6 +218,45 @@ mod tests {
         symlink(at("circle"), at("circle")).unwrap();
         let error = create_atomically(&at("circle"), |_| Ok(())).unwrap_err().to_string();
         assert!(error.contains("circle"), "{error}");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_an_own_file_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("precious"), "precious").unwrap();
+        let replace = |path: &Path| replace_atomically(path, |out| out.write_all(b"own"));
+        for target in ["precious", "missing"] {
+            let own = at("own");
+            let _ = std::fs::remove_file(&own);
+            symlink(target, &own).unwrap();
+            replace(&own).unwrap();
+            assert!(!own.is_symlink());
+            assert_eq!(std::fs::read_to_string(&own).unwrap(), "own");
+        }
+        assert_eq!(std::fs::read_to_string(at("precious")).unwrap(), "precious");
+        assert!(!at("missing").exists());
+        std::fs::create_dir(at("deep")).unwrap();
+        let error = replace(&at("deep")).unwrap_err().to_string();
+        assert!(error.contains("a folder is in its place"), "{error}");
+    }
+
+    #[test]
+    fn what_is_refused_when_it_is_read_again_replaces_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write(&path, "old");
+        let refuse = |mut file: &File| {
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            Err(std::io::Error::other(format!("`{text}` is wrong")))
+        };
+        let error = create_checked(&path, Links::Follow, |out| out.write_all(b"new"), refuse)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("`new` is wrong"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no temporary file may remain");
     }
 
     #[test]

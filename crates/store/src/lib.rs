@@ -17,6 +17,7 @@
 //! | file | what |
 //! |---|---|
 //! | `atomic` | one way to write a file: whole or not at all, where links lead |
+//! | `regular` | opening what must be an ordinary file, never through a link |
 //! | `lock` | one process at a time |
 //! | `tensor_file` | the format: named arrays with text beside them, one array at a time |
 //! | `tensors` | the arrays in memory: vectors, matrices, triangles by name |
@@ -32,14 +33,19 @@ mod container;
 mod digest;
 mod error;
 mod lock;
+mod regular;
 mod tensor_file;
 mod tensors;
 
-pub use atomic::{Target, create_atomically, directory, resolved, temporary, unnamed};
+pub use atomic::{
+    Links, Target, create_atomically, create_checked, directory, replace_atomically, resolved, temporary,
+    unnamed,
+};
 pub use checkpoint::{Checkpoint, Identity, numbers_from_tensors, numbers_to_tensors};
 pub use container::{Container, FORMAT_VERSION};
 pub use digest::{RowsDigest, file_digest, numbers_digest};
 pub use error::StoreError;
 pub use lock::{FileLock, LockHolder};
+pub use regular::open_regular;
 pub use tensor_file::{TensorFile, write_tensors};
 pub use tensors::{Element, Numbers, Tensor, TensorValues, Tensors};

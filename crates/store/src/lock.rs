@@ -1,10 +1,9 @@
 //! One process at a time: a lock that the operating system gives back when its holder ends, however it ends.
 
-use crate::StoreError;
-use crate::resolved;
+use crate::{StoreError, open_regular, resolved};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{Error, Read, Result as IoResult, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +12,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Longest description of a holder that is read.
 const LONGEST: u64 = 1 << 14;
+
+/// What stands before a description of a holder. A file that begins with anything else is not ours, and is left as it is.
+const MARK: &[u8] = b"posterior lock\n";
 
 /// Who holds a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +48,8 @@ fn now() -> u64 {
 
 /// An exclusive lock on a file, held through a small file beside it (`.NAME.PURPOSE`) until this value is dropped or the process ends: what a killed
 /// process leaves behind blocks nobody. The lock is advisory: it binds those who ask for it. The small file stays, so that all see one and the same.
+///
+/// The small file must be an ordinary one with one name: no symbolic link is followed, and nothing is written to a file with content of somebody else.
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
@@ -56,8 +60,8 @@ impl FileLock {
     /// milliseconds, and says whether to go on.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] with the holder when the time is over or `waiting` says no; [`StoreError::Write`] where the small file cannot be made or the file
-    /// system has no locks.
+    /// [`StoreError::Locked`] with the holder when the time is over or `waiting` says no; [`StoreError::Write`] where the small file cannot be made, something else
+    /// is in its place, or the file system has no locks.
     pub fn acquire(
         path: &Path,
         purpose: &str,
@@ -66,13 +70,10 @@ impl FileLock {
     ) -> Result<Self, StoreError> {
         let place = Self::place(path, purpose)?;
         let failed = |source| StoreError::Write { path: place.clone(), source };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&place)
-            .map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = open_regular(&place, &options).map_err(failed)?;
+        require_one_name(&file).map_err(failed)?;
         let started = Instant::now();
         loop {
             match file.try_lock() {
@@ -86,6 +87,7 @@ impl FileLock {
             }
             std::thread::sleep(PAUSE.min(limit - waited));
         }
+        require_own(&mut file).map_err(failed)?;
         // For messages only: a lock whose holder is not named is a lock still.
         let _ = describe(&mut file);
         Ok(Self { file })
@@ -109,17 +111,45 @@ impl Drop for FileLock {
     }
 }
 
-fn describe(file: &mut File) -> std::io::Result<()> {
+/// Refuses a file that has another name elsewhere, where somebody may keep something else by it.
+fn require_one_name(file: &File) -> IoResult<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let names = file.metadata()?.nlink();
+        if names > 1 {
+            return Err(Error::other(format!(
+                "the file has {names} names (hard links), and a lock has one: remove this one"
+            )));
+        }
+    }
+    let _ = file;
+    Ok(())
+}
+
+/// Refuses a file with content that is no description of a holder, also of one that was killed while writing it.
+fn require_own(file: &mut File) -> IoResult<()> {
+    let mut head = Vec::new();
+    file.rewind()?;
+    (&*file).take(MARK.len() as u64).read_to_end(&mut head)?;
+    if MARK.starts_with(&head) && file.metadata()?.len() <= LONGEST {
+        return Ok(());
+    }
+    Err(Error::other("the file has content that is no lock of posterior: move it away, or remove it"))
+}
+
+/// Only for files that [`require_own`] has let through.
+fn describe(file: &mut File) -> IoResult<()> {
     file.set_len(0)?;
     file.rewind()?;
-    file.write_all(&serde_json::to_vec(&LockHolder::this_process())?)
+    file.write_all(&[MARK, &serde_json::to_vec(&LockHolder::this_process())?].concat())
 }
 
 fn holder(file: &mut File) -> Option<LockHolder> {
     let mut text = Vec::new();
     file.rewind().ok()?;
     file.take(LONGEST).read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
+    serde_json::from_slice(text.strip_prefix(MARK)?).ok()
 }
 
 #[cfg(test)]
@@ -160,5 +190,36 @@ mod tests {
         let wait = |path| FileLock::acquire(path, "lock", Duration::ZERO, &mut |_, _| true);
         let _held = wait(&link).unwrap();
         assert!(wait(&path).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_lock_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let precious = || std::fs::write(at("precious"), "precious").unwrap();
+        let pipe = || drop(std::process::Command::new("mkfifo").arg(at(".s.lock")).status().unwrap());
+        let places: [(&str, &dyn Fn()); 5] = [
+            ("a symbolic link", &|| std::os::unix::fs::symlink("precious", at(".s.lock")).unwrap()),
+            ("2 names", &|| std::fs::hard_link(at("precious"), at(".s.lock")).unwrap()),
+            ("no lock of posterior", &|| drop(std::fs::copy(at("precious"), at(".s.lock")).unwrap())),
+            ("a folder", &|| std::fs::create_dir(at(".s.lock")).unwrap()),
+            ("a pipe", &pipe),
+        ];
+        for (what, place) in places {
+            precious();
+            place();
+            let error = FileLock::acquire(&at("s"), "lock", Duration::ZERO, &mut |_, _| true).unwrap_err();
+            assert!(error.to_string().contains(what) && error.to_string().contains("remove"), "{error}");
+            assert_eq!(std::fs::read(at("precious")).unwrap(), b"precious", "{what}");
+            if what.starts_with("no lock") {
+                assert_eq!(std::fs::read(at(".s.lock")).unwrap(), b"precious");
+            }
+            std::fs::remove_file(at(".s.lock")).or_else(|_| std::fs::remove_dir(at(".s.lock"))).unwrap();
+        }
+        // What a process leaves that is killed while it writes who it is.
+        std::fs::write(at(".s.lock"), &MARK[..4]).unwrap();
+        drop(FileLock::acquire(&at("s"), "lock", Duration::ZERO, &mut |_, _| true).unwrap());
+        assert_eq!(std::fs::metadata(at(".s.lock")).unwrap().len(), 0);
     }
 }

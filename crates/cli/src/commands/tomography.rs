@@ -9,7 +9,7 @@ use crate::interrupt::Interrupt;
 use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::progress::ScanProgress;
-use crate::settings::beside;
+use crate::settings::checkpoint_place;
 use posterior::data::OutputKind;
 use posterior::linear::sampled::{ConjugateOptions, DescentOptions};
 use posterior::networks::architecture::Unet;
@@ -163,7 +163,7 @@ fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failu
     set_threads(a.running.limits.threads)?;
     check_method(a)?;
     let remarks = remarks(cli);
-    let checkpoint = a.running.checkpoint.clone().unwrap_or_else(|| beside(&a.out));
+    let checkpoint = checkpoint_place(a.running.checkpoint.as_deref(), &a.out);
     let outputs = [
         (Some(a.out.as_path()), OutputKind::Picture),
         (a.network_out.as_deref(), OutputKind::Network),
@@ -252,7 +252,7 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
         return Err(Failure::usage("--tolerance must lie between 0 and 1".into()));
     }
     let remarks = remarks(cli);
-    let checkpoint = a.running.checkpoint.clone().unwrap_or_else(|| beside(&a.out));
+    let checkpoint = checkpoint_place(a.running.checkpoint.as_deref(), &a.out);
     let outputs = [
         (Some(a.out.as_path()), OutputKind::Picture),
         (a.picture_out.as_deref(), OutputKind::Picture),
@@ -373,7 +373,7 @@ fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
     }
     only(a.network.is_some(), "network", a.prior == DesignPrior::GPrior, "--prior g-prior")?;
     let remarks = remarks(cli);
-    let checkpoint = a.checkpoint.clone().unwrap_or_else(|| beside(&a.sinogram));
+    let checkpoint = checkpoint_place(a.checkpoint.as_deref(), &a.sinogram);
     let outputs = [(kept(a.checkpoint.as_deref(), &checkpoint), OutputKind::Checkpoint)];
     check_outputs(&outputs, [&a.sinogram, &a.geometry].into_iter().chain(&a.network), false)?;
     let request = DesignRequest {

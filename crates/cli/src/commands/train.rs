@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::progress::TrainProgress;
-use crate::settings::beside;
+use crate::settings::checkpoint_place;
 use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
 use posterior::network::{CheckpointRequest, DataRequest, TrainReport, TrainRequest, train_network};
@@ -73,7 +73,7 @@ fn check_flags(a: &TrainArgs) -> Result<(), Failure> {
 
 fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
     check_flags(a)?;
-    let checkpoint = a.checkpoint.clone().unwrap_or_else(|| beside(&a.out));
+    let checkpoint = checkpoint_place(a.checkpoint.as_deref(), &a.out);
     let pseudo_count = a.pseudo_count.unwrap_or(GaussianisedLoss::PSEUDO_COUNT);
     let labels = GaussianisedLoss::new(a.matching.unwrap_or_default(), pseudo_count)
         .map_err(|e| Failure::usage(e.to_string()))?;

@@ -108,9 +108,13 @@ fn a_lock_names_its_holder_and_dies_with_it() {
     json(at, "ask --state s.json -n 3");
     let place = at.join(".s.json.lock");
     // What a process that was killed left behind.
-    std::fs::write(&place, r#"{"process":4242,"command":"posterior optimize ask","since":0}"#).unwrap();
+    let left = |command: &str| {
+        let holder = format!("posterior lock\n{{\"process\":4242,\"command\":\"{command}\",\"since\":0}}");
+        std::fs::write(&place, holder).unwrap();
+    };
+    left("posterior optimize ask");
     json(at, "tell --state s.json --id 1 --value 1");
-    std::fs::write(&place, r#"{"process":4242,"command":"posterior optimize ask -n 9","since":0}"#).unwrap();
+    left("posterior optimize ask -n 9");
     let held = std::fs::File::open(&place).unwrap();
     held.lock().unwrap();
     let (text, status) = error(at, "tell --state s.json --id 2 --value 1 --lock-timeout 0.2");
@@ -197,4 +201,40 @@ fn completions_keep_to_json() {
     assert!(value["shell"] == "bash" && value["script"].as_str().unwrap().contains("posterior"));
     let plain = Command::new(BINARY).args(["completions", "bash"]).output().unwrap().stdout;
     assert_eq!(String::from_utf8(plain).unwrap().trim_end(), value["script"].as_str().unwrap().trim_end());
+}
+
+/// What is in the place of a lock and is none stays as it is, and is said.
+#[test]
+fn a_lock_writes_to_no_other_file() {
+    let folder = folder();
+    let at = folder.path();
+    let (precious, place) = (at.join("precious.txt"), at.join(".s.json.lock"));
+    std::fs::write(&precious, "precious").unwrap();
+    let link = || std::os::unix::fs::symlink("precious.txt", &place).unwrap();
+    let name = || std::fs::hard_link(&precious, &place).unwrap();
+    let copy = || drop(std::fs::copy(&precious, &place).unwrap());
+    let pipe = || assert!(Command::new("mkfifo").arg(&place).status().unwrap().success());
+    let plants: [(&str, &dyn Fn()); 4] =
+        [("a symbolic link", &link), ("2 names", &name), ("no lock of posterior", &copy), ("a pipe", &pipe)];
+    for (what, plant) in plants {
+        let _ = std::fs::remove_file(&place);
+        plant();
+        let (text, status) = error(at, "ask --state s.json --lock-timeout 0.2");
+        assert!(text.contains(what) && text.contains(".s.json.lock") && status == 1, "{what}: {text}");
+        assert_eq!(std::fs::read(&precious).unwrap(), b"precious", "{what}");
+    }
+    std::fs::remove_file(&place).unwrap();
+    json(at, "ask --state s.json");
+    // The lock of the shared example.
+    let shared =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/reliability/lock_symlink/s.json");
+    if !shared.exists() {
+        posterior_testing::skip("no shared example of a lock that is a link");
+        return;
+    }
+    std::fs::copy(&shared, at.join("s.json")).unwrap();
+    std::fs::remove_file(&place).unwrap();
+    link();
+    assert!(error(at, "ask --state s.json").0.contains("a symbolic link"));
+    assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
 }

@@ -2,7 +2,7 @@
 
 use crate::args::StreamArgs;
 use crate::output::Failure;
-use posterior::data::{Table, lines_of};
+use posterior::data::{Table, lines_of, open_regular, resolved};
 use posterior::{StreamOutput, StreamState};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -32,8 +32,10 @@ impl Destination {
                 path.display()
             )));
         }
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        // What it leads to, and nothing that has come in its place since.
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let mut file = resolved(path).and_then(|at| open_regular(&at, &options)).map_err(failed)?;
         let absolute = std::fs::canonicalize(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
         let known =
