@@ -81,9 +81,9 @@ pub fn print(text: impl Display) -> Result<(), Failure> {
     }
 }
 
-/// Prints one JSON document.
+/// Prints one JSON document, in which numbers that are not finite are texts.
 pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    print(serde_json::to_string_pretty(value)?)
+    print(serde_json::to_string_pretty(&posterior::data::to_shown_value(value)?)?)
 }
 
 /// Events of the library go to standard error when `POSTERIOR_LOG` names a level (error, warn, info, debug, trace).

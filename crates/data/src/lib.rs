@@ -76,7 +76,8 @@ pub use features::{FeatureMatrix, FeatureOptions, read_feature_matrix};
 pub use fingerprint::{RowFingerprints, row_fingerprint, table_fingerprints};
 pub use labels::{ClassNames, TargetSketch, counts_of_rows, present};
 pub use posterior_store::{
-    FileLock, LockHolder, StoreError, create_atomically, open_regular, replace_atomically, resolved,
+    FileLock, LockHolder, StoreError, create_atomically, json, open_regular, replace_atomically, resolved,
+    to_shown_value,
 };
 pub use ranges::{Departure, InputMoments, InputRange, InputRanges, LEAST_ROWS, Sign};
 pub use read::{
@@ -90,6 +91,6 @@ pub use schema::{
 };
 pub use split::{Split, distinct as distinct_folds, folds_of_rows, groups_of_rows, times_of_rows};
 pub use standardise::{Standardisation, TransformedTarget};
-pub use table::{Column, Table, TableFile, Values};
+pub use table::{Column, Table, TableFile, Values, within_range};
 pub use target_transform::TargetTransform;
 pub use write::{lines_of, write_parts, write_table};

@@ -79,14 +79,19 @@ impl Column {
         }
     }
 
-    /// The cell as text, empty when missing. Numbers are written with the digits that read back to the same bits.
+    /// The cell as text, empty when missing. Numbers are written with the digits that read back to the same bits, infinite ones as the largest that there is.
     pub fn cell(&self, row: usize) -> String {
         match &self.values {
             Values::Numeric(values) if values[row].is_nan() => String::new(),
-            Values::Numeric(values) => values[row].to_string(),
+            Values::Numeric(values) => within_range(values[row]).to_string(),
             Values::Text(values) => values[row].clone().unwrap_or_default(),
         }
     }
+}
+
+/// A number that files can hold: the largest that there is for one beyond it, which none of them could be read with again. NaN, a missing cell, stays.
+pub fn within_range(value: f64) -> f64 {
+    value.clamp(-f64::MAX, f64::MAX)
 }
 
 impl Table {

@@ -1,6 +1,6 @@
 //! Writing tables: CSV or Parquet, in one atomic step.
 
-use crate::{Column, DataError, Table, Values, create_atomically};
+use crate::{Column, DataError, Table, Values, create_atomically, within_range};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -161,7 +161,7 @@ fn write_group<W: Write + Send>(
 
 fn write_numbers(out: &mut SerializedColumnWriter<'_>, cells: &[f64]) -> ParquetResult<()> {
     let present: Vec<i16> = cells.iter().map(|v| i16::from(!v.is_nan())).collect();
-    let values: Vec<f64> = cells.iter().copied().filter(|v| !v.is_nan()).collect();
+    let values: Vec<f64> = cells.iter().copied().filter(|v| !v.is_nan()).map(within_range).collect();
     out.typed::<DoubleType>().write_batch(&values, Some(&present), None).map(|_| ())
 }
 
@@ -184,7 +184,7 @@ pub fn lines_of(table: &Table, names: bool, objects: bool) -> Vec<u8> {
     if objects {
         for row in 0..table.rows() {
             let cell = |column: &Column| match &column.values {
-                Values::Numeric(values) => serde_json::Value::from(values[row]),
+                Values::Numeric(values) => serde_json::Value::from(within_range(values[row])),
                 Values::Text(values) => serde_json::Value::from(values[row].clone()),
             };
             let object: serde_json::Map<String, serde_json::Value> =

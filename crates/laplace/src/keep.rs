@@ -21,16 +21,18 @@ pub struct SavedState {
     pub facts: Value,
     /// Arrays.
     pub tensors: Tensors,
+    /// Why no file can hold the facts, where that is so: a number that is not finite, with its place.
+    pub problem: Option<String>,
 }
 
 impl SavedState {
-    /// Of facts that can be written, and arrays.
-    ///
-    /// # Panics
-    /// When the facts are no JSON, which is a fault of the program: maps whose keys are no text.
+    /// Of facts and arrays. Facts that no file can hold leave a `problem` for who writes them.
     pub fn new(method: &str, facts: &impl Serialize, tensors: Tensors) -> Self {
-        let facts = serde_json::to_value(facts).unwrap_or_else(|e| panic!("facts of `{method}`: {e}"));
-        Self { method: method.into(), progress: String::new(), facts, tensors }
+        let (facts, problem) = match posterior_store::to_value(facts) {
+            Ok(facts) => (facts, None),
+            Err(error) => (Value::Null, Some(error.to_string())),
+        };
+        Self { method: method.into(), progress: String::new(), facts, tensors, problem }
     }
 
     /// The same with how far it is.

@@ -44,6 +44,7 @@ pub struct GridPoint {
     /// Noise variance, relative to the likelihood's own.
     pub noise_variance: f64,
     /// Mean negative log predictive density; not finite where the predictive failed.
+    #[serde(with = "posterior_store::any_number")]
     pub nll: f64,
 }
 

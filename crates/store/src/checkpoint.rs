@@ -64,12 +64,12 @@ pub struct Checkpoint<S> {
 }
 
 impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
-    /// Writes the file in one atomic step.
+    /// Writes the file in one atomic step, in the place of a symbolic link that it finds there.
     ///
     /// # Errors
     /// [`StoreError::Write`]; an older file is untouched then.
     pub fn write(self, tensors: Tensors, path: &Path) -> Result<(), StoreError> {
-        Container { header: self, tensors }.write(path)
+        Container { header: self, tensors }.replace(path)
     }
 
     /// Reads what the same work left; `remedy` tells others what to do.

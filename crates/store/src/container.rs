@@ -3,9 +3,10 @@
 //! Numbers are in double precision; weights of networks may be in single precision, as they were trained. Reading trusts nothing: the format mark, the version, the element type, every
 //! declared size and every value are checked.
 
-use crate::{StoreError, TensorFile, Tensors, write_tensors};
+use crate::{Links, StoreError, TensorFile, Tensors, to_value, write_tensors_checked};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Seek};
 use std::path::Path;
@@ -27,29 +28,36 @@ pub struct Container<H> {
 
 /// What stands in the file around the header proper.
 #[derive(Serialize, Deserialize)]
-struct Envelope<H> {
+struct Envelope {
     format_version: u32,
     crate_version: String,
-    header: H,
-}
-
-/// Only the version, readable whatever a newer header looks like.
-#[derive(Deserialize)]
-struct VersionOnly {
-    format_version: u32,
-    crate_version: String,
+    header: Value,
 }
 
 impl<H: Serialize + DeserializeOwned> Container<H> {
-    /// Writes the file in one atomic step, array by array: no second copy of the numbers is made.
+    /// Writes the file in one atomic step, array by array: no second copy of the numbers is made. The new file's header is read again before the file takes the place of an older one.
     ///
     /// # Errors
-    /// [`StoreError::Write`] with the path; an existing file is untouched then.
+    /// [`StoreError::Write`] with the path, also for numbers that are not finite, with their place; an existing file is untouched then.
     pub fn write(&self, path: &Path) -> Result<(), StoreError> {
+        self.write_with(path, Links::Follow)
+    }
+
+    /// As [`Container::write`] for a file whose name the program makes up: a symbolic link in its place is replaced, not followed.
+    ///
+    /// # Errors
+    /// As [`Container::write`].
+    pub fn replace(&self, path: &Path) -> Result<(), StoreError> {
+        self.write_with(path, Links::Replace)
+    }
+
+    fn write_with(&self, path: &Path, links: Links) -> Result<(), StoreError> {
+        let header = to_value(&self.header)
+            .map_err(|e| StoreError::Write { path: path.into(), source: std::io::Error::other(e) })?;
         let envelope = Envelope {
             format_version: FORMAT_VERSION,
             crate_version: env!("CARGO_PKG_VERSION").into(),
-            header: &self.header,
+            header,
         };
         let metadata = BTreeMap::from([(MARK.to_string(), serde_json::to_string(&envelope)?)]);
         let tensors: Vec<_> = self
@@ -57,7 +65,8 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
             .iter()
             .map(|(name, tensor)| (name.as_str(), &tensor.shape[..], tensor.values.numbers()))
             .collect();
-        write_tensors(path, &metadata, &tensors)
+        let read_again = |metadata| header_in(metadata, path).and_then(|h| typed::<H>(h, path)).map(drop);
+        write_tensors_checked(path, links, &metadata, &tensors, &read_again)
     }
 
     /// Reads and checks a file.
@@ -66,7 +75,7 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
     /// A [`StoreError`] that says what is wrong: no such file, of another kind, truncated, written by a newer release, a
     /// tensor of the wrong type, a value that is not finite.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
-        Self::from_file(TensorFile::open(path)?)
+        Container::<Value>::from_file(TensorFile::open(path)?)?.typed()
     }
 
     /// As [`Container::read`] for bytes in memory; `path` is for messages only.
@@ -74,26 +83,39 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
     /// # Errors
     /// As [`Container::read`].
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, StoreError> {
-        Self::from_file(TensorFile::new(Cursor::new(bytes), path)?)
+        Container::<Value>::from_file(TensorFile::new(Cursor::new(bytes), path)?)?.typed()
     }
+}
 
+/// The header among the metadata of a file that this release can read. Headers become what they are from here on only: reading each type from text as well would be compiled for each
+/// of them.
+fn header_in(mut metadata: BTreeMap<String, String>, path: &Path) -> Result<Value, StoreError> {
+    let Some(json) = metadata.remove(MARK) else {
+        let reason = "it is a safetensors file, but holds no posterior model".into();
+        return Err(StoreError::Foreign { path: path.into(), reason });
+    };
+    let corrupt = |e: serde_json::Error| StoreError::Corrupt { path: path.into(), reason: e.to_string() };
+    let Envelope { format_version, crate_version, header } = serde_json::from_str(&json).map_err(corrupt)?;
+    if format_version > FORMAT_VERSION {
+        return Err(StoreError::Newer {
+            path: path.into(),
+            found: format_version,
+            supported: FORMAT_VERSION,
+            writer: crate_version,
+        });
+    }
+    Ok(header)
+}
+
+fn typed<H: DeserializeOwned>(header: Value, path: &Path) -> Result<H, StoreError> {
+    serde_json::from_value(header)
+        .map_err(|e| StoreError::Corrupt { path: path.into(), reason: e.to_string() })
+}
+
+impl Container<Value> {
     fn from_file<R: Read + Seek>(mut file: TensorFile<R>) -> Result<Self, StoreError> {
-        let path = file.path().to_path_buf();
-        let Some(json) = file.metadata().remove(MARK) else {
-            let reason = "it is a safetensors file, but holds no posterior model".into();
-            return Err(StoreError::Foreign { path, reason });
-        };
-        let mut tensors = Tensors::of(&path);
-        let version: VersionOnly = serde_json::from_str(&json).map_err(|e| tensors.corrupt(e))?;
-        if version.format_version > FORMAT_VERSION {
-            return Err(StoreError::Newer {
-                path,
-                found: version.format_version,
-                supported: FORMAT_VERSION,
-                writer: version.crate_version,
-            });
-        }
-        let Envelope { header, .. } = serde_json::from_str(&json).map_err(|e| tensors.corrupt(e))?;
+        let header = header_in(file.metadata(), file.path())?;
+        let mut tensors = Tensors::of(file.path());
         for name in file.names() {
             let shape = file.info(&name).map(|info| info.shape.clone()).unwrap_or_default();
             let values = file.values(&name)?;
@@ -101,15 +123,13 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
         }
         Ok(Self { header, tensors })
     }
-}
 
-impl Container<serde_json::Value> {
     /// Reads the header as what it turned out to be.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] where it is something else.
     pub fn typed<H: DeserializeOwned>(self) -> Result<Container<H>, StoreError> {
-        let header = serde_json::from_value(self.header).map_err(|e| self.tensors.corrupt(e))?;
+        let header = typed(self.header, self.tensors.path())?;
         Ok(Container { header, tensors: self.tensors })
     }
 }
@@ -172,14 +192,18 @@ mod tests {
         let newer = safetensors::serialize(Vec::<(&str, TensorView<'_>)>::new(), Some(metadata)).unwrap();
         let text = message(&newer);
         assert!(text.contains("99") && text.contains("9.9.9"), "{text}");
-        let mut poisoned = example();
-        poisoned.tensors.insert("w", vec![3], &[0.0, 1.0, f64::NAN]);
-        assert!(message(&bytes_of(&poisoned)).contains("tensor `w` has NaN at position 2"));
-        poisoned.tensors.insert("w", vec![2], &[0.0f32, f32::INFINITY]);
-        assert!(message(&bytes_of(&poisoned)).contains("tensor `w` has inf at position 1"));
+        let header = json.replace("99", "1").replace("{\"unknown\":1}", "\"h\"");
+        let poisoned = |dtype, numbers: &[u8], shape| {
+            let view = TensorView::new(dtype, shape, numbers).unwrap();
+            let metadata = HashMap::from([(MARK.to_string(), header.clone())]);
+            message(&safetensors::serialize([("w", view)], Some(metadata)).unwrap())
+        };
+        let numbers = [0.0, 1.0, f64::NAN].map(f64::to_le_bytes).concat();
+        assert!(poisoned(Dtype::F64, &numbers, vec![3]).contains("tensor `w` has NaN at position 2"));
+        let numbers = [0.0, f32::INFINITY].map(f32::to_le_bytes).concat();
+        assert!(poisoned(Dtype::F32, &numbers, vec![2]).contains("tensor `w` has inf at position 1"));
         let view = TensorView::new(Dtype::I64, vec![1], &[0; 8]).unwrap();
-        let metadata =
-            HashMap::from([(MARK.to_string(), json.replace("99", "1").replace("{\"unknown\":1}", "\"h\""))]);
+        let metadata = HashMap::from([(MARK.to_string(), header.clone())]);
         let whole = safetensors::serialize([("w", view)], Some(metadata)).unwrap();
         assert!(message(&whole).contains("element type I64"), "{}", message(&whole));
     }
@@ -192,6 +216,40 @@ mod tests {
         let path = directory.path().join("m.posterior");
         assert!(wrong.write(&path).unwrap_err().to_string().contains("[3] is not the shape of 2 values"));
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_replaces_nothing() {
+        #[derive(Debug, Serialize, Deserialize)]
+        struct Header {
+            score: f64,
+            best: Option<f64>,
+            #[serde(serialize_with = "as_text")]
+            count: u64,
+        }
+        fn as_text<S: serde::Serializer>(count: &u64, out: S) -> Result<S::Ok, S::Error> {
+            if *count > 9 { out.serialize_str("many") } else { out.serialize_u64(*count) }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.posterior");
+        let write = |score, best, count, weight: f64| {
+            let mut tensors = Tensors::default();
+            tensors.insert_vector("w", &[0.0, weight]);
+            Container { header: Header { score, best, count }, tensors }.write(&path)
+        };
+        write(1.0, None, 1, 2.0).unwrap();
+        let old = std::fs::read(&path).unwrap();
+        for (problem, written) in [
+            ("`score` is Infinity", write(f64::INFINITY, None, 1, 2.0)),
+            ("`best` is NaN", write(1.0, Some(f64::NAN), 1, 2.0)),
+            ("tensor `w` has NaN at position 1", write(1.0, None, 1, f64::NAN)),
+            ("cannot be read again: invalid type: string \"many\"", write(1.0, None, 10, 2.0)),
+        ] {
+            let text = written.unwrap_err().to_string();
+            assert!(text.contains(problem) && text.contains("m.posterior"), "{text}");
+            assert_eq!(std::fs::read(&path).unwrap(), old);
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no temporary file may remain");
+        }
     }
 
     #[test]

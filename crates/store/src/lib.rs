@@ -23,16 +23,22 @@
 //! | `tensors` | the arrays in memory: vectors, matrices, triangles by name |
 //! | `container` | arrays and one JSON header: model files |
 //! | `checkpoint` | the state of work under way beside the identity of what it belongs to |
+//! | `finite` | JSON and numbers that are not finite: refused in files |
+//! | `any_number` | fields that may hold such numbers |
+//! | `printed` | the same where they have names: what is printed |
 //! | `digest` | SHA-256 of files and numbers |
 //!
 //! The format is that of safetensors, so that other programs can open every file.
 
+pub mod any_number;
 mod atomic;
 mod checkpoint;
 mod container;
 mod digest;
 mod error;
+mod finite;
 mod lock;
+mod printed;
 mod regular;
 mod tensor_file;
 mod tensors;
@@ -45,7 +51,12 @@ pub use checkpoint::{Checkpoint, Identity, numbers_from_tensors, numbers_to_tens
 pub use container::{Container, FORMAT_VERSION};
 pub use digest::{RowsDigest, file_digest, numbers_digest};
 pub use error::StoreError;
+pub use finite::{from_text, to_shown_value, to_value, write_json};
 pub use lock::{FileLock, LockHolder};
+#[doc(hidden)]
+pub use printed::shown;
 pub use regular::open_regular;
-pub use tensor_file::{TensorFile, write_tensors};
+#[doc(hidden)]
+pub use serde_json::{Map, Value};
+pub use tensor_file::{TensorFile, write_tensors, write_tensors_checked};
 pub use tensors::{Element, Numbers, Tensor, TensorValues, Tensors};

@@ -1,12 +1,12 @@
 //! The format: eight bytes of length, a JSON header that says what stands where, numbers. Read one array at a time, and trusted in nothing: every declared size is compared with the
 //! real length of the file before memory is taken for it.
 
-use crate::{Numbers, StoreError, TensorValues, create_atomically};
+use crate::{Links, Numbers, StoreError, TensorValues, create_checked};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the header at most, as in the format's own library.
@@ -162,11 +162,25 @@ impl<R: Read + Seek> TensorFile<R> {
 /// wider numbers stand first, so that all are aligned, each precision in the order given.
 ///
 /// # Errors
-/// [`StoreError::Write`], also for a shape that is not that of its numbers and for a tensor called `__metadata__`; an existing file is untouched then.
+/// [`StoreError::Write`], also for numbers that are not finite, a shape that is not that of its numbers and a tensor called `__metadata__`; an existing file is untouched then.
 pub fn write_tensors(
     path: &Path,
     metadata: &BTreeMap<String, String>,
     tensors: &[(&str, &[usize], Numbers<'_>)],
+) -> Result<(), StoreError> {
+    write_tensors_checked(path, Links::Follow, metadata, tensors, &|_| Ok(()))
+}
+
+/// As [`write_tensors`]; before the new file takes the place of an older one, its header is read again, and `check` may refuse the metadata.
+///
+/// # Errors
+/// As [`write_tensors`], with what cannot be read again.
+pub fn write_tensors_checked(
+    path: &Path,
+    links: Links,
+    metadata: &BTreeMap<String, String>,
+    tensors: &[(&str, &[usize], Numbers<'_>)],
+    check: &dyn Fn(BTreeMap<String, String>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let wrong =
         |problem: String| StoreError::Write { path: path.into(), source: std::io::Error::other(problem) };
@@ -199,23 +213,40 @@ pub fn write_tensors(
     let mut header = Value::Object(header).to_string().into_bytes();
     // Numbers begin at a multiple of eight bytes.
     header.resize(header.len().next_multiple_of(8), b' ');
-    create_atomically(path, |out| {
+    let fill = |out: &mut BufWriter<&File>| {
         out.write_all(&(header.len() as u64).to_le_bytes())?;
         out.write_all(&header)?;
-        ordered.iter().try_for_each(|(_, _, numbers)| match numbers {
-            Numbers::F64(values) => write(out, values, f64::to_le_bytes),
-            Numbers::F32(values) => write(out, values, f32::to_le_bytes),
+        ordered.iter().try_for_each(|(name, _, numbers)| match numbers {
+            Numbers::F64(values) => write(out, name, values, f64::to_le_bytes),
+            Numbers::F32(values) => write(out, name, values, f32::to_le_bytes),
+        })
+    };
+    create_checked(path, links, fill, |file| {
+        let read = TensorFile::new(file, path).and_then(|file| check(file.metadata()));
+        read.map_err(|error| {
+            let reason = match error {
+                StoreError::Corrupt { reason, .. } | StoreError::Foreign { reason, .. } => reason,
+                other => other.to_string(),
+            };
+            std::io::Error::other(format!("what was to be kept cannot be read again: {reason}"))
         })
     })
 }
 
-fn write<T: Copy, const N: usize>(
+fn write<T: Copy + Into<f64>, const N: usize>(
     out: &mut impl Write,
+    name: &str,
     values: &[T],
     bytes: fn(T) -> [u8; N],
 ) -> std::io::Result<()> {
     let mut buffer = Vec::with_capacity(N * values.len().min(PIECE));
-    for piece in values.chunks(PIECE) {
+    for (k, piece) in values.chunks(PIECE).enumerate() {
+        if let Some(i) = piece.iter().position(|v| !(*v).into().is_finite()) {
+            let (value, position) = (piece[i].into(), k * PIECE + i);
+            return Err(std::io::Error::other(format!(
+                "tensor `{name}` has {value} at position {position}, and files hold finite numbers"
+            )));
+        }
         buffer.clear();
         piece.iter().for_each(|v| buffer.extend(bytes(*v)));
         out.write_all(&buffer)?;

@@ -1,7 +1,7 @@
 //! Finished parts of a run on disk, so that hours of work survive an interruption.
 
 use super::ExperimentError;
-use posterior_data::{DataError, create_atomically};
+use posterior_data::{DataError, open_regular, replace_atomically, to_shown_value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl Journal {
 
     /// Leaves whole lines only, so that the next one has a line of its own.
     fn rewrite(&self, path: &Path) -> Result<(), ExperimentError> {
-        create_atomically(path, |file| {
+        replace_atomically(path, |file| {
             for (key, value) in &self.known {
                 serde_json::to_writer(&mut *file, &Entry { key: key.clone(), value: value.clone() })?;
                 file.write_all(b"\n")?;
@@ -78,12 +78,13 @@ impl Journal {
     /// Keeps a result, on disk at once where there is a file.
     pub(crate) fn keep<V: Serialize>(&mut self, key: String, value: &V) -> Result<(), ExperimentError> {
         let Some(path) = &self.path else { return Ok(()) };
-        let value = serde_json::to_value(value).unwrap_or_default();
+        // A number that is not finite stays one: read as a number again it is no result, and the part is computed again.
+        let value = to_shown_value(value).unwrap_or_default();
         let entry = Entry { key, value };
         let mut line = serde_json::to_vec(&entry).unwrap_or_default();
         line.push(b'\n');
         let append = || {
-            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+            let mut file = open_regular(path, std::fs::OpenOptions::new().append(true).create(true))?;
             file.write_all(&line)?;
             file.sync_data()
         };

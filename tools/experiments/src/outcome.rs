@@ -3,7 +3,7 @@
 use super::measured::Measured;
 use super::numbers::{cell, shown};
 use super::{ExpectationResult, ExperimentError, PublishedResult};
-use posterior_data::{DataError, create_atomically};
+use posterior_data::{DataError, replace_atomically, to_shown_value};
 use posterior_report::{FiguresReport, Item, Note, Report, SummaryRow, Table};
 use serde::Serialize;
 use serde_json::Value;
@@ -169,11 +169,11 @@ impl Outcome {
         std::fs::create_dir_all(folder)
             .map_err(|source| ExperimentError::Create { path: folder.into(), source })?;
         let (report, results) = (folder.join("report.html"), folder.join("results.json"));
-        create_atomically(&results, |file| {
-            serde_json::to_writer_pretty(&mut *file, self)?;
+        replace_atomically(&results, |file| {
+            serde_json::to_writer_pretty(&mut *file, &to_shown_value(self)?)?;
             file.write_all(b"\n")
         })
-        .and_then(|()| create_atomically(&report, |file| file.write_all(self.report().to_html().as_bytes())))
+        .and_then(|()| replace_atomically(&report, |file| file.write_all(self.report().to_html().as_bytes())))
         .map_err(DataError::from)?;
         Ok(Written { report, results })
     }

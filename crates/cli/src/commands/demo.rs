@@ -7,12 +7,12 @@ use super::remarks;
 use crate::args::{Cli, DemoArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, print, print_json, set_threads};
+use posterior::data::json;
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::report::{Report, Section};
 use posterior::{FitRequest, Model as _, ModelData, ProcessModel, Question, peak_memory_bytes};
-use serde_json::json;
 use std::time::Instant;
 
 /// A problem with its model and its scores.

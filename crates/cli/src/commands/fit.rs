@@ -21,6 +21,7 @@ use crate::held_out::HeldOut;
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use crate::progress::FitProgress;
+use posterior::data::json;
 use posterior::data::stream::{StreamOptions, TableParts, count_rows};
 use posterior::data::{ReadOptions, Selection, Split, Table, TimeForm};
 use posterior::optim::Observer;
@@ -28,7 +29,7 @@ use posterior::{
     AnyModel, ChosenLikelihood, FitRequest, FitStage, GeneralisedModel, Method, Model as _, ModelError,
     Observed, Prepared, PreparedTable, ProcessModel, choose_likelihood, no_exposure, peak_memory_bytes,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 use std::time::Instant;
 

@@ -6,6 +6,7 @@ use super::predict::has_extension;
 use super::{load, read_files, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::output::{Failure, check_outputs, number, print, print_json, table};
+use posterior::data::json;
 use posterior::data::{Column, OutputKind, ReadOptions, TextOptions, Values, is_table_name};
 use posterior::network::{NetworkFile, open_network};
 use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
@@ -13,7 +14,6 @@ use posterior::networks::{Architecture, Graph, describe};
 use posterior::report::{RegressionReport, Report, Section};
 use posterior::{Effects, FORMAT_VERSION, Model, Portrait, Question};
 use serde::Serialize;
-use serde_json::json;
 use std::path::Path;
 
 /// What files of networks are called.

@@ -11,12 +11,12 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
 use crate::progress::StageProgress;
 use posterior::data::OutputKind;
+use posterior::data::json;
 use posterior::decisions::SharedState;
 use posterior::decisions::labelling::{
     Asked, LabelSettings, LabelStage, Labelling, Pool, PoolColumns, Question,
 };
 use posterior::likelihoods::gaussianised::Gaussianised;
-use serde_json::json;
 use std::path::Path;
 
 /// Remarks on labels that are named one by one; the others are counted.

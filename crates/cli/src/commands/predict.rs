@@ -230,13 +230,14 @@ impl Report {
 fn as_json(answer: &Answer) -> serde_json::Value {
     let cells = |c: &Column| match &c.values {
         Values::Numeric(values) => {
-            serde_json::json!(values.iter().map(|v| v.is_finite().then_some(*v)).collect::<Vec<_>>())
+            // A number that is none is one that is not there.
+            posterior::data::json!(values.iter().map(|v| (!v.is_nan()).then_some(*v)).collect::<Vec<_>>())
         }
-        Values::Text(values) => serde_json::json!(values),
+        Values::Text(values) => posterior::data::json!(values),
     };
     let mut out: serde_json::Map<_, _> = answer.columns.iter().map(|c| (c.name.clone(), cells(c))).collect();
     // Sets are arrays where text would join their names.
-    out.extend(answer.sets.iter().map(|(name, each)| (name.clone(), serde_json::json!(each))));
+    out.extend(answer.sets.iter().map(|(name, each)| (name.clone(), posterior::data::json!(each))));
     serde_json::Value::Object(out)
 }
 

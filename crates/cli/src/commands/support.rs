@@ -78,7 +78,7 @@ pub(crate) fn run(cli: &Cli, graph: &Graph) -> Result<(), Failure> {
     let invariant = posterior::linearised::normalisation::scale_invariant_layers(graph);
     if cli.json {
         return print_json(
-            &serde_json::json!({ "kind": "support", "layers": rows, "weights": total, "scale_invariant": invariant }),
+            &posterior::data::json!({ "kind": "support", "layers": rows, "weights": total, "scale_invariant": invariant }),
         );
     }
     let head = [

@@ -216,3 +216,23 @@ fn a_recurrent_layer_is_drawn_once() {
     assert_eq!(page.matches("class=\"dot\"").count(), 1, "the input");
     assert!(page.contains("lstm") && page.contains("linear"));
 }
+
+/// The loss on a validation table with a target whose square no number holds is infinite: the checkpoint says so and goes on.
+#[test]
+fn a_run_with_an_infinite_validation_loss_resumes() {
+    let folder = folder();
+    let at = folder.path();
+    std::fs::write(at.join("far.csv"), "x,y\n1,10\n2,1e200\n").unwrap();
+    let flags =
+        ["train", "--architecture", "net.toml", "--data", "curve.csv", "--target", "y", "--loss", "mse"];
+    let run = || {
+        let mut command = posterior(at);
+        command.args(flags).args(["--validation-data", "far.csv", "--precision", "f64", "--epochs", "3"]);
+        command.args(["--checkpoint-every", "10", "--out", "n.safetensors", "--resume", "--json"]);
+        json(&mut command)
+    };
+    let first = run();
+    assert_eq!(first["resumed_from"], 0);
+    assert!(first.to_string().contains("\"Infinity\""), "{first}");
+    assert!(run()["resumed_from"].as_u64().unwrap() >= 10);
+}

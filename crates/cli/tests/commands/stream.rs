@@ -366,3 +366,48 @@ fn a_file_that_was_replaced_or_shortened_is_not_gone_on_with() {
     let said = error(at, "stream --state s.posterior --data rows.csv --out p.csv", "");
     assert!(said.contains("what is missing cannot be written again"), "{said}");
 }
+
+/// A row whose prediction or target is beyond the range of numbers leaves a state that can be read, scores that are numbers, and finite predictions of later rows.
+#[test]
+fn one_far_row_spoils_neither_state_nor_scores() {
+    let counts = |i: usize, far: usize| {
+        let (a, b) = ((i as f64 * 12.9).sin(), (i as f64 * 78.2).sin());
+        let count = (1.0 + a + 0.3 * b).exp().round();
+        format!("{},{b},{count}\n", if i == far { 1e6 } else { a })
+    };
+    let numbers = |i: usize, far: usize| {
+        let (a, b) = ((i as f64 * 12.9).sin(), (i as f64 * 78.2).sin());
+        format!("{a},{b},{}\n", if i == far { 1e300 } else { a + 0.5 * b + 0.1 * (i as f64 * 3.3).sin() })
+    };
+    type Row<'a> = &'a dyn Fn(usize, usize) -> String;
+    let cases: [(Row<'_>, &str); 2] =
+        [(&counts, "--likelihood poisson --kernel linear"), (&numbers, "--inducing-points 10")];
+    for (row, flags) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let write = |rows: usize| {
+            let text: String = (0..rows).map(|i| row(i, 75)).collect();
+            std::fs::write(at.join("t.csv"), format!("a,b,y\n{text}")).unwrap();
+        };
+        write(120);
+        let go_on = "stream --state s.posterior --data t.csv --out p.csv --batch 20";
+        good(at, &format!("{go_on} --target y --start-rows 60 {flags}"), "");
+        let check = |rows: u64| {
+            let found = status(at);
+            assert_eq!(found["counts"]["rows"], rows);
+            for of in ["score", "latest"] {
+                let scores = found[of].as_object().unwrap();
+                assert!(scores.values().all(Value::is_f64), "{flags}: {found}");
+            }
+            let text = std::fs::read_to_string(at.join("p.csv")).unwrap();
+            for line in text.lines().skip(1) {
+                let finite = |cell: &str| cell.parse::<f64>().is_ok_and(f64::is_finite);
+                assert!(line.split(',').all(finite), "{flags}: {line}");
+            }
+        };
+        check(120);
+        write(160);
+        good(at, go_on, "");
+        check(160);
+    }
+}

@@ -162,7 +162,7 @@ impl<T: Precision> Sampled<T> {
     /// What belongs to the header of a file.
     pub fn header(&self) -> serde_json::Value {
         let header = Header { setting: self.setting.clone(), samples: self.samples.ncols() };
-        serde_json::to_value(&header).unwrap_or_default()
+        posterior_store::to_shown_value(&header).unwrap_or_default()
     }
 
     /// Adds it to the arrays of a file.

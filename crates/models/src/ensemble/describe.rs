@@ -6,7 +6,8 @@ use crate::laplace::{LaplaceModel, NetworkRecalibration};
 use crate::text::{number, table};
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
-use serde_json::{Value, json};
+use posterior_store::json;
+use serde_json::Value;
 
 /// The facts, in order.
 pub(super) fn summary(model: &EnsembleModel) -> Vec<SummaryRow> {

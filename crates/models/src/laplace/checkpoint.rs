@@ -4,9 +4,10 @@ use super::{DataRecord, NetworkRecord};
 use crate::ModelError;
 use posterior_laplace::{FitOptions, SavedState};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_store::json;
 use posterior_store::{Checkpoint, Identity, StoreError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 
 const METHOD: &str = "laplace checkpoint";
@@ -26,10 +27,10 @@ pub(super) fn identity(
     likelihood: &OutputLikelihood,
     options: &FitOptions,
 ) -> Result<Identity, StoreError> {
-    let likelihood = serde_json::to_value(likelihood)?;
+    let likelihood = posterior_store::to_shown_value(likelihood)?;
     // Sums know their own form, and are the same whatever is done with them.
     let searched = options.approximation.form().is_none();
-    let mut own = serde_json::to_value(searched.then_some(options))?;
+    let mut own = posterior_store::to_shown_value(&searched.then_some(options))?;
     if let Some(own) = own.as_object_mut() {
         // How much may be used is no part of what is found.
         own.remove("memory");
@@ -48,7 +49,10 @@ pub(super) fn identity(
 
 /// Writes a state.
 pub(super) fn save(path: &Path, identity: &Identity, state: &SavedState) -> Result<(), StoreError> {
-    let SavedState { method, progress, facts, tensors } = state.clone();
+    let SavedState { method, progress, facts, tensors, problem } = state.clone();
+    if let Some(problem) = problem {
+        return Err(StoreError::State(serde::ser::Error::custom(problem)));
+    }
     let state = State { of: method, progress, facts };
     Checkpoint { method: METHOD.into(), identity: identity.clone(), state }.write(tensors, path)
 }
@@ -57,5 +61,5 @@ pub(super) fn save(path: &Path, identity: &Identity, state: &SavedState) -> Resu
 pub(super) fn load(path: &Path, identity: &Identity) -> Result<SavedState, ModelError> {
     let remedy = "start without --resume, or name another file with --checkpoint";
     let (State { of, progress, facts }, tensors) = Checkpoint::<State>::read(path, METHOD, identity, remedy)?;
-    Ok(SavedState { method: of, progress, facts, tensors })
+    Ok(SavedState { method: of, progress, facts, tensors, problem: None })
 }

@@ -337,7 +337,7 @@ struct Report<'a> {
 /// A model for programs.
 pub(super) fn report(model: &LaplaceModel) -> serde_json::Result<serde_json::Value> {
     let header = model.header();
-    serde_json::to_value(Report {
+    posterior_store::to_shown_value(&Report {
         kind: "model",
         curvature: curvature(model),
         weights: model.weights(),

@@ -13,7 +13,8 @@ use posterior_data::{
 };
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
-use serde_json::{Value, json};
+use posterior_store::json;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -113,7 +114,10 @@ impl Model for ProcessModel {
     }
 
     fn report(&self) -> Result<Value, StoreError> {
-        Ok(described(serde_json::to_value(&self.header)?, serde_json::to_value(self.parts())?))
+        Ok(described(
+            posterior_store::to_shown_value(&self.header)?,
+            posterior_store::to_shown_value(&self.parts())?,
+        ))
     }
 
     fn portrait(&self) -> Result<Portrait, ModelError> {

@@ -142,7 +142,7 @@ pub fn design(
         (DesignPrior::GPrior, Some(path)) => Some(read_scan_network(path, pilot.geometry())?),
         _ => None,
     };
-    let settings = serde_json::json!({
+    let settings = posterior_store::json!({
         "command": "design", "geometry": scanner.geometry(), "measured": request.measured, "prior": request.prior,
         "network": network.as_ref().map(|read| network_digest(&read.network)), "acquisition": request.acquisition,
         "count": request.count, "counts": request.counts, "samples": request.samples, "seed": request.seed,
@@ -233,7 +233,7 @@ pub fn design(
             let (fit, found) =
                 uncertainty::fit_g_prior(&measured, &scaled.sinogram, &own, &search, &mut keeper, watch)?;
             let root = PriorRoot::new(&tangent, WeightPrior::Independent(fit.deviations(&found)))?;
-            let facts = serde_json::json!({ "name": "g-prior", "precision": fit.precision, "unit": scaled.unit, "turns": fit.turns.len() });
+            let facts = posterior_store::json!({ "name": "g-prior", "precision": fit.precision, "unit": scaled.unit, "turns": fit.turns.len() });
             let mut out = plan_and_go(
                 &root,
                 fit.noise_variance,
@@ -274,7 +274,7 @@ pub fn design(
                 return Err(TomographyError::Interrupted.into());
             }
             let root = fit.prior.root(4.0).map_err(TomographyError::from)?;
-            let facts = serde_json::json!({ "name": "matern", "lengthscale": fit.prior.lengthscale, "variance": fit.prior.variance, "steps": fit.steps });
+            let facts = posterior_store::json!({ "name": "matern", "lengthscale": fit.prior.lengthscale, "variance": fit.prior.variance, "steps": fit.steps });
             plan_and_go(&root, fit.noise_variance, facts, None, &mut keeper, announce, watch)?
         }
         DesignPrior::Isotropic => {
@@ -282,7 +282,7 @@ pub fn design(
             let noise_variance = 0.0025 * mean;
             let root = Isotropic::of_measurements(&pilot, &sinogram, noise_variance)?;
             let variance = root.variance();
-            let facts = serde_json::json!({ "name": "isotropic", "variance": variance, "noise": "taken as 5 % of the root mean square of the measurements" });
+            let facts = posterior_store::json!({ "name": "isotropic", "variance": variance, "noise": "taken as 5 % of the root mean square of the measurements" });
             plan_and_go(&root, noise_variance, facts, None, &mut keeper, announce, watch)?
         }
     };

@@ -6,12 +6,12 @@ use posterior_data::{ReadOptions, create_atomically, write_picture};
 use posterior_linalg::random::Streams;
 use posterior_networks::safetensors::{ARCHITECTURE_KEY, read_network, save_safetensors};
 use posterior_networks::{Architecture, Network};
+use posterior_store::json;
 use posterior_store::{Identity, numbers_digest};
 use posterior_tomography::reconstruction::{self, Method, ReconstructionReport, network_view};
 use posterior_tomography::running::{Keeper, Watch};
 use posterior_tomography::{TomographyError, psnr};
 use serde::Serialize;
-use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -3,6 +3,7 @@
 use super::scan::{PlannedWork, Scan, network_digest, read_scan_network, read_truth};
 use super::{ScanError, pages};
 use posterior_data::{ArrayValues, NumericArray, ReadOptions, create_atomically, write_npy, write_picture};
+use posterior_store::json;
 use posterior_store::{Identity, numbers_digest};
 use posterior_tomography::calibration::Calibration;
 use posterior_tomography::patches::{Estimator, PatchCovariance, Tiling, patch_log_density};
@@ -13,7 +14,6 @@ use posterior_tomography::uncertainty::{
 };
 use posterior_tomography::{TomographyError, psnr};
 use serde::Serialize;
-use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -10,7 +10,8 @@ use posterior_data::stream::StreamOptions;
 use posterior_data::{Departure, InputMoments, NumericArray, Schema, TimeForm};
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
-use serde_json::{Value, json};
+use posterior_store::json;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -39,11 +39,11 @@ impl TargetsModel {
             let (header, own) = match model {
                 AnyModel::Process(model) => {
                     let own = model.container();
-                    (serde_json::to_value(own.header)?, own.tensors)
+                    (posterior_store::to_value(&own.header)?, own.tensors)
                 }
                 AnyModel::Generalised(model) => {
                     let own = model.container();
-                    (serde_json::to_value(own.header)?, own.tensors)
+                    (posterior_store::to_value(&own.header)?, own.tensors)
                 }
                 // There are none ([`TargetsModel::of`]).
                 AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => continue,

@@ -7,7 +7,9 @@ use crate::PerNetworkPrecision;
 use crate::array::{Array, Precision};
 use crate::graph::Graph;
 use posterior_linalg::compiled_here;
-use posterior_store::{Identity, StoreError, TensorFile, Tensors, write_tensors};
+use posterior_store::{
+    Identity, Links, StoreError, TensorFile, Tensors, from_text, to_value, write_tensors_checked,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,11 +33,20 @@ struct Header {
 pub struct TrainFacts {
     step: usize,
     clipped: usize,
+    #[serde(with = "posterior_store::any_number")]
     loss_sum: f64,
     history: Vec<EpochRecord>,
-    best: Option<(usize, f64)>,
+    best: Option<BestFacts>,
     #[serde(default)]
     hook: Option<HookState>,
+}
+
+/// Which weights were the best so far.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct BestFacts {
+    epoch: usize,
+    #[serde(with = "posterior_store::any_number")]
+    score: f64,
 }
 
 impl<T: Precision> TrainState<T> {
@@ -102,7 +113,7 @@ fn facts<T: Precision>(state: &TrainState<T>) -> TrainFacts {
         clipped: state.clipped,
         loss_sum: state.loss_sum,
         history: state.history.clone(),
-        best: state.best.as_ref().map(|b| (b.epoch, b.score)),
+        best: state.best.as_ref().map(|b| BestFacts { epoch: b.epoch, score: b.score }),
         hook: state.hook.clone(),
     }
 }
@@ -147,7 +158,7 @@ fn assembled<T: Precision, E>(
     };
     let best = match facts.best {
         None => None,
-        Some((epoch, score)) => Some(Best {
+        Some(BestFacts { epoch, score }) => Some(Best {
             epoch,
             score,
             parameters: parameters("best", vector)?,
@@ -187,13 +198,27 @@ fn save<T: Precision>(
 ) -> Result<(), TrainError> {
     let error = |problem: String| TrainError::Checkpoint { path: path.display().to_string(), problem };
     let header = Header { version: VERSION, options: *options, data: data.into(), facts: facts(state) };
-    let text = serde_json::to_string(&header).map_err(|e| error(e.to_string()))?;
+    let text = to_value(&header).map_err(|e| error(e.to_string()))?.to_string();
     let mut named = named(state, graph);
     named.sort_by(|a, b| a.0.cmp(&b.0));
     let tensors: Vec<_> =
         named.iter().map(|(name, a)| (name.as_str(), a.shape(), T::numbers(a.values()))).collect();
-    let metadata = BTreeMap::from([("posterior.training".to_string(), text)]);
-    write_tensors(path, &metadata, &tensors).map_err(|e| error(e.to_string()))
+    let metadata = BTreeMap::from([(KEY.to_string(), text)]);
+    // A state that nobody can read must not replace one that goes on.
+    let read_again = |metadata| match header_in(metadata) {
+        Ok(_) => Ok(()),
+        Err(reason) => Err(StoreError::Corrupt { path: path.into(), reason }),
+    };
+    write_tensors_checked(path, Links::Replace, &metadata, &tensors, &read_again)
+        .map_err(|e| error(e.to_string()))
+}
+
+/// Where a file keeps its facts.
+const KEY: &str = "posterior.training";
+
+fn header_in(mut metadata: BTreeMap<String, String>) -> Result<Header, String> {
+    let text = metadata.remove(KEY).ok_or("it has no training state")?;
+    from_text(&text).map_err(|e| e.to_string())
 }
 
 /// See [`TrainState::load`].
@@ -211,14 +236,12 @@ fn load<T: Precision>(
         StoreError::Read { source, .. } => error(format!("it cannot be read: {source}")),
         e => damaged(&e),
     })?;
-    let header = file.metadata().remove("posterior.training");
-    let header = header.ok_or_else(|| damaged(&"it has no training state"))?;
-    let header: Header = serde_json::from_str(&header).map_err(|e| damaged(&e))?;
+    let header = header_in(file.metadata()).map_err(|e| damaged(&e))?;
     if header.version != VERSION {
         return Err(error(format!("layout {} is not the layout {VERSION} of this program", header.version)));
     }
     let identity = |options: &TrainOptions, data: &str| -> Result<Identity, TrainError> {
-        let settings = serde_json::to_value(options).map_err(|e| error(e.to_string()))?;
+        let settings = to_value(options).map_err(|e| error(e.to_string()))?;
         Ok(Identity { settings, data: data.into() })
     };
     let differs = identity(&header.options, &header.data)?.differences(&identity(options, data)?);

@@ -122,6 +122,53 @@ fn the_hook_chooses_the_weights_and_holds_the_noise() {
     assert_eq!((last.best_epoch, &last.noise_variance[..]), (None, &[(-9.0f64).exp()][..]));
 }
 
+/// A score that is no number is kept, goes through a checkpoint and loses to any other.
+#[test]
+fn a_score_that_is_no_number_is_not_the_best_for_ever() {
+    struct Unscored(Doubling);
+    impl EpochHook<f64> for Unscored {
+        fn keep(&self) -> Keep {
+            self.0.keep()
+        }
+        fn start(&mut self, n: &Network<f64>, memory: &mut String) -> Result<Adjustment<f64>, TrainError> {
+            self.0.start(n, memory)
+        }
+        fn due(&self, epoch: usize) -> bool {
+            self.0.due(epoch)
+        }
+        fn run(
+            &mut self,
+            network: &Network<f64>,
+            epoch: usize,
+            log_variance: &[f64],
+            memory: &mut String,
+        ) -> Result<Option<Adjustment<f64>>, TrainError> {
+            let mut found = self.0.run(network, epoch, log_variance, memory)?;
+            if let Some(found) = found.as_mut().filter(|_| epoch == 2) {
+                found.score = Some(f64::NAN);
+            }
+            Ok(found)
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.checkpoint");
+    let (examples, options) = (data(20), options(Loss::Mse, Rule::adam()));
+    let (mut hook, mut seen) = (Unscored(doubling(Keep::Score, false)), 0);
+    let mut observer = |_: &Progress, state: &TrainState<f64>| {
+        if state.best.as_ref().is_some_and(|best| best.score.is_nan()) {
+            state.save(&path, network().graph(), &options, "line").unwrap();
+            let read = TrainState::<f64>::load(&path, network().graph(), &options, "line").unwrap();
+            assert!(read.best.unwrap().score.is_nan());
+            seen += 1;
+        }
+        Signal::Continue
+    };
+    let trained =
+        train_with(network(), &examples, None, &options, Some(&mut hook), None, &mut observer).unwrap();
+    assert!(seen > 0);
+    assert_eq!(trained.best_epoch, Some(4));
+}
+
 #[test]
 fn runs_with_hooks_resume_bit_for_bit_even_from_within_the_hook() {
     let directory = tempfile::tempdir().unwrap();

@@ -162,6 +162,35 @@ fn stopped_and_resumed_runs_are_the_same_bit_for_bit() {
     }
 }
 
+/// A validation example beyond the range of squares makes an infinite loss, which is no reason to lose the run.
+#[test]
+fn an_infinite_validation_loss_goes_through_a_checkpoint() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.checkpoint");
+    let far =
+        Tabular::new(Array::new(vec![1, 1], vec![0.5]), Targets::Values(Array::new(vec![1, 1], vec![1e200])));
+    let (data, options) = (wave(16), TrainOptions { epochs: 3, ..options(Loss::Mse) });
+    let run = |state, stop| {
+        train(perceptron(1), &data, Some(&far), &options, state, &mut |p, _| {
+            if p.step == stop { Signal::Stop } else { Signal::Continue }
+        })
+        .unwrap()
+    };
+    let (whole, part) = (run(None, 100), run(None, 4));
+    assert_eq!(part.state.history[0].validation.unwrap().loss, f64::INFINITY);
+    let graph = part.network.graph();
+    part.state.save(&path, graph, &options, "wave").unwrap();
+    let state = TrainState::load(&path, graph, &options, "wave").unwrap();
+    assert_eq!(state, part.state);
+    assert_eq!(run(Some(state), 100).network.parameters(), whole.network.parameters());
+    // What cannot be kept is an error, and leaves what was kept.
+    let (before, mut broken) = (std::fs::read(&path).unwrap(), part.state.clone());
+    broken.first[0] = f64::NAN;
+    let message = broken.save(&path, graph, &options, "wave").unwrap_err().to_string();
+    assert!(message.contains("tensor `first_moment` has NaN at position 0"), "{message}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
 #[test]
 fn patience_keeps_the_best_weights() {
     // Validation examples of another function: sooner or later the loss on them rises.

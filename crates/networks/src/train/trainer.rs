@@ -65,12 +65,13 @@ impl TrainOptions {
 /// Loss (and what it says of classes) over a set of examples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// Mean loss.
+    /// Mean loss; beyond the range of numbers where examples are that the network has not seen.
+    #[serde(with = "posterior_store::any_number")]
     pub loss: f64,
     /// Share of examples whose largest output is their class.
     pub accuracy: Option<f64>,
     /// Classes: mean of `-log p(label)`, nats, under the softmax of the outputs (the sigmoid of a single one), whatever the loss.
-    #[serde(default)]
+    #[serde(default, with = "posterior_store::any_number::optional")]
     pub nll: Option<f64>,
 }
 
@@ -87,6 +88,7 @@ pub struct EpochRecord {
     /// From 1.
     pub epoch: usize,
     /// Mean loss of the steps, each before it was taken.
+    #[serde(with = "posterior_store::any_number")]
     pub train_loss: f64,
     /// On the validation examples, after the epoch.
     pub validation: Option<Evaluation>,
@@ -405,9 +407,13 @@ impl<T: Precision> Training<'_, '_, T> {
 }
 
 impl<T: Precision> TrainState<T> {
-    /// Takes the network's weights for the best if their score is lower than the best so far.
+    /// Takes the network's weights for the best if their score is lower than the best so far; any score is better than one that is no number.
     fn keep_if_better(&mut self, network: &Network<T>, epoch: usize, score: f64) {
-        if self.best.as_ref().is_none_or(|best| score < best.score) {
+        if self
+            .best
+            .as_ref()
+            .is_none_or(|best| score < best.score || (best.score.is_nan() && !score.is_nan()))
+        {
             self.best = Some(Best {
                 epoch,
                 score,

@@ -4,8 +4,9 @@ use super::held_back::HeldBack;
 use crate::TomographyError;
 use crate::running::Keeper;
 use posterior_optim::Signal;
-use posterior_store::{Tensors, numbers_from_tensors, numbers_to_tensors};
+use posterior_store::{Tensors, numbers_from_tensors, numbers_to_tensors, to_value};
 use serde::de::DeserializeOwned;
+use serde::ser::{Error, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,12 +29,21 @@ pub(super) enum Under {
     Training,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Saved {
     #[serde(flatten)]
     behind: Behind,
     under: Under,
     state: Value,
+}
+
+/// What [`Saved`] is read from.
+#[derive(Serialize)]
+struct Offered<F> {
+    #[serde(flatten)]
+    behind: Behind,
+    under: Under,
+    state: F,
 }
 
 /// A checkpoint, opened.
@@ -90,7 +100,7 @@ impl<'a> Standing<'a> {
     ) -> Signal {
         let whole = || {
             let (facts, tensors) = state();
-            (Saved { behind: self.behind.clone(), under, state: value(&facts) }, tensors)
+            (Offered { behind: self.behind.clone(), under, state: facts }, tensors)
         };
         self.keeper.offer_or_keep(signal, whole, failed)
     }
@@ -104,14 +114,24 @@ impl<'a> Standing<'a> {
         failed: &mut Option<TomographyError>,
     ) -> Signal {
         let parts = || {
-            let (mut facts, mut tensors) = (value(state), Tensors::default());
-            numbers_to_tensors(&mut facts, "state", &mut tensors);
-            (facts, tensors)
+            let (mut facts, mut tensors) = (to_value(state), Tensors::default());
+            if let Ok(facts) = &mut facts {
+                numbers_to_tensors(facts, "state", &mut tensors);
+            }
+            (Plain(facts), tensors)
         };
         self.offer(signal, under, parts, failed)
     }
 }
 
-fn value<S: Serialize>(state: &S) -> Value {
-    serde_json::to_value(state).unwrap_or_else(|e| unreachable!("a state of a reconstruction: {e}"))
+/// What is offered of a state that is all numbers, or why no file can hold it.
+struct Plain(Result<Value, serde_json::Error>);
+
+impl Serialize for Plain {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Ok(value) => value.serialize(out),
+            Err(error) => Err(S::Error::custom(error)),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::TomographyError;
 use posterior_optim::Signal;
-use posterior_store::{Checkpoint, Identity, Tensors};
+use posterior_store::{Checkpoint, Identity, StoreError, Tensors, to_value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,8 +89,7 @@ impl Keeper {
     ) -> Result<(), TomographyError> {
         let Some((path, identity)) = &self.file else { return Ok(()) };
         let (facts, tensors) = state();
-        let facts =
-            serde_json::to_value(facts).unwrap_or_else(|e| unreachable!("facts of a checkpoint: {e}"));
+        let facts = to_value(&facts).map_err(StoreError::from)?;
         let checkpoint =
             Checkpoint { method: METHOD.into(), identity: identity.clone(), state: Facts { facts } };
         checkpoint.write(tensors, path)?;

@@ -3,11 +3,12 @@
 use super::scoring::{Findings, Scored};
 use crate::output::Failure;
 use posterior::data::Departure;
+use posterior::data::json;
 use posterior::metrics::{Average, Funnel, SetScores};
 use posterior::report::{ScoredRows, ShiftCurves};
 use posterior::{Evaluation, IntervalScores, JointRow, Predicted, PredictedKind, Scores, VarianceSolves};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Classes beyond this have no matrix in the output: it grows with their square.
 const MOST_CONFUSED: usize = 200;
@@ -72,7 +73,7 @@ impl<'a> Output<'a> {
             |s: &Scored| json!({ "name": s.name, "seconds": s.seconds, "scores": s.evaluation.scores });
         let training = |e: &Evaluation| -> Result<Map<String, Value>, Failure> {
             let mut scores = scores(e)?;
-            scores.insert("scores".into(), serde_json::to_value(e.scores)?);
+            scores.insert("scores".into(), posterior::data::to_shown_value(&e.scores)?);
             Ok(scores)
         };
         Ok(Self {
@@ -125,9 +126,9 @@ impl<'a> Output<'a> {
 /// Scores without what is special to a likelihood.
 pub(crate) fn flat(scores: &Scores) -> serde_json::Result<Value> {
     match scores {
-        Scores::Classes(scores) => serde_json::to_value(scores),
-        Scores::Events(scores) => serde_json::to_value(scores),
-        Scores::Values { scores, .. } => serde_json::to_value(scores),
+        Scores::Classes(scores) => posterior::data::to_shown_value(scores),
+        Scores::Events(scores) => posterior::data::to_shown_value(scores),
+        Scores::Values { scores, .. } => posterior::data::to_shown_value(scores),
     }
 }
 
@@ -136,6 +137,6 @@ pub(crate) fn scores(evaluation: &Evaluation) -> Result<Map<String, Value>, Fail
     let Value::Object(mut out) = flat(&evaluation.scores)? else { return Ok(Map::new()) };
     out.insert("n".into(), evaluation.len().into());
     out.insert("baseline".into(), flat(&evaluation.baseline)?);
-    out.insert("plain".into(), serde_json::to_value(evaluation.baseline)?);
+    out.insert("plain".into(), posterior::data::to_shown_value(&evaluation.baseline)?);
     Ok(out)
 }

@@ -5,9 +5,10 @@ use super::{json, report, scoring, text};
 use crate::args::{Cli, EvaluateArgs};
 use crate::commands::{load, remarks};
 use crate::output::{Failure, print, print_json};
+use posterior::data::json;
 use posterior::report::Report;
 use posterior::{Model, Question, peak_memory_bytes};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Instant;
 
 /// Scores all targets, one after the other; what stays of each is what is said of it.
@@ -39,7 +40,8 @@ pub(super) fn run(
         planned = planned.max(findings.planned_bytes);
         data.clone_from(&findings.data.name);
         if cli.json {
-            let Value::Object(mut found) = serde_json::to_value(json::Output::of(&findings)?)? else {
+            let Value::Object(mut found) = posterior::data::to_shown_value(&json::Output::of(&findings)?)?
+            else {
                 continue;
             };
             found.insert("target".into(), target.clone().into());

@@ -4,9 +4,10 @@ use super::left_out::{LeftOut, LeftOutScores};
 use super::{draws_of, fitted, rows_of, summary};
 use crate::args::FitArgs;
 use crate::output::{Failure, Remarks, number, table};
+use posterior::data::json;
 use posterior::data::{Split, Table};
 use posterior::{AnyModel, ChosenLikelihood, FitRequest};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Scores of models that did not see the fold that they are of.
 pub(super) struct FoldScores(Vec<(i64, LeftOutScores)>);

@@ -80,7 +80,7 @@ impl LeftOutScores {
                 Value::Object(out)
             }
             Ok(None) => Value::Null,
-            Err(why) => serde_json::json!({ "failed": why }),
+            Err(why) => posterior::data::json!({ "failed": why }),
         })
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn of<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use posterior::data::json;
 
     #[test]
     fn means_are_over_folds() {

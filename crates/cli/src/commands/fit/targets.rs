@@ -11,6 +11,7 @@ use crate::commands::{in_parts, read_files};
 use crate::held_out::HeldOut;
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs, print, print_json};
+use posterior::data::json;
 use posterior::data::stream::{StreamOptions, TableParts};
 use posterior::data::{OutputKind, ReadOptions, Split, Table};
 use posterior::gp::GpError;
@@ -20,7 +21,7 @@ use posterior::{
     AnyModel, ChosenLikelihood, FitRequest, Model as _, PreparedTable, TargetsModel, choose_likelihood,
     peak_memory_bytes,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Instant;
 

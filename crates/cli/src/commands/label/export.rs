@@ -4,9 +4,9 @@ use super::load;
 use crate::args::{Cli, LabelExportArgs};
 use crate::commands::remarks;
 use crate::output::{Failure, check_outputs, print_json, set_threads};
+use posterior::data::json;
 use posterior::data::{Column, Missing, OutputKind, Table, Values, write_table};
 use posterior::decisions::labelling::{Labelling, Pool};
-use serde_json::json;
 
 pub(super) fn export(cli: &Cli, arguments: &LabelExportArgs) -> Result<(), Failure> {
     set_threads(arguments.pool.threads)?;

@@ -1,8 +1,9 @@
 //! Questions and the state of labelling, for people and as JSON.
 
 use crate::output::{number, table};
+use posterior::data::json;
 use posterior::decisions::labelling::{Answer, Criterion, Labelling, Pool, PoolDoubt, Question};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Columns that are shown of a row, and characters of a cell.
 const COLUMNS: usize = 6;
@@ -81,7 +82,7 @@ pub(super) fn questions(labelling: &Labelling, pool: Option<&Pool>, questions: &
 /// A question with everything that is known of it.
 pub(super) fn question_json(labelling: &Labelling, pool: Option<&Pool>, question: &Question) -> Value {
     let name = |class: usize| labelling.classes().get(class);
-    let mut out = serde_json::to_value(question).unwrap_or_default();
+    let mut out = posterior::data::to_shown_value(question).unwrap_or_default();
     let map = out.as_object_mut();
     if let (Some(map), Some((class, probability))) = (map, question.best_guess()) {
         let each = question.believed.iter().flatten().enumerate();

@@ -5,9 +5,9 @@ use crate::args::{Cli, LabelTellArgs};
 use crate::commands::{read, remarks};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, print_json};
+use posterior::data::json;
 use posterior::decisions::campaign::Told;
 use posterior::decisions::labelling::{Answer, Which};
-use serde_json::json;
 use std::path::Path;
 
 pub(super) fn tell(cli: &Cli, arguments: &LabelTellArgs) -> Result<(), Failure> {

@@ -2,8 +2,9 @@
 
 use crate::args::Cli;
 use crate::output::{Failure, number, print, print_json};
+use posterior::data::json;
 use posterior::{PredictedKind, ScoreSums, StreamState, peak_memory_bytes};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// In a line.
 pub(super) fn text(stream: &StreamState) -> String {

@@ -72,7 +72,7 @@ pub(super) fn fit(
         fit_embedded(model, embedding, train, Some(aside), &told, state, &mut |progress, training| {
             let signal = observer(&Progress { part: 0, parts: 1, ..*progress }, &FitStage::Features);
             checkpoints.observe::<f64>(signal, &Found::default(), || {
-                Ok(Stage::Bound(serde_json::to_value(training.state())?))
+                Ok(Stage::Bound(posterior_store::to_value(&training.state())?))
             })
         });
     checkpoints.finish()?;

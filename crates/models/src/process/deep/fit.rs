@@ -221,7 +221,7 @@ impl Task<'_> {
                         let signal = observer(&shown, &FitStage::Features);
                         keeping.observe(signal, &mut || {
                             let running = Some(training.state().clone());
-                            serde_json::to_value(DeepState { running, ..so_far.clone() })
+                            posterior_store::to_value(&DeepState { running, ..so_far.clone() })
                         })
                     },
                 );

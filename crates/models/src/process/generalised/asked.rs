@@ -195,7 +195,10 @@ impl Model for GeneralisedModel {
     }
 
     fn report(&self) -> Result<Value, StoreError> {
-        Ok(described(serde_json::to_value(&self.header)?, serde_json::to_value(self.parts())?))
+        Ok(described(
+            posterior_store::to_shown_value(&self.header)?,
+            posterior_store::to_shown_value(&self.parts())?,
+        ))
     }
 
     fn portrait(&self) -> Result<Portrait, ModelError> {

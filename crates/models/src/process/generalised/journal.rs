@@ -97,7 +97,7 @@ impl Journal {
         }
         let fitted = fit(Some(under_way(path, k)))?;
         if !fitted.was_interrupted() {
-            fitted.save(&finished)?;
+            fitted.container().replace(&finished)?;
             self.found.functions = k + 1;
             self.keep()?;
         }

@@ -82,7 +82,7 @@ pub(super) fn fit(
         fit_stochastic(model, &observed.data, &options, state.as_ref(), &mut |progress, iterate| {
             let averaged = Progress { value: Some(iterate.average_bound()), ..*progress };
             let signal = observer(&averaged, &FitStage::Bound);
-            journal.observe_bound(signal, || serde_json::to_value(iterate.state(progress)))
+            journal.observe_bound(signal, || posterior_store::to_value(&iterate.state(progress)))
         })?;
     journal.finish()?;
     if fitted.reason == Reason::Interrupted {

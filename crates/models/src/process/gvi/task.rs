@@ -143,7 +143,7 @@ impl Task<'_> {
                     let signal = observer(&shown, &FitStage::Variation);
                     keeping.observe(signal, &mut || {
                         let running = Some(training.state().clone());
-                        serde_json::to_value(GviState { running, ..so_far.clone() })
+                        posterior_store::to_value(&GviState { running, ..so_far.clone() })
                     })
                 })?)
             });

@@ -53,7 +53,7 @@ pub(in crate::process) fn identity(
     }
     // What follows the fit.
     request.calibrate = CalibrateName::default();
-    let mut settings = serde_json::to_value(&request).map_err(StoreError::from)?;
+    let mut settings = posterior_store::to_shown_value(&request).map_err(StoreError::from)?;
     if let Some(settings) = settings.as_object_mut() {
         settings.insert("restarts".into(), restarts.into());
         // The same name may be another network by now.
@@ -67,7 +67,7 @@ pub(in crate::process) fn identity(
             }
         }
     }
-    let schema = serde_json::to_string(schema).map_err(StoreError::from)?;
+    let schema = posterior_store::to_shown_value(schema).map_err(StoreError::from)?.to_string();
     let mut digest = RowsDigest::new(&schema);
     in_blocks(data, |_, block| {
         let sides = [block.noise_variances(), block.weights(), block.offsets()];
@@ -279,7 +279,7 @@ fn save<T: SolverPrecision>(
                 tensors.insert_columns(SOLUTIONS, weights.as_ref());
             }
             // A state that is not written whole must not pass for one.
-            let mut value = serde_json::to_value(header)?;
+            let mut value = posterior_store::to_value(&header)?;
             numbers_to_tensors(&mut value, SEARCH, &mut tensors);
             state.search = Some(value);
         }

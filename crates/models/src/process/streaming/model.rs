@@ -373,12 +373,12 @@ impl StreamModel {
             Learning::Process(model) => {
                 let Container { header, tensors: own } = model.container();
                 tensors.extend_under(MODEL, own);
-                serde_json::to_value(header)?
+                posterior_store::to_value(&header)?
             }
             Learning::Generalised(model) => {
                 let Container { header, tensors: own } = model.container();
                 tensors.extend_under(MODEL, own);
-                serde_json::to_value(header)?
+                posterior_store::to_value(&header)?
             }
         };
         let (shared, own) = self.sums.sums();

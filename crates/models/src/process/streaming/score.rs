@@ -7,7 +7,13 @@ use serde::{Deserialize, Serialize};
 /// The running score says how good the latest of so many rows were, older ones counting less and less.
 const LATEST: f64 = 1000.0;
 
-/// Sums over rows, of all or with weights that fade.
+/// A score of one row that can be added up. One target that is beyond the range of numbers, or one prediction that is, must not make the sums of all rows unreadable: the largest number
+/// stands for what is larger, or is none.
+fn saturated(score: f64) -> f64 {
+    if score.is_nan() { f64::MAX } else { score.clamp(-f64::MAX, f64::MAX) }
+}
+
+/// Sums over rows, of all or with weights that fade. Sums beyond the range of numbers stay at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScoreSums {
     /// Weight of the rows.
@@ -34,7 +40,7 @@ impl ScoreSums {
             (&mut self.squares, row.squares),
             (&mut self.baseline_squares, row.baseline_squares),
         ];
-        sums.into_iter().for_each(|(sum, one)| *sum = fade * *sum + one);
+        sums.into_iter().for_each(|(sum, one)| *sum = saturated(fade * *sum + saturated(one)));
     }
 
     /// Averages over rows; None without any.

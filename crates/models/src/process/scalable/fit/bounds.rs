@@ -205,7 +205,7 @@ pub(super) fn collapsed<D: RowSource>(
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let fitted = fit_collapsed(process, &prepared.data, &options, state, &mut |progress, state| {
         let signal = observer(progress, &FitStage::Search);
-        checkpoints.observe::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(state)?)))
+        checkpoints.observe::<f64>(signal, &found, || Ok(Stage::Bound(posterior_store::to_value(&state)?)))
     })?;
     checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
@@ -267,7 +267,7 @@ pub(super) fn stochastic<D: RowSource>(
             let averaged = Progress { value: Some(iterate.average_bound()), ..*progress };
             let signal = observer(&averaged, &FitStage::Bound);
             checkpoints.observe::<f64>(signal, &found, || {
-                Ok(Stage::Bound(serde_json::to_value(iterate.state(progress))?))
+                Ok(Stage::Bound(posterior_store::to_value(&iterate.state(progress))?))
             })
         })?;
     checkpoints.finish()?;
@@ -292,7 +292,7 @@ pub(super) fn stochastic<D: RowSource>(
             Ok(Some(_)) | Err(GpError::Cholesky(_)) => {}
             Ok(None) => {
                 (reason, summary.closed_form) = (Reason::Interrupted, None);
-                let state = serde_json::to_value(&fitted.state).map_err(StoreError::from)?;
+                let state = posterior_store::to_value(&fitted.state).map_err(StoreError::from)?;
                 checkpoints.save::<f64>(&found, Stage::Bound(state))?;
             }
             Err(error) => return Err(error.into()),
