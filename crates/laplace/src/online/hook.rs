@@ -46,7 +46,7 @@ fn wrapped(error: LaplaceError) -> TrainError {
 }
 
 fn parse(memory: &str) -> Result<Memory, LaplaceError> {
-    serde_json::from_str(memory).map_err(|e| {
+    posterior_store::from_text(memory).map_err(|e| {
         LaplaceError::Request(format!("the saved hyperparameters are damaged ({e}): start afresh"))
     })
 }
@@ -239,6 +239,7 @@ impl<T: Precision> EpochHook<T> for OnlineHook<'_, T> {
 }
 
 fn text(memory: &Memory) -> Result<String, LaplaceError> {
-    serde_json::to_string(memory)
+    posterior_store::to_value(memory)
+        .map(|value| value.to_string())
         .map_err(|e| LaplaceError::Request(format!("hyperparameters cannot be written down: {e}")))
 }

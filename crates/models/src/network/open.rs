@@ -90,7 +90,7 @@ impl TrainingRecord {
         path: &Path,
     ) -> Result<Option<Self>, NetworkFileError> {
         let Some(text) = metadata.get(Self::KEY) else { return Ok(None) };
-        serde_json::from_str(text).map(Some).map_err(|e| {
+        posterior_store::from_text(text).map(Some).map_err(|e| {
             NetworkFileError::Request(format!(
                 "{}: the metadata `{}` is damaged: {e}",
                 path.display(),

@@ -42,7 +42,7 @@ impl Preparation {
     ) -> Result<Self, NetworkFileError> {
         match metadata.get(KEY) {
             None => Ok(Self::None),
-            Some(text) => serde_json::from_str(text).map_err(|e| {
+            Some(text) => posterior_store::from_text(text).map_err(|e| {
                 NetworkFileError::Request(format!("{}: the metadata `{KEY}` is damaged: {e}", path.display()))
             }),
         }
@@ -50,8 +50,9 @@ impl Preparation {
 
     pub(super) fn add_to(&self, metadata: &mut BTreeMap<String, String>) -> Result<(), NetworkFileError> {
         if *self != Self::None {
-            let text = serde_json::to_string(self).map_err(|e| NetworkFileError::Request(e.to_string()))?;
-            metadata.insert(KEY.into(), text);
+            let value =
+                posterior_store::to_value(self).map_err(|e| NetworkFileError::Request(e.to_string()))?;
+            metadata.insert(KEY.into(), value.to_string());
         }
         Ok(())
     }

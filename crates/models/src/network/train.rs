@@ -187,8 +187,9 @@ pub fn train_network<T: Precision>(
             noise_variance: trained.noise_variance.clone(),
             online: learned.clone(),
         };
-        let text = serde_json::to_string(&record).map_err(|e| NetworkFileError::Request(e.to_string()))?;
-        metadata.insert(TrainingRecord::KEY.into(), text);
+        let record =
+            posterior_store::to_value(&record).map_err(|e| NetworkFileError::Request(e.to_string()))?;
+        metadata.insert(TrainingRecord::KEY.into(), record.to_string());
         if !trained.noise_variance.is_empty() {
             metadata.insert("posterior.noise_variance".into(), format!("{:?}", trained.noise_variance));
         }
