@@ -74,7 +74,7 @@ impl EnsembleModel {
                 None => LaplaceModel::fit(&own, announce, &mut observer).map_err(|e| named(e, &name))?,
             };
             if let (Some(done), None) = (&done, earlier) {
-                model.save(done)?;
+                model.container().replace(done)?;
             }
             finished.extend(done);
             members.push(model);
