@@ -12,6 +12,8 @@ pub(super) enum Fused {
     RmsNormalise { epsilon: f64 },
     /// An activation.
     Activation(Activation),
+    /// A softmax (the first input) whose rows that are masked as a whole are zero; the other inputs are the terms of its argument.
+    GuardedSoftmax,
     /// Nothing: the input itself.
     Identity,
 }

@@ -141,6 +141,26 @@ fn resnet20_for_cifar10() {
     assert!(error < 1e-5, "{error:e}");
 }
 
+/// Masks that hide every key from a query: a constant, one that is computed, and one beside which nothing is hidden.
+#[test]
+fn attention_of_queries_that_see_nothing() {
+    for name in [
+        "attention_hidden_row",
+        "hidden_static23",
+        "attention_computed_mask",
+        "attention_causal_self",
+        "attention_causal_short",
+    ] {
+        let files = ["_x.npy", "_y.npy", ".onnx"].map(|end| shared(&format!("cases/networks/{name}{end}")));
+        let [Some(x), Some(y), Some(model)] = files else { return };
+        let [x, y] = [x, y].map(|path| read_array(&path, &ReadOptions::for_arrays()).unwrap().to_f64());
+        let error = error(&read_onnx(model).unwrap(), &x, &y);
+        println!("{name}: {error:.1e}");
+        // The references are in single precision.
+        assert!(error < 1e-6, "{name}: {error:e}");
+    }
+}
+
 /// Every imported graph can be written layer by layer and comes back as it was, with the same outputs.
 #[test]
 fn imported_networks_come_back() {

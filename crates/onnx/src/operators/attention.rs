@@ -3,22 +3,30 @@
 use super::super::constant::{Constant, Data, MASKED, Origin};
 use super::super::dimension::Dimension;
 use super::super::error::Fault;
-use super::super::importer::Importer;
-use super::super::layout::Tracked;
+use super::super::importer::{Importer, Known};
+use super::super::layout::{Place, Tracked};
 use super::super::node::Node;
-use super::binary::plus;
-use super::elementwise::scaled;
+use super::binary::{add_number, plus, times, tracked};
+use super::elementwise::{activation, scaled};
 use super::linear::products;
+use super::reduce::largest;
 use super::shape::reshape;
+use posterior_networks::Activation;
 use posterior_networks::operation::Operation;
 
-/// `softmax(scale Q K^T + mask) V`, heads apart.
+/// What finite numbers of masks are cut to: above minus infinity, which [`MASKED`] stands for.
+const LOWEST: f64 = -MASKED / 2.0;
+
+/// `softmax(softcap(scale Q K^T) + mask) V`, heads apart. The result is zero for a query that the mask hides every key from.
 pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
+    if node.input(6).is_some() {
+        return Err(Fault::Unsupported(" with `nonpad_kv_seqlen`".into()));
+    }
     if (4..node.inputs.len()).any(|i| node.input(i).is_some()) {
         return Err(Fault::Unsupported(" with keys and values of the past".into()));
     }
-    if node.float("softcap").unwrap_or(0.0) != 0.0 {
-        return Err(Fault::Unsupported(" with `softcap`".into()));
+    if ["left_window_size", "right_window_size"].iter().any(|side| node.int(side).is_some_and(|s| s >= 0)) {
+        return Err(Fault::Unsupported(" with a sliding window".into()));
     }
     let flat = importer.tracked(node, 0)?.rank() == 3;
     let q = heads(importer, node, 0, "q_num_heads")?;
@@ -31,28 +39,58 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
     let scale = node.float("scale").unwrap_or(1.0 / (size as f64).sqrt());
     let product = products(importer, node, q, keys)?;
     let mut scores = scaled(importer, node, product, scale)?;
-    if let Some(mask) = importer.constant(node, 3)? {
-        importer.charge(mask.len())?;
-        let values: Vec<f64> = match &*mask.data {
-            Data::Float(values) => values.iter().map(|v| v.max(-MASKED)).collect(),
-            Data::Whole(values) => {
-                values.iter().map(|v| if *v == 0.into() { -MASKED } else { 0.0 }).collect()
-            }
-        };
-        let origin = Origin::constant(mask.origin.name.clone());
-        scores =
-            plus(importer, node, scores, &Constant::new(mask.shape.clone(), Data::Float(values), origin))?;
+    let cap = node.float("softcap").unwrap_or(0.0);
+    if cap > 0.0 {
+        let ratio = scaled(importer, node, scores, 1.0 / cap)?;
+        let bounded = activation(importer, node, ratio, Activation::Tanh)?;
+        scores = scaled(importer, node, bounded, cap)?;
     }
-    if node.int("is_causal").unwrap_or(0) != 0 {
-        importer.keep(&[queries, length])?;
-        let entry = |i: usize| if i % length <= i / length { 0.0 } else { -MASKED };
-        let values = (0..queries * length).map(entry).collect();
-        let origin = Origin::constant(format!("{}.mask", node.name));
-        scores =
-            plus(importer, node, scores, &Constant::new(vec![queries, length], Data::Float(values), origin))?;
+    let causal = node.int("is_causal").unwrap_or(0) != 0;
+    // 1 for queries that see a key, 0 for the others. A causal mask alone shows the first key to every query.
+    let mut sees = None;
+    match importer.get(node, 3).cloned() {
+        None => {}
+        Some(Known::Constant(mask)) => {
+            let mask = added(importer, &mask, length)?;
+            let some = seen(importer, node, &mask, causal.then_some(queries))?;
+            scores = plus(importer, node, scores, &mask)?;
+            sees = Some(Known::Constant(some));
+        }
+        Some(Known::Tracked(mask)) if mask.whole => {
+            if importer.model.opset >= 24 && mask.dims.last().is_none_or(|&columns| columns < length) {
+                return Err(Fault::Unsupported(" with a computed mask for fewer keys than there are".into()));
+            }
+            let mask = Tracked { whole: false, ..mask };
+            let shown = match causal {
+                true => {
+                    let below = triangle(importer, node, "below", [queries, length], [1.0, 0.0])?;
+                    times(importer, node, mask.clone(), &below)?
+                }
+                false => mask.clone(),
+            };
+            let last = shown.rank().checked_sub(1).ok_or("the mask has no axis")?;
+            sees = Some(Known::Tracked(largest(importer, node, shown, &[last])?));
+            let lifted = scaled(importer, node, mask, MASKED)?;
+            let lifted = add_number(importer, node, lifted, -MASKED)?;
+            scores = tracked(importer, node, "Add", scores, lifted)?;
+        }
+        Some(Known::Tracked(_)) => {
+            return Err(Fault::Unsupported(
+                " with a mask of floats that is computed from the data: use a mask of truth values".into(),
+            ));
+        }
+    }
+    if causal {
+        let mask = triangle(importer, node, "mask", [queries, length], [0.0, -MASKED])?;
+        scores = plus(importer, node, scores, &mask)?;
     }
     let value = importer.emit(node, Operation::Softmax, &[scores.value])?;
-    let y = products(importer, node, Tracked { value, ..scores }, v)?;
+    let mut y = products(importer, node, Tracked { value, ..scores }, v)?;
+    y = match sees {
+        None => y,
+        Some(Known::Constant(sees)) => times(importer, node, y, &sees)?,
+        Some(Known::Tracked(sees)) => tracked(importer, node, "Mul", y, sees)?,
+    };
     if !flat {
         return Ok(y);
     }
@@ -62,9 +100,76 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
     reshape(importer, node, &y, &[lengths[0], lengths[1], joined])
 }
 
-/// Input `i` as examples, heads, places, numbers.
+/// A constant mask as numbers that are added to scores. From operator set 24 on, keys behind its last axis are hidden.
+pub(super) fn added(importer: &mut Importer<'_>, mask: &Constant, length: usize) -> Result<Constant, Fault> {
+    let columns = mask.shape.last().copied().ok_or("the mask has no axis")?;
+    let more = if importer.model.opset < 24 { 0 } else { length.saturating_sub(columns) };
+    let mut shape = mask.shape.clone();
+    if let Some(last) = shape.last_mut() {
+        *last += more;
+    }
+    importer.charge(mask.len())?;
+    if more > 0 {
+        importer.keep(&shape)?;
+    }
+    let values: Vec<f64> = match &*mask.data {
+        Data::Float(values) => {
+            values.iter().map(|&v| if v == f64::NEG_INFINITY { -MASKED } else { v.max(LOWEST) }).collect()
+        }
+        Data::Whole(values) => values.iter().map(|v| if *v == 0.into() { -MASKED } else { 0.0 }).collect(),
+    };
+    let hidden = std::iter::repeat_n(-MASKED, more);
+    let values =
+        values.chunks(columns.max(1)).flat_map(|row| row.iter().copied().chain(hidden.clone())).collect();
+    Ok(Constant::new(shape, Data::Float(values), Origin::constant(mask.origin.name.clone())))
+}
+
+/// For each row of an additive mask (each of so many queries, where a causal one is added) 1 if it shows a key, else 0: `[..., rows, 1]`.
+pub(super) fn seen(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    mask: &Constant,
+    causal: Option<usize>,
+) -> Result<Constant, Fault> {
+    let (values, rank) = (mask.floats()?, mask.shape.len());
+    let columns = mask.shape.last().copied().unwrap_or(1);
+    let rows = rank.checked_sub(2).map_or(1, |at| mask.shape[at]);
+    let blocks = if values.is_empty() { 0 } else { values.len() / (rows * columns) };
+    let each = causal.unwrap_or(rows);
+    let shape = [&mask.shape[..rank.saturating_sub(2)], &[each, 1]].concat();
+    importer.keep(&shape)?;
+    importer.charge(blocks.saturating_mul(each).saturating_mul(columns))?;
+    let sees = |at: usize| {
+        let row = at / each * rows + (at % each).min(rows - 1);
+        let reach = if causal.is_some() { (at % each + 1).min(columns) } else { columns };
+        let shown = values[row * columns..][..reach].iter().any(|&v| v > -MASKED);
+        f64::from(u8::from(shown))
+    };
+    let values = (0..blocks * each).map(sees).collect();
+    Ok(Constant::new(shape, Data::Float(values), Origin::constant(format!("{}.sees", node.name))))
+}
+
+/// A matrix with the first number on and below the diagonal and the second above it.
+fn triangle(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    name: &str,
+    [rows, columns]: [usize; 2],
+    [below, above]: [f64; 2],
+) -> Result<Constant, Fault> {
+    importer.keep(&[rows, columns])?;
+    let entry = |at: usize| if at % columns <= at / columns { below } else { above };
+    let values = (0..rows * columns).map(entry).collect();
+    let origin = Origin::constant(format!("{}.{name}", node.name));
+    Ok(Constant::new(vec![rows, columns], Data::Float(values), origin))
+}
+
+/// Input `i` as examples, heads, places, numbers. Keys and values may be the same for every example.
 fn heads(importer: &mut Importer<'_>, node: &Node, i: usize, attribute: &str) -> Result<Tracked, Fault> {
-    let x = importer.tracked(node, i)?;
+    let x = match importer.get(node, i).cloned() {
+        Some(Known::Constant(c)) if i > 0 => importer.learned(node, &c, Some(Place { axis: 0, outer: 1 }))?,
+        _ => importer.tracked(node, i)?,
+    };
     let lengths = x.shape(importer.model.dynamic);
     match lengths[..] {
         [_, _, _, _] => Ok(x),

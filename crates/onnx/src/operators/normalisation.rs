@@ -13,6 +13,7 @@ pub(super) fn fused(importer: &mut Importer<'_>, node: &Node, fused: Fused) -> R
     let x = importer.tracked(node, 0)?;
     match fused {
         Fused::Identity => Ok(x),
+        Fused::GuardedSoftmax => super::softmax::guarded(importer, node, x),
         Fused::Activation(kind) => super::elementwise::activation(importer, node, x, kind),
         Fused::Normalise { epsilon } => {
             let axes = fused_axes(importer, node, &x)?;

@@ -109,7 +109,13 @@ pub(super) fn sum(
     scaled(importer, node, mean, number as f64)
 }
 
-fn largest(importer: &mut Importer<'_>, node: &Node, x: Tracked, axes: &[usize]) -> Result<Tracked, Fault> {
+/// The largest value over axes, which stay with length 1.
+pub(super) fn largest(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    x: Tracked,
+    axes: &[usize],
+) -> Result<Tracked, Fault> {
     over(importer, node, x, axes, |axes| Operation::Largest(Extreme { axes, keep: true }))
 }
 

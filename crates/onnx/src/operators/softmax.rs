@@ -1,9 +1,11 @@
 //! Softmax and its logarithm.
 
-use super::super::error::Fault;
-use super::super::importer::Importer;
+use super::super::error::{Fault, short};
+use super::super::importer::{Importer, Known};
 use super::super::layout::{Tracked, axis};
 use super::super::node::Node;
+use super::attention::{added, seen};
+use super::binary::times;
 use super::reduce::log_sum_exp;
 use posterior_networks::graph::OutputLink;
 use posterior_networks::operation::Operation;
@@ -55,4 +57,20 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
     }
     let value = importer.emit(node, Operation::Softmax, &[turned.value])?;
     importer.transpose(node, &Tracked { value, whole: false, ..turned }, &order)
+}
+
+/// A softmax whose NaN, in rows that are masked as a whole, the model replaces by 0. Inputs 1 and 2 are the terms of its argument.
+pub(super) fn guarded(importer: &mut Importer<'_>, node: &Node, x: Tracked) -> Result<Tracked, Fault> {
+    for i in 1..node.inputs.len() {
+        if let Some(Known::Constant(mask)) = importer.get(node, i).cloned() {
+            let mask = added(importer, &mask, 0)?;
+            let sees = seen(importer, node, &mask, None)?;
+            return times(importer, node, x, &sees);
+        }
+    }
+    let name = short(&node.name);
+    importer.notes.push(format!(
+        "`{name}`: a row that is masked as a whole becomes uniform, where the model has zeros: its mask is not a constant that is added"
+    ));
+    Ok(x)
 }

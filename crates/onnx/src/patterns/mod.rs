@@ -124,13 +124,11 @@ impl<'a> Graph<'a> {
         let (condition, yes, no) = (node.input(0)?, node.input(1)?, node.input(2)?);
         // Softmax of a row that is masked as a whole is NaN, which is replaced by 0.
         let nan = self.made(condition, "IsNaN").is_some_and(|n| n.input(0) == Some(no));
-        if nan && self.number(yes) == Some(0.0) && self.made(no, "Softmax").is_some() {
-            return Some((
-                "a guarded softmax (of a row that is masked as a whole: uniform, where the model has zeros)",
-                Fused::Identity,
-                vec![no.into()],
-                vec![],
-            ));
+        if let Some(softmax) = self.made(no, "Softmax").filter(|_| nan && self.number(yes) == Some(0.0)) {
+            let terms = softmax.input(0).and_then(|x| self.made(x, "Add")).map(|sum| sum.inputs.clone());
+            let terms = terms.filter(|_| softmax.int("axis") == Some(-1)).unwrap_or_default();
+            let inputs = std::iter::once(no.into()).chain(terms).collect();
+            return Some(("a guarded softmax", Fused::GuardedSoftmax, inputs, vec![]));
         }
         // Softplus of a large number is the number, to single precision.
         let greater = self.made(condition, "Greater")?;

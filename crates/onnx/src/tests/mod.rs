@@ -1,5 +1,6 @@
 //! What files of both exporters cannot show: refusals, types of tensors, hostile files.
 
+mod attention;
 mod batch;
 mod choices;
 mod classical;
