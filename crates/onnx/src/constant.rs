@@ -1,6 +1,7 @@
 //! Tensors that are known without running the network: weights and the arithmetic of shapes.
 
 use super::dimension::Dimension;
+use posterior_networks::operation::LARGEST_EXAMPLE;
 use std::sync::Arc;
 
 /// Axes of a tensor at most.
@@ -167,6 +168,12 @@ pub(super) fn count(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1usize, |product, &length| product.checked_mul(length))
 }
 
+/// Whether loops over some of the axes end: an axis of length 0 may not hide lengths that no memory could hold.
+pub(super) fn countable(shape: &[usize]) -> bool {
+    let others: Vec<usize> = shape.iter().copied().filter(|&length| length != 0).collect();
+    count(&others).is_some_and(|n| others.len() == shape.len() || n <= LARGEST_EXAMPLE)
+}
+
 /// Positions in a tensor of shape `from` (aligned at the last axis) of the entries of its broadcast to `to`.
 pub(super) fn broadcast_positions(from: &[usize], to: &[usize]) -> Vec<usize> {
     let offset = to.len() - from.len();
@@ -189,6 +196,9 @@ pub(super) fn strides(shape: &[usize]) -> Vec<usize> {
 
 /// `start + sum of coordinate * step` over all entries of `shape`, in order.
 pub(super) fn strided_positions(shape: &[usize], steps: &[usize], start: usize) -> Vec<usize> {
+    if shape.contains(&0) {
+        return vec![];
+    }
     let mut out = vec![start];
     for (&length, &step) in shape.iter().zip(steps) {
         out = out.iter().flat_map(|&at| (0..length).map(move |i| at + i * step)).collect();

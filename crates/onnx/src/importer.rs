@@ -1,6 +1,6 @@
 //! From nodes to a graph: what is known so far, and the parameters found on the way.
 
-use super::constant::{Constant, MOST_AXES, Origin, count};
+use super::constant::{Constant, MOST_AXES, Origin, count, countable};
 use super::definitions::TensorProto;
 use super::error::{Fault, OnnxError, short};
 use super::external::is_external;
@@ -147,6 +147,12 @@ impl Importer<'_> {
         };
         let values = known.map_err(|fault| fault.at(file, &node.name, &node.operator))?;
         for (name, value) in node.outputs.iter().zip(values) {
+            if let Known::Constant(c) = &value
+                && !countable(&c.shape)
+            {
+                let problem = format!("a constant of shape {:?} is too large", c.shape);
+                return Err(Fault::Problem(problem).at(file, &node.name, &node.operator));
+            }
             self.known.insert(name.clone(), value);
         }
         Ok(())
@@ -218,7 +224,7 @@ impl Importer<'_> {
     pub(super) fn keep(&mut self, shape: &[usize]) -> Result<usize, Fault> {
         let numbers = count(shape).unwrap_or(usize::MAX);
         self.room = self.room.saturating_sub(numbers as u64);
-        if self.room == 0 || shape.len() > MOST_AXES {
+        if self.room == 0 || shape.len() > MOST_AXES || !countable(shape) {
             return Err(Fault::Limit(format!(
                 "a constant of shape {:?} is out of proportion to the file",
                 &shape[..shape.len().min(MOST_AXES)]

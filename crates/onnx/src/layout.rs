@@ -122,7 +122,7 @@ pub(super) fn replace(
     dynamic: bool,
 ) -> Result<(Vec<usize>, Option<Place>), Fault> {
     let lengths: Option<Vec<usize>> =
-        target.iter().map(|d| usize::try_from(d.fixed + d.batch).ok().filter(|&l| l > 0)).collect();
+        target.iter().map(|d| usize::try_from(d.at_one()?).ok().filter(|&l| l > 0)).collect();
     let lengths = lengths.ok_or_else(|| Fault::Problem(format!("{} has an empty axis", show(target))))?;
     if !dynamic {
         return Ok((lengths.clone(), settle(&lengths, place.map_or(0, |p| p.axis))));

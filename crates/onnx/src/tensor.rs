@@ -63,8 +63,8 @@ fn shape(tensor: &TensorProto) -> Result<(Vec<usize>, usize), String> {
     }
     let shape: Option<Vec<usize>> = tensor.dims.iter().map(|&d| usize::try_from(d).ok()).collect();
     let shape = shape.ok_or_else(|| format!("the shape {:?} has a negative length", tensor.dims))?;
-    let count =
-        super::constant::count(&shape).ok_or_else(|| format!("the shape {shape:?} cannot be counted"))?;
+    let count = super::constant::count(&shape).filter(|_| super::constant::countable(&shape));
+    let count = count.ok_or_else(|| format!("the shape {shape:?} cannot be counted"))?;
     Ok((shape, count))
 }
 

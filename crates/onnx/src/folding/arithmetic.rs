@@ -85,7 +85,7 @@ fn whole(operator: &str, c_like: bool, a: Dimension, b: Dimension) -> Result<Dim
             let (Some(a), Some(b)) = (a.known(), b.known().and_then(|b| u32::try_from(b).ok())) else {
                 return Err("a power with this exponent cannot be computed".into());
             };
-            a.checked_pow(b).ok_or("a power overflows")?.into()
+            a.checked_pow(b).ok_or_else(|| format!("{a} to the power {b} does not fit into 64 bits"))?.into()
         }
         other => return Err(format!("`{other}` of whole numbers cannot be computed")),
     })

@@ -69,7 +69,7 @@ pub(crate) fn slices(
     if starts.len() != ends.len() || starts.len() != axes.len() || starts.len() != steps.len() {
         return Err("`starts`, `ends`, `axes` and `steps` have different lengths".into());
     }
-    if starts.len() > lengths.len() || steps.contains(&0) || steps.contains(&i64::MIN) {
+    if starts.len() > lengths.len() || steps.contains(&0) {
         return Err("there are more slices than axes, or a step of 0".into());
     }
     (0..starts.len())

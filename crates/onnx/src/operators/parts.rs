@@ -15,7 +15,7 @@ pub(super) fn slice(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked,
     let mut x = importer.tracked(node, 0)?;
     let lengths = x.shape(importer.model.dynamic);
     for slice in slices(importer, node, &lengths)? {
-        let all = |batch: usize| slice.reaches(batch * x.dims[slice.axis]);
+        let all = |batch: usize| batch.checked_mul(x.dims[slice.axis]).is_some_and(|all| slice.reaches(all));
         let of_batch = lengths[slice.axis].batch != 0 && importer.model.fixed.is_some_and(all);
         if of_batch || slice.is_whole(lengths[slice.axis]) {
             continue;
@@ -47,7 +47,7 @@ pub(super) fn part(
     }
     let x = importer.release(node, x, axis)?;
     let along = x.example_axis(axis).ok_or("the axis holds the batch")?;
-    let step = isize::try_from(step).map_err(|_| "the step is too large")?;
+    let step = if length == 1 { 1 } else { isize::try_from(step).map_err(|_| "the step is too large")? };
     let operation = Operation::Slice(Slice { axis: along, start, step, length });
     let value = importer.emit(node, operation, &[x.value])?;
     let mut dims = x.dims.clone();
@@ -229,7 +229,10 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked
         let here = importer.model.dynamic && x.place.is_some_and(|p| p.axis == at);
         match (length.known(), here) {
             (Some(1), _) => {}
-            (Some(n), true) if importer.model.fixed.is_some_and(|b| (b * dims[at]) as i64 == n) => {}
+            (Some(n), true)
+                if importer.model.fixed.is_some_and(|b| {
+                    b.checked_mul(dims[at]).is_some_and(|all| i64::try_from(all) == Ok(n))
+                }) => {}
             (Some(n), false) if n > 0 => {
                 let one = broadcast_shape(
                     &[dims[at]],

@@ -37,7 +37,7 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
                 return Err(Fault::Unsupported(" with `ceil_mode`".into()));
             }
             let p = node.int("p").unwrap_or(2) as f64;
-            let values = pool.kernel.iter().product::<usize>() as f64;
+            let values: f64 = pool.kernel.iter().map(|&length| length as f64).product();
             let powers = power_of_magnitude(importer, node, &x, p)?;
             let mean = pooled(importer, node, &powers, Operation::AveragePool(pool))?;
             let sum = scaled(importer, node, mean, values)?;

@@ -5,6 +5,7 @@ mod batch;
 mod choices;
 mod classical;
 mod external;
+mod extremes;
 mod folding;
 mod functions;
 mod hostile;
