@@ -10,6 +10,7 @@ mod header;
 mod json_lines;
 pub(crate) mod numpy;
 pub(crate) mod parquet;
+mod parquet_schema;
 mod plan;
 mod several;
 mod times;

@@ -3,6 +3,7 @@
 use super::ReadOptions;
 use super::cells::{Meaning, push};
 use super::header::{LEVEL, index_note};
+use super::parquet_schema::check_schema;
 use super::plan::{NUMBER, ReadPlan, TEXT, room, text_cell};
 use crate::{Column, DataError, Table, Values};
 use parquet::column::reader::ColumnReader;
@@ -72,6 +73,7 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
         path: &Path,
         options: &ReadOptions,
     ) -> Result<Self, DataError> {
+        check_schema(&source, length).map_err(|e| malformed(path, e))?;
         let reader = SerializedFileReader::new(source).map_err(|e| malformed(path, e))?;
         check_sizes(reader.metadata(), length, path, options)?;
         let file = reader.metadata().file_metadata();
