@@ -4,64 +4,53 @@ use super::array::{ArrayValues, NumericArray, each_type};
 use super::element::Element;
 use super::source::Source;
 use crate::DataError;
-use crate::read::guarded;
-use crate::read::numpy::{LONGEST_HEADER, check_nesting, header_extent};
-use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, TypeStr};
-
-/// The mark that NPY files begin with.
-pub(super) const MARK: &[u8] = b"\x93NUMPY";
+pub(super) use crate::read::npy_header::MARK;
+use crate::read::npy_header::{LONGEST_HEADER, NpyHeader, header_extent, truncated};
 
 /// Reads the array that the source holds, which must be all that it holds.
 pub(super) fn read(source: &mut Source<'_>) -> Result<NumericArray, DataError> {
     let header = header(source)?;
-    let DType::Plain(kind) = header.dtype() else {
-        return Err(source.malformed("NPY", "structured arrays are not read; save each field by itself"));
-    };
-    let element = element(&kind).ok_or_else(|| {
+    let element = element(header.code()).ok_or_else(|| {
         let reason = format!(
-            "elements of type {kind} are not read; convert the array to float32, float64, an integer type or bool"
+            "elements of type {} are not read; convert the array to float32, float64, an integer type or bool",
+            header.element()
         );
         source.malformed("NPY", reason)
     })?;
-    let shape = header.shape().iter().map(|d| usize::try_from(*d)).collect::<Result<Vec<_>, _>>();
-    let shape = shape.map_err(|_| source.malformed("NPY", "a dimension is beyond what can be counted"))?;
-    let values = source.values("NPY", element, kind.endianness() == Endianness::Big, &shape)?;
-    let values = if header.order() == Order::Fortran { row_major(values, &shape) } else { values };
+    let shape = header.shape.clone();
+    let values = source.values("NPY", element, header.is_big_endian(), &shape)?;
+    let values = if header.fortran_order { row_major(values, &shape) } else { values };
     NumericArray::new(shape, values)
 }
 
-/// The header, parsed once its length and nesting are known to be harmless.
+/// The header, of which no more is read than is parsed.
 fn header(source: &mut Source<'_>) -> Result<NpyHeader, DataError> {
     let mut bytes = source.header_bytes(10)?;
     if bytes.len() == 10 && matches!(bytes[6], 2 | 3) {
         bytes.extend(source.header_bytes(2)?);
     }
-    let (start, length) = header_extent(&bytes).map_err(|e| source.malformed("NPY", e))?;
+    let (_, length) = header_extent(&bytes).map_err(|e| source.malformed("NPY", e))?;
     // One byte more than is parsed is enough to refuse it.
-    bytes.extend(source.header_bytes(length.min(LONGEST_HEADER + 1))?);
-    check_nesting(&bytes[start..]).map_err(|e| source.malformed("NPY", e))?;
-    if bytes.len() < start + length {
-        return Err(source.malformed("NPY", "it is cut off within its header"));
-    }
-    guarded(&source.path, "NPY", || {
-        NpyHeader::from_reader(&bytes[..]).map_err(|e| source.malformed("NPY", e.to_string()))
-    })
+    let wanted = length.min(LONGEST_HEADER + 1);
+    let text = source.header_bytes(wanted)?;
+    let parsed = if text.len() < wanted { Err(truncated()) } else { NpyHeader::parse(&text) };
+    parsed.map_err(|e| source.malformed("NPY", e))
 }
 
-fn element(kind: &TypeStr) -> Option<Element> {
-    Some(match (kind.type_char(), kind.size_field()) {
-        (TypeChar::Bool, 1) => Element::Bool,
-        (TypeChar::Uint, 1) => Element::U8,
-        (TypeChar::Uint, 2) => Element::U16,
-        (TypeChar::Uint, 4) => Element::U32,
-        (TypeChar::Uint, 8) => Element::U64,
-        (TypeChar::Int, 1) => Element::I8,
-        (TypeChar::Int, 2) => Element::I16,
-        (TypeChar::Int, 4) => Element::I32,
-        (TypeChar::Int, 8) => Element::I64,
-        (TypeChar::Float, 2) => Element::F16,
-        (TypeChar::Float, 4) => Element::F32,
-        (TypeChar::Float, 8) => Element::F64,
+fn element(code: &str) -> Option<Element> {
+    Some(match code {
+        "b1" => Element::Bool,
+        "u1" => Element::U8,
+        "u2" => Element::U16,
+        "u4" => Element::U32,
+        "u8" => Element::U64,
+        "i1" => Element::I8,
+        "i2" => Element::I16,
+        "i4" => Element::I32,
+        "i8" => Element::I64,
+        "f2" => Element::F16,
+        "f4" => Element::F32,
+        "f8" => Element::F64,
         _ => return None,
     })
 }

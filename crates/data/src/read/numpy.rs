@@ -1,9 +1,9 @@
 //! NPY arrays of one or two dimensions, and NPZ archives of them.
 
+use super::npy_header::{NpyHeader, header_extent, truncated};
 use super::plan::{NUMBER, ReadPlan};
 use super::{ReadOptions, read_limited};
 use crate::{Column, DataError, Table};
-use npyz::{DType, NpyFile, Order, TypeChar};
 use std::path::Path;
 
 pub(super) fn parse_npy(bytes: &[u8], path: &Path, options: &ReadOptions) -> Result<Table, DataError> {
@@ -65,106 +65,74 @@ pub(super) fn parse_npz(
 struct Array {
     rows: usize,
     columns: usize,
-    /// Row-major or column-major, as `order` says.
+    /// Row-major, or column-major in Fortran order.
     values: Vec<f64>,
-    order: Order,
+    fortran_order: bool,
 }
 
 impl Array {
     fn parse(bytes: &[u8], plan: &ReadPlan<'_>) -> Result<Self, DataError> {
         let path = plan.path;
         let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "NPY", reason };
-        check_header_length(bytes).map_err(malformed)?;
-        let mut rest = bytes;
-        let file = NpyFile::new(&mut rest).map_err(|e| malformed(e.to_string()))?;
-        let shape = file.shape().to_vec();
-        let (rows, columns) = match shape[..] {
+        let (start, length) = header_extent(bytes).map_err(malformed)?;
+        let rest = bytes.get(start..).unwrap_or_default();
+        let (text, rest) = rest.split_at_checked(length).ok_or_else(|| malformed(truncated()))?;
+        let header = NpyHeader::parse(text).map_err(malformed)?;
+        let (rows, columns) = match header.shape[..] {
             [n] => (n, 1),
             [n, d] => (n, d),
-            _ => return Err(malformed(format!("an array of {} dimensions is no table", shape.len()))),
+            _ => return Err(malformed(format!("an array of {} dimensions is no table", header.shape.len()))),
         };
-        let DType::Plain(element) = file.dtype() else {
-            return Err(malformed("structured arrays are not read".into()));
-        };
-        let (kind, size) = (element.type_char(), element.size_field());
-        let header = file.header().clone();
-        let order = header.order();
-        let needed = rows.checked_mul(columns).and_then(|n| n.checked_mul(size.max(1)));
-        if needed.is_none_or(|n| n > bytes.len() as u64) {
+        let code = header.code();
+        let size = code.get(1..).and_then(|size| size.parse::<usize>().ok()).unwrap_or(1).max(1);
+        let held = |count: usize| Some((count, rest.get(..count.checked_mul(size)?)?));
+        let Some((count, data)) = rows.checked_mul(columns).and_then(held) else {
             return Err(malformed(format!(
                 "it declares {rows} x {columns} numbers, but has only {} bytes",
                 bytes.len()
             )));
-        }
-        // As they are decoded, and as columns.
-        let cells = 2 * NUMBER * rows.saturating_mul(columns).min(u64::MAX / 32);
-        plan.check(rows as usize, columns as usize, cells)?;
-        macro_rules! widened {
-            ($type:ty, $convert:expr) => {
-                file.into_vec::<$type>()
-                    .map_err(|e| malformed(e.to_string()))?
-                    .into_iter()
-                    .map($convert)
-                    .collect()
-            };
-        }
-        let values: Vec<f64> = match (kind, size) {
-            (TypeChar::Float, 8) => file.into_vec::<f64>().map_err(|e| malformed(e.to_string()))?,
-            (TypeChar::Float, 4) => widened!(f32, f64::from),
-            (TypeChar::Int, 8) => widened!(i64, |v| v as f64),
-            (TypeChar::Int, 4) => widened!(i32, f64::from),
-            (TypeChar::Int, 2) => widened!(i16, f64::from),
-            (TypeChar::Int, 1) => widened!(i8, f64::from),
-            (TypeChar::Uint, 8) => widened!(u64, |v| v as f64),
-            (TypeChar::Uint, 4) => widened!(u32, f64::from),
-            (TypeChar::Uint, 2) => widened!(u16, f64::from),
-            (TypeChar::Uint, 1) => widened!(u8, f64::from),
-            (TypeChar::Bool, 1) => widened!(bool, |v| f64::from(u8::from(v))),
-            _ => return Err(malformed(format!("elements of type {element} are not numbers that are read"))),
         };
-        Ok(Self { rows: rows as usize, columns: columns as usize, values, order })
+        // As they are decoded, and as columns.
+        plan.check(rows, columns, 2 * NUMBER * count as u64)?;
+        macro_rules! widened {
+            ($type:ty, $convert:expr) => {{
+                let (chunks, _) = data.as_chunks();
+                let value =
+                    if header.is_big_endian() { <$type>::from_be_bytes } else { <$type>::from_le_bytes };
+                chunks.iter().map(|bytes| $convert(value(*bytes))).collect()
+            }};
+        }
+        let values: Vec<f64> = match code {
+            "f8" => widened!(f64, f64::from),
+            "f4" => widened!(f32, f64::from),
+            "f2" => widened!(half::f16, f64::from),
+            "i8" => widened!(i64, |v| v as f64),
+            "i4" => widened!(i32, f64::from),
+            "i2" => widened!(i16, f64::from),
+            "i1" => widened!(i8, f64::from),
+            "u8" => widened!(u64, |v| v as f64),
+            "u4" => widened!(u32, f64::from),
+            "u2" => widened!(u16, f64::from),
+            "u1" => widened!(u8, f64::from),
+            "b1" => {
+                if let Some(i) = data.iter().position(|&v| v > 1) {
+                    let reason = format!("value {} is a truth value that is neither 0 nor 1", i + 1);
+                    return Err(malformed(reason));
+                }
+                widened!(u8, f64::from)
+            }
+            _ => {
+                let element = header.element();
+                return Err(malformed(format!("elements of type {element} are not numbers that are read")));
+            }
+        };
+        Ok(Self { rows, columns, values, fortran_order: header.fortran_order })
     }
 
     fn into_table(self, path: &Path, names: Vec<String>) -> Table {
         let (n, d) = (self.rows, self.columns);
-        let at = |i: usize, j: usize| if self.order == Order::C { i * d + j } else { j * n + i };
+        let at = |i: usize, j: usize| if self.fortran_order { j * n + i } else { i * d + j };
         let column = |(j, name)| Column::numeric(name, (0..n).map(|i| self.values[at(i, j)]).collect());
         Table::new(path, names.into_iter().enumerate().map(column).collect())
     }
-}
-
-/// The declared length of the header against the bytes that follow, so that no decoder allocates for it.
-fn check_header_length(bytes: &[u8]) -> Result<(), String> {
-    let (start, length) = header_extent(bytes)?;
-    let header = bytes.get(start..start.saturating_add(length)).ok_or_else(truncated)?;
-    check_nesting(header)
-}
-
-/// Where the header's text begins and how many bytes it has, from the first 12 bytes of a file (10 of version 1).
-pub(crate) fn header_extent(prelude: &[u8]) -> Result<(usize, usize), String> {
-    if !prelude.starts_with(b"\x93NUMPY") {
-        return Err("it does not begin with the NPY mark".into());
-    }
-    let version = *prelude.get(6).ok_or_else(truncated)?;
-    let length = prelude.get(8..).unwrap_or_default();
-    match version {
-        1 => Ok((10, u16::from_le_bytes(*length.first_chunk().ok_or_else(truncated)?) as usize)),
-        2 | 3 => Ok((12, u32::from_le_bytes(*length.first_chunk().ok_or_else(truncated)?) as usize)),
-        other => Err(format!("format version {other} is not known")),
-    }
-}
-
-/// Longest header text that is parsed.
-pub(crate) const LONGEST_HEADER: usize = 1 << 16;
-
-/// Nesting costs a decoder stack; a header that describes a plain array has next to none.
-pub(crate) fn check_nesting(header: &[u8]) -> Result<(), String> {
-    if header.len() > LONGEST_HEADER || header.iter().filter(|b| b"([{".contains(b)).count() > 16 {
-        return Err("its header is longer or more deeply nested than that of an array of numbers".into());
-    }
-    Ok(())
-}
-
-fn truncated() -> String {
-    "it is cut off within its header".into()
 }

@@ -99,13 +99,8 @@ fn written(name: &str, table: &Table) -> Vec<u8> {
 }
 
 fn npy() -> Vec<u8> {
-    let mut out = Vec::new();
-    use npyz::WriterBuilder;
-    let options = npyz::WriteOptions::new().default_dtype().shape(&[10, 3]).writer(&mut out);
-    let mut writer = options.begin_nd().unwrap();
-    writer.extend((0..30).map(f64::from)).unwrap();
-    writer.finish().unwrap();
-    out
+    let values: Vec<u8> = (0..30).flat_map(|v| f64::from(v).to_le_bytes()).collect();
+    crate::common::npy("{'descr': '<f8', 'fortran_order': False, 'shape': (10, 3), }", &values)
 }
 
 #[test]
