@@ -37,6 +37,8 @@ pub enum OutputLikelihood {
 impl Deref for OutputLikelihood {
     type Target = dyn Likelihood;
 
+    /// Never inlined: each crate that this were inlined in would compile the methods of all likelihoods anew.
+    #[inline(never)]
     fn deref(&self) -> &(dyn Likelihood + 'static) {
         match self {
             Self::Gaussian(likelihood) => likelihood,

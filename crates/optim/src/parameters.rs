@@ -44,13 +44,7 @@ pub trait Parameters {
 
     /// Whether these are natural values: as many as there are, all finite and each within its transform's range. Files are asked so before their numbers are believed.
     fn admits(&self, values: &[f64]) -> bool {
-        let segments = self.segments();
-        let mut ranges = entries(&segments);
-        let own = ranges
-            .by_ref()
-            .zip(values)
-            .all(|((transform, position), value)| transform.admits(position, *value));
-        own && values.len() == segments.iter().map(Segment::len).sum::<usize>()
+        admitted(&self.segments(), values)
     }
 
     /// Replaces the natural values.
@@ -61,7 +55,7 @@ pub trait Parameters {
 
     /// The vector that an optimiser moves: fixed blocks are left out, the others are unconstrained.
     fn unconstrained(&self) -> Vec<f64> {
-        Free::new(entries(&self.segments())).unconstrained(&self.values())
+        Free::of(&self.segments()).unconstrained(&self.values())
     }
 
     /// Moves to an unconstrained vector; fixed blocks keep their values.
@@ -70,22 +64,34 @@ pub trait Parameters {
     /// When the length is not that of [`Parameters::unconstrained`].
     fn set_unconstrained(&mut self, theta: &[f64]) {
         let mut values = self.values();
-        Free::new(entries(&self.segments())).write(theta, &mut values);
+        Free::of(&self.segments()).write(theta, &mut values);
         self.set_values(&values);
     }
 
     /// The gradient with respect to the unconstrained vector, from the one with respect to the natural values at the
     /// unconstrained point `theta`.
     fn chain(&self, theta: &[f64], natural_gradient: &[f64]) -> Vec<f64> {
-        Free::new(entries(&self.segments())).chain(theta, natural_gradient)
+        Free::of(&self.segments()).chain(theta, natural_gradient)
     }
 
     /// The name of each entry of the unconstrained vector, such as `matern32.lengthscale[2]`.
     fn unconstrained_names(&self) -> Vec<String> {
-        let segments = self.segments();
-        let names: Vec<String> = segments.iter().flat_map(Segment::entry_names).collect();
-        Free::new(entries(&segments)).indices().map(|i| names[i].clone()).collect()
+        free_names(&self.segments())
     }
+}
+
+/// What [`Parameters::admits`] answers. The work of these methods is in functions of this crate, since every type brings its own copy of a trait's.
+fn admitted(segments: &[Segment], values: &[f64]) -> bool {
+    let mut ranges = entries(segments);
+    let own =
+        ranges.by_ref().zip(values).all(|((transform, position), value)| transform.admits(position, *value));
+    own && values.len() == segments.iter().map(Segment::len).sum::<usize>()
+}
+
+/// What [`Parameters::unconstrained_names`] answers.
+fn free_names(segments: &[Segment]) -> Vec<String> {
+    let names: Vec<String> = segments.iter().flat_map(Segment::entry_names).collect();
+    Free::of(segments).indices().map(|i| names[i].clone()).collect()
 }
 
 /// Transform and position in its block of every entry of the flat vector.
@@ -98,6 +104,11 @@ pub(crate) fn entries(segments: &[Segment]) -> impl Iterator<Item = (Transform, 
 pub(crate) struct Free(Vec<(usize, Transform, usize)>);
 
 impl Free {
+    /// Those of all entries of some blocks.
+    pub(crate) fn of(segments: &[Segment]) -> Self {
+        Self::new(entries(segments))
+    }
+
     /// Those of all entries that are not fixed.
     pub(crate) fn new(entries: impl IntoIterator<Item = (Transform, usize)>) -> Self {
         let free =

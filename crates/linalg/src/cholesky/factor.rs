@@ -54,9 +54,17 @@ impl Cholesky {
     /// # Errors
     /// As [`Cholesky::of`].
     pub fn factor_with(
-        mut buffer: Mat<f64>,
+        buffer: Mat<f64>,
         policy: JitterPolicy,
         mut fill: impl FnMut(MatMut<'_, f64>),
+    ) -> Result<Self, CholeskyError> {
+        Self::factored(buffer, policy, &mut fill)
+    }
+
+    fn factored(
+        mut buffer: Mat<f64>,
+        policy: JitterPolicy,
+        fill: &mut dyn FnMut(MatMut<'_, f64>),
     ) -> Result<Self, CholeskyError> {
         let dimension = buffer.nrows();
         let par = parallelism(dimension, dimension);
