@@ -20,7 +20,7 @@ pub(crate) fn add_kronecker<T: Precision>(
     let graph = trace.network().graph();
     // Gradients of other parameters that are used more than once are summed before they are squared.
     let mut vectors: Vec<Option<Array<T>>> = vec![None; blocks.len()];
-    trace.visit_taps(selection, rows, |node, parameter, tap| {
+    trace.visit_taps(selection, rows, &mut |node, parameter, tap| {
         let Some(place) = selection.parts().iter().position(|p| p.parameter == parameter) else { return };
         if bias_of(graph, selection, blocks, node, parameter).is_some() {
             return;
@@ -164,8 +164,8 @@ pub(crate) fn add_dense<T: Precision>(
     for block in blocks {
         let SumMatrix::Dense(sum) = &mut block.matrix else { continue };
         let own = block_selection(network, selection, block.range.clone());
-        network
-            .jacobian_pieces(x, &own, &outputs, |_, piece| add_gram(sum, piece.values(), piece.row_len()))?;
+        let mut add = |_: Range<usize>, piece: &Array<T>| add_gram(sum, piece.values(), piece.row_len());
+        network.jacobian_pieces(x, &own, &outputs, &mut add)?;
     }
     Ok(())
 }

@@ -184,10 +184,10 @@ impl<T: Precision> Linearised<T> for Traced<'_, T> {
         let network = self.tangent.network;
         let outputs = along.map_or(Outputs::All, |r| Outputs::Combinations(self.cotangents(r.clone())));
         let own = block_selection(network, self.tangent.selection, weights);
-        let visit = |examples: Range<usize>, rows: &Array<T>| {
+        let mut visit = |examples: Range<usize>, rows: &Array<T>| {
             visit(examples, MatRef::from_row_major_slice(rows.values(), rows.rows(), rows.row_len()));
         };
-        network.jacobian_pieces(self.trace.input(), &own, &outputs, visit).map_err(failed)
+        network.jacobian_pieces(self.trace.input(), &own, &outputs, &mut visit).map_err(failed)
     }
 
     /// Factors and squares from what passes each layer on the way back; of an output layer with its exact curvature from features alone.

@@ -219,7 +219,7 @@ impl<T: Precision> Trace<'_, T> {
                 Array::new(vec![rows, indices.len()], values)
             }
         };
-        self.pull(cotangents, &Reach::new(graph, Some(selection), false), |node, cotangent| {
+        self.pull(cotangents, &Reach::new(graph, Some(selection), false), &mut |node, cotangent| {
             for (group, place) in groups.iter().zip(&mut features) {
                 match group {
                     Group::Dense { node: dense, bias } if *dense == node => {

@@ -76,7 +76,7 @@ impl<T: Precision> Trace<'_, T> {
         // Gradients of shared parameters are summed over their uses before they are squared.
         let mut shared: Vec<Option<Vec<T>>> = vec![None; selection.parts().len()];
         let mut joining = SharedUses::of(graph);
-        self.pull(cotangents, &reach, |node, cotangent| {
+        self.pull(cotangents, &reach, &mut |node, cotangent| {
             for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
                 let Some(part) = selection.part(parameter) else { continue };
                 let length = graph.parameters()[parameter].len();

@@ -45,7 +45,7 @@ impl<T: Precision> Network<T> {
         x: &Array<T>,
         selection: &Selection,
         outputs: &Outputs<T>,
-        mut visit: impl FnMut(std::ops::Range<usize>, &Array<T>),
+        visit: &mut dyn FnMut(std::ops::Range<usize>, &Array<T>),
     ) -> Result<(), NetworkError> {
         self.require_evaluation("Jacobians")?;
         let shape = self.graph().output_shape();

@@ -83,7 +83,7 @@ impl<T: Precision> Trace<'_, T> {
         let mut out =
             if sets == Sets::Rows { self.rows_to_fill(shape, selection, &uses) } else { Array::zeros(shape) };
         let mut shared = SharedUses::of(graph);
-        self.pull(cotangent.into_owned(), &reach, |node, cotangent| {
+        self.pull(cotangent.into_owned(), &reach, &mut |node, cotangent| {
             let shared = (sets == Sets::Rows).then_some(&mut shared);
             self.parameter_gradient(node, selection, cotangent, sets, (&uses, shared), out.values_mut());
         });
@@ -171,7 +171,7 @@ impl<T: Precision> Trace<'_, T> {
         self.width("cotangents", cotangents, &self.output().shape()[1..])?;
         let graph = self.network().graph();
         let reach = Reach::new(graph, None, true);
-        let pulled = self.pull(cotangents.clone(), &reach, |_, _| {});
+        let pulled = self.pull(cotangents.clone(), &reach, &mut |_, _| {});
         Ok(pulled.unwrap_or_else(|| Array::zeros(batch_shape(cotangents.rows(), graph.input_shape()))))
     }
 
@@ -193,7 +193,7 @@ impl<T: Precision> Trace<'_, T> {
             return Ok(Array::zeros(batch_shape(0, graph.output_shape())));
         }
         let (tangents, scales) = normal_range(Cow::Borrowed(tangents), Sets::Rows);
-        let mut pushed = self.push(None, false, |node| {
+        let mut pushed = self.push(None, false, &mut |node| {
             let mut sum = None;
             for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
                 if let Some(block) = spread(selection, graph, parameter, &tangents) {
@@ -219,7 +219,7 @@ impl<T: Precision> Trace<'_, T> {
         self.network().require_evaluation("Jacobian-vector products")?;
         let graph = self.network().graph();
         self.width("tangents", tangents, graph.input_shape())?;
-        let mut pushed = self.push(Some(tangents.clone()), false, |_| None);
+        let mut pushed = self.push(Some(tangents.clone()), false, &mut |_| None);
         let out = pushed.swap_remove(graph.output().0);
         Ok(out.unwrap_or_else(|| Array::zeros(batch_shape(tangents.rows(), graph.output_shape()))))
     }

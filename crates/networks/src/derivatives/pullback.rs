@@ -287,7 +287,7 @@ impl<T: Precision> Pullback<'_, '_, T> {
         let network = self.trace.network();
         let graph = network.graph();
         let directions = self.directions();
-        let tangents = self.trace.push(None, true, |node| {
+        let tangents = self.trace.push(None, true, &mut |node| {
             let mut sum = None;
             for (slot, direction) in directions[node].iter().enumerate() {
                 let term = match direction {

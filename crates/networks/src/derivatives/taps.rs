@@ -100,13 +100,13 @@ impl<T: Precision> Trace<'_, T> {
         &self,
         selection: &Selection,
         cotangents: &Array<T>,
-        mut visit: impl FnMut(usize, usize, &TapAt<'_, T>),
+        visit: &mut dyn FnMut(usize, usize, &TapAt<'_, T>),
     ) -> Result<(), NetworkError> {
         self.network().require_evaluation("layer taps")?;
         self.width("cotangents", cotangents, &self.output().shape()[1..])?;
         let graph = self.network().graph();
         let mut shared = SharedUses::of(graph);
-        self.pull(cotangents.clone(), &Reach::new(graph, Some(selection), false), |node, cotangent| {
+        self.pull(cotangents.clone(), &Reach::new(graph, Some(selection), false), &mut |node, cotangent| {
             let layer = self.network().layer(node);
             for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate().rev() {
                 if selection.part(parameter).is_some() {
@@ -136,7 +136,7 @@ impl<T: Precision> Trace<'_, T> {
         cotangents: &Array<T>,
     ) -> Result<Vec<(usize, usize, Tap<T>)>, NetworkError> {
         let mut taps = Vec::new();
-        self.visit_taps(selection, cotangents, |node, parameter, tap| {
+        self.visit_taps(selection, cotangents, &mut |node, parameter, tap| {
             let tap = match tap.outer() {
                 Some(outer) => {
                     let (columns, outputs, positions) = (outer.columns(), outer.outputs(), outer.positions);
@@ -175,7 +175,7 @@ impl<T: Precision> Network<T> {
             let cotangents = super::Outputs::All.cotangents(range.len(), graph.output_shape())?;
             let mut rest: Vec<Option<Array<T>>> = vec![None; selection.parts().len()];
             let mut shared = SharedUses::of(graph);
-            trace.pull(cotangents, &reach, |node, cotangent| {
+            trace.pull(cotangents, &reach, &mut |node, cotangent| {
                 for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
                     let Some(position) = selection.parts().iter().position(|p| p.parameter == parameter)
                     else {

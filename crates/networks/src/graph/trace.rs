@@ -86,7 +86,7 @@ impl<'a, T: Precision> Trace<'a, T> {
         &self,
         cotangent: Array<T>,
         reach: &Reach,
-        mut visit: impl FnMut(usize, &Array<T>),
+        visit: &mut dyn FnMut(usize, &Array<T>),
     ) -> Option<Array<T>> {
         let graph = &self.network.graph;
         let mut cotangents: Vec<Option<Array<T>>> = vec![None; graph.nodes.len() + 1];
@@ -110,7 +110,7 @@ impl<'a, T: Precision> Trace<'a, T> {
         &self,
         input: Option<Array<T>>,
         all: bool,
-        mut add: impl FnMut(usize) -> Option<Array<T>>,
+        add: &mut dyn FnMut(usize) -> Option<Array<T>>,
     ) -> Vec<Option<Array<T>>> {
         let graph = &self.network.graph;
         let last_readers = graph.last_readers();

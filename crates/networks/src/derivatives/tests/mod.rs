@@ -78,7 +78,7 @@ fn pieces_of_the_jacobian_make_up_the_whole() {
             for _ in 0..2 {
                 let mut seen = Vec::new();
                 case.network
-                    .jacobian_pieces(&case.x, &selection, &Outputs::All, |examples, rows| {
+                    .jacobian_pieces(&case.x, &selection, &Outputs::All, &mut |examples, rows| {
                         assert_eq!(
                             examples.start * whole.rows() / case.x.rows() * selection.len(),
                             seen.len()
