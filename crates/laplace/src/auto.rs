@@ -382,7 +382,7 @@ fn compare<T: Precision>(
     let scores = laplace.summary.unseen;
     let beats_plain = scores.map(|s| beats(&s));
     let tried = reports.iter().filter(|r| r.skipped.is_none()).count();
-    laplace.summary.notes.push(sentence(&chosen, tried, &laplace, likelihood));
+    laplace.summary.notes.push(sentence(&chosen, tried, scores, likelihood));
     if beats_plain == Some(false) {
         laplace.integration = Integration::PlugIn;
         own.integration = Integration::PlugIn;
@@ -399,13 +399,13 @@ fn beats(scores: &UnseenScores) -> bool {
 }
 
 /// What was chosen, and what that says.
-fn sentence<T: Precision>(
+fn sentence(
     chosen: &str,
     tried: usize,
-    laplace: &Laplace<T>,
+    scores: Option<UnseenScores>,
     likelihood: &OutputLikelihood,
 ) -> String {
-    let Some(scores) = laplace.summary.unseen else {
+    let Some(scores) = scores else {
         let narrow = if has_noise(likelihood) && chosen.starts_with("last-layer") {
             "; the other layers are taken as certain, which makes noise and intervals too small: allow more memory or time (--memory, --seconds), or name a curvature of all weights"
         } else {

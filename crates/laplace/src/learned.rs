@@ -167,7 +167,7 @@ fn restored<T: Precision>(
             Box::new(FixedMean::<T>::read(network, selection, own, tensors)?)
         }
         (Approximation::Gwi(own), Some(LearnedReport::Gwi(_))) => {
-            Box::new(Gwi::read(network, own, likelihood, tensors)?)
+            Box::new(Gwi::read(network.graph(), own, likelihood, tensors)?)
         }
         _ => return Err(tensors.corrupt("its header does not say how its posterior was found")),
     };

@@ -171,8 +171,8 @@ impl Plan {
             // Planned above.
             _ => (0, 0, 0, 0),
         };
-        let own = Choices::of(network, selection, options);
-        let by_kernel = kernels(network, selection, (own.mode, &own.prior), (examples, likelihood), options);
+        let own = Choices::of(graph, selection, options);
+        let by_kernel = kernels(graph, selection, (own.mode, &own.prior), (examples, likelihood), options);
         let rows = n * c as f64;
         // Kernels of all groups, and Newton's steps of the turns of mode and hyperparameters.
         flops += by_kernel.map_or(0.0, |_| {

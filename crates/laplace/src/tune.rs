@@ -200,58 +200,72 @@ impl<T: Precision> HeldOut<'_, T> {
         if self.examples() == 0 {
             return Err(LaplaceError::Request("there are no held-out examples to tune on".into()));
         }
-        let mut grid: Vec<GridPoint> = Vec::new();
-        let mut best = GridPoint { precision_factor: 1.0, noise_variance, nll: f64::INFINITY };
-        let mut at_edge = false;
-        // Precisions, then noise, then precisions again where noise moved.
-        let rounds: &[bool] = if learn_noise { &[false, true, false] } else { &[false] };
-        for &noise_round in rounds {
-            let (mut low, mut high) = if noise_round { (-8, 8) } else { (-12, 12) };
-            let step = if noise_round { 10f64.powf(0.125) } else { 10f64.powf(0.25) };
-            let centre = best;
-            let mut todo: Vec<i32> = (low..=high).collect();
-            let mut own: Vec<(i32, GridPoint)> = Vec::new();
-            for _ in 0..6 {
-                let point = |k: &i32| {
-                    let factor = step.powi(*k);
-                    match noise_round {
-                        true => (centre.precision_factor, centre.noise_variance * factor),
-                        false => (centre.precision_factor * factor, centre.noise_variance),
-                    }
-                };
-                let points: Vec<(f64, f64)> = todo.iter().map(point).collect();
-                let settings: Vec<(Prior, f64)> = points
-                    .iter()
-                    .map(|(factor, noise)| Ok((scaled(start, *factor)?, *noise)))
-                    .collect::<Result<_, LaplaceError>>()?;
-                for ((k, point), nll) in todo.iter().zip(&points).zip(self.scores(&settings, observer)?) {
-                    let point = GridPoint { precision_factor: point.0, noise_variance: point.1, nll };
-                    grid.push(point);
-                    own.push((*k, point));
-                    if nll < best.nll {
-                        best = point;
-                    }
-                }
-                let at =
-                    own.iter().filter(|p| p.1.nll.is_finite()).min_by(|a, b| a.1.nll.total_cmp(&b.1.nll));
-                let Some((k, _)) = at else { break };
-                at_edge = *k == low || *k == high;
-                if !at_edge {
-                    break;
-                }
-                todo = if *k == low { (low - 6..low).collect() } else { (high + 1..=high + 6).collect() };
-                (low, high) = (low.min(todo[0]), high.max(todo[todo.len() - 1]));
-            }
-        }
+        let mut scores = |settings: &[(Prior, f64)]| self.scores(settings, observer);
+        let (grid, best, at_edge) = tried(start, noise_variance, learn_noise, &mut scores)?;
         let not_finite = grid.iter().filter(|p| !p.nll.is_finite()).count();
-        if !best.nll.is_finite() {
-            return Err(LaplaceError::Request(
-                "no prior precision gave a finite score on the held-out examples; check their targets".into(),
-            ));
-        }
         let plain_nll = self.plain(plain_noise)?;
         Ok(HeldOutReport { examples: self.examples(), grid, best, plain_nll, at_edge, not_finite })
     }
+}
+
+/// Scores of several settings (prior, noise variance).
+type Scores<'a> = &'a mut dyn FnMut(&[(Prior, f64)]) -> Result<Vec<f64>, LaplaceError>;
+
+/// Every point that the search tries, the best of them, and whether that is still at the edge.
+fn tried(
+    start: &Prior,
+    noise_variance: f64,
+    learn_noise: bool,
+    scores: Scores<'_>,
+) -> Result<(Vec<GridPoint>, GridPoint, bool), LaplaceError> {
+    let mut grid: Vec<GridPoint> = Vec::new();
+    let mut best = GridPoint { precision_factor: 1.0, noise_variance, nll: f64::INFINITY };
+    let mut at_edge = false;
+    // Precisions, then noise, then precisions again where noise moved.
+    let rounds: &[bool] = if learn_noise { &[false, true, false] } else { &[false] };
+    for &noise_round in rounds {
+        let (mut low, mut high) = if noise_round { (-8, 8) } else { (-12, 12) };
+        let step = if noise_round { 10f64.powf(0.125) } else { 10f64.powf(0.25) };
+        let centre = best;
+        let mut todo: Vec<i32> = (low..=high).collect();
+        let mut own: Vec<(i32, GridPoint)> = Vec::new();
+        for _ in 0..6 {
+            let point = |k: &i32| {
+                let factor = step.powi(*k);
+                match noise_round {
+                    true => (centre.precision_factor, centre.noise_variance * factor),
+                    false => (centre.precision_factor * factor, centre.noise_variance),
+                }
+            };
+            let points: Vec<(f64, f64)> = todo.iter().map(point).collect();
+            let settings: Vec<(Prior, f64)> = points
+                .iter()
+                .map(|(factor, noise)| Ok((scaled(start, *factor)?, *noise)))
+                .collect::<Result<_, LaplaceError>>()?;
+            for ((k, point), nll) in todo.iter().zip(&points).zip(scores(&settings)?) {
+                let point = GridPoint { precision_factor: point.0, noise_variance: point.1, nll };
+                grid.push(point);
+                own.push((*k, point));
+                if nll < best.nll {
+                    best = point;
+                }
+            }
+            let at = own.iter().filter(|p| p.1.nll.is_finite()).min_by(|a, b| a.1.nll.total_cmp(&b.1.nll));
+            let Some((k, _)) = at else { break };
+            at_edge = *k == low || *k == high;
+            if !at_edge {
+                break;
+            }
+            todo = if *k == low { (low - 6..low).collect() } else { (high + 1..=high + 6).collect() };
+            (low, high) = (low.min(todo[0]), high.max(todo[todo.len() - 1]));
+        }
+    }
+    if !best.nll.is_finite() {
+        return Err(LaplaceError::Request(
+            "no prior precision gave a finite score on the held-out examples; check their targets".into(),
+        ));
+    }
+    Ok((grid, best, at_edge))
 }
 
 /// The mean negative log density that the network alone gives to examples.

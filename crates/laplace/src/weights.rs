@@ -5,7 +5,7 @@ use crate::{LaplaceError, Stage};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, Operation, Precision, Selection};
+use posterior_networks::{Graph, Network, Operation, Precision, Selection};
 use posterior_optim::Signal;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl Weights {
     ) -> Result<Selection, LaplaceError> {
         let graph = network.graph();
         let all = Selection::all(graph);
-        let all = if affine { all } else { without_affine(network, &all)? };
+        let all = if affine { all } else { without_affine(graph, &all)? };
         match self {
             Self::All => Ok(all),
             Self::LastLayer => Ok(Selection::last_layer(graph)?),
@@ -113,8 +113,8 @@ fn sort_descending(order: &mut [usize], value: impl Fn(usize) -> f64) {
 }
 
 /// The selection without gains and offsets of normalisation layers.
-fn without_affine<T: Precision>(network: &Network<T>, all: &Selection) -> Result<Selection, LaplaceError> {
-    let affine = affine_parameters(network);
+fn without_affine(graph: &Graph, all: &Selection) -> Result<Selection, LaplaceError> {
+    let affine = affine_parameters(graph);
     if affine.is_empty() {
         return Ok(all.clone());
     }
@@ -123,7 +123,7 @@ fn without_affine<T: Precision>(network: &Network<T>, all: &Selection) -> Result
         .iter()
         .flat_map(|p| std::iter::repeat_n(!affine.contains(&p.parameter), p.length))
         .collect();
-    let rest = all.masked(network.graph(), &mask);
+    let rest = all.masked(graph, &mask);
     if rest.is_empty() {
         return Err(LaplaceError::Request(
             "the network has no weights but those of normalisation layers".into(),
@@ -133,8 +133,7 @@ fn without_affine<T: Precision>(network: &Network<T>, all: &Selection) -> Result
 }
 
 /// Gains and offsets that follow a normalisation.
-pub(crate) fn affine_parameters<T: Precision>(network: &Network<T>) -> Vec<usize> {
-    let graph = network.graph();
+fn affine_parameters(graph: &Graph) -> Vec<usize> {
     let mut found = Vec::new();
     for node in graph.nodes() {
         let follows = || {

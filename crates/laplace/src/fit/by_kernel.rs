@@ -27,8 +27,8 @@ const HELD: usize = 1 << 25;
 const WORKSPACE: usize = 4;
 
 /// How many groups of weights have kernels of their own, where the optimum is found by these: the network's linear model under a likelihood that is not quadratic, few numbers observed, few groups.
-pub(crate) fn kernels<T: Precision>(
-    network: &Network<T>,
+pub(crate) fn kernels(
+    graph: &Graph,
     selection: &Selection,
     (mode, prior): (Mode, &PriorKind),
     (examples, likelihood): (usize, &OutputLikelihood),
@@ -43,7 +43,7 @@ pub(crate) fn kernels<T: Precision>(
     }
     let groups = match prior {
         PriorKind::Diagonal => return None,
-        other => other.prior(network.graph(), selection, 1.0).ok()?.names().len(),
+        other => other.prior(graph, selection, 1.0).ok()?.names().len(),
     };
     ((groups + WORKSPACE) * numbers * numbers <= HELD).then_some(groups)
 }
@@ -139,7 +139,7 @@ impl<T: Precision> Fitting<'_, T> {
         observer: Observer<'_>,
     ) -> Result<Option<ByKernel>, LaplaceError> {
         let (count, choices) = (self.examples.len(), (self.mode, &self.prior));
-        let own = kernels(self.network, &self.selection, choices, (count, likelihood), self.options);
+        let own = kernels(self.network.graph(), &self.selection, choices, (count, likelihood), self.options);
         let Some(groups) = own else { return Ok(None) };
         let network = self.network.cast::<f64>()?;
         let at = self.at_examples(&network, likelihood, observer)?;

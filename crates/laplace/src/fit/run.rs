@@ -19,7 +19,7 @@ use posterior_linear::curvature::{is_gaussian, low_rank};
 use posterior_linear::evidence::{EvidenceValue, LaplaceEvidence};
 use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
+use posterior_networks::{Graph, Network, PerNetworkPrecision, Precision, Selection};
 use posterior_optim::Signal;
 use posterior_tangent::{Observed, Tangent, check_outputs};
 use std::borrow::Cow;
@@ -37,12 +37,8 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
-    pub(crate) fn of<T: Precision>(
-        network: &Network<T>,
-        selection: &Selection,
-        options: &FitOptions,
-    ) -> Self {
-        let mut scale_invariant = scale_invariant_layers(network.graph());
+    pub(crate) fn of(graph: &Graph, selection: &Selection, options: &FitOptions) -> Self {
+        let mut scale_invariant = scale_invariant_layers(graph);
         let is_uncertain = |parameter| selection.parts().iter().any(|p| p.parameter == parameter);
         scale_invariant.retain(|layer| layer.parameters.iter().any(|p| is_uncertain(*p)));
         let normalised = !scale_invariant.is_empty();
@@ -107,54 +103,13 @@ fn run<T: Precision>(
     let started = Instant::now();
     let selection =
         options.weights.select(network, options.affine, examples, likelihood, options.seed, observer)?;
-    let Choices { mut mode, prior, scale_invariant } = Choices::of(network, &selection, options);
+    let Choices { mode, prior, scale_invariant } = Choices::of(network.graph(), &selection, options);
     let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
     let mut notes = Vec::new();
     if options.prior == PriorKind::Auto && options.mode == Mode::Auto {
         notes.extend(explain(&scale_invariant));
     }
-    if matches!(options.approximation, Approximation::FunctionSpace { .. } | Approximation::Ella(_))
-        && prior != PriorKind::Scalar
-    {
-        return Err(LaplaceError::Request(format!(
-            "{} knows one prior precision: use the scalar prior, or another curvature",
-            options.approximation.name()
-        )));
-    }
-    if let (Approximation::Ella(_), Mode::Linearised | Mode::LinearisedSimple) =
-        (&options.approximation, mode)
-    {
-        match options.mode {
-            Mode::Auto => mode = Mode::Trained,
-            _ => {
-                return Err(LaplaceError::Request(
-                    "ella knows no optimum of the linearised model: use the mode `trained`, or another curvature".into(),
-                ));
-            }
-        }
-    }
-    if matches!(mode, Mode::Linearised | Mode::LinearisedSimple)
-        && let Approximation::FunctionSpace { points } = &options.approximation
-    {
-        let sampled = points.is_some_and(|p| p < examples.len());
-        let known = mode == Mode::Linearised && !sampled && is_gaussian(likelihood);
-        let rows = examples.len() * likelihood.outputs();
-        match options.mode {
-            // The default is what there is.
-            Mode::Auto if !known || rows > LARGEST => mode = Mode::Trained,
-            _ if !known => {
-                return Err(LaplaceError::Request(
-                    "function space knows the optimum of the linearised model (with its offset) under Gaussian noise and from all examples only: use the mode `trained`, or a curvature of weights".into(),
-                ));
-            }
-            _ if rows > LARGEST => {
-                return Err(LaplaceError::Request(format!(
-                    "function space finds the optimum of the linearised model from at most {LARGEST} observed numbers, not {rows}: use the mode `trained`, or a curvature of weights"
-                )));
-            }
-            _ => {}
-        }
-    }
+    let mode = known_mode(mode, &prior, options, (examples.len(), likelihood))?;
     let counts = (examples.len(), validation.map_or(0, |v| v.len()));
     let plan = Plan::new(network, &selection, counts, likelihood, options)?;
     plan.check(options)?;
@@ -252,6 +207,58 @@ fn run<T: Precision>(
         posterior,
         summary,
     })
+}
+
+/// The mode, where prior and mode are ones that the curvature knows: the default becomes the trained weights where it does not know the other.
+fn known_mode(
+    mut mode: Mode,
+    prior: &PriorKind,
+    options: &FitOptions,
+    (examples, likelihood): (usize, &OutputLikelihood),
+) -> Result<Mode, LaplaceError> {
+    if matches!(options.approximation, Approximation::FunctionSpace { .. } | Approximation::Ella(_))
+        && *prior != PriorKind::Scalar
+    {
+        return Err(LaplaceError::Request(format!(
+            "{} knows one prior precision: use the scalar prior, or another curvature",
+            options.approximation.name()
+        )));
+    }
+    if let (Approximation::Ella(_), Mode::Linearised | Mode::LinearisedSimple) =
+        (&options.approximation, mode)
+    {
+        match options.mode {
+            Mode::Auto => mode = Mode::Trained,
+            _ => {
+                return Err(LaplaceError::Request(
+                    "ella knows no optimum of the linearised model: use the mode `trained`, or another curvature".into(),
+                ));
+            }
+        }
+    }
+    if matches!(mode, Mode::Linearised | Mode::LinearisedSimple)
+        && let Approximation::FunctionSpace { points } = &options.approximation
+    {
+        let sampled = points.is_some_and(|p| p < examples);
+        let known = mode == Mode::Linearised && !sampled && is_gaussian(likelihood);
+        let rows = examples * likelihood.outputs();
+        match options.mode {
+            // The default is what there is.
+            Mode::Auto if !known || rows > LARGEST => mode = Mode::Trained,
+            _ if !known => {
+                return Err(LaplaceError::Request(
+                    "function space knows the optimum of the linearised model (with its offset) under Gaussian noise and from all examples only: use the mode `trained`, or a curvature of weights".into(),
+                ));
+            }
+            _ if rows > LARGEST => {
+                return Err(LaplaceError::Request(format!(
+                    "function space finds the optimum of the linearised model from at most {LARGEST} observed numbers, not {rows}: use the mode `trained`, or a curvature of weights"
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(mode)
 }
 
 /// Nats for each observed number beyond which what the evidence charges for weights says more about the approximation than about the model.

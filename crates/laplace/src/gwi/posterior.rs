@@ -147,13 +147,12 @@ impl Gwi {
     ///
     /// # Errors
     /// Arrays that are missing, damaged or of something else.
-    pub fn read<T: Precision>(
-        network: &Network<T>,
+    pub fn read(
+        graph: &Graph,
         options: &GwiOptions,
         likelihood: &OutputLikelihood,
         tensors: &mut Tensors,
     ) -> Result<Self, StoreError> {
-        let graph = network.graph();
         let sight = Sight::of(&options.kernel, graph).map_err(|e| tensors.corrupt(e))?;
         let text = match &options.kernel {
             FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => text,

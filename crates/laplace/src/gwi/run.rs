@@ -25,7 +25,7 @@ use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, PerNetworkPrecision, Precision};
+use posterior_networks::{Graph, Network, PerNetworkPrecision, Precision};
 use posterior_optim::{Reason, Signal};
 use posterior_tangent::check_outputs;
 use rand::seq::SliceRandom;
@@ -111,6 +111,30 @@ fn run<T: Precision>(
     let sight = Sight::of(&options.kernel, network.graph())?;
     let rows = Rows::new(network, examples, likelihood, &sight, observer)?;
     let held = validation.map(|v| Rows::new(network, v, likelihood, &sight, observer)).transpose()?;
+    let (posterior, likelihood, mut report) = learned(
+        (rows, held),
+        network.graph(),
+        likelihood,
+        (options, text),
+        (seed, memory),
+        keeper,
+        observer,
+    )?;
+    report.seconds = started.elapsed().as_secs_f64();
+    let notes = notes(options, matches!(likelihood, OutputLikelihood::Gaussian(_)), &report);
+    Ok(GwiFit { posterior, likelihood, report, notes })
+}
+
+/// Prior and covariance from the rows that are learned from and others, as the network sees them; a report without seconds.
+fn learned(
+    (rows, held): (Rows, Option<Rows>),
+    graph: &Graph,
+    likelihood: &OutputLikelihood,
+    (options, text): (&GwiOptions, &str),
+    (seed, memory): (u64, u64),
+    keeper: &mut Keeper<'_>,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<(Gwi, OutputLikelihood, GwiReport), LaplaceError> {
     let parts = held.as_ref().map(|held| apart(held.means.nrows(), seed));
     let plain_score = held.as_ref().map(|held| held.plain_score(likelihood));
 
@@ -180,12 +204,10 @@ fn run<T: Precision>(
         jitter: state.training.largest_jitter,
         noise: named(own.segments(), own.values()),
         history: state.history,
-        seconds: started.elapsed().as_secs_f64(),
+        seconds: 0.0,
     };
     let likelihood = with_values(&noisy(likelihood, options, &found)?, &own.values());
-    let notes = notes(options, numbers, &report);
-    let posterior = Gwi::new(network.graph(), options, model)?;
-    Ok(GwiFit { posterior, likelihood, report, notes })
+    Ok((Gwi::new(graph, options, model)?, likelihood, report))
 }
 
 /// Unseen rows that the prior is learned from, and those that judge.

@@ -76,7 +76,7 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
             other => other.clone(),
         };
         let noise = if is_gaussian(&likelihood) { online.initial_noise } else { 1.0 };
-        let unit = decay_of_unit_precision(network, noise, options.loss, examples.len());
+        let unit = decay_of_unit_precision(network.graph(), noise, options.loss, examples.len());
         let (decay, _) = options.rule.weight_decay();
         let precision = online.initial_precision.unwrap_or(if decay > 0.0 { decay / unit } else { 1.0 });
         let prior = kind.prior(network.graph(), &selection, precision)?;
@@ -95,7 +95,7 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
     fn adjustment(&self, network: &Network<T>, memory: &Memory) -> Result<Adjustment<T>, LaplaceError> {
         let prior = self.prior.with_precisions(&memory.precisions)?;
         let weight_decay =
-            decays(network, &self.selection, &prior, memory.noise, self.options, self.examples.len());
+            decays(network.graph(), &self.selection, &prior, memory.noise, self.options, self.examples.len());
         let held = self.online.learn_noise
             && self.options.loss == Loss::Gaussian
             && memory.noise_known

@@ -5,7 +5,7 @@ use posterior_likelihoods::{Categorical, Gaussian, HeteroscedasticGaussian, Outp
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
 use posterior_networks::train::{Examples, Loss, Targets, TrainOptions};
-use posterior_networks::{Network, Precision, Selection};
+use posterior_networks::{Graph, Network, Precision, Selection};
 use posterior_optim::{Rule, Signal};
 use posterior_tangent::{Batch, batch_size, doubles, ranges};
 
@@ -109,15 +109,15 @@ pub(super) fn gradient<T: Precision>(
 /// Weight decay of each trainable parameter under a prior; parameters without one keep that of the rule.
 ///
 /// Plain steps of size `r` do not follow a decay above `1 / r`: there it ends, which holds the weight at zero as nearly as the rule can.
-pub(super) fn decays<T: Precision>(
-    network: &Network<T>,
+pub(super) fn decays(
+    graph: &Graph,
     selection: &Selection,
     prior: &Prior,
     noise: f64,
     options: &TrainOptions,
     examples: usize,
 ) -> Vec<f64> {
-    let per_precision = decay_of_unit_precision(network, noise, options.loss, examples);
+    let per_precision = decay_of_unit_precision(graph, noise, options.loss, examples);
     let limit = match options.rule {
         Rule::Sgd { .. } => 1.0 / options.learning_rate,
         Rule::Adam { .. } | Rule::AdaBelief { .. } | Rule::RmsProp { .. } => f64::MAX,
@@ -127,18 +127,13 @@ pub(super) fn decays<T: Precision>(
         let group = prior.group_of(part.offset..part.offset + part.length)?;
         Some((prior.precisions()[group] * per_precision).min(limit))
     };
-    let all = Selection::all(network.graph());
+    let all = Selection::all(graph);
     all.parts().iter().map(|p| of(p.parameter).unwrap_or(options.rule.weight_decay().0)).collect()
 }
 
 /// `1 / n`, or `2 s^2 / (n C)` for the mean square.
-pub(super) fn decay_of_unit_precision<T: Precision>(
-    network: &Network<T>,
-    noise: f64,
-    loss: Loss,
-    examples: usize,
-) -> f64 {
-    let outputs: usize = network.graph().output_shape().iter().product();
+pub(super) fn decay_of_unit_precision(graph: &Graph, noise: f64, loss: Loss, examples: usize) -> f64 {
+    let outputs: usize = graph.output_shape().iter().product();
     match loss {
         Loss::Mse => 2.0 * noise / (examples * outputs) as f64,
         Loss::Gaussian | Loss::CrossEntropy | Loss::Gaussianised(_) | Loss::OneHot => 1.0 / examples as f64,

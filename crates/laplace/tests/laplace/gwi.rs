@@ -111,10 +111,10 @@ fn means_are_the_network_and_files_predict_the_same() {
             }
             let mut tensors = Tensors::default();
             fit.posterior.write(&mut tensors);
-            let again = Gwi::read(&network, &options, &fit.likelihood, &mut tensors.clone()).unwrap();
+            let again = Gwi::read(network.graph(), &options, &fit.likelihood, &mut tensors.clone()).unwrap();
             assert_eq!(again.latent(&network, &x, Wanted::Full).unwrap(), full, "{family:?}");
             tensors.insert_vector("gwi.tempering", &[-1.0; 3]);
-            assert!(Gwi::read(&network, &options, &fit.likelihood, &mut tensors).is_err());
+            assert!(Gwi::read(network.graph(), &options, &fit.likelihood, &mut tensors).is_err());
             let text = serde_json::to_string(&fit.report).unwrap();
             assert_eq!(fit.report, serde_json::from_str::<GwiReport>(&text).unwrap());
             let text = serde_json::to_string(&options).unwrap();
@@ -412,7 +412,7 @@ fn what_is_no_covariance_is_not_drawn_from() {
     own[0] = 3.0 * fit.report.prior.amplitude;
     own[1..].copy_from_slice(&fit.report.prior.kernel[1..].iter().map(|v| v.1).collect::<Vec<_>>());
     tensors.insert_vector("gwi.kernel.0", &own);
-    let moved = Gwi::read(&network, &options, &fit.likelihood, &mut tensors).unwrap();
+    let moved = Gwi::read(network.graph(), &options, &fit.likelihood, &mut tensors).unwrap();
     let x = inputs(&network, 60, 4);
     assert!(moved.latent(&network, &x, Wanted::Diagonal).unwrap().covariance.iter().all(|v| *v > 0.0));
     let error = moved.joint(&network, &x, u64::MAX).unwrap_err().to_string();
