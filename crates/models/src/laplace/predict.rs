@@ -47,7 +47,7 @@ impl LaplaceModel {
         }
         let known = self.header.recalibration.as_ref();
         let factors = Calibration::factors(known);
-        let mut out = in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, integration, (false, &factors)))?;
+        let mut out = self.predict_with(data, integration, (false, &factors))?;
         self.calibration.apply(known, levels, &mut out);
         Ok(out)
     }
@@ -61,7 +61,7 @@ impl LaplaceModel {
         data: &ModelData,
         integration: Option<Integration>,
     ) -> Result<Predictive, ModelError> {
-        in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, integration, (false, &[])))
+        self.predict_with(data, integration, (false, &[]))
     }
 
     /// What the network alone predicts: its outputs taken at their word, with the best constant noise on the training data.
@@ -69,18 +69,18 @@ impl LaplaceModel {
     /// # Errors
     /// When inputs do not fit.
     pub fn predict_plain(&self, data: &ModelData) -> Result<Predictive, ModelError> {
-        in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, Some(Integration::PlugIn), (true, &[])))
+        self.predict_with(data, Some(Integration::PlugIn), (true, &[]))
     }
 
-    fn predict_in<T: SavedPrecision>(
+    fn predict_with(
         &self,
-        fitted: &Fitted<T>,
         data: &ModelData,
         integration: Option<Integration>,
         (plain, factors): (bool, &[f64]),
     ) -> Result<Predictive, ModelError> {
-        let integration = integration.unwrap_or(fitted.laplace.integration());
-        let likelihood = if plain { &self.header.plain_likelihood } else { fitted.laplace.likelihood() };
+        let own = in_precision!(&self.numbers, fitted => fitted.laplace.integration());
+        let integration = integration.unwrap_or(own);
+        let likelihood = if plain { &self.header.plain_likelihood } else { self.likelihood() };
         let rule = PredictiveRule::new(likelihood.clone(), integration)?;
         let (centre, scale) = self.header.data.target_scale();
         let predicted = match rule.empty_prediction() {
@@ -102,16 +102,9 @@ impl LaplaceModel {
             moments_need(integration, likelihood)
         };
         for range in pieces(data.len(), PIECE) {
-            let x = self.prepared::<T>(data, range.clone())?;
-            let latent = if plain {
-                certain(fitted, &x)?
-            } else {
-                fitted.laplace.latent(&fitted.network, &x, wanted)?
-            };
-            let own = match integration {
-                Integration::PlugIn => None,
-                _ => self.own_predictive(fitted, data, (range.clone(), &x), factors)?,
-            };
+            let latent = (!plain).then_some(wanted);
+            let own = (integration != Integration::PlugIn).then_some(factors);
+            let (latent, own) = in_precision!(&self.numbers, fitted => self.latents(fitted, data, range.clone(), (latent, own)))?;
             if let Some(SampledPredictions { predictions, log_densities }) = own {
                 out.latent_mean.extend_from_slice(&latent.mean);
                 for (i, prediction) in predictions.into_iter().enumerate() {
@@ -156,6 +149,26 @@ impl LaplaceModel {
 }
 
 impl LaplaceModel {
+    /// Latent predictions of some examples, those of the network alone where nothing is wanted of a covariance, with what a posterior predicts that no latent Gaussian gives where factors are given.
+    fn latents<T: SavedPrecision>(
+        &self,
+        fitted: &Fitted<T>,
+        data: &ModelData,
+        range: Range<usize>,
+        (wanted, factors): (Option<Wanted>, Option<&[f64]>),
+    ) -> Result<(Latent, Option<SampledPredictions>), ModelError> {
+        let x = self.prepared::<T>(data, range.clone())?;
+        let latent = match wanted {
+            None => certain(fitted, &x)?,
+            Some(wanted) => fitted.laplace.latent(&fitted.network, &x, wanted)?,
+        };
+        let own = match factors {
+            None => None,
+            Some(factors) => self.own_predictive(fitted, data, (range, &x), factors)?,
+        };
+        Ok((latent, own))
+    }
+
     /// What a posterior predicts that no latent Gaussian gives, in the network's units.
     fn own_predictive<T: SavedPrecision>(
         &self,
