@@ -23,7 +23,8 @@ pub enum AnyModel {
 }
 
 impl AnyModel {
-    /// What any model can be asked.
+    /// What any model can be asked. Never inlined, as the others: a crate that makes such a reference itself compiles all methods of all families anew.
+    #[inline(never)]
     pub fn model(&self) -> &dyn Model {
         match self {
             Self::Process(model) => &**model,
@@ -35,6 +36,7 @@ impl AnyModel {
     }
 
     /// The same, to be changed.
+    #[inline(never)]
     pub(crate) fn model_mut(&mut self) -> &mut dyn Model {
         match self {
             Self::Process(model) => &mut **model,
@@ -46,6 +48,7 @@ impl AnyModel {
     }
 
     /// The model, whatever its family.
+    #[inline(never)]
     pub fn into_model(self) -> Box<dyn Model> {
         match self {
             Self::Process(model) => model,

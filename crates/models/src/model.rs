@@ -87,6 +87,9 @@ pub struct Portrait {
 /// A fitted model of any family. What is required is what only the family knows; refusals ([`Self::check`]), answers ([`Self::predict`]), scores ([`Self::evaluate`]) and descriptions
 /// follow from it, the same for all.
 pub trait Model: Send + Sync {
+    /// Itself, as what any model can be asked: answers are compiled for this once, and not for each family.
+    fn as_model(&self) -> &dyn Model;
+
     /// Its family.
     fn family(&self) -> Family;
 
@@ -264,7 +267,7 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// When data and model do not fit, or the question has no answer.
     fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError> {
-        Answer::of(self, data, question)
+        Answer::of(self.as_model(), data, question)
     }
 
     /// Predictive distributions beside those of the competitor.

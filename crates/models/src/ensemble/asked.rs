@@ -16,6 +16,10 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 impl Model for EnsembleModel {
+    fn as_model(&self) -> &dyn Model {
+        self
+    }
+
     /// That of its members, which takes the same files and questions.
     fn family(&self) -> Family {
         self.first().family()

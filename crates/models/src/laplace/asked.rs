@@ -20,6 +20,10 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 impl Model for LaplaceModel {
+    fn as_model(&self) -> &dyn Model {
+        self
+    }
+
     fn family(&self) -> Family {
         Family::Network
     }

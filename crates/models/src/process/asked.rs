@@ -83,6 +83,10 @@ pub(super) fn described(header: Value, parts: Value) -> Value {
 }
 
 impl Model for ProcessModel {
+    fn as_model(&self) -> &dyn Model {
+        self
+    }
+
     fn family(&self) -> Family {
         Family::Process
     }

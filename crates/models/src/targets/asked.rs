@@ -80,6 +80,10 @@ fn several<T>(what: &str) -> Result<T, ModelError> {
 }
 
 impl Model for TargetsModel {
+    fn as_model(&self) -> &dyn Model {
+        self
+    }
+
     fn family(&self) -> Family {
         Family::Process
     }

@@ -161,6 +161,10 @@ impl GeneralisedModel {
 }
 
 impl Model for GeneralisedModel {
+    fn as_model(&self) -> &dyn Model {
+        self
+    }
+
     fn family(&self) -> Family {
         Family::Process
     }
