@@ -55,6 +55,7 @@ pub fn pullback_bilinear<T: Real>(
 ///
 /// # Panics
 /// When U and V do not have a row for each point and the same number of columns.
+#[inline(never)]
 pub fn pullback_quadratic<T: Real>(
     kernel: &dyn Kernel<T>,
     x: MatRef<'_, T>,

@@ -45,6 +45,7 @@ pub fn cross_into<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>, z: MatRef<'
 }
 
 /// `k(x, x)`, n x n, both triangles.
+#[inline(never)]
 pub fn gram<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>) -> Mat<T> {
     let n = x.nrows();
     let mut out = Mat::zeros(n, n);
@@ -218,6 +219,7 @@ impl<T: Real> Adjoints<T> {
     }
 
     /// Adds the adjoints of a part: its points are `rows` and `columns` of the whole.
+    #[inline(never)]
     fn add(&mut self, part: &Self, rows: &Range<usize>, columns: &Range<usize>) {
         self.parameters.iter_mut().zip(&part.parameters).for_each(|(t, p)| *t += p);
         for (whole, piece, range) in [(&mut self.x, &part.x, rows), (&mut self.z, &part.z, columns)] {

@@ -32,6 +32,7 @@ impl Accumulator {
     ///
     /// # Errors
     /// When nothing is selected, or a Kronecker form is asked for entries of a parameter.
+    #[inline(never)]
     pub fn new<T: Precision>(
         network: &Network<T>,
         selection: &Selection,

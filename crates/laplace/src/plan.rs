@@ -60,6 +60,7 @@ impl Plan {
     ///
     /// # Errors
     /// A kernel on features of a network that has none.
+    #[inline(never)]
     pub fn new<T: Precision>(
         network: &Network<T>,
         selection: &Selection,

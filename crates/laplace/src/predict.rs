@@ -103,6 +103,7 @@ impl<T: Precision> Predictor<T> {
 ///
 /// # Errors
 /// When inputs do not fit the network.
+#[inline(never)]
 pub(crate) fn displaced<T: Precision>(
     network: &Network<T>,
     selection: &Selection,

@@ -76,6 +76,7 @@ pub fn add_sums(sums: &Accumulator, tensors: &mut Tensors) {
 }
 
 /// Saved sums for the weights of a network.
+#[inline(never)]
 pub fn sums<T: Precision>(
     network: &Network<T>,
     selection: &Selection,

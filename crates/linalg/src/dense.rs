@@ -101,6 +101,7 @@ pub fn product<T: Real>(a: MatRef<'_, T>, b: MatRef<'_, T>) -> Mat<T> {
 }
 
 /// A product with one column. Few long rows that are stored by columns are cut into groups of columns, everything else into bands of rows.
+#[inline(never)]
 fn multiply_vector<T: Real>(
     mut out: MatMut<'_, T>,
     accumulate: Accum,

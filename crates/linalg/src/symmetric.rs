@@ -54,6 +54,7 @@ type Squares<'a, T> = &'a (dyn Fn(&mut MatMut<'_, T>, &mut MatMut<'_, T>) + Sync
 /// What both entries of a pair become, from the lower and the upper.
 type Entries<'a, T> = &'a (dyn Fn(T, T) -> T + Sync);
 
+#[inline(never)]
 fn for_each_pair<T: Real>(matrix: MatMut<'_, T>, squares: Squares<'_, T>, entries: Entries<'_, T>) {
     let mut matrix = matrix;
     let n = matrix.nrows();

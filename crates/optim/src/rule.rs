@@ -186,6 +186,7 @@ impl Rule {
     /// Moves `values`; `first` and `second` are their moments, as long as these where the rule [keeps them](Self::moments), `taken` counts this step from 1.
     ///
     /// Bound by memory: seven numbers moved for each parameter of Adam and AdaBelief, five of RMSProp and of gradient descent.
+    #[inline(never)]
     pub fn step<T: Real>(
         self,
         values: &mut [T],

@@ -84,6 +84,7 @@ impl<T: Precision> FeatureMap<T> for Tangent<'_, T> {
     }
 
     /// One forward pass.
+    #[inline(never)]
     fn at<'a>(&'a self, inputs: Array<T>) -> Result<Box<dyn Linearised<T> + 'a>, LinearError> {
         let trace = self.network.trace(inputs).map_err(failed)?;
         Ok(Box::new(Traced { trace, tangent: self }))

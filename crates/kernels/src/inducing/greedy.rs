@@ -22,6 +22,7 @@ pub struct Greedy {
 ///
 /// Source: H. Harbrecht and others, "On the low-rank approximation by the pivoted Cholesky decomposition", Appl. Numer. Math. 62 (2012),
 /// algorithm 1.
+#[inline(never)]
 pub fn greedy_variance<T: Real>(matrix: &dyn RowAccess<T>, count: usize, tolerance: f64) -> Greedy {
     let n = matrix.shape().0;
     let count = count.min(n);

@@ -45,6 +45,7 @@ impl Default for KMeansSettings {
 ///
 /// # Errors
 /// [`InducingError`] for no rows, no centres, and numbers that are not finite.
+#[inline(never)]
 pub fn k_means<T: Real>(
     x: MatRef<'_, T>,
     count: usize,

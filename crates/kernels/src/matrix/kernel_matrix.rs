@@ -44,6 +44,7 @@ struct KernelTiles<T: Real> {
 
 impl<T: Real> KernelMatrix<T> {
     /// The matrix of the points x (n x D). `O(nD)`: nothing is computed yet but the diagonal.
+    #[inline(never)]
     pub fn new(kernel: &dyn Kernel<T>, x: MatRef<'_, T>) -> Self {
         let points = Arc::new(kernel.prepare(x));
         let diagonal = crate::diagonal(kernel, x);

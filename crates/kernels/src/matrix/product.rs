@@ -9,6 +9,7 @@ use posterior_linalg::vectorised::{dispatch, dot};
 const FEW: usize = 3;
 
 /// `out += tile v`
+#[inline(never)]
 pub(super) fn add_product<T: Real>(tile: MatRef<'_, T>, v: MatRef<'_, T>, mut out: MatMut<'_, T>) {
     if v.ncols() > FEW || !contiguous(out.as_ref()) {
         return matmul(out, Accum::Add, tile, v, T::ONE, Par::Seq);
@@ -25,6 +26,7 @@ pub(super) fn add_product<T: Real>(tile: MatRef<'_, T>, v: MatRef<'_, T>, mut ou
 }
 
 /// `out += tileᵀ v`
+#[inline(never)]
 pub(super) fn add_transposed_product<T: Real>(tile: MatRef<'_, T>, v: MatRef<'_, T>, mut out: MatMut<'_, T>) {
     if v.ncols() > FEW || !contiguous(v) {
         return matmul(out, Accum::Add, tile.transpose(), v, T::ONE, Par::Seq);

@@ -74,6 +74,7 @@ impl<T: Real> Buffer<T> {
 }
 
 /// `out <- A v`, each block of rows by one thread.
+#[inline(never)]
 pub(crate) fn multiply<T: Real>(source: &dyn TileSource<T>, v: MatRef<'_, T>, out: MatMut<'_, T>) {
     let (n, m) = source.shape();
     let (mut rows, columns) = Buffer::<T>::sizes(m);
@@ -92,6 +93,7 @@ pub(crate) fn multiply<T: Real>(source: &dyn TileSource<T>, v: MatRef<'_, T>, ou
 
 /// `out <- Aᵀ v`. With few columns, sums over fixed groups of rows are added up in the end; with many, each block of columns
 /// belongs to one thread.
+#[inline(never)]
 pub(crate) fn multiply_transpose<T: Real>(
     source: &dyn TileSource<T>,
     v: MatRef<'_, T>,
@@ -138,6 +140,7 @@ pub(crate) fn multiply_transpose<T: Real>(
 ///
 /// Rows are cut into blocks. A pair of blocks is one piece of work and adds to both blocks of the result; pairs come in rounds in
 /// which every block occurs once (a round-robin tournament), so no two threads meet at a block and no partial results are stored.
+#[inline(never)]
 pub(crate) fn multiply_symmetric<T: Real>(
     source: &dyn TileSource<T>,
     v: MatRef<'_, T>,

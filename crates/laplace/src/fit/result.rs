@@ -314,6 +314,7 @@ impl<T: Precision> Laplace<T> {
     ///
     /// # Errors
     /// When inputs do not fit the network.
+    #[inline(never)]
     pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
         let mut latent = self.tangent_latent(network, x, wanted)?;
         if let Some(displacement) = &self.displacement {

@@ -33,6 +33,7 @@ impl FixedMeanPlan {
 ///
 /// # Errors
 /// A kernel on features of a network that has none.
+#[inline(never)]
 pub fn plan<T: Precision>(
     network: &Network<T>,
     selection: &Selection,

@@ -39,6 +39,7 @@ const WORKSPACE: f64 = 1.5e6;
 ///
 /// # Errors
 /// A kernel on features of a network that has none.
+#[inline(never)]
 pub fn plan<T: Precision>(
     network: &Network<T>,
     (examples, unseen): (usize, usize),

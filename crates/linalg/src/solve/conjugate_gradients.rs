@@ -59,6 +59,7 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
     ///
     /// # Errors
     /// [`SolveError::Shape`], or [`SolveError::NotFinite`] when a target or a start is not finite.
+    #[inline(never)]
     pub fn new(
         matrix: &'a dyn LinearOperator<T>,
         preconditioner: &'a dyn Preconditioner<T>,
@@ -92,6 +93,7 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
     ///
     /// # Errors
     /// [`SolveError::Shape`] when the state is of another system, [`SolveError::NotFinite`] for targets.
+    #[inline(never)]
     pub fn resume(
         matrix: &'a dyn LinearOperator<T>,
         preconditioner: &'a dyn Preconditioner<T>,
@@ -154,6 +156,7 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
     }
 
     /// Residual norms relative to those of the right-hand sides (by recursion); 0 for a zero right-hand side.
+    #[inline(never)]
     pub fn relative_residuals(&self) -> Vec<f64> {
         let norms = column_norms(&self.state.residual);
         norms.iter().zip(&self.norms).map(|(r, z)| if *z == 0.0 { 0.0 } else { r / z }).collect()
@@ -163,6 +166,7 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
     ///
     /// # Errors
     /// [`SolveError::Indefinite`] when A or P is not positive definite.
+    #[inline(never)]
     pub fn step(&mut self) -> Result<bool, SolveError> {
         let mut active: Vec<usize> = (0..self.norms.len()).filter(|&j| self.state.active[j]).collect();
         if active.is_empty() {
@@ -251,6 +255,7 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
     }
 
     /// Directions `D <- P⁻¹R`, forgetting earlier ones; columns that already pass are frozen.
+    #[inline(never)]
     fn begin(&mut self, columns: &[usize]) {
         let residual = pick_columns(&self.state.residual, columns);
         let mut gradient = Mat::zeros(residual.nrows(), columns.len());
@@ -293,6 +298,7 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
     }
 
     /// `R <- Z - A X` for some columns.
+    #[inline(never)]
     fn refresh_residuals(&mut self, columns: &[usize]) {
         let product = self.matrix.multiply(pick_columns(&self.state.solution, columns).as_ref());
         for (a, &j) in columns.iter().enumerate() {

@@ -58,6 +58,7 @@ impl<'a, T: Real> Lanczos<'a, T> {
     ///
     /// # Errors
     /// [`SolveError::Shape`] when sizes differ, [`SolveError::NotFinite`] for starts.
+    #[inline(never)]
     pub fn new(matrix: &'a dyn LinearOperator<T>, starts: Mat<T>) -> Result<Self, SolveError> {
         let (rows, columns) = matrix.shape();
         same_size("columns of a symmetric matrix", rows, columns)?;
@@ -77,6 +78,7 @@ impl<'a, T: Real> Lanczos<'a, T> {
     }
 
     /// Takes `vectors` as the next of the basis: normalised, or zero where a process has ended.
+    #[inline(never)]
     fn push(&mut self, mut vectors: Mat<T>, norms: &[f64]) {
         for (j, norm) in norms.iter().enumerate() {
             let scale = T::from_f64(if self.running[j] { 1.0 / norm } else { 0.0 });
@@ -96,6 +98,7 @@ impl<'a, T: Real> Lanczos<'a, T> {
     }
 
     /// Takes a step with all processes that have not ended; whether one of them can go on.
+    #[inline(never)]
     pub fn step(&mut self) -> bool {
         let Some(last) = self.basis.last().filter(|_| self.running.contains(&true)) else { return false };
         let mut next = self.matrix.multiply(last.as_ref());

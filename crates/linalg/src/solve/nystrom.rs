@@ -48,6 +48,7 @@ impl<T: Real> Nystrom<T> {
     ///
     /// # Errors
     /// As [`Self::new`].
+    #[inline(never)]
     pub fn of_products(
         test: MatRef<'_, f64>,
         mut product: Mat<f64>,

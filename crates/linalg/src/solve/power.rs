@@ -14,6 +14,7 @@ use rand_distr::{Distribution, StandardNormal};
 ///
 /// # Errors
 /// [`SolveError::NotFinite`] when a product is not finite.
+#[inline(never)]
 pub fn largest_eigenvalue<T: Real>(
     matrix: &dyn LinearOperator<T>,
     iterations: usize,

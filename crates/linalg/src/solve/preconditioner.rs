@@ -67,6 +67,7 @@ impl<T: Real> LowRankPlusDiagonal<T> {
     ///
     /// # Errors
     /// [`SolveError::Shape`] when the sizes differ, [`SolveError::Cholesky`] when a number is not finite.
+    #[inline(never)]
     pub fn new(factor: Mat<T>, diagonal: &[T]) -> Result<Self, SolveError> {
         /// Rows of the widened copy, which stays small.
         const ROWS: usize = 4096;

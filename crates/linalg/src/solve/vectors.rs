@@ -34,11 +34,13 @@ fn by_column<R: Send>(rows: usize, columns: usize, work: impl Fn(usize) -> R + S
 }
 
 /// Inner products of corresponding columns.
+#[inline(never)]
 pub(super) fn column_dots<T: Real>(a: &Mat<T>, b: &Mat<T>) -> Vec<f64> {
     by_column(a.nrows(), a.ncols(), |j| dot(a.col_as_slice(j), b.col_as_slice(j)))
 }
 
 /// Euclidean norms of columns.
+#[inline(never)]
 pub(super) fn column_norms<T: Real>(a: &Mat<T>) -> Vec<f64> {
     column_dots(a, a).into_iter().map(f64::sqrt).collect()
 }
@@ -85,6 +87,7 @@ pub(super) fn each_column<T: Real>(block: MatMut<'_, T>, work: impl Fn(usize, &m
 }
 
 /// Some columns of a matrix, in new memory.
+#[inline(never)]
 pub(super) fn pick_columns<T: Real>(matrix: &Mat<T>, columns: &[usize]) -> Mat<T> {
     let mut out = Mat::zeros(matrix.nrows(), columns.len());
     for (to, &from) in columns.iter().enumerate() {

@@ -28,6 +28,7 @@ impl<T: Precision> Array<T> {
     }
 
     /// All zero.
+    #[inline(never)]
     pub fn zeros(shape: impl Into<Vec<usize>>) -> Self {
         let shape = shape.into();
         let length = shape.iter().product();
@@ -37,6 +38,7 @@ impl<T: Precision> Array<T> {
     }
 
     /// With any finite numbers in it, for those who write every value.
+    #[inline(never)]
     pub(crate) fn any(shape: impl Into<Vec<usize>>) -> Self {
         let shape = shape.into();
         let length = shape.iter().product();
@@ -106,6 +108,7 @@ impl<T: Precision> Array<T> {
     ///
     /// # Panics
     /// When the range leaves the array.
+    #[inline(never)]
     pub fn slice_rows(&self, rows: std::ops::Range<usize>) -> Self {
         let length = self.row_len();
         let mut shape = self.shape.clone();
@@ -114,17 +117,20 @@ impl<T: Precision> Array<T> {
     }
 
     /// In the other precision (or the same), rounded once.
+    #[inline(never)]
     pub fn cast<U: Precision>(&self) -> Array<U> {
         Array::new(self.shape.clone(), self.values.iter().map(|v| U::from_f64(v.to_f64())).collect())
     }
 
     /// The first value that is NaN or infinite, by its position in row-major order.
+    #[inline(never)]
     pub fn first_not_finite(&self) -> Option<usize> {
         if super::all_finite(&self.values) { None } else { self.values.iter().position(|v| !v.is_finite()) }
     }
 }
 
 /// So many zeros, in a buffer that comes back.
+#[inline(never)]
 pub(super) fn zeros<T: Precision>(length: usize) -> Buffer<T> {
     let mut values = buffer(T::pool().any(length, T::ZERO));
     values.fill(T::ZERO);

@@ -75,6 +75,7 @@ pub(super) fn zip_repeated<T: Precision>(out: &mut Array<T>, x: &Array<T>, f: im
 }
 
 /// `out += x`, slices of one length.
+#[inline(never)]
 pub(crate) fn add_to<T: Precision>(out: &mut [T], x: &[T]) {
     zip(
         out,
@@ -91,6 +92,7 @@ pub(crate) fn add<T: Precision>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
 }
 
 /// `a b`, with the rows of `b` repeated.
+#[inline(never)]
 pub(crate) fn multiply<T: Precision>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
     zip_repeated(
         &mut a,

@@ -12,6 +12,7 @@ pub(crate) struct Piece {
 }
 
 /// Copies `x` (whose rows are made of this piece alone) into its place in `out`.
+#[inline(never)]
 pub(crate) fn place<T: Precision>(x: &Array<T>, piece: Piece, out: &mut Array<T>) {
     if piece.length > 0 {
         let pieces = x.values().par_chunks_exact(piece.length);

@@ -54,6 +54,7 @@ impl<T: Copy + Send + Sync> Pool<T> {
     }
 
     /// An empty or used buffer that can hold `length` values.
+    #[inline(never)]
     fn take(&self, length: usize) -> Vec<T> {
         if length >= SHORTEST
             && let Ok(mut shelves) = self.shelves.lock()
@@ -80,6 +81,7 @@ impl<T: Copy + Send + Sync> Pool<T> {
     }
 
     /// `length` values, whatever they are.
+    #[inline(never)]
     pub(super) fn any(&self, length: usize, fill: T) -> Vec<T> {
         let mut buffer = self.take(length);
         buffer.resize(length, fill);
@@ -87,6 +89,7 @@ impl<T: Copy + Send + Sync> Pool<T> {
     }
 
     /// A copy.
+    #[inline(never)]
     pub(super) fn copy(&self, values: &[T]) -> Vec<T> {
         let mut buffer = self.take(values.len());
         let known = buffer.len().min(values.len());
@@ -107,6 +110,7 @@ impl<T> Pool<T> {
     }
 
     /// Takes a buffer back.
+    #[inline(never)]
     pub(super) fn give(&self, buffer: Vec<T>) {
         let capacity = buffer.capacity();
         if capacity < SHORTEST {

@@ -52,6 +52,7 @@ impl<'a, T: Precision> Matrix<'a, T> {
 const SERIAL: usize = 1 << 18;
 
 /// One product on this thread, into some columns of `out`, which has rows of so many values.
+#[inline(never)]
 fn run<T: Precision>(
     (out, stride, own): (&mut [T], usize, Range<usize>),
     accumulate: bool,
@@ -71,6 +72,7 @@ fn run<T: Precision>(
 /// One product on all threads: each takes some rows. (The threads of the matrix library spin while they wait for each other, which costs
 /// much where other work runs beside them.) The sum behind an entry runs in the same order however the rows are cut, as long as every part has eight
 /// rows and work enough for the kernels that run on large matrices.
+#[inline(never)]
 fn share<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
     let (a, b) = (a.view(), b.view());
     let threads = rayon::current_num_threads();

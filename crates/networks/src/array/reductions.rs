@@ -109,6 +109,7 @@ pub(crate) fn row_dots<T: Precision>(x: &Array<T>, y: &Array<T>) -> Vec<T> {
 }
 
 /// Sums the `width` rows of each example: `[n * width, ...] -> [n, ...]`.
+#[inline(never)]
 pub(crate) fn fold_rows<T: Precision>(x: &Array<T>, width: usize) -> Array<T> {
     if width == 1 {
         return x.clone();

@@ -47,6 +47,7 @@ impl<T: Precision> Network<T> {
     ///
     /// # Errors
     /// As [`Self::gauss_newton_products`].
+    #[inline(never)]
     pub fn gauss_newton_diagonal(
         &self,
         x: &Array<T>,
@@ -69,6 +70,7 @@ impl<T: Precision> Network<T> {
 
 impl<T: Precision> Trace<'_, T> {
     /// Adds the sum over rows of the squared gradient entries to `out`.
+    #[inline(never)]
     fn add_squares(&self, selection: &Selection, cotangents: Array<T>, out: &mut [T]) {
         let graph = self.network().graph();
         let (reach, uses) = (Reach::new(graph, Some(selection), false), uses(graph));
@@ -136,6 +138,7 @@ impl<T: Precision> Trace<'_, T> {
 }
 
 /// Adds the sum over rows of squared entries.
+#[inline(never)]
 fn squares<T: Precision>(rows: &[T], length: usize, indices: Option<&[usize]>, out: &mut [T]) {
     for row in rows.chunks_exact(length) {
         match indices {

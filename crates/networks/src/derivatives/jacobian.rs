@@ -40,6 +40,7 @@ impl<T: Precision> Network<T> {
     ///
     /// # Errors
     /// As [`Self::jacobian`], except that there is no limit to pass.
+    #[inline(never)]
     pub fn jacobian_pieces(
         &self,
         x: &Array<T>,

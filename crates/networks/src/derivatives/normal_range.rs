@@ -17,6 +17,7 @@ fn floor<T: Precision>() -> T {
 
 /// Multiplies sets of rows whose largest entry is tiny by a power of two, and takes for zero what even then is less than `epsilon²` of the largest, far below the rounding of any sum with it. Other rows stay as
 /// they are, to the bit, and where there are no others, nothing is copied.
+#[inline(never)]
 pub(super) fn normal_range<T: Precision>(
     rows: Cow<'_, Array<T>>,
     sets: Sets,
@@ -59,6 +60,7 @@ impl<T: Precision> Scales<T> {
     }
 
     /// Takes the scales back out of products, whose rows belong to so many sets in turn.
+    #[inline(never)]
     pub(super) fn undo(&self, products: &mut Array<T>) {
         if self.are_one() {
             return;

@@ -18,6 +18,7 @@ pub enum Outputs<T> {
 
 impl<T: Precision> Outputs<T> {
     /// The cotangents `[examples * width, shape...]`.
+    #[inline(never)]
     pub(crate) fn cotangents(&self, examples: usize, shape: &[usize]) -> Result<Array<T>, NetworkError> {
         let count: usize = shape.iter().product();
         let bad = |expected: Vec<usize>, found: Vec<usize>| NetworkError::Shape {
@@ -52,6 +53,7 @@ impl<T: Precision> Outputs<T> {
     }
 
     /// The same outputs of a range of the examples.
+    #[inline(never)]
     pub(crate) fn of_examples(&self, range: std::ops::Range<usize>, examples: usize) -> Self {
         match self {
             Self::Each(list) => Self::Each(list[range].to_vec()),

@@ -16,6 +16,7 @@ pub(super) fn uses(graph: &Graph) -> Vec<usize> {
 
 impl<T: Precision> Trace<'_, T> {
     /// Rows of a block for each example.
+    #[inline(never)]
     pub(crate) fn width(
         &self,
         what: &'static str,
@@ -75,6 +76,7 @@ impl<T: Precision> Trace<'_, T> {
     }
 
     /// `[sets, selection]` for a block of cotangents, in any mode.
+    #[inline(never)]
     pub(crate) fn gradient(&self, selection: &Selection, cotangent: Array<T>, sets: Sets) -> Array<T> {
         let graph = self.network().graph();
         let (cotangent, scales) = normal_range(Cow::Owned(cotangent), sets);
@@ -136,6 +138,7 @@ impl<T: Precision> Trace<'_, T> {
     ///
     /// # Errors
     /// When the cotangents do not fit the outputs, or the network is in training mode.
+    #[inline(never)]
     pub fn vjp(&self, selection: &Selection, cotangents: &Array<T>) -> Result<Array<T>, NetworkError> {
         self.network().require_evaluation("vector-Jacobian products")?;
         let width = self.width("cotangents", cotangents, &self.output().shape()[1..])?;
@@ -152,6 +155,7 @@ impl<T: Precision> Trace<'_, T> {
     ///
     /// # Errors
     /// As [`Self::vjp`].
+    #[inline(never)]
     pub fn vjp_by_example(
         &self,
         selection: &Selection,
@@ -181,6 +185,7 @@ impl<T: Precision> Trace<'_, T> {
     ///
     /// # Errors
     /// When the tangents do not fit the selection, or the network is in training mode.
+    #[inline(never)]
     pub fn jvp(&self, selection: &Selection, tangents: &Array<T>) -> Result<Array<T>, NetworkError> {
         self.network().require_evaluation("Jacobian-vector products")?;
         if tangents.shape().len() != 2 || tangents.row_len() != selection.len() {
@@ -226,6 +231,7 @@ impl<T: Precision> Trace<'_, T> {
 }
 
 /// The part of flat rows that belongs to one parameter, as `[rows, parameter shape]`; None if it is not selected.
+#[inline(never)]
 pub(super) fn spread<T: Precision>(
     selection: &Selection,
     graph: &Graph,

@@ -56,6 +56,7 @@ impl<T: Precision> SharedUses<T> {
     }
 
     /// Keeps a use, if the parameter is one whose uses are joined.
+    #[inline(never)]
     pub(super) fn keep(
         &mut self,
         (node, parameter, slot): (usize, usize, usize),
@@ -106,6 +107,7 @@ fn side_by_side<'a, T: Precision>(arrays: impl Iterator<Item = &'a Array<T>> + C
 
 impl<T: Precision> Joined<T> {
     /// Adds the gradient of each row to `out[row * stride..]`.
+    #[inline(never)]
     pub(super) fn add_gradients(&self, out: &mut [T], stride: usize) {
         let (rows, positions) = (self.sensitivities.rows(), self.positions);
         let width = rows / self.inputs.rows().max(1);
@@ -122,6 +124,7 @@ impl<T: Precision> Joined<T> {
     }
 
     /// The gradients, `[rows, entries]`.
+    #[inline(never)]
     pub(super) fn gradients(&self) -> Array<T> {
         let positions = self.positions * self.positions;
         let length = self.inputs.row_len() * self.sensitivities.row_len() / positions.max(1);

@@ -230,6 +230,7 @@ struct Turned<T> {
 const TURNED: usize = 16;
 
 /// Some rows of `[rows, entries]` as `[entries, rows]`.
+#[inline(never)]
 pub(super) fn turn<T: Precision, U: Precision>(x: &Array<T>, rows: std::ops::Range<usize>) -> Vec<U> {
     let (entries, count) = (x.row_len(), rows.len());
     let values = &x.values()[rows.start * entries..rows.end * entries];

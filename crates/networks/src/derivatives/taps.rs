@@ -61,6 +61,7 @@ impl<T: Precision> OuterTap<'_, T> {
 
 impl<'a, T: Precision> TapAt<'a, T> {
     /// The factors, if the parameter is a weight.
+    #[inline(never)]
     pub fn outer(&self) -> Option<OuterTap<'a, T>> {
         match self.0 {
             Source::Use { layer, at, slot, cotangent, .. } => {
@@ -78,6 +79,7 @@ impl<'a, T: Precision> TapAt<'a, T> {
     }
 
     /// The gradients themselves, `[examples * width, entries]`.
+    #[inline(never)]
     pub fn gradients(&self) -> Array<T> {
         match self.0 {
             Source::Use { layer, at, slot, cotangent, length } => {
@@ -96,6 +98,7 @@ impl<T: Precision> Trace<'_, T> {
     ///
     /// # Errors
     /// As [`Self::taps`].
+    #[inline(never)]
     pub fn visit_taps(
         &self,
         selection: &Selection,

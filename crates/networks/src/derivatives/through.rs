@@ -95,6 +95,7 @@ impl<T: Precision> Network<T> {
     }
 
     /// The same, holding so many values of features; where all examples are one piece, a trace of them that is there already serves.
+    #[inline(never)]
     pub(super) fn through(
         &self,
         x: &Array<T>,
@@ -155,6 +156,7 @@ impl<T: Precision> Trace<'_, T> {
     }
 
     /// One piece by way of its features, added to `sum`.
+    #[inline(never)]
     fn through_features(
         &self,
         range: Range<usize>,

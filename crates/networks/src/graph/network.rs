@@ -28,6 +28,7 @@ impl<T: Precision> Network<T> {
     ///
     /// # Errors
     /// When a value's shape is not its parameter's, or a value is NaN or infinite.
+    #[inline(never)]
     pub fn new(graph: impl Into<Arc<Graph>>, parameters: Vec<Array<T>>) -> Result<Self, NetworkError> {
         let graph = graph.into();
         let shapes = || graph.parameters.iter().map(|p| &p.shape);
@@ -89,6 +90,7 @@ impl<T: Precision> Network<T> {
     ///
     /// # Errors
     /// As [`Self::new`].
+    #[inline(never)]
     pub fn initialised(graph: impl Into<Arc<Graph>>, streams: Streams) -> Result<Self, NetworkError> {
         let graph = graph.into();
         let parameters = graph
@@ -148,6 +150,7 @@ impl<T: Precision> Network<T> {
     ///
     /// # Errors
     /// When a value leaves the range of the new precision.
+    #[inline(never)]
     pub fn cast<U: Precision>(&self) -> Result<Network<U>, NetworkError> {
         let mut network =
             Network::new(self.graph.clone(), self.parameters.iter().map(Array::cast).collect())?;
@@ -160,6 +163,7 @@ impl<T: Precision> Network<T> {
         if self.mode == Mode::Training { Err(NetworkError::TrainingMode { what }) } else { Ok(()) }
     }
 
+    #[inline(never)]
     fn check(&self, x: &Array<T>) -> Result<(), NetworkError> {
         if x.shape().get(1..) != Some(&self.graph.input) {
             let found = x.shape().get(1..).unwrap_or_default().to_vec();
@@ -172,6 +176,7 @@ impl<T: Precision> Network<T> {
     }
 
     /// Refuses numbers that an embedding's table does not hold.
+    #[inline(never)]
     fn check_entries(&self, node: usize, inputs: &[&Array<T>]) -> Result<(), NetworkError> {
         let Operation::Embedding(embedding) = &self.graph.nodes[node].operation else {
             return Ok(());
@@ -197,6 +202,7 @@ impl<T: Precision> Network<T> {
     ///
     /// # Errors
     /// When the examples have another shape, hold NaN or infinity, or ask an embedding for what it does not hold.
+    #[inline(never)]
     pub fn forward(&self, x: &Array<T>) -> Result<Array<T>, NetworkError> {
         Ok(self.forward_keeping(x, None)?.0)
     }
@@ -210,6 +216,7 @@ impl<T: Precision> Network<T> {
     }
 
     /// The outputs and, where one is asked for, the value of a node (else nothing).
+    #[inline(never)]
     fn forward_keeping(
         &self,
         x: &Array<T>,
@@ -236,6 +243,7 @@ impl<T: Precision> Network<T> {
         (PIECE / self.graph.activations().max(1)).max(1)
     }
 
+    #[inline(never)]
     fn forward_piece(&self, x: &Array<T>, node: Option<usize>) -> Result<(Array<T>, Array<T>), NetworkError> {
         let mut readers = vec![0usize; self.graph.nodes.len() + 1];
         self.graph.nodes.iter().flat_map(|n| &n.inputs).for_each(|v| readers[v.0] += 1);
@@ -261,6 +269,7 @@ impl<T: Precision> Network<T> {
     }
 
     /// One node.
+    #[inline(never)]
     fn run<'a>(
         &self,
         node: usize,
@@ -289,6 +298,7 @@ impl<T: Precision> Network<T> {
     ///
     /// # Errors
     /// As [`Self::forward`].
+    #[inline(never)]
     pub fn trace(&self, x: Array<T>) -> Result<Trace<'_, T>, NetworkError> {
         self.check(&x)?;
         let rows = x.rows();

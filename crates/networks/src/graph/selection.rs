@@ -133,6 +133,7 @@ impl Selection {
     }
 
     /// The selected values of `parameters` as one vector.
+    #[inline(never)]
     pub fn flatten<T: crate::Precision>(&self, parameters: &[crate::Array<T>]) -> Vec<T> {
         let mut out = Vec::with_capacity(self.total);
         for part in &self.parts {
@@ -149,6 +150,7 @@ impl Selection {
     ///
     /// # Panics
     /// When the vector's length is not [`Self::len`].
+    #[inline(never)]
     pub fn assign<T: crate::Precision>(&self, flat: &[T], parameters: &mut [crate::Array<T>]) {
         assert_eq!(flat.len(), self.total, "one value for each selected entry");
         for part in &self.parts {

@@ -82,6 +82,7 @@ impl<'a, T: Precision> Trace<'a, T> {
 
     /// Backwards: `cotangent` has `width` rows for each example. `visit(node, cotangent of its output)` is called for every node in reach, last
     /// first; returns the cotangent of the input if that is in reach.
+    #[inline(never)]
     pub(crate) fn pull(
         &self,
         cotangent: Array<T>,
@@ -106,6 +107,7 @@ impl<'a, T: Precision> Trace<'a, T> {
 
     /// Forwards: starts from the tangent of the input (if any); `add(node)` gives what the node's own parameters contribute to the tangent of its
     /// output. Returns the tangent of the network's output, and those of all other values that have one if `all`: else they are given back when nothing reads them any more.
+    #[inline(never)]
     pub(crate) fn push(
         &self,
         input: Option<Array<T>>,

@@ -28,6 +28,7 @@ impl<T: Precision> Targets<T> {
         self.len() == 0
     }
 
+    #[inline(never)]
     fn select(&self, indices: &[usize]) -> Self {
         match self {
             Self::Values(values) => Self::Values(select(values, indices)),
@@ -37,6 +38,7 @@ impl<T: Precision> Targets<T> {
 }
 
 /// Rows by number.
+#[inline(never)]
 fn select<T: Precision>(x: &Array<T>, indices: &[usize]) -> Array<T> {
     let mut values = Vec::with_capacity(indices.len() * x.row_len());
     indices.iter().for_each(|&i| values.extend_from_slice(x.row(i)));
@@ -72,6 +74,7 @@ impl<T: Precision> Tabular<T> {
     ///
     /// # Panics
     /// When there are more inputs than targets or fewer.
+    #[inline(never)]
     pub fn new(inputs: Array<T>, targets: Targets<T>) -> Self {
         assert_eq!(inputs.rows(), targets.len(), "one target for each input");
         Self { inputs, targets }
@@ -87,6 +90,7 @@ impl<T: Precision> Examples<T> for Tabular<T> {
         &self.inputs.shape()[1..]
     }
 
+    #[inline(never)]
     fn batch(&self, indices: &[usize], _: Option<&mut ChaCha8Rng>) -> (Array<T>, Targets<T>) {
         (select(&self.inputs, indices), self.targets.select(indices))
     }
@@ -119,6 +123,7 @@ impl<T: Precision> Images<T> {
     ///
     /// # Panics
     /// When sizes do not fit each other.
+    #[inline(never)]
     pub fn new(
         shape: [usize; 3],
         bytes: Vec<u8>,
@@ -153,6 +158,7 @@ impl<T: Precision> Examples<T> for Images<T> {
         &self.input
     }
 
+    #[inline(never)]
     fn batch(&self, indices: &[usize], mut augment: Option<&mut ChaCha8Rng>) -> (Array<T>, Targets<T>) {
         let [channels, height, width] = self.shape;
         let pixels = channels * height * width;
@@ -214,6 +220,7 @@ impl<T> Subset<T> {
     ///
     /// # Panics
     /// When a number is beyond the set.
+    #[inline(never)]
     pub fn new(whole: std::sync::Arc<dyn Examples<T> + Send>, indices: Vec<usize>) -> Self {
         assert!(indices.iter().all(|&i| i < whole.len()), "indices stay within the set");
         Self { whole, indices }
@@ -229,6 +236,7 @@ impl<T: Precision> Examples<T> for Subset<T> {
         self.whole.input_shape()
     }
 
+    #[inline(never)]
     fn batch(&self, indices: &[usize], augment: Option<&mut ChaCha8Rng>) -> (Array<T>, Targets<T>) {
         let own: Vec<usize> = indices.iter().map(|&i| self.indices[i]).collect();
         self.whole.batch(&own, augment)

@@ -38,6 +38,7 @@ pub struct PathwisePosterior<T: Real> {
 }
 
 impl<T: Real> PathwisePosterior<T> {
+    #[inline(never)]
     pub(super) fn new(
         model: PathwiseModel<T>,
         data: Observations,
