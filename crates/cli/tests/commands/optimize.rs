@@ -212,7 +212,7 @@ fn a_lock_writes_to_no_other_file() {
     std::fs::write(&precious, "precious").unwrap();
     let link = || std::os::unix::fs::symlink("precious.txt", &place).unwrap();
     let name = || std::fs::hard_link(&precious, &place).unwrap();
-    let copy = || drop(std::fs::copy(&precious, &place).unwrap());
+    let copy = || assert_eq!(std::fs::copy(&precious, &place).unwrap(), 8);
     let pipe = || assert!(Command::new("mkfifo").arg(&place).status().unwrap().success());
     let plants: [(&str, &dyn Fn()); 4] =
         [("a symbolic link", &link), ("2 names", &name), ("no lock of posterior", &copy), ("a pipe", &pipe)];
