@@ -12,8 +12,8 @@
 //! | [`eigen`], [`eigenvalues`], [`qr`] | the sums of the reduction | always as for four threads | `9n³`, `4n³/3`, `4mn²` flops, half of them limited by memory |
 //! | [`svd`], [`eigen_unsymmetric`] | the same | the same | `20n³`, `30n³` flops |
 
-use crate::Real;
 use crate::tiles::pieces;
+use crate::{Real, parallel};
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
@@ -27,7 +27,6 @@ pub use faer::linalg::solvers::EvdError;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::prelude::ReborrowMut;
 use faer::{Accum, Conj, Mat, MatMut, MatRef, Par};
-use rayon::prelude::*;
 
 mod unsymmetric;
 pub use faer::linalg::svd::SvdError;
@@ -112,21 +111,22 @@ fn multiply_vector<T: Real>(
     let (rows, inner) = a.shape();
     let by_columns = a.row_stride() == 1;
     if by_columns && rows < 2 * BAND {
-        let groups: Vec<_> = pieces(inner, (PIECE / rows).max(1)).collect();
-        let part = |group: std::ops::Range<usize>| {
+        let each = (PIECE / rows).max(1);
+        let parts: Vec<Mat<T>> = parallel::map(inner.div_ceil(each), 1, |group| {
+            let (start, length) = (group * each, each.min(inner - group * each));
             let mut part = Mat::zeros(rows, 1);
-            let (a, b) = (a.subcols(group.start, group.len()), b.subrows(group.start, group.len()));
+            let (a, b) = (a.subcols(start, length), b.subrows(start, length));
             matmul(part.as_mut(), Accum::Replace, a, b, alpha, Par::Seq);
             part
-        };
-        let parts: Vec<Mat<T>> = groups.into_par_iter().map(part).collect();
+        });
         if accumulate == Accum::Replace {
             out.fill(T::ZERO);
         }
         parts.iter().for_each(|part| out += part);
     } else {
         let band = if by_columns { BAND } else { (PIECE / inner).max(1) };
-        out.par_row_chunks_mut(band).enumerate().for_each(|(index, out)| {
+        parallel::column_chunks(out.transpose_mut(), band, |index, out| {
+            let out = out.transpose_mut();
             let a = a.subrows(index * band, out.nrows());
             matmul(out, accumulate, a, b, alpha, Par::Seq);
         });

@@ -19,6 +19,7 @@
 //! |---|---|
 //! | [`cholesky`] | `A = L Lᵀ` with reported jitter; solves, inverse, updates |
 //! | [`dense`] | products, triangular solves, eigenvalues and QR on all threads, with bits that do not depend on their number |
+//! | [`parallel`] | loops over all threads that are compiled once |
 //! | [`operator`] | matrices as maps: dense, sums, products, transposes; access to single rows |
 //! | [`solve`] | conjugate gradients, preconditioners, traces and log-determinants from products alone |
 //! | [`tiles`] | matrices cut into cache-sized pieces, visited in parallel with reproducible results |
@@ -35,6 +36,7 @@ pub mod cholesky;
 pub mod dense;
 pub mod freed;
 pub mod operator;
+pub mod parallel;
 pub mod random;
 mod real;
 pub mod solve;

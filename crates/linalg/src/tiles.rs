@@ -3,9 +3,8 @@
 //! Columns are cut first: with column-major storage each strip of columns is one piece of memory. A matrix with fewer strips than
 //! would keep the threads busy has its strips cut into tiles for different threads, too.
 
-use crate::Real;
+use crate::{Real, parallel};
 use faer::MatMut;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Which tiles of a matrix are visited.
@@ -44,10 +43,7 @@ pub fn for_each_tile<T: Real>(
     let visit = |(columns, strip): (Range<usize>, MatMut<'_, T>)| {
         let tiles = cut_rows(strip, covered(rows, &columns, tile, cover));
         if few && tiles.len() > 1 {
-            tiles
-                .into_par_iter()
-                .with_max_len(1)
-                .for_each(|(rows, target)| work(rows, columns.clone(), target));
+            parallel::consume(tiles, |(rows, target)| work(rows, columns.clone(), target));
         } else {
             tiles.into_iter().for_each(|(rows, target)| work(rows, columns.clone(), target));
         }
@@ -56,7 +52,7 @@ pub fn for_each_tile<T: Real>(
     if strips.len() == 1 {
         strips.into_iter().for_each(visit);
     } else {
-        strips.into_par_iter().with_max_len(1).for_each(visit);
+        parallel::consume(strips, visit);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Cholesky;
 use crate::dense::{parallelism, solve_lower, solve_upper};
+use crate::parallel;
 use crate::tiles::pieces;
 use crate::vectorised::ln;
 use faer::linalg::matmul::matmul as matmul_all;
@@ -9,7 +10,6 @@ use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
-use rayon::prelude::*;
 use std::ops::Range;
 
 impl Cholesky {
@@ -32,7 +32,7 @@ impl Cholesky {
             return solve_lower(self.factor.as_ref(), right);
         }
         let blocks = Blocks::new(self.factor.as_ref());
-        right.par_col_chunks_mut(WIDTH).for_each(|piece| blocks.forwards(piece));
+        parallel::column_chunks(right, WIDTH, |_, piece| blocks.forwards(piece));
     }
 
     /// `B <- L⁻ᵀ B`. Cost `n²k` flops.
@@ -41,7 +41,7 @@ impl Cholesky {
             return solve_upper(self.factor.transpose(), right);
         }
         let blocks = Blocks::new(self.factor.as_ref());
-        right.par_col_chunks_mut(WIDTH).for_each(|piece| blocks.backwards(piece));
+        parallel::column_chunks(right, WIDTH, |_, piece| blocks.backwards(piece));
     }
 
     /// `L B` for `B` of n x k: turns white noise into draws with covariance `A`. Cost `n²k` flops.

@@ -1,10 +1,9 @@
 //! The vector arithmetic of solvers on blocks of columns: sums in f64, one pass over memory each.
 
 use super::SolveError;
-use crate::Real;
 use crate::vectorised::{self, dispatch};
+use crate::{Real, parallel};
 use faer::{Mat, MatMut, MatRef};
-use rayon::prelude::*;
 
 /// Below this many numbers, waking threads costs more than the pass over them.
 const SMALL: usize = 1 << 16;
@@ -26,11 +25,7 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
 
 /// Calls `work(j)` for every column, on several threads when the block is large.
 fn by_column<R: Send>(rows: usize, columns: usize, work: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-    if rows * columns < SMALL {
-        (0..columns).map(work).collect()
-    } else {
-        (0..columns).into_par_iter().map(work).collect()
-    }
+    if rows * columns < SMALL { (0..columns).map(work).collect() } else { parallel::map(columns, 1, work) }
 }
 
 /// Inner products of corresponding columns.
@@ -80,7 +75,7 @@ pub(super) fn each_column<T: Real>(block: MatMut<'_, T>, work: impl Fn(usize, &m
     };
     let columns: Vec<_> = block.col_iter_mut().enumerate().collect();
     if large {
-        columns.into_par_iter().for_each(visit);
+        parallel::consume(columns, visit);
     } else {
         columns.into_iter().for_each(visit);
     }
