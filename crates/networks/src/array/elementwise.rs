@@ -1,15 +1,16 @@
 //! Elementwise arithmetic. A second argument with fewer rows is repeated: with `width` times as many rows in the first, row `r` meets row
 //! `r / width`, which is how the values of a batch meet several tangents or cotangents of each example.
 
-use super::{Array, Precision, Sets, piece};
+use super::{Array, Precision, Sets, piece, together};
+use posterior_linalg::parallel;
 use posterior_linalg::vectorised::dispatch;
-use rayon::prelude::*;
 
 /// `f` of every value.
 pub(super) fn map<T: Precision>(x: &Array<T>, f: impl Fn(T) -> T + Sync) -> Array<T> {
     let mut out = Array::any(x.shape().to_vec());
     let piece = piece(out.len());
-    out.values_mut().par_chunks_mut(piece).zip(x.values().par_chunks(piece)).for_each(|(out, x)| {
+    parallel::chunks(out.values_mut(), piece, 1, |part, out| {
+        let x = &x.values()[part * piece..][..out.len()];
         dispatch(
             #[inline(always)]
             || {
@@ -24,7 +25,7 @@ pub(super) fn map<T: Precision>(x: &Array<T>, f: impl Fn(T) -> T + Sync) -> Arra
 
 fn map_in_place<T: Precision>(out: &mut [T], f: impl Fn(T) -> T + Sync) {
     let piece = piece(out.len());
-    out.par_chunks_mut(piece).for_each(|out| {
+    parallel::chunks(out, piece, 1, |_, out| {
         dispatch(
             #[inline(always)]
             || {
@@ -39,7 +40,7 @@ fn map_in_place<T: Precision>(out: &mut [T], f: impl Fn(T) -> T + Sync) {
 /// `out[i] = f(out[i], x[i])` for slices of one length.
 fn zip<T: Precision>(out: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) {
     let piece = piece(out.len());
-    out.par_chunks_mut(piece).zip(x.par_chunks(piece)).for_each(|(out, x)| zip_slice(out, x, &f));
+    parallel::chunks(out, piece, 1, |part, out| zip_slice(out, &x[part * piece..][..out.len()], &f));
 }
 
 #[inline]
@@ -67,7 +68,7 @@ pub(super) fn zip_repeated<T: Precision>(out: &mut Array<T>, x: &Array<T>, f: im
         return;
     }
     let each = piece(out.len()).div_ceil(length);
-    out.values_mut().par_chunks_mut(each * length).enumerate().for_each(|(part, rows)| {
+    parallel::chunks(out.values_mut(), each * length, 1, |part, rows| {
         for (r, row) in rows.chunks_exact_mut(length).enumerate() {
             zip_slice(row, x.row((part * each + r) / width), &f);
         }
@@ -160,10 +161,9 @@ pub(crate) fn repeat<T: Precision>(x: &Array<T>, width: usize) -> Array<T> {
     shape[0] *= width;
     let mut out = Array::any(shape);
     if length > 0 {
-        out.values_mut()
-            .par_chunks_exact_mut(length)
-            .enumerate()
-            .for_each(|(r, row)| row.copy_from_slice(x.row(r / width)));
+        parallel::chunks(out.values_mut(), length, together(length), |r, row| {
+            row.copy_from_slice(x.row(r / width));
+        });
     }
     out
 }
@@ -208,7 +208,7 @@ pub(crate) fn channel_affine<T: Precision>(
         return out;
     }
     let rows_each = (piece(x.len()) / row_len).max(1);
-    out.values_mut().par_chunks_mut(rows_each * row_len).enumerate().for_each(|(part, rows)| {
+    parallel::chunks(out.values_mut(), rows_each * row_len, 1, |part, rows| {
         for (r, out) in rows.chunks_exact_mut(row_len).enumerate() {
             let row = part * rows_each + r;
             let set = sets.of(row) * count;

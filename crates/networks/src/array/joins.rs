@@ -1,7 +1,7 @@
 //! Pieces of an axis put together and taken apart.
 
-use super::{Array, Precision, SERIAL, batch_shape};
-use rayon::prelude::*;
+use super::{Array, Precision, batch_shape, together};
+use posterior_linalg::parallel;
 
 /// A piece of an axis: of `total` values for each of `outer` repeats, those from `start`, `length` of them (inner axes included).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,9 +15,8 @@ pub(crate) struct Piece {
 #[inline(never)]
 pub(crate) fn place<T: Precision>(x: &Array<T>, piece: Piece, out: &mut Array<T>) {
     if piece.length > 0 {
-        let pieces = x.values().par_chunks_exact(piece.length);
-        let wholes = out.values_mut().par_chunks_exact_mut(piece.total);
-        pieces.zip(wholes).with_min_len(together(piece)).for_each(|(from, to)| {
+        parallel::chunks(out.values_mut(), piece.total, together(piece.length), |i, to| {
+            let from = &x.values()[i * piece.length..][..piece.length];
             to[piece.start..piece.start + piece.length].copy_from_slice(from);
         });
     }
@@ -26,9 +25,8 @@ pub(crate) fn place<T: Precision>(x: &Array<T>, piece: Piece, out: &mut Array<T>
 /// Adds `x` (whose rows are made of this piece alone) to its place in `out`.
 pub(crate) fn add_piece<T: Precision>(x: &Array<T>, piece: Piece, out: &mut Array<T>) {
     if piece.length > 0 {
-        let pieces = x.values().par_chunks_exact(piece.length);
-        let wholes = out.values_mut().par_chunks_exact_mut(piece.total);
-        pieces.zip(wholes).with_min_len(together(piece)).for_each(|(from, to)| {
+        parallel::chunks(out.values_mut(), piece.total, together(piece.length), |i, to| {
+            let from = &x.values()[i * piece.length..][..piece.length];
             to[piece.start..piece.start + piece.length].iter_mut().zip(from).for_each(|(t, f)| *t += *f);
         });
     }
@@ -38,16 +36,9 @@ pub(crate) fn add_piece<T: Precision>(x: &Array<T>, piece: Piece, out: &mut Arra
 pub(crate) fn extract<T: Precision>(x: &Array<T>, piece: Piece, example: &[usize]) -> Array<T> {
     let mut out = Array::any(batch_shape(x.rows(), example));
     if piece.length > 0 {
-        let wholes = x.values().par_chunks_exact(piece.total);
-        let pieces = out.values_mut().par_chunks_exact_mut(piece.length);
-        wholes.zip(pieces).with_min_len(together(piece)).for_each(|(from, to)| {
-            to.copy_from_slice(&from[piece.start..piece.start + piece.length]);
+        parallel::chunks(out.values_mut(), piece.length, together(piece.length), |i, to| {
+            to.copy_from_slice(&x.values()[i * piece.total + piece.start..][..piece.length]);
         });
     }
     out
-}
-
-/// Repeats that one thread copies.
-fn together(piece: Piece) -> usize {
-    (SERIAL / piece.length).max(1)
 }

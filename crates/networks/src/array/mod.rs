@@ -49,6 +49,11 @@ pub fn release_buffers() {
 /// Elements below which work is not worth a second thread: handing a piece to another thread costs a few microseconds.
 const SERIAL: usize = 1 << 14;
 
+/// Pieces of so many values that one thread takes at a time.
+fn together(length: usize) -> usize {
+    (SERIAL / length.max(1)).max(1)
+}
+
 /// Length of the pieces that `length` elements are cut into for the threads: not for sums.
 fn piece(length: usize) -> usize {
     if length <= SERIAL {

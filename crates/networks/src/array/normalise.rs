@@ -4,11 +4,9 @@
 //! `J t = r (t - mean(t) - z mean(z t))`. For `s = softmax(x)` it is `J t = s (t - <s, t>)`, symmetric too. So jvp and vjp are one function.
 
 use super::reductions::sum;
-use super::{Array, Precision, piece};
-use posterior_linalg::Real;
-use posterior_linalg::vectorised::dispatch;
-use posterior_linalg::vectorised::dot;
-use rayon::prelude::*;
+use super::{Array, Precision, piece, together};
+use posterior_linalg::vectorised::{dispatch, dot};
+use posterior_linalg::{Real, parallel};
 
 /// Calls `f(segment index, out segment)` in parallel, inside one dispatch for each piece.
 fn segments<T: Precision>(out: &mut Array<T>, length: usize, f: impl Fn(usize, &mut [T]) + Sync) {
@@ -16,7 +14,7 @@ fn segments<T: Precision>(out: &mut Array<T>, length: usize, f: impl Fn(usize, &
         return;
     }
     let each = piece(out.len()).div_ceil(length);
-    out.values_mut().par_chunks_mut(each * length).enumerate().for_each(|(part, piece)| {
+    parallel::chunks(out.values_mut(), each * length, 1, |part, piece| {
         dispatch(
             #[inline(always)]
             || {
@@ -81,21 +79,18 @@ pub(crate) fn normalise<T: Precision>(x: &Array<T>, kind: Segments, epsilon: f64
     let length = kind.length;
     let mut out = x.clone();
     let (count, epsilon) = (T::from_f64(length as f64), T::from_f64(epsilon));
-    let scales: Vec<T> = x
-        .values()
-        .par_chunks_exact(length)
-        .map(|x| {
-            dispatch(
-                #[inline(always)]
-                || {
-                    let mean = kind.mean(sum(x));
-                    let mut squares = T::ZERO;
-                    x.iter().for_each(|&v| squares += (v - mean) * (v - mean));
-                    T::ONE / Real::sqrt(squares / count + epsilon)
-                },
-            )
-        })
-        .collect();
+    let scales: Vec<T> = parallel::map(x.len() / length, together(length), |i| {
+        let x = segment(x.values(), i, length);
+        dispatch(
+            #[inline(always)]
+            || {
+                let mean = kind.mean(sum(x));
+                let mut squares = T::ZERO;
+                x.iter().for_each(|&v| squares += (v - mean) * (v - mean));
+                T::ONE / Real::sqrt(squares / count + epsilon)
+            },
+        )
+    });
     segments(
         &mut out,
         length,

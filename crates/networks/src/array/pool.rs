@@ -2,7 +2,7 @@
 //! it clears every page anew, which takes longer than most operations on them (measured: a third of a residual network's time). Dropped
 //! buffers wait here instead, up to a limit, and are handed out again.
 
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -94,8 +94,9 @@ impl<T: Copy + Send + Sync> Pool<T> {
         let mut buffer = self.take(values.len());
         let known = buffer.len().min(values.len());
         buffer.truncate(known);
-        let pieces = buffer.par_chunks_mut(PIECE).zip(values[..known].par_chunks(PIECE));
-        pieces.for_each(|(own, values)| own.copy_from_slice(values));
+        parallel::chunks(&mut buffer, PIECE, 1, |piece, own| {
+            own.copy_from_slice(&values[piece * PIECE..][..own.len()]);
+        });
         buffer.extend_from_slice(&values[known..]);
         buffer
     }

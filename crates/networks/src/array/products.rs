@@ -1,11 +1,11 @@
 //! Matrix products.
 
-use super::{Array, Precision};
+use super::{Array, Precision, together};
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
+use posterior_linalg::parallel;
 use posterior_linalg::vectorised::dispatch;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// A row-major matrix or its transpose.
@@ -92,7 +92,7 @@ fn share<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: Matri
         cuts.push((rows, own));
         rest = others;
     }
-    cuts.into_par_iter().for_each(|(rows, out)| {
+    parallel::consume(cuts, |(rows, out): (Range<usize>, &mut [T])| {
         run((out, columns, 0..columns), accumulate, a.subrows(rows.start, rows.len()), b);
     });
 }
@@ -157,8 +157,9 @@ pub(crate) fn add_rows<T: Precision>(sum: &mut faer::Mat<f64>, rows: &[T], colum
             let each = count.div_ceil(8).max(32) * columns;
             // As many at a time as there are threads, each of which holds one.
             for wave in piece.chunks(each * rayon::current_num_threads()) {
-                let parts: Vec<faer::Mat<T>> =
-                    wave.par_chunks(each).map(|part| lower_gram(part, columns)).collect();
+                let parts = parallel::map(wave.len().div_ceil(each), 1, |part| {
+                    lower_gram(&wave[part * each..wave.len().min((part + 1) * each)], columns)
+                });
                 parts.iter().for_each(|part| add_lower(sum, 0, part));
             }
         }
@@ -206,20 +207,17 @@ fn add_gram_by_columns<T: Precision>(sum: &mut faer::Mat<f64>, rows: &[T], colum
         // Multiples of the registers' height.
         k => (columns as f64 * (k as f64 / count as f64).sqrt()) as usize / 16 * 16,
     };
-    let bands: Vec<(usize, faer::Mat<T>, faer::Mat<T>)> = (0..count)
-        .into_par_iter()
-        .map(|k| {
-            let (start, end) = (edge(k), edge(k + 1));
-            let own = a.subcols(start, end - start);
-            let mut left = faer::Mat::zeros(end - start, start);
-            if start > 0 {
-                matmul(left.as_mut(), Accum::Replace, own.transpose(), a.subcols(0, start), T::ONE, Par::Seq);
-            }
-            let mut corner = faer::Mat::zeros(end - start, end - start);
-            add_triangle(corner.as_mut(), own);
-            (start, left, corner)
-        })
-        .collect();
+    let bands: Vec<(usize, faer::Mat<T>, faer::Mat<T>)> = parallel::map(count, 1, |k| {
+        let (start, end) = (edge(k), edge(k + 1));
+        let own = a.subcols(start, end - start);
+        let mut left = faer::Mat::zeros(end - start, start);
+        if start > 0 {
+            matmul(left.as_mut(), Accum::Replace, own.transpose(), a.subcols(0, start), T::ONE, Par::Seq);
+        }
+        let mut corner = faer::Mat::zeros(end - start, end - start);
+        add_triangle(corner.as_mut(), own);
+        (start, left, corner)
+    });
     for (start, left, corner) in &bands {
         for j in 0..left.ncols() {
             let to = &mut sum.col_as_slice_mut(j)[*start..];
@@ -267,7 +265,7 @@ pub(crate) fn products_apart<'a, T: Precision>(
         out.chunks_mut(stride).enumerate().for_each(one);
     } else {
         let each = count.div_ceil(8 * threads);
-        out.par_chunks_mut(stride * each).enumerate().for_each(|(part, out)| {
+        parallel::chunks(out, stride * each, 1, |part, out| {
             out.chunks_mut(stride).enumerate().for_each(|(i, out)| one((part * each + i, out)));
         });
     }
@@ -277,7 +275,7 @@ pub(crate) fn products_apart<'a, T: Precision>(
 pub(crate) fn outer<T: Precision>(left: &Array<T>, right: &Array<T>, stride: usize, out: &mut [T]) {
     let width = left.rows() / right.rows().max(1);
     let columns = right.row_len();
-    out.par_chunks_mut(stride).enumerate().for_each(|(r, out)| {
+    parallel::chunks(out, stride, together(stride), |r, out| {
         let right = right.row(r / width);
         dispatch(
             #[inline(always)]

@@ -1,8 +1,8 @@
 //! Sums over rows and within channels.
 
-use super::{Array, Channels, Precision, Sets};
+use super::{Array, Channels, Precision, Sets, together};
+use posterior_linalg::parallel;
 use posterior_linalg::vectorised::{dispatch, dot};
-use rayon::prelude::*;
 
 /// Elements that one thread sums at a time.
 const PIECE: usize = 1 << 15;
@@ -31,22 +31,19 @@ pub(crate) fn channel_sums<T: Precision>(
         }
     };
     let rows_each = (PIECE / row_len).max(1);
-    out.par_chunks_mut(stride).enumerate().for_each(|(set, out)| {
+    parallel::chunks(out, stride, 1, |set, out| {
         let (first, step, members) = sets.rows(set, rows);
         let out = &mut out[..count];
         if members <= rows_each {
             sum_rows((first, step, members), out);
             return;
         }
-        let parts: Vec<Vec<T>> = (0..members.div_ceil(rows_each))
-            .into_par_iter()
-            .map(|part| {
-                let mut own = vec![T::ZERO; count];
-                let start = part * rows_each;
-                sum_rows((first + start * step, step, rows_each.min(members - start)), &mut own);
-                own
-            })
-            .collect();
+        let parts = parallel::map(members.div_ceil(rows_each), 1, |part| {
+            let mut own = vec![T::ZERO; count];
+            let start = part * rows_each;
+            sum_rows((first + start * step, step, rows_each.min(members - start)), &mut own);
+            own
+        });
         for part in parts {
             out.iter_mut().zip(part).for_each(|(o, p)| *o += p);
         }
@@ -97,15 +94,12 @@ pub(super) fn sum<T: Precision>(x: &[T]) -> T {
 /// `<x[r], y[r / width]>` for each row.
 pub(crate) fn row_dots<T: Precision>(x: &Array<T>, y: &Array<T>) -> Vec<T> {
     let width = x.rows() / y.rows().max(1);
-    (0..x.rows())
-        .into_par_iter()
-        .map(|r| {
-            dispatch(
-                #[inline(always)]
-                || dot(x.row(r), y.row(r / width)),
-            )
-        })
-        .collect()
+    parallel::map(x.rows(), together(x.row_len()), |r| {
+        dispatch(
+            #[inline(always)]
+            || dot(x.row(r), y.row(r / width)),
+        )
+    })
 }
 
 /// Sums the `width` rows of each example: `[n * width, ...] -> [n, ...]`.
@@ -119,7 +113,7 @@ pub(crate) fn fold_rows<T: Precision>(x: &Array<T>, width: usize) -> Array<T> {
     shape[0] /= width;
     let mut out = Array::zeros(shape);
     if length > 0 {
-        out.values_mut().par_chunks_exact_mut(length).enumerate().for_each(|(n, out)| {
+        parallel::chunks(out.values_mut(), length, together(length * width), |n, out| {
             for r in n * width..(n + 1) * width {
                 out.iter_mut().zip(x.row(r)).for_each(|(o, &v)| *o += v);
             }
@@ -130,31 +124,28 @@ pub(crate) fn fold_rows<T: Precision>(x: &Array<T>, width: usize) -> Array<T> {
 
 /// The sum of squares in double precision, in pieces of fixed length so that the result does not depend on threads. Not finite exactly if a value is not.
 pub(crate) fn sum_of_squares<T: Precision>(x: &[T]) -> f64 {
-    let parts: Vec<f64> = x
-        .par_chunks(1 << 14)
-        .map(|x| {
-            dispatch(
-                #[inline(always)]
-                || {
-                    let mut lanes = [0.0f64; 16];
-                    let mut pieces = x.chunks_exact(16);
-                    for piece in &mut pieces {
-                        for (l, &v) in lanes.iter_mut().zip(piece) {
-                            *l += v.to_f64() * v.to_f64();
-                        }
+    let parts = of_pieces(x, 1 << 14, |x| {
+        dispatch(
+            #[inline(always)]
+            || {
+                let mut lanes = [0.0f64; 16];
+                let mut pieces = x.chunks_exact(16);
+                for piece in &mut pieces {
+                    for (l, &v) in lanes.iter_mut().zip(piece) {
+                        *l += v.to_f64() * v.to_f64();
                     }
-                    lanes.iter().sum::<f64>()
-                        + pieces.remainder().iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>()
-                },
-            )
-        })
-        .collect();
+                }
+                lanes.iter().sum::<f64>()
+                    + pieces.remainder().iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>()
+            },
+        )
+    });
     parts.iter().sum()
 }
 
 /// Whether every value is finite.
 pub(crate) fn all_finite<T: Precision>(x: &[T]) -> bool {
-    x.par_chunks(1 << 16).all(|x| {
+    let parts = of_pieces(x, 1 << 16, |x| {
         dispatch(
             #[inline(always)]
             || {
@@ -169,5 +160,11 @@ pub(crate) fn all_finite<T: Precision>(x: &[T]) -> bool {
                 lanes.iter().chain(pieces.remainder()).all(|v| v.is_finite())
             },
         )
-    })
+    });
+    parts.into_iter().all(|finite| finite)
+}
+
+/// `f` of pieces of `each` values, in their order.
+fn of_pieces<T: Precision, R: Send>(x: &[T], each: usize, f: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+    parallel::map(x.len().div_ceil(each), 1, |piece| f(&x[piece * each..x.len().min((piece + 1) * each)]))
 }

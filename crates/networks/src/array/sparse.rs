@@ -2,7 +2,7 @@
 //! `y[i] = sum_j w[i, j] x[j]` with few `j` for each `i`, and share their derivatives.
 
 use super::{Array, Precision, batch_shape, piece};
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 
 /// Rows of (source, weight), compressed, and the transpose of the same matrix.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Compressed {
             self.weights.as_ref().map(|w| w.iter().map(|&w| T::from_f64(w)).collect());
         let rows_each =
             (piece(out.len().max(x.len())) * length / out.len().max(x.len())).div_ceil(length).max(1);
-        out.values_mut().par_chunks_mut(rows_each * length).enumerate().for_each(|(part, rows)| {
+        parallel::chunks(out.values_mut(), rows_each * length, 1, |part, rows| {
             for (r, out) in rows.chunks_exact_mut(length).enumerate() {
                 let x = &x.values()[(part * rows_each + r) * from..][..from];
                 for (o, range) in out.iter_mut().zip(self.starts.windows(2)) {

@@ -1,7 +1,7 @@
 //! Rows of a table by number, and the order of a matrix's axes.
 
-use super::{Array, Precision, Sets};
-use rayon::prelude::*;
+use super::{Array, Precision, Sets, together};
+use posterior_linalg::parallel;
 
 /// The row number that a value stands for; out-of-range values are refused before a network runs, and clamp here.
 fn index<T: Precision>(value: T, entries: usize) -> usize {
@@ -20,7 +20,7 @@ pub(crate) fn look_up<T: Precision>(
     let width = rows / ids.rows().max(1);
     let columns = length / ids.row_len().max(1);
     let set_len = entries * columns;
-    out.values_mut().par_chunks_exact_mut(length.max(1)).enumerate().for_each(|(r, out)| {
+    parallel::chunks(out.values_mut(), length.max(1), together(length), |r, out| {
         let table = &table[sets.of(r) * set_len..][..set_len];
         for (out, &id) in out.chunks_exact_mut(columns).zip(ids.row(r / width)) {
             out.copy_from_slice(&table[index(id, entries) * columns..][..columns]);
@@ -51,7 +51,7 @@ pub(crate) fn add_rows<T: Precision>(
 /// `[rows, a, b] -> [rows, b, a]`.
 pub(crate) fn transpose_rows<T: Precision>(x: &Array<T>, a: usize, b: usize) -> Array<T> {
     let mut out = Array::zeros(vec![x.rows(), b, a]);
-    out.values_mut().par_chunks_exact_mut((a * b).max(1)).enumerate().for_each(|(r, out)| {
+    parallel::chunks(out.values_mut(), (a * b).max(1), together(a * b), |r, out| {
         let x = x.row(r);
         for i in 0..a {
             for j in 0..b {

@@ -1,8 +1,8 @@
 //! Windows that slide over images, and groups of values: what pooling and the extremes over axes reduce.
 
 use super::elementwise::first_wins;
-use super::{Array, Precision, batch_shape};
-use rayon::prelude::*;
+use super::{Array, Precision, batch_shape, together};
+use posterior_linalg::parallel;
 use std::ops::Range;
 
 /// Windows over `[channels, depth, height, width]`; images of fewer axes have axes of length 1 in front.
@@ -63,7 +63,7 @@ impl MaximumWindows {
         let each = windows.target.iter().product::<usize>();
         let outputs = windows.channels * each;
         let mut positions = vec![0u32; x.rows() * outputs];
-        positions.par_chunks_exact_mut(outputs.max(1)).enumerate().for_each(|(r, out)| {
+        parallel::chunks(&mut positions, outputs.max(1), together(x.row_len()), |r, out| {
             let row = x.row(r);
             for (channel, out) in out.chunks_exact_mut(each).enumerate() {
                 let values = &row[channel * plane..(channel + 1) * plane];
@@ -93,7 +93,7 @@ pub(crate) fn extremes_of_groups<T: Precision>(
 ) -> Vec<u32> {
     let groups = members.len() / each.max(1);
     let mut positions = vec![0u32; x.rows() * groups];
-    positions.par_chunks_exact_mut(groups.max(1)).enumerate().for_each(|(r, out)| {
+    parallel::chunks(&mut positions, groups.max(1), together(members.len()), |r, out| {
         let row = x.row(r);
         for (o, group) in out.iter_mut().zip(members.chunks_exact(each)) {
             *o = group[0];
@@ -112,7 +112,7 @@ pub(crate) fn take<T: Precision>(x: &Array<T>, positions: &[u32], example: &[usi
     let mut out = Array::any(batch_shape(x.rows(), example));
     let length = out.row_len();
     let width = x.rows() * length / positions.len().max(1);
-    out.values_mut().par_chunks_exact_mut(length.max(1)).enumerate().for_each(|(r, out)| {
+    parallel::chunks(out.values_mut(), length.max(1), together(length), |r, out| {
         let (x, from) = (x.row(r), &positions[r / width * length..][..length]);
         out.iter_mut().zip(from).for_each(|(o, &p)| *o = x[p as usize]);
     });
@@ -124,7 +124,7 @@ pub(crate) fn put<T: Precision>(y: &Array<T>, positions: &[u32], example: &[usiz
     let mut out = Array::zeros(batch_shape(y.rows(), example));
     let (length, out_length) = (y.row_len(), out.row_len());
     let width = y.rows() * length / positions.len().max(1);
-    out.values_mut().par_chunks_exact_mut(out_length.max(1)).enumerate().for_each(|(r, out)| {
+    parallel::chunks(out.values_mut(), out_length.max(1), together(out_length), |r, out| {
         let from = &positions[r / width * length..][..length];
         y.row(r).iter().zip(from).for_each(|(&v, &p)| out[p as usize] += v);
     });

@@ -8,8 +8,8 @@ use super::Outputs;
 use super::features::{Feature, TangentFeatures, tangent_feature_size};
 use crate::array::{Array, Matrix, Precision, product};
 use crate::graph::{Network, NetworkError, Selection};
+use posterior_linalg::parallel;
 use posterior_linalg::tiles::pieces;
-use rayon::prelude::*;
 
 /// Values of features that are held at one time, of each side.
 pub const FEATURES: usize = 1 << 26;
@@ -122,13 +122,13 @@ impl<T: Precision> TangentFeatures<T> {
         let strip = (TILE_ROWS / self.width).max(1);
         let strips = pieces(self.examples, strip).map(|examples| {
             let rows = examples.start * self.width..examples.end * self.width;
-            let turned = self.features.par_iter().map(|feature| match feature {
+            let turned = parallel::map(self.features.len(), 1, |i| match &self.features[i] {
                 Feature::Dense { inputs, sensitivities, .. } => {
                     Turned { rows: turn(sensitivities, rows.clone()), inputs: turn(inputs, examples.clone()) }
                 }
                 Feature::Rows(values) => Turned { rows: turn(values, rows.clone()), inputs: Vec::new() },
             });
-            (examples.clone(), turned.collect())
+            (examples.clone(), turned)
         });
         TurnedFeatures { strips: strips.collect(), examples: self.examples, width: self.width }
     }
@@ -145,7 +145,7 @@ impl<T: Precision> TangentFeatures<T> {
         let (width, other_width) = (self.width, other.width);
         let tile_rows = TILE_EXAMPLES.div_ceil(width) * width;
         let out = &mut out[row * columns..(row + self.rows()) * columns];
-        out.par_chunks_mut(tile_rows * columns).enumerate().for_each(|(tile, out)| {
+        parallel::chunks(out, tile_rows * columns, 1, |tile, out| {
             let rows = tile * tile_rows..(tile * tile_rows + out.len() / columns);
             let examples = rows.start / width..rows.end / width;
             for (others, turned) in &other.strips {
@@ -182,7 +182,7 @@ impl<T: Precision> TangentFeatures<T> {
     /// The same, added to what is there.
     fn diagonal_into(&self, out: &mut [T]) {
         let width = self.width;
-        out.par_chunks_mut((width * width).max(1)).enumerate().for_each(|(n, out)| {
+        parallel::chunks(out, (width * width).max(1), 2, |n, out| {
             let rows = n * width..(n + 1) * width;
             let mut products = vec![T::ZERO; width * width];
             for feature in &self.features {

@@ -7,8 +7,8 @@ use crate::array::products::product_here;
 use crate::array::{Array, Matrix, Precision, Sets, add_to, batch_shape, product, products, transpose_rows};
 use crate::graph::{Graph, Network, NetworkError, Selection, Trace};
 use crate::operation::Operation;
+use posterior_linalg::parallel;
 use posterior_linalg::tiles::pieces;
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -253,17 +253,15 @@ impl<T: Precision> TangentFeatures<T> {
         let of = |group: &Group| &vectors.parts[vectors.position(group)];
         let mut sum = Array::zeros(vec![rows, k]);
         let gradients: Vec<_> = self.groups.iter().zip(&self.features).collect();
-        let parts: Vec<Vec<T>> = gradients
-            .par_iter()
-            .filter_map(|(group, feature)| {
-                let Feature::Rows(values) = feature else { return None };
-                let (mut own, length) = (vec![T::ZERO; rows * k], values.row_len());
-                let vectors = Matrix::new(of(group)[0].values(), k, length).transposed();
-                product_here(&mut own, k, false, Matrix::new(values.values(), rows, length), vectors);
-                Some(own)
-            })
-            .collect();
-        parts.iter().for_each(|own| add_to(sum.values_mut(), own));
+        let parts: Vec<Option<Vec<T>>> = parallel::map(gradients.len(), 1, |i| {
+            let (group, feature) = gradients[i];
+            let Feature::Rows(values) = feature else { return None };
+            let (mut own, length) = (vec![T::ZERO; rows * k], values.row_len());
+            let vectors = Matrix::new(of(group)[0].values(), k, length).transposed();
+            product_here(&mut own, k, false, Matrix::new(values.values(), rows, length), vectors);
+            Some(own)
+        });
+        parts.iter().flatten().for_each(|own| add_to(sum.values_mut(), own));
         for (group, feature) in gradients {
             let Feature::Dense { inputs, sensitivities, .. } = feature else { continue };
             let (parts, outputs, columns) = (of(group), sensitivities.row_len(), inputs.row_len());
@@ -290,8 +288,8 @@ impl<T: Precision> TangentFeatures<T> {
         let places: Vec<usize> = self.groups.iter().map(|group| sum.position(group)).collect();
         let mut features: Vec<Option<&Feature<T>>> = vec![None; sum.groups.len()];
         places.iter().zip(&self.features).for_each(|(&place, feature)| features[place] = Some(feature));
-        sum.parts.par_iter_mut().zip(&features).for_each(|(parts, feature)| {
-            let Some(Feature::Rows(values)) = feature else { return };
+        parallel::chunks(&mut sum.parts, 1, 1, |place, parts| {
+            let (parts, Some(Feature::Rows(values))) = (&mut parts[0], features[place]) else { return };
             let length = values.row_len();
             let (u, values) = (Matrix::new(u.values(), rows, k), Matrix::new(values.values(), rows, length));
             product_here(parts[0].values_mut(), length, true, u.transposed(), values);

@@ -1,9 +1,9 @@
 //! Where batches come from.
 
 use crate::array::{Array, Precision, batch_shape};
+use posterior_linalg::parallel;
 use posterior_linalg::random::ChaCha8Rng;
 use rand::RngExt;
-use rayon::prelude::*;
 
 /// What a network should return.
 #[derive(Clone, Debug, PartialEq)]
@@ -204,7 +204,7 @@ impl<T: Precision> Examples<T> for Images<T> {
                 }
             }
         };
-        values.par_chunks_exact_mut(pixels.max(1)).zip(&moves).with_min_len(16).for_each(make);
+        parallel::chunks(&mut values, pixels.max(1), 16, |i, out| make((out, &moves[i])));
         (Array::new(batch_shape(indices.len(), &self.input), values), self.targets.select(indices))
     }
 }

@@ -7,7 +7,7 @@ use crate::array::add_to;
 use crate::array::batch::zeros;
 use crate::array::pool::Buffer;
 use crate::array::products::{Matrix, product_in_columns};
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 use std::ops::Range;
 
 /// Positions that a product is worth its call for.
@@ -64,21 +64,21 @@ pub(super) fn correlate_stacked<T: Precision>(
     let (columns, positions) = (geometry.channels_in * geometry.taps(), geometry.positions());
     let rows = width * geometry.channels_out;
     let each = together(source.len() / geometry.source_len(), rows, 1);
-    out.par_chunks_exact_mut(rows * positions)
-        .zip(source.par_chunks_exact(geometry.source_len()))
-        .flat_map(|(out, source)| {
-            let shares = out.par_chunks_mut(each * positions).zip(stack.par_chunks(each * columns));
-            shares.map(move |(out, stack)| (source, stack, out))
-        })
-        .for_each_init(
-            || Patches::new(map),
-            |patches, (source, stack, out)| {
-                let weights = Matrix::new(stack, stack.len() / columns, columns);
-                patches.of(source, |at, patches| {
-                    product_in_columns((&mut *out, positions, at), false, weights, patches);
-                });
-            },
-        );
+    let examples = out.chunks_exact_mut(rows * positions).zip(source.chunks_exact(geometry.source_len()));
+    let shares = examples.flat_map(|(out, source)| {
+        let shares = out.chunks_mut(each * positions).zip(stack.chunks(each * columns));
+        shares.map(move |(out, stack)| (source, stack, out))
+    });
+    parallel::consume_with(
+        shares.collect(),
+        || Patches::new(map),
+        |patches, (source, stack, out)| {
+            let weights = Matrix::new(stack, stack.len() / columns, columns);
+            patches.of(source, |at, patches| {
+                product_in_columns((&mut *out, positions, at), false, weights, patches);
+            });
+        },
+    );
 }
 
 /// How many of `count` blocks with so many rows make one product: all, except that those of few examples are cut, for threads to share. Depends on sizes only.
@@ -113,17 +113,16 @@ pub(super) fn gradients_by_row<T: Precision>(
             }
         });
     };
-    out.par_chunks_mut(width * stride)
-        .zip(cotangent.par_chunks_exact(width * out_row))
-        .enumerate()
-        .flat_map(|(example, (out, cotangent))| {
-            let shares = out.par_chunks_mut(each * stride).zip(cotangent.par_chunks(each * out_row));
-            shares.map(move |(out, cotangent)| (example, cotangent, out))
-        })
-        .for_each_init(
-            || Patches::new(map),
-            |patches, (example, cotangent, out)| share(patches, example, cotangent, out),
-        );
+    let examples = out.chunks_mut(width * stride).zip(cotangent.chunks_exact(width * out_row));
+    let shares = examples.enumerate().flat_map(|(example, (out, cotangent))| {
+        let shares = out.chunks_mut(each * stride).zip(cotangent.chunks(each * out_row));
+        shares.map(move |(out, cotangent)| (example, cotangent, out))
+    });
+    parallel::consume_with(
+        shares.collect(),
+        || Patches::new(map),
+        |patches, (example, cotangent, out)| share(patches, example, cotangent, out),
+    );
 }
 
 /// `out[k * stride..] += sum_n` of the gradients of tangent `k`: for each example one product of all tangents' channels with its patches.

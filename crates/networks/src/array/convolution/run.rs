@@ -7,7 +7,7 @@ use super::plan::{Lattice, Plan, backward, forward};
 use crate::Precision;
 use crate::array::batch::zeros;
 use crate::array::{Sets, add_to};
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 use std::ops::Range;
 
 /// Grids and cotangents of the images that a weight gradient sums at once stay below this many bytes (a part of the second-level cache).
@@ -222,37 +222,40 @@ impl<'a> Map<'a> {
                 self.pack(weights, block, &mut packed);
                 packed
             };
-            if rows < 4 { blocks.par_iter().map(pack).collect() } else { blocks.iter().map(pack).collect() }
+            if rows < 4 {
+                parallel::map(blocks.len(), 1, |block| pack(&blocks[block]))
+            } else {
+                blocks.iter().map(pack).collect()
+            }
         };
         let shared = (weights.sets == Sets::One).then(|| pack_set(0));
         let start = |&(group, first, _): &(usize, usize, usize)| (group * to + first) * out_channel;
         if rows >= rayon::current_num_threads() {
-            out.par_chunks_exact_mut(out_row).enumerate().for_each_init(
-                || (zeros::<T>(grid_len), Vec::new()),
-                |(grid, scratch), (row, out)| {
-                    self.fill(&source[row / width * in_row..][..in_row], grid);
-                    let own;
-                    let packed = match &shared {
-                        Some(packed) => packed,
-                        None => {
-                            own = pack_set(weights.sets.of(row));
-                            &own
-                        }
-                    };
-                    for (block, packed) in blocks.iter().zip(packed) {
-                        self.run(grid, *block, packed, &offsets, bias, scratch, &mut out[start(block)..]);
+            let room = || (zeros::<T>(grid_len), Vec::new());
+            parallel::chunks_with(out, out_row, 1, room, |(grid, scratch), row, out| {
+                self.fill(&source[row / width * in_row..][..in_row], grid);
+                let own;
+                let packed = match &shared {
+                    Some(packed) => packed,
+                    None => {
+                        own = pack_set(weights.sets.of(row));
+                        &own
                     }
-                },
-            );
+                };
+                for (block, packed) in blocks.iter().zip(packed) {
+                    self.run(grid, *block, packed, &offsets, bias, scratch, &mut out[start(block)..]);
+                }
+            });
         } else {
             // Few examples, perhaps large ones: the threads share the channels of each.
             let mut grid = zeros::<T>(grid_len);
             let channel = self.plan.grid.channel_len();
             for (row, mut out) in out.chunks_exact_mut(out_row).enumerate() {
                 let source = &source[row / width * in_row..][..in_row];
-                grid.par_chunks_mut(channel)
-                    .zip(source.par_chunks_exact(in_channel))
-                    .for_each(|(grid, source)| self.plan.grid.fill(source, grid));
+                let pieces = grid.chunks_mut(channel).zip(source.chunks_exact(in_channel)).collect();
+                parallel::consume(pieces, |(grid, source): (&mut [T], &[T])| {
+                    self.plan.grid.fill(source, grid);
+                });
                 let own;
                 let packed = match &shared {
                     Some(packed) => packed,
@@ -268,7 +271,7 @@ impl<'a> Map<'a> {
                     out = rest;
                 }
                 let grid = &grid;
-                work.into_par_iter().for_each_init(Vec::new, |scratch, (block, packed, out)| {
+                parallel::consume_with(work, Vec::new, |scratch, (block, packed, out)| {
                     self.run(grid, block, packed, &offsets, bias, scratch, out);
                 });
             }
@@ -341,9 +344,7 @@ pub(crate) fn weight_gradient<T: Precision>(
         accumulate(&map, pairs, out);
     };
     if sets.count(rows) >= PARTS {
-        out.par_chunks_mut(stride)
-            .enumerate()
-            .for_each(|(set, out)| sum(sets.rows(set, rows), &mut out[..set_len]));
+        parallel::chunks(out, stride, 1, |set, out| sum(sets.rows(set, rows), &mut out[..set_len]));
         return;
     }
     for (set, out) in out.chunks_mut(stride).enumerate() {
@@ -366,7 +367,7 @@ pub(super) fn in_parts<T: Send>(
     let starts: Vec<usize> = (0..examples).step_by(examples.div_ceil(PARTS)).collect();
     for wave in starts.chunks(rayon::current_num_threads()) {
         let end = |start: usize| (start + examples.div_ceil(PARTS)).min(examples);
-        let parts: Vec<Vec<T>> = wave.par_iter().map(|&start| part(start..end(start))).collect();
+        let parts = parallel::map(wave.len(), 1, |i| part(wave[i]..end(wave[i])));
         parts.iter().for_each(|own| add(own));
     }
 }
@@ -437,7 +438,7 @@ pub(crate) fn unfold<T: Precision>(geometry: &Geometry, source: &[T], group: usi
     let (channels, taps, in_row) =
         (geometry.channels_in / geometry.groups, geometry.taps(), geometry.source_len());
     let plane: usize = size.iter().product();
-    out.par_chunks_exact_mut(geometry.positions() * channels * taps).enumerate().for_each(|(row, out)| {
+    parallel::chunks(out, geometry.positions() * channels * taps, 1, |row, out| {
         let source = &source[row * in_row + group * channels * plane..][..channels * plane];
         for (position, out) in out.chunks_exact_mut(channels * taps).enumerate() {
             let at = coordinates(position, target);
