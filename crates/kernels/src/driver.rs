@@ -8,9 +8,9 @@
 use crate::{Adjoints, Kernel, Pair, Request};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::{Cover, for_each_tile, pieces};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows and columns of a tile, unless a kernel wants smaller ones ([`Kernel::tile`]): 256 x 256 doubles are 512 KiB, half of a second-level cache.
@@ -128,7 +128,8 @@ pub fn pullback_diagonal<T: Real>(
     let chunks: Vec<Range<usize>> = pieces(x.nrows(), CHUNK).collect();
     if !kernel.is_noisy() {
         let own = Request { z: false, ..request };
-        let of_chunk = |rows: &Range<usize>| {
+        let parts: Vec<Adjoints<T>> = parallel::map(chunks.len(), 1, |chunk| {
+            let rows = &chunks[chunk];
             let mut part = Adjoints::zeros(own, count, rows.len(), 0, d);
             let (x, adjoint) = (block(x, rows), &adjoint[rows.clone()]);
             if request.parameters {
@@ -138,8 +139,7 @@ pub fn pullback_diagonal<T: Real>(
                 kernel.pullback_values_to_points(x, adjoint, of_x);
             }
             part
-        };
-        let parts: Vec<Adjoints<T>> = chunks.par_iter().map(of_chunk).collect();
+        });
         let mut total = Adjoints::zeros(own, count, x.nrows(), 0, d);
         for (part, rows) in parts.iter().zip(&chunks) {
             total.add(part, rows, &(0..0));
@@ -147,21 +147,19 @@ pub fn pullback_diagonal<T: Real>(
         return total;
     }
     let both = Request { x: request.x, z: request.x, ..request };
-    let parts: Vec<Adjoints<T>> = chunks
-        .par_iter()
-        .map(|rows| {
-            let mut part = Adjoints::zeros(both, count, rows.len(), rows.len(), d);
-            for (k, i) in rows.clone().enumerate() {
-                let point = x.subrows(i, 1);
-                let pair = Pair { x: point, z: point, same: Some((i, i)) };
-                let weight = MatRef::from_column_major_slice(&adjoint[i..=i], 1, 1);
-                let mut one = Adjoints::zeros(both, count, 1, 1, d);
-                kernel.pullback_tile(pair, weight, &mut one);
-                part.add(&one, &(k..k + 1), &(k..k + 1));
-            }
-            part
-        })
-        .collect();
+    let parts: Vec<Adjoints<T>> = parallel::map(chunks.len(), 1, |chunk| {
+        let rows = &chunks[chunk];
+        let mut part = Adjoints::zeros(both, count, rows.len(), rows.len(), d);
+        for (k, i) in rows.clone().enumerate() {
+            let point = x.subrows(i, 1);
+            let pair = Pair { x: point, z: point, same: Some((i, i)) };
+            let weight = MatRef::from_column_major_slice(&adjoint[i..=i], 1, 1);
+            let mut one = Adjoints::zeros(both, count, 1, 1, d);
+            kernel.pullback_tile(pair, weight, &mut one);
+            part.add(&one, &(k..k + 1), &(k..k + 1));
+        }
+        part
+    });
     let mut total = Adjoints::zeros(both, count, x.nrows(), x.nrows(), d);
     for (part, rows) in parts.iter().zip(&chunks) {
         total.add(part, rows, rows);
@@ -201,7 +199,7 @@ pub(crate) fn pull_tiles<T: Real>(
     // added up.
     let mut total = Adjoints::zeros(request, count, n, m, d);
     for group in tiles.chunks(PARTS) {
-        let parts: Vec<Adjoints<T>> = group.par_iter().with_max_len(1).map(tile).collect();
+        let parts: Vec<Adjoints<T>> = parallel::map(group.len(), 1, |i| tile(&group[i]));
         for (part, (rows, columns)) in parts.iter().zip(group) {
             total.add(part, rows, columns);
         }

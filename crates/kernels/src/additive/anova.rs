@@ -16,7 +16,7 @@ use super::Additive;
 use crate::stationary::Form;
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 
 /// An effect at some places.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +107,7 @@ impl<F: Form> Additive<F> {
         };
         let blocks: Vec<usize> = (0..z.nrows()).step_by(BLOCK).collect();
         // Whatever threads there are, sums are in the order of the blocks.
-        let parts: Vec<(Vec<f64>, Vec<f64>)> = blocks.into_par_iter().map(of_block).collect();
+        let parts: Vec<(Vec<f64>, Vec<f64>)> = parallel::map(blocks.len(), 1, |i| of_block(blocks[i]));
         let zeros = (vec![0.0; orders * n], vec![0.0; sets.len() * n]);
         let (by_order, by_set) = parts.into_iter().fold(zeros, added);
 

@@ -8,9 +8,9 @@ use crate::matrix::row_blocks;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Bytes of features that are kept at a time by one thread.
@@ -95,7 +95,7 @@ impl<T: Real> RandomFeatures<T> {
     pub fn evaluate(&self, x: MatRef<'_, T>) -> Mat<T> {
         let mut out = Mat::zeros(x.nrows(), self.count());
         let blocks = row_blocks(out.as_mut(), self.block_rows());
-        blocks.into_par_iter().with_max_len(1).for_each(|(rows, out)| self.fill(self.points(x, &rows), out));
+        parallel::consume(blocks, |(rows, out)| self.fill(self.points(x, &rows), out));
         out
     }
 
@@ -107,7 +107,7 @@ impl<T: Real> RandomFeatures<T> {
         self.check(x, w.nrows());
         let mut out = Mat::zeros(x.nrows(), w.ncols());
         let blocks = row_blocks(out.as_mut(), self.block_rows());
-        blocks.into_par_iter().with_max_len(1).for_each(|(rows, out)| {
+        parallel::consume(blocks, |(rows, out)| {
             let mut features = Mat::zeros(rows.len(), self.count());
             self.fill(self.points(x, &rows), features.as_mut());
             matmul(out, Accum::Replace, &features, w, T::ONE, Par::Seq);
@@ -126,7 +126,7 @@ impl<T: Real> RandomFeatures<T> {
         }
         let mut out = Mat::zeros(x.nrows(), self.dimension);
         let blocks = row_blocks(out.as_mut(), self.block_rows());
-        blocks.into_par_iter().with_max_len(1).for_each(|(rows, mut out)| {
+        parallel::consume(blocks, |(rows, mut out)| {
             let mut block = Mat::zeros(rows.len(), self.count());
             slopes(rows.clone(), block.as_mut());
             let mut first = 0;
@@ -142,21 +142,18 @@ impl<T: Real> RandomFeatures<T> {
     pub(super) fn dot_rows<'w>(&self, x: MatRef<'_, T>, weights: impl Fn(usize) -> &'w [T] + Sync) -> Vec<T> {
         self.check(x, self.count());
         let blocks: Vec<Range<usize>> = pieces(x.nrows(), self.block_rows()).collect();
-        let parts: Vec<Vec<T>> = blocks
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|rows| {
-                let mut features = Mat::zeros(rows.len(), self.count());
-                self.fill(self.points(x, &rows), features.as_mut());
-                let mut sums = vec![T::ZERO; rows.len()];
-                for l in 0..features.ncols() {
-                    for (i, &v) in features.col_as_slice(l).iter().enumerate() {
-                        sums[i] += v * weights(rows.start + i)[l];
-                    }
+        let parts: Vec<Vec<T>> = parallel::map(blocks.len(), 1, |block| {
+            let rows = &blocks[block];
+            let mut features = Mat::zeros(rows.len(), self.count());
+            self.fill(self.points(x, rows), features.as_mut());
+            let mut sums = vec![T::ZERO; rows.len()];
+            for l in 0..features.ncols() {
+                for (i, &v) in features.col_as_slice(l).iter().enumerate() {
+                    sums[i] += v * weights(rows.start + i)[l];
                 }
-                sums
-            })
-            .collect();
+            }
+            sums
+        });
         parts.concat()
     }
 

@@ -4,10 +4,10 @@ use super::choice::{InducingError, check};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
 use rand::RngExt;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Rows that one piece of work assigns.
@@ -107,36 +107,33 @@ fn assign<T: Real>(x: MatRef<'_, T>, centres: MatRef<'_, T>) -> (Vec<f64>, Vec<u
     let (n, m, dimension) = (x.nrows(), centres.nrows(), x.ncols());
     let squares: Vec<T> = (0..m).map(|k| centres.row(k).iter().map(|&v| v * v).sum()).collect();
     let groups: Vec<_> = pieces(n, n.div_ceil(GROUPS).max(ROWS)).collect();
-    let parts: Vec<_> = groups
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|group| {
-            let (mut sums, mut counts, mut total) = (vec![0.0; m * dimension], vec![0usize; m], 0.0);
-            let mut products = Mat::<T>::zeros(m, ROWS.min(group.len()));
-            for rows in pieces(group.len(), ROWS) {
-                let rows = group.start + rows.start..group.start + rows.end;
-                let block = x.subrows(rows.start, rows.len());
-                let minus_two = T::from_f64(-2.0);
-                let target = products.as_mut().subcols_mut(0, rows.len());
-                matmul(target, Accum::Replace, centres, block.transpose(), minus_two, Par::Seq);
-                for (i, row) in rows.enumerate() {
-                    let products = products.col_as_slice(i);
-                    let mut best = 0;
-                    for k in 1..m {
-                        if products[k] + squares[k] < products[best] + squares[best] {
-                            best = k;
-                        }
-                    }
-                    counts[best] += 1;
-                    for d in 0..dimension {
-                        sums[best * dimension + d] += x[(row, d)].to_f64();
-                        total += (x[(row, d)] - centres[(best, d)]).to_f64().powi(2);
+    let parts: Vec<_> = parallel::map(groups.len(), 1, |group| {
+        let group = &groups[group];
+        let (mut sums, mut counts, mut total) = (vec![0.0; m * dimension], vec![0usize; m], 0.0);
+        let mut products = Mat::<T>::zeros(m, ROWS.min(group.len()));
+        for rows in pieces(group.len(), ROWS) {
+            let rows = group.start + rows.start..group.start + rows.end;
+            let block = x.subrows(rows.start, rows.len());
+            let minus_two = T::from_f64(-2.0);
+            let target = products.as_mut().subcols_mut(0, rows.len());
+            matmul(target, Accum::Replace, centres, block.transpose(), minus_two, Par::Seq);
+            for (i, row) in rows.enumerate() {
+                let products = products.col_as_slice(i);
+                let mut best = 0;
+                for k in 1..m {
+                    if products[k] + squares[k] < products[best] + squares[best] {
+                        best = k;
                     }
                 }
+                counts[best] += 1;
+                for d in 0..dimension {
+                    sums[best * dimension + d] += x[(row, d)].to_f64();
+                    total += (x[(row, d)] - centres[(best, d)]).to_f64().powi(2);
+                }
             }
-            (sums, counts, total)
-        })
-        .collect();
+        }
+        (sums, counts, total)
+    });
     let (mut sums, mut counts, mut total) = (vec![0.0; m * dimension], vec![0; m], 0.0);
     for (s, c, t) in parts {
         sums.iter_mut().zip(s).for_each(|(a, b)| *a += b);

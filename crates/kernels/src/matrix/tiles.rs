@@ -7,8 +7,8 @@
 use super::product::{add_both_products, add_product, add_transposed_product};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::tiles::pieces;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -82,7 +82,7 @@ pub(crate) fn multiply<T: Real>(source: &dyn TileSource<T>, v: MatRef<'_, T>, ou
     rows = rows.min(n.div_ceil(64).max(256)).max(1);
     let blocks: Vec<_> = row_blocks(out, rows);
     let room = || Buffer::new(rows, columns.min(m));
-    blocks.into_par_iter().for_each_init(room, |buffer, (rows, mut out)| {
+    parallel::consume_with(blocks, room, |buffer, (rows, mut out)| {
         out.fill(T::ZERO);
         for columns in pieces(m, columns) {
             let piece = v.subrows(columns.start, columns.len());
@@ -116,20 +116,15 @@ pub(crate) fn multiply_transpose<T: Real>(
     };
     if m > NARROW {
         let blocks = row_blocks(out, columns * 4);
-        blocks.into_par_iter().with_max_len(1).for_each(|(across, out)| sum(0..n, across, out));
+        parallel::consume(blocks, |(across, out)| sum(0..n, across, out));
         return;
     }
     let length = n.div_ceil(GROUPS).max(512);
-    let parts: Vec<Mat<T>> = pieces(n, length)
-        .collect::<Vec<_>>()
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|range| {
-            let mut part = Mat::zeros(m, v.ncols());
-            sum(range, 0..m, part.as_mut());
-            part
-        })
-        .collect();
+    let parts: Vec<Mat<T>> = parallel::map(n.div_ceil(length), 1, |i| {
+        let mut part = Mat::zeros(m, v.ncols());
+        sum(i * length..n.min((i + 1) * length), 0..m, part.as_mut());
+        part
+    });
     out.fill(T::ZERO);
     for part in &parts {
         out += part;
@@ -155,7 +150,7 @@ pub(crate) fn multiply_symmetric<T: Real>(
     let lock = |i: usize| blocks[i].1.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (tall, wide) = (tall.min(length), wide.min(length));
     let room = || Buffer::new(tall, wide);
-    (0..blocks.len()).into_par_iter().for_each_init(room, |buffer, i| {
+    parallel::consume_with((0..blocks.len()).collect(), room, |buffer, i: usize| {
         let (range, mut out) = (&blocks[i].0, lock(i));
         for_tiles(range, range, (tall, wide), |rows, columns| {
             let part = out.as_mut().subrows_mut(rows.start - range.start, rows.len());
@@ -164,7 +159,7 @@ pub(crate) fn multiply_symmetric<T: Real>(
         });
     });
     for round in rounds(blocks.len()) {
-        round.into_par_iter().for_each_init(room, |buffer, (i, j)| {
+        parallel::consume_with(round, room, |buffer, (i, j)| {
             let ((down, mut first), (across, mut second)) =
                 ((&blocks[i].0, lock(i)), (&blocks[j].0, lock(j)));
             for_tiles(down, across, (tall, wide), |rows, columns| {

@@ -4,8 +4,8 @@ use super::{Hashes, SparseCounts};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
-use rayon::prelude::*;
 
 /// Points whose features are kept at a time by one thread.
 const BLOCK: usize = 64;
@@ -42,7 +42,7 @@ impl SparseFeatures {
         assert_eq!(w.nrows(), self.count(), "one row of weights for each feature");
         let mut out = Mat::zeros(x.rows(), w.ncols());
         let blocks = crate::matrix::row_blocks(out.as_mut(), BLOCK);
-        blocks.into_par_iter().with_max_len(1).for_each(|(rows, out)| {
+        parallel::consume(blocks, |(rows, out)| {
             let features = self.block(x, rows);
             matmul(out, Accum::Replace, &features, w, T::ONE, Par::Seq);
         });
