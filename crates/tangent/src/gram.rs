@@ -1,13 +1,13 @@
 //! The tangent kernel of all examples with themselves.
 
 use faer::{Mat, MatMut, MatRef};
+use posterior_linalg::parallel;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::LinearError;
 use posterior_networks::derivatives::{TurnedFeatures, tangent_feature_size};
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Outputs, Precision, Selection, TangentFeatures};
 use posterior_optim::Signal;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Numbers of the rows that stay while all before them pass, in doubles: 512 MB.
@@ -96,7 +96,7 @@ fn by_plan<T: Precision>(
     for stretch in pieces(n, plan.held * plan.at_once) {
         let mut held: Vec<Held> = Vec::new();
         let mut meet = |held: &[Held], j: &Range<usize>, right: &TurnedFeatures<f64>| {
-            let tiles: Vec<Array<f64>> = held.par_iter().map(|(_, left)| left.kernel_turned(right)).collect();
+            let tiles = parallel::map(held.len(), 1, |i| held[i].1.kernel_turned(right));
             for ((i, _), tile) in held.iter().zip(&tiles) {
                 place(out.as_mut(), (i.start * c, j.start * c), tile);
             }

@@ -2,9 +2,9 @@
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
+use posterior_linalg::parallel;
 use posterior_linear::latent::{Latent, Wanted};
 use posterior_networks::{Array, Matrix, Precision, product};
-use rayon::prelude::*;
 
 /// `rows basis`: coordinates in a basis.
 fn rotate<T: Precision>(values: Array<T>, basis: Option<&Vec<T>>) -> Array<T> {
@@ -64,7 +64,7 @@ fn one_position<T: Precision>(
     for (own, out) in variances.iter().zip(covariances) {
         let table = Matrix::new(own, c, q);
         product(&mut weights, false, Matrix::new(a.values(), examples, q), table.transposed());
-        out.par_chunks_mut(size).enumerate().with_min_len(16).for_each(|(n, out)| {
+        parallel::chunks(out, size, 16, |n, out| {
             let w = &weights[n * c..(n + 1) * c];
             let row = |o: usize| &delta.values()[(n * outputs + o) * c..][..c];
             match wanted {
@@ -113,52 +113,41 @@ fn many_positions<T: Precision>(
     let size = Latent::size(outputs, wanted);
     let roots: Vec<Vec<T>> =
         variances.iter().map(|v| v.iter().map(|v| posterior_linalg::Real::sqrt(*v)).collect()).collect();
-    let results: Vec<Vec<f64>> = (0..examples)
-        .into_par_iter()
-        .map_init(
-            || {
-                (
-                    vec![T::ZERO; outputs * c * q],
-                    vec![T::ZERO; outputs * c * q],
-                    vec![T::ZERO; outputs * outputs],
-                )
-            },
-            |(gradients, white, inner), n| {
-                let a = MatRef::from_row_major_slice(
-                    &a.values()[n * positions * q..][..positions * q],
-                    positions,
-                    q,
-                );
-                for (o, out) in gradients.chunks_exact_mut(c * q).enumerate() {
-                    let d = &delta.values()[(n * outputs + o) * positions * c..][..positions * c];
-                    let d = MatRef::from_row_major_slice(d, positions, c);
-                    let (left, right) = if transposed { (a, d) } else { (d, a) };
-                    let out = MatMut::from_row_major_slice_mut(out, left.ncols(), right.ncols());
-                    matmul(out, Accum::Replace, left.transpose(), right, T::ONE, Par::Seq);
+    let results: Vec<Vec<f64>> = parallel::map_with(
+        examples,
+        1,
+        || (vec![T::ZERO; outputs * c * q], vec![T::ZERO; outputs * c * q], vec![T::ZERO; outputs * outputs]),
+        |(gradients, white, inner), n| {
+            let a =
+                MatRef::from_row_major_slice(&a.values()[n * positions * q..][..positions * q], positions, q);
+            for (o, out) in gradients.chunks_exact_mut(c * q).enumerate() {
+                let d = &delta.values()[(n * outputs + o) * positions * c..][..positions * c];
+                let d = MatRef::from_row_major_slice(d, positions, c);
+                let (left, right) = if transposed { (a, d) } else { (d, a) };
+                let out = MatMut::from_row_major_slice_mut(out, left.ncols(), right.ncols());
+                matmul(out, Accum::Replace, left.transpose(), right, T::ONE, Par::Seq);
+            }
+            let mut out = Vec::with_capacity(size * roots.len());
+            for root in &roots {
+                for (white, gradient) in white.chunks_exact_mut(c * q).zip(gradients.chunks_exact(c * q)) {
+                    white.iter_mut().zip(gradient).zip(root).for_each(|((w, g), r)| *w = *g * *r);
                 }
-                let mut out = Vec::with_capacity(size * roots.len());
-                for root in &roots {
-                    for (white, gradient) in white.chunks_exact_mut(c * q).zip(gradients.chunks_exact(c * q))
-                    {
-                        white.iter_mut().zip(gradient).zip(root).for_each(|((w, g), r)| *w = *g * *r);
-                    }
-                    let z = MatRef::from_row_major_slice(white, outputs, c * q);
-                    match wanted {
-                        Wanted::Diagonal => out.extend((0..outputs).map(|o| {
-                            let row = &white[o * c * q..(o + 1) * c * q];
-                            row.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>()
-                        })),
-                        Wanted::Full => {
-                            let place = MatMut::from_row_major_slice_mut(inner, outputs, outputs);
-                            matmul(place, Accum::Replace, z, z.transpose(), T::ONE, Par::Seq);
-                            out.extend(inner.iter().map(|v| v.to_f64()));
-                        }
+                let z = MatRef::from_row_major_slice(white, outputs, c * q);
+                match wanted {
+                    Wanted::Diagonal => out.extend((0..outputs).map(|o| {
+                        let row = &white[o * c * q..(o + 1) * c * q];
+                        row.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>()
+                    })),
+                    Wanted::Full => {
+                        let place = MatMut::from_row_major_slice_mut(inner, outputs, outputs);
+                        matmul(place, Accum::Replace, z, z.transpose(), T::ONE, Par::Seq);
+                        out.extend(inner.iter().map(|v| v.to_f64()));
                     }
                 }
-                out
-            },
-        )
-        .collect();
+            }
+            out
+        },
+    );
     for (n, result) in results.iter().enumerate() {
         for (out, own) in covariances.iter_mut().zip(result.chunks_exact(size)) {
             out[n * size..(n + 1) * size].iter_mut().zip(own).for_each(|(o, v)| *o += v);

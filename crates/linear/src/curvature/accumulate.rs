@@ -6,8 +6,8 @@ use crate::structure::Structure;
 use crate::{FeatureMap, LinearError};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_optim::Signal;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Bytes that the private sums of strips may take together.
@@ -131,12 +131,12 @@ impl Accumulator {
         for round in batches.chunks(at_once.map_or(1, |strips| strips * strip)) {
             let end = round.last().map_or(from, |r| r.end);
             if at_once.is_some() {
-                let work = |own: &[Range<usize>]| -> Result<_, LinearError> {
+                let parts = parallel::map(round.len().div_ceil(strip), 1, |i| -> Result<_, LinearError> {
+                    let own = &round[i * strip..round.len().min((i + 1) * strip)];
                     let (mut blocks, mut fit) = (sums::zeroed(&self.blocks), FitSums::default());
                     own.iter().try_for_each(|range| add(range, &mut blocks, &mut fit))?;
                     Ok((blocks, fit))
-                };
-                let parts: Vec<Result<_, LinearError>> = round.par_chunks(strip).map(work).collect();
+                });
                 // In order, so that neither the first error nor the last digit depends on who was quicker.
                 for part in parts {
                     let (blocks, fit) = part?;

@@ -2,7 +2,7 @@
 
 use crate::evidence::DataFit;
 use posterior_likelihoods::OutputLikelihood;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 use serde::{Deserialize, Serialize};
 
 /// How well the model at its expansion point fits the examples seen so far.
@@ -27,12 +27,12 @@ impl FitSums {
     pub fn add_batch(&mut self, likelihood: &OutputLikelihood, targets: &[f64], f: &[f64]) {
         let (gaussian, c) = (is_gaussian(likelihood), likelihood.outputs());
         let width = likelihood.target_width();
-        let one = |(f, y): (&[f64], &[f64])| {
+        let one = |i: usize| {
+            let (f, y) = (&f[i * c..][..c], &targets[i * width..][..width]);
             let constant = if gaussian { likelihood.log_density(y, y) } else { 0.0 };
             (likelihood.log_density(y, f), constant)
         };
-        let terms: Vec<(f64, f64)> =
-            f.par_chunks_exact(c).zip(targets.par_chunks_exact(width)).with_min_len(64).map(one).collect();
+        let terms: Vec<(f64, f64)> = parallel::map(f.len() / c, 64, one);
         self.examples += terms.len();
         for (log_likelihood, constant) in terms {
             self.log_likelihood += log_likelihood;

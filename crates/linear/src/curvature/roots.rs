@@ -10,9 +10,9 @@
 use crate::LinearError;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Where the rows come from.
@@ -100,7 +100,7 @@ impl OutputCurvature<'_> {
             return Err(LinearError::Option { name: "samples", value: 0.0, expected });
         }
         let mut values = vec![T::ZERO; self.outputs.len() * width];
-        let one = |(root, drawn): &mut (Vec<f64>, Vec<f64>), (i, place): (usize, &mut [T])| {
+        let one = |(root, drawn): &mut (Vec<f64>, Vec<f64>), i: usize, place: &mut [T]| {
             let (y, f) = (self.target(i), self.output(i));
             match self.estimate {
                 FisherEstimate::Exact => {
@@ -143,8 +143,7 @@ impl OutputCurvature<'_> {
         };
         let buffers =
             || (vec![0.0; outputs * (width.max(outputs) + 1)], vec![0.0; likelihood.target_width()]);
-        let rows = values.par_chunks_exact_mut(outputs * width).enumerate().with_min_len(16);
-        rows.for_each_init(buffers, one);
+        parallel::chunks_with(&mut values, outputs * width, 16, buffers, one);
         Ok(Roots { width, values })
     }
 }

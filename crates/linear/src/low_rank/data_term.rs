@@ -21,8 +21,8 @@ use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLo
 use faer::{Accum, Conj, Mat, MatRef};
 use posterior_likelihoods::Likelihood;
 use posterior_linalg::dense::{multiply_into, product};
+use posterior_linalg::parallel;
 use posterior_linalg::triangular::{add_lower_product, lower_product, symmetric_product};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// What is known of a batch's rows.
@@ -132,11 +132,11 @@ impl<'a> DataTerm<'a> {
         for (index, (t, product)) in self.differences.iter().zip(products.iter_mut()).enumerate() {
             multiply_into(product.as_mut(), Accum::Replace, t.as_ref(), features, 1.0);
             let out = variances.col_as_slice_mut(index);
-            out.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(i, out)| {
+            parallel::chunks(out, 1, CHUNK, |i, out| {
                 let (a, b) = (features.col(i), product.col(i));
                 let value = prior_variances[i] + dot::inner_prod(a.transpose(), Conj::No, b, Conj::No);
                 // Not `f64::max`, which would turn NaN into certainty.
-                *out = if value < 0.0 { 0.0 } else { value };
+                out[0] = if value < 0.0 { 0.0 } else { value };
             });
         }
         Latent { means, variances }
@@ -246,8 +246,7 @@ impl<'a> DataTerm<'a> {
 
 /// Calls `work(i, column i)`, some columns on each thread.
 fn for_each_column(matrix: &mut Mat<f64>, work: impl Fn(usize, &mut [f64]) + Sync) {
-    let columns = matrix.as_mut().par_col_iter_mut().with_min_len(CHUNK).enumerate();
-    columns.for_each(|(i, column)| {
+    parallel::columns(matrix.as_mut(), CHUNK, |i, column| {
         if let Some(column) = column.try_as_col_major_mut() {
             work(i, column.as_slice_mut());
         }

@@ -5,10 +5,10 @@ use crate::LinearError;
 use crate::check::{finite_matrix, same};
 use faer::{Mat, MatRef};
 use posterior_likelihoods::Likelihood;
+use posterior_linalg::parallel;
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::tiles::pieces;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -163,7 +163,7 @@ impl LowRankPosterior {
             sum
         };
         // Pieces are summed in their order, so that the result does not depend on the number of threads.
-        Ok(ranges.par_iter().map(piece).collect::<Vec<f64>>().into_iter().sum())
+        Ok(parallel::map(ranges.len(), 1, |i| piece(&ranges[i])).into_iter().sum())
     }
 
     /// The mean of `-log p(y)` of rows, each as often as its weight says, nats: what training is stopped by and ways to train are compared by.

@@ -5,8 +5,8 @@
 use super::ObservedRows;
 use faer::Mat;
 use posterior_likelihoods::{Likelihood, Slopes};
+use posterior_linalg::parallel;
 use posterior_linalg::tiles::pieces;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows of one parallel piece.
@@ -115,6 +115,6 @@ pub(super) fn row_pieces(
         }
         Piece { value, means, variances, parameters }
     };
-    let parts = ranges.par_iter().map(piece).collect();
+    let parts = parallel::map(ranges.len(), 1, |i| piece(&ranges[i]));
     (ranges, parts)
 }

@@ -2,11 +2,11 @@
 
 use crate::LinearError;
 use faer::{Mat, MatRef};
+use posterior_linalg::parallel;
 use posterior_linalg::solve::SolveError;
 use posterior_optim::{
     Batches, Clock, Iteration, Limits, Progress, Reason, Run, Sampling, Signal, Step, drive,
 };
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Times the first loss above which a run counts as diverging.
@@ -265,7 +265,7 @@ impl<G: BatchGradient> Iteration for Descent<'_, G> {
 
 /// `a <- f(a, b)` entry by entry.
 fn each(a: &mut Mat<f64>, b: &Mat<f64>, f: impl Fn(f64, f64) -> f64 + Sync) {
-    a.par_col_iter_mut()
-        .zip(b.par_col_iter())
-        .for_each(|(a, b)| a.iter_mut().zip(b.iter()).for_each(|(a, b)| *a = f(*a, *b)));
+    parallel::columns(a.as_mut(), 1, |j, a| {
+        a.iter_mut().zip(b.col(j).iter()).for_each(|(a, b)| *a = f(*a, *b));
+    });
 }

@@ -3,11 +3,11 @@
 use crate::curvature::{FisherEstimate, OutputCurvature};
 use crate::features::{BatchSource, FeatureMap, Linearised, chunks};
 use crate::{LinearError, check};
-use faer::{Mat, MatRef};
+use faer::{ColMut, Mat, MatRef};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_optim::Signal;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Told the examples that are done and all of them; says whether to go on.
@@ -86,7 +86,9 @@ impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
     /// Multiplies each row by its scale.
     pub(super) fn scale(&self, z: &mut Mat<f64>) {
         if let Some(scales) = &self.scales {
-            z.par_col_iter_mut().for_each(|column| column.iter_mut().zip(scales).for_each(|(v, s)| *v *= s));
+            parallel::columns(z.as_mut(), 1, |_, column| {
+                column.iter_mut().zip(scales).for_each(|(v, s)| *v *= s);
+            });
         }
     }
 
@@ -184,7 +186,8 @@ pub(super) fn curve<T: Real>(
     squares: &mut [f64],
 ) {
     let (likelihood, c) = (observed.likelihood, observed.likelihood.outputs());
-    tangents.par_col_iter_mut().zip(squares.par_iter_mut()).for_each(|(mut column, square)| {
+    let columns = tangents.col_iter_mut().zip(squares).collect();
+    parallel::consume(columns, |(mut column, square): (ColMut<'_, T>, &mut f64)| {
         let (mut u, mut product) = (vec![0.0; c], vec![0.0; c]);
         for (i, example) in examples.clone().enumerate() {
             (0..c).for_each(|o| u[o] = column[i * c + o].to_f64());
@@ -202,9 +205,9 @@ pub(super) fn curve<T: Real>(
 
 /// Adds a block to a sum in doubles.
 pub(super) fn add<T: Real>(sum: &mut Mat<f64>, own: &Mat<T>) {
-    sum.par_col_iter_mut()
-        .zip(own.par_col_iter())
-        .for_each(|(sum, own)| sum.iter_mut().zip(own.iter()).for_each(|(s, v)| *s += v.to_f64()));
+    parallel::columns(sum.as_mut(), 1, |j, sum| {
+        sum.iter_mut().zip(own.col(j).iter()).for_each(|(s, v)| *s += v.to_f64());
+    });
 }
 
 /// Numbers as a matrix of one column.

@@ -6,9 +6,9 @@ use crate::features::FeatureMap;
 use crate::{LinearError, check};
 use faer::Mat;
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// The unit-scale parts of K samples: `u_j = diag(s) sum_i Phi_i' R_i e_ij` and standard normals `w_j` (both d x K). Sample j is the same whatever others there are: it is known by the seed and its number.
@@ -78,7 +78,7 @@ impl Noise {
 /// The standard normals of the weights of all samples, d x K: the other half of what is random about a sample, beside [`observed_normals`].
 pub fn weight_normals(dimension: usize, samples: &Range<usize>, seed: u64) -> Mat<f64> {
     let mut out = Mat::zeros(dimension, samples.len());
-    out.par_col_iter_mut().enumerate().for_each(|(j, column)| {
+    parallel::columns(out.as_mut(), 1, |j, column| {
         let mut rng = sample_streams(seed, samples.start + j).stream("weights");
         column.iter_mut().for_each(|w| *w = StandardNormal.sample(&mut rng));
     });
@@ -97,8 +97,7 @@ pub(super) fn example_normals(streams: &[Streams], example: usize, width: usize)
 /// The normals `e_j` of all samples at all examples, examples S x K for roots of S columns: what function space observes.
 pub fn observed_normals(examples: usize, width: usize, samples: &Range<usize>, seed: u64) -> Mat<f64> {
     let streams: Vec<Streams> = samples.clone().map(|j| sample_streams(seed, j)).collect();
-    let by_example: Vec<Vec<f64>> =
-        (0..examples).into_par_iter().with_min_len(8).map(|i| example_normals(&streams, i, width)).collect();
+    let by_example: Vec<Vec<f64>> = parallel::map(examples, 8, |i| example_normals(&streams, i, width));
     Mat::from_fn(examples * width, samples.len(), |row, j| by_example[row / width][j * width + row % width])
 }
 
@@ -122,6 +121,6 @@ pub(super) fn output_noise<T: Real>(
         };
         (0..c * k).map(|p| product(p / c, p % c)).collect::<Vec<T>>()
     };
-    let by_example: Vec<Vec<T>> = (0..numbers.len()).into_par_iter().with_min_len(8).map(one).collect();
+    let by_example: Vec<Vec<T>> = parallel::map(numbers.len(), 8, one);
     Mat::from_fn(numbers.len() * c, k, |row, j| by_example[row / c][j * c + row % c])
 }

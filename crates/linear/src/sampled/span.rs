@@ -13,8 +13,8 @@ use faer::{Mat, MatRef, Scale};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::Real;
 use posterior_linalg::dense::{Eigen, eigen, product};
+use posterior_linalg::parallel;
 use posterior_optim::Signal;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// The same linear model in function space, exactly: with the kernel `Phi Phi' = U D U'` between all outputs of all examples, the columns of `Q = Phi' U D^(-1/2)` are an orthonormal basis of all directions of the weights that
@@ -77,10 +77,9 @@ impl Span {
         }
         let mut factor = vectors.subcols(left_out, eigenvalues.len()).to_owned();
         drop(vectors);
-        factor
-            .par_col_iter_mut()
-            .zip(eigenvalues.par_iter())
-            .for_each(|(column, value)| column.iter_mut().for_each(|v| *v *= value.sqrt()));
+        parallel::columns(factor.as_mut(), 1, |j, column| {
+            column.iter_mut().for_each(|v| *v *= eigenvalues[j].sqrt());
+        });
         let (mut outputs, mut targets) = (Vec::with_capacity(n * c), Vec::new());
         let at_once = model.features().examples_at_once(1);
         model.pass(at_once, None, observer, &mut |_, features, observed| {
@@ -146,8 +145,9 @@ impl Span {
 
     /// `D^-1 u`.
     fn divide(&self, u: &mut Mat<f64>) {
-        u.par_col_iter_mut()
-            .for_each(|column| column.iter_mut().zip(&self.eigenvalues).for_each(|(v, d)| *v /= d));
+        parallel::columns(u.as_mut(), 1, |_, column| {
+            column.iter_mut().zip(&self.eigenvalues).for_each(|(v, d)| *v /= d);
+        });
     }
 
     /// The noise of the same samples as [`Noise::draw`]'s of the model. Cost: its weights' normals, and a pass with products forward.

@@ -2,9 +2,9 @@
 
 use super::{ConditionedDense, ConditionedDiagonal, ConditionedKronecker, ConditionedLowRank};
 use faer::{Mat, MatRef};
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -136,8 +136,8 @@ impl ConditionedBlock {
             return p.solve(v);
         }
         let mut out = Mat::zeros(v.nrows(), v.ncols());
-        out.par_col_iter_mut().zip(v.par_col_iter()).for_each(|(to, from)| {
-            let from: Vec<f64> = from.iter().copied().collect();
+        parallel::columns(out.as_mut(), 1, |j, to| {
+            let from: Vec<f64> = v.col(j).iter().copied().collect();
             to.iter_mut().zip(self.solve(&from)).for_each(|(to, value)| *to = value);
         });
         out

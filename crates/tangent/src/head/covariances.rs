@@ -2,10 +2,10 @@
 
 use super::Head;
 use faer::Mat;
+use posterior_linalg::parallel;
 use posterior_linear::latent::{Latent, Posteriors, Wanted, row_major};
 use posterior_linear::structure::ConditionedBlock;
 use posterior_networks::{Array, Matrix, Precision, product};
-use rayon::prelude::*;
 
 impl Head {
     /// Whether these posteriors can be predicted from features alone.
@@ -75,7 +75,7 @@ impl Head {
                                 );
                                 out.iter_mut().zip(&variances).for_each(|(o, v)| *o += v.to_f64());
                             }
-                            Wanted::Full => out.par_chunks_mut(c * c).enumerate().for_each(|(i, out)| {
+                            Wanted::Full => parallel::chunks(out, c * c, 1, |i, out| {
                                 let w = &weights[i * c..(i + 1) * c];
                                 let scaled = Mat::from_fn(c, c, |o, k| basis[(o, k)] * w[k].to_f64());
                                 let mut own = Mat::zeros(c, c);
