@@ -16,7 +16,7 @@ use faer::{Mat, MatRef};
 use posterior_likelihoods::Likelihood;
 use posterior_linalg::cholesky::{Cholesky, CholeskyError, JitterPolicy};
 use posterior_linalg::dense::product;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 
 /// What the mode is sought of: n observations of C latent values each, observation by observation.
 pub struct LatentModeProblem<'a> {
@@ -173,7 +173,7 @@ impl LatentModeProblem<'_> {
             }
         };
         let mut s = vec![0.0; directions * directions];
-        s.par_chunks_exact_mut(directions.max(1)).enumerate().for_each(|(j, out)| {
+        parallel::chunks(&mut s, directions.max(1), 1, |j, out| {
             let (n, k) = (j / width, j % width);
             let mut column = vec![0.0; size];
             for o in 0..c {

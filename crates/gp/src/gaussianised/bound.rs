@@ -7,8 +7,8 @@ use faer::{Accum, Mat, MatRef};
 use posterior_likelihoods::{Likelihood, Slopes};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::{parallelism, product};
+use posterior_linalg::parallel;
 use posterior_linalg::symmetric::mirror_lower;
-use rayon::prelude::*;
 
 /// A lower bound on the log evidence with what it is made of.
 #[derive(Clone, Debug)]
@@ -81,20 +81,16 @@ impl Function {
         let added = cholesky.info().jitter;
         let mut inverse = cholesky.into_inverse();
         mirror_lower(inverse.as_mut());
-        let shares: Vec<f64> = (0..n)
-            .into_par_iter()
-            .with_min_len(64)
-            .map(|i| {
-                let own = 1.0 - inverse[(i, i)];
-                if own > 0.5 {
-                    return own;
-                }
-                // (A⁻¹ (A - I))_ii: where the noise is large the difference would lose what the prior variance says.
-                let column = kernel.col(i);
-                let pairs = inverse.col_as_slice(i).iter().zip(&roots).enumerate();
-                roots[i] * pairs.map(|(j, (inverse, root))| inverse * root * column[j]).sum::<f64>()
-            })
-            .collect();
+        let shares: Vec<f64> = parallel::map(n, 64, |i| {
+            let own = 1.0 - inverse[(i, i)];
+            if own > 0.5 {
+                return own;
+            }
+            // (A⁻¹ (A - I))_ii: where the noise is large the difference would lose what the prior variance says.
+            let column = kernel.col(i);
+            let pairs = inverse.col_as_slice(i).iter().zip(&roots).enumerate();
+            roots[i] * pairs.map(|(j, (inverse, root))| inverse * root * column[j]).sum::<f64>()
+        });
         let moved = product(kernel, coefficients.as_ref());
         let quadratic: f64 = inner(coefficients.col_as_slice(0), moved.col_as_slice(0));
         let divergence = 0.5 * (determinant - shares.iter().sum::<f64>() + quadratic);
@@ -145,25 +141,21 @@ fn expectations(
 ) -> Expectations {
     let (n, c) = mean.shape();
     let own = likelihood.values().len();
-    let rows: Vec<Row> = (0..n)
-        .into_par_iter()
-        .with_min_len(8)
-        .map(|i| {
-            let row = |m: MatRef<'_, f64>| -> Vec<f64> { m.row(i).iter().copied().collect() };
-            let (y, mut mean, variance) = (row(data.targets()), row(mean.as_ref()), row(variance.as_ref()));
-            // What the likelihood sees.
-            let offset = data.offsets().map_or(0.0, |offsets| offsets[i]);
-            mean.iter_mut().for_each(|mean| *mean += offset);
-            let (mut means, mut variances, mut parameters) = (vec![0.0; c], vec![0.0; c], vec![0.0; own]);
-            let slopes = Slopes { means: &mut means, variances: &mut variances, parameters: &mut parameters };
-            let value = likelihood.expected_log_density(&y, &mean, &variance, slopes);
-            let weight = data.weights().map_or(1.0, |w| w[i]);
-            for all in [&mut means, &mut variances, &mut parameters] {
-                all.iter_mut().for_each(|s| *s *= weight);
-            }
-            Row { value: weight * value, means, variances, parameters }
-        })
-        .collect();
+    let rows: Vec<Row> = parallel::map(n, 8, |i| {
+        let row = |m: MatRef<'_, f64>| -> Vec<f64> { m.row(i).iter().copied().collect() };
+        let (y, mut mean, variance) = (row(data.targets()), row(mean.as_ref()), row(variance.as_ref()));
+        // What the likelihood sees.
+        let offset = data.offsets().map_or(0.0, |offsets| offsets[i]);
+        mean.iter_mut().for_each(|mean| *mean += offset);
+        let (mut means, mut variances, mut parameters) = (vec![0.0; c], vec![0.0; c], vec![0.0; own]);
+        let slopes = Slopes { means: &mut means, variances: &mut variances, parameters: &mut parameters };
+        let value = likelihood.expected_log_density(&y, &mean, &variance, slopes);
+        let weight = data.weights().map_or(1.0, |w| w[i]);
+        for all in [&mut means, &mut variances, &mut parameters] {
+            all.iter_mut().for_each(|s| *s *= weight);
+        }
+        Row { value: weight * value, means, variances, parameters }
+    });
     let mut parameters = vec![0.0; own];
     for row in &rows {
         parameters.iter_mut().zip(&row.parameters).for_each(|(sum, own)| *sum += own);

@@ -8,10 +8,10 @@ use posterior_kernels::inducing::Whitening;
 use posterior_kernels::{Kernel, diagonal, gram};
 use posterior_likelihoods::{Likelihood, LikelihoodError, Prediction as Observation};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::parallel;
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::tiles::pieces;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 
 /// Test points handled at a time: bounds the extra memory of a prediction.
 const BLOCK: usize = 1024;
@@ -193,10 +193,7 @@ impl InducingPosterior {
     pub fn predict_observations(&self, x: MatRef<'_, f64>) -> Result<Vec<Observation>, GpError> {
         let LatentMarginals { mean, variance, .. } = self.latent(x)?;
         let row = |matrix: &Mat<f64>, i: usize| matrix.row(i).iter().copied().collect::<Vec<f64>>();
-        Ok((0..x.nrows())
-            .into_par_iter()
-            .map(|i| self.likelihood.predict(&row(&mean, i), &row(&variance, i)))
-            .collect())
+        Ok(parallel::map(x.nrows(), 2, |i| self.likelihood.predict(&row(&mean, i), &row(&variance, i))))
     }
 
     /// The log predictive density of each row of `targets` (k x width) at the rows of `x`, in nats.
@@ -212,15 +209,13 @@ impl InducingPosterior {
         same_width("columns of the targets", self.likelihood.target_width(), targets.ncols())?;
         let LatentMarginals { mean, variance, .. } = self.latent(x)?;
         let row = |matrix: MatRef<'_, f64>, i: usize| matrix.row(i).iter().copied().collect::<Vec<f64>>();
-        (0..x.nrows())
-            .into_par_iter()
-            .map(|i| {
-                let y = row(targets, i);
-                self.likelihood.check_target(&y).map_err(|error| InducingError::Target { row: i, error })?;
-                let (mean, variance) = (row(mean.as_ref(), i), row(variance.as_ref(), i));
-                Ok(self.likelihood.log_predictive_density(&y, &mean, &variance))
-            })
-            .collect()
+        let densities = parallel::map(x.nrows(), 2, |i| {
+            let y = row(targets, i);
+            self.likelihood.check_target(&y).map_err(|error| InducingError::Target { row: i, error })?;
+            let (mean, variance) = (row(mean.as_ref(), i), row(variance.as_ref(), i));
+            Ok(self.likelihood.log_predictive_density(&y, &mean, &variance))
+        });
+        densities.into_iter().collect()
     }
 
     /// Refuses a Gaussian answer for other observations.

@@ -25,7 +25,7 @@ use posterior_kernels::{cross, gram};
 use posterior_likelihoods::{Likelihood, Slopes};
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo, JitterPolicy};
 use posterior_linalg::dense::product;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 
 impl InducingPosterior {
     /// Features of the rows of x under the whitened inducing values, m x n. Cost `n m²` flops besides the kernel.
@@ -187,19 +187,13 @@ pub fn sites(
     super::check_targets(likelihood, targets)?;
     let own = likelihood.values().len();
     let row = |matrix: MatRef<'_, f64>, i: usize| matrix.row(i).iter().copied().collect::<Vec<f64>>();
-    let slopes: Vec<(Vec<f64>, Vec<f64>)> = (0..n)
-        .into_par_iter()
-        .map(|i| {
-            let (mut by_means, mut by_variances) = (vec![0.0; outputs], vec![0.0; outputs]);
-            let slopes = Slopes {
-                means: &mut by_means,
-                variances: &mut by_variances,
-                parameters: &mut vec![0.0; own],
-            };
-            likelihood.expected_log_density(&row(targets, i), &row(means, i), &row(variances, i), slopes);
-            (by_means, by_variances)
-        })
-        .collect();
+    let slopes: Vec<(Vec<f64>, Vec<f64>)> = parallel::map(n, 2, |i| {
+        let (mut by_means, mut by_variances) = (vec![0.0; outputs], vec![0.0; outputs]);
+        let slopes =
+            Slopes { means: &mut by_means, variances: &mut by_variances, parameters: &mut vec![0.0; own] };
+        likelihood.expected_log_density(&row(targets, i), &row(means, i), &row(variances, i), slopes);
+        (by_means, by_variances)
+    });
     let least = |i: usize, c: usize| LEAST_PRECISION / variances[(i, c)].max(f64::MIN_POSITIVE);
     let clipped = (0..n * outputs)
         .filter(|k| {

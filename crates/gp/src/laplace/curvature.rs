@@ -5,7 +5,7 @@ use faer::{Accum, Mat, MatRef};
 use posterior_likelihoods::Likelihood;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::{multiply_into, product};
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 
 /// Log-likelihood, its gradient and the diagonal D of its curvature (n x C each), rows weighted; the diagonal that steps take, where that is another.
 pub(super) struct Slopes {
@@ -43,31 +43,27 @@ pub(super) fn seen(data: &Observations, f: &Mat<f64>, i: usize) -> Vec<f64> {
 pub(super) fn slopes(likelihood: &dyn Likelihood, data: &Observations, f: &Mat<f64>) -> Slopes {
     let (n, c) = f.shape();
     let coupled = is_coupled(likelihood);
-    let rows: Vec<Row> = (0..n)
-        .into_par_iter()
-        .with_min_len(64)
-        .map(|i| {
-            let y: Vec<f64> = data.targets().row(i).iter().copied().collect();
-            let own = seen(data, f, i);
-            let weight = data.weights().map_or(1.0, |w| w[i]);
-            let mut gradient = vec![0.0; c];
-            likelihood.gradient(&y, &own, &mut gradient);
-            let mut matrix = vec![0.0; c * c];
-            curvature_of_row(likelihood, &y, &own, &mut matrix);
-            // Of classes W is `diag(p) - p pᵀ`, and the gradient one minus p or minus p.
-            let entry = |k: usize| match coupled {
-                true => f64::from(u8::from(y[0] == k as f64)) - gradient[k],
-                false => matrix[k * c + k],
-            };
-            let diagonal: Vec<f64> = (0..c).map(|k| weight * entry(k).max(0.0)).collect();
-            gradient.iter_mut().for_each(|g| *g *= weight);
-            let mut steps = vec![0.0; c];
-            let other = !likelihood.is_log_concave() && likelihood.step_curvature(&y, &own, &mut steps);
-            steps.iter_mut().for_each(|d| *d *= weight);
-            let log_likelihood = weight * likelihood.log_density(&y, &own);
-            Row { log_likelihood, gradient, diagonal, of_steps: other.then_some(steps) }
-        })
-        .collect();
+    let rows: Vec<Row> = parallel::map(n, 64, |i| {
+        let y: Vec<f64> = data.targets().row(i).iter().copied().collect();
+        let own = seen(data, f, i);
+        let weight = data.weights().map_or(1.0, |w| w[i]);
+        let mut gradient = vec![0.0; c];
+        likelihood.gradient(&y, &own, &mut gradient);
+        let mut matrix = vec![0.0; c * c];
+        curvature_of_row(likelihood, &y, &own, &mut matrix);
+        // Of classes W is `diag(p) - p pᵀ`, and the gradient one minus p or minus p.
+        let entry = |k: usize| match coupled {
+            true => f64::from(u8::from(y[0] == k as f64)) - gradient[k],
+            false => matrix[k * c + k],
+        };
+        let diagonal: Vec<f64> = (0..c).map(|k| weight * entry(k).max(0.0)).collect();
+        gradient.iter_mut().for_each(|g| *g *= weight);
+        let mut steps = vec![0.0; c];
+        let other = !likelihood.is_log_concave() && likelihood.step_curvature(&y, &own, &mut steps);
+        steps.iter_mut().for_each(|d| *d *= weight);
+        let log_likelihood = weight * likelihood.log_density(&y, &own);
+        Row { log_likelihood, gradient, diagonal, of_steps: other.then_some(steps) }
+    });
     Slopes {
         log_likelihood: rows.iter().map(|r| r.log_likelihood).sum(),
         gradient: Mat::from_fn(n, c, |i, k| rows[i].gradient[k]),
@@ -259,7 +255,7 @@ impl Factors {
             coupled.extend(self.coupling(k, whitened));
         }
         if !coupled.is_empty() {
-            out.par_chunks_exact_mut(c * c).enumerate().for_each(|(i, out)| {
+            parallel::chunks(&mut out, c * c, 2, |i, out| {
                 for k in 0..c {
                     for l in 0..c {
                         let (a, b) = (coupled[k].col_as_slice(i), coupled[l].col_as_slice(i));

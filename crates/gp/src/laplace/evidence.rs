@@ -8,9 +8,9 @@ use crate::{GpError, Observations};
 use faer::Mat;
 use posterior_kernels::{Request, gram_lower_into, pullback_gram};
 use posterior_likelihoods::Likelihood;
+use posterior_linalg::parallel;
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_optim::{Parameters, Transform};
-use rayon::prelude::*;
 
 /// A log evidence with its gradient.
 #[derive(Debug)]
@@ -117,35 +117,31 @@ pub fn laplace_evidence_and_gradient(
 fn determinant_slopes(model: &LaplaceGp, data: &Observations, mode: &Mode, covariances: &[f64]) -> Mat<f64> {
     let (n, c) = mode.latent.shape();
     let likelihood = model.likelihood();
-    let rows: Vec<Vec<f64>> = (0..n)
-        .into_par_iter()
-        .with_min_len(32)
-        .map(|i| {
-            let y: Vec<f64> = data.targets().row(i).iter().copied().collect();
-            let f = seen(data, &mode.latent, i);
-            let weight = data.weights().map_or(1.0, |w| w[i]);
-            let covariance = &covariances[i * c * c..][..c * c];
-            let mut matrix = vec![0.0; c * c];
-            let mut trace = |f: &[f64]| -> f64 {
-                curvature_of_row(likelihood, &y, f, &mut matrix);
-                matrix.iter().zip(covariance).map(|(w, s)| w * s).sum()
-            };
-            (0..c)
-                .map(|k| {
-                    let step = 1e-4 * f[k].abs().max(1.0);
-                    let mut moved = f.clone();
-                    let mut at = |by: f64| {
-                        moved[k] = f[k] + by;
-                        trace(&moved)
-                    };
-                    // Of fourth order.
-                    let slope =
-                        (8.0 * (at(step) - at(-step)) - (at(2.0 * step) - at(-2.0 * step))) / (12.0 * step);
-                    -0.5 * weight * slope
-                })
-                .collect()
-        })
-        .collect();
+    let rows: Vec<Vec<f64>> = parallel::map(n, 32, |i| {
+        let y: Vec<f64> = data.targets().row(i).iter().copied().collect();
+        let f = seen(data, &mode.latent, i);
+        let weight = data.weights().map_or(1.0, |w| w[i]);
+        let covariance = &covariances[i * c * c..][..c * c];
+        let mut matrix = vec![0.0; c * c];
+        let mut trace = |f: &[f64]| -> f64 {
+            curvature_of_row(likelihood, &y, f, &mut matrix);
+            matrix.iter().zip(covariance).map(|(w, s)| w * s).sum()
+        };
+        (0..c)
+            .map(|k| {
+                let step = 1e-4 * f[k].abs().max(1.0);
+                let mut moved = f.clone();
+                let mut at = |by: f64| {
+                    moved[k] = f[k] + by;
+                    trace(&moved)
+                };
+                // Of fourth order.
+                let slope =
+                    (8.0 * (at(step) - at(-step)) - (at(2.0 * step) - at(-2.0 * step))) / (12.0 * step);
+                -0.5 * weight * slope
+            })
+            .collect()
+    });
     Mat::from_fn(n, c, |i, k| rows[i][k])
 }
 
@@ -164,22 +160,20 @@ fn likelihood_gradient(
     let entries = model.likelihood.segments();
     let entries = entries.iter().flat_map(|own| (0..own.len()).map(|position| (own.transform, position)));
     let of_rows = |likelihood: &dyn Likelihood| -> f64 {
-        (0..data.rows())
-            .into_par_iter()
-            .with_min_len(64)
-            .map(|i| {
-                let y: Vec<f64> = data.targets().row(i).iter().copied().collect();
-                let f = seen(data, &mode.latent, i);
-                let (mut gradient, mut matrix) = (vec![0.0; c], vec![0.0; c * c]);
-                likelihood.gradient(&y, &f, &mut gradient);
-                curvature_of_row(likelihood, &y, &f, &mut matrix);
-                let moved: f64 = gradient.iter().enumerate().map(|(k, g)| g * moves[(i, k)]).sum();
-                let covariance = &covariances[i * c * c..][..c * c];
-                let trace: f64 = matrix.iter().zip(covariance).map(|(w, s)| w * s).sum();
-                let weight = data.weights().map_or(1.0, |w| w[i]);
-                weight * (likelihood.log_density(&y, &f) + moved - 0.5 * trace)
-            })
-            .sum()
+        let values = parallel::map(data.rows(), 64, |i| {
+            let y: Vec<f64> = data.targets().row(i).iter().copied().collect();
+            let f = seen(data, &mode.latent, i);
+            let (mut gradient, mut matrix) = (vec![0.0; c], vec![0.0; c * c]);
+            likelihood.gradient(&y, &f, &mut gradient);
+            curvature_of_row(likelihood, &y, &f, &mut matrix);
+            let moved: f64 = gradient.iter().enumerate().map(|(k, g)| g * moves[(i, k)]).sum();
+            let covariance = &covariances[i * c * c..][..c * c];
+            let trace: f64 = matrix.iter().zip(covariance).map(|(w, s)| w * s).sum();
+            let weight = data.weights().map_or(1.0, |w| w[i]);
+            weight * (likelihood.log_density(&y, &f) + moved - 0.5 * trace)
+        });
+        // In order, so that the sum does not depend on the number of threads.
+        values.into_iter().sum()
     };
     let mut moved = model.likelihood.clone();
     let derivative = |(p, (transform, position)): (usize, (Transform, usize))| {

@@ -167,6 +167,19 @@ fn every_gradient_equals_finite_differences() {
 }
 
 #[test]
+fn gradients_have_the_same_bits_on_any_number_of_threads() {
+    let (likelihood, data) = cases(300).swap_remove(3);
+    assert!(!likelihood.values().is_empty(), "its own parameter's slope is a sum over rows");
+    let start = model("se", MeanForm::Linear, likelihood);
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| laplace_evidence_and_gradient(&start, &data, None).unwrap().gradient)
+    };
+    let expected = on(1);
+    (2..=4).for_each(|threads| assert_eq!(on(threads), expected, "{threads} threads"));
+}
+
+#[test]
 fn gaussian_noise_is_the_exact_process() {
     let x = normal(25, 2, "x");
     let y = Mat::from_fn(25, 1, |i, _| (1.7 * x[(i, 0)]).sin());

@@ -15,8 +15,8 @@ use crate::generalised::class_posterior::one_hot;
 use crate::generalised::risk::Risk;
 use faer::{Mat, MatRef};
 use posterior_likelihoods::RobustMax;
+use posterior_linalg::parallel;
 use posterior_linear::low_rank::{ObservedRows, RowTerms};
-use rayon::prelude::*;
 
 /// The risk with its gradient in the natural parameters of each model: one process for each class, of one target, at the points x (n x D) with these classes. Cost `J` times that of an exact process and its gradient.
 ///
@@ -33,11 +33,8 @@ pub fn pointwise_class_risk(
     crate::data::same_width("processes, one for each class", classes, models.len())?;
     let one_hot = one_hot(x, labels, likelihood)?;
     let observed = Mat::from_fn(n, 1, |i, _| labels[i] as f64);
-    let marginals: Vec<OwnMarginals<'_>> = models
-        .par_iter()
-        .zip(&one_hot)
-        .map(|(model, data)| OwnMarginals::of(model, data))
-        .collect::<Result<_, _>>()?;
+    let marginals: Vec<_> = parallel::map(classes, 1, |c| OwnMarginals::of(&models[c], &one_hot[c]));
+    let marginals: Vec<OwnMarginals<'_>> = marginals.into_iter().collect::<Result<_, _>>()?;
     let means = Mat::from_fn(n, classes, |i, c| marginals[c].mean(i, 0));
     // What rounds to nothing is what rounding leaves.
     let variances =
@@ -45,14 +42,10 @@ pub fn pointwise_class_risk(
     let rows = ObservedRows { targets: observed.as_ref(), noise: None, weights: None, offsets: None };
     let terms = RowTerms::of(likelihood, Risk::Predictive.power(), &rows, (&means, &variances));
     let scale = -1.0 / n as f64;
-    let gradients = marginals
-        .par_iter()
-        .enumerate()
-        .map(|(c, own)| {
-            let of_means = Mat::from_fn(n, 1, |i, _| scale * terms.means[(i, c)]);
-            let of_variances: Vec<f64> = (0..n).map(|i| scale * terms.variances[(i, c)]).collect();
-            own.pull_back(of_means.as_ref(), &of_variances)
-        })
-        .collect();
+    let gradients = parallel::map(classes, 1, |c| {
+        let of_means = Mat::from_fn(n, 1, |i, _| scale * terms.means[(i, c)]);
+        let of_variances: Vec<f64> = (0..n).map(|i| scale * terms.variances[(i, c)]).collect();
+        marginals[c].pull_back(of_means.as_ref(), &of_variances)
+    });
     Ok((scale * terms.value, gradients))
 }

@@ -2,9 +2,9 @@
 
 use super::FixedMeanError;
 use posterior_likelihoods::{CorrelatedSlopes, Likelihood, Slopes, sampled_alpha_energy};
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows of one parallel piece.
@@ -84,7 +84,7 @@ pub(super) fn data_term(
     let alone = draws.is_none() && latents.means.len() <= ALONE;
     let parts: Vec<Result<DataTerm, FixedMeanError>> = match alone {
         true => pieces.into_iter().map(piece).collect(),
-        false => pieces.into_par_iter().map(piece).collect(),
+        false => parallel::map(pieces.len(), 1, |i| piece(pieces[i].clone())),
     };
     let mut total = DataTerm {
         value: 0.0,

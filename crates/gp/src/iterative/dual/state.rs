@@ -2,8 +2,8 @@
 
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::vectorised::{add_scaled, dispatch};
-use rayon::prelude::*;
 
 /// Rows that one thread works on at a time in the pass over all rows.
 const CHUNK: usize = 2048;
@@ -156,7 +156,7 @@ impl<T: Real> DualState<T> {
     fn drift(&mut self, decay: &Decay) {
         let (step, s) = (self.step, self.columns);
         let powers: Vec<T> = decay.powers.iter().map(|&p| T::from_f64(p)).collect();
-        let work = |((ahead, velocity), touched): ((&mut [T], &[T]), &[usize])| {
+        let work = |ahead: &mut [T], velocity: &[T], touched: &[usize]| {
             dispatch(
                 #[inline(always)]
                 || {
@@ -176,10 +176,12 @@ impl<T: Real> DualState<T> {
         };
         let length = CHUNK * s;
         if self.touched.len() * s < 1 << 16 {
-            work(((&mut self.lookahead, &self.velocity), &self.touched));
+            work(&mut self.lookahead, &self.velocity, &self.touched);
         } else {
-            let chunks = self.lookahead.par_chunks_mut(length).zip(self.velocity.par_chunks(length));
-            chunks.zip(self.touched.par_chunks(CHUNK)).for_each(work);
+            parallel::chunks(&mut self.lookahead, length, 1, |chunk, ahead| {
+                let rows = chunk * CHUNK..chunk * CHUNK + ahead.len() / s;
+                work(ahead, &self.velocity[rows.start * s..rows.end * s], &self.touched[rows]);
+            });
         }
     }
 

@@ -14,9 +14,8 @@ use posterior_kernels::features::PriorDrawGroups;
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
-use posterior_linalg::{PerPrecision, Real, compiled_here};
+use posterior_linalg::{PerPrecision, Real, compiled_here, parallel};
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 
 /// Which points carry the weights, and how the weights are found.
 #[derive(Clone, Debug)]
@@ -173,20 +172,17 @@ impl<T: Real> TargetRows<T> for GeneratedTargets<'_, T> {
         });
         let count = self.columns() - t;
         // One stream for each row, so that a row's noise does not depend on which others there are.
-        let drawn: Vec<Vec<f64>> = rows
-            .par_iter()
-            .with_min_len(64)
-            .map(|&i| {
-                let mut rng = self.streams.child("gp/noise", i as u64).stream("gp/noise/row");
-                let deviation = self.variances[i].sqrt();
-                (0..count)
-                    .map(|_| {
-                        let white: f64 = StandardNormal.sample(&mut rng);
-                        deviation * white
-                    })
-                    .collect()
-            })
-            .collect();
+        let drawn: Vec<Vec<f64>> = parallel::map(rows.len(), 64, |a| {
+            let i = rows[a];
+            let mut rng = self.streams.child("gp/noise", i as u64).stream("gp/noise/row");
+            let deviation = self.variances[i].sqrt();
+            (0..count)
+                .map(|_| {
+                    let white: f64 = StandardNormal.sample(&mut rng);
+                    deviation * white
+                })
+                .collect()
+        });
         let noise = Mat::from_fn(rows.len(), self.columns(), |a, j| {
             if j < t { T::ZERO } else { T::from_f64(drawn[a][j - t]) }
         });

@@ -3,8 +3,8 @@
 use super::acceleration::Momentum;
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::vectorised::dispatch;
-use rayon::prelude::*;
 
 /// Numbers that one thread works on at a time.
 const CHUNK: usize = 1 << 14;
@@ -59,7 +59,8 @@ impl<T: Real> Iterates<T> {
     fn drift(&mut self, k: usize, share: T) {
         for j in 0..k {
             let (ahead, velocity) = (self.ahead.col_as_slice_mut(j), self.velocity.col_as_slice(j));
-            ahead.par_chunks_mut(CHUNK).zip(velocity.par_chunks(CHUNK)).for_each(|(ahead, velocity)| {
+            parallel::chunks(ahead, CHUNK, 1, |chunk, ahead| {
+                let velocity = &velocity[chunk * CHUNK..][..ahead.len()];
                 dispatch(
                     #[inline(always)]
                     || ahead.iter_mut().zip(velocity).for_each(|(y, &e)| *y = share.mul_add(e, *y)),
