@@ -15,9 +15,9 @@ use faer::{Accum, Mat, Par};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::multiply_into;
 use posterior_linalg::operator::LinearOperator;
+use posterior_linalg::parallel;
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
-use rayon::prelude::*;
 
 /// What is known of every angle.
 pub(super) struct ExactCovariances {
@@ -80,10 +80,10 @@ impl ExactCovariances {
             multiply_into(rows.as_mut(), Accum::Add, beside, earlier.as_ref(), -1.0);
         }
         factor.solve_factor_in_place(rows.as_mut());
-        self.covariances.par_iter_mut().enumerate().for_each(|(angle, covariance)| {
+        parallel::chunks(&mut self.covariances, 1, 1, |angle, covariance| {
             let seen = rows.as_ref().subcols(angle * per_angle, per_angle);
             // Threads have angles of their own.
-            matmul(covariance.as_mut(), Accum::Add, seen.transpose(), seen, -1.0, Par::Seq);
+            matmul(covariance[0].as_mut(), Accum::Add, seen.transpose(), seen, -1.0, Par::Seq);
         });
         self.whitened.push(rows);
         Ok(())
@@ -96,12 +96,13 @@ impl ExactCovariances {
         acquisition: Acquisition,
         noise: f64,
     ) -> Result<Vec<f64>, DesignError> {
-        let score = |&angle: &usize| {
+        let score = |index: usize| {
+            let angle = angles[index];
             acquisition
                 .of_covariance(self.covariances[angle].as_ref(), noise)
                 .map_err(|source| DesignError::Cholesky { angle, source })
         };
-        angles.par_iter().map(score).collect()
+        parallel::map(angles.len(), 1, score).into_iter().collect()
     }
 }
 

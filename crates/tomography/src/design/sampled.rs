@@ -15,10 +15,10 @@ use faer::{Accum, Mat};
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo, JitterPolicy};
 use posterior_linalg::dense::multiply_into;
 use posterior_linalg::operator::LinearOperator;
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
-use rayon::prelude::*;
 
 /// Draws, and the factor that conditions them.
 pub(super) struct PosteriorImages {
@@ -110,12 +110,14 @@ impl PosteriorImages {
         let (per_angle, mut all) = (scanner.per_angle(), Vec::with_capacity(angles.len()));
         for group in angles.chunks((2048 / per_angle).max(1)) {
             let seen = scanner.at(group).multiply(self.images.as_ref());
-            let score = |(index, &angle): (usize, &usize)| {
+            let score = |index: usize| {
+                let angle = group[index];
                 let own = seen.as_ref().subrows(index * per_angle, per_angle);
                 acquisition.of_samples(own, noise).map_err(|source| DesignError::Cholesky { angle, source })
             };
-            let scores: Result<Vec<f64>, DesignError> = group.par_iter().enumerate().map(score).collect();
-            all.extend(scores?);
+            for value in parallel::map(group.len(), 1, score) {
+                all.push(value?);
+            }
         }
         Ok(all)
     }

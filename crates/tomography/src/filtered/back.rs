@@ -1,8 +1,8 @@
 //! Back along the rays, pixel by pixel; each row of pixels is one task.
 
 use crate::{ConeBeam, FanBeam, ParallelBeam};
+use posterior_linalg::parallel;
 use posterior_linalg::vectorised::dispatch;
-use rayon::prelude::*;
 use std::f64::consts::{PI, TAU};
 
 /// Zeros before and after each projection.
@@ -44,7 +44,7 @@ pub(super) fn parallel(beam: &ParallelBeam, depth: usize, filtered: &[f64]) -> V
     let middle = 0.5 * (beam.detectors as f64 - 1.0);
     let turns: Vec<(f64, f64)> = beam.angles.iter().map(|a| a.sin_cos()).collect();
     let mut image = vec![0.0; depth * height * width];
-    image.par_chunks_mut(width).enumerate().for_each(|(row, out)| {
+    parallel::chunks(&mut image, width, 1, |row, out| {
         let (slice, y) = (row / height, 0.5 * (height as f64 - 1.0) - (row % height) as f64);
         dispatch(
             #[inline(always)]
@@ -82,7 +82,7 @@ pub(super) fn fan(beam: &FanBeam, filtered: &[f64]) -> Vec<f64> {
     let spacing = beam.spacing * distance / (distance + beam.detector_distance);
     let turns: Vec<(f64, f64)> = beam.angles.iter().map(|a| a.sin_cos()).collect();
     let mut image = vec![0.0; height * width];
-    image.par_chunks_mut(width).enumerate().for_each(|(i, out)| {
+    parallel::chunks(&mut image, width, 1, |i, out| {
         let (x, y) = (-0.5 * (width as f64 - 1.0), 0.5 * (height as f64 - 1.0) - i as f64);
         dispatch(
             #[inline(always)]
@@ -135,7 +135,7 @@ pub(super) fn cone(beam: &ConeBeam, filtered: &[f64]) -> Vec<f64> {
     let turns: Vec<(f64, f64)> = beam.angles.iter().map(|a| a.sin_cos()).collect();
     let empty = vec![0.0; stride];
     let mut volume = vec![0.0; beam.depth * height * width];
-    volume.par_chunks_mut(width).enumerate().for_each(|(line, out)| {
+    parallel::chunks(&mut volume, width, 1, |line, out| {
         let (k, y) = (line / height, 0.5 * (height as f64 - 1.0) - (line % height) as f64);
         let z = k as f64 - 0.5 * (beam.depth as f64 - 1.0);
         for (angle, (sin, cos)) in turns.iter().enumerate() {

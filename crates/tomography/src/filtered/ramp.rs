@@ -1,7 +1,7 @@
 //! The ramp filter.
 
 use super::Filter;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 use realfft::RealFftPlanner;
 use std::f64::consts::PI;
 
@@ -34,7 +34,10 @@ pub(super) fn filtered(rows: &[f64], detectors: usize, spacing: f64, filter: Fil
         })
         .collect();
     let mut out = vec![0.0; rows.len()];
-    out.par_chunks_mut(detectors).zip(rows.par_chunks(detectors)).for_each_init(
+    parallel::chunks_with(
+        &mut out,
+        detectors,
+        1,
         || {
             (
                 there.make_input_vec(),
@@ -43,9 +46,9 @@ pub(super) fn filtered(rows: &[f64], detectors: usize, spacing: f64, filter: Fil
                 back.make_scratch_vec(),
             )
         },
-        |(padded, spectrum, scratch, scratch_back), (out, row)| {
+        |(padded, spectrum, scratch, scratch_back), row, out| {
             padded.fill(0.0);
-            padded[..detectors].copy_from_slice(row);
+            padded[..detectors].copy_from_slice(&rows[row * detectors..][..detectors]);
             let _ = there.process_with_scratch(padded, spectrum, scratch);
             spectrum.iter_mut().zip(&response).for_each(|(value, factor)| *value *= *factor);
             let _ = back.process_with_scratch(spectrum, padded, scratch_back);

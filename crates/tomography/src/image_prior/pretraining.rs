@@ -3,11 +3,11 @@
 use crate::TomographyError;
 use crate::phantom::random_ellipses;
 use crate::{Filter, Projector, filtered_back_projection, simulate};
+use posterior_linalg::parallel;
 use posterior_linalg::random::{ChaCha8Rng, Streams};
 use posterior_networks::train::{Examples, Loss, Targets, TrainOptions, TrainState, Trained, train};
 use posterior_networks::{Array, Network};
 use posterior_optim::{Observer, Rule, Schedule};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Diameter of the disk of the ellipses' centres, as a share of the picture's side: the published one of walnuts.
@@ -104,7 +104,7 @@ impl Examples<f32> for EllipseExamples<'_> {
     }
 
     fn batch(&self, indices: &[usize], _: Option<&mut ChaCha8Rng>) -> (Array<f32>, Targets<f32>) {
-        let made: Vec<_> = indices.par_iter().map(|i| self.example(*i)).collect();
+        let made = parallel::map(indices.len(), 1, |i| self.example(indices[i]));
         let pixels = self.input[1] * self.input[2];
         let (mut inputs, mut targets) = (Vec::new(), Vec::new());
         for example in made {

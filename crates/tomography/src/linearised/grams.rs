@@ -5,7 +5,7 @@ use super::weights::{ConvolutionWeights, WeightBlock};
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::dense::product;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 
 /// Numbers of a stretch of weights that is multiplied at a time: 32 MB in single precision.
 const PIECE: usize = 1 << 23;
@@ -62,7 +62,7 @@ impl DistanceGrams {
             factors.extend(block.matrices.iter().zip(values).map(|(m, v)| (m, variance * v)));
         }
         let mut out = Mat::zeros(self.rows, self.rows);
-        out.par_col_iter_mut().enumerate().for_each(|(j, column)| {
+        parallel::columns(out.as_mut(), 1, |j, column| {
             let Some(column) = column.try_as_col_major_mut() else { return };
             let column = column.as_slice_mut();
             for (matrix, factor) in &factors {
@@ -78,7 +78,8 @@ impl DistanceGrams {
             let block = &self.blocks[k];
             let [values, slopes, _] = correlations(&block.distances, hyperparameters.log_lengthscales[k]);
             let variance = hyperparameters.log_variances[k].exp();
-            let own: Vec<f64> = block.matrices.par_iter().map(|m| inner(m.as_ref(), weight)).collect();
+            let matrices = &block.matrices;
+            let own = parallel::map(matrices.len(), 1, |i| inner(matrices[i].as_ref(), weight));
             let sum = |f: &[f64]| variance * own.iter().zip(f).map(|(a, b)| a * b).sum::<f64>();
             (sum(&values), sum(&slopes))
         };
@@ -104,8 +105,8 @@ fn of_block<T: Real>(block: &WeightBlock, rows: MatRef<'_, T>) -> BlockGrams {
             for (d, sum) in matrices.iter_mut().enumerate() {
                 let moved = if d == 0 { own.to_owned() } else { neighbours(own, positions, &which, d) };
                 let part = product(own.transpose(), moved.as_ref());
-                sum.par_col_iter_mut().zip(part.par_col_iter()).for_each(|(sum, part)| {
-                    sum.iter_mut().zip(part.iter()).for_each(|(s, p)| *s += p.to_f64());
+                parallel::columns(sum.as_mut(), 1, |j, sum| {
+                    sum.iter_mut().zip(part.col(j).iter()).for_each(|(s, p)| *s += p.to_f64());
                 });
             }
         }
@@ -121,7 +122,8 @@ fn neighbours<T: Real>(rows: MatRef<'_, T>, positions: usize, which: &[usize], d
         .map(|p| (0..positions).filter(|q| which[p * positions + q] == distance).collect())
         .collect();
     let mut out = Mat::zeros(rows.nrows(), rows.ncols());
-    out.par_col_iter_mut().zip(rows.par_col_iter()).for_each(|(mut out, own)| {
+    parallel::columns(out.as_mut(), 1, |j, mut out| {
+        let own = rows.col(j);
         for filter in (0..rows.nrows()).step_by(positions) {
             for (p, near) in near.iter().enumerate() {
                 let mut sum = T::ZERO;

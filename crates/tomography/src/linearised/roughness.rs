@@ -9,7 +9,7 @@ use super::filters::{FilterHyperparameters, correlations, distances};
 use super::weights::{ConvolutionWeights, WeightBlock};
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 use std::f64::consts::PI;
 
 /// Least size of a derivative of kappa in the logarithm of the lengthscale, relative to kappa: below it the prior says nothing more.
@@ -60,10 +60,10 @@ impl RoughnessTerms {
         let of = |block: &WeightBlock| {
             (block.positions() > 1).then(|| {
                 let (distances, which) = distances(&block.kernel);
-                let own: Vec<Vec<f64>> = pairs
-                    .par_iter()
-                    .map(|(i, j)| block_terms(block, &which, distances.len(), jacobian, *i, *j))
-                    .collect();
+                let own: Vec<Vec<f64>> = parallel::map(pairs.len(), 1, |pair| {
+                    let (i, j) = pairs[pair];
+                    block_terms(block, &which, distances.len(), jacobian, i, j)
+                });
                 let terms = Mat::from_fn(own.len(), distances.len(), |p, d| own[p][d]);
                 BlockTerms { distances, terms }
             })

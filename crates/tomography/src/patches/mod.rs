@@ -35,7 +35,7 @@ pub use tiling::{Patch, Tiling, TilingError};
 use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, CholeskyError, JitterPolicy};
 use posterior_linalg::dense::eigenvalues;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
@@ -160,7 +160,8 @@ pub fn patch_log_density(
         let value = -0.5 * (white.squared_norm_l2() + factor.log_determinant() + own.len() as f64 * TAU.ln());
         Ok((value, own.len()))
     };
-    let densities: Result<Vec<(f64, usize)>, PatchError> = patches.par_iter().map(density).collect();
+    let densities = parallel::map(patches.len(), 1, |i| density(&patches[i]));
+    let densities: Result<Vec<(f64, usize)>, PatchError> = densities.into_iter().collect();
     let (total, pixels) = densities?.iter().fold((0.0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
     Ok(PatchScore { total, pixels, patches: patches.len(), stabiliser })
 }

@@ -22,7 +22,7 @@ pub use ellipses::{Ellipse, disk, ellipses, random_ellipses, shepp_logan};
 pub use rectangles::random_rectangles;
 pub use walnut::{walnut_slice, walnut_volume};
 
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 
 /// A pixel of a flat image: its middle and its side.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ fn by_pixel(height: usize, width: usize, value: impl Fn(Pixel) -> f64 + Sync) ->
     let side = 2.0 / height.min(width) as f64;
     let place = |i: usize, size: usize| side * (i as f64 + 0.5 - 0.5 * size as f64);
     let mut out = vec![0.0; height * width];
-    out.par_chunks_mut(width.max(1)).enumerate().for_each(|(i, line)| {
+    parallel::chunks(&mut out, width.max(1), 2, |i, line| {
         for (j, pixel) in line.iter_mut().enumerate() {
             *pixel = value(Pixel { x: place(j, width), y: -place(i, height), side });
         }
@@ -63,7 +63,7 @@ fn volume(
         i as f64 + (s as f64 + 0.5) / n as f64 - 0.5 * size as f64
     };
     let mut out = vec![0.0; depth * height * width];
-    out.par_chunks_mut(width.max(1)).enumerate().for_each(|(line, out)| {
+    parallel::chunks(&mut out, width.max(1), 2, |line, out| {
         let (k, i) = (line / height, line % height);
         for (j, pixel) in out.iter_mut().enumerate() {
             let mut sum = 0.0;

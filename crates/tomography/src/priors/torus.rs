@@ -6,7 +6,7 @@
 //! Filters are real and symmetric, so the two columns that one complex transform can carry (as real and imaginary part) do not mix. Cost of a filter: about `10 PQ log₂(PQ)` flops for two columns, less what zero rows save.
 
 use faer::{ColMut, ColRef, MatMut, MatRef};
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 use rustfft::num_complex::Complex64;
 use rustfft::{Fft, FftPlanner};
 use std::fmt;
@@ -115,7 +115,7 @@ impl Torus {
         (output, to): (MatMut<'_, f64>, Side),
     ) {
         let scale = 1.0 / (self.rows * self.columns) as f64;
-        output.par_col_chunks_mut(2).enumerate().for_each(|(pair, mut output)| {
+        parallel::column_chunks(output, 2, |pair, mut output| {
             let mut grid = vec![Complex64::default(); self.rows * self.columns];
             let mut turned = grid.clone();
             let first = 2 * pair;

@@ -9,8 +9,8 @@ use super::rays::Rays;
 use crate::ConeBeam;
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::vectorised::{add_scaled, dispatch};
-use rayon::prelude::*;
 
 /// `T X`, column by column. Each angle is one task.
 pub(super) fn forward<T: Real>(
@@ -24,7 +24,7 @@ pub(super) fn forward<T: Real>(
         let columns = transposed(&volume, rays.height, rays.width, rays.depth);
         let per_angle = beam.rows * beam.columns;
         let mut sinogram = vec![T::ZERO; output.nrows()];
-        sinogram.par_chunks_mut(per_angle).enumerate().for_each(|(angle, out)| {
+        parallel::chunks(&mut sinogram, per_angle, 1, |angle, out| {
             dispatch(
                 #[inline(always)]
                 || one_angle(rays, angle, [&volume, &columns], beam, out),
@@ -103,7 +103,7 @@ pub(super) fn backward<T: Real>(
         let [mut volume, columns] = [true, false].map(|rows| {
             let across = rays.across(rows) * rays.depth;
             let mut frame = vec![T::ZERO; rays.lines(rows) * across];
-            frame.par_chunks_mut(across).enumerate().for_each(|(i, line)| {
+            parallel::chunks(&mut frame, across, 1, |i, line| {
                 dispatch(
                     #[inline(always)]
                     || one_line(rays, rows, i, &values, beam.rows, line),

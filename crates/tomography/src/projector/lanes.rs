@@ -7,8 +7,8 @@ use super::line::split;
 use super::rays::Rays;
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::vectorised::{add_scaled, dispatch};
-use rayon::prelude::*;
 
 /// `T X` for a block of volumes. Each angle is one task. Memory: two copies of the input and one of the output.
 pub(super) fn forward<T: Real>(rays: &Rays, input: MatRef<'_, T>, output: MatMut<'_, T>) {
@@ -17,7 +17,7 @@ pub(super) fn forward<T: Real>(rays: &Rays, input: MatRef<'_, T>, output: MatMut
     let columns = transposed(&image, rays.height, rays.width, lanes);
     let per_angle = rays.per_angle * lanes;
     let mut sinogram = vec![T::ZERO; rays.of_angle.len() * per_angle];
-    sinogram.par_chunks_mut(per_angle).enumerate().for_each(|(angle, out)| {
+    parallel::chunks(&mut sinogram, per_angle, 1, |angle, out| {
         dispatch(
             #[inline(always)]
             || one_angle(rays, angle, [&image, &columns], lanes, out),
@@ -62,7 +62,7 @@ pub(super) fn backward<T: Real>(rays: &Rays, input: MatRef<'_, T>, output: MatMu
     let [mut image, columns] = [true, false].map(|rows| {
         let across = rays.across(rows) * lanes;
         let mut frame = vec![T::ZERO; rays.lines(rows) * across];
-        frame.par_chunks_mut(across).enumerate().for_each(|(i, line)| {
+        parallel::chunks(&mut frame, across, 1, |i, line| {
             dispatch(
                 #[inline(always)]
                 || one_line(rays, rows, i, &sinogram, lanes, line),
@@ -99,7 +99,7 @@ pub(super) fn gathered<T: Real>(block: MatRef<'_, T>, size: usize, depth: usize)
     let lanes = depth * block.ncols();
     let mut out = vec![T::ZERO; size * lanes];
     const PIECE: usize = 64;
-    out.par_chunks_mut(PIECE * lanes).enumerate().for_each(|(piece, out)| {
+    parallel::chunks(&mut out, PIECE * lanes, 1, |piece, out| {
         for column in 0..block.ncols() {
             for slice in 0..depth {
                 for (at, list) in out.chunks_exact_mut(lanes).enumerate() {
@@ -116,7 +116,7 @@ fn per_angle_gathered<T: Real>(block: MatRef<'_, T>, rays: &Rays) -> Vec<T> {
     let lanes = rays.depth * block.ncols();
     let rows = rays.per_angle * rays.depth;
     let mut out = vec![T::ZERO; rays.of_angle.len() * rays.per_angle * lanes];
-    out.par_chunks_mut(rays.per_angle * lanes).enumerate().for_each(|(angle, out)| {
+    parallel::chunks(&mut out, rays.per_angle * lanes, 1, |angle, out| {
         for column in 0..block.ncols() {
             for slice in 0..rays.depth {
                 for (element, list) in out.chunks_exact_mut(lanes).enumerate() {
@@ -130,9 +130,9 @@ fn per_angle_gathered<T: Real>(block: MatRef<'_, T>, rays: &Rays) -> Vec<T> {
 }
 
 /// The way back: lists of `size` pixels (or detector elements, angle by angle) into the columns of a block.
-pub(super) fn scattered<T: Real>(lists: &[T], mut block: MatMut<'_, T>, size: usize, depth: usize) {
+pub(super) fn scattered<T: Real>(lists: &[T], block: MatMut<'_, T>, size: usize, depth: usize) {
     let lanes = depth * block.ncols();
-    block.as_mut().par_col_iter_mut().enumerate().for_each(|(column, mut numbers)| {
+    parallel::columns(block, 1, |column, mut numbers| {
         for (group, lists) in lists.chunks_exact(size * lanes).enumerate() {
             for slice in 0..depth {
                 for (at, list) in lists.chunks_exact(lanes).enumerate() {

@@ -5,15 +5,15 @@ use super::line::{PAD, collect, gather, scatter};
 use super::rays::Rays;
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::parallel;
 use posterior_linalg::vectorised::dispatch;
-use rayon::prelude::*;
 
 /// `T x`. Each angle is one task.
 pub(super) fn forward<T: Real>(rays: &Rays, image: MatRef<'_, T>, output: MatMut<'_, T>) {
     let image: Vec<T> = image.col(0).iter().copied().collect();
     let frames = both(&image, rays);
     let mut sinogram = vec![T::ZERO; output.nrows()];
-    sinogram.par_chunks_mut(rays.per_angle).enumerate().for_each(|(angle, out)| {
+    parallel::chunks(&mut sinogram, rays.per_angle, 1, |angle, out| {
         dispatch(
             #[inline(always)]
             || one_angle(rays, angle, &frames, out),
@@ -79,7 +79,7 @@ pub(super) fn backward<T: Real>(rays: &Rays, sinogram: MatRef<'_, T>, output: Ma
     let [mut image, columns] = [true, false].map(|rows| {
         let across = rays.across(rows);
         let mut frame = vec![T::ZERO; rays.lines(rows) * across];
-        frame.par_chunks_mut(across).enumerate().for_each(|(i, line)| {
+        parallel::chunks(&mut frame, across, 1, |i, line| {
             dispatch(
                 #[inline(always)]
                 || one_line(rays, rows, i, &values, line),

@@ -5,8 +5,8 @@ use crate::{Geometry, TomographyError};
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transpose};
+use posterior_linalg::parallel;
 use posterior_linalg::sparse::{SparseError, SparseRows};
-use rayon::prelude::*;
 
 /// A [`Projector`] whose weights are stored, twice, by rows and by columns, so that both products are sums along rows.
 ///
@@ -52,10 +52,10 @@ impl<T: Real> StoredProjector<T> {
             return refuse("measurements", u64::from(u32::MAX));
         }
         let places = places(projector);
-        let pieces: Vec<Vec<Vec<(u32, T)>>> = places
-            .par_chunks(PIECE)
-            .map(|some| some.iter().map(|place| one_row(projector, *place)).collect())
-            .collect();
+        let parts: Vec<_> = places.chunks(PIECE).collect();
+        let pieces: Vec<Vec<Vec<(u32, T)>>> = parallel::map(parts.len(), 1, |part| {
+            parts[part].iter().map(|place| one_row(projector, *place)).collect()
+        });
         let all: usize = pieces.iter().flatten().map(Vec::len).sum();
         let (mut offsets, mut indices, mut values) =
             (vec![0], Vec::with_capacity(all), Vec::with_capacity(all));
@@ -175,7 +175,7 @@ fn multiply<T: Real>(rows: &SparseRows<T>, input: MatRef<'_, T>, mut output: Mat
     for column in 0..input.ncols() {
         let vector: Vec<T> = input.col(column).iter().copied().collect();
         let mut out = vec![T::ZERO; rows.rows()];
-        out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
+        parallel::chunks(&mut out, PIECE, 1, |piece, out| {
             for (at, sum) in out.iter_mut().enumerate() {
                 let (indices, weights) = rows.row(piece * PIECE + at);
                 for (&i, &weight) in indices.iter().zip(weights) {

@@ -1,7 +1,7 @@
 //! The anisotropic total variation.
 
 use crate::TomographyError;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 
 /// `Σ_axes w_a Σ_pairs |x_p - x_q|` over all pairs of neighbours along each axis of an image or a volume, without wrap-around.
 ///
@@ -90,7 +90,7 @@ impl TotalVariation {
             }
             sum
         };
-        let lines: Vec<f64> = (0..self.pixels() / width).into_par_iter().map(of_line).collect();
+        let lines: Vec<f64> = parallel::map(self.pixels() / width, 2, of_line);
         lines.iter().sum()
     }
 
@@ -117,7 +117,7 @@ impl TotalVariation {
         );
         let (width, steps) = (self.shape[2], self.steps());
         for (axis, out) in out.chunks_exact_mut(image.len()).enumerate() {
-            out.par_chunks_mut(width).enumerate().for_each(|(line, out)| {
+            parallel::chunks(out, width, 2, |line, out| {
                 let first = line * width;
                 let there =
                     if axis == 2 { width - 1 } else { usize::from(self.neighbours(line)[axis].1) * width };
@@ -140,7 +140,7 @@ impl TotalVariation {
     fn add_transposed(&self, edge: impl Fn(usize, usize, usize) -> f64 + Sync, image: &mut [f64]) {
         assert_eq!(image.len(), self.pixels(), "an image of the shape");
         let (width, steps) = (self.shape[2], self.steps());
-        image.par_chunks_mut(width).enumerate().for_each(|(line, out)| {
+        parallel::chunks(image, width, 2, |line, out| {
             let first = line * width;
             for (axis, (before, after)) in self.neighbours(line).into_iter().enumerate() {
                 for (j, value) in out.iter_mut().enumerate() {
