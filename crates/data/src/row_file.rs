@@ -4,7 +4,7 @@
 //! read are the bits that were written.
 
 use crate::DataError;
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -142,7 +142,9 @@ impl RowFile {
             }
             Ok(out)
         };
-        let found: Vec<Vec<f64>> = places.par_chunks(ROWS).map(read).collect::<Result<_, _>>()?;
+        let parts: Vec<&[usize]> = places.chunks(ROWS).collect();
+        let found = parallel::map(parts.len(), 1, |i| read(parts[i]));
+        let found: Vec<Vec<f64>> = found.into_iter().collect::<Result<_, _>>()?;
         let mut out = vec![0.0; rows.len() * self.width];
         let rows_found = found.iter().flat_map(|part| part.chunks_exact(self.width.max(1)));
         for (&place, row) in places.iter().zip(rows_found) {

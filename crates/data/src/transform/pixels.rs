@@ -3,7 +3,7 @@
 use crate::arrays::same_type;
 use crate::limits::check_memory;
 use crate::{ArrayValues, DataError, NumericArray};
-use rayon::prelude::*;
+use posterior_linalg::parallel;
 
 /// A value of a pixel. Whole numbers are rounded to the nearest and kept within their range.
 pub(super) trait Pixel: Copy + Default + Send + Sync {
@@ -32,7 +32,9 @@ pixel!(u8, value => value.round());
 pub(super) fn gather(images: &NumericArray, sources: &[Option<usize>]) -> ArrayValues {
     fn copy<T: Pixel>(values: &[T], sources: &[Option<usize>]) -> Vec<T> {
         let mut out = vec![T::default(); values.len()];
-        out.par_chunks_mut(sources.len()).zip(values.par_chunks(sources.len())).for_each(|(out, image)| {
+        let size = sources.len();
+        parallel::chunks(&mut out, size, 2, |index, out| {
+            let image = &values[index * size..][..out.len()];
             out.iter_mut().zip(sources).for_each(|(o, at)| *o = at.map_or(T::default(), |at| image[at]));
         });
         out
@@ -56,15 +58,13 @@ pub(super) fn change_each(
         change: impl Fn(usize, &mut Vec<f64>, &mut Vec<f64>) + Sync,
     ) -> Vec<T> {
         let mut out = vec![T::default(); values.len()];
-        out.par_chunks_mut(size).zip(values.par_chunks(size)).enumerate().for_each_init(
-            || (Vec::with_capacity(size), vec![0.0; size]),
-            |(pixels, scratch), (index, (out, image))| {
-                pixels.clear();
-                pixels.extend(image.iter().map(|v| v.read()));
-                change(index, pixels, scratch);
-                out.iter_mut().zip(pixels.iter()).for_each(|(o, v)| *o = T::write(*v));
-            },
-        );
+        let room = || (Vec::with_capacity(size), vec![0.0; size]);
+        parallel::chunks_with(&mut out, size, 1, room, |(pixels, scratch), index, out| {
+            pixels.clear();
+            pixels.extend(values[index * size..][..out.len()].iter().map(|v| v.read()));
+            change(index, pixels, scratch);
+            out.iter_mut().zip(pixels.iter()).for_each(|(o, v)| *o = T::write(*v));
+        });
         out
     }
     check_memory("working copy of an image", &[size, 2], 8)?;

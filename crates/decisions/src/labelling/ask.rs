@@ -8,9 +8,9 @@ use super::{Answer, ClassStandIns, Criterion, LabelPlan, Labelling, Pool, PoolPo
 use crate::DecisionError;
 use faer::Mat;
 use posterior_likelihoods::LikelihoodError;
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
 use posterior_optim::Signal;
-use rayon::prelude::*;
 use serde::Serialize;
 
 /// Most rows of one round.
@@ -253,13 +253,11 @@ impl Labelling {
         let mut labelled = vec![false; pool.rows.len()];
         told.places.iter().for_each(|&place| labelled[place] = true);
         let rows: Vec<usize> = (0..labelled.len()).filter(|&place| !labelled[place]).collect();
-        let each: Vec<Doubt> = rows
-            .par_iter()
-            .map(|&place| {
-                let (mean, variance) = posterior.latent(place, &stand_ins);
-                scoring.doubt(Latent { mean: &mean, variance: &variance })
-            })
-            .collect::<Result<_, LikelihoodError>>()?;
+        let each = parallel::map(rows.len(), 2, |i| {
+            let (mean, variance) = posterior.latent(rows[i], &stand_ins);
+            scoring.doubt(Latent { mean: &mean, variance: &variance })
+        });
+        let each: Vec<Doubt> = each.into_iter().collect::<Result<_, LikelihoodError>>()?;
         let mean = |value: &dyn Fn(&Doubt) -> f64| each.iter().map(value).sum::<f64>() / each.len() as f64;
         Ok((!each.is_empty()).then(|| PoolDoubt {
             rows: each.len(),

@@ -7,10 +7,10 @@ use super::criterion::{Criterion, Latent, Scoring};
 use super::{ClassStandIns, PoolPosterior};
 use crate::DecisionError;
 use posterior_likelihoods::LikelihoodError;
+use posterior_linalg::parallel;
 use posterior_linalg::random::Streams;
 use posterior_optim::Signal;
 use rand::seq::SliceRandom;
-use rayon::prelude::*;
 
 /// A row that was chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,13 +74,11 @@ pub fn choose(
     }
     let mark = posterior.mark();
     // Before anything is pretended: means stay, and so do these.
-    let alone: Vec<f64> = order
-        .par_iter()
-        .map(|&row| {
-            let (mean, variance) = latent(posterior, row);
-            scoring.value(Latent { mean: &mean, variance: &variance })
-        })
-        .collect::<Result<_, LikelihoodError>>()?;
+    let alone = parallel::map(order.len(), 2, |i| {
+        let (mean, variance) = latent(posterior, order[i]);
+        scoring.value(Latent { mean: &mean, variance: &variance })
+    });
+    let alone: Vec<f64> = alone.into_iter().collect::<Result<_, LikelihoodError>>()?;
     for &row in pending {
         let precisions = stand_ins.expected_precisions(&probabilities(posterior, row)?);
         posterior.pretend(row, &precisions);
@@ -99,7 +97,7 @@ pub fn choose(
                 (0..now.len()).map(|c| stand_ins.variance_back(mark.variance(row, c))).collect();
             alone - scoring.told_by_batch(Latent { mean: &mean, variance: &before }, &now)
         };
-        let values: Vec<f64> = left.par_iter().map(beside).collect();
+        let values: Vec<f64> = parallel::map(left.len(), 2, |i| beside(&left[i]));
         // The first of the largest.
         let Some(place) = (0..values.len()).reduce(|best, i| if values[i] > values[best] { i } else { best })
         else {
