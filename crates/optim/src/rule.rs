@@ -9,9 +9,8 @@
 //! | AdaBelief | mean of g | `(g - m)²`: steps are long where gradients are as expected | yes |
 //! | RMSProp | g itself | `g²` | no |
 
-use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
-use rayon::prelude::*;
+use posterior_linalg::{Real, parallel};
 use serde::{Deserialize, Serialize};
 
 /// Entries that one thread moves at a time.
@@ -269,11 +268,11 @@ fn with_two_moments<T: Real>(
     (values, gradient, first, second): (&mut [T], &[T], &mut [T], &mut [T]),
     update: impl Fn(&mut T, T, &mut T, &mut T) + Sync,
 ) {
-    values
-        .par_chunks_mut(PIECE)
-        .zip(gradient.par_chunks(PIECE))
-        .zip(first.par_chunks_mut(PIECE).zip(second.par_chunks_mut(PIECE)))
-        .for_each(|((values, gradient), (first, second))| {
+    let moments = first.chunks_mut(PIECE).zip(second.chunks_mut(PIECE));
+    let pieces = values.chunks_mut(PIECE).zip(gradient.chunks(PIECE)).zip(moments).collect();
+    parallel::consume(
+        pieces,
+        |((values, gradient), (first, second)): ((&mut [T], &[T]), (&mut [T], &mut [T]))| {
             dispatch(
                 #[inline(always)]
                 || {
@@ -282,7 +281,8 @@ fn with_two_moments<T: Real>(
                     }
                 },
             );
-        });
+        },
+    );
 }
 
 /// The same with one moment.
@@ -290,18 +290,17 @@ fn with_one_moment<T: Real>(
     (values, gradient, moment): (&mut [T], &[T], &mut [T]),
     update: impl Fn(&mut T, T, &mut T) + Sync,
 ) {
-    values.par_chunks_mut(PIECE).zip(gradient.par_chunks(PIECE)).zip(moment.par_chunks_mut(PIECE)).for_each(
-        |((values, gradient), moment)| {
-            dispatch(
-                #[inline(always)]
-                || {
-                    for ((v, &g), m) in values.iter_mut().zip(gradient).zip(moment) {
-                        update(v, g, m);
-                    }
-                },
-            );
-        },
-    );
+    let pieces = values.chunks_mut(PIECE).zip(gradient.chunks(PIECE)).zip(moment.chunks_mut(PIECE)).collect();
+    parallel::consume(pieces, |((values, gradient), moment): ((&mut [T], &[T]), &mut [T])| {
+        dispatch(
+            #[inline(always)]
+            || {
+                for ((v, &g), m) in values.iter_mut().zip(gradient).zip(moment) {
+                    update(v, g, m);
+                }
+            },
+        );
+    });
 }
 
 #[cfg(test)]
