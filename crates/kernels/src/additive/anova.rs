@@ -53,17 +53,17 @@ impl<F: Form> Additive<F> {
         weights: &[f64],
         sets: &[Vec<usize>],
     ) -> Anova {
-        let (dimension, orders) = (self.columns.count(), self.order());
-        let each: Vec<f64> = self.weights();
+        let (dimension, orders) = (self.scales.columns.count(), self.scales.order());
+        let each: Vec<f64> = self.scales.weights();
         // Places of the sets' columns among those of this kernel.
-        let place = |c: &usize| self.columns.indices().iter().position(|own| own == c).unwrap_or(0);
+        let place = |c: &usize| self.scales.columns.indices().iter().position(|own| own == c).unwrap_or(0);
         let sets: Vec<Vec<usize>> = sets.iter().map(|set| set.iter().map(place).collect()).collect();
         let value = |d: usize, a: T, b: T| {
-            let difference = (a.to_f64() - b.to_f64()) / self.lengthscale(d);
+            let difference = (a.to_f64() - b.to_f64()) / self.scales.lengthscale(d);
             self.form.value((difference * difference).min(1e300))
         };
         let column = |m: MatRef<'_, T>, d: usize| -> Vec<T> {
-            let c = self.columns.indices()[d];
+            let c = self.scales.columns.indices()[d];
             (0..m.nrows()).map(|i| m[(i, c)]).collect()
         };
         let own: Vec<Vec<T>> = (0..dimension).map(|d| column(x, d)).collect();

@@ -16,7 +16,7 @@ use crate::composite::{Product, Scaled};
 use crate::features::{FeatureError, FeatureRecipe, Spectrum};
 use crate::inputs::{Columns, LANES, Points, add_column, fold};
 use crate::kernel::{Adjoints, Component, Kernel, Pair, column, entries};
-use crate::stationary::{Form, Stationary};
+use crate::stationary::{Form, FormLoops, Stationary};
 use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
 use polynomials::{LANE, Lane, Room, sets};
@@ -30,6 +30,12 @@ use std::sync::Arc;
 pub struct Additive<F> {
     label: String,
     form: F,
+    scales: Scales,
+}
+
+/// All of an additive kernel but its form.
+#[derive(Clone, Debug)]
+struct Scales {
     columns: Columns,
     lengthscales: Vec<f64>,
     /// Of the orders from 1 on.
@@ -52,9 +58,56 @@ impl<F: Form> Additive<F> {
         assert!((1..=columns.count()).contains(&order), "an order is between 1 and the number of columns");
         let count = if ard { columns.count() } else { 1 };
         let variances = vec![variance / order as f64; order];
-        Self { label: label.into(), form, columns, lengthscales: vec![lengthscale; count], variances }
+        let scales = Scales { columns, lengthscales: vec![lengthscale; count], variances };
+        Self { label: label.into(), form, scales }
     }
 
+    /// The kernel of order q (from 1 on) alone.
+    fn of_order(&self, q: usize) -> Self {
+        let variances =
+            self.scales.variances.iter().enumerate().map(|(p, &v)| if p + 1 == q { v } else { 0.0 });
+        let scales = Scales { variances: variances.take(q).collect(), ..self.scales.clone() };
+        Self { scales, ..self.clone() }
+    }
+
+    /// The function of some columns together, by their places among those of this kernel.
+    fn of_set<T: Real>(&self, set: &[usize]) -> Component<T> {
+        let columns: Vec<usize> = set.iter().map(|&d| self.scales.columns.indices()[d]).collect();
+        let factor = |&d: &usize| -> Box<dyn Kernel<T>> {
+            let column = Columns::some(vec![self.scales.columns.indices()[d]]);
+            let form = self.form.clone();
+            Box::new(Stationary::new(self.label.clone(), form, column, false, self.scales.lengthscale(d)))
+        };
+        let variance = self.scales.variances[set.len() - 1] / sets(self.scales.columns.count(), set.len());
+        let product = Box::new(Product::new(set.iter().map(factor).collect()));
+        Component {
+            label: self.label.clone(),
+            order: Some(set.len()),
+            columns,
+            kernel: Box::new(Scaled::new(self.label.clone(), variance, product)),
+            parts: Vec::new(),
+            part_of: None,
+        }
+    }
+
+    /// The functions of single columns, or of pairs, that an order is the sum of; of larger sets, and of pairs among more than 64 columns, there are too many to be told apart.
+    fn sets_of_order<T: Real>(&self, order: usize) -> Vec<Component<T>> {
+        /// Columns of which all pairs are formed (2,016 of them).
+        const MOST_PAIRED: usize = 64;
+        let count = self.scales.columns.count();
+        match order {
+            2 if count > MOST_PAIRED => Vec::new(),
+            1 => (0..count).map(|d| self.of_set(&[d])).collect(),
+            2 => (0..count)
+                .flat_map(|a| (a + 1..count).map(move |b| [a, b]))
+                .map(|p| self.of_set(&p))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Scales {
     fn lengthscale(&self, d: usize) -> f64 {
         self.lengthscales[if self.lengthscales.len() == 1 { 0 } else { d }]
     }
@@ -89,7 +142,7 @@ impl<F: Form> Additive<F> {
         }
     }
 
-    fn tile<T: Real>(&self, x: &[&[T]], z: &[&[T]], mut out: MatMut<'_, T>) {
+    fn tile<T: Real>(&self, form: &dyn FormLoops<T>, x: &[&[T]], z: &[&[T]], mut out: MatMut<'_, T>) {
         let (dimension, orders) = (self.columns.count(), self.order());
         let weights: Vec<T> = self.weights();
         let mut room = Room::new(dimension, orders);
@@ -102,11 +155,7 @@ impl<F: Form> Additive<F> {
                     point.iter_mut().zip(z).for_each(|(p, z)| *p = z[j]);
                     for (block, values) in column(&mut out, j).chunks_mut(LANE).enumerate() {
                         Self::squares(x, &point, block * LANE, &mut factors);
-                        for factor in &mut factors {
-                            for v in factor {
-                                *v = self.form.value(*v);
-                            }
-                        }
+                        form.values(factors.as_flattened_mut());
                         let sums = room.forward(&factors);
                         let mut total = [T::ZERO; LANE];
                         for (q, &weight) in weights.iter().enumerate() {
@@ -121,120 +170,13 @@ impl<F: Form> Additive<F> {
         );
     }
 
-    /// The kernel of order q (from 1 on) alone.
-    fn of_order(&self, q: usize) -> Self {
-        let variances = self.variances.iter().enumerate().map(|(p, &v)| if p + 1 == q { v } else { 0.0 });
-        Self { variances: variances.take(q).collect(), ..self.clone() }
-    }
-
-    /// The function of some columns together, by their places among those of this kernel.
-    fn of_set<T: Real>(&self, set: &[usize]) -> Component<T> {
-        let columns: Vec<usize> = set.iter().map(|&d| self.columns.indices()[d]).collect();
-        let factor = |&d: &usize| -> Box<dyn Kernel<T>> {
-            let column = Columns::some(vec![self.columns.indices()[d]]);
-            let form = self.form.clone();
-            Box::new(Stationary::new(self.label.clone(), form, column, false, self.lengthscale(d)))
-        };
-        let variance = self.variances[set.len() - 1] / sets(self.columns.count(), set.len());
-        let product = Box::new(Product::new(set.iter().map(factor).collect()));
-        Component {
-            label: self.label.clone(),
-            order: Some(set.len()),
-            columns,
-            kernel: Box::new(Scaled::new(self.label.clone(), variance, product)),
-            parts: Vec::new(),
-            part_of: None,
-        }
-    }
-
-    /// The functions of single columns, or of pairs, that an order is the sum of; of larger sets, and of pairs among more than 64 columns, there are too many to be told apart.
-    fn sets_of_order<T: Real>(&self, order: usize) -> Vec<Component<T>> {
-        /// Columns of which all pairs are formed (2,016 of them).
-        const MOST_PAIRED: usize = 64;
-        let count = self.columns.count();
-        match order {
-            2 if count > MOST_PAIRED => Vec::new(),
-            1 => (0..count).map(|d| self.of_set(&[d])).collect(),
-            2 => (0..count)
-                .flat_map(|a| (a + 1..count).map(move |b| [a, b]))
-                .map(|p| self.of_set(&p))
-                .collect(),
-            _ => Vec::new(),
-        }
-    }
-}
-
-impl<F: Form> Parameters for Additive<F> {
-    fn segments(&self) -> Vec<Segment> {
-        let segment = |name: &str, count| Segment {
-            name: format!("{}.{name}", self.label),
-            shape: vec![count],
-            transform: Transform::Log,
-        };
-        let mut out =
-            vec![segment("variance", self.order()), segment("lengthscale", self.lengthscales.len())];
-        out.extend(self.form.shape().map(|(name, _)| segment(name, 1)));
-        out
-    }
-
-    fn values(&self) -> Vec<f64> {
-        let mut out = [self.variances.as_slice(), &self.lengthscales].concat();
-        out.extend(self.form.shape().map(|(_, value)| value));
-        out
-    }
-
-    fn set_values(&mut self, values: &[f64]) {
-        let (variances, rest) = values.split_at(self.variances.len());
-        let (lengthscales, shape) = rest.split_at(self.lengthscales.len());
-        self.variances.copy_from_slice(variances);
-        self.lengthscales.copy_from_slice(lengthscales);
-        assert_eq!(shape.len(), usize::from(self.form.shape().is_some()), "one number for each parameter");
-        if let [value] = shape {
-            self.form.set_shape(*value);
-        }
-    }
-}
-
-impl<T: Real, F: Form> Kernel<T> for Additive<F> {
-    fn cross_tile(&self, pair: Pair<'_, T>, out: MatMut<'_, T>) {
-        let (x, z) = (self.points(pair.x), self.points(pair.z));
-        let columns = 0..self.columns.count();
-        let (x, z): (Vec<&[T]>, Vec<&[T]>) = columns.map(|d| (x.column(d), z.column(d))).unzip();
-        self.tile(&x, &z, out);
-    }
-
-    fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
-        Prepared::own(self.points(x).matrix().to_owned())
-    }
-
-    fn prepared_tile(
+    fn pullback_tile<T: Real>(
         &self,
-        x: PreparedBlock<'_, T>,
-        z: PreparedBlock<'_, T>,
-        _same: Option<(usize, usize)>,
-        out: MatMut<'_, T>,
-    ) {
-        let (x, z): (Vec<&[T]>, Vec<&[T]>) = (0..x.columns()).map(|d| (x.column(d), z.column(d))).unzip();
-        self.tile(&x, &z, out);
-    }
-
-    fn diagonal(&self, _x: MatRef<'_, T>, out: &mut [T]) {
-        out.fill(T::from_f64(self.variances.iter().sum()));
-    }
-
-    fn values_at(&self, _x: PreparedBlock<'_, T>, out: &mut [T]) {
-        out.fill(T::from_f64(self.variances.iter().sum()));
-    }
-
-    fn pullback_values_at(&self, _x: MatRef<'_, T>, adjoint: &[T], parameters: &mut [f64]) {
-        let sum: f64 = adjoint.iter().map(|a| a.to_f64()).sum();
-        parameters.iter_mut().take(self.order()).for_each(|p| *p += sum);
-    }
-
-    /// Nothing: it is the sum of the variances everywhere.
-    fn pullback_values_to_points(&self, _x: MatRef<'_, T>, _adjoint: &[T], _out: &mut Mat<T>) {}
-
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
+        (form, has_shape): (&dyn FormLoops<T>, bool),
+        pair: Pair<'_, T>,
+        adjoint: MatRef<'_, T>,
+        adjoints: &mut Adjoints<T>,
+    ) -> f64 {
         let request = adjoints.request();
         let (x, z) = (self.points(pair.x), self.points(pair.z));
         let (n, m, dimension, orders) =
@@ -245,6 +187,7 @@ impl<T: Real, F: Form> Kernel<T> for Additive<F> {
         let zeros = || vec![[T::ZERO; LANE]; dimension];
         let (mut factors, mut slopes, mut shapes, mut toward, mut squares) =
             (zeros(), zeros(), zeros(), zeros(), zeros());
+        let ones = vec![T::ONE; dimension * LANE];
         // Sums over the tile, in doubles: of adjoint times polynomial by order, of the stretch of each column, of the shape's slope.
         let mut by_order = vec![0.0; orders];
         let mut stretch = vec![0.0; dimension];
@@ -262,14 +205,8 @@ impl<T: Real, F: Form> Kernel<T> for Additive<F> {
                         let mut own = [T::ZERO; LANE];
                         own[..g.len()].copy_from_slice(g);
                         Self::squares(&of_x, &point, first, &mut squares);
-                        for d in 0..dimension {
-                            for i in 0..LANE {
-                                let parts = self.form.parts(squares[d][i]);
-                                factors[d][i] = parts.value;
-                                slopes[d][i] = parts.slope;
-                                shapes[d][i] = parts.shape_slope;
-                            }
-                        }
+                        let parts = [&mut slopes, &mut factors, &mut shapes].map(|p| p.as_flattened_mut());
+                        form.parts_times(squares.as_flattened(), &ones, parts);
                         let sums = room.forward(&factors);
                         for (q, total) in by_order.iter_mut().enumerate() {
                             let mut products = [T::ZERO; LANES];
@@ -324,7 +261,7 @@ impl<T: Real, F: Form> Kernel<T> for Additive<F> {
                 let index = if self.lengthscales.len() == 1 { 0 } else { d };
                 adjoints.parameters[orders + index] += sum / self.lengthscales[index];
             }
-            if self.form.shape().is_some() {
+            if has_shape {
                 adjoints.parameters[orders + self.lengthscales.len()] += toward_shape;
             }
         }
@@ -342,6 +279,84 @@ impl<T: Real, F: Form> Kernel<T> for Additive<F> {
         }
         total
     }
+}
+
+impl<F: Form> Parameters for Additive<F> {
+    fn segments(&self) -> Vec<Segment> {
+        let segment = |name: &str, count| Segment {
+            name: format!("{}.{name}", self.label),
+            shape: vec![count],
+            transform: Transform::Log,
+        };
+        let mut out = vec![
+            segment("variance", self.scales.order()),
+            segment("lengthscale", self.scales.lengthscales.len()),
+        ];
+        out.extend(self.form.shape().map(|(name, _)| segment(name, 1)));
+        out
+    }
+
+    fn values(&self) -> Vec<f64> {
+        let mut out = [self.scales.variances.as_slice(), &self.scales.lengthscales].concat();
+        out.extend(self.form.shape().map(|(_, value)| value));
+        out
+    }
+
+    fn set_values(&mut self, values: &[f64]) {
+        let (variances, rest) = values.split_at(self.scales.variances.len());
+        let (lengthscales, shape) = rest.split_at(self.scales.lengthscales.len());
+        self.scales.variances.copy_from_slice(variances);
+        self.scales.lengthscales.copy_from_slice(lengthscales);
+        assert_eq!(shape.len(), usize::from(self.form.shape().is_some()), "one number for each parameter");
+        if let [value] = shape {
+            self.form.set_shape(*value);
+        }
+    }
+}
+
+impl<T: Real, F: Form> Kernel<T> for Additive<F> {
+    fn cross_tile(&self, pair: Pair<'_, T>, out: MatMut<'_, T>) {
+        let (x, z) = (self.scales.points(pair.x), self.scales.points(pair.z));
+        let columns = 0..self.scales.columns.count();
+        let (x, z): (Vec<&[T]>, Vec<&[T]>) = columns.map(|d| (x.column(d), z.column(d))).unzip();
+        self.scales.tile(&self.form, &x, &z, out);
+    }
+
+    fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
+        Prepared::own(self.scales.points(x).matrix().to_owned())
+    }
+
+    fn prepared_tile(
+        &self,
+        x: PreparedBlock<'_, T>,
+        z: PreparedBlock<'_, T>,
+        _same: Option<(usize, usize)>,
+        out: MatMut<'_, T>,
+    ) {
+        let (x, z): (Vec<&[T]>, Vec<&[T]>) = (0..x.columns()).map(|d| (x.column(d), z.column(d))).unzip();
+        self.scales.tile(&self.form, &x, &z, out);
+    }
+
+    fn diagonal(&self, _x: MatRef<'_, T>, out: &mut [T]) {
+        out.fill(T::from_f64(self.scales.variances.iter().sum()));
+    }
+
+    fn values_at(&self, _x: PreparedBlock<'_, T>, out: &mut [T]) {
+        out.fill(T::from_f64(self.scales.variances.iter().sum()));
+    }
+
+    fn pullback_values_at(&self, _x: MatRef<'_, T>, adjoint: &[T], parameters: &mut [f64]) {
+        let sum: f64 = adjoint.iter().map(|a| a.to_f64()).sum();
+        parameters.iter_mut().take(self.scales.order()).for_each(|p| *p += sum);
+    }
+
+    /// Nothing: it is the sum of the variances everywhere.
+    fn pullback_values_to_points(&self, _x: MatRef<'_, T>, _adjoint: &[T], _out: &mut Mat<T>) {}
+
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
+        let form = (&self.form as &dyn FormLoops<T>, self.form.shape().is_some());
+        self.scales.pullback_tile(form, pair, adjoint, adjoints)
+    }
 
     /// Of order q: frequencies on q columns by chance, each with its own law, whose cosines have `e_q / C(D, q)` as their mean.
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {
@@ -349,15 +364,15 @@ impl<T: Real, F: Form> Kernel<T> for Additive<F> {
             let spectrum = Spectrum {
                 support: Some(q + 1),
                 ..Spectrum::new(
-                    self.columns.indices().to_vec(),
-                    (0..self.columns.count()).map(|d| self.lengthscale(d)).collect(),
+                    self.scales.columns.indices().to_vec(),
+                    (0..self.scales.columns.count()).map(|d| self.scales.lengthscale(d)).collect(),
                     self.form.spectral_law(),
                 )
             };
             let waves = FeatureRecipe::Waves { spectra: vec![spectrum], categories: Vec::new() };
             FeatureRecipe::Scaled(variance, Box::new(waves))
         };
-        Ok(FeatureRecipe::Sum(self.variances.iter().enumerate().map(of_order).collect()))
+        Ok(FeatureRecipe::Sum(self.scales.variances.iter().enumerate().map(of_order).collect()))
     }
 
     /// One for each order; that of order 1 has one for each column, that of order 2 one for each pair.
@@ -371,7 +386,7 @@ impl<T: Real, F: Form> Kernel<T> for Additive<F> {
             parts: self.sets_of_order(q),
             part_of: Some(whole.clone()),
         };
-        (1..=self.order()).map(of_order).collect()
+        (1..=self.scales.order()).map(of_order).collect()
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

@@ -1,4 +1,4 @@
-//! What the stationary kernels share: scaling, distances, and one fused loop for values and one for pullbacks.
+//! What the stationary kernels share: scaling, distances, and one loop for values and one for pullbacks, in which forms are asked column by column.
 
 use super::distances::{DIRECT, Distances, limit, product_buffer, sum_squares};
 use crate::features::{FeatureError, FeatureRecipe, SpectralLaw, Spectrum};
@@ -44,11 +44,57 @@ pub struct Parts<T> {
     pub shape_slope: T,
 }
 
+/// A form at many distances at once. Kernels ask in their loops, which are compiled once for all forms.
+pub(crate) trait FormLoops<T>: Sync {
+    /// Turns squared distances into values.
+    fn values(&self, q2: &mut [T]);
+
+    /// Slope, value and shape's slope at each distance, times `factors`.
+    fn parts_times(&self, q2: &[T], factors: &[T], out: [&mut [T]; 3]);
+}
+
+impl<T: Real, F: Form> FormLoops<T> for F {
+    fn values(&self, q2: &mut [T]) {
+        dispatch(
+            #[inline(always)]
+            || {
+                for v in q2 {
+                    *v = self.value(*v);
+                }
+            },
+        );
+    }
+
+    fn parts_times(&self, q2: &[T], factors: &[T], out: [&mut [T]; 3]) {
+        let n = q2.len();
+        let [slopes, values, shapes] = out;
+        let (factors, slopes, values, shapes) =
+            (&factors[..n], &mut slopes[..n], &mut values[..n], &mut shapes[..n]);
+        dispatch(
+            #[inline(always)]
+            || {
+                for i in 0..n {
+                    let parts = self.parts(q2[i]);
+                    slopes[i] = factors[i] * parts.slope;
+                    values[i] = factors[i] * parts.value;
+                    shapes[i] = factors[i] * parts.shape_slope;
+                }
+            },
+        );
+    }
+}
+
 /// A stationary kernel with one lengthscale, or one for each column (automatic relevance determination).
 #[derive(Clone, Debug)]
 pub struct Stationary<F> {
     label: String,
     form: F,
+    scales: Scales,
+}
+
+/// All of a stationary kernel but its form.
+#[derive(Clone, Debug)]
+struct Scales {
     columns: Columns,
     lengthscales: Vec<f64>,
 }
@@ -57,9 +103,11 @@ impl<F: Form> Stationary<F> {
     /// A kernel of the given form on `columns`; `label` names its parameters; one lengthscale each when `ard`.
     pub fn new(label: impl Into<String>, form: F, columns: Columns, ard: bool, lengthscale: f64) -> Self {
         let count = if ard { columns.count() } else { 1 };
-        Self { label: label.into(), form, columns, lengthscales: vec![lengthscale; count] }
+        Self { label: label.into(), form, scales: Scales { columns, lengthscales: vec![lengthscale; count] } }
     }
+}
 
+impl Scales {
     fn lengthscale(&self, d: usize) -> f64 {
         self.lengthscales[if self.lengthscales.len() == 1 { 0 } else { d }]
     }
@@ -67,42 +115,8 @@ impl<F: Form> Stationary<F> {
     fn distances<'a, T: Real>(&self, pair: Pair<'a, T>) -> Distances<'a, T> {
         Distances::new(pair, &self.columns, |d| T::from_f64(1.0 / self.lengthscale(d)))
     }
-}
 
-impl<F: Form> Parameters for Stationary<F> {
-    fn segments(&self) -> Vec<Segment> {
-        let segment = |name: &str, shape| Segment {
-            name: format!("{}.{name}", self.label),
-            shape,
-            transform: Transform::Log,
-        };
-        let mut out = vec![segment("lengthscale", vec![self.lengthscales.len()])];
-        out.extend(self.form.shape().map(|(name, _)| segment(name, vec![1])));
-        out
-    }
-
-    fn values(&self) -> Vec<f64> {
-        let mut out = self.lengthscales.clone();
-        out.extend(self.form.shape().map(|(_, value)| value));
-        out
-    }
-
-    fn set_values(&mut self, values: &[f64]) {
-        let (lengthscales, shape) = values.split_at(self.lengthscales.len());
-        self.lengthscales.copy_from_slice(lengthscales);
-        assert_eq!(shape.len(), usize::from(self.form.shape().is_some()), "one number for each parameter");
-        if let [value] = shape {
-            self.form.set_shape(*value);
-        }
-    }
-}
-
-impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
-    fn cross_tile(&self, pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
-        if self.columns.count() <= DIRECT {
-            let (x, z): (Prepared<T>, Prepared<T>) = (self.prepare(pair.x), self.prepare(pair.z));
-            return self.prepared_tile(x.block(0..x.rows()), z.block(0..z.rows()), pair.same, out);
-        }
+    fn cross_tile<T: Real>(&self, form: &dyn FormLoops<T>, pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
         let distances = self.distances(pair);
         let by_product = distances.by_product();
         if by_product {
@@ -114,17 +128,13 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                 for j in 0..out.ncols() {
                     let q2 = column(&mut out, j);
                     distances.finish_column(j, q2, by_product);
-                    for v in q2 {
-                        *v = self.form.value(*v);
-                    }
+                    form.values(q2);
                 }
             },
         );
     }
 
-    /// Up to `DIRECT` dimensions: chosen columns over their lengthscales. Beyond, tiles are centred before they are scaled, so the
-    /// points stay as they are.
-    fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
+    fn prepare<T: Real>(&self, x: MatRef<'_, T>) -> Prepared<T> {
         if self.columns.count() > DIRECT {
             return Prepared::plain(x);
         }
@@ -136,53 +146,13 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
         Prepared::own(scaled)
     }
 
-    fn prepared_tile(
+    fn pullback_tile<T: Real>(
         &self,
-        x: PreparedBlock<'_, T>,
-        z: PreparedBlock<'_, T>,
-        same: Option<(usize, usize)>,
-        mut out: MatMut<'_, T>,
-    ) {
-        if self.columns.count() > DIRECT {
-            return self.cross_tile(Pair { x: x.matrix(), z: z.matrix(), same }, out);
-        }
-        let limit = limit::<T>();
-        let dimensions: Vec<(&[T], &[T])> = (0..x.columns()).map(|d| (x.column(d), z.column(d))).collect();
-        dispatch(
-            #[inline(always)]
-            || {
-                for j in 0..out.ncols() {
-                    let q2 = column(&mut out, j);
-                    sum_squares(
-                        dimensions.len(),
-                        q2,
-                        #[inline(always)]
-                        |d| (dimensions[d].0, dimensions[d].1[j]),
-                    );
-                    for v in q2 {
-                        // In this order NaN stays.
-                        *v = self.form.value(if limit < *v { limit } else { *v });
-                    }
-                }
-            },
-        );
-    }
-
-    fn diagonal(&self, _x: MatRef<'_, T>, out: &mut [T]) {
-        out.fill(T::ONE);
-    }
-
-    fn values_at(&self, _x: PreparedBlock<'_, T>, out: &mut [T]) {
-        out.fill(T::ONE);
-    }
-
-    /// Nothing: it is 1 whatever the parameters.
-    fn pullback_values_at(&self, _x: MatRef<'_, T>, _adjoint: &[T], _parameters: &mut [f64]) {}
-
-    /// Nothing, as well.
-    fn pullback_values_to_points(&self, _x: MatRef<'_, T>, _adjoint: &[T], _out: &mut Mat<T>) {}
-
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
+        (form, has_shape): (&dyn FormLoops<T>, bool),
+        pair: Pair<'_, T>,
+        adjoint: MatRef<'_, T>,
+        adjoints: &mut Adjoints<T>,
+    ) -> f64 {
         let request = adjoints.request();
         let distances = self.distances(pair);
         let (x, z) = (&distances.x, &distances.z);
@@ -192,7 +162,6 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
         // or (isotropic) all together.
         let (mut total, mut shape) = ([0.0; LANES], [0.0; LANES]);
         let mut stretch = vec![[0.0; LANES]; self.lengthscales.len()];
-        let has_shape = self.form.shape().is_some();
         let by_dimension = request.parameters && !isotropic;
         // Summed up after all dimensions of a point: beside their loop, the compiler cuts that into the short vectors of the sum.
         let mut pulls = vec![[T::ZERO; LANES]; dimension];
@@ -211,12 +180,7 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                     }
                     distances.finish_column(j, q2, products.is_some());
                     let g = &entries(adjoint, j)[..n];
-                    for i in 0..n {
-                        let parts = self.form.parts(q2[i]);
-                        w[i] = g[i] * parts.slope;
-                        values[i] = g[i] * parts.value;
-                        shapes[i] = g[i] * parts.shape_slope;
-                    }
+                    form.parts_times(q2, g, [&mut *w, &mut *values, &mut *shapes]);
                     add_to(
                         &mut total,
                         n,
@@ -285,16 +249,123 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
         }
         fold(&total)
     }
+}
+
+impl<F: Form> Parameters for Stationary<F> {
+    fn segments(&self) -> Vec<Segment> {
+        let segment = |name: &str, shape| Segment {
+            name: format!("{}.{name}", self.label),
+            shape,
+            transform: Transform::Log,
+        };
+        let mut out = vec![segment("lengthscale", vec![self.scales.lengthscales.len()])];
+        out.extend(self.form.shape().map(|(name, _)| segment(name, vec![1])));
+        out
+    }
+
+    fn values(&self) -> Vec<f64> {
+        let mut out = self.scales.lengthscales.clone();
+        out.extend(self.form.shape().map(|(_, value)| value));
+        out
+    }
+
+    fn set_values(&mut self, values: &[f64]) {
+        let (lengthscales, shape) = values.split_at(self.scales.lengthscales.len());
+        self.scales.lengthscales.copy_from_slice(lengthscales);
+        assert_eq!(shape.len(), usize::from(self.form.shape().is_some()), "one number for each parameter");
+        if let [value] = shape {
+            self.form.set_shape(*value);
+        }
+    }
+}
+
+impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
+    fn cross_tile(&self, pair: Pair<'_, T>, out: MatMut<'_, T>) {
+        if self.scales.columns.count() <= DIRECT {
+            let (x, z): (Prepared<T>, Prepared<T>) = (self.prepare(pair.x), self.prepare(pair.z));
+            return prepared_tile(&self.form, x.block(0..x.rows()), z.block(0..z.rows()), out);
+        }
+        self.scales.cross_tile(&self.form, pair, out);
+    }
+
+    /// Up to `DIRECT` dimensions: chosen columns over their lengthscales. Beyond, tiles are centred before they are scaled, so the
+    /// points stay as they are.
+    fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
+        self.scales.prepare(x)
+    }
+
+    fn prepared_tile(
+        &self,
+        x: PreparedBlock<'_, T>,
+        z: PreparedBlock<'_, T>,
+        same: Option<(usize, usize)>,
+        out: MatMut<'_, T>,
+    ) {
+        if self.scales.columns.count() > DIRECT {
+            return self.cross_tile(Pair { x: x.matrix(), z: z.matrix(), same }, out);
+        }
+        prepared_tile(&self.form, x, z, out);
+    }
+
+    fn diagonal(&self, _x: MatRef<'_, T>, out: &mut [T]) {
+        out.fill(T::ONE);
+    }
+
+    fn values_at(&self, _x: PreparedBlock<'_, T>, out: &mut [T]) {
+        out.fill(T::ONE);
+    }
+
+    /// Nothing: it is 1 whatever the parameters.
+    fn pullback_values_at(&self, _x: MatRef<'_, T>, _adjoint: &[T], _parameters: &mut [f64]) {}
+
+    /// Nothing, as well.
+    fn pullback_values_to_points(&self, _x: MatRef<'_, T>, _adjoint: &[T], _out: &mut Mat<T>) {}
+
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
+        let form = (&self.form as &dyn FormLoops<T>, self.form.shape().is_some());
+        self.scales.pullback_tile(form, pair, adjoint, adjoints)
+    }
 
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {
-        let lengthscales = (0..self.columns.count()).map(|d| self.lengthscale(d)).collect();
-        let spectrum = Spectrum::new(self.columns.indices().to_vec(), lengthscales, self.form.spectral_law());
+        let lengthscales = (0..self.scales.columns.count()).map(|d| self.scales.lengthscale(d)).collect();
+        let spectrum =
+            Spectrum::new(self.scales.columns.indices().to_vec(), lengthscales, self.form.spectral_law());
         Ok(FeatureRecipe::Waves { spectra: vec![spectrum], categories: Vec::new() })
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {
         Box::new(self.clone())
     }
+}
+
+/// A tile of points that were divided by their lengthscales.
+fn prepared_tile<T: Real>(
+    form: &dyn FormLoops<T>,
+    x: PreparedBlock<'_, T>,
+    z: PreparedBlock<'_, T>,
+    mut out: MatMut<'_, T>,
+) {
+    let limit = limit::<T>();
+    let dimensions: Vec<(&[T], &[T])> = (0..x.columns()).map(|d| (x.column(d), z.column(d))).collect();
+    dispatch(
+        #[inline(always)]
+        || {
+            for j in 0..out.ncols() {
+                let q2 = column(&mut out, j);
+                sum_squares(
+                    dimensions.len(),
+                    q2,
+                    #[inline(always)]
+                    |d| (dimensions[d].0, dimensions[d].1[j]),
+                );
+                for v in q2.iter_mut() {
+                    // In this order NaN stays.
+                    *v = if limit < *v { limit } else { *v };
+                }
+                form.values(q2);
+            }
+        },
+    );
 }
 
 /// Adds `Σ_i term(i)` over `0..count` to partial sums.

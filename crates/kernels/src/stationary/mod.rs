@@ -20,6 +20,7 @@ mod median;
 mod rational_quadratic;
 mod squared_exponential;
 
+pub(crate) use base::FormLoops;
 pub use base::{Form, Parts, Stationary};
 pub use matern12::Matern12;
 pub use matern32::Matern32;
