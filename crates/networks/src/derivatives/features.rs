@@ -3,10 +3,12 @@
 use super::Outputs;
 use super::products::uses;
 use super::shared::SharedUses;
+use crate::PerNetworkPrecision;
 use crate::array::{Array, Precision, Sets};
 use crate::graph::trace::Reach;
 use crate::graph::{Graph, Network, NetworkError, SelectedParameter, Selection, Trace};
 use crate::operation::Operation;
+use posterior_linalg::compiled_here;
 use posterior_linalg::tiles::pieces;
 
 /// Part of the selected parameters whose gradients share a form.
@@ -142,6 +144,22 @@ impl<T: Precision> Network<T> {
     }
 
     pub(super) fn features_by_pieces(
+        &self,
+        x: &Array<T>,
+        selection: &Selection,
+        outputs: &Outputs<T>,
+        each: usize,
+    ) -> Result<TangentFeatures<T>, NetworkError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] Network::features_here, (
+            network: &'a Network<T> = self,
+            x: &'a Array<T> = x,
+            selection: &'a Selection = selection,
+            outputs: &'a Outputs<T> = outputs,
+            each: usize = each,
+        ) -> Result<TangentFeatures<T>, NetworkError>)
+    }
+
+    fn features_here(
         &self,
         x: &Array<T>,
         selection: &Selection,

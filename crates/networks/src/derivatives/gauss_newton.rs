@@ -3,10 +3,12 @@
 use super::Curvature;
 use super::products::uses;
 use super::shared::SharedUses;
+use crate::PerNetworkPrecision;
 use crate::array::{Array, Matrix, Precision, Sets, add_to, fold_rows, multiply, product};
 use crate::graph::trace::Reach;
 use crate::graph::{Network, NetworkError, Selection, Trace};
 use crate::operation::Factors;
+use posterior_linalg::compiled_here;
 use posterior_linalg::tiles::pieces;
 
 /// Values of gradients by example that are held at one time, where they cannot be avoided.
@@ -49,6 +51,20 @@ impl<T: Precision> Network<T> {
     /// As [`Self::gauss_newton_products`].
     #[inline(never)]
     pub fn gauss_newton_diagonal(
+        &self,
+        x: &Array<T>,
+        curvature: &Curvature<T>,
+        selection: &Selection,
+    ) -> Result<Vec<T>, NetworkError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] Network::diagonal_here, (
+            network: &'a Network<T> = self,
+            x: &'a Array<T> = x,
+            curvature: &'a Curvature<T> = curvature,
+            selection: &'a Selection = selection,
+        ) -> Result<Vec<T>, NetworkError>)
+    }
+
+    fn diagonal_here(
         &self,
         x: &Array<T>,
         curvature: &Curvature<T>,

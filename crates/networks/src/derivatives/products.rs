@@ -2,9 +2,11 @@
 
 use super::normal_range::normal_range;
 use super::shared::SharedUses;
+use crate::PerNetworkPrecision;
 use crate::array::{Array, Precision, Sets, add_to, batch_shape};
 use crate::graph::trace::{Reach, accumulate};
 use crate::graph::{Graph, NetworkError, SelectedParameter, Selection, Trace};
+use posterior_linalg::compiled_here;
 use std::borrow::Cow;
 
 /// How many nodes use each parameter.
@@ -78,6 +80,15 @@ impl<T: Precision> Trace<'_, T> {
     /// `[sets, selection]` for a block of cotangents, in any mode.
     #[inline(never)]
     pub(crate) fn gradient(&self, selection: &Selection, cotangent: Array<T>, sets: Sets) -> Array<T> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] Trace::gradient_here, (
+            trace: &'a Trace<'b, T> = self,
+            selection: &'a Selection = selection,
+            cotangent: Array<T> = cotangent,
+            sets: Sets = sets,
+        ) -> Array<T>)
+    }
+
+    fn gradient_here(&self, selection: &Selection, cotangent: Array<T>, sets: Sets) -> Array<T> {
         let graph = self.network().graph();
         let (cotangent, scales) = normal_range(Cow::Owned(cotangent), sets);
         let (reach, uses) = (Reach::new(graph, Some(selection), false), uses(graph));
@@ -187,6 +198,14 @@ impl<T: Precision> Trace<'_, T> {
     /// When the tangents do not fit the selection, or the network is in training mode.
     #[inline(never)]
     pub fn jvp(&self, selection: &Selection, tangents: &Array<T>) -> Result<Array<T>, NetworkError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] Trace::jvp_here, (
+            trace: &'a Trace<'b, T> = self,
+            selection: &'a Selection = selection,
+            tangents: &'a Array<T> = tangents,
+        ) -> Result<Array<T>, NetworkError>)
+    }
+
+    fn jvp_here(&self, selection: &Selection, tangents: &Array<T>) -> Result<Array<T>, NetworkError> {
         self.network().require_evaluation("Jacobian-vector products")?;
         if tangents.shape().len() != 2 || tangents.row_len() != selection.len() {
             let (expected, found) = (vec![tangents.rows(), selection.len()], tangents.shape().to_vec());

@@ -2,10 +2,12 @@
 
 use super::products::uses;
 use super::shared::{Joined, SharedUses};
+use crate::PerNetworkPrecision;
 use crate::array::{Array, Precision, Sets, row_dots};
 use crate::graph::trace::Reach;
 use crate::graph::{Network, NetworkError, Selection, Trace};
 use crate::operation::{At, Factors, Layer};
+use posterior_linalg::compiled_here;
 use posterior_linalg::tiles::pieces;
 use std::borrow::Cow;
 
@@ -92,6 +94,9 @@ impl<'a, T: Precision> TapAt<'a, T> {
     }
 }
 
+/// What is called with node, parameter and tap.
+type VisitTap<'a, T> = dyn FnMut(usize, usize, &TapAt<'_, T>) + 'a;
+
 impl<T: Precision> Trace<'_, T> {
     /// Calls `visit(node, parameter, tap)` for every use of every selected parameter, last node first, while its sensitivities are at hand; after them once for every weight that several
     /// nodes share, with the first of them and all uses as positions of one layer.
@@ -104,6 +109,21 @@ impl<T: Precision> Trace<'_, T> {
         selection: &Selection,
         cotangents: &Array<T>,
         visit: &mut dyn FnMut(usize, usize, &TapAt<'_, T>),
+    ) -> Result<(), NetworkError> {
+        let visit: &mut VisitTap<'_, T> = &mut visit;
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] Trace::visit_here, (
+            trace: &'a Trace<'b, T> = self,
+            selection: &'a Selection = selection,
+            cotangents: &'a Array<T> = cotangents,
+            visit: &'a mut VisitTap<'a, T> = visit,
+        ) -> Result<(), NetworkError>)
+    }
+
+    fn visit_here(
+        &self,
+        selection: &Selection,
+        cotangents: &Array<T>,
+        visit: &mut VisitTap<'_, T>,
     ) -> Result<(), NetworkError> {
         self.network().require_evaluation("layer taps")?;
         self.width("cotangents", cotangents, &self.output().shape()[1..])?;

@@ -3,10 +3,12 @@
 use super::Outputs;
 use super::features::{Feature, Group, TangentFeatures, groups, tangent_feature_size};
 use super::normal_range::normal_range;
+use crate::PerNetworkPrecision;
 use crate::array::products::product_here;
 use crate::array::{Array, Matrix, Precision, Sets, add_to, batch_shape, product, products, transpose_rows};
 use crate::graph::{Graph, Network, NetworkError, Selection, Trace};
 use crate::operation::Operation;
+use posterior_linalg::compiled_here;
 use posterior_linalg::parallel;
 use posterior_linalg::tiles::pieces;
 use std::borrow::Cow;
@@ -97,6 +99,26 @@ impl<T: Precision> Network<T> {
     /// The same, holding so many values of features; where all examples are one piece, a trace of them that is there already serves.
     #[inline(never)]
     pub(super) fn through(
+        &self,
+        x: &Array<T>,
+        traced: Option<&Trace<'_, T>>,
+        selection: &Selection,
+        vectors: &Array<T>,
+        map: &mut OutputMap<'_, T>,
+        held: usize,
+    ) -> Result<Array<T>, NetworkError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'c: 'a] Network::through_here, (
+            network: &'a Network<T> = self,
+            x: &'a Array<T> = x,
+            traced: Option<&'a Trace<'b, T>> = traced,
+            selection: &'a Selection = selection,
+            vectors: &'a Array<T> = vectors,
+            map: &'a mut OutputMap<'c, T> = map,
+            held: usize = held,
+        ) -> Result<Array<T>, NetworkError>)
+    }
+
+    fn through_here(
         &self,
         x: &Array<T>,
         traced: Option<&Trace<'_, T>>,

@@ -3,8 +3,10 @@
 use super::error::NetworkError;
 use super::structure::{Graph, Value};
 use super::trace::Trace;
+use crate::PerNetworkPrecision;
 use crate::array::{Array, Precision, batch_shape};
 use crate::operation::{At, Initial, Layer, Mode, Operation, Saved};
+use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, Normal, Uniform};
 use std::sync::Arc;
@@ -30,7 +32,13 @@ impl<T: Precision> Network<T> {
     /// When a value's shape is not its parameter's, or a value is NaN or infinite.
     #[inline(never)]
     pub fn new(graph: impl Into<Arc<Graph>>, parameters: Vec<Array<T>>) -> Result<Self, NetworkError> {
-        let graph = graph.into();
+        compiled_here!(T: Precision, PerNetworkPrecision; [] Network::checked, (
+            graph: Arc<Graph> = graph.into(),
+            parameters: Vec<Array<T>> = parameters,
+        ) -> Result<Network<T>, NetworkError>)
+    }
+
+    fn checked(graph: Arc<Graph>, parameters: Vec<Array<T>>) -> Result<Self, NetworkError> {
         let shapes = || graph.parameters.iter().map(|p| &p.shape);
         if parameters.len() != graph.parameters.len()
             || shapes().zip(&parameters).any(|(s, v)| s != v.shape())
@@ -222,6 +230,14 @@ impl<T: Precision> Network<T> {
         x: &Array<T>,
         node: Option<usize>,
     ) -> Result<(Array<T>, Array<T>), NetworkError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] Network::forward_here, (
+            network: &'a Network<T> = self,
+            x: &'a Array<T> = x,
+            node: Option<usize> = node,
+        ) -> Result<(Array<T>, Array<T>), NetworkError>)
+    }
+
+    fn forward_here(&self, x: &Array<T>, node: Option<usize>) -> Result<(Array<T>, Array<T>), NetworkError> {
         self.check(x)?;
         let each = self.examples_at_once();
         if self.mode == Mode::Training || x.rows() <= each {
@@ -300,6 +316,13 @@ impl<T: Precision> Network<T> {
     /// As [`Self::forward`].
     #[inline(never)]
     pub fn trace(&self, x: Array<T>) -> Result<Trace<'_, T>, NetworkError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] Network::trace_here, (
+            network: &'a Network<T> = self,
+            x: Array<T> = x,
+        ) -> Result<Trace<'a, T>, NetworkError>)
+    }
+
+    fn trace_here(&self, x: Array<T>) -> Result<Trace<'_, T>, NetworkError> {
         self.check(&x)?;
         let rows = x.rows();
         let mut values = vec![x];
