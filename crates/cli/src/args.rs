@@ -31,7 +31,7 @@ use posterior::options::numbers;
 use posterior::{Question, VarianceMethod};
 pub(crate) use split::SplitArgs;
 use std::path::PathBuf;
-pub(crate) use stream::{BadRowsArg, FromArg, NoiseArg, StreamArgs};
+pub(crate) use stream::{BadRowsArg, FromArg, LastLineArg, NoiseArg, StreamArgs};
 pub(crate) use tomography::{
     CriterionArg, FilterArg, TomographyCommand, TomographyDesignArgs, TomographyMethodArg,
     TomographyProjectArgs, TomographyReconstructArgs, TomographyUncertaintyArgs, WeightPriorArg,

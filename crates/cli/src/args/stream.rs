@@ -17,6 +17,16 @@ pub(crate) enum BadRowsArg {
     Skip,
 }
 
+/// What becomes of a file's last line that has no newline yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LastLineArg {
+    /// It is unfinished, and left for the next call
+    #[default]
+    Wait,
+    /// It is a row
+    Complete,
+}
+
 /// Where an input stands that is not a file that is gone on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FromArg {
@@ -87,6 +97,10 @@ pub(crate) struct StreamArgs {
     /// Wait for more at the end of the file, until Ctrl-C
     #[arg(long, requires = "data")]
     pub follow: bool,
+
+    /// What to do with a file's last line that has no newline
+    #[arg(long, value_enum, default_value_t, requires = "data", conflicts_with = "follow")]
+    pub last_line: LastLineArg,
 
     /// What a line is [default: by the file's name, else csv]
     #[arg(long, value_enum)]

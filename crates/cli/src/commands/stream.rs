@@ -25,7 +25,7 @@ const TELL: Duration = Duration::from_secs(5);
 pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
     let exists = arguments.state.exists();
     if arguments.status {
-        return status::print_status(cli, &load(arguments)?);
+        return status::print_status(cli, &load(arguments)?, None);
     }
     if cli.json && arguments.out.is_none() {
         let problem = "--json prints what became of the stream: give the predictions a file with --out";
@@ -77,9 +77,9 @@ pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
         stream.save(&arguments.state)?;
         let ended = learn(arguments, &mut source, &mut stream, &mut destination, remarks, &interrupt);
         if cli.json {
-            status::print_status(cli, &stream)?;
+            status::print_status(cli, &stream, Some(source.unfinished()))?;
         } else {
-            remarks.say(status::text(&stream));
+            remarks.say(status::text(&stream) + status::left(source.unfinished()));
         }
         ended
     })

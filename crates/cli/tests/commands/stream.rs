@@ -350,6 +350,84 @@ fn a_state_without_rows_begins_with_the_header() {
     assert_eq!(status(at)["counts"]["learned"], 20);
 }
 
+fn append(path: &Path, text: &str) {
+    std::fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+/// A file may be read while half of its last line is written: that half is no row, to learn or to predict.
+#[test]
+fn a_half_written_last_line_is_left_for_the_next_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let file = at.join("rows.csv");
+    std::fs::write(&file, format!("{HEADER}{}0.5,0.25,high,1", rows(0..60))).unwrap();
+    let begin = "--target y --features a,b --start-rows 40 --inducing-points 10";
+    let line = |begin: &str| format!("stream --state s.posterior {begin} --data rows.csv --out p.csv");
+    let (_, said) = good(at, &line(begin), "");
+    assert!(said.contains("60 rows read") && said.contains("1 unfinished line left"), "{said}");
+    assert!(said.contains("--last-line complete"), "{said}");
+    append(&file, ".0034\n0.5,0.25,high,2\r");
+    let (out, _) = good(at, &line("--json"), "");
+    let out: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&out["counts"]["rows"], &out["unfinished_lines"]), (&61.into(), &1.into()));
+    assert_eq!(predicted(&at.join("p.csv"))[&61][1], "1.0034");
+    assert!(status(at)["unfinished_lines"].is_null());
+    // A row to predict; half of it is none either.
+    append(&file, "\n0.25,0.5,high,");
+    let (_, said) = good(at, &line(""), "");
+    assert!(said.contains("62 rows read") && said.contains("1 unfinished line left"), "{said}");
+    // What is complete is taken as it is, and what is written later begins behind it.
+    let (_, said) = good(at, &line("--last-line complete"), "");
+    assert!(said.contains("63 rows read") && said.contains("1 predicted only"), "{said}");
+    assert!(!said.contains("unfinished"), "{said}");
+    append(&file, "\n0.75,0.5,high,3\n");
+    let (out, _) = good(at, &line("--json"), "");
+    let out: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&out["counts"]["rows"], &out["unfinished_lines"]), (&64.into(), &0.into()));
+    let ys: Vec<String> = predicted(&at.join("p.csv")).into_values().skip(20).map(|c| c[1].clone()).collect();
+    assert_eq!(ys, ["1.0034", "2", "", "3"]);
+    // Nothing comes after the end of standard input.
+    let (_, said) = good(at, "stream --state s.posterior --out p.csv", "0.125,0.5,high,4");
+    assert!(said.contains("65 rows read") && !said.contains("unfinished"), "{said}");
+}
+
+/// The same of a file that is followed, of objects, and of a header alone.
+#[test]
+fn half_lines_are_waited_for_in_files_that_are_followed_and_of_every_kind() {
+    let folder = folder();
+    let at = folder.path();
+    std::fs::write(at.join("rows.jsonl"), "{\"a\": 1, \"b\": 0.5}\n{\"a\": 1, \"b\": 0.").unwrap();
+    let line = "stream --state s.posterior --model y.posterior --data rows.jsonl --out p.csv";
+    let (_, said) = good(at, line, "");
+    assert!(said.contains("1 rows read") && said.contains("1 unfinished line left"), "{said}");
+    let mut child =
+        command(at, "stream --state s.posterior --data rows.jsonl --follow --out p.csv").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(status(at)["counts"]["rows"], 1);
+    append(&at.join("rows.jsonl"), "25}\n");
+    for _ in 0..100 {
+        if status(at)["counts"]["rows"] == 2 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let counts = status(at)["counts"].clone();
+    assert_eq!((&counts["rows"], &counts["unlabelled"]), (&2.into(), &2.into()));
+    // Half a header names no columns, and is not taken for one by the call that finds all of it.
+    std::fs::write(at.join("head.csv"), "a,b,kind").unwrap();
+    let line =
+        "stream --state h.posterior --target y --features a,b --start-rows 10 --data head.csv --out h.csv";
+    let said = error(at, line, "");
+    assert!(said.contains("head.csv has no rows: its last line has no newline yet"), "{said}");
+    append(&at.join("head.csv"), &format!(",y\n{}", rows(0..12)));
+    let (_, said) = good(at, line, "");
+    assert!(said.contains("12 rows read: 2 learned"), "{said}");
+    let said = error(at, &format!("{line} --follow --last-line complete"), "");
+    assert!(said.contains("cannot be used with"), "{said}");
+}
+
 #[test]
 fn a_file_that_was_replaced_or_shortened_is_not_gone_on_with() {
     let folder = folder();

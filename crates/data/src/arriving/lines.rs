@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Bytes of a line that are kept; a longer one is a bad row.
@@ -18,6 +19,17 @@ const BATCH_BYTES: usize = 32 << 20;
 
 /// How often a file that has ended is looked at again, and whoever waits asks whether to go on.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the end of a source means for a last line without its newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceEnd {
+    /// It ends the line.
+    Complete,
+    /// The line is unfinished, and left for the next call: what writes the file may have written half of it.
+    Wait,
+    /// More is waited for, and the line with it.
+    Follow,
+}
 
 /// A line that is not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,15 +52,17 @@ impl Line {
 /// Lines as they arrive. A thread of its own reads them, so that a batch need not be full to be handed on.
 pub struct ArrivingLines {
     receiver: Receiver<Result<Line, DataError>>,
+    reader: Option<JoinHandle<bool>>,
     ended: bool,
+    unfinished: bool,
 }
 
 impl ArrivingLines {
-    /// Of a file, from the byte `from` on; with `follow` its end is waited at for more.
+    /// Of a file, from the byte `from` on.
     ///
     /// # Errors
     /// [`DataError::Read`]; [`DataError::Malformed`] for a file that is shorter than that: it is not the one that was read before.
-    pub fn of_file(path: &Path, from: u64, follow: bool) -> Result<Self, DataError> {
+    pub fn of_file(path: &Path, from: u64, end: SourceEnd) -> Result<Self, DataError> {
         let failed = |source| DataError::Read { path: path.into(), source };
         let mut file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
@@ -56,24 +70,29 @@ impl ArrivingLines {
             return Err(shrunk(path, length, from));
         }
         file.seek(SeekFrom::Start(from)).map_err(failed)?;
-        Ok(Self::of(file, path.into(), from, follow))
+        Ok(Self::of(file, path.into(), from, end))
     }
 
-    /// Of standard input, counted from what it gives first.
+    /// Of standard input, counted from what it gives first. Nothing comes after its end, which ends its last line.
     pub fn of_standard_input() -> Self {
-        Self::of(std::io::stdin(), "standard input".into(), 0, false)
+        Self::of(std::io::stdin(), "standard input".into(), 0, SourceEnd::Complete)
     }
 
     /// Of any source, which is named in messages.
-    pub fn of<R: Read + Send + 'static>(source: R, path: PathBuf, from: u64, follow: bool) -> Self {
+    pub fn of<R: Read + Send + 'static>(source: R, path: PathBuf, from: u64, end: SourceEnd) -> Self {
         let (sender, receiver) = sync_channel(WAITING);
-        std::thread::spawn(move || read(source, &path, from, follow, &sender));
-        Self { receiver, ended: false }
+        let reader = std::thread::spawn(move || read(source, &path, from, end, &sender));
+        Self { receiver, reader: Some(reader), ended: false, unfinished: false }
     }
 
     /// Whether there are no more.
     pub fn ended(&self) -> bool {
         self.ended
+    }
+
+    /// Whether they ended before a last line without its newline, which was left.
+    pub fn unfinished(&self) -> bool {
+        self.unfinished
     }
 
     /// The next lines: at most `most` (or 32 MB and a line), and those that have come `wait` after the first of them. Waits for the first as long as it takes, or until `stop` says so; none then, or at the end.
@@ -98,7 +117,10 @@ impl ArrivingLines {
                     out.push(line);
                 }
                 Ok(Err(error)) => return Err(error),
-                Err(RecvTimeoutError::Disconnected) => self.ended = true,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.ended = true;
+                    self.unfinished = self.reader.take().is_some_and(|reader| reader.join().unwrap_or(false));
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     if until.is_some_and(|until| Instant::now() >= until) {
                         break;
@@ -117,23 +139,23 @@ fn shrunk(path: &Path, length: u64, from: u64) -> DataError {
     DataError::Malformed { path: path.into(), format: "stream", reason }
 }
 
-/// Hands lines on until the source ends or nobody takes them. A last line without an end is one where nothing is followed.
+/// Hands lines on until the source ends or nobody takes them. Whether a last line was left comes back.
 fn read<R: Read>(
     source: R,
     path: &Path,
     from: u64,
-    follow: bool,
+    at_end: SourceEnd,
     sender: &SyncSender<Result<Line, DataError>>,
-) {
+) -> bool {
     let mut reader = BufReader::with_capacity(1 << 18, source);
     let mut line = Line { text: Vec::new(), cut: false, end: from };
     loop {
         let (used, whole) = match reader.fill_buf() {
-            Ok([]) if follow => {
+            Ok([]) if at_end == SourceEnd::Follow => {
                 match std::fs::metadata(path).map(|m| m.len()) {
                     Ok(length) if length < line.end => {
                         let _ = sender.send(Err(shrunk(path, length, line.end)));
-                        return;
+                        return false;
                     }
                     _ => std::thread::sleep(PAUSE),
                 }
@@ -141,10 +163,14 @@ fn read<R: Read>(
                 continue;
             }
             Ok([]) => {
-                if let Some(last) = finished(&mut line) {
+                let last = finished(&mut line);
+                if at_end == SourceEnd::Wait {
+                    return last.is_some();
+                }
+                if let Some(last) = last {
                     let _ = sender.send(Ok(last));
                 }
-                return;
+                return false;
             }
             Ok(bytes) => {
                 let end = bytes.iter().position(|b| *b == b'\n');
@@ -157,7 +183,7 @@ fn read<R: Read>(
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(source) => {
                 let _ = sender.send(Err(DataError::Read { path: path.into(), source }));
-                return;
+                return false;
             }
         };
         reader.consume(used);
@@ -166,7 +192,7 @@ fn read<R: Read>(
             && let Some(line) = finished(&mut line)
             && sender.send(Ok(line)).is_err()
         {
-            return;
+            return false;
         }
     }
 }

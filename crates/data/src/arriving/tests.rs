@@ -1,16 +1,20 @@
-use super::{ArrivingLines, Line, RowFormat, RowKind};
+use super::{ArrivingLines, Line, RowFormat, RowKind, SourceEnd};
 use crate::{DecimalMark, Delimiter, TextEncoding, TextOptions, Values};
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
 fn lines(bytes: &[u8]) -> Vec<Line> {
-    let mut lines = ArrivingLines::of(Cursor::new(bytes.to_vec()), "test".into(), 0, false);
+    ended(ArrivingLines::of(Cursor::new(bytes.to_vec()), "test".into(), 0, SourceEnd::Complete)).0
+}
+
+/// All lines, and whether the last was left.
+fn ended(mut lines: ArrivingLines) -> (Vec<Line>, bool) {
     let mut out = Vec::new();
     while !lines.ended() {
         out.extend(lines.next_batch(3, Duration::from_secs(5), &|| false).unwrap());
     }
-    out
+    (out, lines.unfinished())
 }
 
 fn texts(lines: &[Line]) -> Vec<String> {
@@ -55,7 +59,7 @@ impl Read for Slow {
 
 #[test]
 fn a_batch_that_is_not_full_is_handed_on_and_waiting_can_be_ended() {
-    let mut lines = ArrivingLines::of(Slow(vec![b"1\n2\n"]), "test".into(), 0, false);
+    let mut lines = ArrivingLines::of(Slow(vec![b"1\n2\n"]), "test".into(), 0, SourceEnd::Complete);
     let found = lines.next_batch(100, Duration::from_millis(50), &|| false).unwrap();
     assert_eq!(texts(&found), ["1", "2"]);
     assert!(!lines.ended());
@@ -72,7 +76,7 @@ fn a_file_is_followed_from_where_it_was_read_to() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.csv");
     std::fs::write(&path, "a,b\n1,2\n3,").unwrap();
-    let mut found = ArrivingLines::of_file(&path, 4, true).unwrap();
+    let mut found = ArrivingLines::of_file(&path, 4, SourceEnd::Follow).unwrap();
     let mut take = || found.next_batch(1, Duration::from_millis(10), &|| false).unwrap();
     let first = take();
     assert_eq!((texts(&first), first[0].end), (vec!["1,2".to_string()], 8));
@@ -84,8 +88,46 @@ fn a_file_is_followed_from_where_it_was_read_to() {
     std::fs::write(&path, "a\n").unwrap();
     let error = found.next_batch(1, Duration::from_millis(10), &|| false).unwrap_err().to_string();
     assert!(error.contains("not the file that this stream began with"), "{error}");
-    assert!(ArrivingLines::of_file(&path, 5, false).is_err());
-    assert!(ArrivingLines::of_file(&folder.path().join("none.csv"), 0, false).is_err());
+    assert!(ArrivingLines::of_file(&path, 5, SourceEnd::Wait).is_err());
+    assert!(ArrivingLines::of_file(&folder.path().join("none.csv"), 0, SourceEnd::Wait).is_err());
+}
+
+#[test]
+fn a_last_line_without_its_newline_is_left_and_read_whole_by_the_next_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.csv");
+    // Half a number, half a quoted cell, half a letter of UTF-8, half an end of line, half an object, half a header.
+    for (before, half, rest) in [
+        (&b"a,b\n1,2\n"[..], &b"3,4"[..], &b".5\n"[..]),
+        (b"a,b\n", b"3,\"4,", b"5\"\n"),
+        (b"a,b\r\n1,2\r\n", b"3,gr\xc3", b"\xb6n\r\n"),
+        (b"a,b\r\n1,2\r\n", b"3,4\r", b"\n"),
+        (b"", b"{\"a\": 1, \"b\": 2", b"5}\n"),
+        (b"", b"a,b", b"c\n"),
+    ] {
+        std::fs::write(&path, [before, half].concat()).unwrap();
+        let (first, left) = ended(ArrivingLines::of_file(&path, 0, SourceEnd::Wait).unwrap());
+        assert_eq!(first.len(), before.iter().filter(|byte| **byte == b'\n').count(), "{half:?}");
+        assert!(left, "{half:?}");
+        // As it stands, where that is asked for.
+        let (all, left) = ended(ArrivingLines::of_file(&path, 0, SourceEnd::Complete).unwrap());
+        assert_eq!((all.len(), left), (first.len() + 1, false));
+        assert_eq!(all.last().unwrap().end, (before.len() + half.len()) as u64);
+        let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(rest).unwrap();
+        let from = first.last().map_or(0, |line| line.end);
+        assert_eq!(from, before.len() as u64);
+        let (next, left) = ended(ArrivingLines::of_file(&path, from, SourceEnd::Wait).unwrap());
+        let whole = [half, rest].concat();
+        assert_eq!((next.len(), left), (1, false));
+        assert_eq!(next[0].text, whole.trim_ascii_end());
+    }
+    // What is blank is no line that is left.
+    for blank in ["", "  ", "\r"] {
+        std::fs::write(&path, format!("1,2\n{blank}")).unwrap();
+        let (lines, left) = ended(ArrivingLines::of_file(&path, 0, SourceEnd::Wait).unwrap());
+        assert_eq!((lines.len(), left), (1, false), "{blank:?}");
+    }
 }
 
 #[test]

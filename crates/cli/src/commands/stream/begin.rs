@@ -51,7 +51,7 @@ pub(super) fn begin(
         return Ok(None);
     }
     let Some(first) = lines.first() else {
-        return Err(Failure::new(format!("{} has no rows", source.path().display())));
+        return Err(no_rows(source));
     };
     let (format, is_row) = match &arguments.columns {
         Some(columns) => (RowFormat { columns: columns.clone(), ..format(arguments) }, true),
@@ -59,6 +59,9 @@ pub(super) fn begin(
     };
     if !is_row {
         lines.remove(0);
+    }
+    if lines.is_empty() {
+        return Err(no_rows(source));
     }
     let rest = if lines.len() > count { lines.split_off(count) } else { Vec::new() };
     let optional: Vec<String> = arguments.target.clone().into_iter().collect();
@@ -87,6 +90,15 @@ pub(super) fn begin(
     }
     source.put_back(rest);
     Ok(Some(stream))
+}
+
+/// Nothing to begin with.
+fn no_rows(source: &Source) -> Failure {
+    let unfinished = match source.unfinished() {
+        0 => "",
+        _ => ": its last line has no newline yet; end the line, or take it as it is (--last-line complete)",
+    };
+    Failure::new(format!("{} has no rows{unfinished}", source.path().display()))
 }
 
 fn state(model: StreamModel, format: RowFormat, source: &Source, arguments: &StreamArgs) -> StreamState {

@@ -1,10 +1,10 @@
 //! Where rows come from, and where that stands.
 
-use crate::args::{FromArg, StreamArgs};
+use crate::args::{FromArg, LastLineArg, StreamArgs};
 use crate::interrupt::Interrupt;
 use crate::output::Failure;
 use posterior::StreamState;
-use posterior::data::arriving::{ArrivingLines, Line, RowFormat, RowKind};
+use posterior::data::arriving::{ArrivingLines, Line, RowFormat, RowKind, SourceEnd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,6 +50,15 @@ pub(super) fn kind(arguments: &StreamArgs) -> RowKind {
     })
 }
 
+/// What the end of the file means.
+fn end_of(arguments: &StreamArgs) -> SourceEnd {
+    match (arguments.follow, arguments.last_line) {
+        (true, _) => SourceEnd::Follow,
+        (false, LastLineArg::Wait) => SourceEnd::Wait,
+        (false, LastLineArg::Complete) => SourceEnd::Complete,
+    }
+}
+
 impl Source {
     /// Opens the input where it stands.
     pub(super) fn open(arguments: &StreamArgs, state: Option<StreamState>) -> Result<Self, Failure> {
@@ -69,7 +78,6 @@ impl Source {
         // A state that was killed before its first batch has read nothing, not even a header.
         let goes_on = same && arguments.from.is_none() && left > 0;
         let offset = if goes_on { left } else { 0 };
-        let follow = arguments.follow;
         if goes_on && let Some(state) = &state {
             is_same_file(&path, state)?;
             if arguments.text.or(state.input.format.text) != state.input.format.text {
@@ -86,7 +94,7 @@ impl Source {
         );
         read_as.check().map_err(Failure::usage)?;
         let lines = match &arguments.data {
-            Some(file) => ArrivingLines::of_file(file, offset, follow)?,
+            Some(file) => ArrivingLines::of_file(file, offset, end_of(arguments))?,
             None => ArrivingLines::of_standard_input(),
         };
         let rows = state.as_ref().map_or(0, |s| s.counts.rows);
@@ -104,6 +112,11 @@ impl Source {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How many last lines were left because they have no newline yet: one or none.
+    pub(super) fn unfinished(&self) -> usize {
+        self.lines.unfinished().into()
     }
 
     /// The file, where it is one.
@@ -201,7 +214,8 @@ impl Source {
 
 /// Refuses a file that another has replaced under the same name: its rows are not those that were read.
 fn is_same_file(path: &Path, state: &StreamState) -> Result<(), Failure> {
-    let mut lines = ArrivingLines::of_file(path, 0, false)?;
+    // Its first row may be all of it, and may have been taken as it stands.
+    let mut lines = ArrivingLines::of_file(path, 0, SourceEnd::Complete)?;
     let first = lines.next_batch(2, Duration::from_secs(60), &|| false)?;
     let known = first.iter().any(|line| line.digest() == state.input.file_mark);
     if known || state.input.offset == 0 {

@@ -76,7 +76,20 @@ fn scores(sums: &ScoreSums, classes: bool) -> Value {
     }
 }
 
-pub(super) fn print_status(cli: &Cli, stream: &StreamState) -> Result<(), Failure> {
+/// What was left of the input, behind the rest.
+pub(super) fn left(unfinished: usize) -> &'static str {
+    match unfinished {
+        0 => "",
+        _ => "; 1 unfinished line left: it has no newline yet (--last-line complete takes it as it is)",
+    }
+}
+
+/// With how many last lines were left, by a call that has read something.
+pub(super) fn print_status(
+    cli: &Cli,
+    stream: &StreamState,
+    unfinished: Option<usize>,
+) -> Result<(), Failure> {
     if !cli.json {
         let input = match &stream.input.file {
             Some(file) => format!("{}, {} bytes of it read", file.display(), stream.input.offset),
@@ -98,6 +111,8 @@ pub(super) fn print_status(cli: &Cli, stream: &StreamState) -> Result<(), Failur
         "learned": stream.model.streamed(),
         "noise": noise(stream),
         "input": stream.input,
+        // Null where nothing was read.
+        "unfinished_lines": unfinished,
         "output": stream.output,
         "target": stream.model.columns().1,
         "peak_memory_bytes": peak_memory_bytes(),
