@@ -298,6 +298,36 @@ pub enum DataError {
         /// The classes of the training rows in words, first the one that differs in case or spaces only.
         known: String,
     },
+    /// Fewer rows with a target than a fit needs.
+    #[error(
+        "{path}: the target `{column}` is there in {found} of the rows to learn from, and a fit needs {needed}; add rows",
+        column = short(column)
+    )]
+    TooFewTargets {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Rows with a target.
+        found: usize,
+        /// The fewest that there must be.
+        needed: usize,
+    },
+    /// Numbers that are all the same, of which no scale can be learned.
+    #[error(
+        "{path}: all {rows} targets `{column}` are {value}, which tells nothing of their scale; add rows of other targets, or take another target",
+        column = short(column), value = brief(value)
+    )]
+    EqualTargets {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Rows with a target.
+        rows: usize,
+        /// The target of all of them.
+        value: f64,
+    },
     /// A target of one class.
     #[error(
         "{path}: the target `{column}` is `{label}` in every row: with only one class there is nothing to tell apart; give rows of other classes, or another target",

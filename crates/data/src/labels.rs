@@ -5,9 +5,16 @@ use crate::schema::numbers;
 use crate::{Column, DataError, MissingTarget, Table, Values};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 /// More distinct cells than this are not told apart while a column is looked at.
 const MOST_DISTINCT: usize = 1 << 20;
+
+/// The fewest rows with a target that a fit takes: of one or two no error bar can be told.
+pub const LEAST_TARGETS: usize = 3;
+
+/// Targets whose spread is a smaller share of the largest are equal: as much is lost where numbers are written with nine digits.
+const LEAST_SPREAD: f64 = 1e-9;
 
 /// The classes of a target, in order: numbers by value, other labels by alphabet. A label is the text of a cell, spaces and case included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,10 +39,10 @@ pub struct TargetSketch {
 }
 
 impl TargetSketch {
-    /// Looks at the given rows of a column. Infinite numbers count as cells and as neither counts nor whole.
+    /// Looks at the given rows of a column, of which [`finite_targets`] has told those with infinite numbers.
     ///
     /// # Errors
-    /// [`DataError::NoSuchColumn`]; [`DataError::NothingLeft`] where all cells are missing.
+    /// [`DataError::NoSuchColumn`]; [`DataError::TooFewTargets`] where all cells are missing.
     pub fn of(table: &Table, target: &str, rows: &[usize]) -> Result<Self, DataError> {
         let column = table.column(target)?;
         let mut distinct = BTreeMap::new();
@@ -51,8 +58,7 @@ impl TargetSketch {
             }
         }
         if cells == 0 {
-            let why = format!("looking for cells of the target `{}`", column.name);
-            return Err(DataError::NothingLeft { path: table.source.clone(), why });
+            require_targets(&table.source, &column.name, cells, None)?;
         }
         let Values::Numeric(values) = &column.values else {
             let (numeric, moments) = (false, [f64::NAN; 2]);
@@ -84,7 +90,7 @@ impl TargetSketch {
     /// Its classes.
     ///
     /// # Errors
-    /// [`DataError::OneClass`] for fewer than two.
+    /// For fewer than two, [`DataError::TooFewTargets`] if there are too few rows as well, else [`DataError::OneClass`].
     pub fn classes(&self, table: &Table, target: &str) -> Result<ClassNames, DataError> {
         let mut names: Vec<String> = self.distinct.keys().cloned().collect();
         let values: Option<Vec<f64>> = names.iter().map(|n| n.parse::<f64>().ok()).collect();
@@ -93,6 +99,7 @@ impl TargetSketch {
             names.sort_by(|a, b| value(a).total_cmp(&value(b)));
         }
         if names.len() < 2 {
+            require_targets(&table.source, target, self.cells, None)?;
             return Err(DataError::OneClass {
                 path: table.source.clone(),
                 column: target.into(),
@@ -161,6 +168,62 @@ impl ClassNames {
             known: known_labels(&self.0, alike.as_deref()),
         }
     }
+}
+
+/// Refuses targets of which nothing can be learned that deserves error bars: too few, or numbers that are all the same (`range`, least and largest, where their scale is to be learned).
+///
+/// # Errors
+/// [`DataError::TooFewTargets`], [`DataError::EqualTargets`].
+pub fn require_targets(
+    path: &Path,
+    column: &str,
+    found: usize,
+    range: Option<[f64; 2]>,
+) -> Result<(), DataError> {
+    let (path, column) = (|| path.into(), || column.to_string());
+    if found < LEAST_TARGETS {
+        return Err(DataError::TooFewTargets {
+            path: path(),
+            column: column(),
+            found,
+            needed: LEAST_TARGETS,
+        });
+    }
+    match range {
+        Some([least, largest]) if largest - least <= LEAST_SPREAD * least.abs().max(largest.abs()) => {
+            Err(DataError::EqualTargets { path: path(), column: column(), rows: found, value: least })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Of the given rows, those whose target is no infinite number. With `drop` the others are left out, else the first of them is an error.
+///
+/// # Errors
+/// [`DataError::NoSuchColumn`]; [`DataError::Infinite`] naming the row.
+pub fn finite_targets(
+    table: &Table,
+    target: &str,
+    rows: &[usize],
+    drop: bool,
+) -> Result<Vec<usize>, DataError> {
+    let column = table.column(target)?;
+    let number = |row: usize| match &column.values {
+        Values::Numeric(values) => values[row],
+        Values::Text(texts) => texts[row].as_deref().map_or(f64::NAN, |text| match text.trim() {
+            "∞" | "+∞" => f64::INFINITY,
+            "-∞" => f64::NEG_INFINITY,
+            text => text.parse().unwrap_or(f64::NAN),
+        }),
+    };
+    // Among words `inf` is one of them; beside a number it is none.
+    let words = matches!(column.values, Values::Text(_)) && !rows.iter().any(|row| number(*row).is_finite());
+    let infinite = |row: usize| !words && number(row).is_infinite();
+    if let Some(&row) = rows.iter().find(|row| infinite(**row) && !drop) {
+        let (path, column, value) = (table.source.clone(), column.name.clone(), number(row));
+        return Err(DataError::Infinite { path, row: row + 1, column, value });
+    }
+    Ok(rows.iter().copied().filter(|row| !infinite(*row)).collect())
 }
 
 /// The counts of the given rows, whole numbers from 0; None where a cell is missing.
@@ -267,6 +330,42 @@ mod tests {
         }
         assert!(ClassNames::new(vec!["a".into()]).is_none());
         assert!(ClassNames::new(vec!["a".into(), "a".into()]).is_none());
+    }
+
+    #[test]
+    fn infinite_targets_are_no_numbers_and_no_classes() {
+        let found = |cells: &str, drop| {
+            let table = table(cells);
+            finite_targets(&table, "y", &(0..table.rows()).collect::<Vec<_>>(), drop)
+        };
+        // The last makes the column text; so does the word in the one before it.
+        for cells in ["2 inf 2 3", "2 -Infinity 2 3", "2 1e999 2 3", "2 +INF 2 x", "2 ∞ 2 3"] {
+            let error = found(cells, false).unwrap_err().to_string();
+            assert!(error.contains("row 2, column `y`") && error.contains("not a finite number"), "{error}");
+            assert_eq!(found(cells, true).unwrap(), [0, 2, 3]);
+        }
+        for cells in ["2 NaN NA", "ant inf lat", "inferior Infinity"] {
+            assert_eq!(found(cells, false).unwrap().len(), cells.split(' ').count(), "{cells}");
+        }
+    }
+
+    #[test]
+    fn few_or_equal_targets_are_refused_with_how_many_there_are() {
+        let refused = |found, range| {
+            require_targets(Path::new("t.csv"), "y", found, range).map_err(|error| error.to_string())
+        };
+        let few = refused(2, None).unwrap_err();
+        assert!(few.contains("`y` is there in 2 of the rows") && few.contains("a fit needs 3"), "{few}");
+        for equal in [[3.25, 3.25], [0.0, 0.0], [1.0, 1.000_000_000_1], [-1.000_000_000_1, -1.0]] {
+            let error = refused(3, Some(equal)).unwrap_err();
+            assert!(error.contains("all 3 targets `y` are"), "{error}");
+        }
+        for range in [[1.0, 1.000_001], [0.0, 1e-300], [-1e-12, 1e-12], [-f64::MAX, f64::MAX]] {
+            assert!(refused(3, Some(range)).is_ok(), "{range:?}");
+        }
+        // One class in too few rows: more of the same rows do not help, but more rows do.
+        let (table, one) = sketch("a a");
+        assert!(one.classes(&table, "y").unwrap_err().to_string().contains("a fit needs 3"));
     }
 
     #[test]

@@ -74,7 +74,9 @@ pub use destination::{Output, OutputKind, REPORT_MARK, check_outputs};
 pub use error::DataError;
 pub use features::{FeatureMatrix, FeatureOptions, read_feature_matrix};
 pub use fingerprint::{RowFingerprints, row_fingerprint, table_fingerprints};
-pub use labels::{ClassNames, TargetSketch, counts_of_rows, present};
+pub use labels::{
+    ClassNames, LEAST_TARGETS, TargetSketch, counts_of_rows, finite_targets, present, require_targets,
+};
 pub use posterior_store::{
     FileLock, LockHolder, StoreError, create_atomically, json, open_regular, replace_atomically, resolved,
     to_shown_value,

@@ -64,8 +64,8 @@ impl GpBuilder {
 
 fn labelled(table: &Table, request: &FitRequest) -> Result<FittedLabels, ProcessError> {
     let rows = Split::all(table.rows()).train;
-    let (target, missing) = (&request.selection.target, request.selection.missing_target);
-    let chosen = choose_likelihood(table, target, &rows, request.labels.likelihood, missing)?;
+    let selection = &request.selection;
+    let chosen = choose_likelihood(table, &selection.target, &rows, request.labels.likelihood, selection)?;
     let observed = Observed::from_table(table, &rows, request, chosen)?;
     let model = GeneralisedModel::fit(observed, request, &mut |_, _| Signal::Continue)?;
     Ok(FittedLabels { model })

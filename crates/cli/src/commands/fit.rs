@@ -23,7 +23,7 @@ use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use crate::progress::FitProgress;
 use posterior::data::json;
 use posterior::data::stream::{StreamOptions, TableParts, count_rows};
-use posterior::data::{ReadOptions, Selection, Split, Table, TimeForm};
+use posterior::data::{ReadOptions, Split, Table, TimeForm};
 use posterior::optim::Observer;
 use posterior::{
     AnyModel, ChosenLikelihood, FitRequest, FitStage, GeneralisedModel, Method, Model as _, ModelError,
@@ -215,7 +215,7 @@ fn read(
     remarks: Remarks,
 ) -> Result<Found, Failure> {
     let (files, asked) = (&arguments.data[..], request.labels.likelihood);
-    let (target, missing) = (&request.selection.target, request.selection.missing_target);
+    let target = &request.selection.target;
     let events = request.labels.of_events();
     let from_disk = request.method.disk().and_then(|disk| disk.from_disk);
     if from_disk == Some(true) && (events || arguments.stream == Some(false)) {
@@ -233,7 +233,7 @@ fn read(
                 .transpose()?;
         let looks = first.map(|part| {
             let rows: Vec<usize> = (0..part.table.rows()).collect();
-            choose_likelihood(&part.table, target, &rows, asked, missing)
+            choose_likelihood(&part.table, target, &rows, asked, &request.selection)
         });
         match looks.transpose()? {
             Some(looks) if looks.likelihood.is_some() => {
@@ -272,7 +272,7 @@ fn read(
         return Ok(Found::Rows(Rows::Other(Box::new(observed))));
     }
     let all: Vec<usize> = (0..table.rows()).collect();
-    let looks = choose_likelihood(&table, target, &all, asked, missing)?;
+    let looks = choose_likelihood(&table, target, &all, asked, &request.selection)?;
     Ok(Found::Table(table, Box::new(looks)))
 }
 
@@ -305,14 +305,14 @@ fn rows_of(
     looks: &ChosenLikelihood,
     remarks: Remarks,
 ) -> Result<Rows, Failure> {
-    let Selection { target, missing_target, .. } = &request.selection;
+    let target = &request.selection.target;
     if looks.likelihood.is_none() {
         say_gaussian(request, looks, remarks)?;
         let prepared = Prepared::from_table(table, &split.train, request)?;
         return Ok(Rows::Gaussian(Box::new(PreparedTable::Memory(prepared))));
     }
     // What it is was seen on all rows; what there is to know of it, on those that train.
-    let chosen = choose_likelihood(table, target, &split.train, looks.name, *missing_target)?;
+    let chosen = choose_likelihood(table, target, &split.train, looks.name, &request.selection)?;
     let chosen = ChosenLikelihood { why: looks.why.clone(), ..chosen };
     remarks.say(format!("target: {}", chosen.why));
     let observed = Observed::from_table(table, &split.train, request, chosen)?;

@@ -3,6 +3,7 @@
 mod classes;
 mod continued;
 mod effects;
+mod few_targets;
 mod folds;
 mod from_disk;
 mod gaussianised;

@@ -17,7 +17,7 @@ use super::{
 use crate::network::{Preparation, TrainingRecord, digests, file_name};
 use crate::options::CalibrateName;
 use crate::{Guarantee, ModelError};
-use posterior_data::{ReadOptions, RowFingerprints};
+use posterior_data::{ReadOptions, RowFingerprints, require_targets};
 use posterior_laplace::auto::{LEAST_APART, planned};
 use posterior_laplace::{
     Approximation, AutoReport, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, SavedState,
@@ -200,6 +200,11 @@ fn fit_in<T: SavedPrecision>(
     };
     let (held_out, held_out_notes) =
         held_out(request, memory, &reading, (&inputs, &record), (training.as_ref(), &sha256), &mut examples)?;
+    if let (InputKind::Prepared { preparation: Preparation::Columns { schema, .. } }, Some(path)) =
+        (&inputs, request.data.data.first())
+    {
+        require_targets(path, &schema.target, examples.len(), None)?;
+    }
     let likelihood = likelihood(request, &network, &*examples, training.as_ref(), observer)?;
     check_class_names(&class_names, &likelihood)?;
     check(request, likelihood.outputs(), held_out.is_some())?;

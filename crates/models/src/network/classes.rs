@@ -1,7 +1,7 @@
 //! Labels of a table and the classes that they are.
 
 use super::NetworkFileError;
-use posterior_data::{Column, Table, Values};
+use posterior_data::{Column, Table, Values, finite_targets};
 use std::collections::BTreeSet;
 
 fn refuse<T>(problem: String) -> Result<T, NetworkFileError> {
@@ -14,6 +14,7 @@ pub(crate) fn number_classes(
     target: &str,
     names: &[String],
 ) -> Result<Vec<String>, NetworkFileError> {
+    finite_targets(table, target, &(0..table.rows()).collect::<Vec<_>>(), false)?;
     let found = labels(table, target)?;
     let classes = if names.is_empty() { found } else { ordered(target, &found, names)? };
     if classes.len() < 2 || classes.len() > 10_000 {

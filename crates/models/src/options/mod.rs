@@ -58,11 +58,12 @@ pub use search::{
 pub use target::TargetTransformName;
 
 use crate::process::Hyperparameter;
-use posterior_data::{Selection, TargetTransform, TextOptions};
+use posterior_data::{DataError, Selection, TargetTransform, TextOptions, require_targets};
 use posterior_gp::exact::FitOptions;
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// What is believed about lengthscales that nothing else is said about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,6 +166,10 @@ pub struct FitRequest {
         )
     )]
     pub memory: u64,
+    /// Whether the model is of all folds but one, and is there to be scored on that one: its targets may be few or equal.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    #[serde(skip)]
+    pub of_fold: bool,
     /// Seed of everything random
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
     pub seed: u64,
@@ -189,6 +194,7 @@ impl Default for FitRequest {
             calibrate: CalibrateName::default(),
             time_budget: None,
             memory: 8 << 30,
+            of_fold: false,
             seed: 0,
         }
     }
@@ -198,6 +204,23 @@ impl FitRequest {
     /// Where noise begins, of methods that have no better idea than a tenth of the target's variance; always above its floor.
     pub(crate) fn first_noise(&self) -> f64 {
         self.initial_noise.unwrap_or_else(|| f64::max(0.1, 2.0 * self.noise_floor))
+    }
+
+    /// Refuses rows of which nothing can be learned that deserves error bars ([`posterior_data::require_targets`]), `scaled` being targets whose scale is to be learned. A fold is what its table left of it.
+    pub(crate) fn require_targets(
+        &self,
+        path: &Path,
+        column: &str,
+        found: usize,
+        scaled: impl IntoIterator<Item = f64>,
+    ) -> Result<(), DataError> {
+        let [least, largest] = scaled
+            .into_iter()
+            .fold([f64::INFINITY, f64::NEG_INFINITY], |[least, largest], y| [least.min(y), largest.max(y)]);
+        match self.of_fold {
+            true => Ok(()),
+            false => require_targets(path, column, found, (least <= largest).then_some([least, largest])),
+        }
     }
 
     /// Starts of a search by exact evidence.

@@ -140,6 +140,7 @@ impl Prepared {
         schema.check_counts(path, &counts, x.as_ref(), &rows)?;
         let unscaled = unscaled(&schema, request);
         let y = y.unwrap_or_default();
+        request.require_targets(path, &schema.target, y.len(), y.iter().copied())?;
         let fingerprints = RowFingerprints::of(x.as_ref(), &y);
         let input_ranges = InputRanges::learn(&schema, x.as_ref());
         let mut standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&unscaled);

@@ -100,6 +100,9 @@ impl PreparedTable {
         let options = StreamOptions { part_bytes, text: request.text, ..StreamOptions::default() };
         let (file, notes) = stream::extract_to_file(files, (&schema, &counts), rows, &options, folder)?;
         let inputs = schema.features.len();
+        let mut range = [f64::INFINITY, f64::NEG_INFINITY];
+        file.each(|_, row| range = [range[0].min(row[inputs]), range[1].max(row[inputs])])?;
+        request.require_targets(&stream::source_of(files), &schema.target, file.rows(), range)?;
         let unscaled = unscaled(&schema, request);
         let mut standardisation = Standardisation::learn_rows(&file, inputs)?.keeping(&unscaled);
         let names = schema.feature_names();

@@ -14,7 +14,7 @@ use crate::options::{EvidenceOptions, HyperparameterOptions, LengthscalePrior};
 use crate::process::{AT_THE_FIT, FitStage, add_weak_priors, choose, no_image};
 use crate::{FitRequest, Hyperparameter, Method, ModelError, Prepared};
 use faer::Mat;
-use posterior_data::{Extracted, InputRanges, RowFingerprints, Schema, Table, Unseen};
+use posterior_data::{Extracted, InputRanges, LEAST_TARGETS, RowFingerprints, Schema, Table, Unseen};
 use posterior_gp::exact::{Criterion, ExactGp, FitOptions, Plan, log_evidence};
 use posterior_gp::iterative::fit_on_blocks;
 use posterior_gp::{Hyperprior, Observations};
@@ -103,10 +103,11 @@ impl SharedRows {
             requests.iter().map(|own| table.column(&own.selection.target)).collect::<Result<Vec<_>, _>>()?;
         let complete: Vec<usize> =
             rows.iter().copied().filter(|row| targets.iter().all(|t| !t.is_missing(*row))).collect();
-        if complete.is_empty() {
-            return usage(
-                "no row has all targets, so none can say what kernel they share: leave --share-kernel out",
-            );
+        if complete.is_empty() || (complete.len() < LEAST_TARGETS && !first.of_fold) {
+            return usage(&format!(
+                "{} rows have all targets, and a kernel that they share needs {LEAST_TARGETS}: leave --share-kernel out",
+                complete.len()
+            ));
         }
         let known = |request: &FitRequest| Prepared::from_table(table, &complete, request);
         let all = requests.iter().map(known).collect::<Result<Vec<_>, _>>()?;

@@ -143,7 +143,7 @@ fn what_cannot_be_shared_is_refused() {
     learned[0].method = crate::options::MethodName::Dkl.into();
     refused(&learned, &whole, "learns features");
     let all: Vec<usize> = (0..40).collect();
-    refused(&own, &table(&all), "no row has all targets");
+    refused(&own, &table(&all), "0 rows have all targets");
 }
 
 #[test]

@@ -136,6 +136,12 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(fit("se", &x, &y[..9]), Err(ProcessError::Targets { rows: 10, targets: 9 })));
     assert!(matches!(fit("no such kernel", &x, &y), Err(ProcessError::Kernel(_))));
     assert!(matches!(fit("se", &[[f64::NAN, 0.0]; 10], &y), Err(ProcessError::Model(_))));
+    let message = |x: &[[f64; 2]], y: &[f64]| fit("se", x, y).unwrap_err().to_string();
+    assert!(message(&x[..2], &y[..2]).contains("in 2 of the rows to learn from, and a fit needs 3"));
+    assert!(message(&x, &[4.5; 10]).contains("all 10 targets `y` are 4.5"));
+    assert!(message(&x[..3], &[1.0, f64::INFINITY, 2.0]).contains("row 2, column `y`: inf"));
+    let counted = Gp::builder().count(&x[..2], &[1, 4]).unwrap_err().to_string();
+    assert!(counted.contains("in 2 of the rows"), "{counted}");
     let process = Gp::builder().fit(&x, &y).unwrap();
     let narrow = process.predict(&[[1.0]]).unwrap_err().to_string();
     assert!(narrow.contains("2 columns") && narrow.contains("have 1"), "{narrow}");

@@ -1,6 +1,6 @@
 //! Models of classes, counts and numbers with outliers: what their tests share.
 
-use posterior::data::{Selection, Table};
+use posterior::data::Table;
 use posterior::optim::Signal;
 use posterior::{
     FitRequest, GeneralisedModel, Model, ModelData, ModelError, Observed, Question, Scores, choose_likelihood,
@@ -8,8 +8,8 @@ use posterior::{
 
 /// The given rows, as their target looks.
 pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {
-    let Selection { target, missing_target, .. } = &request.selection;
-    let chosen = choose_likelihood(table, target, rows, request.labels.likelihood, *missing_target)?;
+    let selection = &request.selection;
+    let chosen = choose_likelihood(table, &selection.target, rows, request.labels.likelihood, selection)?;
     Observed::from_table(table, rows, request, chosen)
 }
 

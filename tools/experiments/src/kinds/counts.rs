@@ -122,13 +122,7 @@ fn fit(
         ..usual
     };
     let clock = Instant::now();
-    let chosen = choose_likelihood(
-        &table,
-        "count",
-        &rows,
-        request.labels.likelihood,
-        request.selection.missing_target,
-    )?;
+    let chosen = choose_likelihood(&table, "count", &rows, request.labels.likelihood, &request.selection)?;
     let observed = Observed::from_table(&table, &rows, &request, chosen)?;
     let model = GeneralisedModel::fit(observed, &request, &mut |_, _| Signal::Continue)?;
     let seconds = clock.elapsed().as_secs_f64();

@@ -56,9 +56,9 @@ pub(super) fn fit_and_score(
     Ok((fitted(rows, &each, remarks, arguments)?, FoldScores(scores)))
 }
 
-/// A fold's own checkpoint beside that of all rows, which is none of its.
+/// A fold's own checkpoint beside that of all rows, which is none of its; what is left of a small table is fitted as it is.
 pub(super) fn for_fold(request: &FitRequest, fold: i64) -> FitRequest {
-    let mut own = request.clone();
+    let mut own = FitRequest { of_fold: true, ..request.clone() };
     if let Some(place) = own.method.large_mut().and_then(|large| large.checkpoint.as_mut()) {
         place.as_mut_os_string().push(format!(".fold{fold}"));
     }

@@ -182,9 +182,9 @@ impl<'a> Work<'a> {
         match &table {
             Some(table) => {
                 let rows: Vec<usize> = (0..table.rows()).collect();
-                let (asked, missing) = (request.labels.likelihood, request.selection.missing_target);
+                let asked = request.labels.likelihood;
                 for name in &names {
-                    looks.push(choose_likelihood(table, name, &rows, asked, missing)?);
+                    looks.push(choose_likelihood(table, name, &rows, asked, &request.selection)?);
                 }
             }
             None => refuse_folds(arguments, "a table that is read part by part")?,
@@ -235,7 +235,7 @@ impl<'a> Work<'a> {
         let left = |parts: usize| {
             budget.map(|s| ((s - begun.elapsed().as_secs_f64()) / parts as f64).max(f64::MIN_POSITIVE))
         };
-        let (shared, mut ready) = self.share(held_out, left(1))?;
+        let (shared, mut ready) = self.share(held_out, fold, left(1))?;
         let table = self.table.as_ref().map_or(0, Table::memory);
         let rows = ready.values().map(|own| 8 * (own.rows() * (own.names().len() + 3)) as u64);
         let beside = TargetsPlan::beside(rows.fold(table, u64::saturating_add));
@@ -323,7 +323,12 @@ impl<'a> Work<'a> {
     }
 
     /// Learns what numeric targets share, where they are to, from the rows that train.
-    fn share(&self, held_out: &HeldOut<'_>, budget: Option<f64>) -> Result<Shared, Failure> {
+    fn share(
+        &self,
+        held_out: &HeldOut<'_>,
+        fold: Option<i64>,
+        budget: Option<f64>,
+    ) -> Result<Shared, Failure> {
         let (Some(table), Some(&first)) = (&self.table, self.sharing.first()) else {
             return Ok((None, BTreeMap::new()));
         };
@@ -335,7 +340,9 @@ impl<'a> Work<'a> {
             self.remarks.say(format!("no numbers, hence with kernels of their own: {}", alone.join(", ")));
         }
         let split = self.split(table, first, held_out)?;
-        let asked = self.sharing.iter().map(|k| self.requests[*k].clone()).collect::<Vec<_>>();
+        let asked =
+            self.sharing.iter().map(|k| FitRequest { of_fold: fold.is_some(), ..self.requests[*k].clone() });
+        let asked = asked.collect::<Vec<_>>();
         let rows = SharedRows::from_table(table, &split.train, &asked)?;
         let memory = TargetsPlan::beside(table.memory()).left(self.memory)?;
         let request = FitRequest { memory, time_budget: budget, ..asked[0].clone() };

@@ -6,7 +6,7 @@ use crate::commands::fit::observed_by;
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks};
 use posterior::data::arriving::RowFormat;
-use posterior::data::{Missing, MissingTarget, Selection, Table};
+use posterior::data::{Missing, Selection, Table};
 use posterior::options::{
     CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions, TargetTransformName,
 };
@@ -158,7 +158,7 @@ fn fit(
         ));
     }
     let asked = arguments.likelihood.unwrap_or_default();
-    let chosen = choose_likelihood(table, &target, &rows, asked, MissingTarget::LeaveOut)?;
+    let chosen = choose_likelihood(table, &target, &rows, asked, &request.selection)?;
     remarks.say(format!("target: {}", chosen.why));
     let stand_ins = matches!(
         chosen.name,

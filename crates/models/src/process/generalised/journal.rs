@@ -181,7 +181,7 @@ mod tests {
     };
     use crate::process::{GeneralisedModel, Observed, choose_likelihood};
     use crate::{FitRequest, Method, Model, ModelData, ModelError, Question};
-    use posterior_data::{Column, MissingTarget, Selection, Table, Values};
+    use posterior_data::{Column, Selection, Table, Values};
     use posterior_optim::Signal;
     use std::path::Path;
 
@@ -200,8 +200,7 @@ mod tests {
 
     fn fit(request: &FitRequest, steps: usize) -> (Result<GeneralisedModel, ModelError>, usize) {
         let (table, rows): (_, Vec<usize>) = (table(), (0..60).collect());
-        let chosen =
-            choose_likelihood(&table, "y", &rows, LikelihoodName::Auto, MissingTarget::Error).unwrap();
+        let chosen = choose_likelihood(&table, "y", &rows, LikelihoodName::Auto, &request.selection).unwrap();
         let observed = Observed::from_table(&table, &rows, request, chosen).unwrap();
         let mut seen = 0;
         let fitted = GeneralisedModel::fit(observed, request, &mut |_, _| {

@@ -10,8 +10,8 @@ use crate::process::row_weights::row_weights;
 use crate::{FitRequest, ModelError};
 use faer::Mat;
 use posterior_data::{
-    DataError, Extracted, InputRanges, Notes, RowFingerprints, Schema, Split, Standardisation, Table,
-    counts_of_rows, present,
+    DataError, Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Split, Standardisation,
+    Table, counts_of_rows, finite_targets, present,
 };
 use posterior_gp::{GpError, Observations};
 use posterior_kernels::Kernel;
@@ -58,6 +58,15 @@ impl Rows {
         rows: &[usize],
     ) -> Result<Self, DataError> {
         let name = &schema.target;
+        let given = rows.len();
+        let finite;
+        let rows = match target {
+            Target::Classes { .. } | Target::Counts { .. } => {
+                finite = finite_targets(table, name, rows, schema.missing == Missing::Drop)?;
+                &finite[..]
+            }
+            Target::Numbers { .. } | Target::Events { .. } => rows,
+        };
         let values: Vec<Option<f64>> = match target {
             Target::Classes { names } => {
                 let classes = names.of_rows(table, name, rows)?;
@@ -81,7 +90,7 @@ impl Rows {
         let (places, targets) = present(table, name, rows, values, schema.missing_target)?;
         let with_target: Vec<usize> = places.iter().map(|&place| rows[place]).collect();
         let mut extracted = schema.extract(table, &with_target, false)?;
-        extracted.notes.dropped_rows += rows.len() - with_target.len();
+        extracted.notes.dropped_rows += given - with_target.len();
         extracted.notes.rows_without_target = rows.len() - with_target.len();
         extracted.notes.columns.clone_from(&schema.notes);
         // Rows that are left out stay in their order.
@@ -138,6 +147,12 @@ impl Observed {
         }
         let schema = Schema::learn(table, &request.roles(), rows)?;
         let Rows { extracted, targets } = Rows::of(&schema, &target, table, rows)?;
+        // Classes and counts have a scale of their own.
+        let scaled: Vec<f64> = match target {
+            Target::Numbers { mean, scale } => targets.iter().map(|y| mean + scale * y).collect(),
+            Target::Classes { .. } | Target::Counts { .. } | Target::Events { .. } => Vec::new(),
+        };
+        request.require_targets(&table.source, &schema.target, targets.len(), scaled)?;
         let counts = request.kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
         let unscaled = unscaled(&schema, request);

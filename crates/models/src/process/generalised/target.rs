@@ -2,7 +2,9 @@
 
 use crate::ModelError;
 use crate::options::LikelihoodName;
-use posterior_data::{ClassNames, DataError, MissingTarget, Table, TargetSketch, counts_of_rows, present};
+use posterior_data::{
+    ClassNames, DataError, Missing, Selection, Table, TargetSketch, counts_of_rows, finite_targets, present,
+};
 use posterior_likelihoods::{
     Bernoulli, Categorical, Link, NegativeBinomial, OutputLikelihood, Poisson, RobustMax, StudentT,
 };
@@ -93,22 +95,27 @@ impl ChosenLikelihood {
 /// The class of each row of a table; rows without a label are a stratum of their own.
 pub(super) fn strata(names: &ClassNames, table: &Table, target: &str) -> Result<Vec<usize>, DataError> {
     let rows: Vec<usize> = (0..table.rows()).collect();
-    let classes = names.of_rows(table, target, &rows)?;
-    Ok(classes.into_iter().map(|class| class.unwrap_or(names.count())).collect())
+    // Where such rows are no error they are left out.
+    let finite = finite_targets(table, target, &rows, true)?;
+    let mut strata = vec![names.count(); rows.len()];
+    for (row, class) in finite.iter().zip(names.of_rows(table, target, &finite)?) {
+        strata[*row] = class.unwrap_or(names.count());
+    }
+    Ok(strata)
 }
 
-/// What the target of these rows is: as asked, or as it looks.
+/// What the target of these rows is: as asked, or as it looks. The selection says what becomes of rows whose target is missing or infinite.
 ///
 /// # Errors
-/// When it cannot be what was asked for, naming the row; [`DataError::OneClass`].
+/// When it cannot be what was asked for, naming the row; [`DataError::Infinite`], [`DataError::OneClass`], [`DataError::TooFewTargets`].
 pub fn choose_likelihood(
     table: &Table,
     target: &str,
     rows: &[usize],
     asked: LikelihoodName,
-    missing: MissingTarget,
+    selection: &Selection,
 ) -> Result<ChosenLikelihood, ModelError> {
-    chosen(table, target, rows, asked, missing).map_err(|error| error.in_table(table))
+    chosen(table, target, rows, asked, selection).map_err(|error| error.in_table(table))
 }
 
 fn chosen(
@@ -116,9 +123,10 @@ fn chosen(
     target: &str,
     rows: &[usize],
     asked: LikelihoodName,
-    missing: MissingTarget,
+    selection: &Selection,
 ) -> Result<ChosenLikelihood, ModelError> {
     let name = &table.column(target)?.name;
+    let rows = &finite_targets(table, name, rows, selection.missing == Missing::Drop)?[..];
     let sketch = TargetSketch::of(table, name, rows)?;
     let count = sketch.distinct.len();
     let (taken, mut why, other) = match asked {
@@ -170,7 +178,7 @@ fn chosen(
         }
         LikelihoodName::Poisson | LikelihoodName::NegativeBinomial => {
             let counts = counts_of_rows(table, name, rows)?;
-            present(table, name, rows, counts, missing)?;
+            present(table, name, rows, counts, selection.missing_target)?;
             let likelihood = match taken {
                 LikelihoodName::Poisson => OutputLikelihood::Poisson(Poisson::new(1)?),
                 _ => OutputLikelihood::NegativeBinomial(NegativeBinomial::new(first_dispersion(&sketch))?),
@@ -208,6 +216,9 @@ fn looks(sketch: &TargetSketch) -> (LikelihoodName, String, Option<&'static str>
         let name = if count == 2 { Bernoulli } else { Categorical };
         return (name, "because the target is text".into(), None);
     }
+    if !sketch.whole && equal_but_for_rounding(sketch) {
+        return (Gaussian, "because the target is numbers".into(), None);
+    }
     if count == 2 {
         return (Bernoulli, "because the target has two different values".into(), Some("gaussian"));
     }
@@ -226,6 +237,12 @@ fn looks(sketch: &TargetSketch) -> (LikelihoodName, String, Option<&'static str>
         return (Gaussian, why.into(), Some("negative-binomial or poisson"));
     }
     (Gaussian, "because the target is numbers".into(), None)
+}
+
+/// Whether numbers differ by no more than writing them may have done: what does is no class.
+fn equal_but_for_rounding(sketch: &TargetSketch) -> bool {
+    let [mean, variance] = sketch.moments;
+    variance.sqrt() <= 1e-9 * mean.abs()
 }
 
 /// Whether all cells are numbers from 0 to 1.
@@ -277,7 +294,7 @@ mod tests {
     fn chosen(cells: Values, asked: LikelihoodName) -> Result<ChosenLikelihood, ModelError> {
         let table = Table::new("t", vec![Column { name: "y".into(), values: cells }]);
         let rows: Vec<usize> = (0..table.rows()).collect();
-        choose_likelihood(&table, "y", &rows, asked, MissingTarget::Error)
+        choose_likelihood(&table, "y", &rows, asked, &Selection::default())
     }
 
     fn numbers(values: impl IntoIterator<Item = f64>) -> Values {
@@ -306,6 +323,29 @@ mod tests {
         assert!(name(&large) == "gaussian" && large.why.contains("negative-binomial"), "{}", large.why);
         assert_eq!(name(&auto(numbers((0..40).map(|i| 0.1 * f64::from(i))))), "gaussian");
         assert_eq!(name(&auto(numbers((0..40).map(|i| f64::from(i) - 20.0)))), "gaussian");
+        // Two numbers that rounding made of one.
+        assert_eq!(name(&auto(numbers([1.0, 1.000_000_000_1, 1.0]))), "gaussian");
+    }
+
+    #[test]
+    fn infinite_targets_are_refused_or_dropped_and_are_no_classes() {
+        let target = |cells: Values, missing| {
+            let table = Table::new("t", vec![Column { name: "y".into(), values: cells }]);
+            let rows: Vec<usize> = (0..table.rows()).collect();
+            let selection = Selection { missing, ..Selection::default() };
+            let chosen = choose_likelihood(&table, "y", &rows, LikelihoodName::Auto, &selection)?;
+            let strata = chosen.strata(&table, "y").unwrap();
+            Ok::<_, ModelError>((chosen.name, strata))
+        };
+        let constant = || numbers((0..21).map(|i| if i == 20 { f64::INFINITY } else { 2.0 }));
+        let error = target(constant(), Missing::Error).unwrap_err().to_string();
+        assert!(error.contains("row 21, column `y`: inf is not a finite number"), "{error}");
+        assert_eq!(target(constant(), Missing::Drop).unwrap(), (LikelihoodName::Gaussian, None));
+        let flags = || numbers([0.0, 1.0, f64::NEG_INFINITY, 1.0]);
+        let error = target(flags(), Missing::Error).unwrap_err().to_string();
+        assert!(error.contains("row 3, column `y`: -inf"), "{error}");
+        let strata = Some(vec![0, 1, 2, 1]);
+        assert_eq!(target(flags(), Missing::Drop).unwrap(), (LikelihoodName::Bernoulli, strata));
     }
 
     #[test]

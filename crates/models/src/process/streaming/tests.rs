@@ -4,7 +4,7 @@ use super::{RunningScore, StreamModel};
 use crate::options::{InferenceName, LikelihoodName, SgprOptions, SvgpOptions};
 use crate::process::{GeneralisedModel, Observed, ProcessModel, choose_likelihood};
 use crate::{AnyModel, FitRequest, Method, Model, ModelData, Question};
-use posterior_data::{Column, MissingTarget, Selection, Table, Values};
+use posterior_data::{Column, Selection, Table, Values};
 use posterior_optim::Signal;
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn numbers(table: &Table, method: Method) -> ProcessModel {
 
 fn labels(table: &Table, target: &str, likelihood: LikelihoodName, asked: FitRequest) -> GeneralisedModel {
     let rows: Vec<usize> = (0..table.rows()).collect();
-    let chosen = choose_likelihood(table, target, &rows, likelihood, MissingTarget::Error).unwrap();
+    let chosen = choose_likelihood(table, target, &rows, likelihood, &Selection::default()).unwrap();
     let observed = Observed::from_table(table, &rows, &asked, chosen).unwrap();
     GeneralisedModel::fit(observed, &asked, &mut |_, _| Signal::Continue).unwrap()
 }
