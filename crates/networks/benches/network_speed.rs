@@ -151,7 +151,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     time("Jacobian by pieces, 10 outputs, 500 images, perceptron", 5, || {
         let mut sum = 0.0f32;
-        network.jacobian_pieces(&x, &all, &Outputs::All, &mut |_, rows: &Array<f32>| sum += rows.values()[0]).unwrap();
+        network
+            .jacobian_pieces(&x, &all, &Outputs::All, &mut |_, rows: &Array<f32>| sum += rows.values()[0])
+            .unwrap();
         assert!(sum.is_finite());
     });
     time("tangent kernel, 500 x 500 blocks of 10 x 10", 5, || {

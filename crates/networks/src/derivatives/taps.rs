@@ -95,7 +95,7 @@ impl<'a, T: Precision> TapAt<'a, T> {
 }
 
 /// What is called with node, parameter and tap.
-type VisitTap<'a, T> = dyn FnMut(usize, usize, &TapAt<'_, T>) + 'a;
+pub(super) type VisitTap<'a, T> = dyn FnMut(usize, usize, &TapAt<'_, T>) + 'a;
 
 impl<T: Precision> Trace<'_, T> {
     /// Calls `visit(node, parameter, tap)` for every use of every selected parameter, last node first, while its sensitivities are at hand; after them once for every weight that several
@@ -108,9 +108,8 @@ impl<T: Precision> Trace<'_, T> {
         &self,
         selection: &Selection,
         cotangents: &Array<T>,
-        visit: &mut dyn FnMut(usize, usize, &TapAt<'_, T>),
+        visit: &mut VisitTap<'_, T>,
     ) -> Result<(), NetworkError> {
-        let visit: &mut VisitTap<'_, T> = &mut visit;
         compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] Trace::visit_here, (
             trace: &'a Trace<'b, T> = self,
             selection: &'a Selection = selection,
