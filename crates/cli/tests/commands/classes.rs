@@ -332,7 +332,7 @@ fn bad_targets_and_flags_are_refused_with_the_way_out() {
     assert!(message("--target kind --class-weights other=2").contains("which is no class"));
     assert!(message("--target kind --row-weights a").contains("weights are positive"));
     assert!(message("--target kind --class-weights 2").contains("LABEL=WEIGHT"));
-    std::fs::write(at.join("one.csv"), "a,kind\n1,x\n2,x\n").unwrap();
+    std::fs::write(at.join("one.csv"), "a,kind\n1,x\n2,x\n3,x\n").unwrap();
     let said = error(at, "fit gp --data one.csv --target kind --out m.posterior");
     assert!(said.contains("only one class"), "{said}");
     std::fs::write(at.join("p.csv"), "a,y\n1,0.1\n2,0.7\n3,0.4\n").unwrap();

@@ -354,7 +354,7 @@ mod tests {
         let probabilities = message(numbers([0.1, 0.5, 0.9]), LikelihoodName::Bernoulli);
         assert!(probabilities.contains("look like probabilities"), "{probabilities}");
         assert!(message(text(&["a", "b", "c"]), LikelihoodName::Bernoulli).contains("3 different labels"));
-        assert!(message(text(&["a", "a"]), LikelihoodName::Categorical).contains("only one class"));
+        assert!(message(text(&["a", "a", "a"]), LikelihoodName::Categorical).contains("only one class"));
         assert!(message(numbers([1.0, -2.0]), LikelihoodName::Poisson).contains("row 2: -2"));
         assert!(message(numbers([1.0, 2.5]), LikelihoodName::NegativeBinomial).contains("no count"));
         assert!(message(text(&["1", "x"]), LikelihoodName::StudentT).contains("`x` is not a number"));
