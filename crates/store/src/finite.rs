@@ -425,7 +425,7 @@ mod tests {
         let all: [(Spoil, &str); 7] = [
             (|o| o.narrow = f32::NAN, "`narrow` is NaN"),
             (|o| o.inner.values[1] = f64::INFINITY, "`values[1]` is Infinity"),
-            (|o| drop(o.inner.by_name.insert("b".into(), Some(f64::NAN))), "`by_name.b` is NaN"),
+            (|o| o.inner.by_name.extend([("b".into(), Some(f64::NAN))]), "`by_name.b` is NaN"),
             (|o| o.inner.kinds[0] = Kind::Pair(0.0, f64::NEG_INFINITY), "`kinds[0][1]` is -Infinity"),
             (|o| o.inner.kinds[1] = Kind::Named { value: f64::NAN }, "`kinds[1].value` is NaN"),
             (|o| o.inner.kinds[2] = Kind::One(f64::NAN), "`kinds[2].One` is NaN"),
