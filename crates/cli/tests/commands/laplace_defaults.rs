@@ -155,12 +155,13 @@ fn rows_that_the_network_has_seen_are_refused_or_called_worthless() {
     }
     let text = error(at, &format!("{start} --allow-seen-rows"));
     assert!(text.contains("--allow-seen-rows belongs to --tune"), "{text}");
-    // Rows of their own, also by the flag's old name.
-    for flag in ["--validation-data", "--validation"] {
-        let fit = json(at, &format!("{start} {flag} test.csv"));
-        // One half of them chooses, the other scores.
-        assert_eq!(fit["unseen"]["examples"], 500);
-    }
+    // Rows of their own: one half of them chooses, the other scores.
+    rings(at, "own.csv", 400..700);
+    let fit = json(at, &format!("{start} --validation-data own.csv"));
+    assert_eq!(fit["unseen"]["examples"], 150);
+    // By the flag's old name; where nothing is chosen, all of them score.
+    let fit = json(at, &format!("{start} --curvature last-layer --validation test.csv"));
+    assert_eq!(fit["unseen"]["examples"], 1000);
 }
 
 #[test]

@@ -62,9 +62,9 @@ fn interrupted_searches_go_on_to_the_same_numbers() {
     let folder = curve();
     let at = folder.path();
     for flags in [
-        "--curvature fixed-mean --inducing-points 30 --steps 4000 --batch 30 --validate-every 1000 --patience 100",
-        "--curvature gwi --inducing-points 30 --steps 4000 --patience 1000",
-        "--curvature valla --inducing-points 20 --steps 2500 --batch 30 --validate-every 100 --patience 100",
+        "--curvature fixed-mean --inducing-points 30 --steps 1500 --batch 30 --validate-every 500 --patience 100",
+        "--curvature gwi --inducing-points 30 --steps 1500 --patience 1000",
+        "--curvature valla --inducing-points 20 --steps 1200 --batch 30 --validate-every 100 --patience 100",
         "--curvature sampled --solver descent --samples 16 --em-samples 16 --em-steps 6 --epochs 100 --batch 20",
         "--curvature mean-field --epochs 800 --batch 20",
     ] {

@@ -5,7 +5,13 @@ use super::networks_common::{network, posterior, uniform};
 use serde_json::Value;
 use std::path::Path;
 
-const THREADS: [usize; 3] = [1, 2, 4];
+/// One thread shares nothing; four share everything that is large enough.
+const THREADS: [usize; 2] = [1, 4];
+
+const TABLE: &str = "fit gp --data t.csv --features a,b,c --target y --method";
+
+/// A short search for hyperparameters and a short solve.
+const QUICK: &str = "--blocks 1 --block-size 200 --refining-rows 0 --steps 2 --iterations 20 --samples 4";
 
 /// A file in two parts: what its header says, and its bytes behind that.
 fn read(path: &Path) -> (Value, Vec<u8>) {
@@ -79,29 +85,49 @@ fn folder(rows: usize) -> tempfile::TempDir {
     folder
 }
 
+/// Rows above every size from which threads share exact work: 192 of a factor, 256 of a tile of a kernel, 2¹⁷ entries of a matrix that is multiplied with a vector.
+const SHARED_ROWS: usize = 400;
+
 #[test]
-fn processes_do_not_depend_on_the_number_of_threads() {
-    let folder = folder(700);
-    let table = "fit gp --data t.csv --features a,b,c --target y --method";
-    let exact = ["exact --steps 2 --restarts 1", "exact --steps 2 --restarts 1 --objective leave-one-out"];
-    fits(folder.path(), table, &exact);
+fn exact_processes_do_not_depend_on_the_number_of_threads() {
+    let folder = folder(SHARED_ROWS);
+    fits(folder.path(), TABLE, &["exact --steps 2 --restarts 1 --objective leave-one-out"]);
     // Rows that are added, how predictions depend on each other, rows predicted from the others.
-    let fit = format!("{table} exact --steps 2 --restarts 1 --out m.posterior");
+    let fit = format!("{TABLE} exact --steps 2 --restarts 1 --out m.posterior");
     let lines = [
         &fit,
+        "predict --model m.posterior --data new.csv --out n.csv",
         "fit gp --continue m.posterior --data new.csv --out more.posterior",
         "predict --model more.posterior --data new.csv --joint k.npy --out p.csv",
         "predict --model m.posterior --data t.csv --leave-one-out --out l.csv",
     ];
-    same(folder.path(), &lines, &["more.posterior", "k.npy", "p.csv", "l.csv"]);
-    let iterative = format!("{table} cg");
-    let quick = "--blocks 1 --block-size 200 --refining-rows 0 --steps 2 --iterations 20 --samples 4";
+    same(folder.path(), &lines, &["m.posterior", "n.csv", "more.posterior", "k.npy", "p.csv", "l.csv"]);
+}
+
+#[test]
+fn iterative_processes_do_not_depend_on_the_number_of_threads() {
+    // More rows than the 512 of a block of gradients.
+    let folder = folder(700);
+    let iterative = format!("{TABLE} cg");
     for preconditioner in ["none", "pivoted-cholesky", "nystrom"] {
-        fits(folder.path(), &iterative, &[&format!("{quick} --preconditioner {preconditioner}")]);
+        fits(folder.path(), &iterative, &[&format!("{QUICK} --preconditioner {preconditioner}")]);
     }
-    for method in ["sdd", "sap --block-rows 150", "sgd", "inducing-sgd --inducing 200"] {
-        fits(folder.path(), table, &[&format!("{method} {quick}")]);
+    for method in ["sdd", "sgd", "inducing-sgd --inducing 200"] {
+        fits(folder.path(), TABLE, &[&format!("{method} {QUICK}")]);
     }
+    let fit = format!("{TABLE} sap --block-rows 150 {QUICK} --out m.posterior");
+    let lines = [
+        &fit,
+        "predict --model m.posterior --data new.csv --out m.csv",
+        "compress --model m.posterior --inducing 60 --out small.posterior",
+        "predict --model small.posterior --data new.csv --out p.csv",
+    ];
+    same(folder.path(), &lines, &["m.posterior", "m.csv", "small.posterior", "p.csv"]);
+}
+
+#[test]
+fn bounds_do_not_depend_on_the_number_of_threads() {
+    let folder = folder(700);
     let bounds = [
         "sgpr --iterations 2 --inducing 200",
         "svgp --iterations 6 --inducing 200",
@@ -109,34 +135,47 @@ fn processes_do_not_depend_on_the_number_of_threads() {
         "svgp --from-disk --iterations 6 --inducing 200",
         "svgp --iterations 6 --inducing 200 --variational adam",
     ];
-    fits(folder.path(), table, &bounds);
-    let line = format!("{table} sap --block-rows 150 {quick} --out m.posterior");
-    let small = "compress --model m.posterior --inducing 60 --out small.posterior";
-    let predict = "predict --model small.posterior --data new.csv --out p.csv";
-    same(folder.path(), &[&line, small, predict], &["small.posterior", "p.csv"]);
+    fits(folder.path(), TABLE, &bounds);
+}
+
+#[test]
+fn deep_kernels_do_not_depend_on_the_number_of_threads() {
+    let folder = folder(300);
+    // One of them chooses on rows held back.
     let deep = [
-        "dbk --iterations 12 --rank 40",
-        "svdbk --from-disk --iterations 4 --rank 40",
-        "dbk --iterations 4 --rank 40 --objective evidence --correction full",
-        "dkl --iterations 4 --rank 40 --objective evidence",
-        "dkl --iterations 4 --dense",
-        "svdkl --iterations 12 --rank 40 --objective predictive",
+        "dbk --iterations 6 --rank 40",
+        "svdbk --from-disk --iterations 4 --rank 40 --held-back 0",
+        "dbk --iterations 4 --rank 40 --objective evidence --correction full --held-back 0",
+        "dkl --iterations 4 --rank 40 --objective evidence --held-back 0",
+        "dkl --iterations 4 --dense --held-back 0",
+        "svdkl --iterations 6 --rank 40 --objective predictive --held-back 0",
     ];
-    fits(folder.path(), table, &deep);
-    // Labels as well, and events, whose columns lie between 0 and 1.
-    let table = "fit gp --data t.csv --features a,b,c --target colour --method";
-    let labels = ["svdbk --iterations 12 --rank 40", "dkl --iterations 4 --rank 40 --objective evidence"];
-    fits(folder.path(), table, &labels);
-    // Rows held back choose a temperature.
-    let calibrated =
-        ["sgpr --steps 2 --inducing 100 --pseudo-count 0.1 --held-back 200 --calibrate conformal"];
-    fits(folder.path(), table, &calibrated);
-    let several = "fit gp --data t.csv --features a,b --target y,c,colour --method";
-    fits(folder.path(), several, &["exact --steps 2 --restarts 1"]);
-    let several = "fit gp --data t.csv --features a,b --target y,c --share-kernel --method";
-    fits(folder.path(), several, &["svgp --iterations 6 --inducing 100"]);
+    fits(folder.path(), TABLE, &deep);
+    // Events, whose columns lie between 0 and 1.
     let table = "fit gp --data t.csv --window a=0:1,b=0:1 --method";
-    fits(folder.path(), table, &["svdbk --iterations 12 --rank 40"]);
+    fits(folder.path(), table, &["svdbk --iterations 6 --rank 40"]);
+}
+
+#[test]
+fn processes_of_classes_do_not_depend_on_the_number_of_threads() {
+    let folder = folder(260);
+    let table = "fit gp --data t.csv --features a,b,c --target colour --method";
+    let labels = [
+        "svdbk --iterations 2 --rank 40 --held-back 0 --calibrate none",
+        "dkl --iterations 2 --rank 40 --objective evidence --held-back 0 --calibrate none",
+        // Rows held back choose a temperature.
+        "sgpr --steps 2 --inducing 100 --pseudo-count 0.1 --held-back 60 --calibrate conformal",
+    ];
+    fits(folder.path(), table, &labels);
+}
+
+#[test]
+fn several_targets_do_not_depend_on_the_number_of_threads() {
+    let folder = folder(200);
+    let table = "fit gp --data t.csv --features a,b --target y,colour --method";
+    fits(folder.path(), table, &["exact --steps 2 --restarts 1"]);
+    let table = "fit gp --data t.csv --features a,b --target y,c --share-kernel --method";
+    fits(folder.path(), table, &["svgp --iterations 6 --inducing 100"]);
 }
 
 #[test]
@@ -163,41 +202,59 @@ fn training_does_not_depend_on_the_number_of_threads() {
     }
 }
 
+/// Three batches of 2048, so that the order in which their sums are added matters.
+const ROWS_OF_BATCHES: usize = 4200;
+
+const CURVATURES: [&str; 7] =
+    ["full", "block", "kronecker", "diagonal", "low-rank --rank 10", "low-rank --rank 1", "last-layer"];
+
+/// What keeps a matrix of rows x rows has fewer rows.
+const SEARCHES: [&str; 9] = [
+    "function-space",
+    "ella --landmarks 100 --rank 10",
+    "sampled --samples 4 --em-samples 2 --em-steps 1",
+    "fixed-mean --inducing-points 20 --steps 30",
+    "gwi --inducing-points 20 --steps 30",
+    "gwi --inducing-points 20 --steps 10 --variational-kernel cholesky --kernel-inputs features",
+    "valla --inducing-points 20 --steps 5",
+    "valla --inducing-points 20 --closed-form",
+    "mean-field --epochs 1 --samples 3",
+];
+
 #[test]
-fn laplace_does_not_depend_on_the_number_of_threads() {
-    // More rows than one batch takes; fewer for what keeps a matrix of rows x rows.
-    let several =
-        ["full", "block", "kronecker", "diagonal", "low-rank --rank 10", "low-rank --rank 1", "last-layer"];
-    laplace(5000, &several);
-    let searches = [
-        "function-space",
-        "ella --landmarks 100 --rank 10",
-        "sampled --samples 4 --em-samples 2 --em-steps 1",
-        "fixed-mean --inducing-points 20 --steps 30",
-        "gwi --inducing-points 20 --steps 30",
-        "gwi --inducing-points 20 --steps 10 --variational-kernel cholesky --kernel-inputs features",
-        "valla --inducing-points 20 --steps 5",
-        "valla --inducing-points 20 --closed-form",
-        "mean-field --epochs 1 --samples 3",
-    ];
-    laplace(300, &searches);
+fn laplace_of_values_does_not_depend_on_the_number_of_threads() {
+    laplace(ROWS_OF_BATCHES, &CURVATURES, 1);
 }
 
-fn laplace(rows: usize, curvatures: &[&str]) {
+#[test]
+fn laplace_of_classes_does_not_depend_on_the_number_of_threads() {
+    laplace(ROWS_OF_BATCHES, &CURVATURES, 3);
+}
+
+#[test]
+fn searches_of_values_do_not_depend_on_the_number_of_threads() {
+    laplace(300, &SEARCHES, 1);
+}
+
+#[test]
+fn searches_of_classes_do_not_depend_on_the_number_of_threads() {
+    laplace(300, &SEARCHES, 3);
+}
+
+/// Fits and predictions of a network with so many outputs: one is a value, more are classes.
+fn laplace(rows: usize, curvatures: &[&str], outputs: usize) {
     let folder = folder(rows);
     let at = folder.path();
-    network(at, "values.toml", 3, 1);
-    network(at, "classes.toml", 3, 3);
-    for (name, target, loss) in [("values", "y", "mse"), ("classes", "colour", "cross-entropy")] {
-        let line = format!(
-            "train --architecture {name}.toml --data t.csv --features a,b,c --target {target} --loss {loss} --epochs 3 --out {name}.safetensors"
-        );
-        posterior(at).args(line.split_whitespace()).assert().success();
-    }
-    for (name, likelihood) in [("values", "gaussian"), ("classes", "categorical")] {
-        let fit = format!(
-            "fit laplace --network {name}.safetensors --data t.csv --likelihood {likelihood} --curvature"
-        );
-        fits(at, &fit, curvatures);
-    }
+    network(at, "net.toml", 3, outputs);
+    let (target, loss, likelihood) = match outputs {
+        1 => ("y", "mse", "gaussian"),
+        _ => ("colour", "cross-entropy", "categorical"),
+    };
+    let line = format!(
+        "train --architecture net.toml --data t.csv --features a,b,c --target {target} --loss {loss} --epochs 3 --out net.safetensors"
+    );
+    posterior(at).args(line.split_whitespace()).assert().success();
+    let fit =
+        format!("fit laplace --network net.safetensors --data t.csv --likelihood {likelihood} --curvature");
+    fits(at, &fit, curvatures);
 }
