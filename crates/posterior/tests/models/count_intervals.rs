@@ -74,7 +74,8 @@ fn held(model: &GeneralisedModel, fresh: &Table, level: f64) -> [f64; 3] {
 
 #[test]
 fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
-    let (train, fresh) = (table(500, 1), table(3000, 2));
+    const FRESH: usize = 800;
+    let (train, fresh) = (table(500, 1), table(FRESH, 2));
     for method in [MethodName::Exact, MethodName::Sgpr] {
         let of = |calibrate| {
             let mut asked = request("count", method, calibrate);
@@ -91,7 +92,7 @@ fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
         for level in [0.8, 0.95] {
             let [inside, below, above] = held(&model, &fresh, level);
             // Three deviations of both sets of rows; whole numbers make intervals hold more.
-            let chance = 3.0 * (level * (1.0 - level) * (1.0 / own.rows as f64 + 1.0 / 3000.0)).sqrt();
+            let chance = 3.0 * (level * (1.0 - level) * (1.0 / own.rows as f64 + 1.0 / FRESH as f64)).sqrt();
             assert!(
                 inside > level - chance && inside < level + chance + 0.04,
                 "{method:?} {level}: {inside}"

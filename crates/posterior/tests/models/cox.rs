@@ -9,6 +9,7 @@ use posterior::{
 };
 use rand::RngExt;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 const WINDOW: f64 = 10.0;
 
@@ -37,6 +38,16 @@ fn thinned(most: f64, sides: &[f64], seed: u64, rate: impl Fn(&[f64]) -> f64) ->
 fn table(names: &[&str], events: &[Vec<f64>]) -> Table {
     let column = |(j, name): (usize, &&str)| Column::numeric(*name, events.iter().map(|e| e[j]).collect());
     Table::new("events.csv", names.iter().enumerate().map(column).collect())
+}
+
+/// A small network of so many inputs and outputs in a folder: the one that is taken by itself is made for tables of thousands of rows.
+fn network(folder: &tempfile::TempDir, inputs: usize, outputs: usize) -> PathBuf {
+    let path = folder.path().join(format!("{inputs}-{outputs}.toml"));
+    let text = format!(
+        "kind = 'residual_perceptron'\ninputs = {inputs}\nwidth = 24\nblocks = 2\noutputs = {outputs}\nactivation = 'tanh'\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path
 }
 
 fn request(window: &str, method: Value) -> FitRequest {
@@ -73,12 +84,16 @@ fn bumps_are_found_and_their_intensity_is_inside_its_intervals() {
     let table = self::table(&["t"], &events);
     let grid: Vec<f64> = (0..200).map(|i| WINDOW * (i as f64 + 0.5) / 200.0).collect();
     // Whether the variance is corrected, without which learned features are too sure of themselves.
-    for (method, corrected) in [
-        (json!({"method": "svdbk", "iterations": 6000}), true),
-        (json!({"method": "svdkl", "objective": "evidence"}), false),
-        (json!({"method": "dbk", "objective": "evidence"}), false),
+    let folder = tempfile::tempdir().unwrap();
+    for (method, outputs, corrected) in [
+        (json!({"method": "svdbk", "iterations": 3000, "step-size": 0.005}), 32, true),
+        (json!({"method": "svdkl", "objective": "evidence", "rank": 16}), 2, false),
+        (json!({"method": "dbk", "objective": "evidence"}), 32, false),
     ] {
         let what = method.to_string();
+        let mut own = json!({"iterations": 600, "step-size": 0.01, "basis": network(&folder, 1, outputs)});
+        own.as_object_mut().unwrap().extend(method.as_object().unwrap().clone());
+        let method = own;
         let model = fit(&table, &request("t=0:10", method)).unwrap();
         let places = self::table(&["t"], &grid.iter().map(|t| vec![*t]).collect::<Vec<_>>());
         let (mean, quantiles) = predicted(&model, places);
@@ -125,8 +140,9 @@ fn places_in_a_plane_are_learned_and_survive_their_file() {
     let rate = |p: &[f64]| 400.0 * (-0.5 * ((p[0] - 1.0).powi(2) + (p[1] - 0.7).powi(2)) / 0.09).exp() + 80.0;
     let events = thinned(480.0, &[2.0, 3.0], 2, rate);
     let table = table(&["x", "y"], &events);
-    let model =
-        fit(&table, &request("x=0:2,y=0:3", json!({"method": "svdbk", "objective": "evidence"}))).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let method = json!({"method": "svdbk", "objective": "evidence", "iterations": 1500, "step-size": 0.005, "basis": network(&folder, 2, 32)});
+    let model = fit(&table, &request("x=0:2,y=0:3", method)).unwrap();
     let at = |x: f64, y: f64| predicted(&model, self::table(&["x", "y"], &[vec![x, y]])).0[0];
     let (bump, flat) = (at(1.0, 0.7), at(1.0, 2.5));
     assert!((bump / 480.0).ln().abs() < 0.4 && (flat / 80.0).ln().abs() < 0.5, "{bump} {flat}");
@@ -134,7 +150,6 @@ fn places_in_a_plane_are_learned_and_survive_their_file() {
     let columns = ["y", "z", "x"].map(|n| Column::numeric(n, vec![if n == "x" { 1.0 } else { 0.7 }]));
     assert_eq!(predicted(&model, Table::new("p.csv", columns.into())).0[0], at(1.0, 0.7));
 
-    let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     model.save(&path).unwrap();
     let back = AnyModel::load(&path).unwrap().into_model();

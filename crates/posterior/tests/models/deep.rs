@@ -93,11 +93,16 @@ fn every_method_learns_chooses_on_rows_set_aside_and_survives_its_file() {
 fn an_interrupted_training_goes_on_to_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
     let fresh = table(50, 2);
-    for (method, change) in
-        [(MethodName::Svdbk, json!({})), (MethodName::Dkl, json!({"objective": "evidence"}))]
+    for (method, change, outputs) in
+        [(MethodName::Svdbk, json!({}), 16), (MethodName::Dkl, json!({"objective": "evidence"}), 2)]
     {
         let path = folder.path().join(format!("{method}.checkpoint"));
         let mut request = request(method, change);
+        // How well it learns does not matter.
+        let text = format!("kind = 'perceptron'\ninputs = 10\nhidden = [12]\noutputs = {outputs}");
+        let basis = folder.path().join(format!("{method}.toml"));
+        std::fs::write(&basis, text).unwrap();
+        set(&mut request, json!({"basis": basis, "held-back": 0}));
         let whole = fit(&request).unwrap().predict(&fresh, None).unwrap();
         set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
         let (table, mut seen) = (table(400, 1), 0);

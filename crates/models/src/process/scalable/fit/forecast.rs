@@ -126,8 +126,13 @@ pub(super) fn forecasts<T: SolverPrecision>(
         let seconds = cost.map(|steps| steps * step);
         all.push((cost.unwrap_or(f64::INFINITY), Forecast { method: method.name(), steps, seconds }));
     }
+    Ok(in_order(all))
+}
+
+/// Forecasts by their costs, the cheapest first; those that cost the same stay in their order.
+fn in_order(mut all: Vec<(f64, Forecast)>) -> Vec<Forecast> {
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok(all.into_iter().map(|(_, forecast)| forecast).collect())
+    all.into_iter().map(|(_, forecast)| forecast).collect()
 }
 
 /// Steps on n rows from those on few: what grows from one size to the next goes on growing, by no more than as the rows do.
@@ -288,6 +293,42 @@ fn seconds_of_step<T: SolverPrecision>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cheapest_solver_is_the_first_and_one_without_an_end_the_last() {
+        let of = |method, cost: f64| {
+            let seconds = cost.is_finite().then_some(cost);
+            (cost, Forecast { method, steps: [seconds; 2], seconds })
+        };
+        let names = |costs: [f64; 3]| {
+            let methods = [MethodName::Sdd, MethodName::Cg, MethodName::Sap];
+            let all = methods.into_iter().zip(costs).map(|(method, cost)| of(method, cost)).collect();
+            in_order(all).into_iter().map(|own| own.method).collect::<Vec<_>>()
+        };
+        assert_eq!(names([f64::INFINITY, 9.0, 2.0]), [MethodName::Sap, MethodName::Cg, MethodName::Sdd]);
+        assert_eq!(names([3.0, 3.0, 1.0]), [MethodName::Sap, MethodName::Sdd, MethodName::Cg]);
+    }
+
+    /// Settings of descent are for descent alone, and single precision is not for factored blocks.
+    #[test]
+    fn solvers_that_could_be_taken_follow_what_is_asked_and_the_memory() {
+        let names = |memory: u64, change: &dyn Fn(&mut AutoOptions)| {
+            let mut options = AutoOptions::default();
+            change(&mut options);
+            let request =
+                FitRequest { method: Method::Auto(options.clone()), memory, ..FitRequest::default() };
+            let all = candidates((&request, &options), (10_000, 2), 0);
+            all.iter().map(Method::name).collect::<Vec<_>>()
+        };
+        let plenty = 16 << 30;
+        assert_eq!(names(plenty, &|_| ()), [MethodName::Sdd, MethodName::Cg, MethodName::Sap]);
+        let steps = |own: &mut AutoOptions| own.descent.iterative.large.iterations = Some(30);
+        assert_eq!(names(plenty, &steps), [MethodName::Sdd]);
+        let single =
+            |own: &mut AutoOptions| own.descent.iterative.system.precision = Some(KernelPrecision::Single);
+        assert_eq!(names(plenty, &single), [MethodName::Sdd, MethodName::Cg]);
+        assert_eq!(names(1 << 20, &|_| ()), [MethodName::Sdd]);
+    }
 
     #[test]
     fn steps_go_on_as_they_grew_and_errors_as_they_fell() {
