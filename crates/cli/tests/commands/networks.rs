@@ -228,7 +228,16 @@ fn a_run_with_an_infinite_validation_loss_resumes() {
     let run = || {
         let mut command = posterior(at);
         command.args(flags).args(["--validation-data", "far.csv", "--precision", "f64", "--epochs", "3"]);
-        command.args(["--checkpoint-every", "10", "--out", "n.safetensors", "--resume", "--json"]);
+        command.args([
+            "--batch",
+            "16",
+            "--checkpoint-every",
+            "10",
+            "--out",
+            "n.safetensors",
+            "--resume",
+            "--json",
+        ]);
         json(&mut command)
     };
     let first = run();
