@@ -243,8 +243,8 @@ fn every_method_has_them_at_rows_of_its_own_or_at_those_given() {
 #[test]
 fn few_rows_and_constants_say_why_there_is_nothing() {
     let small = |rows: usize, slope: f64| {
-        let x: Vec<f64> = (0..rows).map(|i| i as f64).collect();
-        let y = x.iter().map(|x| slope * x).collect();
+        let y: Vec<f64> = (0..rows).map(|i| i as f64).collect();
+        let x = y.iter().map(|y| slope * y).collect();
         let table = Table::new("t", vec![Column::numeric("x", x), Column::numeric("y", y)]);
         let mut request = FitRequest {
             selection: Selection { target: "y".into(), ..Default::default() },

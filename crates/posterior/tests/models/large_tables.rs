@@ -84,7 +84,7 @@ fn dual_descent_agrees_with_the_exact_method() {
 /// Descent on the primal is slow where eigenvalues are small: far from done, it is judged by the way that it has come.
 #[test]
 fn primal_descent_goes_toward_the_exact_method_and_survives_its_file() {
-    agree_with_the_exact_method(&[(MethodName::Sgd, 1500, None)]);
+    agree_with_the_exact_method(&[(MethodName::Sgd, 3000, None)]);
 }
 
 #[test]
