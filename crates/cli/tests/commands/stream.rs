@@ -300,8 +300,8 @@ fn whatever_kills_it_every_row_counts_once() {
     };
     let mut kills = 0;
     for round in 0..200 {
-        let begin = if at.join("s.posterior").exists() { "" } else { "--model y.posterior" };
-        let mut child = command(at, &line(begin)).spawn().unwrap();
+        let begun = at.join("s.posterior").exists();
+        let mut child = command(at, &line(if begun { "" } else { "--model y.posterior" })).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(40 + 17 * (round % 7)));
         match child.try_wait().unwrap() {
             Some(status) => {
@@ -311,7 +311,8 @@ fn whatever_kills_it_every_row_counts_once() {
             None => {
                 child.kill().unwrap();
                 child.wait().unwrap();
-                kills += 1;
+                // A slow machine may not get to a first state.
+                kills += u32::from(begun);
             }
         }
         if kills == 10 {
