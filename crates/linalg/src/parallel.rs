@@ -272,7 +272,7 @@ mod tests {
         });
         let expected = |i: usize, j: usize| match i {
             1 => j as f64,
-            2 if j % 3 == 0 => 1.0 + (j / 3) as f64,
+            2 if j.is_multiple_of(3) => 1.0 + (j / 3) as f64,
             _ => 0.0,
         };
         assert_eq!(matrix, Mat::from_fn(4, 7, expected));

@@ -270,19 +270,16 @@ fn with_two_moments<T: Real>(
 ) {
     let moments = first.chunks_mut(PIECE).zip(second.chunks_mut(PIECE));
     let pieces = values.chunks_mut(PIECE).zip(gradient.chunks(PIECE)).zip(moments).collect();
-    parallel::consume(
-        pieces,
-        |((values, gradient), (first, second)): ((&mut [T], &[T]), (&mut [T], &mut [T]))| {
-            dispatch(
-                #[inline(always)]
-                || {
-                    for (((v, &g), m), s) in values.iter_mut().zip(gradient).zip(first).zip(second) {
-                        update(v, g, m, s);
-                    }
-                },
-            );
-        },
-    );
+    parallel::consume(pieces, |((values, gradient), (first, second))| {
+        dispatch(
+            #[inline(always)]
+            || {
+                for (((v, &g), m), s) in values.iter_mut().zip(gradient).zip(first).zip(second) {
+                    update(v, g, m, s);
+                }
+            },
+        );
+    });
 }
 
 /// The same with one moment.

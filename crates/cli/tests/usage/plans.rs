@@ -79,8 +79,20 @@ fn write_table(folder: &Path, rows: usize, columns: usize) {
 }
 
 /// Small tables here; `POSTERIOR_PLAN_SIZES=large` goes on to 40,000 rows.
+/// Fails, as the slow test below, where the plan of exact or variational processes leaves out its matrices.
 #[test]
+fn plans_of_two_processes_bound_their_peaks() {
+    processes_bound_their_peaks(&["exact", "svgp"]);
+}
+
+#[test]
+#[ignore = "slow"]
 fn plans_of_processes_bound_their_peaks() {
+    processes_bound_their_peaks(&METHODS.map(|m| m.0));
+}
+
+fn processes_bound_their_peaks(methods: &[&str]) {
+    let methods: Vec<_> = METHODS.into_iter().filter(|m| methods.contains(&m.0)).collect();
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(at, 20, 6);
@@ -97,7 +109,7 @@ fn plans_of_processes_bound_their_peaks() {
     write_table(at, 6_500, 6);
     for &size in sizes {
         write_table(at, size, 6);
-        for (what, flags) in METHODS {
+        for &(what, flags) in &methods {
             // The default is exact up to 6,000 rows, and what is exact takes long beyond.
             let rows = if what == "auto" { size.max(6_500) } else { size };
             if what == "exact" && rows > 10_000 {
@@ -127,7 +139,7 @@ fn plans_of_processes_bound_their_peaks() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // A tenth less than what is planned is refused before the work.
-    for (what, flags) in METHODS.iter().filter(|m| m.0 != "auto") {
+    for (what, flags) in methods.iter().filter(|m| m.0 != "auto") {
         let planned = bytes(&fit(at, 20, flags, search(what)).unwrap(), "planned_memory_bytes");
         let limited = format!("{} --memory {}", search(what), 0.9e-9 * planned as f64);
         let text = fit(at, 20, flags, &limited).unwrap_err();

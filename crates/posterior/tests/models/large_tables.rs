@@ -101,8 +101,11 @@ fn bounds_agree_with_the_exact_method_and_survive_their_files() {
     ]);
 }
 
+/// A method, its steps, and how far it may be from the exact one.
+type Agreement = (MethodName, usize, Option<(f64, f64)>);
+
 /// Steps, and how far means in standard deviations and latent variances may be from those of the exact method; none where the way that was come is judged.
-fn agree_with_the_exact_method(methods: &[(MethodName, usize, Option<(f64, f64)>)]) {
+fn agree_with_the_exact_method(methods: &[Agreement]) {
     let exact = exact();
     let fresh = synthetic::friedman(60, Streams::new(2));
     let truth = exact.predict(&fresh, None).unwrap();
