@@ -54,7 +54,7 @@ pub use error::StoreError;
 pub use finite::{from_text, to_shown_value, to_value, write_json};
 pub use lock::{FileLock, LockHolder};
 #[doc(hidden)]
-pub use printed::shown;
+pub use printed::{no_values, shown};
 pub use regular::open_regular;
 #[doc(hidden)]
 pub use serde_json::{Map, Value};

@@ -19,7 +19,7 @@ macro_rules! json {
     }};
     ([ $($values:tt)* ]) => {{
         #[allow(unused_mut)]
-        let mut list = ::std::vec::Vec::<$crate::Value>::new();
+        let mut list = $crate::no_values();
         $crate::json!(@values list $($values)*);
         $crate::Value::Array(list)
     }};
@@ -61,6 +61,11 @@ macro_rules! json {
 }
 
 /// For [`json!`](crate::json).
+#[doc(hidden)]
+pub fn no_values() -> Vec<Value> {
+    Vec::new()
+}
+
 #[doc(hidden)]
 pub fn shown<T: Serialize + ?Sized>(value: &T) -> Value {
     to_shown_value(value).unwrap_or_else(|e| panic!("no JSON: {e}"))

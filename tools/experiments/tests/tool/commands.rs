@@ -120,7 +120,7 @@ fn all_files_are_checked_before_the_first_is_run() {
         ("first.toml second.toml --out taken", 1, "results.json"),
         ("--out o", 2, "<FILE>"),
         ("toy_regression --threads 0 --out o", 2, "--threads"),
-        ("toy_regression --seed -1 --out o", 2, "--seed"),
+        ("toy_regression --seed=-1 --out o", 2, "--seed"),
     ] {
         let (found, said) = refusal(at, line);
         assert_eq!(found, Some(status), "{line}: {said}");
@@ -148,10 +148,8 @@ fn built_in_experiments_need_no_checkout() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let found = json(at, "gaussianised_densities --quick --out o --json");
-    assert_eq!(
-        (&found["name"], &found["holds"]),
-        (&Value::from("gaussianised_densities"), &Value::from(true))
-    );
+    assert_eq!(found["name"], "gaussianised_densities");
+    assert!(at.join("o/results.json").exists(), "{found}");
     // Data are looked for from the current folder.
     let (status, said) = refusal(at, "thesis_uci --out p");
     assert!(status == Some(1) && said.contains("not there: ../shared/data/uci"), "{said}");
