@@ -13,7 +13,7 @@ pub(crate) const MOST_FINGERPRINTS: usize = 8_000;
 /// Added to the diagonal of the covariance of variance 1 before it is factored: equal fingerprints make it singular.
 const NUGGET: f64 = 1e-8;
 
-/// The shape of [`count_fingerprints`].
+/// The shape of `count_fingerprints`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FingerprintSettings {
     /// n: rows.
