@@ -1,7 +1,7 @@
 //! The `posterior` binary: arguments, progress, output, exit codes; nothing is computed here.
 //!
-//! It is a library so that tests can ask for its [`grammar`], and other programs of the project can print and be interrupted as it is ([`output`],
-//! [`interrupt`]); `main.rs` only calls [`main`].
+//! It is a library for two reasons: tests read its [`grammar`], and the experiments' program shares [`output`] and [`interrupt`]. `main.rs` only
+//! calls [`main`].
 
 mod args;
 mod commands;

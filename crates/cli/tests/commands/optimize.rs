@@ -203,7 +203,7 @@ fn completions_keep_to_json() {
     assert_eq!(String::from_utf8(plain).unwrap().trim_end(), value["script"].as_str().unwrap().trim_end());
 }
 
-/// What is in the place of a lock and is none stays as it is, and is said.
+/// A file in the place of a lock that is no lock is an error, and keeps its content.
 #[test]
 fn a_lock_writes_to_no_other_file() {
     let folder = folder();

@@ -56,7 +56,7 @@ pub(super) fn fit_and_score(
     Ok((fitted(rows, &each, remarks, arguments)?, FoldScores(scores)))
 }
 
-/// A fold's own checkpoint beside that of all rows, which is none of its; what is left of a small table is fitted as it is.
+/// The request of one fold: it has a checkpoint of its own, and its training rows may be few or have equal targets.
 pub(super) fn for_fold(request: &FitRequest, fold: i64) -> FitRequest {
     let mut own = FitRequest { of_fold: true, ..request.clone() };
     if let Some(place) = own.method.large_mut().and_then(|large| large.checkpoint.as_mut()) {

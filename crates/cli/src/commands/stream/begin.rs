@@ -96,7 +96,9 @@ pub(super) fn begin(
 fn no_rows(source: &Source) -> Failure {
     let unfinished = match source.unfinished() {
         0 => "",
-        _ => ": its last line has no newline yet; end the line, or take it as it is (--last-line complete)",
+        _ => {
+            ": its last line has no newline yet; end the line, or read it all the same (--last-line complete)"
+        }
     };
     Failure::new(format!("{} has no rows{unfinished}", source.path().display()))
 }

@@ -80,7 +80,7 @@ fn scores(sums: &ScoreSums, classes: bool) -> Value {
 pub(super) fn left(unfinished: usize) -> &'static str {
     match unfinished {
         0 => "",
-        _ => "; 1 unfinished line left: it has no newline yet (--last-line complete takes it as it is)",
+        _ => "; 1 unfinished line left: it has no newline yet (--last-line complete reads it all the same)",
     }
 }
 
