@@ -87,9 +87,6 @@ impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
         if raw.header.get("method").and_then(Value::as_str) != Some(method) {
             return Err(other(vec!["what it is a checkpoint of".into()]));
         }
-        if raw.header.get("identity").is_none() {
-            return Err(other(vec!["the release that wrote it".into()]));
-        }
         let Container { header, tensors } = raw.typed::<Self>()?;
         let differs = header.identity.differences(identity);
         if differs.is_empty() { Ok((header.state, tensors)) } else { Err(other(differs)) }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
-/// The version of the layout that this release writes. Raise it when an old reader would misread a new file.
+/// The version of the layout, the only one that is read. Raise it when the layout changes.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// Key of the JSON header among the metadata; it also marks a file as ours.
@@ -72,7 +72,7 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// A [`StoreError`] that says what is wrong: no such file, of another kind, truncated, written by a newer release, a
+    /// A [`StoreError`] that says what is wrong: no such file, of another kind, truncated, of another format version, a
     /// tensor of the wrong type, a value that is not finite.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         Container::<Value>::from_file(TensorFile::open(path)?)?.typed()
@@ -96,8 +96,8 @@ fn header_in(mut metadata: BTreeMap<String, String>, path: &Path) -> Result<Valu
     };
     let corrupt = |e: serde_json::Error| StoreError::Corrupt { path: path.into(), reason: e.to_string() };
     let Envelope { format_version, crate_version, header } = serde_json::from_str(&json).map_err(corrupt)?;
-    if format_version > FORMAT_VERSION {
-        return Err(StoreError::Newer {
+    if format_version != FORMAT_VERSION {
+        return Err(StoreError::OtherFormat {
             path: path.into(),
             found: format_version,
             supported: FORMAT_VERSION,
@@ -183,16 +183,20 @@ mod tests {
     }
 
     #[test]
-    fn foreign_newer_and_poisoned_files_say_so() {
+    fn foreign_files_other_versions_and_bad_numbers_are_errors() {
         assert!(message(b"PK\x03\x04 something else entirely").contains("does not begin like"));
         let other = safetensors::serialize(Vec::<(&str, TensorView<'_>)>::new(), None).unwrap();
         assert!(message(&other).contains("holds no posterior model"));
-        let json = r#"{"format_version":99,"crate_version":"9.9.9","header":{"unknown":1}}"#;
-        let metadata = HashMap::from([(MARK.to_string(), json.to_string())]);
-        let newer = safetensors::serialize(Vec::<(&str, TensorView<'_>)>::new(), Some(metadata)).unwrap();
-        let text = message(&newer);
-        assert!(text.contains("99") && text.contains("9.9.9"), "{text}");
-        let header = json.replace("99", "1").replace("{\"unknown\":1}", "\"h\"");
+        let envelope = |version: u32, header: &str| {
+            format!(r#"{{"format_version":{version},"crate_version":"9.9.9","header":{header}}}"#)
+        };
+        for version in [FORMAT_VERSION - 1, FORMAT_VERSION + 1] {
+            let metadata = HashMap::from([(MARK.to_string(), envelope(version, r#"{"unknown":1}"#))]);
+            let other = safetensors::serialize(Vec::<(&str, TensorView<'_>)>::new(), Some(metadata)).unwrap();
+            let text = message(&other);
+            assert!(text.contains(&format!("has format {version}, written by release 9.9.9")), "{text}");
+        }
+        let header = envelope(FORMAT_VERSION, "\"h\"");
         let poisoned = |dtype, numbers: &[u8], shape| {
             let view = TensorView::new(dtype, shape, numbers).unwrap();
             let metadata = HashMap::from([(MARK.to_string(), header.clone())]);

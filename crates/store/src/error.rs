@@ -39,16 +39,16 @@ pub enum StoreError {
         /// How it shows.
         reason: String,
     },
-    /// It was written by a newer release.
+    /// It has another format version.
     #[error(
-        "{path} has format {found}, written by release {writer}; this release reads up to {supported}: update posterior"
+        "{path} has format {found}, written by release {writer}; this release reads format {supported}: use that release, or make the file again"
     )]
-    Newer {
+    OtherFormat {
         /// The file.
         path: PathBuf,
         /// Its format version.
         found: u32,
-        /// The newest that this release reads.
+        /// The one that this release reads.
         supported: u32,
         /// The release that wrote it.
         writer: String,
