@@ -216,7 +216,7 @@ pub(crate) struct LaplaceArgs {
     pub tune: Option<TuneArg>,
 
     /// Data that the network has not seen: they score the fit, choose between curvatures and, with --tune validation, choose precisions [default: the rows that `posterior train` set aside, if it did]
-    #[arg(long, alias = "validation", value_name = "FILE", num_args = 1.., value_delimiter = ',', conflicts_with = "continue_from")]
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', conflicts_with = "continue_from")]
     pub validation_data: Vec<PathBuf>,
 
     /// Their labels

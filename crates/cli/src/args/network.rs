@@ -183,7 +183,7 @@ pub(crate) struct TrainArgs {
     pub clip: Option<f64>,
 
     /// Share of the examples set aside for validation; the network's file records which, so that `fit laplace` can use them
-    #[arg(long, alias = "validation", value_name = "F", conflicts_with = "validation_data", value_parser = numbers::share_or_none)]
+    #[arg(long, value_name = "F", conflicts_with = "validation_data", value_parser = numbers::share_or_none)]
     pub validation_fraction: Option<f64>,
 
     /// Validation data of their own

@@ -159,8 +159,8 @@ fn rows_that_the_network_has_seen_are_refused_or_called_worthless() {
     rings(at, "own.csv", 400..700);
     let fit = json(at, &format!("{start} --validation-data own.csv"));
     assert_eq!(fit["unseen"]["examples"], 150);
-    // By the flag's old name; where nothing is chosen, all of them score.
-    let fit = json(at, &format!("{start} --curvature last-layer --validation test.csv"));
+    // Where nothing is chosen, all of them score.
+    let fit = json(at, &format!("{start} --curvature last-layer --validation-data test.csv"));
     assert_eq!(fit["unseen"]["examples"], 1000);
 }
 

@@ -53,7 +53,7 @@ fn train_inspect_forward() {
         "60",
         "--schedule",
         "cosine",
-        "--validation",
+        "--validation-fraction",
         "0.2",
         "--out",
         "net.safetensors",

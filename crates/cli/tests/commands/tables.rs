@@ -121,20 +121,6 @@ fn rows_of_the_training_are_scored_apart() {
 }
 
 #[test]
-fn files_of_older_releases_say_that_they_do_not_know() {
-    let folder = folder();
-    let at = folder.path();
-    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/before_fingerprints.posterior");
-    let scores = json(at, &format!("evaluate --model {fixture} --data t.csv"));
-    assert_eq!(scores["scored_rows"], "unknown");
-    assert!(scores["rows_trained_on"].is_null() && scores["inputs_unlike_training"].is_null(), "{scores}");
-    let said = text(at, &format!("evaluate --model {fixture} --data t.csv"));
-    assert!(said.contains("does not say which rows it was trained on"), "{said}");
-    assert!(!said.contains("not trained on"), "{said}");
-    text(at, &format!("predict --model {fixture} --data t.csv --out p.csv"));
-}
-
-#[test]
 fn columns_in_other_units_are_named() {
     let folder = folder();
     let at = folder.path();

@@ -96,8 +96,6 @@ fn flags() -> BTreeSet<String> {
         for flag in command.get_arguments() {
             let names = flag.get_long_and_visible_aliases().unwrap_or_default();
             out.extend(names.into_iter().map(|n| format!("--{n}")));
-            // Old names stay good.
-            out.extend(flag.get_all_aliases().unwrap_or_default().into_iter().map(|n| format!("--{n}")));
         }
         command.get_subcommands().for_each(|c| walk(c, out));
     }

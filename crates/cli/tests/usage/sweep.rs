@@ -92,7 +92,7 @@ fn lines() -> Vec<Line> {
         "evaluate --model images.posterior --data images.gz --labels labels.gz --memory 0.2 --predictive monte-carlo --predictive-samples 10",
         "evaluate --model images.posterior --data images.gz --labels labels.gz --memory 0.2 --joint-kappa 1,2 --samples 4 --rotate 10",
         "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --out o.safetensors",
-        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --optimizer sgd --schedule step --validation 0.2 --out o.safetensors",
+        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --optimizer sgd --schedule step --validation-fraction 0.2 --out o.safetensors",
         "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --schedule one-cycle --out o.safetensors",
         "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 8 --batch 8 --laplace --laplace-burn-in 1 --laplace-every 2 --laplace-steps 2 --out o.safetensors",
         "train --architecture images.toml --data images.gz --labels labels.gz --loss cross-entropy --memory 0.2 --epochs 2 --batch 8 --flip --shift 1 --out o.safetensors",

@@ -23,7 +23,7 @@ pub(super) fn remark(rows: ScoredRows, n: usize) -> Option<String> {
         ScoredRows::HeldOut => None,
         ScoredRows::Training => Some(trained_on(n)),
         ScoredRows::Unknown => Some(
-            "the model file does not say which rows it was trained on (older releases do not, nor fits to data in memory): if it was trained on these, their scores say nothing of new rows".into(),
+            "the model file does not say which rows it was trained on (fits to data in memory do not, nor models of a stream): if it was trained on these, their scores say nothing of new rows".into(),
         ),
     }
 }
