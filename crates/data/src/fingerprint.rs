@@ -113,7 +113,7 @@ mod tests {
         assert!(found.iter().all(|f| *f < 1 << 53));
         assert_eq!(row_fingerprint([-0.0, 1.0]), row_fingerprint([0.0, 1.0]));
         assert_ne!(row_fingerprint([1.0, 2.0]), row_fingerprint([2.0, 1.0]));
-        // Written by this release, to be understood by every later one.
+        // Model files hold them.
         assert_eq!(row_fingerprint([0.1, -3.0, 1e9]), 4_528_210_205_492_922);
     }
 

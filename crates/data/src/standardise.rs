@@ -269,10 +269,7 @@ mod tests {
         assert!(plain.inadmissible(&[-1.0]).is_none());
         // What cannot be mapped is named.
         assert_eq!(plain.transforming(TargetTransform::Log, &[1.0, 0.0]).unwrap_err(), 1);
-        // Older files know of no map.
         let text = serde_json::to_string(&s).unwrap();
         assert_eq!(serde_json::from_str::<Standardisation>(&text).unwrap(), s);
-        let old = r#"{"feature_means":[],"feature_scales":[],"target_mean":0,"target_scale":1}"#;
-        assert!(serde_json::from_str::<Standardisation>(old).unwrap().transform.is_none());
     }
 }

@@ -43,7 +43,6 @@ pub struct Candidate {
     /// Its score on the unseen examples, where there are some.
     pub nll: Option<f64>,
     /// Its log evidence.
-    #[serde(default)]
     pub log_evidence: Option<f64>,
     /// Seconds it took.
     pub seconds: f64,
@@ -68,7 +67,6 @@ pub struct AutoReport {
     /// The one that was chosen.
     pub chosen: String,
     /// What by.
-    #[serde(default)]
     pub compared_by: ComparedBy,
     /// Its score on the unseen examples, where there are some.
     pub nll: Option<f64>,

@@ -18,7 +18,6 @@ pub enum OutputLikelihood {
     /// Additive noise, correlated between outputs.
     FullGaussian(FullGaussian),
     /// One class of several.
-    #[serde(alias = "softmax")]
     Categorical(Categorical),
     /// One class of several, that of the largest latent value but for errors.
     RobustMax(RobustMax),

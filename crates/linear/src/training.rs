@@ -82,7 +82,6 @@ pub struct TrainingState {
     /// Largest amount added to a diagonal.
     pub largest_jitter: f64,
     /// How often a matrix was factored by triangles, because its Cholesky factor had lost too many digits.
-    #[serde(default)]
     pub triangular_solves: usize,
     seconds: f64,
 }

@@ -38,10 +38,8 @@ pub struct RegressionScores {
     pub mae: f64,
     /// Share of the truths' squares about their mean that the means explain, 1 - SSE / SST; none where all truths are equal. Below 0 when their mean
     /// would do better.
-    #[serde(default)]
     pub r2: Option<f64>,
     /// The same after taking the mean residual away, so never below `r2`: 1 - Var(y - m) / Var(y).
-    #[serde(default)]
     pub explained_variance: Option<f64>,
     /// Mean negative log likelihood.
     pub nll: f64,

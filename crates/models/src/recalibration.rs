@@ -45,7 +45,6 @@ pub struct Recalibration {
     /// The same of recalibrated intervals, each tenth of the rows by what the other nine tell; none where these are too few.
     pub coverage_after: Option<f64>,
     /// Whether 95 % intervals are as wide as the furthest of these rows asks for, more than one in twenty: of few rows, all of them far inside.
-    #[serde(default)]
     pub by_furthest: bool,
     /// Mean negative log density of these rows before, of the standardised target (of a network's numbers, in its own units).
     pub nll_before: f64,

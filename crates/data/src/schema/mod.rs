@@ -100,7 +100,7 @@ pub struct Selection {
         feature = "clap",
         arg(long, visible_alias = "one-hot", value_name = "A,B", value_delimiter = ',')
     )]
-    #[serde(default, alias = "one_hot")]
+    #[serde(default)]
     pub categories: Vec<String>,
     /// Columns of dates that also become places in the year, the week and (where they have hours) the day
     #[cfg_attr(feature = "clap", arg(long, value_name = "A,B", value_delimiter = ','))]
@@ -169,10 +169,8 @@ pub struct Schema {
     /// What to do with missing cells of features.
     pub missing: Missing,
     /// What to do with rows that have no target.
-    #[serde(default)]
     pub missing_target: MissingTarget,
     /// What to do with categories that training had not.
-    #[serde(default)]
     pub unseen: Unseen,
     /// How dates such as 3/4/2021 are meant, where that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,22 +11,18 @@ pub struct Notes {
     /// Rows left out because of missing or infinite cells, those without a target among them.
     pub dropped_rows: usize,
     /// Rows left out because they have no target.
-    #[serde(default)]
     pub rows_without_target: usize,
     /// Cells filled in.
     pub filled_cells: usize,
     /// Cells of categories that training had not, taken as none of those that it had.
-    #[serde(default)]
     pub unseen_categories: usize,
     /// What the columns were taken for, where nobody had said it, in sentences.
-    #[serde(default)]
     pub columns: Vec<String>,
     /// Features that do not vary.
     pub constant_features: Vec<String>,
     /// Rows whose inputs repeat those of an earlier row.
     pub duplicate_rows: usize,
     /// They are half of the rows at least, so that rows that are left out at random have inputs that were learned from.
-    #[serde(default)]
     pub mostly_duplicates: bool,
     /// The target does not vary.
     pub constant_target: bool,

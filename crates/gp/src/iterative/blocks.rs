@@ -91,8 +91,7 @@ pub struct BlockFit {
     pub value: Option<f64>,
     /// Why the best start ended.
     pub reason: Reason,
-    /// Its steps; 0 in files of releases that did not count them.
-    #[serde(default)]
+    /// Its steps.
     pub steps: usize,
     /// What became of each start.
     pub attempts: Vec<Attempt>,

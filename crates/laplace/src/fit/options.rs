@@ -125,7 +125,6 @@ pub struct FitOptions {
     /// The predictive that will be used; tuning by held-out data uses it too.
     pub integration: Integration,
     /// The held-out examples, if some are used, are ones that the network was trained on: then their scores are worthless, as notes say, and [`Tune::CrossValidation`] is refused without it.
-    #[serde(default)]
     pub seen_by_network: bool,
     /// Memory that the fit may take, bytes.
     pub memory: u64,

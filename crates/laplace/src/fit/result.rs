@@ -51,10 +51,8 @@ pub struct ModeSummary {
     pub log_likelihood: f64,
     /// Under Gaussian noise: root mean square of `J (w* - v)` over the training data (the further data, after [`Laplace::extended`]), by which the network's outputs differ from the linear model's. Predictions stay the network's own, and
     /// `(J (w* - v))²` counts as variance of each, so that it is the mean square of the linear model's posterior about them. None where nothing is added.
-    #[serde(default)]
     pub displacement: Option<f64>,
     /// Whether the optimum is that of the hyperparameters that were found, rather than of those a round before: then further data can go on from it.
-    #[serde(default)]
     pub at_hyperparameters: bool,
 }
 
@@ -72,7 +70,6 @@ pub struct FitSummary {
     /// What held-out data said, if they chose.
     pub held_out: Option<HeldOutReport>,
     /// Scores on examples that neither network nor posterior has learned from, where there are some.
-    #[serde(default)]
     pub unseen: Option<UnseenScores>,
     /// The evidence with the same precisions and the trained weights' norm, where the mode is another.
     pub evidence_at_trained: Option<EvidenceValue>,
@@ -87,7 +84,6 @@ pub struct FitSummary {
     /// Training points in function space, of all examples.
     pub points: Option<(usize, usize)>,
     /// How the posterior was found, where no curvature has made it.
-    #[serde(default)]
     pub learned: Option<LearnedReport>,
     /// Things to know, in sentences.
     pub notes: Vec<String>,

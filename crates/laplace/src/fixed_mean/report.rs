@@ -11,7 +11,6 @@ pub struct FixedMeanReport {
     /// Why they ended; None in closed form.
     pub reason: Option<Reason>,
     /// Whether a companion took part in the steps.
-    #[serde(default)]
     pub companion: bool,
     /// Losses of the process and of its companion, averaged over each pass, with its last step.
     pub losses: Vec<(usize, f64, f64)>,

@@ -38,22 +38,17 @@ pub struct SampledReport {
     /// Why these ended.
     pub solver_ended: Reason,
     /// Where optimum, samples and turns were worked on.
-    #[serde(default)]
     pub space: Space,
     /// Directions of the weights that the examples move, in function space.
-    #[serde(default)]
     pub span: Option<usize>,
     /// Leading directions of the curvature that conjugate gradients were preconditioned with, beside its diagonal.
-    #[serde(default)]
     pub directions: usize,
     /// Whether the kernel of dual descent was stored.
     pub stored_kernel: Option<bool>,
     /// Under Gaussian noise, where its optimum was sought: root mean square over the training data of how far the linear model's outputs at its optimum are from the network's, `J (w* - v)`. Predictions stay the
     /// network's own, and the square counts as variance of each, as [`crate::fit::ModeSummary::displacement`] does.
-    #[serde(default)]
     pub displacement: Option<f64>,
     /// Of descent under one precision: which of the two objectives has the less noisy gradients at the samples.
-    #[serde(default)]
     pub gradient_variances: Option<GradientVariances>,
 }
 

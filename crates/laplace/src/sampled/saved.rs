@@ -18,14 +18,12 @@ const METHOD: &str = "sampled";
 #[derive(Debug, Serialize, Deserialize)]
 struct Facts {
     /// In whose coordinates the arrays are.
-    #[serde(default)]
     space: Space,
     /// Why the turns ended, where they are over and samples for predictions are being solved for.
     turns_ended: Option<Reason>,
     #[serde(flatten)]
     turns: SavedTurns<AnyFacts>,
     /// What unseen examples have scored so far.
-    #[serde(default)]
     scored: Vec<GridPoint>,
 }
 

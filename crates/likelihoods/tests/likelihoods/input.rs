@@ -114,7 +114,6 @@ fn one_output_need_not_be_written() {
         (r#"{"kind":"bernoulli","link":"probit"}"#, r#"{"kind":"bernoulli","outputs":1,"link":"probit"}"#),
         (r#"{"kind":"bernoulli"}"#, r#"{"kind":"bernoulli","outputs":1,"link":"logit"}"#),
         (r#"{"kind":"poisson"}"#, r#"{"kind":"poisson","outputs":1}"#),
-        (r#"{"kind":"softmax","classes":4}"#, r#"{"kind":"categorical","classes":4}"#),
         (r#"{"kind":"robust_max","classes":4}"#, r#"{"kind":"robust_max","classes":4,"error_rate":0.01}"#),
     ] {
         let likelihood: OutputLikelihood = serde_json::from_str(text).unwrap();

@@ -25,7 +25,6 @@ pub struct ModeOptions {
     pub tolerance: f64,
     /// Or when what it promises is an error of the weights' norm under the prior precisions `A` that is relatively smaller: `2 √(2e / w'Aw)`. 0: only nats count. Where nothing but a precision is learned from the
     /// mode, nats are no measure: a millionth of one is more than single precision and hundreds of thousands of weights may have, and asks for far more products than one percent of the norm.
-    #[serde(default)]
     pub norm_tolerance: f64,
 }
 

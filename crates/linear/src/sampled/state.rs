@@ -78,7 +78,6 @@ pub struct Turn {
     /// Steps towards the mode.
     pub mode_steps: usize,
     /// Whether these came to rest: a mode that did not is too short, and its precision too large. None for descent, which takes all its steps.
-    #[serde(default)]
     pub mode_converged: Option<bool>,
     /// Steps towards the samples.
     pub solver_steps: usize,

@@ -16,7 +16,7 @@ pub struct EnsembleHeader {
     pub names: Vec<String>,
     /// Whether their error bars are left out.
     pub plain: bool,
-    /// How predictions of the mixture were recalibrated; none in files of older versions.
+    /// How predictions of the mixture were recalibrated; none where they were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalibration: Option<NetworkRecalibration>,
     /// The members'.

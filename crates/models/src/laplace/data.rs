@@ -132,8 +132,7 @@ impl LaplaceModel {
         Ok(Truth::Values { values, width })
     }
 
-    /// What is to be known of inputs beside those of the fit: numbers outside their range, and, if `allowed` and not refused, of another kind. Nothing for models of older versions, which
-    /// recorded neither.
+    /// What is to be known of inputs beside those of the fit: numbers outside their range, and, if `allowed` and not refused, of another kind. Nothing for networks in memory.
     ///
     /// # Errors
     /// Numbers of another kind (bytes for floating-point numbers, say), unless `allowed`.

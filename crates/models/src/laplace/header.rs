@@ -58,8 +58,7 @@ pub struct HeldOutRecord {
     pub sha256: Vec<String>,
     /// How many there are.
     pub examples: usize,
-    /// How many of them stand among the rows learned from; not known of files of older versions.
-    #[serde(default)]
+    /// How many of them stand among the rows learned from.
     pub repeated: usize,
 }
 
@@ -68,18 +67,15 @@ pub struct HeldOutRecord {
 pub struct DataRecord {
     /// Names of the files.
     pub files: Vec<String>,
-    /// SHA-256 of these and of those of labels, in hexadecimal; empty for arrays in memory and in files of older versions.
-    #[serde(default)]
+    /// SHA-256 of these and of those of labels, in hexadecimal; empty for arrays in memory.
     pub sha256: Vec<String>,
     /// Examples that the curvature was summed over.
     pub examples: usize,
-    /// Those that it was not, and that score the fit; None where there are none, and in files of older versions.
-    #[serde(default)]
+    /// Those that it was not, and that score the fit; None where there are none.
     pub held_out: Option<HeldOutRecord>,
     /// Inputs.
     pub inputs: InputKind,
-    /// Their kind and range, before anything is done to them; None for networks in memory and files of older versions.
-    #[serde(default)]
+    /// Their kind and range, before anything is done to them; None for networks in memory.
     pub record: Option<InputRecord>,
     /// What was asked to be done to them.
     pub preprocess: Preprocess,
@@ -145,7 +141,7 @@ pub struct LaplaceHeader {
     pub auto: Option<AutoReport>,
     /// What was done and chosen.
     pub summary: FitSummary,
-    /// What rows that the network has not seen say of its predictions; None where nothing is changed by them, and in files of older versions.
+    /// What rows that the network has not seen say of its predictions; None where nothing is changed by them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalibration: Option<NetworkRecalibration>,
     /// Things to know, in sentences.

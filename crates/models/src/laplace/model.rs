@@ -62,7 +62,7 @@ saved!(f64, Double);
 pub struct LaplaceModel {
     pub(super) header: LaplaceHeader,
     pub(super) numbers: Numbers,
-    /// Of the rows learned from; none in files of releases that did not record them, and of fits in memory.
+    /// Of the rows learned from; none of fits in memory.
     pub(super) fingerprints: Option<Arc<RowFingerprints>>,
     /// What is kept of the rows that recalibrate it.
     pub(super) calibration: Calibration,

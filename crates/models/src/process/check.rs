@@ -41,15 +41,12 @@ pub struct TriedMethod {
     /// Its scores on the held-back rows; none where it was not tried.
     pub scores: Option<CheckScores>,
     /// Mean negative log density of these rows once intervals are recalibrated, where they would be: what it is compared by.
-    #[serde(default)]
     pub recalibrated_nll: Option<f64>,
     /// Seconds it took.
     pub seconds: f64,
     /// Seconds that were foretold for it by what it took on few rows; none where nothing was.
-    #[serde(default)]
     pub predicted_seconds: Option<f64>,
     /// Seconds of a solver's steps after which it was where the forecast is of ([`FitCheck::reached_seconds`]).
-    #[serde(default)]
     pub reached_seconds: Option<f64>,
     /// What became of it.
     pub outcome: String,
@@ -63,10 +60,8 @@ pub struct FitCheck {
     /// How many.
     pub rows: usize,
     /// Rows that were held back as well and equal rows that are learned from, to which they were given back: they tell how well a fit remembers.
-    #[serde(default)]
     pub twins: usize,
     /// Copies of these rows that were left out with them: of a table that holds its rows several times.
-    #[serde(default)]
     pub copies: usize,
     /// Their scores.
     pub scores: CheckScores,
@@ -77,12 +72,10 @@ pub struct FitCheck {
     /// By how much predictions still moved over the last third of the solver's steps: root mean square, in predicted standard deviations.
     pub drift: Option<f64>,
     /// Seconds of the solver's steps after which predictions of these rows stayed within a tenth of their standard deviations of where they ended, those of an earlier run included: by the first look at them from which on they did, so at most so many. None where no look was near the end, and for methods in closed form.
-    #[serde(default)]
     pub reached_seconds: Option<f64>,
     /// The relative standard error of variances that come from samples, that of their random features included.
     pub variance_error: Option<f64>,
     /// The largest relative residual that the solver ended with, where it is of a system on all rows.
-    #[serde(default)]
     pub residual: Option<f64>,
     /// What `auto` tried, in order.
     pub tried: Vec<TriedMethod>,

@@ -99,12 +99,11 @@ pub struct FitSummary {
     /// What was found in the data.
     pub data: Notes,
     /// Which map the target goes through, and why.
-    #[serde(default)]
     pub transform: TransformChoice,
     /// What weighs rows, in words; none where all count the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
-    /// How good the fit is on rows that had no part in it; models of before that was measured have none.
+    /// How good the fit is on rows that had no part in it; none where there were no such rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<FitCheck>,
     /// How intervals were made to hold what they say there, where they were.
@@ -135,7 +134,7 @@ pub struct Header {
     /// Where the inputs lay in training, in their own units; none in files of releases that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_ranges: Option<InputRanges>,
-    /// The densest place of the training rows in their own units, of models of two numeric inputs; none in files of releases that did not record it.
+    /// The densest place of the training rows in their own units, of models of two numeric inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub densest: Option<[f64; 2]>,
     /// The kernel.

@@ -110,7 +110,7 @@ use std::sync::Arc;
 pub struct ProcessModel {
     header: Header,
     posterior: Arc<ProcessPosterior>,
-    /// Of the rows trained on; none in files of releases that did not record them.
+    /// Of the rows trained on; none once rows of a stream were learned.
     fingerprints: Option<Arc<RowFingerprints>>,
     /// Residuals that tell how wide its intervals are, where it was recalibrated.
     conformal: Option<Arc<SplitConformal>>,
@@ -124,7 +124,7 @@ impl ProcessModel {
         &self.header
     }
 
-    /// Which rows it was trained on; None for files of releases that did not record it.
+    /// Which rows it was trained on; None once rows of a stream were learned.
     pub fn fingerprints(&self) -> Option<&RowFingerprints> {
         self.fingerprints.as_deref()
     }

@@ -69,8 +69,7 @@ pub struct TransformChoice {
     pub rows: usize,
     /// What was compared.
     pub tried: Vec<TriedTransform>,
-    /// The least target of the training rows; none in files of releases that did not record it.
-    #[serde(default)]
+    /// The least target of the training rows; none of functions behind labels, and of rows in standard units.
     pub least: Option<f64>,
 }
 

@@ -51,8 +51,7 @@ pub struct ObservedRecalibration {
     pub spread: Option<f64>,
     /// Whether the finite-sample guarantee of split-conformal intervals holds.
     pub guarantee: Guarantee,
-    /// Whether residuals were measured by the function's deviation and the noise's scale, not by the deviation of the observation; not so in files of older versions.
-    #[serde(default)]
+    /// Whether residuals were measured by the function's deviation and the noise's scale, not by the deviation of the observation.
     pub of_scale: bool,
 }
 

@@ -37,7 +37,6 @@ pub struct TrainFacts {
     loss_sum: f64,
     history: Vec<EpochRecord>,
     best: Option<BestFacts>,
-    #[serde(default)]
     hook: Option<HookState>,
 }
 

@@ -71,7 +71,7 @@ pub struct Evaluation {
     /// Share of examples whose largest output is their class.
     pub accuracy: Option<f64>,
     /// Classes: mean of `-log p(label)`, nats, under the softmax of the outputs (the sigmoid of a single one), whatever the loss.
-    #[serde(default, with = "posterior_store::any_number::optional")]
+    #[serde(with = "posterior_store::any_number::optional")]
     pub nll: Option<f64>,
 }
 

@@ -61,9 +61,7 @@ pub struct PathwiseSettings {
     pub samples: usize,
     /// The features that prior functions are made of.
     pub features: FeatureSettings,
-    /// Samples that share their features: each group of so many has its own, so that the error of the features averages out over groups. None: all share theirs,
-    /// as in models of before there were groups.
-    #[serde(default)]
+    /// Samples that share their features: each group of so many has its own, so that the error of the features averages out over groups. None: all share theirs.
     pub samples_per_features: Option<usize>,
     /// Seed of prior functions and noise draws.
     pub seed: u64,

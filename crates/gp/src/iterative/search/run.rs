@@ -41,7 +41,6 @@ pub struct SearchStep {
     /// Why this solve ended.
     pub ended: Reason,
     /// What the step gains for each target value, in nats, as far as its gradient tells: how far from its end a search is shows in those of the last steps.
-    #[serde(default)]
     pub gain: f64,
 }
 

@@ -49,7 +49,6 @@ pub struct DeepSummary {
     /// What is added to the features' variance.
     pub rest: Rest,
     /// Covariances of weights: one for each latent function, or one that all share.
-    #[serde(default = "one")]
     pub roots: usize,
     /// The way that was chosen.
     pub chosen: String,
@@ -57,23 +56,17 @@ pub struct DeepSummary {
     pub refitted: bool,
     /// All that were tried.
     pub tried: Vec<TriedSetting>,
-    /// Rows that features were trained on; 0 in files that do not say.
-    #[serde(default)]
+    /// Rows that features were trained on.
     pub trained_rows: usize,
     /// Rows that were set aside to stop and to choose.
     pub validation_rows: usize,
     /// Rows that were drawn for that as well and equal rows that are learned from, to which they were given back.
-    #[serde(default)]
     pub twins: usize,
     /// Effective rank and range of variances; of the process itself, of the outputs about their means and of the kernel.
     pub diagnostics: FeatureDiagnostics,
     /// Of the process itself, the least prior correlation of a row with the first: near 1 where it is a constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_correlation: Option<f64>,
-}
-
-fn one() -> usize {
-    1
 }
 
 /// Features that use fewer directions than this have collapsed.

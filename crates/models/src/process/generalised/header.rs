@@ -127,7 +127,7 @@ pub struct GeneralisedSummary {
     pub weights: Option<String>,
     /// How good the fit is on rows that had no part in it.
     pub check: Option<LabelCheck>,
-    /// What these rows say of class probabilities and sets; None of other targets, where it was not asked for, and in files of older versions.
+    /// What these rows say of class probabilities and sets; None of other targets, and where it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalibration: Option<ClassRecalibration>,
     /// What intervals of counts and of numbers with outliers are worth, where such rows tell them.

@@ -31,7 +31,6 @@ pub enum Target {
     /// Whole numbers from 0.
     Counts {
         /// The rate for each unit of exposure that functions are relative to, all counts of the training rows over all their exposures; 1 where there are none. So neither priors nor searches know in what exposures are measured.
-        #[serde(default = "one")]
         rate: f64,
     },
     /// Numbers, which the model sees in standard units.
@@ -48,10 +47,6 @@ pub enum Target {
         /// How many there are of which this is the intensity, those included that are held back.
         events: usize,
     },
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 impl Target {
@@ -186,7 +181,7 @@ fn chosen(
             if sketch.moments[1] == 0.0 {
                 notes.push("the target does not vary".into());
             }
-            Some((likelihood, Target::Counts { rate: one() }))
+            Some((likelihood, Target::Counts { rate: 1.0 }))
         }
         LikelihoodName::StudentT => {
             let [mean, variance] = sketch.moments;

@@ -37,7 +37,6 @@ pub(super) struct FoundPrior {
     turns: Vec<Turn>,
     settled: bool,
     /// Whether time ended it.
-    #[serde(default)]
     timed_out: bool,
     /// Rows that hyperparameters were learned from.
     from: usize,

@@ -25,10 +25,8 @@ pub struct PriorSummary {
     /// Whether points came back to an earlier set.
     pub settled: bool,
     /// Whether time ended the learning of hyperparameters: they are as far as it came.
-    #[serde(default)]
     pub timed_out: bool,
     /// Hyperparameters that ended at a bound that was asked for, with the bound.
-    #[serde(default)]
     pub at_bounds: Vec<(String, f64)>,
     /// Its noise variance, of standardised targets or of the numbers that stand for labels.
     pub noise: f64,
@@ -38,10 +36,8 @@ pub struct PriorSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<KernelNetwork>,
     /// Correlations between inducing points that rounding puts above 1 inside of an infinite network; they count as 1.
-    #[serde(default)]
     pub clipped_correlations: ClippedCorrelations,
     /// Inducing points that were asked for; there are fewer where further rows are predicted by those to rounding.
-    #[serde(default)]
     pub asked: usize,
 }
 
@@ -102,7 +98,6 @@ pub struct GviSummary {
     /// Rows that were set aside to stop, to choose and to temper.
     pub validation_rows: usize,
     /// Rows that were drawn for that as well and equal rows that are learned from, to which they were given back.
-    #[serde(default)]
     pub twins: usize,
 }
 

@@ -87,13 +87,10 @@ pub(in crate::process) struct Found {
     /// Hyperparameters; none while they are still searched for.
     pub(in crate::process) hyperparameters: Vec<Hyperparameter>,
     /// The stages of a search on blocks that are finished, and the parameters that each found.
-    #[serde(default)]
     pub(in crate::process) blocks: Vec<(BlockFit, Vec<f64>)>,
     /// What the evidence wanted the noise to be, where it was raised.
-    #[serde(default)]
     pub(in crate::process) noise_raised_from: Option<f64>,
     /// What the evidence wanted, where the search was limited to what can be solved.
-    #[serde(default)]
     pub(in crate::process) wanted: Option<Wanted>,
     /// The neighbourhoods that are finished.
     pub(in crate::process) neighbourhoods: Vec<NeighbourhoodFit>,
@@ -102,10 +99,8 @@ pub(in crate::process) struct Found {
     /// What was noted on the way.
     pub(in crate::process) largest_jitter: f64,
     /// Why a search on all rows that was to follow blocks left them as they were.
-    #[serde(default)]
     pub(in crate::process) following_failed: Option<String>,
     /// What solvers were expected to take, the first at its end first.
-    #[serde(default)]
     pub(in crate::process) forecasts: Vec<Forecast>,
     /// What a search on all rows did.
     pub(in crate::process) search: Option<EvidenceSearchSummary>,
@@ -113,7 +108,6 @@ pub(in crate::process) struct Found {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(in crate::process) searches: BTreeMap<String, FoundSearch>,
     /// Of fits to labels: latent functions that are finished.
-    #[serde(default)]
     pub(in crate::process) functions: usize,
 }
 

@@ -35,15 +35,12 @@ pub struct ScalablePlan {
     /// Steps at most.
     pub steps: usize,
     /// Passes over the rows (products with the matrix of all of them) of all steps; none for methods that have no such matrix.
-    #[serde(default)]
     pub passes: Option<f64>,
     /// Steps of a stochastic search for hyperparameters times the passes of each; 0 without one.
-    #[serde(default)]
     pub search_passes: usize,
     /// Operations of the search for hyperparameters: fits at 100 evaluations each, or steps whose solves use up their budgets.
     pub hyperparameter_flops: f64,
     /// Whether up to as much again follows where the evidence wants less noise than a solver can follow, which only the search tells.
-    #[serde(default)]
     pub may_search_again: bool,
 }
 

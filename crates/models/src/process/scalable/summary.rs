@@ -33,10 +33,8 @@ pub struct EvidenceSearchSummary {
     /// Steps whose solve did not reach its tolerance: out of passes, or at the limit of the precision.
     pub unsolved: usize,
     /// Whether the last solutions are those of posterior samples, so that the solve begins with them.
-    #[serde(default)]
     pub handed_on: bool,
     /// Parameters at a bound that was set for them, with the bound.
-    #[serde(default)]
     pub at_bounds: Vec<(String, f64)>,
     /// Why it ended: steps or time.
     pub ended: Reason,
@@ -75,10 +73,8 @@ pub struct ScalableSummary {
     /// Where hyperparameters come from, in words.
     pub hyperparameter_source: String,
     /// What each stage of a search on blocks found.
-    #[serde(default)]
     pub blocks: Vec<BlockFit>,
     /// The noise variance that the evidence wanted, where it was raised to keep the system solvable (see [`Self::hyperparameter_source`]).
-    #[serde(default)]
     pub noise_raised_from: Option<f64>,
     /// Log evidence of each neighbourhood, in the order they were drawn.
     pub neighbourhood_evidences: Vec<f64>,
@@ -121,7 +117,6 @@ pub struct ScalableSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_failed: Option<String>,
     /// What a user must know of a solve that no held-back rows have judged.
-    #[serde(default)]
     pub warnings: Vec<String>,
     /// Of the stochastic bound: whether the inducing values are the best that its hyperparameters and inducing points allow, by one pass over all rows after the last step (not where that had no room in a time budget, or its sums no factor); none for other methods, and where it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -27,7 +27,6 @@ pub struct StreamCounts {
     /// Missing cells that were filled with the fit's means.
     pub filled_cells: u64,
     /// Cells of categories that training had not, taken as none of those that it had.
-    #[serde(default)]
     pub unseen_categories: u64,
     /// Latent variances that rounding had made negative and that were raised to 0.
     pub clipped: u64,
