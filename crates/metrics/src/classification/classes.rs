@@ -37,13 +37,12 @@ pub struct ClassificationScores {
     /// Area under the receiver operating characteristic: how well its probability tells each class from the others, averaged over the classes that occur with equal weight (Hand and Till
     /// 2001 call it the mean of one against the rest); of two classes the usual area. None where only one class occurs, or for more than 5e7 probabilities.
     pub auc: Option<f64>,
-    /// Share of the rows predicted to be of a class that are: its mean over the classes that are predicted or occur, each with equal weight (macro average); 0 for a class that is never predicted. None in files
-    /// from before it was computed.
-    pub precision: Option<f64>,
+    /// Share of the rows predicted to be of a class that are: its mean over the classes that are predicted or occur, each with equal weight (macro average); 0 for a class that is never predicted.
+    pub precision: f64,
     /// Share of a class's rows that are predicted to be of it, averaged in the same way; 0 for a class that does not occur.
-    pub recall: Option<f64>,
+    pub recall: f64,
     /// Harmonic mean of precision and recall of each class (F1), averaged in the same way.
-    pub f1: Option<f64>,
+    pub f1: f64,
     /// Mean probability of the most probable class.
     pub mean_confidence: f64,
     /// Mean entropy of the predictions.
@@ -120,7 +119,7 @@ impl<'a> Classes<'a> {
         }
         let n = self.labels.len() as f64;
         let (ece, adaptive_ece) = self.calibration_errors();
-        let [precision, recall, f1] = self.macro_averages().map(Some);
+        let [precision, recall, f1] = self.macro_averages();
         ClassificationScores {
             rows: self.labels.len(),
             classes: self.probabilities.classes(),

@@ -56,14 +56,14 @@ fn a_small_example_by_hand() {
     assert_eq!(classes.log_likelihoods()[0], 0.7f64.ln());
     assert_eq!(scores.impossible_labels, 0);
     // Of two rows predicted as 0 one is, of one as 1 one is, of one as 2 none is, which does not occur either.
-    let third = |a: f64, b: f64| Some((a + b) / 3.0);
+    let third = |a: f64, b: f64| (a + b) / 3.0;
     assert_eq!(
         (scores.precision, scores.recall, scores.f1),
         (third(0.5, 1.0), third(0.5, 0.5), third(0.5, 2.0 / 3.0))
     );
     // A class that neither occurs nor is predicted counts in nothing.
     let rare = Classes::new(&[0.9, 0.1, 0.0, 0.2, 0.8, 0.0], 3, &[0, 1]).unwrap().scores();
-    assert_eq!((rare.precision, rare.recall, rare.f1), (Some(1.0), Some(1.0), Some(1.0)));
+    assert_eq!((rare.precision, rare.recall, rare.f1), (1.0, 1.0, 1.0));
 }
 
 /// An error of 0.46 % at certainty has 0.045 of midpoint error in ten bins: what makes the published errors of nearly perfect classifiers 0.05.

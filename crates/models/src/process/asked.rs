@@ -273,7 +273,7 @@ impl Model for ProcessModel {
     }
 
     fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
-        Some(self.header.input_ranges.as_ref()?.departures(inputs))
+        Some(self.header.input_ranges.departures(inputs))
     }
 
     /// Cells that the model does not look at pass through as text, whatever they look like in which part, and a part's inputs and draws take no more than its cells would.

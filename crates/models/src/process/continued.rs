@@ -308,7 +308,7 @@ impl ProcessModel {
         // Rows that were held back lay within the ranges as well.
         let judged = fit.check.as_ref().filter(|check| check.on == CheckedOn::HeldBack);
         let known = n + judged.map_or(0, |check| check.rows);
-        header.input_ranges = header.input_ranges.map(|ranges| ranges.with(known, new.x.as_ref()));
+        header.input_ranges = header.input_ranges.with(known, new.x.as_ref());
         if header.densest.is_some() {
             let standard = &header.standardisation;
             let back = |j: usize, v: f64| standard.feature_means[j] + standard.feature_scales[j] * v;

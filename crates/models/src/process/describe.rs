@@ -333,13 +333,6 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
     let mut rows = vec![SummaryRow::new("hyperparameters", &fit.hyperparameter_source)];
     if let Some(search) = &fit.search {
         let residual = search.residual.map_or(String::new(), |r| format!(", the last residual {r:.1e}"));
-        let passes = match search.passes {
-            Some(passes) => format!("{passes:.0} passes of their solves"),
-            None => format!("{} steps of their solves", search.solver_steps),
-        };
-        let gained = search
-            .last_gain
-            .map_or(String::new(), |gain| format!("; the last quarter gained {gain:.1e} nats a row"));
         let handed_on = if search.handed_on { "; their solutions begin the solve" } else { "" };
         let resumed = match search.resumed_from {
             0 => String::new(),
@@ -348,9 +341,11 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
         rows.push(SummaryRow::new(
             "search",
             format!(
-                "{} steps, {passes}{residual}, ended by {}{gained}{handed_on}{resumed}",
+                "{} steps, {:.0} passes of their solves{residual}, ended by {}; the last quarter gained {:.1e} nats a row{handed_on}{resumed}",
                 search.steps,
+                search.passes,
                 reason(search.ended),
+                search.last_gain,
             ),
         ));
     }

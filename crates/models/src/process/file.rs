@@ -60,7 +60,7 @@ impl ProcessModel {
         let standard = &header.standardisation;
         let fingerprints = fingerprints(&mut tensors)?;
         let conformal = conformal(&header, &mut tensors)?;
-        if header.input_ranges.iter().flat_map(|r| &r.0).any(|range| range.input >= d) {
+        if header.input_ranges.0.iter().any(|range| range.input >= d) {
             return Err(tensors.corrupt("its ranges do not fit its features"));
         }
         let positive = standard.feature_scales.iter().chain([&standard.target_scale]).all(|s| *s > 0.0);

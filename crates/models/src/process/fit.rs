@@ -327,7 +327,7 @@ fn begun<D>(
         rows,
         schema: prepared.schema.clone(),
         standardisation: prepared.standardisation.clone(),
-        input_ranges: Some(prepared.input_ranges.clone()),
+        input_ranges: prepared.input_ranges.clone(),
         densest,
         kernel: request.kernel.clone(),
         mean: request.mean,

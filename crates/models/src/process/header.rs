@@ -131,9 +131,8 @@ pub struct Header {
     pub schema: Schema,
     /// Means and scales.
     pub standardisation: Standardisation,
-    /// Where the inputs lay in training, in their own units; none in files of releases that did not record it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_ranges: Option<InputRanges>,
+    /// Where the inputs lay in training, in their own units.
+    pub input_ranges: InputRanges,
     /// The densest place of the training rows in their own units, of models of two numeric inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub densest: Option<[f64; 2]>,

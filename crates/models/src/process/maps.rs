@@ -210,12 +210,10 @@ impl ProcessModel {
             }
             None => (Vec::new(), 0),
         };
-        // Files of before ranges were recorded: two standard deviations on either side.
-        let range = |j: usize| {
-            let known = header.input_ranges.as_ref().and_then(|r| r.0.iter().find(|r| r.input == j));
-            known.map_or((back(-2.0, j), back(2.0, j)), |r| (r.minimum, r.maximum))
-        };
-        let ranges = [range(0), range(1)];
+        // Numbers whose moments are not finite have no range.
+        let range = |j: usize| header.input_ranges.0.iter().find(|range| range.input == j);
+        let (Some(first), Some(second)) = (range(0), range(1)) else { return Ok(Vec::new()) };
+        let ranges = [first, second].map(|range| (range.minimum, range.maximum));
         if ranges.iter().any(|(low, high)| !(high - low > 0.0 && (high - low).is_finite())) {
             return Ok(Vec::new());
         }

@@ -230,7 +230,7 @@ impl ProcessModel {
         prediction: Prediction,
     ) -> Result<Predictions, ModelError> {
         let Prediction { mean, latent_variance, noise_variance, clipped } = prediction;
-        let (ranges, standard) = (self.header.input_ranges.as_ref(), &self.header.standardisation);
+        let (ranges, standard) = (&self.header.input_ranges, &self.header.standardisation);
         let mean: Vec<f64> = mean.col(0).iter().copied().collect();
         let square = standard.target_scale * standard.target_scale;
         let own_noise = match (&self.noise, extracted.noise.as_deref()) {
@@ -248,7 +248,7 @@ impl ProcessModel {
             clipped,
             data: extracted.notes.clone(),
             intervals: self.intervals(),
-            inputs: ranges.map(|r| r.moments(extracted.x.as_ref())).unwrap_or_default(),
+            inputs: ranges.moments(extracted.x.as_ref()),
             ..Predictions::default()
         };
         if let Some(map) = TargetMap::of(standard) {

@@ -48,15 +48,14 @@ pub struct TriedTransform {
     pub transform: Option<TargetTransform>,
     /// Log evidence of the compared rows in the units of the target, the map's slopes included, nats.
     pub log_evidence: f64,
-    /// Root mean square error of the compared rows' means in the units of the target, each predicted from the others, in standard deviations of the target; none in files of releases that did not record it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<f64>,
+    /// Root mean square error of the compared rows' means in the units of the target, each predicted from the others, in standard deviations of the target.
+    pub error: f64,
 }
 
 impl TriedTransform {
     /// Whether means are further off than the mean of all targets is: deviations of a logarithm raise them, without a bound where rows are far apart.
     fn has_wild_means(&self) -> bool {
-        self.error.is_some_and(|error| error > 1.0)
+        self.error > 1.0
     }
 }
 
@@ -85,7 +84,7 @@ impl TransformChoice {
             format!(
                 "means are of little use here: under the map of the target they are off by {} of its standard deviations on rows that are predicted from others, because the mean of what is open on a logarithm's or a power's scale has hardly a \
                  bound. Intervals are what the map was chosen for; as one number take the median (predict --quantiles 0.5), or learn the target as it is (--target-transform none)",
-                number(chosen.error.unwrap_or(f64::NAN))
+                number(chosen.error)
             )
         })
     }
@@ -340,7 +339,7 @@ impl<'a> Search<'a> {
         });
         let error = (squares.sum::<f64>() / rows.y.len() as f64).sqrt() / deviation(&rows.y);
         // A number in any file.
-        let error = Some(if error.is_finite() { error } else { f64::MAX });
+        let error = if error.is_finite() { error } else { f64::MAX };
         self.tried.push(TriedTransform { transform: by, log_evidence, error });
         Some(log_evidence)
     }
@@ -373,10 +372,7 @@ mod tests {
     fn means_that_are_of_no_use_are_said() {
         let names = ["x1".to_string()];
         let tame = choose(&asked(TargetTransformName::Auto), &rows(&names, |z| (2.0 + z).exp())).unwrap();
-        assert!(
-            tame.warning().is_none() && tame.tried.iter().all(|own| own.error.unwrap() < 1.0),
-            "{tame:?}"
-        );
+        assert!(tame.warning().is_none() && tame.tried.iter().all(|own| own.error < 1.0), "{tame:?}");
         // Logarithms that grow with an input most of whose values are close together: what is open about the few others is raised by exp.
         let x = Mat::from_fn(200, 1, |i, _| (0.06 * f64::from(u32::try_from(i).unwrap()) - 6.0).exp());
         let mut rng = Streams::new(2).stream("model/target-transform-test");
@@ -390,7 +386,7 @@ mod tests {
         let names = ["x1".to_string()];
         let apart = ComparedRows { names: &names, x, y, least };
         let found = choose(&asked(TargetTransformName::Auto), &apart).unwrap();
-        let error = |by| found.tried.iter().find(|own| own.transform == by).unwrap().error.unwrap();
+        let error = |by| found.tried.iter().find(|own| own.transform == by).unwrap().error;
         assert!(error(None) < 1.0 && error(Some(TargetTransform::Log)) > 5.0, "{found:?}");
         // A power is likelier here, and its means are of use.
         assert!(found.warning().is_none(), "{found:?}");

@@ -143,7 +143,7 @@ fn rows_that_are_added_are_as_if_they_had_been_there() {
     );
     let all = header.schema.extract(&table, &Split::all(110).train, true).unwrap();
     let expected = InputRanges::learn(&header.schema, all.x.as_ref());
-    for (found, expected) in header.input_ranges.as_ref().unwrap().0.iter().zip(&expected.0) {
+    for (found, expected) in header.input_ranges.0.iter().zip(&expected.0) {
         assert_eq!((found.minimum, found.maximum), (expected.minimum, expected.maximum));
         close(&[found.mean, found.deviation], &[expected.mean, expected.deviation], 1e-12);
     }

@@ -21,11 +21,9 @@ pub struct EvidenceSearchSummary {
     /// Steps of the solver in all of them.
     pub solver_steps: usize,
     /// Products with the matrix that these make: passes over its rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub passes: Option<f64>,
+    pub passes: f64,
     /// What the last quarter of the steps gained for each row, in nats, as far as gradients tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_gain: Option<f64>,
+    pub last_gain: f64,
     /// Norm of the last gradient, for each target value, in the unconstrained parameters.
     pub gradient_norm: Option<f64>,
     /// The largest relative residual of the last solve.
