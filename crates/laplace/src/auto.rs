@@ -49,11 +49,10 @@ pub struct Candidate {
 }
 
 /// What candidates are compared by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparedBy {
     /// Scores on examples that the network has not seen.
-    #[default]
     UnseenExamples,
     /// The evidence.
     Evidence,
