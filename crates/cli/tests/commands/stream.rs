@@ -131,7 +131,10 @@ fn rows_are_predicted_then_learned_and_the_state_is_a_model() {
     let (text, _) = good(at, "inspect s.posterior", "");
     assert!(text.contains("200 rows were learned after the fit"), "{text}");
     good(at, "predict --model s.posterior --data first.csv --out r.csv --quiet", "");
-    good(at, "evaluate --model s.posterior --data first.csv --quiet", "");
+    // Which rows a stream has learned is not kept.
+    let (scores, _) = good(at, "evaluate --model s.posterior --data first.csv --json", "");
+    let scores: Value = serde_json::from_str(&scores).unwrap();
+    assert!(scores["scored_rows"] == "unknown" && scores["rows_trained_on"].is_null(), "{scores}");
     let refused = error(at, line, &input);
     assert!(refused.contains("exists: leave out --model"), "{refused}");
 }
