@@ -4,7 +4,8 @@ use super::method::{Method, MethodName};
 use super::search::EvidenceOptions;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
+use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Id, value_parser};
+use std::sync::LazyLock;
 
 /// A flag and its values.
 type Needed = (&'static str, &'static [&'static str]);
@@ -110,6 +111,12 @@ fn flags(augment: impl Fn(Command) -> Command) -> Vec<Arg> {
     augment(Command::new("")).get_arguments().cloned().collect()
 }
 
+/// The flags of each method by name. The command line asks for them thousands of times while it is built; to make all flags each time was most of what a short command took.
+static NAMES: LazyLock<Vec<(MethodName, Vec<Id>)>> = LazyLock::new(|| {
+    let names = |name: &MethodName| name.flags().iter().map(|flag| flag.get_id().clone()).collect();
+    MethodName::ALL.iter().map(|name| (*name, names(name))).collect()
+});
+
 impl MethodName {
     /// Flags of this method.
     fn flags(self) -> Vec<Arg> {
@@ -117,7 +124,7 @@ impl MethodName {
     }
 
     fn has(self, flag: &str) -> bool {
-        self.flags().iter().any(|own| own.get_id() == flag)
+        NAMES.iter().any(|(name, own)| *name == self && own.iter().any(|id| id == flag))
     }
 }
 
