@@ -153,7 +153,7 @@ fn plans_of_several_targets_bound_their_peaks() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(at, 20, 6);
-    write_table(at, 1_500, 6);
+    write_table(at, 1_000, 6);
     let fit = |rows: usize, flags: &str| {
         run(at, &format!("fit gp --data {rows}.csv --target y,x5,x6 {flags} --out several.posterior"))
     };
@@ -168,7 +168,7 @@ fn plans_of_several_targets_bound_their_peaks() {
         "--method exact --steps 2 --restarts 1 --share-kernel",
         "--method svgp --iterations 20 --inducing 300",
     ] {
-        let report = fit(1_500, flags).unwrap();
+        let report = fit(1_000, flags).unwrap();
         let (planned, peak) =
             (bytes(&report, "planned_memory_bytes"), bytes(&report, "peak_memory_bytes") - program);
         println!("{flags}: peak {:.1} MB, planned {:.1} MB", peak as f64 / 1e6, planned as f64 / 1e6);
@@ -177,7 +177,7 @@ fn plans_of_several_targets_bound_their_peaks() {
             "{flags}: {peak} {planned}"
         );
         let limited = format!("{flags} --memory {}", 0.9e-9 * planned as f64);
-        let text = fit(1_500, &limited).unwrap_err();
+        let text = fit(1_000, &limited).unwrap_err();
         assert!(text.contains("above the limit") && !text.contains("for reading"), "{flags}: {text}");
     }
 }
