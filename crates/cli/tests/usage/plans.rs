@@ -79,7 +79,7 @@ fn write_table(folder: &Path, rows: usize, columns: usize) {
 }
 
 /// Small tables here; `POSTERIOR_PLAN_SIZES=large` goes on to 40,000 rows.
-/// Fails, as the slow test below, where the plan of exact or variational processes leaves out its matrices.
+/// Mutation of this and of the slow test below: `Plan::new` in gp/src/exact/plan.rs without the matrices and the working memory (`square` is 0).
 #[test]
 fn plans_of_two_processes_bound_their_peaks() {
     processes_bound_their_peaks(&["exact", "svgp"]);
