@@ -5,7 +5,7 @@
 
 use posterior_data::synthetic::two_moons;
 use posterior_laplace::{
-    Approximation, Choice, FisherEstimate, FitOptions, Keeper, Laplace, Mode, PriorKind, Tune, Wanted,
+    Approximation, Choice, Data, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Run, Tune, Wanted,
     Weights, fit,
 };
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, Prediction};
@@ -51,9 +51,7 @@ fn main() -> Result<(), Failure> {
     let fitted = |weights: Weights, approximation, tune, precision: f64| -> Result<Laplace<f64>, Failure> {
         let options =
             FitOptions { weights, approximation, tune, initial_precision: precision, ..base.clone() };
-        Ok(fit(&network, &examples, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
-            Signal::Continue
-        })?)
+        Ok(fit(&Data::new(&network, &examples, &likelihood), &options, &mut Run::default())?)
     };
     let exact = fitted(Weights::All, Approximation::Full, Tune::Evidence, 1.0)?;
     let precision = exact.prior().precisions()[0];

@@ -4,7 +4,7 @@
 //! `cargo bench -p posterior-laplace --bench cost_units [-- THREADS [REPETITIONS]]`
 
 use posterior_laplace::{
-    Accumulator, Approximation, FisherEstimate, FitOptions, Form, Keeper, Laplace, Mode, PriorKind, Tune,
+    Accumulator, Approximation, Data, FisherEstimate, FitOptions, Form, Laplace, Mode, PriorKind, Run, Tune,
     Wanted, fit,
 };
 use posterior_likelihoods::{Categorical, OutputLikelihood};
@@ -99,7 +99,7 @@ fn measure(name: &str, text: &str, batch: usize, images: usize, repetitions: usi
     report("Gauss-Newton product, one of eight", least(repetitions.min(3), products) / 8.0, None);
     let sums = |form, estimate| {
         let mut sums = Accumulator::new(&network, &all, form, estimate).unwrap();
-        sums.extend(&network, &data, &likelihood, 0, &mut |_, _, _| Signal::Continue).unwrap();
+        sums.extend(&Data::new(&network, &data, &likelihood), 0, &mut Run::default()).unwrap();
         sums
     };
     let sampled = FisherEstimate::MonteCarlo { samples: 1, seed: 0 };
@@ -125,9 +125,7 @@ fn measure(name: &str, text: &str, batch: usize, images: usize, repetitions: usi
             tune: Tune::None,
             ..FitOptions::default()
         };
-        Ok(fit(&network, &few, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
-            Signal::Continue
-        })?)
+        Ok(fit(&Data::new(&network, &few, &likelihood), &options, &mut Run::default())?)
     };
     let z = x.slice_rows(0..images);
     for approximation in [Approximation::Kronecker(FisherEstimate::Empirical), Approximation::Diagonal] {

@@ -9,7 +9,7 @@ use posterior_gp::inducing::fixed_mean::{
 };
 use posterior_kernels::{KernelExpression, LearnedBlockKernel, Separable};
 use posterior_laplace::fixed_mean::{FixedMeanKernel, FixedMeanOptions, fit, plan};
-use posterior_laplace::{Keeper, Wanted};
+use posterior_laplace::{Data, Problem, Run, Size, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, Likelihood, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_linear::FeatureMap;
@@ -155,19 +155,9 @@ fn predictions(
         ..FixedMeanOptions::default()
     };
     let selection = Selection::all(network.graph());
-    let mut keeper = Keeper::default();
-    let found = fit(
-        network,
-        &selection,
-        &examples,
-        None,
-        &likelihood,
-        &options,
-        0,
-        u64::MAX,
-        &mut keeper,
-        &mut |_, _, _| Signal::Continue,
-    )?;
+    let data = Data::new(network, &examples, &likelihood);
+    let problem = Problem { data, selection: &selection, seed: 0, memory: u64::MAX };
+    let found = fit(&problem, &options, &mut Run::default())?;
     let covariances = if classes > 1 { Wanted::Full } else { Wanted::Diagonal };
     let x = normals::<f32>(&shape(batch), "test");
     found.posterior.latent(network, &x, covariances)?;
@@ -244,21 +234,12 @@ fn closed_form(network: &Network<f32>, images: usize) -> Result<(), Failure> {
     let likelihood = OutputLikelihood::Categorical(Categorical::new(10)?);
     let options = FixedMeanOptions { closed_form: true, ..FixedMeanOptions::valla() };
     let selection = Selection::all(network.graph());
-    let planned = plan(network, &selection, (images, 0), &likelihood, &options)?.bytes() as f64 / 1e6;
+    let data = Data::new(network, &examples, &likelihood);
+    let problem = Problem { data, selection: &selection, seed: 0, memory: u64::MAX };
+    let size = Size { network, selection: &selection, examples: images, unseen: 0, likelihood: &likelihood };
+    let planned = plan(&size, &options)?.bytes() as f64 / 1e6;
     let (before, started) = (peak(), Instant::now());
-    let mut keeper = Keeper::default();
-    let found = fit(
-        network,
-        &selection,
-        &examples,
-        None,
-        &likelihood,
-        &options,
-        0,
-        u64::MAX,
-        &mut keeper,
-        &mut |_, _, _| Signal::Continue,
-    )?;
+    let found = fit(&problem, &options, &mut Run::default())?;
     let (fitted, seconds) = (peak(), started.elapsed().as_secs_f64());
     let started = Instant::now();
     found.posterior.latent(network, &normals(&[100, 3, 32, 32], "test"), Wanted::Full)?;

@@ -5,14 +5,13 @@
 
 use posterior_data::{ImageSet, ReadOptions};
 use posterior_laplace::{
-    Approximation, FisherEstimate, FitOptions, Keeper, Mode, PriorKind, Tune, Wanted, Weights, fit,
+    Approximation, Data, FisherEstimate, FitOptions, Mode, PriorKind, Run, Tune, Wanted, Weights, fit,
 };
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, PredictiveRule};
 use posterior_metrics::Classes;
 use posterior_networks::Network;
 use posterior_networks::train::{Augmentation, Examples, Images, Targets};
 use posterior_onnx::read_onnx;
-use posterior_optim::Signal;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -77,10 +76,7 @@ fn main() -> Result<(), Failure> {
         tune: Tune::Evidence,
         ..FitOptions::default()
     };
-    let laplace =
-        fit(&network, &train, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
-            Signal::Continue
-        })?;
+    let laplace = fit(&Data::new(&network, &train, &likelihood), &options, &mut Run::default())?;
     let count = count.parse::<usize>()?.min(test.len());
     let clock = Instant::now();
     let (mut probabilities, mut plain, mut labels) = (Vec::new(), Vec::new(), Vec::new());

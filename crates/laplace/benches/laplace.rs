@@ -2,13 +2,13 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use posterior_laplace::{
-    Accumulator, Approximation, FisherEstimate, FitOptions, Form, Keeper, Mode, PriorKind, Tune, Wanted, fit,
+    Accumulator, Approximation, Data, FisherEstimate, FitOptions, Form, Mode, PriorKind, Run, Tune, Wanted,
+    fit,
 };
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Tabular, Targets};
 use posterior_networks::{Architecture, Array, Curvature, Network, Selection};
-use posterior_optim::Signal;
 use std::hint::black_box;
 
 const TEXT: &str =
@@ -47,7 +47,7 @@ fn laplace(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter(|| {
                 let mut sums = Accumulator::new(&network, &all, form, estimate).expect("weights");
-                sums.extend(&network, &data, &likelihood, 0, &mut |_, _, _| Signal::Continue).expect("fits");
+                sums.extend(&Data::new(&network, &data, &likelihood), 0, &mut Run::default()).expect("fits");
                 black_box(sums)
             });
         });
@@ -59,11 +59,8 @@ fn laplace(c: &mut Criterion) {
         tune: Tune::None,
         ..FitOptions::default()
     };
-    let posterior =
-        fit(&network, &data, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
-            Signal::Continue
-        })
-        .expect("a posterior");
+    let fitted = Data::new(&network, &data, &likelihood);
+    let posterior = fit(&fitted, &options, &mut Run::default()).expect("a posterior");
     group.bench_function("latent covariances, Kronecker", |b| {
         b.iter(|| black_box(posterior.latent(&network, &x, Wanted::Full).expect("fits")));
     });

@@ -1,13 +1,12 @@
 //! The sums of a curvature in the selected weights of a network.
 
-use crate::{LaplaceError, Stage};
-use posterior_likelihoods::OutputLikelihood;
+use crate::LaplaceError;
+use crate::problem::Data;
+use crate::run::{Run, Stage};
 use posterior_linear::curvature;
 use posterior_linear::structure::Structure;
-use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision, Selection};
-use posterior_optim::Signal;
-use posterior_tangent::{Observed, Tangent, check_outputs, segments};
+use posterior_networks::{Graph, Network, Precision, Selection};
+use posterior_tangent::{Tangent, segments};
 use std::ops::Deref;
 
 pub use curvature::{BlockSum, FisherEstimate, FitSums, Form, SumMatrix};
@@ -62,17 +61,14 @@ impl Accumulator {
     /// Bad targets, outputs that are not finite, [`LaplaceError::Interrupted`].
     pub fn extend<T: Precision>(
         &mut self,
-        network: &Network<T>,
-        examples: &dyn Examples<T>,
-        likelihood: &OutputLikelihood,
+        data: &Data<'_, T>,
         from: usize,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<(), LaplaceError> {
-        check_outputs(network, likelihood)?;
-        likelihood.check_curvature()?;
-        let tangent = Tangent::new(network, &self.selection);
-        let mut stage = |done, all| observer(Stage::Curvature, done, all);
-        Ok(self.sums.extend(&tangent, &Observed { examples, likelihood }, likelihood, from, &mut stage)?)
+        data.check()?;
+        let tangent = Tangent::new(data.network, &self.selection);
+        let mut stage = run.stage(Stage::Curvature);
+        Ok(self.sums.extend(&tangent, &data.observed(), data.likelihood, from, &mut stage)?)
     }
 
     /// As [`curvature::Accumulator::finish`].
@@ -82,4 +78,9 @@ impl Accumulator {
     pub fn finish(&self) -> Result<Structure, LaplaceError> {
         Ok(self.sums.finish()?)
     }
+}
+
+/// Numbers that the sums of a form hold at least ([`curvature::least_numbers`]).
+pub(crate) fn least_numbers(graph: &Graph, selection: &Selection, form: Form) -> u64 {
+    curvature::least_numbers(&segments(graph, selection), form)
 }

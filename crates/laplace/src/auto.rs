@@ -13,12 +13,14 @@
 //!
 //! The book, chapter "Error bars for a trained network", has the measurements behind both.
 
-use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, NoiseModel, Part, fit};
+use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, NoiseModel, fit};
 use crate::fixed_mean::FixedMeanOptions;
 use crate::gwi::GwiNoise;
-use crate::keep::Keeper;
-use crate::unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
-use crate::{EllaOptions, FisherEstimate, LaplaceError, Plan, PriorKind, SampledOptions, Stage, Weights};
+use crate::problem::{Data, Part, Size};
+use crate::run::{Run, Stage};
+use crate::scores::{LEAST_HELD_OUT, UnseenScores};
+use crate::unseen::unseen_scores;
+use crate::{EllaOptions, FisherEstimate, LaplaceError, Plan, PriorKind, SampledOptions, Weights};
 use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
@@ -121,7 +123,8 @@ fn searches<T: Precision>(
     let selection = Selection::all(network.graph());
     let seconds = |approximation: &Approximation| {
         let own = FitOptions { approximation: approximation.clone(), ..FitOptions::default() };
-        let plan = Plan::new(network, &selection, counts, likelihood, &own);
+        let (examples, unseen) = counts;
+        let plan = Plan::new(&Size { network, selection: &selection, examples, unseen, likelihood }, &own);
         plan.map_or(f64::INFINITY, |plan| plan.seconds())
     };
     let mut timed: Vec<_> = all.into_iter().map(|p| (seconds(&p.approximation), p)).collect();
@@ -198,9 +201,9 @@ pub fn planned<T: Precision>(
                 Weights::LastLayer => posterior_networks::Selection::last_layer(graph)?,
                 _ => posterior_networks::Selection::all(graph),
             };
-            let counts = (examples, unseen.unwrap_or(0));
-            let name = p.name;
-            Ok((name, Plan::new(network, &selection, counts, likelihood, &p.options(options))?))
+            let unseen = unseen.unwrap_or(0);
+            let size = Size { network, selection: &selection, examples, unseen, likelihood };
+            Ok((p.name, Plan::new(&size, &p.options(options))?))
         })
         .collect()
 }
@@ -254,26 +257,22 @@ fn reason(plan: &Plan, own: &FitOptions, held: bool, left: Option<f64>) -> Optio
     }
 }
 
-/// Fits what fits the budget, each tuned as `options` say, and returns the best with the options it was fitted with (searches that decide on prior, tuning and noise themselves do so). `unseen` are examples that neither the network nor any curvature learns from; `plain` is the
+/// Fits what fits the budget, each tuned as `options` say, and returns the best with the options it was fitted with (searches that decide on prior, tuning and noise themselves do so). Candidates are compared on validation examples; `plain` is the
 /// plain network's likelihood ([`unseen_scores`]). Where `time` is given nothing is begun that would pass it; else all but the first candidate keep to `patience`.
 ///
 /// # Errors
 /// When not even the cheapest candidate fits, too few unseen examples, or a fit fails.
 pub fn auto<T: Precision>(
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    unseen: Option<&dyn Examples<T>>,
-    (likelihood, plain): (&OutputLikelihood, &OutputLikelihood),
+    data: &Data<'_, T>,
+    plain: &OutputLikelihood,
     options: &FitOptions,
     time: Option<Duration>,
     patience: Duration,
     observer: &mut dyn FnMut(&str, Stage, usize, usize) -> Signal,
 ) -> Result<(Laplace<T>, AutoReport, FitOptions), LaplaceError> {
     compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] compare, (
-        network: &'a Network<T> = network,
-        examples: &'a dyn Examples<T> = examples,
-        unseen: Option<&'a dyn Examples<T>> = unseen,
-        likelihoods: (&'a OutputLikelihood, &'a OutputLikelihood) = (likelihood, plain),
+        data: &'a Data<'a, T> = data,
+        plain: &'a OutputLikelihood = plain,
         options: &'a FitOptions = options,
         time: Option<Duration> = time,
         patience: Duration = patience,
@@ -282,15 +281,14 @@ pub fn auto<T: Precision>(
 }
 
 fn compare<T: Precision>(
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    unseen: Option<&dyn Examples<T>>,
-    (likelihood, plain): (&OutputLikelihood, &OutputLikelihood),
+    data: &Data<'_, T>,
+    plain: &OutputLikelihood,
     options: &FitOptions,
     time: Option<Duration>,
     patience: Duration,
     observer: &mut dyn FnMut(&str, Stage, usize, usize) -> Signal,
 ) -> Result<(Laplace<T>, AutoReport, FitOptions), LaplaceError> {
+    let &Data { network, examples, validation: unseen, likelihood } = data;
     let started = Instant::now();
     let mut reports: Vec<Candidate> = Vec::new();
     // The posterior, its name, options, and what is minimised.
@@ -316,16 +314,10 @@ fn compare<T: Precision>(
         }
         let name = proposal.name;
         let own = proposal.options(options);
-        let selection = own.weights.select(
-            network,
-            own.affine,
-            examples,
-            likelihood,
-            own.seed,
-            &mut |stage, done, total| observer(name, stage, done, total),
-        )?;
-        let counts = (examples.len(), choosing.map_or(0, |c| c.len()));
-        let plan = Plan::new(network, &selection, counts, likelihood, &own)?;
+        let mut run = Run::new(|stage, done, total| observer(name, stage, done, total));
+        let data = Data { validation: choosing, ..*data };
+        let selection = own.weights.select(&data, own.affine, own.seed, &mut run)?;
+        let plan = Plan::new(&data.size(&selection), &own)?;
         let limit = time.or((best.is_some() && !fallback).then_some(patience));
         let left = limit.map(|t| t.as_secs_f64() - started.elapsed().as_secs_f64());
         let skipped = reason(&plan, &own, held, left);
@@ -333,16 +325,13 @@ fn compare<T: Precision>(
             Candidate { name: name.into(), plan, skipped, nll: None, log_evidence: None, seconds: 0.0 };
         if report.skipped.is_none() {
             let clock = Instant::now();
-            let mut own_observer = |stage, done, total| observer(name, stage, done, total);
-            let tried =
-                fit(network, examples, choosing, likelihood, &own, &mut Keeper::default(), &mut own_observer)
-                    .and_then(|mut laplace| {
-                        if let Some(unseen) = unseen {
-                            let scores = unseen_scores(network, &laplace, plain, unseen, &mut own_observer)?;
-                            laplace.summary.unseen = Some(scores);
-                        }
-                        Ok(laplace)
-                    });
+            let tried = fit(&data, &own, &mut run).and_then(|mut laplace| {
+                if let Some(unseen) = unseen {
+                    let scores = unseen_scores(network, &laplace, plain, unseen, &mut run)?;
+                    laplace.summary.unseen = Some(scores);
+                }
+                Ok(laplace)
+            });
             match tried {
                 Ok(laplace) => {
                     report.nll = laplace.summary.unseen.map(|s| s.nll);

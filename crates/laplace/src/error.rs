@@ -10,6 +10,7 @@ use posterior_linear::{LinearError, PriorError};
 use posterior_networks::NetworkError;
 use posterior_networks::train::TrainError;
 use posterior_tangent::ObservationError;
+use std::fmt::Arguments;
 
 /// Why a posterior cannot be had as asked.
 #[derive(Debug, thiserror::Error)]
@@ -154,4 +155,17 @@ impl From<TrainError> for LaplaceError {
 fn gigabytes(bytes: u64) -> String {
     let value = bytes as f64 / 1e9;
     if value >= 10.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// Refuses what needs more bytes than are allowed, with the way out.
+pub(crate) fn check_memory(
+    needed: u64,
+    allowed: u64,
+    what: Arguments<'_>,
+    remedy: &str,
+) -> Result<(), LaplaceError> {
+    if needed <= allowed {
+        return Ok(());
+    }
+    Err(LaplaceError::Memory { what: what.to_string(), needed, allowed, remedy: remedy.into() })
 }

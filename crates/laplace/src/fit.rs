@@ -1,8 +1,24 @@
 //! The whole fit: weights, curvature, mode, hyperparameters.
+//!
+//! | file | what |
+//! |---|---|
+//! | `options` | [`FitOptions`]: what is asked for |
+//! | `choices` | mode and prior, where they are left to us |
+//! | `curvature` | a curvature in whichever form, and posteriors conditioned on it |
+//! | `fitting` | what all steps share |
+//! | `by_kernel`, `conjugate`, `solve` | mode and hyperparameters by the evidence |
+//! | `tune`, `held_out` | hyperparameters and noise that need predictions |
+//! | `learned` | posteriors that are found by a search of their own |
+//! | `run` | [`fit()`]: the steps in order |
+//! | `result`, `summary`, `samples` | [`Laplace`], what was done, draws |
+//! | `extend`, `restore` | further data; a posterior from a file |
 
 mod by_kernel;
+mod choices;
 mod conjugate;
+mod curvature;
 mod extend;
+mod fitting;
 mod held_out;
 mod learned;
 mod options;
@@ -11,35 +27,14 @@ mod result;
 mod run;
 mod samples;
 mod solve;
+mod summary;
+mod tune;
 
-pub use options::{Approximation, FitOptions, NoiseModel};
-pub use restore::{RestoredCurvature, SavedPosterior, least_numbers};
-pub use result::{FitSummary, Laplace, ModeSummary};
+pub use options::{Approximation, FitOptions, NoiseModel, Tune};
+pub use restore::{RestoredCurvature, SavedPosterior};
+pub use result::Laplace;
 pub use run::fit;
+pub use summary::{FitSummary, LearnedReport, ModeSummary};
 
-pub(crate) use by_kernel::{kernel_bytes, kernels};
-pub(crate) use conjugate::LARGEST;
-pub(crate) use held_out::Part;
-pub(crate) use result::{Curvature, Posterior, between};
-pub(crate) use run::Choices;
-
-use crate::LaplaceError;
-use posterior_likelihoods::{FullGaussian, Gaussian, OutputLikelihood};
-
-/// The likelihood with its noise variances multiplied by a factor; likelihoods without noise stay as they are.
-///
-/// # Errors
-/// When the product is not a positive number.
-pub fn scaled_noise(likelihood: &OutputLikelihood, factor: f64) -> Result<OutputLikelihood, LaplaceError> {
-    let times = |v: &[f64]| v.iter().map(|v| v * factor).collect();
-    Ok(match likelihood {
-        OutputLikelihood::Gaussian(g) => {
-            OutputLikelihood::Gaussian(Gaussian::independent(times(g.noise_variances()))?)
-        }
-        OutputLikelihood::FullGaussian(g) => {
-            let outputs = posterior_likelihoods::Likelihood::outputs(g);
-            OutputLikelihood::FullGaussian(FullGaussian::new(outputs, times(g.covariance()))?)
-        }
-        other => other.clone(),
-    })
-}
+pub(crate) use choices::{Choices, LARGEST, kernel_bytes, kernels};
+pub(crate) use curvature::Posterior;

@@ -4,21 +4,21 @@
 //! Which points, which kernel: the posterior itself is [`FunctionSpacePosterior`], of any kernel of several functions. The evidence needs the eigenvalues of `R^T J J^T R` only, which are those of
 //! the curvature.
 
-use crate::FisherEstimate;
+use crate::error::check_memory;
 use crate::predict::{Latent, Wanted};
-use crate::{LaplaceError, Stage};
+use crate::problem::{Data, Problem};
+use crate::run::{Run, Stage};
+use crate::sight::matrix;
+use crate::{FisherEstimate, LaplaceError};
 use faer::Mat;
 use posterior_gp::function_space::FunctionSpacePosterior;
 use posterior_kernels::BlockKernel;
-use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::dense::eigenvalues;
 use posterior_linalg::random::Streams;
 use posterior_linear::curvature::{FitSums, OutputCurvature};
 use posterior_linear::structure::{Block, BlockMatrix, Diagonal, Structure, StructureError};
-use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Precision, Selection};
-use posterior_optim::Signal;
-use posterior_tangent::{Batch, TangentKernel, batch_size, check_outputs, doubles, ranges};
+use posterior_tangent::{Batch, TangentKernel, batch_size, doubles, ranges};
 use rand::seq::SliceRandom;
 use std::sync::OnceLock;
 
@@ -44,23 +44,10 @@ pub struct ConditionedFunctionSpace<T> {
 }
 
 /// Refuses a kernel of so many rows that would pass `memory` bytes.
-fn check_memory(rows: usize, memory: u64) -> Result<(), LaplaceError> {
+fn check_rows(rows: usize, memory: u64) -> Result<(), LaplaceError> {
     let needed = (rows as u64).saturating_mul(rows as u64).saturating_mul(8);
-    if needed <= memory {
-        return Ok(());
-    }
-    Err(LaplaceError::Memory {
-        what: "the tangent kernel".into(),
-        needed,
-        allowed: memory,
-        remedy: "take fewer points or outputs at a time, or a curvature of weights".into(),
-    })
-}
-
-/// Numbers row by row as a matrix of doubles.
-fn matrix<T: Precision>(rows: &Array<T>) -> Mat<f64> {
-    let columns = rows.row_len();
-    Mat::from_fn(rows.rows(), columns, |i, j| rows.values()[i * columns + j].to_f64())
+    let remedy = "take fewer points or outputs at a time, or a curvature of weights";
+    check_memory(needed, memory, format_args!("the tangent kernel"), remedy)
 }
 
 impl<T: Precision> FunctionSpace<T> {
@@ -69,17 +56,12 @@ impl<T: Precision> FunctionSpace<T> {
     /// # Errors
     /// Bad targets or outputs; more memory than `memory` bytes.
     pub fn new(
-        network: &Network<T>,
-        selection: &Selection,
-        examples: &dyn Examples<T>,
-        likelihood: &OutputLikelihood,
+        problem: &Problem<'_, T>,
         points: Option<usize>,
-        seed: u64,
-        memory: u64,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<(Self, FitSums), LaplaceError> {
-        let outputs = check_outputs(network, likelihood)?;
-        likelihood.check_curvature()?;
+        let &Problem { data: Data { network, examples, likelihood, .. }, selection, seed, memory } = problem;
+        let outputs = problem.check()?;
         let count = examples.len();
         let mut chosen: Vec<usize> = (0..count).collect();
         if let Some(points) = points.filter(|p| *p < count) {
@@ -106,13 +88,12 @@ impl<T: Precision> FunctionSpace<T> {
         let observed = OutputCurvature { likelihood, estimate, targets: &targets, outputs: &g, first: 0 };
         let roots = observed.roots::<T>()?;
         let rows = Array::new(vec![chosen.len() * roots.width, outputs], roots.values);
-        check_memory(rows.rows(), memory)?;
+        check_rows(rows.rows(), memory)?;
         // Variances are differences of kernels: in single precision rounding alone can make them negative.
         let wide = network.cast::<f64>()?;
-        let gram = TangentKernel::new(&wide, selection).gram(&x.cast(), Some(matrix(&rows).as_ref()))?;
-        if observer(Stage::Curvature, count, count) == Signal::Stop {
-            return Err(LaplaceError::Interrupted);
-        }
+        let gram =
+            TangentKernel::new(&wide, selection).gram(&x.cast(), Some(matrix::<T, f64>(&rows).as_ref()))?;
+        run.step(Stage::Curvature, count, count)?;
         Ok((
             Self {
                 selection: selection.clone(),
@@ -243,7 +224,7 @@ impl<T: Precision> ConditionedFunctionSpace<T> {
         let kernel = TangentKernel::new(&wide, &self.base.selection);
         let outputs = kernel.outputs();
         let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
-        let (points, roots) = (self.base.x.cast::<f64>(), matrix(&self.base.rows));
+        let (points, roots) = (self.base.x.cast::<f64>(), matrix::<T, f64>(&self.base.rows));
         let observed = (&points, roots.as_ref());
         let each = FunctionSpacePosterior::points_at_once(self.rows(), outputs);
         for range in posterior_linalg::tiles::pieces(x.rows(), each) {
@@ -264,8 +245,8 @@ impl<T: Precision> ConditionedFunctionSpace<T> {
     pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
         let wide = network.cast::<f64>()?;
         let kernel = TangentKernel::new(&wide, &self.base.selection);
-        check_memory(x.rows() * kernel.outputs(), memory)?;
-        let (points, roots) = (self.base.x.cast::<f64>(), matrix(&self.base.rows));
+        check_rows(x.rows() * kernel.outputs(), memory)?;
+        let (points, roots) = (self.base.x.cast::<f64>(), matrix::<T, f64>(&self.base.rows));
         Ok(self.posterior.joint(&kernel, (&points, roots.as_ref()), &x.cast())?)
     }
 }

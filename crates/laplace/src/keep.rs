@@ -65,14 +65,14 @@ pub type Write<'a> = dyn FnMut(&SavedState) -> Result<(), LaplaceError> + 'a;
 #[derive(Default)]
 pub struct Keeper<'a> {
     earlier: Option<SavedState>,
-    write: Option<&'a mut Write<'a>>,
+    write: Option<Box<Write<'a>>>,
     last: Option<Instant>,
 }
 
 impl<'a> Keeper<'a> {
     /// From an earlier state, if there is one, to a place for further ones, if there is one.
     pub fn new(earlier: Option<SavedState>, write: Option<&'a mut Write<'a>>) -> Self {
-        Self { earlier, write, last: None }
+        Self { earlier, write: write.map(|write| Box::new(write) as Box<Write<'a>>), last: None }
     }
 
     /// What an earlier run left; once.

@@ -4,19 +4,19 @@
 //! with precision `H = M + A`, `M = sum_n J_n^T B_n J_n`. Predictions keep the network as their mean and get the covariance `J H^-1 J^T` (thesis section 3.3).
 //!
 //! ```
-//! use posterior_laplace::{FitOptions, Keeper, Wanted, fit};
+//! use posterior_laplace::{Data, FitOptions, Run, Wanted, fit};
 //! use posterior_likelihoods::{Gaussian, OutputLikelihood};
 //! use posterior_linalg::random::Streams;
 //! use posterior_networks::train::{Tabular, Targets};
 //! use posterior_networks::{Architecture, Array, Network};
-//! use posterior_optim::Signal;
 //!
 //! let text = "kind = 'perceptron'\ninputs = 1\nhidden = [10]\noutputs = 1\nactivation = 'tanh'";
 //! let network = Network::<f64>::initialised(Architecture::from_toml(text)?.graph()?, Streams::new(0))?;
 //! let x = Array::new(vec![20, 1], (0..20).map(|i| i as f64 / 10.0).collect());
 //! let examples = Tabular::new(x.clone(), Targets::Values(network.forward(&x)?));
 //! let likelihood = OutputLikelihood::Gaussian(Gaussian::new(0.01, 0.0));
-//! let laplace = fit(&network, &examples, None, &likelihood, &FitOptions::default(), &mut Keeper::default(), &mut |_, _, _| Signal::Continue)?;
+//! let data = Data::new(&network, &examples, &likelihood);
+//! let laplace = fit(&data, &FitOptions::default(), &mut Run::default())?;
 //!
 //! let near_and_far = Array::new(vec![2, 1], vec![1.0, 10.0]);
 //! let latent = laplace.latent(&network, &near_and_far, Wanted::Diagonal)?;
@@ -28,6 +28,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | `problem`, `run` | what a posterior is fitted to ([`Data`], [`Problem`]); who hears of it and what is kept ([`Run`]) |
 //! | [`mod@fit`] | the whole: choose weights, sum the curvature, find mode and hyperparameters |
 //! | [`accumulate`] | [sums](posterior_linear::curvature) of the curvature in each form |
 //! | [`predict`] | [latent](posterior_linear::latent) means and covariances |
@@ -36,8 +37,8 @@
 //! | [`auto`](mod@auto) | the default: structures compared by the evidence, or on unseen examples |
 //! | [`temperature`] | the network with one number chosen on unseen examples, which others must beat |
 //! | [`mean_field`] | weights with independent Gaussian noise, fine-tuned |
-//! | [`tune`] | hyperparameters by held-out data |
-//! | [`unseen`] | scores on examples that neither network nor posterior has learned from |
+//! | [`scores`] | scores on held-out examples, and what is told of them |
+//! | [`unseen`] | predictions and scores of examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |
 //! | [`fixed_mean`] | a sparse process whose mean is the network, learned: variational linearised Laplace, fixed-mean processes |
@@ -66,12 +67,14 @@ pub mod online;
 pub mod plan;
 pub mod predict;
 mod prior;
+mod problem;
 mod rows;
+mod run;
 pub mod sampled;
 pub mod saved;
+pub mod scores;
 mod sight;
 pub mod temperature;
-pub mod tune;
 pub mod unseen;
 mod weights;
 
@@ -80,71 +83,21 @@ pub use auto::{AutoReport, ComparedBy, auto};
 pub use ella::{Ella, EllaOptions};
 pub use error::LaplaceError;
 pub use fit::{
-    Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
+    Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, Tune, fit,
 };
 pub use gwi::{Gwi, GwiOptions};
 pub use keep::{Keeper, SavedState};
 pub use mean_field::{MeanField, MeanFieldOptions};
 pub use mode::Mode;
 pub use online::{OnlineOptions, OnlineReport, train_online};
-pub use plan::Plan;
+pub use plan::{Needs, Plan};
 pub use posterior_linear::mode::ModeOptions;
 pub use predict::{Latent, Predictor, Wanted};
 pub use prior::PriorKind;
+pub use problem::{Data, Problem, Size};
+pub use run::{Observer, Run, Stage};
 pub use sampled::{Sampled, SampledOptions};
+pub use scores::{LEAST_HELD_OUT, UnseenScores};
 pub use temperature::Temperature;
-pub use tune::Tune;
-pub use unseen::{LEAST_HELD_OUT, UnseenPredictions, UnseenScores, unseen_predictions, unseen_scores};
+pub use unseen::{UnseenPredictions, unseen_predictions, unseen_scores};
 pub use weights::{Choice, Weights};
-
-use serde::{Deserialize, Serialize};
-
-/// What a long computation is doing, for progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    /// Choosing the weights of a sub-network.
-    Subnetwork,
-    /// Summing the curvature.
-    Curvature,
-    /// Making the kernel between examples.
-    Kernel,
-    /// Looking for the optimum of the linearised model.
-    Mode,
-    /// Learning the prior of a process.
-    Prior,
-    /// Learning a sparse process.
-    Process,
-    /// Estimating correlated noise.
-    Noise,
-    /// Scoring hyperparameters on held-out data.
-    Validation,
-    /// Fine-tuning weights with their deviations.
-    FineTuning,
-    /// Decomposing landmarks.
-    Landmarks,
-    /// Solving for posterior samples.
-    Samples,
-    /// Predicting.
-    Prediction,
-}
-
-impl Stage {
-    /// For people.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Subnetwork => "choosing weights",
-            Self::Curvature => "summing the curvature",
-            Self::Kernel => "making the tangent kernel",
-            Self::Mode => "fitting the linearised model",
-            Self::Prior => "learning the prior",
-            Self::Process => "learning the process",
-            Self::Noise => "estimating noise",
-            Self::Validation => "scoring on held-out data",
-            Self::FineTuning => "fine-tuning",
-            Self::Landmarks => "decomposing landmarks",
-            Self::Samples => "solving for posterior samples",
-            Self::Prediction => "predicting",
-        }
-    }
-}

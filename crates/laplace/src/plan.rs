@@ -1,20 +1,19 @@
 //! **Memory and work** of a fit, known before it starts.
 
+pub(crate) mod needs;
 mod prediction;
-mod samples;
 mod searches;
-mod workspace;
+pub(crate) mod workspace;
 
-pub(crate) use prediction::moved_bytes;
-pub(crate) use samples::{check_joint, sampled_space};
-pub use samples::{ella, sampled};
+pub use needs::Needs;
 
-use crate::accumulate::Form;
-use crate::fit::{Approximation, Choices, LARGEST, kernel_bytes, kernels};
-use crate::{FisherEstimate, FitOptions, LaplaceError};
-use posterior_likelihoods::OutputLikelihood;
+use crate::LaplaceError;
+use crate::accumulate::FisherEstimate;
+use crate::error::check_memory;
+use crate::fit::{Approximation, Choices, FitOptions, LARGEST, kernel_bytes, kernels};
+use crate::problem::Size;
 use posterior_linear::curvature::{is_gaussian, layers};
-use posterior_networks::{Network, Precision, Selection};
+use posterior_networks::Precision;
 use posterior_tangent::{Head, segments};
 use serde::{Deserialize, Serialize};
 use workspace::{Use, Workspace, after};
@@ -56,21 +55,15 @@ impl Plan {
         self.curvature_bytes.saturating_add(self.batch_bytes)
     }
 
-    /// For a fit with the given selection of weights to so many examples, beside so many that the network has not seen and that choose (0 where there are none).
+    /// Of a fit with these options.
     ///
     /// # Errors
     /// A kernel on features of a network that has none.
     #[inline(never)]
-    pub fn new<T: Precision>(
-        network: &Network<T>,
-        selection: &Selection,
-        (examples, unseen): (usize, usize),
-        likelihood: &OutputLikelihood,
-        options: &FitOptions,
-    ) -> Result<Self, LaplaceError> {
+    pub fn new<T: Precision>(size: &Size<'_, T>, options: &FitOptions) -> Result<Self, LaplaceError> {
+        let &Size { network, selection, examples, likelihood, .. } = size;
         let approximation = &options.approximation;
-        if let Some((curvature_bytes, batch_bytes, flops)) =
-            searches::searched(network, selection, (examples, unseen), likelihood, approximation)?
+        if let Some(Needs { curvature_bytes, batch_bytes, flops }) = searches::searched(size, approximation)?
         {
             return Ok(Self {
                 curvature: approximation.name().into(),
@@ -95,7 +88,7 @@ impl Plan {
         let head = head.filter(|_| approximation.estimate().is_none_or(|e| e == FisherEstimate::Exact));
         let backward = if head.is_some() { 0.0 } else { 2.0 * width as f64 * graph.flops() as f64 };
         let mut flops = n * (graph.flops() as f64 + backward);
-        let space = Workspace { network, selection, examples: examples as u64, outputs: c };
+        let space = Workspace::of(size);
         let eigenvectors = |size: u64| match is_gaussian(likelihood) && size <= LARGEST as u64 {
             true => (EIGENVECTORS.0, EIGENVECTORS.1 * (size as f64).powi(3)),
             false => (0, 0.0),
@@ -210,21 +203,14 @@ impl Plan {
     /// # Errors
     /// [`LaplaceError::Memory`].
     pub fn check(&self, options: &FitOptions) -> Result<(), LaplaceError> {
-        if self.bytes() <= options.memory {
-            return Ok(());
-        }
-        Err(LaplaceError::Memory {
-            what: format!("the {} curvature of {} weights", self.curvature, self.weights),
-            needed: self.bytes(),
-            allowed: options.memory,
-            remedy: if options.approximation.is_learned() {
-                "allow more memory, or ask for less: fewer samples (in weight space, `--space weights`), inducing points or rows of a batch".into()
-            } else {
-                "allow more memory, or choose another curvature: `kronecker` and `diagonal` need about as much as the network, \
-                 `last-layer-kronecker` less"
-                    .into()
-            },
-        })
+        let remedy = if options.approximation.is_learned() {
+            "allow more memory, or ask for less: fewer samples (in weight space, `--space weights`), inducing points or rows of a batch"
+        } else {
+            "allow more memory, or choose another curvature: `kronecker` and `diagonal` need about as much as the network, \
+             `last-layer-kronecker` less"
+        };
+        let what = format_args!("the {} curvature of {} weights", self.curvature, self.weights);
+        check_memory(self.bytes(), options.memory, what, remedy)
     }
 }
 
@@ -253,18 +239,5 @@ fn seconds_for_people(seconds: f64) -> String {
         s if s < 120.0 => format!("{:.0} s", s.ceil()),
         s if s < 7200.0 => format!("{:.0} minutes", (s / 60.0).ceil()),
         s => format!("{:.0} hours", (s / 3600.0).ceil()),
-    }
-}
-
-impl Approximation {
-    /// The form of its sums, if it is made of sums.
-    pub fn form(&self) -> Option<Form> {
-        match self {
-            Self::Full => Some(Form::Full),
-            Self::Block => Some(Form::Block),
-            Self::Diagonal => Some(Form::Diagonal),
-            Self::Kronecker(_) => Some(Form::Kronecker),
-            _ => None,
-        }
     }
 }

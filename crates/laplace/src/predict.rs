@@ -1,6 +1,7 @@
 //! **Latent predictions** of networks ([`posterior_linear::latent`]), batch by batch.
 
 use crate::LaplaceError;
+use crate::error::check_memory;
 use faer::{Mat, MatRef};
 use posterior_linalg::tiles::pieces;
 use posterior_linear::FeatureMap;
@@ -11,6 +12,21 @@ use posterior_tangent::{Head, Tangent, batch_size, segments};
 use std::ops::Deref;
 
 pub use posterior_linear::latent::{Latent, Wanted};
+
+/// What to do where a joint covariance passes the memory.
+const OR_SAMPLES: &str = "ask for fewer inputs at a time, or draw function samples instead";
+
+/// Refuses a joint covariance of so many numbers, made from rows of so many columns, that would pass `memory` bytes.
+pub(crate) fn check_joint(
+    inputs: usize,
+    outputs: usize,
+    columns: usize,
+    memory: u64,
+) -> Result<(), LaplaceError> {
+    let rows = (inputs * outputs) as u64;
+    let needed = rows.saturating_mul(rows).saturating_mul(8).saturating_add(rows * columns as u64 * 24);
+    check_memory(needed, memory, format_args!("the joint covariance of {inputs} inputs"), OR_SAMPLES)
+}
 
 /// Posteriors over the selected weights of one network that share everything but prior and noise.
 pub struct Predictor<T> {
@@ -87,14 +103,12 @@ impl<T: Precision> Predictor<T> {
         let tangent = Tangent::new(network, &self.selection);
         let rows = (x.rows() * tangent.outputs()) as u64;
         let needed = rows * rows * 8 * self.count() as u64 + rows * self.selection.len() as u64 * 16;
-        if needed > memory {
-            return Err(LaplaceError::Memory {
-                what: format!("the joint covariance of {} inputs", x.rows()),
-                needed,
-                allowed: memory,
-                remedy: "ask for fewer inputs at a time, or draw function samples instead".into(),
-            });
-        }
+        check_memory(
+            needed,
+            memory,
+            format_args!("the joint covariance of {} inputs", x.rows()),
+            OR_SAMPLES,
+        )?;
         Ok(self.posteriors.joint(&*tangent.at(x.clone())?)?)
     }
 }
@@ -118,4 +132,21 @@ pub(crate) fn displaced<T: Precision>(
         out.extend(moved.col(0).iter().map(|v| v.to_f64()));
     }
     Ok(out)
+}
+
+/// The mode minus the trained weights, where a fit counts it.
+pub(crate) fn displacement<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    mode: &[f64],
+    distance: Option<f64>,
+) -> Option<Vec<T>> {
+    distance?;
+    let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
+    Some(between(&trained, mode))
+}
+
+/// From some weights to others, in the network's precision.
+pub(crate) fn between<T: Precision>(from: &[f64], to: &[f64]) -> Vec<T> {
+    to.iter().zip(from).map(|(w, v)| T::from_f64(w - v)).collect()
 }

@@ -74,3 +74,9 @@ impl PriorKind {
         }
     }
 }
+
+/// All precisions times a factor.
+pub(crate) fn scaled(prior: &Prior, factor: f64) -> Result<Prior, LaplaceError> {
+    let precisions: Vec<f64> = prior.precisions().iter().map(|p| p * factor).collect();
+    Ok(prior.with_precisions(&precisions)?)
+}

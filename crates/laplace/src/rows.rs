@@ -1,13 +1,44 @@
 //! Outputs, targets and points of all examples, computed once: what processes around a network are fitted to.
 
-use crate::sight::{Sight, matrix};
-use crate::{LaplaceError, Stage};
+use crate::LaplaceError;
+use crate::problem::Data;
+use crate::run::{Run, Stage};
+use crate::sight::{SAMPLED, Sight, matrix};
 use faer::Mat;
+use posterior_kernels::Separable;
+use posterior_kernels::inducing::random_rows;
+use posterior_kernels::stationary::median_lengthscale;
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::random::Streams;
 use posterior_networks::train::Examples;
-use posterior_networks::{Array, Network, Precision};
-use posterior_optim::Signal;
+use posterior_networks::{Array, Precision};
 use posterior_tangent::{Batch, batch_size, ranges};
+
+/// Powers of ten between which a prior variance is looked for, and steps of each.
+const AMPLITUDES: (i32, i32, i32) = (-4, 3, 4);
+
+/// How many that are.
+pub(crate) const AMPLITUDES_TRIED: usize = ((AMPLITUDES.1 - AMPLITUDES.0) * AMPLITUDES.2 + 1) as usize;
+
+/// Prior variances that are tried on validation rows, in units of the first one.
+pub(crate) fn amplitudes() -> impl Iterator<Item = f64> {
+    let (low, high, each) = AMPLITUDES;
+    (low * each..=high * each).map(move |k| 10f64.powf(f64::from(k) / f64::from(each)))
+}
+
+/// Prior variances with their scores, those that have none left out. A large one may overflow (the mean of a count, say): it is no candidate, and an infinity has no place in a file.
+///
+/// # Errors
+/// Where no variance has a score.
+pub(crate) fn scored(tried: impl Iterator<Item = (f64, f64)>) -> Result<Vec<(f64, f64)>, LaplaceError> {
+    let tried: Vec<(f64, f64)> = tried.filter(|t| t.1.is_finite()).collect();
+    match tried.is_empty() {
+        false => Ok(tried),
+        true => Err(LaplaceError::Request(
+            "no prior variance gives validation rows a finite score: look at the targets".into(),
+        )),
+    }
+}
 
 /// What a process is fitted to.
 pub(crate) struct Rows {
@@ -25,12 +56,11 @@ impl Rows {
     /// # Errors
     /// Bad inputs or targets, outputs that are not finite, interruption.
     pub(crate) fn new<T: Precision>(
-        network: &Network<T>,
-        examples: &dyn Examples<T>,
-        likelihood: &OutputLikelihood,
+        data: &Data<'_, T>,
         sight: &Sight,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
+        let &Data { network, examples, likelihood, .. } = data;
         let (n, c, width) = (examples.len(), likelihood.outputs(), likelihood.target_width());
         let kept = if *sight == Sight::Tangent { 0 } else { sight.width(network.graph()) };
         let mut out =
@@ -53,11 +83,33 @@ impl Rows {
                     out.points[(example, j)] = value.to_f64();
                 }
             }
-            if observer(Stage::Curvature, range.end, n) == Signal::Stop {
-                return Err(LaplaceError::Interrupted);
-            }
+            run.step(Stage::Curvature, range.end, n)?;
         }
         Ok(out)
+    }
+
+    /// The same of validation examples, where there are some.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn held<T: Precision>(
+        data: &Data<'_, T>,
+        sight: &Sight,
+        run: &mut Run<'_>,
+    ) -> Result<Option<Self>, LaplaceError> {
+        let held = data.validation.map(|examples| Data { examples, ..*data });
+        held.map(|held| Self::new(&held, sight, run)).transpose()
+    }
+
+    /// Gives the kernel of a text the median distance of these points for its lengthscales, where the text does not say where they begin.
+    pub(crate) fn begin_lengthscales(&self, text: &str, kernel: &mut Separable<f64>, streams: Streams) {
+        if text.contains("lengthscale") {
+            return;
+        }
+        let sampled = random_rows(self.points.nrows(), SAMPLED, streams);
+        if let Some(lengthscale) = median_lengthscale(self.at(&sampled).as_ref(), streams) {
+            kernel.set_lengthscales(lengthscale);
+        }
     }
 
     /// Minus the mean log density of the targets about the outputs themselves, nats.

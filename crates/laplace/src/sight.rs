@@ -2,13 +2,9 @@
 
 use crate::LaplaceError;
 use crate::fixed_mean::FixedMeanKernel;
-use crate::rows::Rows;
 use faer::{Mat, MatRef};
-use posterior_kernels::inducing::random_rows;
-use posterior_kernels::stationary::median_lengthscale;
 use posterior_kernels::{Kernel, KernelExpression, Separable};
 use posterior_linalg::Real;
-use posterior_linalg::random::Streams;
 use posterior_networks::{Array, Graph, Network, NetworkError, Precision, Selection};
 use posterior_tangent::Head;
 
@@ -110,14 +106,3 @@ pub(crate) fn separable<T: Real>(
 
 /// Rows that the first lengthscale is found among.
 pub(crate) const SAMPLED: usize = 10_000;
-
-/// Gives the kernel of a text the median distance of rows for its lengthscales, where the text does not say where they begin.
-pub(crate) fn begin_lengthscales(text: &str, kernel: &mut Separable<f64>, rows: &Rows, streams: Streams) {
-    if text.contains("lengthscale") {
-        return;
-    }
-    let sampled = random_rows(rows.points.nrows(), SAMPLED, streams);
-    if let Some(lengthscale) = median_lengthscale(rows.at(&sampled).as_ref(), streams) {
-        kernel.set_lengthscales(lengthscale);
-    }
-}

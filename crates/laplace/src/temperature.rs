@@ -7,14 +7,18 @@
 //! The mean negative log likelihood of the held-out examples is convex in the inverse temperature (a log-concave likelihood along a line), so that safeguarded Newton steps on its slope find the
 //! only minimum; the factor of the noise has a closed form. Either costs one forward pass of the held-out examples, whose outputs are kept: 8 bytes for each.
 
-use crate::fit::scaled_noise;
-use crate::{LaplaceError, Latent, Stage, Wanted};
+use crate::LaplaceError;
+use crate::error::check_memory;
+use crate::learned::Learned;
+use crate::predict::{Latent, Wanted, check_joint};
+use crate::problem::{Data, Problem};
+use crate::run::{Run, Stage};
+use crate::scores::scaled_noise;
+use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
 use posterior_linalg::tiles::pieces;
-use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, PerNetworkPrecision, Precision};
-use posterior_optim::Signal;
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{Batch, batch_size, check_outputs, doubles, ranges};
 use rayon::prelude::*;
@@ -86,23 +90,14 @@ pub struct Temperature {
 }
 
 impl Temperature {
-    /// Chooses the number on examples that the network has not seen.
+    /// Chooses the number on the validation examples.
     ///
     /// # Errors
-    /// A likelihood without such a number (counts, Student-t noise), no examples, bad targets, outputs that are not finite, more memory than `memory` bytes for the outputs, interruption.
-    pub fn fit<T: Precision>(
-        network: &Network<T>,
-        unseen: &dyn Examples<T>,
-        likelihood: &OutputLikelihood,
-        memory: u64,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-    ) -> Result<Self, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] choose, (
-            network: &'a Network<T> = network,
-            unseen: &'a dyn Examples<T> = unseen,
-            likelihood: &'a OutputLikelihood = likelihood,
-            memory: u64 = memory,
-            observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+    /// A likelihood without such a number (counts, Student-t noise), no validation examples, bad targets, outputs that are not finite, more memory than allowed for the outputs, interruption.
+    pub fn fit<T: Precision>(problem: &Problem<'_, T>, run: &mut Run<'_>) -> Result<Self, LaplaceError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] choose, (
+            problem: &'a Problem<'a, T> = problem,
+            run: &'a mut Run<'r> = run,
         ) -> Result<Temperature, LaplaceError>)
     }
 
@@ -195,6 +190,47 @@ impl Temperature {
     }
 }
 
+impl<T: Precision> Learned<T> for Temperature {
+    fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        Temperature::latent(self, network, x, wanted)
+    }
+
+    /// Zeros: outputs are certain.
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        let each = network.graph().output_shape().iter().product::<usize>();
+        check_joint(x.rows(), each, 0, memory)?;
+        let outputs = x.rows() * each;
+        Ok(Mat::zeros(outputs, outputs))
+    }
+
+    fn draws_functions(&self) -> bool {
+        true
+    }
+
+    fn function_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+        _seed: u64,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        Ok(Temperature::latent(self, network, x, Wanted::Diagonal)?.mean.repeat(samples))
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        let batch = batch_size(network, 1).min(examples.max(1));
+        (batch * network.graph().activations() * size_of::<T>()) as u64
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        network.graph().flops() as f64
+    }
+
+    fn write(&self, tensors: &mut Tensors) {
+        Temperature::write(self, tensors);
+    }
+}
+
 /// Outputs of all held-out examples with their targets.
 struct HeldOut<'a> {
     likelihood: &'a OutputLikelihood,
@@ -202,13 +238,13 @@ struct HeldOut<'a> {
     targets: Vec<f64>,
 }
 
-fn choose<T: Precision>(
-    network: &Network<T>,
-    unseen: &dyn Examples<T>,
-    likelihood: &OutputLikelihood,
-    memory: u64,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-) -> Result<Temperature, LaplaceError> {
+fn choose<T: Precision>(problem: &Problem<'_, T>, run: &mut Run<'_>) -> Result<Temperature, LaplaceError> {
+    let &Problem { data: Data { network, validation, likelihood, .. }, memory, .. } = problem;
+    let Some(unseen) = validation else {
+        let problem =
+            "a temperature is chosen on examples that the network has not seen: give --validation-data";
+        return Err(LaplaceError::Request(problem.into()));
+    };
     let effect = Effect::of(likelihood)?;
     let (outputs, examples) = (check_outputs(network, likelihood)?, unseen.len());
     if examples == 0 {
@@ -217,14 +253,8 @@ fn choose<T: Precision>(
         ));
     }
     let needed = Temperature::bytes(network, examples, likelihood);
-    if needed > memory {
-        return Err(LaplaceError::Memory {
-            what: format!("the outputs of {examples} held-out examples"),
-            needed,
-            allowed: memory,
-            remedy: "give fewer of them: one number is known well from a few thousand".into(),
-        });
-    }
+    let what = format_args!("the outputs of {examples} held-out examples");
+    check_memory(needed, memory, what, "give fewer of them: one number is known well from a few thousand")?;
     let mut held_out = HeldOut { likelihood, outputs: Vec::new(), targets: Vec::new() };
     for range in ranges(0, examples, batch_size(network, 1)) {
         let end = range.end;
@@ -235,9 +265,7 @@ fn choose<T: Precision>(
         }
         held_out.outputs.extend(f);
         held_out.targets.extend(batch.targets);
-        if observer(Stage::Validation, end, examples) == Signal::Stop {
-            return Err(LaplaceError::Interrupted);
-        }
+        run.step(Stage::Validation, end, examples)?;
     }
     let (value, evaluations, at_edge) = match effect {
         Effect::Logits => held_out.temperature(),

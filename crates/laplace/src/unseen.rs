@@ -1,54 +1,19 @@
 //! **Scores on examples that neither network nor posterior has learned from**: the only ones that say whether error bars help.
 
+use crate::LaplaceError;
 use crate::fit::Laplace;
-use crate::mean_field::SampledPredictions;
-use crate::tune::wanted;
-use crate::{LaplaceError, Stage};
+use crate::learned::SampledPredictions;
+use crate::predict::Latent;
+use crate::run::{Run, Stage};
+use crate::scores::{UnseenScores, check_enough, wanted};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::compiled_here;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision};
-use posterior_optim::Signal;
 use posterior_tangent::{Batch, doubles, ranges};
-use serde::{Deserialize, Serialize};
-
-/// Held-out examples that a comparison needs. The negative log density of a calibrated Gaussian prediction, `z^2 / 2` and a constant, has the standard deviation `1 / sqrt 2` from example to
-/// example, so that the mean of `m` is known to `1 / sqrt(2 m)` nats: to a tenth for 50. With fewer, differences that matter drown in chance.
-pub const LEAST_HELD_OUT: usize = 50;
 
 /// Half the width of a central 95 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.959_963_984_540_054;
-
-/// What unseen examples say. Where the same examples chose anything of the fit ([`chooses_on_unseen`](crate::FitOptions::chooses_on_unseen)), that flatters it a little.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UnseenScores {
-    /// Examples.
-    pub examples: usize,
-    /// Mean negative log predictive density, nats, in the network's units.
-    pub nll: f64,
-    /// The plain network's.
-    pub plain_nll: f64,
-    /// Standard error of the mean difference of the two.
-    pub difference_error: f64,
-    /// Share of observed numbers within their central 95 % intervals; None for classes, events and counts.
-    pub coverage: Option<f64>,
-    /// The plain network's.
-    pub plain_coverage: Option<f64>,
-}
-
-/// Refuses held-out examples that are too few to compare anything on.
-///
-/// # Errors
-/// [`LaplaceError::Request`] with the number that is needed.
-pub fn check_enough(examples: usize) -> Result<(), LaplaceError> {
-    if examples >= LEAST_HELD_OUT {
-        return Ok(());
-    }
-    Err(LaplaceError::Request(format!(
-        "{examples} held-out examples are too few: a mean score of m examples is uncertain by about 1 / sqrt(2 m) nats, so at least {LEAST_HELD_OUT} are needed for a tenth of a nat; \
-         give more, or let the evidence choose (--tune evidence), which needs none"
-    )))
-}
 
 /// Sums over one method's predictions.
 #[derive(Default)]
@@ -62,7 +27,7 @@ impl Tally {
     fn add<T: Precision>(
         &mut self,
         rule: &PredictiveRule,
-        latent: &crate::Latent,
+        latent: &Latent,
         batch: &Batch<T>,
     ) -> Result<(), LaplaceError> {
         let mut workspace = PredictiveWorkspace::default();
@@ -125,13 +90,13 @@ pub fn unseen_predictions<T: Precision>(
     network: &Network<T>,
     laplace: &Laplace<T>,
     unseen: &dyn Examples<T>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<UnseenPredictions, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] predict, (
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] predict, (
         network: &'a Network<T> = network,
         laplace: &'a Laplace<T> = laplace,
         unseen: &'a dyn Examples<T> = unseen,
-        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+        run: &'a mut Run<'r> = run,
     ) -> Result<UnseenPredictions, LaplaceError>)
 }
 
@@ -139,7 +104,7 @@ fn predict<T: Precision>(
     network: &Network<T>,
     laplace: &Laplace<T>,
     unseen: &dyn Examples<T>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<UnseenPredictions, LaplaceError> {
     let rule = laplace.rule(laplace.integration())?;
     let wanted = wanted(laplace.integration(), laplace.likelihood());
@@ -164,9 +129,7 @@ fn predict<T: Precision>(
             }
         }
         out.targets.extend_from_slice(&batch.targets);
-        if observer(Stage::Validation, end, unseen.len()) == Signal::Stop {
-            return Err(LaplaceError::Interrupted);
-        }
+        run.step(Stage::Validation, end, unseen.len())?;
     }
     Ok(out)
 }
@@ -180,14 +143,14 @@ pub fn unseen_scores<T: Precision>(
     laplace: &Laplace<T>,
     plain: &OutputLikelihood,
     unseen: &dyn Examples<T>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<UnseenScores, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] score, (
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] score, (
         network: &'a Network<T> = network,
         laplace: &'a Laplace<T> = laplace,
         plain: &'a OutputLikelihood = plain,
         unseen: &'a dyn Examples<T> = unseen,
-        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+        run: &'a mut Run<'r> = run,
     ) -> Result<UnseenScores, LaplaceError>)
 }
 
@@ -196,7 +159,7 @@ fn score<T: Precision>(
     laplace: &Laplace<T>,
     plain: &OutputLikelihood,
     unseen: &dyn Examples<T>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<UnseenScores, LaplaceError> {
     check_enough(unseen.len())?;
     let rule = laplace.rule(laplace.integration())?;
@@ -215,11 +178,9 @@ fn score<T: Precision>(
             None => own.add(&rule, &laplace.latent(network, &batch.x, wanted)?, &batch)?,
         }
         let outputs = doubles(network.forward(&batch.x)?.values());
-        let certain = crate::Latent::certain(laplace.likelihood().outputs(), outputs);
+        let certain = Latent::certain(laplace.likelihood().outputs(), outputs);
         other.add(&plain_rule, &certain, &batch)?;
-        if observer(Stage::Validation, end, unseen.len()) == Signal::Stop {
-            return Err(LaplaceError::Interrupted);
-        }
+        run.step(Stage::Validation, end, unseen.len())?;
     }
     let count = own.nll.len() as f64;
     let mean = |v: &[f64]| v.iter().sum::<f64>() / count;

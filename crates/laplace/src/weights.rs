@@ -1,12 +1,11 @@
 //! **Which weights** are uncertain: all, the last layer's, those with certain names, or a sub-network of single entries.
 
+use crate::LaplaceError;
 use crate::accumulate::{Accumulator, FisherEstimate, Form};
-use crate::{LaplaceError, Stage};
-use posterior_likelihoods::OutputLikelihood;
+use crate::problem::Data;
+use crate::run::{Run, Stage};
 use posterior_linalg::random::Streams;
-use posterior_networks::train::Examples;
-use posterior_networks::{Graph, Network, Operation, Precision, Selection};
-use posterior_optim::Signal;
+use posterior_networks::{Graph, Operation, Precision, Selection};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
@@ -55,14 +54,12 @@ impl Weights {
     /// When nothing matches, or the sub-network is empty or larger than the network.
     pub fn select<T: Precision>(
         &self,
-        network: &Network<T>,
+        data: &Data<'_, T>,
         affine: bool,
-        examples: &dyn Examples<T>,
-        likelihood: &OutputLikelihood,
         seed: u64,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Selection, LaplaceError> {
-        let graph = network.graph();
+        let graph = data.network.graph();
         let all = Selection::all(graph);
         let all = if affine { all } else { without_affine(graph, &all)? };
         match self {
@@ -85,15 +82,14 @@ impl Weights {
                         order.shuffle(&mut Streams::new(seed).stream("laplace/subnetwork"));
                     }
                     Choice::Magnitude => {
-                        let w = all.flatten(network.parameters());
+                        let w = all.flatten(data.network.parameters());
                         sort_descending(&mut order, |i| w[i].to_f64().abs());
                     }
                     Choice::Variance => {
                         let mut sums =
-                            Accumulator::new(network, &all, Form::Diagonal, FisherEstimate::Exact)?;
-                        sums.extend(network, examples, likelihood, 0, &mut |_, done, total| {
-                            observer(Stage::Subnetwork, done, total)
-                        })?;
+                            Accumulator::new(data.network, &all, Form::Diagonal, FisherEstimate::Exact)?;
+                        let mut own = Run::new(|_, done, total| run.tell(Stage::Subnetwork, done, total));
+                        sums.extend(data, 0, &mut own)?;
                         // The variance 1 / (m + 1) is largest where the curvature is least.
                         let diagonal = sums.finish()?.diagonal();
                         sort_descending(&mut order, |i| -diagonal[i]);

@@ -7,14 +7,13 @@ use posterior_laplace::fixed_mean::FixedMeanOptions;
 use posterior_laplace::gwi::GwiOptions;
 use posterior_laplace::sampled::{SampledOptions, Space};
 use posterior_laplace::{
-    Approximation, FisherEstimate, FitOptions, Keeper, MeanFieldOptions, Mode, PriorKind, Tune, Wanted,
+    Approximation, Data, FisherEstimate, FitOptions, MeanFieldOptions, Mode, PriorKind, Run, Tune, Wanted,
     Weights, fit,
 };
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular, Targets};
 use posterior_networks::{Architecture, Array, Network, release_buffers};
-use posterior_optim::Signal;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -185,16 +184,9 @@ fn measure(
     release_buffers();
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    let laplace = fit(
-        &network,
-        &data,
-        searched.then_some(&unseen as _),
-        &likelihood,
-        &options,
-        &mut Keeper::default(),
-        &mut |_, _, _| Signal::Continue,
-    )
-    .unwrap();
+    let validation = searched.then_some(&unseen as _);
+    let fitted = Data { validation, ..Data::new(&network, &data, &likelihood) };
+    let laplace = fit(&fitted, &options, &mut Run::default()).unwrap();
     let fitted = ("", PEAK.load(Ordering::Relaxed) - before, laplace.summary.plan.bytes() as usize);
     let inputs: Vec<usize> = (0..PREDICTED.min(case.examples)).collect();
     let x = data.batch(&inputs, None).0;

@@ -1,29 +1,31 @@
 //! Landmarks, directions, and the pass over the data.
 
-use super::{Ella, EllaOptions, EllaReport};
+use super::options::{EllaOptions, EllaReport};
+use super::plan::plan;
+use super::posterior::Ella;
+use crate::LaplaceError;
 use crate::accumulate::FitSums;
-use crate::fit::Part;
-use crate::keep::{Keeper, SavedState};
-use crate::tune::{batch_nll, wanted};
-use crate::{LaplaceError, Stage};
+use crate::error::check_memory;
+use crate::keep::SavedState;
+use crate::problem::{Data, Part, Problem};
+use crate::run::{Run, Stage};
+use crate::scores::{batch_nll, wanted};
 use faer::Mat;
-use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
+use posterior_likelihoods::{Integration, PredictiveRule};
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_linear::FeatureMap;
 use posterior_linear::curvature::{Accumulator, FisherEstimate, Form, SumMatrix};
 use posterior_linear::features::{LandmarkBasis, Projected, balanced_landmarks};
 use posterior_networks::train::{Examples, Targets};
-use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
+use posterior_networks::{PerNetworkPrecision, Precision};
 use posterior_optim::Signal;
 use posterior_store::Tensors;
-use posterior_tangent::{Batch, Observed, Tangent, check_outputs, ranges};
+use posterior_tangent::{Batch, Observed, Tangent, ranges};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
 
 const METHOD: &str = "ella";
 
@@ -45,30 +47,16 @@ impl<T: Precision> Ella<T> {
     /// Decomposes landmarks and sums the curvature along what they see. Validation examples are needed where the options look at them. An interrupted call keeps its sums, from which the same call goes on.
     ///
     /// # Errors
-    /// [`LaplaceError`]: options out of range, bad targets or inputs, more than `memory` bytes, interruption.
+    /// [`LaplaceError`]: options out of range, bad targets or inputs, more memory than allowed, interruption.
     pub fn fit(
-        network: &Network<T>,
-        selection: &Selection,
-        examples: &dyn Examples<T>,
-        validation: Option<&dyn Examples<T>>,
-        likelihood: &OutputLikelihood,
+        problem: &Problem<'_, T>,
         options: &EllaOptions,
-        seed: u64,
-        memory: u64,
-        keeper: &mut Keeper<'_>,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<(Self, FitSums, EllaReport), LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'k: 'a] run, (
-            network: &'a Network<T> = network,
-            selection: &'a Selection = selection,
-            examples: &'a dyn Examples<T> = examples,
-            validation: Option<&'a dyn Examples<T>> = validation,
-            likelihood: &'a OutputLikelihood = likelihood,
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] search, (
+            problem: &'a Problem<'a, T> = problem,
             options: &'a EllaOptions = options,
-            seed: u64 = seed,
-            memory: u64 = memory,
-            keeper: &'a mut Keeper<'k> = keeper,
-            observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+            run: &'a mut Run<'r> = run,
         ) -> Result<(Ella<T>, FitSums, EllaReport), LaplaceError>)
     }
 }
@@ -113,36 +101,21 @@ fn classes<T: Precision>(examples: &dyn Examples<T>) -> Option<Vec<usize>> {
     Some(all)
 }
 
-fn run<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    examples: &dyn Examples<T>,
-    validation: Option<&dyn Examples<T>>,
-    likelihood: &OutputLikelihood,
+fn search<T: Precision>(
+    problem: &Problem<'_, T>,
     options: &EllaOptions,
-    seed: u64,
-    memory: u64,
-    keeper: &mut Keeper<'_>,
-    observer: Observer<'_>,
+    run: &mut Run<'_>,
 ) -> Result<(Ella<T>, FitSums, EllaReport), LaplaceError> {
-    let outputs = check_outputs(network, likelihood)?;
-    likelihood.check_curvature()?;
+    let &Problem { data: Data { network, examples, validation, likelihood }, selection, seed, memory } =
+        problem;
+    let outputs = problem.check()?;
     check(options, examples.len(), validation.is_some())?;
-    let (curvature, batch, _) = super::plan(network, selection, examples.len(), likelihood, options);
-    if curvature.saturating_add(batch) > memory {
-        return Err(LaplaceError::Memory {
-            what: format!(
-                "ELLA with {} landmarks and {} features",
-                options.landmarks(examples.len()),
-                options.features
-            ),
-            needed: curvature.saturating_add(batch),
-            allowed: memory,
-            remedy: "take fewer landmarks or features, or allow more memory".into(),
-        });
-    }
+    let needed = plan(&problem.size(selection), options).bytes();
+    let (landmarks, features) = (options.landmarks(examples.len()), options.features);
+    let what = format_args!("ELLA with {landmarks} landmarks and {features} features");
+    check_memory(needed, memory, what, "take fewer landmarks or features, or allow more memory")?;
     let tangent = Tangent::new(network, selection);
-    let (mut facts, basis, saved) = match keeper.earlier() {
+    let (mut facts, basis, saved) = match run.keeper.earlier() {
         Some(state) => {
             let (facts, mut tensors): (Facts, Tensors) = state.open(METHOD)?;
             let basis = tensors.columns::<T>("basis", None)?;
@@ -151,12 +124,7 @@ fn run<T: Precision>(
         }
         None => {
             let classes = classes(examples);
-            let chosen = balanced_landmarks(
-                examples.len(),
-                classes.as_deref(),
-                options.landmarks(examples.len()),
-                seed,
-            );
+            let chosen = balanced_landmarks(examples.len(), classes.as_deref(), landmarks, seed);
             let mut rng = Streams::new(seed).stream("laplace/ella/outputs");
             let along: Vec<usize> = chosen
                 .iter()
@@ -165,10 +133,8 @@ fn run<T: Precision>(
                     _ => rng.random_range(0..outputs),
                 })
                 .collect();
-            let observed = Observed { examples, likelihood };
-            let mut stage = |done, all| observer(Stage::Landmarks, done, all);
-            let found =
-                LandmarkBasis::of(&tangent, &observed, (&chosen, &along), options.features, &mut stage)?;
+            let (observed, mut stage) = (problem.observed(), run.stage(Stage::Landmarks));
+            let found = LandmarkBasis::of(&tangent, &observed, (&chosen, &along), features, &mut stage)?;
             let report = EllaReport {
                 landmarks: chosen.len(),
                 eigenvalues: found.eigenvalues,
@@ -210,21 +176,22 @@ fn run<T: Precision>(
         let source = Observed { examples: &part, likelihood };
         let before = (facts.clone(), sums.clone());
         let mut stage = |done, _| {
-            let signal = observer(Stage::Curvature, done, examples.len());
+            let signal = run.tell(Stage::Curvature, done, examples.len());
             stopped |= signal == Signal::Stop;
             signal
         };
         if let Err(error) = sums.extend(&projected, &source, likelihood, seen, &mut stage) {
-            keeper.keep(|| save(&facts, &sums, &best))?;
+            run.keeper.keep(|| save(&facts, &sums, &best))?;
             return Err(error.into());
         }
         if let (Some(_), Some(validation)) = (options.val_every, validation) {
             let share = end as f64 / examples.len() as f64;
             let own = Ella { selection: selection.clone(), basis: basis.clone(), gram: matrix(&sums) };
-            let score = own.score(network, validation, likelihood, options.val_precision * share, observer);
+            let held = Data { examples: validation, ..problem.data };
+            let score = own.score(&held, options.val_precision * share, run);
             if let Err(LaplaceError::Interrupted) = score {
                 // A part whose score is missing is summed again.
-                keeper.keep(|| save(&before.0, &before.1, &best))?;
+                run.keeper.keep(|| save(&before.0, &before.1, &best))?;
             }
             let score = score?;
             facts.report.scores.push((end, score));
@@ -237,10 +204,10 @@ fn run<T: Precision>(
             }
         }
         if stopped && end < examples.len() {
-            keeper.keep(|| save(&facts, &sums, &best))?;
+            run.keeper.keep(|| save(&facts, &sums, &best))?;
             return Err(LaplaceError::Interrupted);
         }
-        keeper.offer(|| save(&facts, &sums, &best))?;
+        run.keeper.offer(|| save(&facts, &sums, &best))?;
     }
     let mut report = facts.report;
     // What was scored is what is kept: of so many examples, for a prior that is scaled by their share.
@@ -251,8 +218,8 @@ fn run<T: Precision>(
     report.examples = fit.examples;
     if report.dropped > 0 {
         report.notes.push(format!(
-            "{} of the {} features that were asked for are none at the landmarks: {k} are kept",
-            report.dropped, options.features
+            "{} of the {features} features that were asked for are none at the landmarks: {k} are kept",
+            report.dropped
         ));
     }
     Ok((Ella { selection: selection.clone(), basis: basis.clone(), gram }, fit, report))
@@ -271,24 +238,16 @@ fn matrix(sums: &Accumulator) -> Mat<f64> {
 
 impl<T: Precision> Ella<T> {
     /// Mean negative log predictive density of held-out examples.
-    fn score(
-        &self,
-        network: &Network<T>,
-        validation: &dyn Examples<T>,
-        likelihood: &OutputLikelihood,
-        precision: f64,
-        observer: Observer<'_>,
-    ) -> Result<f64, LaplaceError> {
+    fn score(&self, held: &Data<'_, T>, precision: f64, run: &mut Run<'_>) -> Result<f64, LaplaceError> {
+        let &Data { network, examples, likelihood, .. } = held;
         let posterior = self.condition(precision, 1.0)?;
         let rule = PredictiveRule::new(likelihood.clone(), Integration::Probit)?;
-        let (mut sum, count) = (0.0, validation.len());
+        let (mut sum, count) = (0.0, examples.len());
         for range in ranges(0, count, 512) {
-            let batch = Batch::read(validation, range, likelihood)?;
+            let batch = Batch::read(examples, range, likelihood)?;
             let latent = posterior.latent(network, &batch.x, wanted(Integration::Probit, likelihood))?;
             sum += batch_nll(&rule, &latent, &batch)?;
-            if observer(Stage::Validation, batch.range.end, count) == Signal::Stop {
-                return Err(LaplaceError::Interrupted);
-            }
+            run.step(Stage::Validation, batch.range.end, count)?;
         }
         Ok(sum / count.max(1) as f64)
     }

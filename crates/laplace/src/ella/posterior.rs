@@ -1,8 +1,7 @@
 //! What a fit returns.
 
 use crate::LaplaceError;
-use crate::plan::check_joint;
-use crate::predict::{Latent, Wanted};
+use crate::predict::{Latent, Wanted, check_joint};
 use faer::Mat;
 use posterior_linalg::compiled_here;
 use posterior_linalg::dense::eigenvalues;

@@ -3,55 +3,18 @@
 //! By weights each optimum takes some hundred products with Jacobians, since the curvature that preconditions them was taken where a network is certain of its examples, which is nearly none. From few
 //! examples it costs less to make the kernel once for each group of weights with a precision of its own: then every optimum is Newton's method on small matrices ([`posterior_gp::latent_mode`]).
 
-use super::conjugate::LARGEST;
-use super::run::{Fitting, Observer};
-use super::solve::Solved;
-use super::{Approximation, FitOptions};
+use super::choices::kernels;
+use super::fitting::{Fitting, Solved};
+use crate::LaplaceError;
 use crate::mode::Mode;
-use crate::{LaplaceError, PriorKind, Stage};
+use crate::run::{Run, Stage};
 use faer::Mat;
 use posterior_gp::latent_mode::{LatentModeOptions, LatentModeProblem};
 use posterior_kernels::BlockKernel;
-use posterior_likelihoods::OutputLikelihood;
-use posterior_linear::curvature::is_gaussian;
 use posterior_linear::mode;
 use posterior_linear::structure::StructureError;
 use posterior_networks::{Array, Graph, Network, Precision, Selection};
-use posterior_optim::Signal;
 use posterior_tangent::{Batch, TangentKernel, batch_size, ranges};
-
-/// Entries of kernels that are held at most: a quarter of a gigabyte.
-const HELD: usize = 1 << 25;
-
-/// Matrices of that size beside the groups' own: their sum, what is factored, its factor, a copy of either.
-const WORKSPACE: usize = 4;
-
-/// How many groups of weights have kernels of their own, where the optimum is found by these: the network's linear model under a likelihood that is not quadratic, few numbers observed, few groups.
-pub(crate) fn kernels(
-    graph: &Graph,
-    selection: &Selection,
-    (mode, prior): (Mode, &PriorKind),
-    (examples, likelihood): (usize, &OutputLikelihood),
-    options: &FitOptions,
-) -> Option<usize> {
-    let sought = matches!(mode, Mode::Linearised | Mode::LinearisedSimple) && !is_gaussian(likelihood);
-    let numbers = examples.saturating_mul(likelihood.outputs());
-    let approximation = &options.approximation;
-    let weights = approximation.form().is_some() || matches!(approximation, Approximation::LowRank { .. });
-    if !sought || !weights || numbers > LARGEST || *prior == PriorKind::GPrior {
-        return None;
-    }
-    let groups = match prior {
-        PriorKind::Diagonal => return None,
-        other => other.prior(graph, selection, 1.0).ok()?.names().len(),
-    };
-    ((groups + WORKSPACE) * numbers * numbers <= HELD).then_some(groups)
-}
-
-/// Bytes of the kernels of so many groups between so many numbers, and what Newton's method needs beside them.
-pub(crate) fn kernel_bytes(groups: usize, numbers: usize) -> u64 {
-    ((groups + WORKSPACE) * numbers * numbers * 8) as u64
-}
 
 /// The network at its trained weights, at all examples.
 pub(super) struct AtExamples {
@@ -96,31 +59,29 @@ impl<T: Precision> Fitting<'_, T> {
     pub(super) fn at_examples(
         &self,
         network: &Network<f64>,
-        likelihood: &OutputLikelihood,
-        observer: Observer<'_>,
+        run: &mut Run<'_>,
     ) -> Result<AtExamples, LaplaceError> {
-        let count = self.examples.len();
+        let examples = self.data.examples;
+        let count = examples.len();
         let trained = Array::new(vec![1, self.trained.len()], self.trained.clone());
         let mut at = AtExamples { targets: Vec::new(), outputs: Vec::new(), through: Vec::new() };
         for range in ranges(0, count, batch_size(network, 2)) {
-            let batch = Batch::read(self.examples, range, likelihood)?;
+            let batch = Batch::read(examples, range, &self.likelihood)?;
             let trace = network.trace(batch.x.cast())?;
             at.through.extend(trace.jvp(&self.selection, &trained)?.values());
             at.outputs.extend(trace.output().values());
             at.targets.extend(&batch.targets);
-            if observer(Stage::Mode, batch.range.end, count) == Signal::Stop {
-                return Err(LaplaceError::Interrupted);
-            }
+            run.step(Stage::Mode, batch.range.end, count)?;
         }
         Ok(at)
     }
 
     /// `sum_n J_n^T u_n` over all examples, `u` example by example.
     pub(super) fn pulled_back(&self, network: &Network<f64>, u: &[f64]) -> Result<Vec<f64>, LaplaceError> {
-        let (count, mut weights) = (self.examples.len(), vec![0.0; self.selection.len()]);
+        let (count, mut weights) = (self.data.examples.len(), vec![0.0; self.selection.len()]);
         let each = u.len() / count.max(1);
         for range in ranges(0, count, batch_size(network, 2)) {
-            let (x, _) = self.examples.batch(&range.clone().collect::<Vec<_>>(), None);
+            let (x, _) = self.data.examples.batch(&range.clone().collect::<Vec<_>>(), None);
             let trace = network.trace(x.cast())?;
             let mut shape = trace.output().shape().to_vec();
             shape[0] = range.len();
@@ -134,28 +95,26 @@ impl<T: Precision> Fitting<'_, T> {
     /// The kernels, where the optimum is found by them.
     pub(super) fn by_kernel(
         &self,
-        likelihood: &OutputLikelihood,
         start: &Solved,
-        observer: Observer<'_>,
+        run: &mut Run<'_>,
     ) -> Result<Option<ByKernel>, LaplaceError> {
-        let (count, choices) = (self.examples.len(), (self.mode, &self.prior));
-        let own = kernels(self.network.graph(), &self.selection, choices, (count, likelihood), self.options);
+        let (count, choices) = (self.data.examples.len(), (self.mode, &self.prior));
+        let (graph, observed) = (self.data.network.graph(), (count, &self.likelihood));
+        let own = kernels(graph, &self.selection, choices, observed, self.options);
         let Some(groups) = own else { return Ok(None) };
-        let network = self.network.cast::<f64>()?;
-        let at = self.at_examples(&network, likelihood, observer)?;
+        let network = self.data.network.cast::<f64>()?;
+        let at = self.at_examples(&network, run)?;
         let mut of_each = vec![0; self.selection.len()];
         for (range, group) in start.prior.stretches(0..self.selection.len()) {
             of_each[range].fill(group);
         }
-        let (x, _) = self.examples.batch(&(0..count).collect::<Vec<_>>(), None);
+        let (x, _) = self.data.examples.batch(&(0..count).collect::<Vec<_>>(), None);
         let x = x.cast::<f64>();
         let mut kernels = Vec::with_capacity(groups);
         for group in 0..groups {
             let own = of_group(network.graph(), &self.selection, &of_each, group);
             kernels.push(TangentKernel::new(&network, &own).gram(&x, None)?);
-            if observer(Stage::Mode, (group + 1) * count / groups, count) == Signal::Stop {
-                return Err(LaplaceError::Interrupted);
-            }
+            run.step(Stage::Mode, (group + 1) * count / groups, count)?;
         }
         Ok(Some(ByKernel { kernels, at, network }))
     }
@@ -166,7 +125,6 @@ impl<T: Precision> Fitting<'_, T> {
         by: &ByKernel,
         mode: Mode,
         solved: &Solved,
-        likelihood: &OutputLikelihood,
     ) -> Result<mode::Mode, LaplaceError> {
         let precisions = solved.prior.precisions();
         let mut kernel = Mat::<f64>::zeros(by.at.outputs.len(), by.at.outputs.len());
@@ -180,7 +138,7 @@ impl<T: Precision> Fitting<'_, T> {
         let problem = LatentModeProblem {
             kernel: kernel.as_ref(),
             mean: &mean,
-            likelihood: &**likelihood,
+            likelihood: &*self.likelihood,
             targets: &by.at.targets,
             strength: 1.0,
         };

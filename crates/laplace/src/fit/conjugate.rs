@@ -3,26 +3,23 @@
 //! In turns (mode, hyperparameters, mode, ...) the same point is approached linearly, and may be left for another on the way. In function space nothing more is needed; in weight space the
 //! curvature was summed in the network's precision, so that what comes out here is where the turns begin.
 
-use super::Approximation;
-use super::result::Curvature;
-use super::run::{Fitting, Observer};
-use super::solve::Solved;
+use super::choices::LARGEST;
+use super::curvature::Curvature;
+use super::fitting::{Fitting, Solved};
+use super::options::{Approximation, NoiseModel, Tune};
+use crate::LaplaceError;
 use crate::accumulate::FitSums;
 use crate::function_space::FunctionSpace;
 use crate::predict::displaced;
-use crate::{LaplaceError, NoiseModel, PriorKind, Stage, Tune};
-use posterior_likelihoods::OutputLikelihood;
+use crate::prior::PriorKind;
+use crate::run::{Run, Stage};
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{DataFit, DualModel, PrimalModel, SpectralEvidence};
 use posterior_linear::mode::{self, ModeProblem, Predictor};
 use posterior_linear::structure::BlockMatrix;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
-use posterior_optim::Signal;
 use posterior_tangent::{Observed, Tangent, batch_size, doubles, ranges};
-
-/// Weights, or numbers observed, up to which the eigendecomposition is made.
-pub(crate) const LARGEST: usize = 3000;
 
 /// Targets and kernel of a posterior in function space.
 pub(super) struct Dual {
@@ -50,11 +47,11 @@ pub(super) fn square(values: &[f64]) -> f64 {
 
 impl<T: Precision> Fitting<'_, T> {
     /// Whether mode and hyperparameters have a closed form that costs no more than the curvature did.
-    pub(super) fn is_conjugate(&self, curvature: &Curvature<T>, likelihood: &OutputLikelihood) -> bool {
+    pub(super) fn is_conjugate(&self, curvature: &Curvature<T>) -> bool {
         let options = self.options;
         let small = match curvature {
             Curvature::FunctionSpace(points) => {
-                points.points().0 == self.examples.len() && points.rows() <= LARGEST
+                points.points().0 == self.data.examples.len() && points.rows() <= LARGEST
             }
             Curvature::Structure { structure, .. } => match structure.blocks() {
                 [block] => matches!(block.matrix, BlockMatrix::Dense(_)) && block.range.len() <= LARGEST,
@@ -67,20 +64,15 @@ impl<T: Precision> Fitting<'_, T> {
             matches!(options.approximation, Approximation::Full | Approximation::FunctionSpace { .. });
         small
             && exact
-            && is_gaussian(likelihood)
+            && is_gaussian(&self.likelihood)
             && options.tune == Tune::Evidence
             && options.noise == NoiseModel::Scale
             && self.prior == PriorKind::Scalar
     }
 
     /// Targets and kernel of function space, ready to be solved for any precision and noise.
-    pub(super) fn dual(
-        &self,
-        points: &FunctionSpace<T>,
-        likelihood: &OutputLikelihood,
-        observer: Observer<'_>,
-    ) -> Result<Dual, LaplaceError> {
-        let wide_targets = self.wide_targets(points, likelihood, observer)?;
+    pub(super) fn dual(&self, points: &FunctionSpace<T>, run: &mut Run<'_>) -> Result<Dual, LaplaceError> {
+        let wide_targets = self.wide_targets(points, run)?;
         let model = DualModel::new(points.gram().as_ref(), &wide_targets.values, "the tangent kernel")?;
         points.remember(model.eigenvalues());
         Ok(Dual { wide_targets, model })
@@ -90,13 +82,12 @@ impl<T: Precision> Fitting<'_, T> {
     fn wide_targets(
         &self,
         points: &FunctionSpace<T>,
-        likelihood: &OutputLikelihood,
-        observer: Observer<'_>,
+        run: &mut Run<'_>,
     ) -> Result<WideTargets, LaplaceError> {
-        let at = self.at_examples(&self.network.cast()?, likelihood, observer)?;
-        let outputs = likelihood.outputs();
+        let at = self.at_examples(&self.data.network.cast()?, run)?;
+        let outputs = self.likelihood.outputs();
         let residuals: Vec<f64> = at.targets.iter().zip(at.offsets()).map(|(y, f)| y - f).collect();
-        let width = points.rows() / self.examples.len();
+        let width = points.rows() / self.data.examples.len();
         let rows = doubles(points.roots().values());
         let own = rows.chunks_exact(outputs).enumerate();
         let values = own.map(|(row, root)| inner(root, &residuals[row / width * outputs..][..outputs]));
@@ -110,16 +101,15 @@ impl<T: Precision> Fitting<'_, T> {
         dual: &Dual,
         solved: &Solved,
         fit: &FitSums,
-        likelihood: &OutputLikelihood,
     ) -> Result<mode::Mode, LaplaceError> {
         let (a, s) = (solved.prior.precisions()[0], solved.noise_variance);
         let coefficients = dual.model.coefficients(a, s);
-        let network: Network<f64> = self.network.cast()?;
-        let outputs = likelihood.outputs();
-        let width = points.rows() / self.examples.len();
+        let network: Network<f64> = self.data.network.cast()?;
+        let (count, outputs) = (self.data.examples.len(), self.likelihood.outputs());
+        let width = points.rows() / count;
         let roots = doubles(points.roots().values());
-        let mut cotangents = Vec::with_capacity(self.examples.len() * outputs);
-        for i in 0..self.examples.len() {
+        let mut cotangents = Vec::with_capacity(count * outputs);
+        for i in 0..count {
             let rows = i * width..(i + 1) * width;
             cotangents
                 .extend((0..outputs).map(|c| {
@@ -129,7 +119,7 @@ impl<T: Precision> Fitting<'_, T> {
         let weights = self.pulled_back(&network, &cotangents)?;
         // What is left of the targets is the noise's share of them, `s` times the coefficients.
         let residual_sum = s * s * square(&coefficients);
-        let log_likelihood = match fit.data_fit(likelihood) {
+        let log_likelihood = match fit.data_fit(&self.likelihood) {
             DataFit::Gaussian { values, log_relative_precision, .. } => {
                 DataFit::Gaussian { residual_sum, values, log_relative_precision }.log_likelihood(1.0)
             }
@@ -152,21 +142,21 @@ impl<T: Precision> Fitting<'_, T> {
         &self,
         curvature: &Curvature<T>,
         dual: Option<&Dual>,
-        likelihood: &OutputLikelihood,
         fit: &FitSums,
-        observer: Observer<'_>,
+        run: &mut Run<'_>,
     ) -> Result<Option<SpectralEvidence>, LaplaceError> {
         Ok(Some(match (curvature, dual) {
             (_, Some(dual)) => dual.model.evidence(),
             (Curvature::Structure { structure, .. }, None) => {
                 let [block] = structure.blocks() else { return Ok(None) };
                 let BlockMatrix::Dense(dense) = &block.matrix else { return Ok(None) };
-                let DataFit::Gaussian { residual_sum, values, .. } = fit.data_fit(likelihood) else {
+                let DataFit::Gaussian { residual_sum, values, .. } = fit.data_fit(&self.likelihood) else {
                     return Ok(None);
                 };
-                let tangent = Tangent::new(self.network, &self.selection);
-                let observed = Observed { examples: self.examples, likelihood };
-                let slope = residual_slope(&without_prior(&tangent, &observed), observer)?;
+                let problem = self.problem();
+                let (tangent, observed) =
+                    (Tangent::new(problem.network, &self.selection), problem.observed());
+                let slope = residual_slope(&without_prior(&tangent, &observed), run)?;
                 let precision = T::EPSILON.to_f64();
                 PrimalModel::new(dense.matrix(), &slope, residual_sum, &self.trained, values, precision)?
                     .evidence()
@@ -195,9 +185,9 @@ pub(super) fn without_prior<'a, T: Precision>(
 /// `J^T B (y - g)` of a problem without a prior, at the trained weights.
 pub(super) fn residual_slope<T: Precision>(
     problem: &ModeProblem<'_, T, Tangent<'_, T>>,
-    observer: Observer<'_>,
+    run: &mut Run<'_>,
 ) -> Result<Vec<f64>, LaplaceError> {
-    let mut stage = |done, all| observer(Stage::Mode, done, all);
+    let mut stage = run.stage(Stage::Mode);
     let (_, slope) = problem.loss_and_gradient(problem.features.trained(), &mut stage)?;
     Ok(slope.into_iter().map(|g| -g).collect())
 }
@@ -208,7 +198,7 @@ pub(super) fn mean_displacement<T: Precision>(
     selection: &Selection,
     examples: &dyn Examples<T>,
     direction: &[T],
-    observer: Observer<'_>,
+    run: &mut Run<'_>,
 ) -> Result<f64, LaplaceError> {
     let (mut sum, mut values, count) = (0.0, 0, examples.len());
     for range in ranges(0, count, batch_size(network, 2)) {
@@ -216,9 +206,7 @@ pub(super) fn mean_displacement<T: Precision>(
         let moved = displaced(network, selection, &x, direction)?;
         sum += square(&moved);
         values += moved.len();
-        if observer(Stage::Mode, range.end, count) == Signal::Stop {
-            return Err(LaplaceError::Interrupted);
-        }
+        run.step(Stage::Mode, range.end, count)?;
     }
     Ok((sum / values.max(1) as f64).sqrt())
 }

@@ -1,13 +1,21 @@
 //! Further data for a posterior that is made of sums: the old examples are not needed.
 
-use super::conjugate::{LARGEST, inner, mean_displacement, residual_slope, square, without_prior};
-use super::restore::resolved_prior;
-use super::result::{Curvature, Posterior, between, displacement};
-use super::solve::{AT_REST, KEPT_FREE, almost_exactly, effective_dimensions, ended_at};
-use super::{FitOptions, FitSummary, Laplace, ModeSummary, NoiseModel, scaled_noise};
+use super::choices::{Choices, LARGEST};
+use super::conjugate::{inner, mean_displacement, residual_slope, square, without_prior};
+use super::curvature::{Curvature, Posterior};
+use super::options::{AT_REST, FitOptions, NoiseModel, Tune};
+use super::result::Laplace;
+use super::solve::{KEPT_FREE, almost_exactly, effective_dimensions, ended_at};
+use super::summary::{FitSummary, LearnedReport, ModeSummary};
+use crate::LaplaceError;
 use crate::accumulate::FitSums;
-use crate::learned::LearnedReport;
-use crate::{LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
+use crate::mode::Mode;
+use crate::plan::Plan;
+use crate::predict::{between, displacement};
+use crate::prior::PriorKind;
+use crate::problem::{Data, Size};
+use crate::run::{Run, Stage};
+use crate::scores::scaled_noise;
 use faer::MatRef;
 use posterior_linalg::compiled_here;
 use posterior_linalg::dense::product;
@@ -19,8 +27,7 @@ use posterior_linear::evidence::{
 use posterior_linear::structure::{Block, BlockMatrix, Structure};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision};
-use posterior_optim::Signal;
-use posterior_tangent::{Observed, Tangent, doubles};
+use posterior_tangent::{Tangent, doubles};
 use std::f64::consts::PI;
 use std::time::Instant;
 
@@ -48,14 +55,13 @@ impl<T: Precision> Laplace<T> {
         network: &Network<T>,
         examples: &dyn Examples<T>,
         options: &FitOptions,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] extended, (
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] extended, (
             laplace: &'a Laplace<T> = self,
-            network: &'a Network<T> = network,
-            examples: &'a dyn Examples<T> = examples,
+            data: Data<'a, T> = Data::new(network, examples, &self.base_likelihood),
             options: &'a FitOptions = options,
-            observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+            run: &'a mut Run<'r> = run,
         ) -> Result<Laplace<T>, LaplaceError>)
     }
 
@@ -68,51 +74,14 @@ impl<T: Precision> Laplace<T> {
         network: &Network<T>,
         examples: &dyn Examples<T>,
         options: &FitOptions,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] improve, (
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] improved, (
             laplace: &'a Laplace<T> = self,
-            network: &'a Network<T> = network,
-            examples: &'a dyn Examples<T> = examples,
+            data: Data<'a, T> = Data::new(network, examples, &self.base_likelihood),
             options: &'a FitOptions = options,
-            observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+            run: &'a mut Run<'r> = run,
         ) -> Result<Laplace<T>, LaplaceError>)
-    }
-
-    /// See [`Self::improved`].
-    fn with_more(
-        &self,
-        network: &Network<T>,
-        examples: &dyn Examples<T>,
-        options: &FitOptions,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-    ) -> Result<Self, LaplaceError> {
-        let Posterior::Learned(posterior) = &self.posterior else {
-            return Err(LaplaceError::Request("this posterior is continued with further data".into()));
-        };
-        let clock = Instant::now();
-        let (posterior, own) =
-            posterior.improved((network, examples, &self.base_likelihood), options, observer)?;
-        let mut summary = FitSummary { notes: Vec::new(), unseen: None, ..self.summary.clone() };
-        summary.plan =
-            Plan::new(network, &self.selection, (examples.len(), 0), &self.base_likelihood, options)?;
-        if let Some(LearnedReport::Sampled { header, .. }) = &mut summary.learned {
-            *header = own;
-        }
-        summary.seconds = [0.0, 0.0, 0.0, clock.elapsed().as_secs_f64()];
-        Ok(Self {
-            selection: self.selection.clone(),
-            likelihood: self.likelihood.clone(),
-            base_likelihood: self.base_likelihood.clone(),
-            noise_variance: self.noise_variance,
-            prior: self.prior.clone(),
-            integration: options.integration,
-            curvature: None,
-            mode: self.mode.clone(),
-            posterior: Posterior::Learned(posterior),
-            displacement: self.displacement.clone(),
-            summary,
-        })
     }
 
     /// The curvature, where the linearised model's optimum follows from sums: dense, under Gaussian noise, with its displacement counted.
@@ -154,20 +123,15 @@ impl<T: Precision> Laplace<T> {
         Ok(Optimum { mode, prior, noise_variance, data_fit, maximised, summary: None, notes: Vec::new() })
     }
 
-    fn trained(&self, network: &Network<T>) -> Vec<f64> {
-        doubles(&self.selection.flatten(network.parameters()))
-    }
-
     /// The optimum of the linearised model for old and new data, of the old ones' curvature and everybody's. What the old targets said is in the old optimum, `J^T B t = (M + a s) w*`, and so is how badly other
     /// weights fit them: `RSS(w) = RSS(w*) - 2 a s (w - w*)^T w* + (w - w*)^T M (w - w*)`, without a difference of large numbers.
     fn further_optimum(
         &self,
-        network: &Network<T>,
-        examples: &dyn Examples<T>,
+        data: &Data<'_, T>,
         old: MatRef<'_, f64>,
         (structure, fit): (&Structure, &FitSums),
         options: &FitOptions,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Optimum, LaplaceError> {
         let gaussian = |fit: &FitSums| match fit.data_fit(&self.base_likelihood) {
             DataFit::Gaussian { residual_sum, values, log_relative_precision } => {
@@ -185,11 +149,11 @@ impl<T: Precision> Laplace<T> {
             log_relative_precision - values as f64 * (2.0 * PI).ln() - 2.0 * log_likelihood
         };
         let (residual_sum, values, log_relative_precision) = all;
-        let (trained, count) = (self.trained(network), self.selection.len());
-        let tangent = Tangent::new(network, &self.selection);
-        let observed = Observed { examples, likelihood: &self.base_likelihood };
+        let trained = doubles(&self.selection.flatten(data.network.parameters()));
+        let count = self.selection.len();
+        let (tangent, observed) = (Tangent::new(data.network, &self.selection), data.observed());
         let problem = without_prior(&tangent, &observed);
-        let added = residual_slope(&problem, observer)?;
+        let added = residual_slope(&problem, run)?;
         fn column(v: &[f64]) -> MatRef<'_, f64> {
             MatRef::from_column_major_slice(v, v.len(), 1)
         }
@@ -214,8 +178,7 @@ impl<T: Precision> Laplace<T> {
             let of_old = squares(found.log_likelihood, before.1, before.2)
                 - 2.0 * ratio * inner(&moved, &self.mode)
                 + inner(&moved, product(old, column(&moved)).col_as_slice(0));
-            let log_likelihood =
-                problem.log_likelihood(&mode, &mut |done, all| observer(Stage::Mode, done, all))?;
+            let log_likelihood = problem.log_likelihood(&mode, &mut run.stage(Stage::Mode))?;
             let of_new = squares(log_likelihood, values - before.1, log_relative_precision - before.2);
             let residual_sum = of_old.max(0.0) + of_new.max(0.0);
             Ok((mode, DataFit::Gaussian { residual_sum, values, log_relative_precision }))
@@ -248,7 +211,7 @@ impl<T: Precision> Laplace<T> {
             maximised = Some(ended_at(&evidence, &prior, noise_variance)?);
         }
         let direction = between(&trained, &mode);
-        let distance = mean_displacement(network, &self.selection, examples, &direction, observer)?;
+        let distance = mean_displacement(data.network, &self.selection, data.examples, &direction, run)?;
         let summary = ModeSummary {
             alternations: rounds + 1,
             newton_steps: rounds + 1,
@@ -267,11 +230,11 @@ impl<T: Precision> Laplace<T> {
 /// See [`Laplace::extended`].
 fn extended<T: Precision>(
     laplace: &Laplace<T>,
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
+    data: Data<'_, T>,
     options: &FitOptions,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<Laplace<T>, LaplaceError> {
+    let (network, likelihood) = (data.network, data.likelihood);
     let refuse = |problem: &str| Err(LaplaceError::Request(problem.into()));
     let Some(before) = laplace.sums() else {
         return refuse(
@@ -280,8 +243,9 @@ fn extended<T: Precision>(
     };
     let linearised =
         laplace.summary.mode.is_some() || matches!(options.mode, Mode::Linearised | Mode::LinearisedSimple);
+    let kind = Choices::of(network.graph(), &laplace.selection, options).prior;
     let conjugate = laplace.conjugate_curvature().filter(|_| {
-        resolved_prior(network, &laplace.selection, options) == PriorKind::Scalar
+        kind == PriorKind::Scalar
             && options.noise == NoiseModel::Scale
             && matches!(options.tune, Tune::Evidence | Tune::None)
     });
@@ -295,31 +259,27 @@ fn extended<T: Precision>(
             "a continued fit is tuned by the evidence or not at all: choose --tune evidence, mackay or none",
         );
     }
-    let count = laplace.summary.fit.examples + examples.len();
-    let plan = Plan::new(network, &laplace.selection, (count, 0), &laplace.base_likelihood, options)?;
+    let examples = laplace.summary.fit.examples + data.examples.len();
+    let plan = Plan::new(&Size { examples, ..data.size(&laplace.selection) }, options)?;
     plan.check(options)?;
     let clock = Instant::now();
     let mut sums = before.clone();
-    sums.extend(network, examples, &laplace.base_likelihood, 0, observer)?;
+    sums.extend(&data, 0, run)?;
     let structure = sums.finish()?;
-    let g_prior = resolved_prior(network, &laplace.selection, options) == PriorKind::GPrior;
+    let g_prior = kind == PriorKind::GPrior;
     let structure = if g_prior { structure.normalised()? } else { structure };
     let curvature_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
     let fit = *sums.fit();
     let optimum = match conjugate {
-        Some(old) => {
-            laplace.further_optimum(network, examples, old, (&structure, &fit), options, observer)?
-        }
+        Some(old) => laplace.further_optimum(&data, old, (&structure, &fit), options, run)?,
         None => laplace.further_evidence(&structure, &fit, options)?,
     };
     let Optimum { mode, prior, noise_variance, data_fit, maximised, summary: mode_summary, mut notes } =
         optimum;
     let evidence = LaplaceEvidence::new(&structure, prior.clone(), &mode, data_fit)?;
     let value = evidence.at(prior.precisions(), noise_variance)?;
-    if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full)
-        && is_gaussian(&laplace.base_likelihood)
-    {
+    if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full) && is_gaussian(likelihood) {
         notes.push("the noise of each output was learned from the earlier data and kept".into());
     }
     let summary = FitSummary {
@@ -339,13 +299,13 @@ fn extended<T: Precision>(
         notes,
         seconds: [0.0, curvature_seconds, 0.0, clock.elapsed().as_secs_f64()],
     };
-    let strength = if is_gaussian(&laplace.base_likelihood) { 1.0 / noise_variance } else { 1.0 };
+    let strength = if is_gaussian(likelihood) { 1.0 / noise_variance } else { 1.0 };
     let curvature = Curvature::Structure { structure, sums: Some(sums) };
     let posterior = Posterior::new(network, &laplace.selection, &curvature, &prior, strength)?;
     Ok(Laplace {
         displacement: displacement(network, &laplace.selection, &mode, summary.displacement()),
-        likelihood: scaled_noise(&laplace.base_likelihood, noise_variance)?,
-        base_likelihood: laplace.base_likelihood.clone(),
+        likelihood: scaled_noise(likelihood, noise_variance)?,
+        base_likelihood: likelihood.clone(),
         noise_variance,
         prior,
         integration: options.integration,
@@ -358,12 +318,34 @@ fn extended<T: Precision>(
 }
 
 /// See [`Laplace::improved`].
-fn improve<T: Precision>(
+fn improved<T: Precision>(
     laplace: &Laplace<T>,
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
+    data: Data<'_, T>,
     options: &FitOptions,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<Laplace<T>, LaplaceError> {
-    laplace.with_more(network, examples, options, observer)
+    let Posterior::Learned(posterior) = &laplace.posterior else {
+        return Err(LaplaceError::Request("this posterior is continued with further data".into()));
+    };
+    let clock = Instant::now();
+    let (posterior, own) = posterior.improved(&data, options, run)?;
+    let mut summary = FitSummary { notes: Vec::new(), unseen: None, ..laplace.summary.clone() };
+    summary.plan = Plan::new(&data.size(&laplace.selection), options)?;
+    if let Some(LearnedReport::Sampled { header, .. }) = &mut summary.learned {
+        *header = own;
+    }
+    summary.seconds = [0.0, 0.0, 0.0, clock.elapsed().as_secs_f64()];
+    Ok(Laplace {
+        selection: laplace.selection.clone(),
+        likelihood: laplace.likelihood.clone(),
+        base_likelihood: laplace.base_likelihood.clone(),
+        noise_variance: laplace.noise_variance,
+        prior: laplace.prior.clone(),
+        integration: options.integration,
+        curvature: None,
+        mode: laplace.mode.clone(),
+        posterior: Posterior::Learned(posterior),
+        displacement: laplace.displacement.clone(),
+        summary,
+    })
 }

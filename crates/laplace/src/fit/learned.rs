@@ -1,22 +1,23 @@
 //! Fits whose posterior is found by a search of its own.
 
 use super::conjugate::mean_displacement;
-use super::result::{Posterior, between, displacement};
-use super::run::{Fitting, Observer};
-use super::{Approximation, FitOptions, FitSummary, Laplace, scaled_noise};
+use super::curvature::Posterior;
+use super::fitting::Fitting;
+use super::options::Approximation;
+use super::result::Laplace;
+use super::summary::{FitSummary, LearnedReport};
+use crate::LaplaceError;
 use crate::accumulate::FitSums;
-use crate::fixed_mean::FixedMeanKernel;
-use crate::keep::Keeper;
-use crate::learned::{Learned, LearnedReport};
+use crate::learned::Learned;
 use crate::mean_field::MeanField;
-use crate::sampled::Unseen;
+use crate::plan::Plan;
+use crate::predict::{between, displacement};
+use crate::run::{Run, Stage};
+use crate::scores::{HeldOutReport, check_enough, scaled_noise};
 use crate::temperature::Temperature;
-use crate::tune::HeldOutReport;
-use crate::{LaplaceError, Plan, PriorKind, Stage};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::curvature::is_gaussian;
 use posterior_networks::Precision;
-use posterior_optim::Signal;
 use posterior_tangent::{Batch, batch_size, doubles, ranges};
 use std::time::Instant;
 
@@ -35,80 +36,27 @@ struct Found<T> {
     notes: Vec<String>,
 }
 
-impl Approximation {
-    /// Whether the posterior is found by a search of its own, which chooses everything.
-    pub fn is_learned(&self) -> bool {
-        matches!(
-            self,
-            Self::Temperature | Self::MeanField(_) | Self::Sampled(_) | Self::FixedMean(_) | Self::Gwi(_)
-        )
-    }
-
-    /// Whether it is about the network's weights at all.
-    pub(crate) fn has_weights(&self) -> bool {
-        match self {
-            Self::Temperature | Self::Gwi(_) => false,
-            Self::FixedMean(own) => own.kernel == FixedMeanKernel::Tangent,
-            _ => true,
-        }
-    }
-
-    /// Which weights share a precision in such a search.
-    pub(super) fn searched_prior(&self) -> PriorKind {
-        match self {
-            Self::Sampled(own) if own.layerwise => PriorKind::Layerwise,
-            _ => PriorKind::Scalar,
-        }
-    }
-}
-
-impl FitOptions {
-    /// Refuses what a search of its own decides, where it was asked for beside it.
-    pub(super) fn check_search(&self) -> Result<(), LaplaceError> {
-        if !self.approximation.is_learned() {
-            return Ok(());
-        }
-        let none = Self::default();
-        let beside = [
-            (self.prior != none.prior, "a prior"),
-            (self.initial_precision != none.initial_precision, "a prior precision"),
-            (self.tune != none.tune, "tuning"),
-            (self.noise != none.noise, "a noise model"),
-            (self.mode != none.mode, "a mode"),
-            (self.weights != none.weights && !self.approximation.has_weights(), "a choice of weights"),
-        ];
-        match beside.iter().find(|b| b.0) {
-            None => Ok(()),
-            Some((_, what)) => Err(LaplaceError::Request(format!(
-                "`{}` has options of its own for what it learns: leave {what} of the fit as it is",
-                self.approximation.name()
-            ))),
-        }
-    }
-}
-
 impl<T: Precision> Fitting<'_, T> {
     /// The whole fit.
     pub(super) fn learned(
         self,
-        likelihood: &OutputLikelihood,
         plan: Plan,
         choosing: f64,
-        keeper: &mut Keeper<'_>,
-        observer: Observer<'_>,
+        run: &mut Run<'_>,
     ) -> Result<Laplace<T>, LaplaceError> {
         let clock = Instant::now();
-        let fit = self.fit_of_the_network(likelihood, observer)?;
+        let fit = self.fit_of_the_network(run)?;
         let passing = clock.elapsed().as_secs_f64();
         let clock = Instant::now();
-        let found = self.search(likelihood, keeper, observer)?;
+        let found = self.search(run)?;
         let Found { posterior, likelihood: base_likelihood, noise_factor, precisions, mode, report, .. } =
             found;
         let seen = self.options.seen_by_network;
         let notes =
             found.notes.into_iter().chain(found.held_out.iter().flat_map(|r| r.notes(seen))).collect();
         let kind = self.options.approximation.searched_prior();
-        let prior = kind.prior(self.network.graph(), &self.selection, 1.0)?.with_precisions(&precisions)?;
+        let prior =
+            kind.prior(self.data.network.graph(), &self.selection, 1.0)?.with_precisions(&precisions)?;
         let summary = FitSummary {
             plan,
             fit,
@@ -127,9 +75,9 @@ impl<T: Precision> Fitting<'_, T> {
             seconds: [choosing, passing, 0.0, clock.elapsed().as_secs_f64()],
         };
         Ok(Laplace {
-            displacement: mode
-                .as_ref()
-                .and_then(|mode| displacement(self.network, &self.selection, mode, summary.displacement())),
+            displacement: mode.as_ref().and_then(|mode| {
+                displacement(self.data.network, &self.selection, mode, summary.displacement())
+            }),
             likelihood: scaled_noise(&base_likelihood, noise_factor)?,
             base_likelihood,
             noise_variance: noise_factor,
@@ -144,38 +92,23 @@ impl<T: Precision> Fitting<'_, T> {
     }
 
     /// How well the network fits what it has learned from.
-    fn fit_of_the_network(
-        &self,
-        likelihood: &OutputLikelihood,
-        observer: Observer<'_>,
-    ) -> Result<FitSums, LaplaceError> {
-        let (mut fit, count) = (FitSums::default(), self.examples.len());
-        for range in ranges(0, count, batch_size(self.network, 1)) {
+    fn fit_of_the_network(&self, run: &mut Run<'_>) -> Result<FitSums, LaplaceError> {
+        let (network, examples, likelihood) = (self.data.network, self.data.examples, &self.likelihood);
+        let (mut fit, count) = (FitSums::default(), examples.len());
+        for range in ranges(0, count, batch_size(network, 1)) {
             let end = range.end;
-            let batch = Batch::read(self.examples, range, likelihood)?;
-            fit.add_batch(likelihood, &batch.targets, &doubles(self.network.forward(&batch.x)?.values()));
-            if observer(Stage::Curvature, end, count) == Signal::Stop {
-                return Err(LaplaceError::Interrupted);
-            }
+            let batch = Batch::read(examples, range, likelihood)?;
+            fit.add_batch(likelihood, &batch.targets, &doubles(network.forward(&batch.x)?.values()));
+            run.step(Stage::Curvature, end, count)?;
         }
         Ok(fit)
     }
 
-    fn search(
-        &self,
-        likelihood: &OutputLikelihood,
-        keeper: &mut Keeper<'_>,
-        observer: Observer<'_>,
-    ) -> Result<Found<T>, LaplaceError> {
-        let (network, options) = (self.network, self.options);
-        let limits = (options.seed, options.memory);
+    fn search(&self, run: &mut Run<'_>) -> Result<Found<T>, LaplaceError> {
+        let (problem, options, likelihood) = (self.problem(), self.options, &self.likelihood);
         match &options.approximation {
             Approximation::Temperature => {
-                let Some(unseen) = self.validation else {
-                    let problem = "a temperature is chosen on examples that the network has not seen: give --validation-data";
-                    return Err(LaplaceError::Request(problem.into()));
-                };
-                let found = Temperature::fit(network, unseen, likelihood, options.memory, observer)?;
+                let found = Temperature::fit(&problem, run)?;
                 let notes = found.report.at_edge.then(|| {
                     "the temperature stands at the end of what is tried: the unseen examples do not determine it".to_string()
                 });
@@ -191,20 +124,11 @@ impl<T: Precision> Fitting<'_, T> {
                 })
             }
             Approximation::MeanField(own) => {
-                let found = MeanField::fit(
-                    network,
-                    &self.selection,
-                    self.examples,
-                    likelihood,
-                    own,
-                    limits,
-                    keeper,
-                    observer,
-                )?;
+                let found = MeanField::fit(&problem, own, run)?;
                 Ok(Found {
                     likelihood: found.likelihood().clone(),
                     noise_factor: 1.0,
-                    precisions: vec![own.weight_decay * self.examples.len() as f64],
+                    precisions: vec![own.weight_decay * problem.examples.len() as f64],
                     mode: None,
                     report: LearnedReport::MeanField(found.summary.clone()),
                     held_out: None,
@@ -216,33 +140,19 @@ impl<T: Precision> Fitting<'_, T> {
                 })
             }
             Approximation::Sampled(own) => {
-                let unseen = match (self.validation, own.validation_tries) {
-                    (_, 0) => None,
-                    (None, _) => {
+                match (problem.validation, own.validation_tries) {
+                    (None, 1..) => {
                         let problem = "samples whose precision is tried on unseen examples need some: give --validation-data";
                         return Err(LaplaceError::Request(problem.into()));
                     }
-                    (Some(examples), _) => Some(Unseen { examples, integration: options.integration }),
-                };
-                if let Some(unseen) = unseen.as_ref().filter(|_| !options.seen_by_network) {
-                    crate::unseen::check_enough(unseen.examples.len())?;
+                    (Some(unseen), 1..) if !options.seen_by_network => check_enough(unseen.len())?,
+                    _ => {}
                 }
-                let mut found = crate::sampled::fit(
-                    network,
-                    &self.selection,
-                    self.examples,
-                    unseen.as_ref(),
-                    likelihood,
-                    own,
-                    options.seed,
-                    options.memory,
-                    keeper,
-                    observer,
-                )?;
+                let mut found = crate::sampled::fit(&problem, own, options.integration, run)?;
                 if let Some(mode) = found.mode.as_ref().filter(|_| is_gaussian(likelihood)) {
                     let away = between(&self.trained, mode);
                     let distance =
-                        mean_displacement(network, &self.selection, self.examples, &away, observer)?;
+                        mean_displacement(problem.network, &self.selection, problem.examples, &away, run)?;
                     found.report.displacement = Some(distance);
                 }
                 Ok(Found {
@@ -257,18 +167,7 @@ impl<T: Precision> Fitting<'_, T> {
                 })
             }
             Approximation::FixedMean(own) => {
-                let found = crate::fixed_mean::fit(
-                    network,
-                    &self.selection,
-                    self.examples,
-                    self.validation,
-                    likelihood,
-                    own,
-                    options.seed,
-                    options.memory,
-                    keeper,
-                    observer,
-                )?;
+                let found = crate::fixed_mean::fit(&problem, own, run)?;
                 Ok(Found {
                     likelihood: found.likelihood,
                     noise_factor: 1.0,
@@ -281,17 +180,7 @@ impl<T: Precision> Fitting<'_, T> {
                 })
             }
             Approximation::Gwi(own) => {
-                let found = crate::gwi::fit(
-                    network,
-                    self.examples,
-                    self.validation,
-                    likelihood,
-                    own,
-                    options.seed,
-                    options.memory,
-                    keeper,
-                    observer,
-                )?;
+                let found = crate::gwi::fit(&problem, own, run)?;
                 Ok(Found {
                     likelihood: found.likelihood,
                     noise_factor: 1.0,

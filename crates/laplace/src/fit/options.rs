@@ -1,12 +1,12 @@
 //! What can be asked of a fit.
 
-use super::solve::AT_REST;
+use crate::accumulate::{FisherEstimate, Form};
 use crate::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
-use crate::{
-    EllaOptions, FisherEstimate, GwiOptions, MeanFieldOptions, Mode, ModeOptions, PriorKind, SampledOptions,
-    Tune, Weights,
-};
+use crate::mode::Mode;
+use crate::prior::PriorKind;
+use crate::{EllaOptions, GwiOptions, LaplaceError, MeanFieldOptions, SampledOptions, Weights};
 use posterior_likelihoods::Integration;
+use posterior_linear::mode::ModeOptions;
 use serde::{Deserialize, Serialize};
 
 /// How the curvature is approximated.
@@ -67,12 +67,68 @@ impl Approximation {
         }
     }
 
+    /// The form of its sums, if it is made of sums.
+    pub fn form(&self) -> Option<Form> {
+        match self {
+            Self::Full => Some(Form::Full),
+            Self::Block => Some(Form::Block),
+            Self::Diagonal => Some(Form::Diagonal),
+            Self::Kronecker(_) => Some(Form::Kronecker),
+            _ => None,
+        }
+    }
+
     pub(crate) fn estimate(&self) -> Option<FisherEstimate> {
         match self {
             Self::Kronecker(estimate) => Some(*estimate),
             _ => None,
         }
     }
+
+    /// Whether the posterior is found by a search of its own, which chooses everything.
+    pub fn is_learned(&self) -> bool {
+        matches!(
+            self,
+            Self::Temperature | Self::MeanField(_) | Self::Sampled(_) | Self::FixedMean(_) | Self::Gwi(_)
+        )
+    }
+
+    /// Whether it is about the network's weights at all.
+    pub(crate) fn has_weights(&self) -> bool {
+        match self {
+            Self::Temperature | Self::Gwi(_) => false,
+            Self::FixedMean(own) => own.kernel == FixedMeanKernel::Tangent,
+            _ => true,
+        }
+    }
+
+    /// Which weights share a precision in such a search.
+    pub(crate) fn searched_prior(&self) -> PriorKind {
+        match self {
+            Self::Sampled(own) if own.layerwise => PriorKind::Layerwise,
+            _ => PriorKind::Scalar,
+        }
+    }
+}
+
+/// How prior precisions and noise are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tune {
+    /// By the evidence, with gradients.
+    #[default]
+    Evidence,
+    /// By the evidence, with MacKay's fixed points.
+    Mackay,
+    /// By held-out examples.
+    Validation,
+    /// By leaving out one part of the training examples after another.
+    CrossValidation {
+        /// Parts.
+        folds: usize,
+    },
+    /// Not at all.
+    None,
 }
 
 /// What of the Gaussian noise is learned.
@@ -152,7 +208,33 @@ impl FitOptions {
             _ => self.tune == Tune::Validation,
         }
     }
+
+    /// Refuses what a search of its own decides, where it was asked for beside it.
+    pub(super) fn check_search(&self) -> Result<(), LaplaceError> {
+        if !self.approximation.is_learned() {
+            return Ok(());
+        }
+        let none = Self::default();
+        let beside = [
+            (self.prior != none.prior, "a prior"),
+            (self.initial_precision != none.initial_precision, "a prior precision"),
+            (self.tune != none.tune, "tuning"),
+            (self.noise != none.noise, "a noise model"),
+            (self.mode != none.mode, "a mode"),
+            (self.weights != none.weights && !self.approximation.has_weights(), "a choice of weights"),
+        ];
+        match beside.iter().find(|b| b.0) {
+            None => Ok(()),
+            Some((_, what)) => Err(LaplaceError::Request(format!(
+                "`{}` has options of its own for what it learns: leave {what} of the fit as it is",
+                self.approximation.name()
+            ))),
+        }
+    }
 }
+
+/// Change of the logarithms of hyperparameters that ends the rounds: half a per cent of a precision changes no prediction that anyone could measure.
+pub(super) const AT_REST: f64 = 5e-3;
 
 impl Default for FitOptions {
     fn default() -> Self {

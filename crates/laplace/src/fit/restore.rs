@@ -2,21 +2,31 @@
 //!
 //! The curvature is saved as it was summed and factored anew with the same prior, so that predictions are those of before.
 
-use super::result::{Curvature, Posterior, displacement};
-use super::{FitOptions, FitSummary, Laplace, scaled_noise};
-use crate::accumulate::{BlockSum, Form};
+use super::choices::Choices;
+use super::curvature::{Curvature, Posterior};
+use super::options::{Approximation, FitOptions};
+use super::result::Laplace;
+use super::summary::{FitSummary, LearnedReport};
+use crate::LaplaceError;
+use crate::accumulate::{Accumulator, BlockSum, FisherEstimate};
 use crate::ella::{Ella, EllaReport};
+use crate::fixed_mean::FixedMean;
 use crate::function_space::FunctionSpace;
-use crate::learned::LearnedPosterior;
-use crate::normalisation::scale_invariant_layers;
-use crate::{Accumulator, FisherEstimate, LaplaceError, PriorKind};
+use crate::gwi::Gwi;
+use crate::learned::{Learned, LearnedPosterior};
+use crate::mean_field::MeanField;
+use crate::predict::displacement;
+use crate::prior::PriorKind;
+use crate::sampled::Sampled;
+use crate::scores::scaled_noise;
+use crate::temperature::Temperature;
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
-use posterior_networks::{Graph, Network, PerNetworkPrecision, Precision, Selection};
-use posterior_tangent::segments;
+use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
+use posterior_store::{StoreError, Tensors};
 
 /// A curvature as it was saved.
 pub enum RestoredCurvature<T> {
@@ -35,6 +45,62 @@ pub enum RestoredCurvature<T> {
     Ella(Ella<T>),
     /// None: the posterior itself.
     Learned(LearnedPosterior<T>),
+}
+
+impl<T: Precision> LearnedPosterior<T> {
+    /// From its arrays as they were saved, for a fit with these options under a likelihood.
+    ///
+    /// # Errors
+    /// When they are missing, or of another network or fit.
+    pub fn read(
+        network: &Network<T>,
+        selection: &Selection,
+        options: &FitOptions,
+        likelihood: &OutputLikelihood,
+        report: Option<&LearnedReport>,
+        tensors: &mut Tensors,
+    ) -> Result<Self, StoreError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] read, (
+            network: &'a Network<T> = network,
+            selection: &'a Selection = selection,
+            options: &'a FitOptions = options,
+            likelihood: &'a OutputLikelihood = likelihood,
+            report: Option<&'a LearnedReport> = report,
+            tensors: &'a mut Tensors = tensors,
+        ) -> Result<LearnedPosterior<T>, StoreError>)
+    }
+}
+
+fn read<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    options: &FitOptions,
+    likelihood: &OutputLikelihood,
+    report: Option<&LearnedReport>,
+    tensors: &mut Tensors,
+) -> Result<LearnedPosterior<T>, StoreError> {
+    let posterior: Box<dyn Learned<T>> = match (&options.approximation, report) {
+        (Approximation::Temperature, Some(LearnedReport::Temperature(report))) => {
+            Box::new(Temperature::read(likelihood, *report, tensors)?)
+        }
+        (Approximation::MeanField(own), Some(LearnedReport::MeanField(report))) => {
+            let draws = (own.samples, options.seed);
+            let read =
+                MeanField::<T>::read(selection.clone(), likelihood.clone(), draws, report.clone(), tensors);
+            Box::new(read.map_err(|e| tensors.corrupt(e))?)
+        }
+        (Approximation::Sampled(_), Some(LearnedReport::Sampled { header, .. })) => {
+            Box::new(Sampled::<T>::read(selection, header, tensors)?)
+        }
+        (Approximation::FixedMean(own), Some(LearnedReport::FixedMean(_))) => {
+            Box::new(FixedMean::<T>::read(network, selection, own, tensors)?)
+        }
+        (Approximation::Gwi(own), Some(LearnedReport::Gwi(_))) => {
+            Box::new(Gwi::read(network.graph(), own, likelihood, tensors)?)
+        }
+        _ => return Err(tensors.corrupt("its header does not say how its posterior was found")),
+    };
+    Ok(LearnedPosterior(posterior))
 }
 
 /// All that is saved of a posterior besides its network.
@@ -82,23 +148,6 @@ impl<T: Precision> Laplace<T> {
     }
 }
 
-/// Numbers that the sums of a form hold at least ([`least_numbers`](posterior_linear::curvature::least_numbers)).
-pub fn least_numbers(graph: &Graph, selection: &Selection, form: Form) -> u64 {
-    posterior_linear::curvature::least_numbers(&segments(graph, selection), form)
-}
-
-/// The kind of prior that a fit with these options has.
-pub(super) fn resolved_prior<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    options: &FitOptions,
-) -> PriorKind {
-    let normalised = scale_invariant_layers(network.graph())
-        .iter()
-        .any(|layer| selection.parts().iter().any(|p| layer.parameters.contains(&p.parameter)));
-    options.prior.resolved(normalised)
-}
-
 /// See [`Laplace::restore`].
 fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Result<Laplace<T>, LaplaceError> {
     let SavedPosterior {
@@ -120,13 +169,18 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
     }
     let kind = match &curvature {
         RestoredCurvature::Learned(_) => options.approximation.searched_prior(),
-        _ => resolved_prior(network, &selection, &options),
+        _ => Choices::of(network.graph(), &selection, &options).prior,
     };
     let prior = kind.prior(network.graph(), &selection, 1.0)?.with_precisions(&precisions)?;
     let scaled = |structure: Structure| -> Result<Structure, LaplaceError> {
         Ok(if kind == PriorKind::GPrior { structure.normalised()? } else { structure })
     };
-    let curvature = match curvature {
+    let strength = if is_gaussian(&base_likelihood) { 1.0 / noise_variance } else { 1.0 };
+    let conditioned = |curvature| -> Result<_, LaplaceError> {
+        let posterior = Posterior::new(network, &selection, &curvature, &prior, strength)?;
+        Ok((Some(curvature), posterior))
+    };
+    let (curvature, posterior) = match curvature {
         RestoredCurvature::Sums(blocks) => {
             let Some(form) = options.approximation.form() else {
                 return Err(LaplaceError::Request("the saved curvature is not one of sums".into()));
@@ -134,7 +188,7 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
             let estimate = options.approximation.estimate().unwrap_or(FisherEstimate::Exact);
             let mut sums = Accumulator::new(network, &selection, form, estimate)?;
             sums.restore(blocks, summary.fit)?;
-            Curvature::Structure { structure: scaled(sums.finish()?)?, sums: Some(sums) }
+            conditioned(Curvature::Structure { structure: scaled(sums.finish()?)?, sums: Some(sums) })?
         }
         RestoredCurvature::LowRank { factor, residual } => {
             let d = selection.len();
@@ -145,28 +199,12 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
             }
             let matrix = BlockMatrix::LowRank(LowRank::new(factor, residual));
             let structure = Structure::new(vec![Block { name: "all weights".into(), range: 0..d, matrix }])?;
-            Curvature::Structure { structure: scaled(structure)?, sums: None }
+            conditioned(Curvature::Structure { structure: scaled(structure)?, sums: None })?
         }
-        RestoredCurvature::FunctionSpace(points) => Curvature::FunctionSpace(points),
-        RestoredCurvature::Ella(ella) => Curvature::Ella(ella, EllaReport::default()),
-        RestoredCurvature::Learned(LearnedPosterior(posterior)) => {
-            return Ok(Laplace {
-                displacement: displacement(network, &selection, &mode, summary.displacement()),
-                likelihood: scaled_noise(&base_likelihood, noise_variance)?,
-                base_likelihood,
-                noise_variance,
-                prior,
-                integration: options.integration,
-                selection,
-                curvature: None,
-                mode,
-                posterior: Posterior::Learned(posterior),
-                summary,
-            });
-        }
+        RestoredCurvature::FunctionSpace(points) => conditioned(Curvature::FunctionSpace(points))?,
+        RestoredCurvature::Ella(ella) => conditioned(Curvature::Ella(ella, EllaReport::default()))?,
+        RestoredCurvature::Learned(LearnedPosterior(posterior)) => (None, Posterior::Learned(posterior)),
     };
-    let strength = if is_gaussian(&base_likelihood) { 1.0 / noise_variance } else { 1.0 };
-    let posterior = Posterior::new(network, &selection, &curvature, &prior, strength)?;
     Ok(Laplace {
         displacement: displacement(network, &selection, &mode, summary.displacement()),
         likelihood: scaled_noise(&base_likelihood, noise_variance)?,
@@ -175,7 +213,7 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
         prior,
         integration: options.integration,
         selection,
-        curvature: Some(curvature),
+        curvature,
         mode,
         posterior,
         summary,

@@ -1,95 +1,23 @@
 //! What a fit returns: a posterior that predicts, and everything that was chosen on the way.
 
-use crate::accumulate::FitSums;
-use crate::ella::{ConditionedElla, Ella, EllaReport};
-use crate::function_space::{ConditionedFunctionSpace, FunctionSpace};
-use crate::learned::{Learned, LearnedReport};
-use crate::mean_field::SampledPredictions;
-use crate::normalisation::ScaleInvariant;
-use crate::predict::displaced;
-use crate::tune::HeldOutReport;
-use crate::{Accumulator, LaplaceError, Latent, Plan, Predictor, UnseenScores, Wanted};
+use super::curvature::{Curvature, Posterior};
+use super::summary::FitSummary;
+use crate::LaplaceError;
+use crate::accumulate::Accumulator;
+use crate::ella::Ella;
+use crate::function_space::FunctionSpace;
+use crate::learned::SampledPredictions;
+use crate::predict::{Latent, Wanted, displaced};
+use crate::scores::wanted;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::compiled_here;
-use posterior_linear::evidence::MaximisedEvidence;
-use posterior_linear::structure::{Conditioned, Corrections, Structure};
-use posterior_linear::{Prior, evidence::EvidenceValue};
+use posterior_linear::Prior;
+use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
 use posterior_store::Tensors;
-use serde::{Deserialize, Serialize};
-
-/// The curvature, in whichever form.
-#[derive(Clone, Debug)]
-pub(crate) enum Curvature<T> {
-    /// In blocks (scaled already, under a g-prior), with the sums it was made of.
-    Structure { structure: Structure, sums: Option<Accumulator> },
-    /// In function space.
-    FunctionSpace(FunctionSpace<T>),
-    /// Along a few directions, with how they were found.
-    Ella(Ella<T>, EllaReport),
-}
-
-/// How the optimum of the linearised model was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ModeSummary {
-    /// Rounds of mode and hyperparameters.
-    pub alternations: usize,
-    /// Newton steps in all.
-    pub newton_steps: usize,
-    /// Passes with Hessian products in all.
-    pub products: usize,
-    /// Whether both hyperparameters and mode came to rest.
-    pub converged: bool,
-    /// `|w*|^2` and the trained weights' norm.
-    pub squared_norms: (f64, f64),
-    /// `max |f0| / max |g|`.
-    pub offset: f64,
-    /// `log p(Y | w*)` of the linearised model.
-    pub log_likelihood: f64,
-    /// Under Gaussian noise: root mean square of `J (w* - v)` over the training data (the further data, after [`Laplace::extended`]), by which the network's outputs differ from the linear model's. Predictions stay the network's own, and
-    /// `(J (w* - v))²` counts as variance of each, so that it is the mean square of the linear model's posterior about them. None where nothing is added.
-    pub displacement: Option<f64>,
-    /// Whether the optimum is that of the hyperparameters that were found, rather than of those a round before: then further data can go on from it.
-    pub at_hyperparameters: bool,
-}
-
-/// Everything that was done and chosen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FitSummary {
-    /// What was planned.
-    pub plan: Plan,
-    /// Fit of the network to the training data.
-    pub fit: FitSums,
-    /// The evidence at the end.
-    pub evidence: Option<EvidenceValue>,
-    /// The search for its maximum, if that chose the hyperparameters.
-    pub maximised: Option<MaximisedEvidence>,
-    /// What held-out data said, if they chose.
-    pub held_out: Option<HeldOutReport>,
-    /// Scores on examples that neither network nor posterior has learned from, where there are some.
-    pub unseen: Option<UnseenScores>,
-    /// The evidence with the same precisions and the trained weights' norm, where the mode is another.
-    pub evidence_at_trained: Option<EvidenceValue>,
-    /// How the mode was found, if it is not the trained weights.
-    pub mode: Option<ModeSummary>,
-    /// Numerical corrections.
-    pub corrections: Corrections,
-    /// Layers whose scale a normalisation removes.
-    pub scale_invariant: Vec<ScaleInvariant>,
-    /// Whether features were scaled by the g-prior.
-    pub g_prior: bool,
-    /// Training points in function space, of all examples.
-    pub points: Option<(usize, usize)>,
-    /// How the posterior was found, where no curvature has made it.
-    pub learned: Option<LearnedReport>,
-    /// Things to know, in sentences.
-    pub notes: Vec<String>,
-    /// Seconds for choosing weights, curvature, mode and hyperparameters.
-    pub seconds: [f64; 4],
-}
 
 /// A posterior over a network's weights, ready to predict.
 pub struct Laplace<T> {
@@ -114,65 +42,6 @@ fn cannot_predict(example: usize, why: &str) -> LaplaceError {
     LaplaceError::Request(format!(
         "the fit cannot predict example {example} of its own training data ({why}): nothing is written; try --float64 or another curvature"
     ))
-}
-
-/// Conditioned curvature.
-pub(crate) enum Posterior<T> {
-    Weights { conditioned: Conditioned, predictor: Predictor<T> },
-    FunctionSpace(Box<ConditionedFunctionSpace<T>>),
-    Ella(Box<ConditionedElla<T>>),
-    Learned(Box<dyn Learned<T>>),
-}
-
-impl<T: Precision> Posterior<T> {
-    pub(crate) fn new(
-        network: &Network<T>,
-        selection: &Selection,
-        curvature: &Curvature<T>,
-        prior: &Prior,
-        strength: f64,
-    ) -> Result<Self, LaplaceError> {
-        Ok(match curvature {
-            Curvature::Structure { structure, .. } => {
-                let conditioned = structure.condition(prior, strength)?;
-                let predictor = Predictor::new(network, selection, vec![conditioned.clone()])?;
-                Self::Weights { conditioned, predictor }
-            }
-            Curvature::FunctionSpace(points) => {
-                Self::FunctionSpace(Box::new(points.condition(prior.precisions()[0], strength)?))
-            }
-            Curvature::Ella(ella, _) => {
-                Self::Ella(Box::new(ella.condition(prior.precisions()[0], strength)?))
-            }
-        })
-    }
-}
-
-impl FitSummary {
-    /// How far the linear model's optimum is from the network, where that counts as variance of predictions.
-    pub fn displacement(&self) -> Option<f64> {
-        match &self.learned {
-            Some(LearnedReport::Sampled { report, .. }) => report.displacement,
-            _ => self.mode.as_ref().and_then(|mode| mode.displacement),
-        }
-    }
-}
-
-/// The mode minus the trained weights, where a fit counts it.
-pub(crate) fn displacement<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    mode: &[f64],
-    distance: Option<f64>,
-) -> Option<Vec<T>> {
-    distance?;
-    let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
-    Some(between(&trained, mode))
-}
-
-/// From some weights to others, in the network's precision.
-pub(crate) fn between<T: Precision>(from: &[f64], to: &[f64]) -> Vec<T> {
-    to.iter().zip(from).map(|(w, v)| T::from_f64(w - v)).collect()
 }
 
 impl<T: Precision> Laplace<T> {
@@ -275,7 +144,7 @@ impl<T: Precision> Laplace<T> {
     ) -> Result<Option<String>, LaplaceError> {
         let count = examples.len().min(64);
         let (x, _) = examples.batch(&(0..count).collect::<Vec<_>>(), None);
-        let latent = self.latent(network, &x, crate::tune::wanted(self.integration, &self.likelihood))?;
+        let latent = self.latent(network, &x, wanted(self.integration, &self.likelihood))?;
         let rule = self.rule(self.integration)?;
         let (mut workspace, mut prediction) = (PredictiveWorkspace::default(), rule.empty_prediction());
         let mut clipped = latent.clipped;
@@ -305,7 +174,7 @@ impl<T: Precision> Laplace<T> {
         Ok(PredictiveRule::new(self.likelihood.clone(), integration)?)
     }
 
-    /// Latent means and covariances of inputs, one by one. Means are the network's; covariances are mean squares about them, the [displacement](ModeSummary::displacement) of the linear model's
+    /// Latent means and covariances of inputs, one by one. Means are the network's; covariances are mean squares about them, the [displacement](super::ModeSummary::displacement) of the linear model's
     /// optimum included.
     ///
     /// # Errors

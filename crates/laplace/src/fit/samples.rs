@@ -1,9 +1,9 @@
 //! Draws of weights and functions.
 
-use super::Laplace;
-use super::result::Posterior;
+use super::curvature::Posterior;
+use super::result::Laplace;
 use crate::LaplaceError;
-use crate::predict::displaced;
+use crate::predict::{Wanted, displaced};
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower};
 use faer::linalg::matmul::triangular::matmul;
 use faer::{Accum, Mat};
@@ -90,7 +90,7 @@ fn joint_samples<T: Precision>(
     let n = covariance.nrows();
     let factor = Cholesky::of(covariance.as_ref(), JitterPolicy::default())
         .map_err(|source| StructureError::Factor { block: "the joint covariance".into(), source })?;
-    let mean = laplace.latent(network, x, crate::Wanted::Diagonal)?.mean;
+    let mean = laplace.latent(network, x, Wanted::Diagonal)?.mean;
     let mut normals = Mat::<f64>::zeros(n, samples);
     for (k, column) in normals.col_iter_mut().enumerate() {
         let mut rng = Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/joint");

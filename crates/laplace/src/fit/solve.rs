@@ -2,15 +2,17 @@
 
 use super::by_kernel::ByKernel;
 use super::conjugate::{Dual, mean_displacement, square, without_prior};
-use super::result::{Curvature, between};
-use super::run::{Fitting, Observer};
-use super::{ModeSummary, NoiseModel};
-use crate::Mode;
+use super::curvature::Curvature;
+use super::fitting::{Fitting, Solved};
+use super::options::{AT_REST, NoiseModel, Tune};
+use super::summary::ModeSummary;
+use crate::LaplaceError;
 use crate::accumulate::FitSums;
 use crate::function_space::FunctionSpace;
-use crate::tune::HeldOutReport;
-use crate::{LaplaceError, Stage, Tune, Weights};
-use posterior_likelihoods::OutputLikelihood;
+use crate::mode::Mode;
+use crate::predict::between;
+use crate::run::{Run, Stage};
+use crate::weights::Weights;
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{
@@ -19,73 +21,8 @@ use posterior_linear::evidence::{
 use posterior_linear::mode::{self, ModeProblem, Predictor};
 use posterior_linear::structure::Structure;
 use posterior_networks::Precision;
-use posterior_tangent::{Observed, Tangent};
+use posterior_tangent::Tangent;
 use std::time::Instant;
-
-/// Hyperparameters and mode at some point of the fit.
-pub(super) struct Solved {
-    pub(super) prior: Prior,
-    pub(super) noise_variance: f64,
-    pub(super) mode: Vec<f64>,
-    pub(super) found: Option<mode::Mode>,
-    pub(super) summary: Option<ModeSummary>,
-    pub(super) maximised: Option<MaximisedEvidence>,
-    /// What was found out on the way.
-    pub(super) remarks: Vec<String>,
-}
-
-/// Change of the logarithms of hyperparameters that ends the rounds: half a per cent of a precision changes no prediction that anyone could measure.
-pub(super) const AT_REST: f64 = 5e-3;
-
-impl Solved {
-    /// How far the optimum is from the network, where that counts.
-    pub(super) fn displacement(&self) -> Option<f64> {
-        self.summary.as_ref().and_then(|mode| mode.displacement)
-    }
-
-    /// One precision and a noise variance, where they were found.
-    fn take_hyperparameters(&mut self, found: Option<(f64, f64)>) -> Result<(), LaplaceError> {
-        if let Some((precision, noise)) = found {
-            self.prior = self.prior.with_precisions(&[precision])?;
-            self.noise_variance = noise;
-        }
-        Ok(())
-    }
-
-    /// The fit of the mode to the data.
-    pub(super) fn data_fit(
-        &self,
-        likelihood: &OutputLikelihood,
-        fit: &FitSums,
-    ) -> posterior_linear::evidence::DataFit {
-        match &self.found {
-            None => fit.data_fit(likelihood),
-            Some(found) => FitSums { log_likelihood: found.log_likelihood, ..*fit }.data_fit(likelihood),
-        }
-    }
-
-    pub(super) fn notes(&self, held_out: &Option<HeldOutReport>, seen: bool) -> Vec<String> {
-        let mut notes = self.remarks.clone();
-        if let Some(m) = &self.maximised {
-            if !m.converged {
-                notes.push("the search for the largest evidence used up its steps".into());
-            }
-            if !m.at_bounds.is_empty() {
-                notes.push(format!(
-                    "hyperparameters at the edge of what is allowed: {} (weights that the data do not need go to infinite precision)",
-                    m.at_bounds.join(", ")
-                ));
-            }
-        }
-        notes.extend(held_out.iter().flat_map(|report| report.notes(seen)));
-        if let Some(mode) = &self.summary
-            && !mode.converged
-        {
-            notes.push("mode and hyperparameters of the linearised model had not come to rest".into());
-        }
-        notes
-    }
-}
 
 /// Share of the observed numbers that effective dimensions may take where the largest evidence would take nearly all. Chosen on networks that know their data by heart (tables of seeds 0 to 6 of
 /// `benches/peers/networks_small.py`); of its seeds 20 to 39 nine networks are such: coverage of 95 % intervals 0.87 to 1.00, and NLL below that of the evidence at the trained weights on each.
@@ -117,7 +54,6 @@ struct LinearModel<'a, T> {
     dual: Option<(&'a FunctionSpace<T>, Dual)>,
     /// Where it is found by kernels between few examples.
     by_kernel: Option<ByKernel>,
-    likelihood: &'a OutputLikelihood,
     fit: &'a FitSums,
 }
 
@@ -126,34 +62,33 @@ impl<T: Precision> Fitting<'_, T> {
     pub(super) fn solve(
         &self,
         curvature: &Curvature<T>,
-        likelihood: &OutputLikelihood,
         fit: &FitSums,
         seconds: &mut [f64; 4],
-        observer: Observer<'_>,
+        run: &mut Run<'_>,
     ) -> Result<Solved, LaplaceError> {
-        let options = self.options;
-        let conjugate = self.is_conjugate(curvature, likelihood);
+        let (options, gaussian) = (self.options, is_gaussian(&self.likelihood));
+        let conjugate = self.is_conjugate(curvature);
         // Of some weights only, the optimum has learned all that they can say of the data by heart, and its noise is too small (the book has the numbers).
         let all = options.weights == Weights::All;
         let chosen = conjugate && all && options.mode == Mode::Auto && self.mode == Mode::Trained;
         if self.mode == Mode::Trained && !chosen {
-            let structure = self.evidence_structure(curvature)?;
-            return self.at_trained(&structure, likelihood, fit, seconds);
+            let structure = curvature.evidence_structure()?;
+            return self.at_trained(&structure, fit, seconds);
         }
         let mode = if chosen { Mode::Linearised } else { self.mode };
         let clock = Instant::now();
         let dual = match curvature {
-            Curvature::FunctionSpace(points) => Some((points, self.dual(points, likelihood, observer)?)),
+            Curvature::FunctionSpace(points) => Some((points, self.dual(points, run)?)),
             Curvature::Structure { .. } | Curvature::Ella(..) => None,
         };
         seconds[2] += clock.elapsed().as_secs_f64();
-        let structure = self.evidence_structure(curvature)?;
+        let structure = curvature.evidence_structure()?;
         let mut solved = self.start()?;
         let mut spectral = None;
         if conjugate && mode == Mode::Linearised {
             let clock = Instant::now();
             let dual = dual.as_ref().map(|d| &d.1);
-            spectral = self.spectral(curvature, dual, likelihood, fit, observer)?;
+            spectral = self.spectral(curvature, dual, fit, run)?;
             let found = spectral.as_ref().and_then(|s| s.largest(&EvidenceOptions::default(), f64::INFINITY));
             solved.take_hyperparameters(found)?;
             seconds[2] += clock.elapsed().as_secs_f64();
@@ -161,18 +96,18 @@ impl<T: Precision> Fitting<'_, T> {
         let by_kernel = match &dual {
             None if structure.scales().iter().all(|s| *s == 1.0) => {
                 let clock = Instant::now();
-                let found = self.by_kernel(likelihood, &solved, observer)?;
+                let found = self.by_kernel(&solved, run)?;
                 seconds[2] += clock.elapsed().as_secs_f64();
                 found
             }
             _ => None,
         };
-        let model = LinearModel { mode, structure: &structure, dual, by_kernel, likelihood, fit };
-        self.in_turns(&model, &mut solved, seconds, observer)?;
+        let model = LinearModel { mode, structure: &structure, dual, by_kernel, fit };
+        self.in_turns(&model, &mut solved, seconds, run)?;
         if conjugate && mode == Mode::Linearised {
             // Of the hyperparameters as they came out: these are quoted together.
             let rested = solved.summary.as_ref().is_some_and(|m| m.converged);
-            self.optimum(&model, &mut solved, seconds, observer)?;
+            self.optimum(&model, &mut solved, seconds, run)?;
             if let Some(summary) = &mut solved.summary {
                 summary.converged &= rested;
             }
@@ -180,24 +115,24 @@ impl<T: Precision> Fitting<'_, T> {
         if let Some(summary) = &mut solved.summary {
             summary.at_hyperparameters = conjugate || options.tune == Tune::None;
         }
-        let values = fit.examples * likelihood.outputs();
+        let values = fit.examples * self.likelihood.outputs();
         let fitted = solved.maximised.as_ref().map_or(0.0, effective_dimensions);
-        if mode == Mode::Linearised && is_gaussian(likelihood) && fitted > MOST_FITTED * values as f64 {
+        if mode == Mode::Linearised && gaussian && fitted > MOST_FITTED * values as f64 {
             let within = spectral.filter(|_| chosen);
             let most = KEPT_FREE * values as f64;
             let within = within.and_then(|s| s.largest(&EvidenceOptions::default(), most));
             solved.remarks.push(almost_exactly(fitted, values, within.is_some()));
             if within.is_some() {
                 solved.take_hyperparameters(within)?;
-                self.optimum(&model, &mut solved, seconds, observer)?;
-                solved.maximised = Some(self.evidence_here(&structure, likelihood, fit, &solved)?);
+                self.optimum(&model, &mut solved, seconds, run)?;
+                solved.maximised = Some(self.evidence_here(&structure, fit, &solved)?);
             }
         }
-        if is_gaussian(likelihood) && mode == Mode::Linearised {
+        if gaussian && mode == Mode::Linearised {
             let clock = Instant::now();
             let direction = between(&self.trained, &solved.mode);
             let distance =
-                mean_displacement(self.network, &self.selection, self.examples, &direction, observer)?;
+                mean_displacement(self.data.network, &self.selection, self.data.examples, &direction, run)?;
             if let Some(summary) = &mut solved.summary {
                 summary.displacement = Some(distance);
             }
@@ -210,13 +145,12 @@ impl<T: Precision> Fitting<'_, T> {
     fn at_trained(
         &self,
         structure: &Structure,
-        likelihood: &OutputLikelihood,
         fit: &FitSums,
         seconds: &mut [f64; 4],
     ) -> Result<Solved, LaplaceError> {
         let mut solved = self.start()?;
         let clock = Instant::now();
-        self.maximise(structure, likelihood, fit, &mut solved)?;
+        self.maximise(structure, fit, &mut solved)?;
         seconds[3] += clock.elapsed().as_secs_f64();
         Ok(solved)
     }
@@ -224,7 +158,7 @@ impl<T: Precision> Fitting<'_, T> {
     /// Where the search begins: at the trained weights.
     fn start(&self) -> Result<Solved, LaplaceError> {
         let precision = self.options.initial_precision;
-        let prior = self.prior.prior(self.network.graph(), &self.selection, precision)?;
+        let prior = self.prior.prior(self.data.network.graph(), &self.selection, precision)?;
         Ok(Solved {
             prior: self.in_units_of_the_weights(prior)?,
             noise_variance: 1.0,
@@ -242,7 +176,7 @@ impl<T: Precision> Fitting<'_, T> {
         model: &LinearModel<'_, T>,
         solved: &mut Solved,
         seconds: &mut [f64; 4],
-        observer: Observer<'_>,
+        run: &mut Run<'_>,
     ) -> Result<(), LaplaceError> {
         solved.summary = Some(ModeSummary {
             alternations: 0,
@@ -257,10 +191,10 @@ impl<T: Precision> Fitting<'_, T> {
         });
         let (mut last_change, mut converged) = (f64::INFINITY, false);
         for _ in 0..self.options.alternations.max(1) {
-            self.optimum(model, solved, seconds, observer)?;
+            self.optimum(model, solved, seconds, run)?;
             let before = (solved.prior.clone(), solved.noise_variance);
             let clock = Instant::now();
-            self.maximise(model.structure, model.likelihood, model.fit, solved)?;
+            self.maximise(model.structure, model.fit, solved)?;
             seconds[3] += clock.elapsed().as_secs_f64();
             let pairs = before.0.precisions().iter().zip(solved.prior.precisions());
             let change = pairs
@@ -287,15 +221,13 @@ impl<T: Precision> Fitting<'_, T> {
         model: &LinearModel<'_, T>,
         solved: &mut Solved,
         seconds: &mut [f64; 4],
-        observer: Observer<'_>,
+        run: &mut Run<'_>,
     ) -> Result<(), LaplaceError> {
         let clock = Instant::now();
         let found = match (&model.dual, &model.by_kernel) {
-            (Some((points, dual)), _) => self.dual_mode(points, dual, solved, model.fit, model.likelihood)?,
-            (None, Some(by)) => self.mode_by_kernel(by, model.mode, solved, model.likelihood)?,
-            (None, None) => {
-                self.linear_mode(model.mode, model.structure, model.likelihood, solved, observer)?
-            }
+            (Some((points, dual)), _) => self.dual_mode(points, dual, solved, model.fit)?,
+            (None, Some(by)) => self.mode_by_kernel(by, model.mode, solved)?,
+            (None, None) => self.linear_mode(model.mode, model.structure, solved, run)?,
         };
         seconds[2] += clock.elapsed().as_secs_f64();
         if let Some(summary) = &mut solved.summary {
@@ -333,9 +265,8 @@ impl<T: Precision> Fitting<'_, T> {
         &self,
         mode: Mode,
         structure: &Structure,
-        likelihood: &OutputLikelihood,
         solved: &Solved,
-        observer: Observer<'_>,
+        run: &mut Run<'_>,
     ) -> Result<mode::Mode, LaplaceError> {
         let scales = structure.scales();
         let each = solved.prior.precision_of_each(0..self.selection.len());
@@ -344,26 +275,25 @@ impl<T: Precision> Fitting<'_, T> {
             .zip(&scales)
             .map(|(a, s)| if *s > 0.0 { a / (s * s) } else { f64::INFINITY })
             .collect();
-        let strength = if is_gaussian(likelihood) { 1.0 / solved.noise_variance } else { 1.0 };
-        let tangent = Tangent::new(self.network, &self.selection);
-        let observed = Observed { examples: self.examples, likelihood };
+        let strength = if is_gaussian(&self.likelihood) { 1.0 / solved.noise_variance } else { 1.0 };
+        let own = self.problem();
+        let (tangent, observed) = (Tangent::new(own.network, &self.selection), own.observed());
         let simple = mode == Mode::LinearisedSimple;
         let predictor = if simple { Predictor::Linear } else { Predictor::Affine };
         let problem = ModeProblem { precisions, strength, predictor, ..without_prior(&tangent, &observed) };
         let preconditioner = structure.condition(&solved.prior, strength)?;
-        let mut stage = |done, all| observer(Stage::Mode, done, all);
-        Ok(problem.solve(&solved.mode, &preconditioner, &self.options.mode_options, &mut stage)?)
+        let (options, mut stage) = (&self.options.mode_options, run.stage(Stage::Mode));
+        Ok(problem.solve(&solved.mode, &preconditioner, options, &mut stage)?)
     }
 
     /// The evidence where hyperparameters and mode are, as a search that ended there.
     fn evidence_here(
         &self,
         structure: &Structure,
-        likelihood: &OutputLikelihood,
         fit: &FitSums,
         solved: &Solved,
     ) -> Result<MaximisedEvidence, LaplaceError> {
-        let data_fit = solved.data_fit(likelihood, fit);
+        let data_fit = solved.data_fit(&self.likelihood, fit);
         let evidence = LaplaceEvidence::new(structure, solved.prior.clone(), &solved.mode, data_fit)?;
         Ok(ended_at(&evidence, &solved.prior, solved.noise_variance)?)
     }
@@ -372,7 +302,6 @@ impl<T: Precision> Fitting<'_, T> {
     fn maximise(
         &self,
         structure: &Structure,
-        likelihood: &OutputLikelihood,
         fit: &FitSums,
         solved: &mut Solved,
     ) -> Result<(), LaplaceError> {
@@ -381,7 +310,7 @@ impl<T: Precision> Fitting<'_, T> {
             Tune::Mackay => Maximiser::Mackay,
             _ => Maximiser::Gradient,
         };
-        let data_fit = solved.data_fit(likelihood, fit);
+        let data_fit = solved.data_fit(&self.likelihood, fit);
         let evidence = LaplaceEvidence::new(structure, solved.prior.clone(), &solved.mode, data_fit)?;
         let learn_noise = self.options.noise == NoiseModel::Scale;
         let found =

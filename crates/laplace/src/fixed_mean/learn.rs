@@ -1,11 +1,11 @@
 //! The fit for one kind of kernel: by steps, or in closed form.
 
-use super::FixedMeanOptions;
+use super::options::FixedMeanOptions;
 use super::report::{FixedMeanReport, named};
 use super::saved::{Begun, Earlier, earlier, saved, saved_pass};
-use crate::keep::Keeper;
-use crate::rows::Rows;
-use crate::{LaplaceError, Stage};
+use crate::LaplaceError;
+use crate::rows::{Rows, amplitudes, scored};
+use crate::run::{Run, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{
     CurvatureSoFar, FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature,
@@ -15,19 +15,13 @@ use posterior_kernels::LearnedBlockKernel;
 use posterior_likelihoods::Slopes;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
-use posterior_optim::{Reason, Signal};
+use posterior_optim::Reason;
 use rand::seq::SliceRandom;
 use std::cell::Cell;
 use std::time::Instant;
 
 /// Rows of a piece of the pass in closed form.
 pub(super) const BLOCK: usize = 256;
-
-/// Powers of ten between which the prior variance is looked for in closed form, and steps of each.
-const AMPLITUDES: (i32, i32, i32) = (-4, 3, 4);
-
-/// How many that are.
-pub(super) const AMPLITUDES_TRIED: usize = ((AMPLITUDES.1 - AMPLITUDES.0) * AMPLITUDES.2 + 1) as usize;
 
 /// Rows that the beginning of the steps is computed from.
 const BEGINNING: usize = 5000;
@@ -46,8 +40,7 @@ pub(super) struct Learning<'a, 'b, P> {
     pub(super) held: Option<Held<'a, P>>,
     pub(super) options: &'a FixedMeanOptions,
     pub(super) seed: u64,
-    pub(super) keeper: &'a mut Keeper<'b>,
-    pub(super) observer: &'a mut dyn FnMut(Stage, usize, usize) -> Signal,
+    pub(super) run: &'a mut Run<'b>,
 }
 
 impl<P: Clone> Learning<'_, '_, P> {
@@ -66,7 +59,7 @@ impl<P: Clone> Learning<'_, '_, P> {
         mut self,
         mut model: FixedMeanModel<K>,
     ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
-        let (state, begun) = match earlier(self.keeper)? {
+        let (state, begun) = match earlier(&mut self.run.keeper)? {
             Some(Earlier::Steps(state, begun)) => (Some(*state), begun),
             Some(Earlier::Pass(so_far)) => (None, self.begin(&mut model, Some(so_far))?),
             None if self.options.closed_form_start => (None, self.begin(&mut model, None)?),
@@ -75,7 +68,7 @@ impl<P: Clone> Learning<'_, '_, P> {
         // Every score adds to it.
         let clipped = Cell::new(begun.clipped);
         let so_far = || Begun { clipped: clipped.get(), ..begun.clone() };
-        let Self { rows, points, held, options, seed, keeper, observer } = self;
+        let Self { rows, points, held, options, seed, run } = self;
         let data = FixedMeanData { points, means: rows.means.as_ref(), targets: rows.targets.as_ref() };
         let settings = options.steps(seed);
         let mut validate = |model: &FixedMeanModel<K>| match &held {
@@ -88,19 +81,13 @@ impl<P: Clone> Learning<'_, '_, P> {
         };
         let validate: Option<&mut posterior_gp::inducing::fixed_mean::Validate<'_, K>> =
             if held.is_some() { Some(&mut validate) } else { None };
-        let mut problem = None;
         let fit = fit_fixed_mean(model, data, &settings, validate, state, &mut |progress, iterate| {
-            if let Err(error) = keeper.offer(|| saved(iterate.state(progress), &so_far())) {
-                problem = Some(error);
-                return Signal::Stop;
-            }
-            observer(Stage::Process, progress.step, progress.steps_planned)
-        })?;
-        if let Some(problem) = problem {
-            return Err(problem);
-        }
+            let done = (Stage::Process, progress.step, progress.steps_planned);
+            run.offer(done, || saved(iterate.state(progress), &so_far()))
+        });
+        let fit = run.ended(fit)?;
         if fit.reason == Reason::Interrupted {
-            keeper.keep(|| saved(fit.state.clone(), &so_far()))?;
+            run.keeper.keep(|| saved(fit.state.clone(), &so_far()))?;
             return Err(LaplaceError::Interrupted);
         }
         let covariance = fit.model.covariance()?;
@@ -121,7 +108,7 @@ impl<P: Clone> Learning<'_, '_, P> {
         mut model: FixedMeanModel<K>,
     ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
         let started = Instant::now();
-        let so_far = match earlier(self.keeper)? {
+        let so_far = match earlier(&mut self.run.keeper)? {
             Some(Earlier::Pass(so_far)) => Some(so_far),
             _ => None,
         };
@@ -143,19 +130,9 @@ impl<P: Clone> Learning<'_, '_, P> {
         most: Option<usize>,
         so_far: Option<CurvatureSoFar>,
     ) -> Result<ProjectedCurvature, LaplaceError> {
-        let Self { rows, points, observer, seed, keeper, .. } = self;
-        let mut problem = None;
+        let Self { rows, points, run, seed, .. } = self;
         let mut pass = |so_far: &CurvatureSoFar, all: usize| {
-            let stop = observer(Stage::Process, so_far.rows, all) == Signal::Stop;
-            let kept = || saved_pass(so_far);
-            match if stop { keeper.keep(kept) } else { keeper.offer(kept) } {
-                Ok(()) if stop => Signal::Stop,
-                Ok(()) => Signal::Continue,
-                Err(error) => {
-                    problem = Some(error);
-                    Signal::Stop
-                }
-            }
+            run.save((Stage::Process, so_far.rows, all), || saved_pass(so_far))
         };
         let n = rows.means.nrows();
         let found = match most.filter(|most| *most < n) {
@@ -165,7 +142,7 @@ impl<P: Clone> Learning<'_, '_, P> {
                     means: rows.means.as_ref(),
                     targets: rows.targets.as_ref(),
                 };
-                ProjectedCurvature::new(model, data, BLOCK, so_far, &mut pass)?
+                ProjectedCurvature::new(model, data, BLOCK, so_far, &mut pass)
             }
             Some(most) => {
                 let mut chosen: Vec<usize> = (0..n).collect();
@@ -177,15 +154,11 @@ impl<P: Clone> Learning<'_, '_, P> {
                 let data =
                     FixedMeanData { points: &picked, means: means.as_ref(), targets: targets.as_ref() };
                 let share = n as f64 / most as f64;
-                ProjectedCurvature::new(model, data, BLOCK, so_far, &mut pass)?
-                    .map(|found| found.scaled(share))
+                ProjectedCurvature::new(model, data, BLOCK, so_far, &mut pass)
+                    .map(|found| found.map(|found| found.scaled(share)))
             }
         };
-        match (found, problem) {
-            (Some(found), None) => Ok(found),
-            (_, Some(problem)) => Err(problem),
-            (None, None) => Err(LaplaceError::Interrupted),
-        }
+        run.ended(found)?.ok_or(LaplaceError::Interrupted)
     }
 
     /// Where the prior variance is learned and there are validation rows: those that were tried in closed form, with their scores, and how many variances rounding had made negative. The model has the best of them then.
@@ -194,25 +167,17 @@ impl<P: Clone> Learning<'_, '_, P> {
         model: &mut FixedMeanModel<K>,
         curvature: &ProjectedCurvature,
     ) -> Result<(Vec<(f64, f64)>, usize), LaplaceError> {
-        let (mut amplitudes, mut clipped) = (Vec::new(), 0);
-        if let (true, Some(held)) = (self.options.learn_amplitude, &self.held) {
-            let (low, high, each) = AMPLITUDES;
-            let mut covariances = Vec::new();
-            for k in low * each..=high * each {
-                let amplitude = self.options.initial_amplitude * 10f64.powf(f64::from(k) / f64::from(each));
-                model.set_amplitude(amplitude)?;
-                covariances.push(curvature.condition(model)?.covariance);
-            }
-            let (scores, negative) = scores(model, &covariances, held)?;
-            clipped = negative;
-            amplitudes = covariances.iter().map(SparseCovariance::amplitude).zip(scores).collect();
-            // A large one may overflow (a logarithm of a variance that scatters, say): it is no candidate, and an infinity has no place in a file.
-            amplitudes.retain(|a| a.1.is_finite());
-            let best = amplitudes.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-            let Some(best) = best else {
-                let problem = "no prior variance gives validation rows a finite score: look at the targets";
-                return Err(LaplaceError::Request(problem.into()));
-            };
+        let (true, Some(held)) = (self.options.learn_amplitude, &self.held) else {
+            return Ok((Vec::new(), 0));
+        };
+        let mut covariances = Vec::new();
+        for amplitude in amplitudes() {
+            model.set_amplitude(self.options.initial_amplitude * amplitude)?;
+            covariances.push(curvature.condition(model)?.covariance);
+        }
+        let (scores, clipped) = scores(model, &covariances, held)?;
+        let amplitudes = scored(covariances.iter().map(SparseCovariance::amplitude).zip(scores))?;
+        if let Some(best) = amplitudes.iter().min_by(|a, b| a.1.total_cmp(&b.1)) {
             model.set_amplitude(best.0)?;
         }
         Ok((amplitudes, clipped))

@@ -8,7 +8,7 @@
 //! | `options` | [`FixedMeanOptions`]: what a fit is asked for, with the published settings |
 //! | `start` | inducing points by k-means in each class |
 //! | `learn` | the fit for one kind of kernel: by steps, or in closed form |
-//! | `run` | [`fit()`]: all of it in order |
+//! | `search` | [`fit()`]: all of it in order |
 //! | `posterior` | [`FixedMean`]: predictions, files |
 //! | `report` | [`FixedMeanReport`]: how it went |
 //! | `saved` | what is kept on the way |
@@ -19,15 +19,14 @@ mod options;
 mod plan;
 mod posterior;
 mod report;
-mod run;
 mod saved;
+mod search;
 mod start;
 
 pub use options::{FEW_ROWS, FixedMeanKernel, FixedMeanOptions};
-pub use plan::{FixedMeanPlan, plan};
+pub use plan::plan;
 pub use posterior::FixedMean;
 pub use report::FixedMeanReport;
-pub use run::{FixedMeanFit, fit};
+pub use search::{FixedMeanFit, fit};
 
 pub(crate) use report::named;
-pub(crate) use run::with_values;

@@ -1,46 +1,25 @@
 //! Memory and work of a fit before its start.
 
-use super::FixedMeanOptions;
-use super::learn::{AMPLITUDES_TRIED, BLOCK};
+use super::learn::BLOCK;
+use super::options::FixedMeanOptions;
 use super::start::clustered;
 use crate::LaplaceError;
+use crate::plan::needs::Needs;
+use crate::problem::Size;
+use crate::rows::AMPLITUDES_TRIED;
 use crate::sight::{SAMPLED, Sight};
 use posterior_kernels::BlockKernel;
-use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::derivatives::{ALIVE, connected_feature_size, tangent_feature_size};
 use posterior_networks::{Network, Precision, Selection};
 use posterior_tangent::TangentKernel;
 
-/// What a fit will need.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FixedMeanPlan {
-    /// Bytes of what is learned with its moments, of matrices between inducing points, and of what all rows are known by.
-    pub curvature_bytes: u64,
-    /// Bytes of one batch.
-    pub batch_bytes: u64,
-    /// Multiplications and additions of all steps, or of the pass.
-    pub flops: f64,
-}
-
-impl FixedMeanPlan {
-    /// Bytes at the peak, beside network and data.
-    pub fn bytes(&self) -> u64 {
-        self.curvature_bytes.saturating_add(self.batch_bytes)
-    }
-}
-
-/// The plan for so many examples, beside so many that the network has not seen and that choose.
+/// What [`fit`](super::fit()) needs.
 ///
 /// # Errors
 /// A kernel on features of a network that has none.
 #[inline(never)]
-pub fn plan<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    (examples, unseen): (usize, usize),
-    likelihood: &OutputLikelihood,
-    options: &FixedMeanOptions,
-) -> Result<FixedMeanPlan, LaplaceError> {
+pub fn plan<T: Precision>(size: &Size<'_, T>, options: &FixedMeanOptions) -> Result<Needs, LaplaceError> {
+    let &Size { network, selection, examples, unseen, likelihood } = size;
     let graph = network.graph();
     let sight = Sight::of(&options.kernel, graph)?;
     let (c, width) = (likelihood.outputs() as f64, sight.width(graph) as f64);
@@ -87,7 +66,7 @@ pub fn plan<T: Precision>(
     batch = batch.max(width * sampled.max(clustered * (8 + size_of::<T>()) as f64));
     let passes = (n + unseen as f64) * graph.flops() as f64;
     let steps = if options.closed_form { n / b } else { options.steps as f64 };
-    Ok(FixedMeanPlan {
+    Ok(Needs {
         curvature_bytes: curvature as u64,
         batch_bytes: batch as u64,
         flops: passes + steps * of_kernel,

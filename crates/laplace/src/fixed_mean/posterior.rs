@@ -1,13 +1,16 @@
 //! Predictions of a process whose mean is the network.
 
-use super::{FixedMeanKernel, FixedMeanOptions};
+use super::options::{FixedMeanKernel, FixedMeanOptions};
 use crate::LaplaceError;
+use crate::error::check_memory;
+use crate::learned::Learned;
 use crate::predict::{Latent, Wanted};
 use crate::sight::{Sight, matrix, separable};
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::fixed_mean::SparseCovariance;
 use posterior_kernels::{BlockKernel, Separable, SeparablePoints};
 use posterior_linalg::tiles::pieces;
+use posterior_networks::derivatives::tangent_feature_size;
 use posterior_networks::{Array, Network, Precision, Selection, TangentFeatures};
 use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
@@ -89,11 +92,6 @@ impl<T: Precision> FixedMean<T> {
             covariance,
             ready: OnceLock::new(),
         })
-    }
-
-    /// Which kernel.
-    pub(crate) fn kernel(&self) -> &FixedMeanKernel {
-        &self.kernel
     }
 
     /// The weights of the tangent kernel.
@@ -216,14 +214,8 @@ impl<T: Precision> FixedMean<T> {
     pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
         let rows = (x.rows() * self.outputs) as u64;
         let needed = rows.saturating_mul(rows + self.labels.len() as u64).saturating_mul(16);
-        if needed > memory {
-            return Err(LaplaceError::Memory {
-                what: format!("the joint covariance of {} inputs", x.rows()),
-                needed,
-                allowed: memory,
-                remedy: "ask for fewer inputs at a time".into(),
-            });
-        }
+        let what = format_args!("the joint covariance of {} inputs", x.rows());
+        check_memory(needed, memory, what, "ask for fewer inputs at a time")?;
         match self.ready(network)? {
             Ready::Tangent { wide, inducing } => {
                 let kernel = TangentKernel::new(wide, &self.selection);
@@ -282,5 +274,50 @@ impl<T: Precision> FixedMean<T> {
         let out = out.map_err(|e| tensors.corrupt(e))?;
         out.ready(network).map_err(|e| tensors.corrupt(e))?;
         Ok(out)
+    }
+}
+
+impl<T: Precision> Learned<T> for FixedMean<T> {
+    fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        FixedMean::latent(self, network, x, wanted)
+    }
+
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        FixedMean::joint(self, network, x, memory)
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        let (graph, (m, width)) = (network.graph(), self.points().shape());
+        let c: usize = graph.output_shape().iter().product();
+        let batch = network.examples_at_once().min(examples.max(1));
+        let forward = batch * graph.activations() * size_of::<T>();
+        // Kernel rows, twice.
+        let kernel = match &self.kernel {
+            FixedMeanKernel::Tangent => {
+                let size = tangent_feature_size(graph, self.selection());
+                let piece = TangentKernel::new(network, self.selection()).points_at_once(2 * c).min(batch);
+                // Features of a piece and a turned copy, those of the inducing points, the passes.
+                8 * (piece * c * (2 * size + 2 * m) + m * size + piece * (1 + c) * graph.activations())
+            }
+            _ => size_of::<T>() * (batch * width + rayon::current_num_threads() * 64 * c * (2 * m + c)),
+        };
+        (forward + kernel) as u64
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        let (graph, (m, width)) = (network.graph(), self.points().shape());
+        let c = graph.output_shape().iter().product::<usize>() as f64;
+        let (m, forward) = (m as f64, graph.flops() as f64);
+        let kernel = match &self.kernel {
+            FixedMeanKernel::Tangent => {
+                2.0 * c * forward + 2.0 * c * m * tangent_feature_size(graph, self.selection()) as f64
+            }
+            _ => 2.0 * m * (width as f64 + 10.0),
+        };
+        forward + kernel + 2.0 * c * m * m
+    }
+
+    fn write(&self, tensors: &mut Tensors) {
+        FixedMean::write(self, tensors);
     }
 }

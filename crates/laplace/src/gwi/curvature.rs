@@ -8,7 +8,7 @@
 
 use super::stand_in::AtRows;
 use crate::LaplaceError;
-use crate::rows::Rows;
+use crate::rows::{Rows, amplitudes, scored};
 use faer::Mat;
 use posterior_gp::GpError;
 use posterior_kernels::inducing::Whitening;
@@ -20,12 +20,6 @@ use posterior_linear::low_rank::{ObservedRows, RowTerms};
 
 /// Rows of which features are computed at a time.
 pub(super) const BLOCK: usize = 1024;
-
-/// Powers of ten between which the prior variance is looked for, and steps of each.
-const AMPLITUDES: (i32, i32, i32) = (-4, 3, 4);
-
-/// How many that are.
-pub(super) const AMPLITUDES_TRIED: usize = ((AMPLITUDES.1 - AMPLITUDES.0) * AMPLITUDES.2 + 1) as usize;
 
 /// The kernel with prior variance 1 at its inducing points.
 pub(super) struct Whitened<'a> {
@@ -72,9 +66,7 @@ impl Whitened<'_> {
         held: &Rows,
         rows: &[usize],
     ) -> Result<Vec<(f64, f64)>, LaplaceError> {
-        let (low, high, each) = AMPLITUDES;
-        let amplitudes: Vec<f64> =
-            (low * each..=high * each).map(|k| 10f64.powf(f64::from(k) / f64::from(each))).collect();
+        let amplitudes: Vec<f64> = amplitudes().collect();
         let spectra: Vec<Eigen> =
             curvatures.iter().map(|sum| eigen(sum.as_ref())).collect::<Result<_, _>>().map_err(|_| {
                 LaplaceError::Request("the curvature at the inducing points is not finite".into())
@@ -110,14 +102,7 @@ impl Whitened<'_> {
             }
         }
         let scores = totals.into_iter().map(|total| total / rows.len() as f64);
-        // A large one may overflow (the mean of a count, say): it is no candidate, and an infinity has no place in a file.
-        let tried: Vec<(f64, f64)> = amplitudes.into_iter().zip(scores).filter(|t| t.1.is_finite()).collect();
-        match tried.is_empty() {
-            false => Ok(tried),
-            true => Err(LaplaceError::Request(
-                "no prior variance gives validation rows a finite score: look at the targets".into(),
-            )),
-        }
+        scored(amplitudes.into_iter().zip(scores))
     }
 }
 
@@ -134,6 +119,7 @@ pub(super) fn whitening(kernel: &dyn Kernel<f64>, inducing: &Mat<f64>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::AMPLITUDES_TRIED;
     use faer::linalg::solvers::DenseSolveCore;
     use posterior_kernels::{KernelExpression, cross, gram};
     use posterior_likelihoods::{Categorical, Slopes};

@@ -13,7 +13,7 @@
 //! | `stand_in` | what is left of targets around the network, in units of its outputs |
 //! | `curvature` | what rows say of weights of inducing points: where training begins, and what a prior variance would predict |
 //! | `prior` | hyperparameters of P, and inducing points |
-//! | `run` | [`fit()`]: all of it in order |
+//! | `search` | [`fit()`]: all of it in order |
 //! | `posterior` | [`Gwi`]: predictions, files |
 //! | `report` | [`GwiReport`]: how it went |
 //! | `saved` | what is kept on the way |
@@ -27,12 +27,12 @@ mod plan;
 mod posterior;
 mod prior;
 mod report;
-mod run;
 mod saved;
+mod search;
 mod stand_in;
 
 pub use options::{GwiNoise, GwiOptions};
-pub use plan::{GwiPlan, plan};
+pub use plan::plan;
 pub use posterior::Gwi;
 pub use report::{GwiPrior, GwiReport, PriorRows};
-pub use run::{GwiFit, fit};
+pub use search::{GwiFit, fit};

@@ -1,51 +1,31 @@
 //! Memory and work of a fit before its start.
 
-use super::GwiOptions;
-use super::curvature::{AMPLITUDES_TRIED, BLOCK};
-use super::options::KEPT;
+use super::curvature::BLOCK;
+use super::options::{GwiOptions, KEPT};
 use super::prior::{BEGINNING, candidates};
 use crate::LaplaceError;
+use crate::plan::needs::Needs;
+use crate::problem::Size;
+use crate::rows::AMPLITUDES_TRIED;
 use crate::sight::{SAMPLED, Sight};
 use posterior_gp::exact;
 use posterior_gp::generalised::StepSize;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_networks::{Network, Precision};
-
-/// What a fit will need.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GwiPlan {
-    /// Bytes of what is learned with its moments, of matrices between inducing points, and of what all rows are known by.
-    pub curvature_bytes: u64,
-    /// Bytes of the prior's search or of one batch, whichever is more.
-    pub batch_bytes: u64,
-    /// Multiplications and additions.
-    pub flops: f64,
-}
+use posterior_networks::Precision;
 
 /// Evaluations of the evidence that are planned for.
 const EVALUATIONS: f64 = 100.0;
 
-impl GwiPlan {
-    /// Bytes at the peak, beside network and data.
-    pub fn bytes(&self) -> u64 {
-        self.curvature_bytes.saturating_add(self.batch_bytes)
-    }
-}
-
 /// What threads keep in products and decompositions: measured, of two threads a megabyte and more.
 const WORKSPACE: f64 = 1.5e6;
 
-/// The plan for so many examples, beside so many that the network has not seen.
+/// What [`fit`](super::fit()) needs.
 ///
 /// # Errors
 /// A kernel on features of a network that has none.
 #[inline(never)]
-pub fn plan<T: Precision>(
-    network: &Network<T>,
-    (examples, unseen): (usize, usize),
-    likelihood: &OutputLikelihood,
-    options: &GwiOptions,
-) -> Result<GwiPlan, LaplaceError> {
+pub fn plan<T: Precision>(size: &Size<'_, T>, options: &GwiOptions) -> Result<Needs, LaplaceError> {
+    let &Size { network, examples, unseen, likelihood, .. } = size;
     let graph = network.graph();
     let width = Sight::of(&options.kernel, graph)?.width(graph);
     let points = options.inducing(examples).min(examples);
@@ -111,5 +91,5 @@ pub fn plan<T: Precision>(
         + tried
         + (known + u) * m * (m + d)
         + options.steps as f64 * step;
-    Ok(GwiPlan { curvature_bytes: curvature as u64, batch_bytes: batch as u64, flops })
+    Ok(Needs { curvature_bytes: curvature as u64, batch_bytes: batch as u64, flops })
 }

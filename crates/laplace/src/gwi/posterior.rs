@@ -1,9 +1,11 @@
 //! Predictions of a covariance around a network: means are its outputs, variances r.
 
-use super::GwiOptions;
+use super::options::GwiOptions;
 use super::prior::exact_process;
 use crate::LaplaceError;
+use crate::error::check_memory;
 use crate::fixed_mean::FixedMeanKernel;
+use crate::learned::Learned;
 use crate::predict::{Latent, Wanted};
 use crate::sight::{Sight, matrix, separable};
 use faer::Mat;
@@ -98,14 +100,8 @@ impl Gwi {
         // The result; of one function its covariance, what it is made of, and features.
         let numbers = all.saturating_mul(all).saturating_add(n.saturating_mul(6 * n + 4 * m));
         let needed = numbers.saturating_mul(8);
-        if needed > memory {
-            return Err(LaplaceError::Memory {
-                what: format!("the joint covariance of {count} inputs"),
-                needed,
-                allowed: memory,
-                remedy: "ask for fewer inputs at a time".into(),
-            });
-        }
+        let what = format_args!("the joint covariance of {count} inputs");
+        check_memory(needed, memory, what, "ask for fewer inputs at a time")?;
         let mut seen = Mat::zeros(count, self.process.inputs());
         for range in pieces(count, network.examples_at_once()) {
             let (_, piece) = self.sight.look(network, x.slice_rows(range.clone()))?;
@@ -198,6 +194,41 @@ impl Gwi {
             .map_err(LaplaceError::from)
             .and_then(|process| Self::new(graph, options, process))
             .map_err(|e| tensors.corrupt(e))
+    }
+}
+
+impl<T: Precision> Learned<T> for Gwi {
+    fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        Gwi::latent(self, network, x, wanted)
+    }
+
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        Gwi::joint(self, network, x, memory)
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        let (graph, process) = (network.graph(), self.process());
+        let (m, width, c) = (process.reference(0).rank(), process.inputs(), process.functions());
+        let batch = network.examples_at_once().min(examples.max(1));
+        let forward = batch * graph.activations() * size_of::<T>();
+        // Points of a batch, those of a piece as the kernel has them, features there and products of roots with them, one function at a time.
+        let piece = batch.min(1024);
+        (forward + 8 * (batch * (width + 2 * c) + piece * (2 * width + 4 * m + 4 * c) + 2 * m * m)) as u64
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        let process = self.process();
+        let (m, width) = (process.reference(0).rank() as f64, process.inputs() as f64);
+        let own = match process.kernels()[0].family() {
+            Family::Diagonal | Family::Kernelised => 2.0 * m,
+            _ => 2.0 * m * m,
+        };
+        let kernel = 2.0 * m * (width + 10.0) + m * m;
+        network.graph().flops() as f64 + kernel + process.functions() as f64 * own
+    }
+
+    fn write(&self, tensors: &mut Tensors) {
+        Gwi::write(self, tensors);
     }
 }
 

@@ -7,12 +7,13 @@
 //! of a grid under which Laplace's covariance at the inducing points ([`super::curvature`]) predicts rows best that the network has not seen. Without such rows nothing is chosen, and the result says so.
 
 use super::curvature::{Whitened, whitening};
+use super::options::{GwiNoise, GwiOptions};
 use super::report::PriorRows;
 use super::stand_in::stand_ins;
-use super::{GwiNoise, GwiOptions};
+use crate::LaplaceError;
 use crate::rows::Rows;
-use crate::sight::{begin_lengthscales, separable};
-use crate::{LaplaceError, Stage};
+use crate::run::{Run, Stage};
+use crate::sight::separable;
 use faer::Mat;
 use posterior_gp::exact::{self, ExactGp, FitOptions};
 use posterior_gp::generalised::{JITTER, ReferenceProcess, Selector, select_rows};
@@ -22,7 +23,7 @@ use posterior_kernels::composite::Scaled;
 use posterior_kernels::inducing::random_rows;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
-use posterior_optim::{Constraint, Reason, Signal};
+use posterior_optim::{Constraint, Reason};
 use serde::{Deserialize, Serialize};
 
 /// Rows that curvatures and the unit of stand-ins are computed from.
@@ -74,7 +75,7 @@ impl PriorTask<'_> {
     /// k before anything is learned.
     fn kernel(&self) -> Result<Box<dyn Kernel<f64>>, LaplaceError> {
         let mut kernel = separable::<f64>(self.text, self.rows.points.ncols(), 1, false)?;
-        begin_lengthscales(self.text, &mut kernel, self.rows, Streams::new(self.seed));
+        self.rows.begin_lengthscales(self.text, &mut kernel, Streams::new(self.seed));
         Ok(kernel.kernel().clone_box())
     }
 
@@ -87,14 +88,11 @@ impl PriorTask<'_> {
     ///
     /// # Errors
     /// A text that is no kernel, nothing that could be factored, interruption.
-    pub(super) fn learn(
-        &self,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-    ) -> Result<FoundPrior, LaplaceError> {
+    pub(super) fn learn(&self, run: &mut Run<'_>) -> Result<FoundPrior, LaplaceError> {
         let (mut kernel, options) = (self.kernel()?, self.options);
         let mut found = match self.likelihood {
             OutputLikelihood::Gaussian(own) if options.prior_rows > 0 => {
-                let (model, found) = self.by_evidence(own, kernel, observer)?;
+                let (model, found) = self.by_evidence(own, kernel, run)?;
                 kernel = model.kernel().clone_box();
                 found
             }
@@ -144,7 +142,7 @@ impl PriorTask<'_> {
         &self,
         given: &Gaussian,
         kernel: Box<dyn Kernel<f64>>,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<(ExactGp, FoundPrior), LaplaceError> {
         let streams = Streams::new(self.seed).child("laplace/gwi-prior", 0);
         let (of, whose) = match self.unseen {
@@ -176,7 +174,7 @@ impl PriorTask<'_> {
         let asked =
             FitOptions { seed: self.seed, constraints, memory_limit: self.memory, ..FitOptions::default() };
         let found = exact::fit(model, data, &asked, &mut |progress, _| {
-            observer(Stage::Prior, progress.step, progress.steps_planned)
+            run.tell(Stage::Prior, progress.step, progress.steps_planned)
         })?;
         if found.reason == Reason::Interrupted {
             return Err(LaplaceError::Interrupted);

@@ -1,18 +1,20 @@
 //! The run: driven, kept on the way, gone on from.
 
+use super::MeanField;
 use super::options::MeanFieldOptions;
+use super::report::MeanFieldSummary as Summary;
 use super::steps::{FineTuning, State};
-use super::{MeanField, MeanFieldSummary as Summary};
-use crate::fit::scaled_noise;
-use crate::keep::{Keeper, SavedState};
-use crate::{LaplaceError, Stage};
+use crate::LaplaceError;
+use crate::error::check_memory;
+use crate::keep::SavedState;
+use crate::problem::{Data, Problem};
+use crate::run::{Run, Stage};
+use crate::scores::scaled_noise;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
-use posterior_networks::train::Examples;
-use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
-use posterior_optim::{Batches, Clock, Limits, Reason, Sampling, Signal, drive};
+use posterior_networks::{PerNetworkPrecision, Precision, Selection};
+use posterior_optim::{Batches, Clock, Limits, Reason, Sampling, drive};
 use posterior_store::Tensors;
-use posterior_tangent::check_outputs;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
@@ -25,30 +27,6 @@ const MOMENTS: [[&str; 2]; 2] = [
     ["mean_field.mean.first", "mean_field.mean.second"],
     ["mean_field.log_deviation.first", "mean_field.log_deviation.second"],
 ];
-
-/// What an epoch came to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EpochSummary {
-    /// From 1.
-    pub epoch: usize,
-    /// Mean of `-log p` over the epoch's examples, each at weights drawn for its group, before its step.
-    pub nll: f64,
-    /// `KL(q | prior)` after the epoch, nats.
-    pub divergence: f64,
-    /// Factor on Gaussian noise variances after the epoch; 1 without noise, or where it is held.
-    pub noise_factor: f64,
-}
-
-/// What a mean-field fit did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MeanFieldSummary {
-    /// Epoch by epoch.
-    pub history: Vec<EpochSummary>,
-    /// How often it began anew with half the step sizes.
-    pub restarts: usize,
-    /// Seconds, those of earlier runs included.
-    pub seconds: f64,
-}
 
 /// What is kept beside arrays.
 #[derive(Serialize, Deserialize)]
@@ -69,90 +47,53 @@ impl<T: Precision> MeanField<T> {
     /// # Errors
     /// Settings without meaning, bad targets, a plan that passes `memory` bytes, what was kept by another fit, a loss that is not finite after several restarts (its step and layer are named), interruption.
     pub fn fit(
-        network: &Network<T>,
-        selection: &Selection,
-        examples: &dyn Examples<T>,
-        likelihood: &OutputLikelihood,
+        problem: &Problem<'_, T>,
         options: &MeanFieldOptions,
-        (seed, memory): (u64, u64),
-        keeper: &mut Keeper<'_>,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'c: 'a] run, (
-            network: &'a Network<T> = network,
-            selection: &'a Selection = selection,
-            examples: &'a dyn Examples<T> = examples,
-            likelihood: &'a OutputLikelihood = likelihood,
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] search, (
+            problem: &'a Problem<'a, T> = problem,
             options: &'a MeanFieldOptions = options,
-            limits: (u64, u64) = (seed, memory),
-            keeper: &'a mut Keeper<'c> = keeper,
-            observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+            run: &'a mut Run<'r> = run,
         ) -> Result<MeanField<T>, LaplaceError>)
     }
 }
 
-fn run<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    examples: &dyn Examples<T>,
-    likelihood: &OutputLikelihood,
+fn search<T: Precision>(
+    problem: &Problem<'_, T>,
     options: &MeanFieldOptions,
-    (seed, memory): (u64, u64),
-    keeper: &mut Keeper<'_>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<MeanField<T>, LaplaceError> {
+    let &Problem { data: Data { network, examples, likelihood, .. }, selection, seed, memory } = problem;
     options.check()?;
-    check_outputs(network, likelihood)?;
-    likelihood.check_curvature()?;
+    problem.check()?;
     if examples.is_empty() || selection.is_empty() {
         let what = if selection.is_empty() { "weights to be uncertain" } else { "examples to learn from" };
         return Err(LaplaceError::Request(format!("there are no {what}")));
     }
-    let plan = MeanField::plan(network, selection, examples.len(), options);
-    if plan.bytes() > memory {
-        return Err(LaplaceError::Memory {
-            what: format!("mean-field fine-tuning of {} weights", selection.len()),
-            needed: plan.bytes(),
-            allowed: memory,
-            remedy: "allow more memory, take smaller batches, or choose fewer weights".into(),
-        });
-    }
+    let plan = MeanField::plan(&problem.size(selection), options);
+    let remedy = "allow more memory, take smaller batches, or choose fewer weights";
+    let what = format_args!("mean-field fine-tuning of {} weights", selection.len());
+    check_memory(plan.bytes(), memory, what, remedy)?;
     let trained = selection.flatten(network.parameters());
-    let (state, before) = match keeper.earlier() {
+    let (state, before) = match run.keeper.earlier() {
         Some(saved) => read_state(saved, selection.len(), options, seed)?,
         None => (State::start(&trained, options, seed), 0.0),
     };
     let names = ["laplace/mean-field/epoch", "laplace/mean-field/order"];
     let batches = Batches::new(examples.len(), options.batch, Sampling::Permutation, seed, names);
     let steps = batches.per_epoch() * options.epochs;
-    let mut tuning = FineTuning {
-        network: network.clone(),
-        trained,
-        selection,
-        examples,
-        likelihood,
-        options,
-        seed,
-        batches,
-        state,
-        loss: None,
-    };
+    let mut tuning =
+        FineTuning { network: network.clone(), trained, problem, options, batches, state, loss: None };
     let clock = Clock::after(before);
-    let mut failed = None;
     let limits = Limits { steps, time: None };
-    let (reason, _) = drive(&mut tuning, limits, clock, &mut |progress, tuning| {
-        let kept = keeper.offer(|| tuning.saved(clock.elapsed().as_secs_f64()));
-        failed = kept.err();
-        match observer(Stage::FineTuning, progress.step, steps) {
-            Signal::Continue if failed.is_none() => Signal::Continue,
-            _ => Signal::Stop,
-        }
-    })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
+    let ended = drive(&mut tuning, limits, clock, &mut |progress, tuning| {
+        let done = (Stage::FineTuning, progress.step, steps);
+        run.offer(done, || tuning.saved(clock.elapsed().as_secs_f64()))
+    });
+    let (reason, _) = run.ended(ended)?;
     if reason == Reason::Interrupted && tuning.state.step < steps {
-        keeper.keep(|| tuning.saved(clock.elapsed().as_secs_f64()))?;
+        run.keeper.keep(|| tuning.saved(clock.elapsed().as_secs_f64()))?;
         return Err(LaplaceError::Interrupted);
     }
     let State { values: [mean, log_deviation], noise_factor, history, restarts, .. } = tuning.state;
@@ -180,8 +121,14 @@ impl<T: Precision> FineTuning<'_, T> {
             }
         }
         let summary = Summary { history: history.clone(), restarts, seconds };
-        let facts =
-            Facts { options: self.options.clone(), seed: self.seed, step, noise_factor, sums, summary };
+        let facts = Facts {
+            options: self.options.clone(),
+            seed: self.problem.seed,
+            step,
+            noise_factor,
+            sums,
+            summary,
+        };
         SavedState::new(METHOD, &facts, tensors)
     }
 }

@@ -16,15 +16,16 @@
 //! | `fit` | the run: driven, kept, gone on from |
 //! | `steps` | one step, its gradients, the noise of observations |
 //! | `predict` | draws, moments and mixtures |
+//! | `report` | how it went |
 
 mod fit;
 mod options;
 mod predict;
+mod report;
 mod steps;
 
-pub use fit::{EpochSummary, MeanFieldSummary};
 pub use options::MeanFieldOptions;
-pub use predict::SampledPredictions;
+pub use report::{EpochSummary, MeanFieldSummary};
 
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::Selection;

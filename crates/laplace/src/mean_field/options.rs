@@ -1,8 +1,10 @@
 //! What can be asked of a mean-field fit, and what it takes.
 
 use super::MeanField;
-use crate::{LaplaceError, Plan};
-use posterior_networks::{Network, Precision, Selection};
+use crate::LaplaceError;
+use crate::plan::needs::Needs;
+use crate::problem::Size;
+use posterior_networks::Precision;
 use posterior_optim::{Rule, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -86,12 +88,8 @@ impl MeanFieldOptions {
 
 impl<T: Precision> MeanField<T> {
     /// Memory and work of a fit: means, deviations, their gradients and moments, draws; activations of a group.
-    pub fn plan(
-        network: &Network<T>,
-        selection: &Selection,
-        examples: usize,
-        options: &MeanFieldOptions,
-    ) -> Plan {
+    pub fn plan(size: &Size<'_, T>, options: &MeanFieldOptions) -> Needs {
+        let &Size { network, selection, examples, .. } = size;
         let (graph, number) = (network.graph(), size_of::<T>() as u64);
         let d = selection.len() as u64;
         let moments = if options.rule.moments()[1] { 4 } else { 2 };
@@ -102,11 +100,7 @@ impl<T: Precision> MeanField<T> {
             (options.epochs * examples) as f64,
             (options.epochs * examples.div_ceil(options.batch.max(1))) as f64,
         );
-        Plan {
-            curvature: "mean-field".into(),
-            weights: selection.len(),
-            examples,
-            outputs: graph.output_shape().iter().product(),
+        Needs {
             curvature_bytes: d.saturating_mul(numbers * number).saturating_add(d * number),
             // Values, what layers keep, and what comes back.
             batch_bytes: group.saturating_mul(graph.activations() as u64).saturating_mul(3 * number),

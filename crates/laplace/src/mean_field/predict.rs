@@ -2,7 +2,10 @@
 
 use super::MeanField;
 use super::steps::{drawn, normals};
-use crate::{LaplaceError, Latent, Wanted};
+use crate::LaplaceError;
+use crate::learned::{Learned, SampledPredictions};
+use crate::predict::{Latent, Wanted, check_joint};
+use faer::Mat;
 use posterior_likelihoods::predictive::{average, log_average_exp, mixture_moments};
 use posterior_likelihoods::{
     Covariance, Integration, LatentGaussian, OutputLikelihood, Prediction, PredictiveRule,
@@ -12,16 +15,8 @@ use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
 use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
+use posterior_store::Tensors;
 use posterior_tangent::{batch_size, check_outputs, doubles};
-
-/// Predictions under the mixture of all draws.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SampledPredictions {
-    /// One for each example. Of numbers, the latent variance is that of the means of the draws.
-    pub predictions: Vec<Prediction>,
-    /// `log (1/K) sum_k p(y | g_k(x))` of each example, where targets were given.
-    pub log_densities: Option<Vec<f64>>,
-}
 
 impl<T: Precision> MeanField<T> {
     /// Which weights are Gaussian.
@@ -128,6 +123,69 @@ impl<T: Precision> MeanField<T> {
             }
         }
         Ok(out)
+    }
+}
+
+impl<T: Precision> Learned<T> for MeanField<T> {
+    fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        MeanField::latent(self, network, x, wanted)
+    }
+
+    fn predictive(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        targets: Option<&[f64]>,
+    ) -> Option<Result<SampledPredictions, LaplaceError>> {
+        Some(MeanField::predictive(self, network, x, targets))
+    }
+
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        let (samples, _) = self.samples();
+        let outputs = x.rows() * self.likelihood().outputs();
+        check_joint(x.rows(), self.likelihood().outputs(), samples, memory)?;
+        let drawn = self.sampled_outputs(network, x)?;
+        let mean: Vec<f64> = (0..outputs)
+            .map(|i| (0..samples).map(|k| drawn[k * outputs + i]).sum::<f64>() / samples as f64)
+            .collect();
+        let apart = Mat::from_fn(outputs, samples, |i, k| {
+            (drawn[k * outputs + i] - mean[i]) / (samples as f64).sqrt()
+        });
+        Ok(&apart * apart.transpose())
+    }
+
+    fn draws_functions(&self) -> bool {
+        true
+    }
+
+    /// Draws that predict, again from the first where more are asked for.
+    fn function_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+        _seed: u64,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        let outputs = x.rows() * self.likelihood().outputs();
+        let (own, drawn) = (self.samples().0, self.sampled_outputs(network, x)?);
+        let draw = |k: usize| &drawn[(k % own) * outputs..][..outputs];
+        Ok((0..samples).flat_map(|k| draw(k).iter().copied()).collect())
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        let (samples, _) = self.samples();
+        let batch = batch_size(network, 1).min(examples.max(1));
+        let weights = self.selection().len() * (samples + 1) * size_of::<T>();
+        let outputs = 2 * 8 * samples * examples * self.likelihood().outputs();
+        (weights + outputs + batch * network.graph().activations() * size_of::<T>()) as u64
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        self.samples().0 as f64 * network.graph().flops() as f64
+    }
+
+    fn write(&self, tensors: &mut Tensors) {
+        MeanField::write(self, tensors);
     }
 }
 

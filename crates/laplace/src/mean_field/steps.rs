@@ -1,14 +1,14 @@
 //! One step: weights drawn for each group of a batch, gradients in means and deviations, and what the residuals say about the noise.
 
-use super::fit::EpochSummary;
 use super::options::MeanFieldOptions;
+use super::report::EpochSummary;
 use crate::LaplaceError;
-use crate::fit::scaled_noise;
-use posterior_likelihoods::OutputLikelihood;
+use crate::problem::Problem;
+use crate::scores::scaled_noise;
 use posterior_linalg::random::Streams;
 use posterior_linear::curvature::is_gaussian;
-use posterior_networks::train::{Examples, TrainError};
-use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_networks::train::TrainError;
+use posterior_networks::{Array, Network, Precision};
 use posterior_optim::{Batches, Iteration, Progress, Run, Step};
 use posterior_tangent::{doubles, target_values};
 use rand_distr::{Distribution, StandardNormal, Uniform};
@@ -41,11 +41,8 @@ pub(super) struct State<T> {
 pub(super) struct FineTuning<'a, T> {
     pub(super) network: Network<T>,
     pub(super) trained: Vec<T>,
-    pub(super) selection: &'a Selection,
-    pub(super) examples: &'a dyn Examples<T>,
-    pub(super) likelihood: &'a OutputLikelihood,
+    pub(super) problem: &'a Problem<'a, T>,
     pub(super) options: &'a MeanFieldOptions,
-    pub(super) seed: u64,
     pub(super) batches: Batches,
     pub(super) state: State<T>,
     /// Mean loss of the last batch.
@@ -130,8 +127,8 @@ impl<T: Precision> FineTuning<'_, T> {
         indices: &[usize],
         streams: Streams,
     ) -> Result<BatchGradient<T>, LaplaceError> {
-        let weights = self.selection.len();
-        let likelihood = scaled_noise(self.likelihood, self.state.noise_factor)?;
+        let weights = self.problem.selection.len();
+        let likelihood = scaled_noise(self.problem.likelihood, self.state.noise_factor)?;
         let zeros = || vec![T::ZERO; weights];
         let mut out = BatchGradient { values: [zeros(), zeros()], sums: [0.0; 2], bad: None };
         let mut z = Vec::new();
@@ -142,9 +139,9 @@ impl<T: Precision> FineTuning<'_, T> {
             let sign = if g % 2 == 0 { 1.0 } else { -1.0 };
             let [mean, log_deviation] = &self.state.values;
             let moved = drawn([mean, log_deviation], &z, sign);
-            self.selection.assign(&moved, self.network.parameters_mut());
+            self.problem.selection.assign(&moved, self.network.parameters_mut());
             let own = &indices[range];
-            let (x, targets) = self.examples.batch(own, None);
+            let (x, targets) = self.problem.examples.batch(own, None);
             let targets = target_values(&targets);
             let width = targets.len() / own.len().max(1);
             if width != likelihood.target_width() {
@@ -169,7 +166,7 @@ impl<T: Precision> FineTuning<'_, T> {
             }
             let cotangent = cotangent.into_iter().map(T::from_f64).collect();
             let cotangent = Array::new(trace.output().shape().to_vec(), cotangent);
-            let gradient = trace.vjp(self.selection, &cotangent)?;
+            let gradient = trace.vjp(self.problem.selection, &cotangent)?;
             let sign = T::from_f64(sign);
             let [means, deviations] = &mut out.values;
             for (k, &g) in gradient.values().iter().enumerate() {
@@ -185,7 +182,7 @@ impl<T: Precision> FineTuning<'_, T> {
 
     /// Adds the gradient of `KL / N`.
     pub(super) fn add_prior(&self, gradient: &mut [Vec<T>; 2]) {
-        let (decay, each) = (self.options.weight_decay, 1.0 / self.examples.len() as f64);
+        let (decay, each) = (self.options.weight_decay, 1.0 / self.problem.examples.len() as f64);
         let ([mean, log_deviation], [means, deviations]) = (&self.state.values, gradient);
         for (g, m) in means.iter_mut().zip(mean) {
             *g += T::from_f64(decay) * *m;
@@ -197,15 +194,15 @@ impl<T: Precision> FineTuning<'_, T> {
 
     /// The prior precision of each weight.
     pub(super) fn precision(&self) -> f64 {
-        self.options.weight_decay * self.examples.len() as f64
+        self.options.weight_decay * self.problem.examples.len() as f64
     }
 
     /// Records an epoch, and takes over the noise that its residuals have.
     fn finish_epoch(&mut self) {
-        let count = self.examples.len() as f64;
+        let count = self.problem.examples.len() as f64;
         let [loss, squares] = std::mem::take(&mut self.state.sums);
-        if self.options.learn_noise && is_gaussian(self.likelihood) {
-            let relative = squares / (count * self.likelihood.target_width() as f64);
+        if self.options.learn_noise && is_gaussian(self.problem.likelihood) {
+            let relative = squares / (count * self.problem.likelihood.target_width() as f64);
             self.state.noise_factor = (self.state.noise_factor * relative).max(LEAST_NOISE);
         }
         let divergence = self.state.divergence(self.precision());
@@ -232,7 +229,7 @@ impl<T: Precision> Iteration for FineTuning<'_, T> {
     fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, LaplaceError> {
         let (at, steps) = (self.state.step, run.steps_planned());
         let indices = self.batches.batch(at);
-        let streams = Streams::new(self.seed).child("laplace/mean-field/step", at as u64);
+        let streams = Streams::new(self.problem.seed).child("laplace/mean-field/step", at as u64);
         let mut found = self.gradient(&indices, streams)?;
         if found.bad.is_none() {
             self.add_prior(&mut found.values);
@@ -268,7 +265,7 @@ impl<T: Precision> Iteration for FineTuning<'_, T> {
 
     fn restart(&mut self) -> Result<(), LaplaceError> {
         let restarts = self.state.restarts + 1;
-        self.state = State { restarts, ..State::start(&self.trained, self.options, self.seed) };
+        self.state = State { restarts, ..State::start(&self.trained, self.options, self.problem.seed) };
         Ok(())
     }
 }

@@ -3,9 +3,9 @@
 use super::evidence::TangentEvidence;
 use super::likelihood::{decay_of_unit_precision, decays, gradient, likelihood, relative_variances};
 use super::{OnlineOptions, OnlineReport, OnlineStep, Select};
-use crate::{
-    Accumulator, Approximation, FisherEstimate, FitOptions, LaplaceError, Mode, Plan, PriorKind, Stage,
-};
+use crate::problem::Data;
+use crate::run::Run;
+use crate::{Accumulator, Approximation, FisherEstimate, FitOptions, LaplaceError, Mode, Plan, PriorKind};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
@@ -13,7 +13,7 @@ use posterior_networks::train::{
     Adjustment, EpochHook, Examples, Keep, Loss, TrainError, TrainOptions, Trained,
 };
 use posterior_networks::{Network, Precision, Selection};
-use posterior_optim::{Adaptive, Signal};
+use posterior_optim::Adaptive;
 use serde::{Deserialize, Serialize};
 
 /// What lasts from epoch to epoch.
@@ -38,7 +38,7 @@ pub(super) struct OnlineHook<'a, T> {
     selection: Selection,
     prior: Prior,
     start: Memory,
-    stages: &'a mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: Run<'a>,
 }
 
 fn wrapped(error: LaplaceError) -> TrainError {
@@ -57,7 +57,7 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
         examples: &'a dyn Examples<T>,
         options: &'a TrainOptions,
         online: &'a OnlineOptions,
-        stages: &'a mut dyn FnMut(Stage, usize, usize) -> Signal,
+        mut run: Run<'a>,
     ) -> Result<Self, LaplaceError> {
         let outputs: usize = network.graph().output_shape().iter().product();
         let relative = vec![1.0; outputs];
@@ -67,10 +67,11 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
                 "the first-order term of the evidence is known for Gaussian noise only: leave it out".into(),
             ));
         }
-        let selection = online.weights.select(network, true, examples, &likelihood, 0, stages)?;
+        let data = Data::new(network, examples, &likelihood);
+        let selection = online.weights.select(&data, true, 0, &mut run)?;
         let (approximation, memory) = (online.approximation.clone(), online.memory);
         let fit = FitOptions { approximation, memory, mode: Mode::Trained, ..FitOptions::default() };
-        Plan::new(network, &selection, (examples.len(), 0), &likelihood, &fit)?.check(&fit)?;
+        Plan::new(&data.size(&selection), &fit)?.check(&fit)?;
         let kind = match &online.prior {
             PriorKind::Auto => PriorKind::Layerwise,
             other => other.clone(),
@@ -88,7 +89,7 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
             adam: None,
             trace: Vec::new(),
         };
-        Ok(Self { examples, options, online, selection, prior, start, stages })
+        Ok(Self { examples, options, online, selection, prior, start, run })
     }
 
     /// Weight decay for hyperparameters.
@@ -140,12 +141,13 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
             _ => FisherEstimate::Exact,
         };
         let mut sums = Accumulator::new(network, &self.selection, form, estimate)?;
-        match sums.extend(network, self.examples, &likelihood, 0, self.stages) {
+        let data = Data::new(network, self.examples, &likelihood);
+        match sums.extend(&data, 0, &mut self.run) {
             Err(LaplaceError::Interrupted) => return Ok(None),
             other => other?,
         }
         let first_order = if self.online.first_order {
-            match gradient(network, &self.selection, self.examples, &likelihood, self.stages)? {
+            match gradient(&data, &self.selection, &mut self.run)? {
                 None => return Ok(None),
                 some => some,
             }

@@ -1,6 +1,8 @@
 //! Losses as likelihoods, and prior precisions as weight decay.
 
-use crate::{LaplaceError, Stage};
+use crate::LaplaceError;
+use crate::problem::Data;
+use crate::run::{Run, Stage};
 use posterior_likelihoods::{Categorical, Gaussian, HeteroscedasticGaussian, OutputLikelihood};
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
@@ -79,12 +81,11 @@ pub(super) fn relative_variances<T: Precision>(
 
 /// The gradient of the negative log-likelihood in the selected weights; None when it was interrupted.
 pub(super) fn gradient<T: Precision>(
-    network: &Network<T>,
+    data: &Data<'_, T>,
     selection: &Selection,
-    examples: &dyn Examples<T>,
-    likelihood: &OutputLikelihood,
-    stages: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<Option<Vec<f64>>, LaplaceError> {
+    let &Data { network, examples, likelihood, .. } = data;
     debug_assert!(is_gaussian(likelihood));
     let mut sum = vec![0.0; selection.len()];
     for range in ranges(0, examples.len(), batch_size(network, 1)) {
@@ -99,7 +100,7 @@ pub(super) fn gradient<T: Precision>(
         let own = trace.vjp(selection, &cotangents)?;
         sum.iter_mut().zip(own.values()).for_each(|(s, g)| *s += g.to_f64());
         let end = batch.range.end;
-        if stages(Stage::Mode, end, examples.len()) == Signal::Stop && end < examples.len() {
+        if run.tell(Stage::Mode, end, examples.len()) == Signal::Stop && end < examples.len() {
             return Ok(None);
         }
     }

@@ -27,7 +27,8 @@ pub use evidence::TangentEvidence;
 pub use options::{HyperparameterRule, OnlineOptions, Select};
 pub use report::{OnlineReport, OnlineStep};
 
-use crate::{LaplaceError, Stage};
+use crate::LaplaceError;
+use crate::run::{Run, Stage};
 use hook::OnlineHook;
 use posterior_linalg::compiled_here;
 use posterior_networks::train::{Examples, TrainOptions, TrainState, Trained, train_with};
@@ -74,7 +75,7 @@ fn train<T: Precision>(
     stages: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<(Trained<T>, OnlineReport), LaplaceError> {
     online.check(options, validation.is_some())?;
-    let mut hook = OnlineHook::new(&network, examples, options, online, stages)?;
+    let mut hook = OnlineHook::new(&network, examples, options, online, Run::new(stages))?;
     let trained = train_with(network, examples, validation, options, Some(&mut hook), state, observer)?;
     let report = hook.report(&trained)?;
     Ok((trained, report))

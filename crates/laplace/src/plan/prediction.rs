@@ -1,21 +1,9 @@
 //! Memory and work of predictions, known before they are made.
 
 use super::workspace::Workspace;
-use crate::fit::Posterior;
-use crate::{Laplace, Latent, Wanted};
-use posterior_networks::{Network, Precision, Selection};
-
-/// Bytes of products forward with so many vectors for each of so many inputs, and of their outputs in doubles.
-pub(crate) fn moved_bytes<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    examples: usize,
-    vectors: usize,
-) -> u64 {
-    let outputs = network.graph().output_shape().iter().product::<usize>() as u64;
-    let space = Workspace { network, selection, examples: examples as u64, outputs };
-    space.tangents(vectors as u64).saturating_add(examples as u64 * outputs * vectors as u64 * 8)
-}
+use crate::fit::{Laplace, Posterior};
+use crate::predict::{Latent, Wanted};
+use posterior_networks::{Network, Precision};
 
 impl<T: Precision> Laplace<T> {
     /// Most bytes of [`Self::latent`] for so many inputs, beside the model and the inputs: the result, and what one batch of them takes.

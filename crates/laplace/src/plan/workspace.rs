@@ -3,6 +3,7 @@
 //! Threads that work through batches of their own may all be at their largest at one time, and whichever of them asks for a product of its own finds the others' threads helping it: so what one
 //! batch needs is counted once for each worker, and what a product allocates for each thread once for each of both.
 
+use crate::problem::Size;
 use posterior_gp::function_space::FunctionSpacePosterior;
 use posterior_linear::curvature::{layers, strip_batches, strips_at_once};
 use posterior_networks::derivatives::{
@@ -18,16 +19,16 @@ const PIECE: u64 = 32 << 20;
 const SHARED_GRAM: u64 = 512;
 
 /// What batches are sent through.
-pub(super) struct Workspace<'a, T> {
-    pub(super) network: &'a Network<T>,
-    pub(super) selection: &'a Selection,
-    pub(super) examples: u64,
-    pub(super) outputs: u64,
+pub(crate) struct Workspace<'a, T> {
+    pub(crate) network: &'a Network<T>,
+    pub(crate) selection: &'a Selection,
+    pub(crate) examples: u64,
+    pub(crate) outputs: u64,
 }
 
 /// How rows that come back from the network are used.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(crate) enum Use {
     /// Inputs and sensitivities of layers.
     Factors,
     /// Squares of gradients.
@@ -36,7 +37,13 @@ pub(super) enum Use {
     Rows { by_layer: bool },
 }
 
-impl<T: Precision> Workspace<'_, T> {
+impl<'a, T: Precision> Workspace<'a, T> {
+    /// For all examples that a posterior is fitted to.
+    pub(crate) fn of(size: &Size<'a, T>) -> Self {
+        let &Size { network, selection, examples, likelihood, .. } = size;
+        Self { network, selection, examples: examples as u64, outputs: likelihood.outputs() as u64 }
+    }
+
     fn number(&self) -> u64 {
         size_of::<T>() as u64
     }
@@ -50,12 +57,12 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     /// Examples of a batch with `width` rows each.
-    pub(super) fn batch(&self, width: u64) -> u64 {
+    pub(crate) fn batch(&self, width: u64) -> u64 {
         (batch_size(self.network, width.max(1) as usize) as u64).min(self.examples)
     }
 
     /// Workers with batches of their own, of examples with `width` rows each, where one's sums take so many bytes: no more than there are strips. None where there is no room for private sums.
-    pub(super) fn workers(&self, sums: u64, width: u64) -> Option<u64> {
+    pub(crate) fn workers(&self, sums: u64, width: u64) -> Option<u64> {
         let at_once = strips_at_once(sums.try_into().unwrap_or(usize::MAX))?;
         let batches = self.examples.div_ceil(self.batch(width).max(1));
         let strips = batches.div_ceil(strip_batches(batches as usize) as u64);
@@ -69,7 +76,7 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     /// A pass forwards over all examples that nothing comes back from: inputs as they were read, gathered and taken by the network.
-    pub(super) fn pass(&self) -> u64 {
+    pub(crate) fn pass(&self) -> u64 {
         let batch = self.batch(1);
         let input = self.graph().input_shape().iter().product::<usize>() as u64;
         self.forward(batch) + batch * input * self.number()
@@ -87,7 +94,7 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     /// One worker's bytes for an output layer, whose features are all that is needed.
-    pub(super) fn head(&self, head: &Head, dense: bool) -> u64 {
+    pub(crate) fn head(&self, head: &Head, dense: bool) -> u64 {
         let batch = self.batch(1);
         let columns = head.features as u64 + u64::from(head.bias);
         let own = if dense {
@@ -103,12 +110,12 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     /// Bytes of the passes by which the rows of a kernel come, so many examples at a time.
-    pub(super) fn rows(&self, at_once: u64) -> u64 {
+    pub(crate) fn rows(&self, at_once: u64) -> u64 {
         self.forward(at_once) + self.backward(at_once, self.outputs)
     }
 
     /// One worker's bytes for rows that are sent back through the network.
-    pub(super) fn batch_bytes(&self, width: u64, used: Use) -> u64 {
+    pub(crate) fn batch_bytes(&self, width: u64, used: Use) -> u64 {
         let batch = self.batch(width);
         let both = self.forward(batch) + self.backward(batch, width);
         let own = match used {
@@ -139,7 +146,7 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     /// Bytes of predictions by an output layer alone: the forward pass, features with ones, turned features and their squares, each thread's covariance, and that of a dense block of weights.
-    pub(super) fn predicted_head(&self, head: &Head, dense: u64) -> u64 {
+    pub(crate) fn predicted_head(&self, head: &Head, dense: u64) -> u64 {
         let batch = self.batch(1);
         let columns = head.features as u64 + u64::from(head.bias);
         let threads = rayon::current_num_threads() as u64;
@@ -151,7 +158,7 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     /// Bytes of predictions by passes back: what every tapped layer keeps, the turned copies of the largest, and rows over blocks of `rows` weights, in both precisions, with what is made of them.
-    pub(super) fn predicted_backwards(&self, rows: u64) -> u64 {
+    pub(crate) fn predicted_backwards(&self, rows: u64) -> u64 {
         let (batch, width) = (self.batch(self.outputs), self.outputs);
         let both = self.forward(batch) + self.backward(batch, width);
         let taps = both + 2 * self.factors(batch, width) + batch * width * width * self.number();
@@ -164,7 +171,7 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     /// Bytes of predictions from `rows` observed numbers: the wide network, kernels of some inputs with all points, as they are and whitened.
-    pub(super) fn predicted_dually(&self, rows: u64) -> u64 {
+    pub(crate) fn predicted_dually(&self, rows: u64) -> u64 {
         let each = FunctionSpacePosterior::points_at_once(rows as usize, self.outputs as usize) as u64;
         let each = each.min(self.examples);
         let points = rows.div_ceil(self.outputs.max(1)).max(each);
@@ -174,18 +181,18 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     /// Operations of a pass with `columns` vectors at once, forwards and backwards, over all examples.
-    pub(super) fn tangent_flops(&self, columns: u64) -> f64 {
+    pub(crate) fn tangent_flops(&self, columns: u64) -> f64 {
         let both = ProductsThrough::plan(self.graph(), self.selection, columns as usize).flops;
         self.examples as f64 * (self.graph().flops() as f64 + both)
     }
 
     /// Bytes of a pass with `columns` vectors at once, forwards and backwards: by tangents of what is alive at one time, or by features of a few examples ([`Network::products_through`]).
-    pub(super) fn tangents(&self, columns: u64) -> u64 {
+    pub(crate) fn tangents(&self, columns: u64) -> u64 {
         self.along(columns, true)
     }
 
     /// Bytes of a pass with `columns` vectors at once in one direction.
-    pub(super) fn one_way(&self, columns: u64) -> u64 {
+    pub(crate) fn one_way(&self, columns: u64) -> u64 {
         self.along(columns, false)
     }
 
@@ -231,7 +238,7 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     /// Bytes of the kernel between points: features of two pieces, one turned, and the passes that make them, in double precision.
-    pub(super) fn kernel(&self, points: u64, width: u64) -> u64 {
+    pub(crate) fn kernel(&self, points: u64, width: u64) -> u64 {
         let size = tangent_feature_size(self.graph(), self.selection).max(1) as u64 * width.max(1);
         let within = self.network.examples_at_once() as u64 / width.max(1);
         let piece = (FEATURES as u64 / size).min(within).max(1).min(points);
@@ -331,10 +338,22 @@ impl<T: Precision> Workspace<'_, T> {
 }
 
 /// Bytes of a stage after one that took so many: buffers of the stage before wait, in other sizes.
-pub(super) fn after(before: u64, own: u64) -> u64 {
+pub(crate) fn after(before: u64, own: u64) -> u64 {
     own.saturating_add(before.min(WAITING_BYTES as u64))
 }
 
 fn node_size(node: &Node) -> u64 {
     node.shape.iter().product::<usize>() as u64
+}
+
+/// Bytes of products forward with so many vectors for each of so many inputs, and of their outputs in doubles.
+pub(crate) fn moved_bytes<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: usize,
+    vectors: usize,
+) -> u64 {
+    let outputs = network.graph().output_shape().iter().product::<usize>() as u64;
+    let space = Workspace { network, selection, examples: examples as u64, outputs };
+    space.tangents(vectors as u64).saturating_add(examples as u64 * outputs * vectors as u64 * 8)
 }

@@ -1,11 +1,13 @@
 //! Dual descent on the tangent kernel.
 
-use super::DualOptions;
+use super::options::DualOptions;
+use crate::LaplaceError;
 use crate::function_space::FunctionSpace;
-use crate::{LaplaceError, Stage};
+use crate::problem::{Data, Problem};
+use crate::run::Run;
 use faer::{Mat, Scale};
 use posterior_gp::GpError;
-use posterior_gp::iterative::{Budget, Iterate, Method, Problem, SolverState, Start, solve};
+use posterior_gp::iterative::{self, Budget, Iterate, Method, SolverState, Start, solve};
 use posterior_linalg::operator::{Dense, RowAccess};
 use posterior_linalg::solve::System;
 use posterior_linear::LinearError;
@@ -13,9 +15,8 @@ use posterior_linear::sampled::{
     Drawn, Noise, ObservedKernel, SampledError, SampledModel, Sampler, WatchSolver, observed_normals, pull,
     push,
 };
-use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision, Selection};
-use posterior_optim::{Progress, Signal};
+use posterior_networks::Precision;
+use posterior_optim::Progress;
 use posterior_tangent::Tangent;
 
 /// The same samples through function space: `zeta = w0 + s^(1/2) A^-1 Phi' R tau` with `(K + (a / s) I) tau = (a / s) (e - s^(1/2) R' Phi w0)`, `K = R' Phi Phi' R` between all observed directions.
@@ -41,21 +42,18 @@ pub(super) enum Kernel<'a, 'f, T: Precision> {
 impl<'a, 'f, T: Precision> Kernel<'a, 'f, T> {
     /// Stored where it fits `memory` bytes and features are not scaled, else by products.
     pub(super) fn of(
-        network: &Network<T>,
-        selection: &Selection,
-        examples: &dyn Examples<T>,
+        problem: &Problem<'_, T>,
         model: &'a SampledModel<'a, T, Tangent<'f, T>>,
-        memory: u64,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
         let rows = (model.examples() * model.likelihood().root_width()) as u64;
         // The kernel, and what is copied of it while it is made.
         let bytes = rows.saturating_mul(rows).saturating_mul(16);
-        if model.scales().is_some() || bytes > memory {
+        if model.scales().is_some() || bytes > problem.memory {
             return Ok(Self::Products(ObservedKernel::new(model)?));
         }
-        let (points, _) =
-            FunctionSpace::new(network, selection, examples, model.likelihood(), None, 0, memory, observer)?;
+        let data = Data { likelihood: model.likelihood(), ..problem.data };
+        let (points, _) = FunctionSpace::new(&Problem { data, ..*problem }, None, run)?;
         Ok(Self::Stored(Dense::new(points.gram().clone())))
     }
 
@@ -117,7 +115,7 @@ impl<T: Precision> Sampler for Dual<'_, '_, T> {
         let prior = self.noise.prior_draws(precisions)?;
         let targets = self.left(&prior, strength)? * Scale(ratio);
         let system = System::uniform(self.kernel.rows(), ratio)?;
-        let problem = Problem::new(&system, targets.as_ref(), None).map_err(failed)?;
+        let problem = iterative::Problem::new(&system, targets.as_ref(), None).map_err(failed)?;
         let start = match (saved, start) {
             (Some(state), _) => Start::Resume(state),
             (None, Some(samples)) => Start::Weights(self.left(samples, strength)?),

@@ -1,56 +1,29 @@
 //! The turns, and the samples for predictions.
 
-use super::held_out::{Scored, Search, Unseen};
-use super::posterior::{Sampled, narrowed, too_large};
+use super::held_out::{Scored, Search};
+use super::options::{SampledOptions, Solver};
+use super::plan::chosen;
+use super::posterior::{Sampled, check_samples, narrowed};
+use super::report::SampledReport;
 use super::saved;
 use super::setting::Setting;
-use super::turns::{Course, Kept};
+use super::turns::Course;
 use super::way::Way;
-use super::{SampledOptions, Solver, Space, Turn};
-use crate::fit::between;
-use crate::keep::Keeper;
-use crate::plan::sampled_space;
-use crate::tune::{HeldOutReport, plain_noise, scaled};
-use crate::{LaplaceError, PriorKind, Stage};
-use posterior_likelihoods::OutputLikelihood;
+use crate::predict::between;
+use crate::prior::scaled;
+use crate::problem::{Data, Problem};
+use crate::run::{Run, Stage};
+use crate::scores::{HeldOutReport, plain_noise};
+use crate::{LaplaceError, PriorKind};
+use posterior_likelihoods::Integration;
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{EvidenceOptions, MOST_FITTED};
-use posterior_linear::sampled::{Drawn, GradientVariances, SampledModel, Span, TurnsState};
-use posterior_networks::train::Examples;
-use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
-use posterior_optim::{Reason, Signal};
-use posterior_tangent::{Observed, Tangent, check_outputs};
-use serde::{Deserialize, Serialize};
-
-type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
-
-/// What was done on the way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SampledReport {
-    /// Turn by turn.
-    pub turns: Vec<Turn>,
-    /// Why the turns ended.
-    pub turns_ended: Reason,
-    /// Steps towards the samples for predictions.
-    pub solver_steps: usize,
-    /// Why these ended.
-    pub solver_ended: Reason,
-    /// Where optimum, samples and turns were worked on.
-    pub space: Space,
-    /// Directions of the weights that the examples move, in function space.
-    pub span: Option<usize>,
-    /// Leading directions of the curvature that conjugate gradients were preconditioned with, beside its diagonal.
-    pub directions: usize,
-    /// Whether the kernel of dual descent was stored.
-    pub stored_kernel: Option<bool>,
-    /// Under Gaussian noise, where its optimum was sought: root mean square over the training data of how far the linear model's outputs at its optimum are from the network's, `J (w* - v)`. Predictions stay the
-    /// network's own, and the square counts as variance of each, as [`crate::fit::ModeSummary::displacement`] does.
-    pub displacement: Option<f64>,
-    /// Of descent under one precision: which of the two objectives has the less noisy gradients at the samples.
-    pub gradient_variances: Option<GradientVariances>,
-}
+use posterior_linear::sampled::{Drawn, SampledModel, Span, Turn, TurnsState};
+use posterior_networks::{PerNetworkPrecision, Precision, Selection};
+use posterior_optim::Reason;
+use posterior_tangent::Tangent;
 
 /// What a fit returns.
 pub struct SampledFit<T> {
@@ -72,66 +45,46 @@ pub struct SampledFit<T> {
 
 /// Fits samples to a trained network. An interrupted call keeps where it stands, from which the same call goes on with the same numbers.
 ///
-/// `unseen` is needed by [`SampledOptions::validation_tries`] only, and has no effect without.
+/// Validation examples are needed by [`SampledOptions::validation_tries`] only, and have no effect without; `integration` is how predictive distributions of theirs are made of latent ones.
 ///
 /// Cost: for each turn the products of the mode and of `samples_em` samples with all data until they are solved, and one more; in the end, and for each setting that is tried, those of `samples` further ones. In function space the tangent kernel and its
-/// eigenvectors in place of all of these; they are not kept, so that an interrupted call makes them again. [`super::plan`] says how much memory.
+/// eigenvectors in place of all of these; they are not kept, so that an interrupted call makes them again. [`super::plan()`] says how much memory.
 ///
 /// # Errors
 /// [`LaplaceError`]: options out of range, bad targets or inputs, more than `memory` bytes, solvers that diverge, interruption.
 pub fn fit<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    examples: &dyn Examples<T>,
-    unseen: Option<&Unseen<'_, T>>,
-    likelihood: &OutputLikelihood,
+    problem: &Problem<'_, T>,
     options: &SampledOptions,
-    seed: u64,
-    memory: u64,
-    keeper: &mut Keeper<'_>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    integration: Integration,
+    run: &mut Run<'_>,
 ) -> Result<SampledFit<T>, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'k: 'a, 'u: 'a] run, (
-        network: &'a Network<T> = network,
-        selection: &'a Selection = selection,
-        examples: &'a dyn Examples<T> = examples,
-        unseen: Option<&'a Unseen<'u, T>> = unseen,
-        likelihood: &'a OutputLikelihood = likelihood,
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] search, (
+        problem: &'a Problem<'a, T> = problem,
         options: &'a SampledOptions = options,
-        seed: u64 = seed,
-        memory: u64 = memory,
-        keeper: &'a mut Keeper<'k> = keeper,
-        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+        integration: Integration = integration,
+        run: &'a mut Run<'r> = run,
     ) -> Result<SampledFit<T>, LaplaceError>)
 }
 
-fn run<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    examples: &dyn Examples<T>,
-    unseen: Option<&Unseen<'_, T>>,
-    likelihood: &OutputLikelihood,
+fn search<T: Precision>(
+    problem: &Problem<'_, T>,
     options: &SampledOptions,
-    seed: u64,
-    memory: u64,
-    keeper: &mut Keeper<'_>,
-    observer: Observer<'_>,
+    integration: Integration,
+    run: &mut Run<'_>,
 ) -> Result<SampledFit<T>, LaplaceError> {
-    check_outputs(network, likelihood)?;
-    likelihood.check_curvature()?;
+    let &Problem { data: Data { network, examples, validation, likelihood }, selection, seed, memory } =
+        problem;
+    problem.check()?;
     options.check()?;
     if examples.is_empty() {
         return Err(LaplaceError::Request("there are no examples to learn from".into()));
     }
-    let (bytes, batch, _) = super::plan(network, selection, examples.len(), likelihood, options);
-    let needed = bytes.saturating_add(batch);
-    if needed > memory {
-        return Err(too_large(options.samples.max(options.samples_em), needed, memory));
-    }
-    let (tangent, observed) = (Tangent::new(network, selection), Observed { examples, likelihood });
+    let (space, needs) = chosen(&problem.size(selection), options);
+    check_samples(options.samples.max(options.samples_em), needs, memory)?;
+    let (tangent, observed) = (Tangent::new(network, selection), problem.observed());
     let plain = SampledModel::new(&tangent, &observed, likelihood);
-    let mut stage = |done, all| observer(Stage::Curvature, done, all);
-    let (diagonal, fit) = plain.curvature_diagonal(options.samples_em.max(1), seed, &mut stage)?;
+    let (diagonal, fit) =
+        plain.curvature_diagonal(options.samples_em.max(1), seed, &mut run.stage(Stage::Curvature))?;
     let kind = if options.layerwise { PriorKind::Layerwise } else { PriorKind::Scalar };
     let prior = kind.prior(network.graph(), selection, options.initial_precision)?;
     let streams = Streams::new(seed);
@@ -142,38 +95,30 @@ fn run<T: Precision>(
         seed: streams.child("laplace/sampled/prediction", 0).seed(),
     };
     let model = setting.model(&tangent, &observed, likelihood, &diagonal)?;
-    let space = sampled_space(network, selection, examples.len(), likelihood, options);
-    let data = (network, selection, examples);
     // Before the kernel, which takes minutes.
-    let (over, mut scored, mut state) = match keeper.earlier() {
+    let (over, mut scored, mut state) = match run.keeper.earlier() {
         Some(earlier) => saved::open(earlier, space)?,
         None => (None, Vec::new(), TurnsState::begin(&prior, 1.0)),
     };
-    let way = Way::of(data, &model, (space, &options.solver), memory - needed, observer)?;
+    let left = Problem { memory: memory - needs.bytes(), ..*problem };
+    let way = Way::of(&left, &model, (space, &options.solver), run)?;
     saved::check_dimension(&state, way.dimension(&model))?;
     // Once the turns are over no mode is sought.
     let rows = examples.len() * likelihood.root_width();
     let conjugate = matches!(options.solver, Solver::ConjugateGradients(_));
     let directions =
         if over.is_some() && !conjugate { 0 } else { options.directions(way.dimension(&model), rows) };
-    let mut stage = |done, all| observer(Stage::Curvature, done, all);
-    let curvature = way.curvature(&model, &diagonal, directions, seed, &mut stage)?;
+    let curvature = way.curvature(&model, &diagonal, directions, seed, &mut run.stage(Stage::Curvature))?;
     let found = curvature.directions();
     let whole = selection.len() == Selection::all(network.graph()).len();
-    let mut kept = Kept::new(keeper, space);
     let over = if options.em_steps == 0 { Some(Reason::Steps) } else { over };
     let saved = if over.is_some() { state.solving.take() } else { None };
     let (state, turns_ended) = if let Some(reason) = over {
         (state, reason)
     } else {
-        let course = Course {
-            curvature: &curvature,
-            fit,
-            options,
-            whole,
-            seed: streams.child("laplace/sampled/turns", 0).seed(),
-        };
-        course.run(&model, &way, &prior, state, &mut kept, observer)?
+        let seed = streams.child("laplace/sampled/turns", 0).seed();
+        let course = Course { curvature: &curvature, fit, options, whole, seed, space };
+        course.run(&model, &way, &prior, state, run)?
     };
     let found_prior = prior.with_precisions(&state.precisions)?;
     let strength = |noise: f64| if is_gaussian(likelihood) { 1.0 / noise } else { 1.0 };
@@ -185,10 +130,10 @@ fn run<T: Precision>(
     let mut noise_variance = state.noise_variance;
     setting.prior = found_prior.clone();
     let mut held_out = None;
-    if let Some(unseen) = unseen.filter(|_| options.validation_tries > 0) {
+    if let Some(examples) = validation.filter(|_| options.validation_tries > 0) {
         let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
         let away = mode.as_ref().filter(|_| is_gaussian(likelihood)).map(|mode| between(&trained, mode));
-        let by = Scored { network, likelihood, unseen, displacement: away };
+        let by = Scored { network, likelihood, examples, integration, displacement: away };
         let learn_noise = is_gaussian(likelihood) && options.learn_noise.unwrap_or(whole);
         let mut search =
             Search { tries: options.validation_tries, noise_variance, learn_noise, scored: &mut scored };
@@ -204,18 +149,18 @@ fn run<T: Precision>(
                 options.objective,
                 None,
                 &mut |progress, _| {
-                    let signal = observer(Stage::Samples, progress.step, progress.steps_planned);
-                    kept.after((Some(turns_ended), scored), signal, || bare.clone())
+                    let done = (Stage::Samples, progress.step, progress.steps_planned);
+                    run.save(done, || saved::save(space, (Some(turns_ended), scored), &bare))
                 },
             );
-            let samples = narrowed(&model, &kept.result(solved)?.samples);
+            let samples = narrowed(&model, &run.ended(solved)?.samples);
             let posterior =
                 Sampled { selection: selection.clone(), samples, setting: tried, diagonal: diagonal.clone() };
-            let nll = by.nll(&posterior, point.noise_variance, &mut |stage, done, all| {
-                let signal = observer(stage, done, all);
-                kept.after((Some(turns_ended), scored), signal, || bare.clone())
+            let nll = by.nll(&posterior, point.noise_variance, &mut |done, all| {
+                let done = (Stage::Validation, done, all);
+                run.save(done, || saved::save(space, (Some(turns_ended), scored), &bare))
             });
-            kept.result(nll)
+            run.ended(nll)
         })?;
         held_out = Some(search.report(&by, found, plain_noise(&fit, likelihood, learn_noise))?);
         noise_variance = found.0.noise_variance;
@@ -230,17 +175,16 @@ fn run<T: Precision>(
         options.objective,
         saved,
         &mut |progress, solving| {
-            let signal = observer(Stage::Samples, progress.step, progress.steps_planned);
-            kept.after((Some(turns_ended), &scored), signal, || TurnsState {
-                solving: Some(solving()),
-                ..bare.clone()
+            run.save((Stage::Samples, progress.step, progress.steps_planned), || {
+                let state = TurnsState { solving: Some(solving()), ..bare.clone() };
+                saved::save(space, (Some(turns_ended), &scored), &state)
             })
         },
     );
-    let drawn = kept.result(solved)?;
-    let go = &mut |done, all| observer(Stage::Samples, done, all);
+    let drawn = run.ended(solved)?;
+    let (samples, solver) = (drawn.samples.as_ref(), &options.solver);
     let gradient_variances =
-        setting.gradient_variances(&model, drawn.samples.as_ref(), &options.solver, go)?;
+        setting.gradient_variances(&model, samples, solver, &mut run.stage(Stage::Samples))?;
     let mut notes = notes(&state.turns, turns_ended, &drawn, (&diagonal, way.dimension(&model)), options);
     if found < directions {
         notes.push(format!(

@@ -3,22 +3,14 @@
 //! Few examples leave the prior where they do not reach, however well its precision suits them: what turns find is then too small for predictions, and only examples that neither network nor samples have seen tell.
 
 use super::posterior::Sampled;
+use crate::LaplaceError;
 use crate::predict::displaced;
-use crate::tune::{GridPoint, HeldOutReport, batch_nll, plain_nll, wanted};
-use crate::{LaplaceError, Stage};
+use crate::scores::{GridPoint, HeldOutReport, batch_nll, plain_nll, scaled_noise, wanted};
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision};
 use posterior_optim::Signal;
 use posterior_tangent::{Batch, ranges};
-
-/// Examples that choose, and the predictive that they score.
-pub struct Unseen<'a, T> {
-    /// Examples that neither network nor samples have learned from.
-    pub examples: &'a dyn Examples<T>,
-    /// How predictive distributions are made of latent ones.
-    pub integration: Integration,
-}
 
 /// Factor between neighbouring prior precisions: half a decade, within which scores hardly move.
 const PRECISION_STEP: f64 = 3.162_277_660_168_379_5;
@@ -33,7 +25,10 @@ const BATCH: usize = 512;
 pub(super) struct Scored<'a, T> {
     pub(super) network: &'a Network<T>,
     pub(super) likelihood: &'a OutputLikelihood,
-    pub(super) unseen: &'a Unseen<'a, T>,
+    /// Examples that neither network nor samples have learned from.
+    pub(super) examples: &'a dyn Examples<T>,
+    /// How predictive distributions are made of latent ones.
+    pub(super) integration: Integration,
     /// What predictions count beside the samples ([`super::SampledReport::displacement`]).
     pub(super) displacement: Option<Vec<T>>,
 }
@@ -44,22 +39,21 @@ impl<T: Precision> Scored<'_, T> {
         &self,
         posterior: &Sampled<T>,
         noise_variance: f64,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        observer: &mut dyn FnMut(usize, usize) -> Signal,
     ) -> Result<f64, LaplaceError> {
-        let Unseen { examples, integration } = self.unseen;
-        let rule =
-            PredictiveRule::new(crate::fit::scaled_noise(self.likelihood, noise_variance)?, *integration)?;
-        let (wanted, count) = (wanted(*integration, self.likelihood), examples.len());
+        let &Self { examples, integration, .. } = self;
+        let rule = PredictiveRule::new(scaled_noise(self.likelihood, noise_variance)?, integration)?;
+        let (wanted, count) = (wanted(integration, self.likelihood), examples.len());
         let mut sum = 0.0;
         for range in ranges(0, count, BATCH) {
             let end = range.end;
-            let batch = Batch::read(*examples, range, self.likelihood)?;
+            let batch = Batch::read(examples, range, self.likelihood)?;
             let mut latent = posterior.latent(self.network, &batch.x, wanted)?;
             if let Some(displacement) = &self.displacement {
                 latent.add_squares(&displaced(self.network, posterior.selection(), &batch.x, displacement)?);
             }
             sum += batch_nll(&rule, &latent, &batch)?;
-            if observer(Stage::Validation, end, count) == Signal::Stop {
+            if observer(end, count) == Signal::Stop {
                 return Err(LaplaceError::Interrupted);
             }
         }
@@ -68,8 +62,8 @@ impl<T: Precision> Scored<'_, T> {
 
     /// The network's own score, with this noise variance.
     fn plain(&self, noise_variance: f64) -> Result<f64, LaplaceError> {
-        let likelihood = crate::fit::scaled_noise(self.likelihood, noise_variance)?;
-        plain_nll(self.network, &[self.unseen.examples], &likelihood)
+        let likelihood = scaled_noise(self.likelihood, noise_variance)?;
+        plain_nll(self.network, &[self.examples], &likelihood)
     }
 }
 
@@ -141,7 +135,7 @@ impl Search<'_> {
         plain_noise: f64,
     ) -> Result<HeldOutReport, LaplaceError> {
         Ok(HeldOutReport {
-            examples: scored.unseen.examples.len(),
+            examples: scored.examples.len(),
             grid: self.scored.clone(),
             best,
             plain_nll: scored.plain(plain_noise)?,

@@ -14,6 +14,8 @@
 //! | `way`, `solve` | the space, with its kernel; one interface to the solvers |
 //! | `dual` | dual descent on the tangent kernel |
 //! | `posterior` | [`Sampled`]: predictions, further samples |
+//! | `plan` | [`plan()`]: memory and work before the start |
+//! | `report` | [`SampledReport`]: how it went |
 //! | `saved` | where a fit stands, as arrays |
 //!
 //! Source: Antorán (2024), chapter 6; spec `linearised_laplace`, section 5; `valla`, section 7.3.
@@ -22,18 +24,20 @@ mod dual;
 mod fit;
 mod held_out;
 mod options;
+mod plan;
 mod posterior;
+mod report;
 mod saved;
 mod setting;
 mod solve;
 mod turns;
 mod way;
 
-pub use crate::plan::sampled as plan;
-pub use fit::{SampledFit, SampledReport, fit};
-pub use held_out::Unseen;
+pub use fit::{SampledFit, fit};
 pub use options::{DualOptions, SampledOptions, Solver, Space};
+pub use plan::plan;
 pub use posterior::Sampled;
 pub use posterior_linear::sampled::{
     ConjugateOptions, DescentOptions, Estimator, ModeSolver, Objective, Turn, Update,
 };
+pub use report::SampledReport;

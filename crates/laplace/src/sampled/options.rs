@@ -1,7 +1,8 @@
 //! What can be asked for.
 
-use crate::{LaplaceError, ModeOptions};
+use crate::LaplaceError;
 use posterior_gp::iterative::{DualAveraging, DualDescentOptions};
+use posterior_linear::mode::ModeOptions;
 use posterior_linear::sampled::{ConjugateOptions, DescentOptions, Estimator, ModeSolver, Objective, Update};
 use serde::{Deserialize, Serialize};
 

@@ -1,24 +1,28 @@
 //! What a fit returns.
 
-use super::SampledOptions;
+use super::options::SampledOptions;
+use super::plan::{chosen, plan};
 use super::setting::Setting;
 use super::way::Way;
-use crate::plan::{check_joint, sampled_space};
-use crate::predict::{Latent, Wanted};
-use crate::{LaplaceError, Stage};
+use crate::LaplaceError;
+use crate::error::check_memory;
+use crate::fit::{Approximation, FitOptions};
+use crate::learned::Learned;
+use crate::plan::needs::Needs;
+use crate::plan::workspace::moved_bytes;
+use crate::predict::{Latent, Wanted, check_joint};
+use crate::problem::{Data, Problem};
+use crate::run::{Run, Stage};
 use faer::Mat;
-use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
 use posterior_linalg::dense::product;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::latent::add_inner_products;
 use posterior_linear::sampled::SampledModel;
 use posterior_linear::{FeatureMap, Prior};
-use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
-use posterior_optim::Signal;
 use posterior_store::{StoreError, Tensors};
-use posterior_tangent::{Observed, Tangent, check_outputs};
+use posterior_tangent::{Tangent, check_outputs};
 use serde::{Deserialize, Serialize};
 
 /// Draws of the weights from the linearised posterior, centred at zero: predictions keep the network as their mean.
@@ -139,23 +143,19 @@ impl<T: Precision> Sampled<T> {
     /// Those of a fit; interruption.
     pub fn extended(
         &self,
-        network: &Network<T>,
-        examples: &dyn Examples<T>,
-        likelihood: &OutputLikelihood,
+        data: &Data<'_, T>,
         more: usize,
         options: &SampledOptions,
         memory: u64,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] extend, (
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] extend, (
             posterior: &'a Sampled<T> = self,
-            network: &'a Network<T> = network,
-            examples: &'a dyn Examples<T> = examples,
-            likelihood: &'a OutputLikelihood = likelihood,
+            data: &'a Data<'a, T> = data,
             more: usize = more,
             options: &'a SampledOptions = options,
             memory: u64 = memory,
-            observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+            run: &'a mut Run<'r> = run,
         ) -> Result<Sampled<T>, LaplaceError>)
     }
 
@@ -215,36 +215,34 @@ fn moved_by<T: Precision>(
 
 fn extend<T: Precision>(
     posterior: &Sampled<T>,
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    likelihood: &OutputLikelihood,
+    data: &Data<'_, T>,
     more: usize,
     options: &SampledOptions,
     memory: u64,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<Sampled<T>, LaplaceError> {
+    let &Data { network, examples, likelihood, .. } = data;
     check_outputs(network, likelihood)?;
     let tangent = Tangent::new(network, &posterior.selection);
-    let observed = Observed { examples, likelihood };
+    let observed = data.observed();
     let model = posterior.setting.model(&tangent, &observed, likelihood, &posterior.diagonal)?;
     let kept = posterior.samples.ncols();
     let (layerwise, g_prior) = (posterior.prior().names().len() > 1, posterior.setting.g_prior);
     let asked = SampledOptions { layerwise, g_prior, ..options.clone() };
     // Where the fit worked, not where these alone would be less work.
-    let space = sampled_space(network, &posterior.selection, examples.len(), likelihood, &asked);
+    let size = data.size(&posterior.selection);
+    let (space, _) = chosen(&size, &asked);
     let options = SampledOptions { samples: more, em_steps: 0, space: Some(space), ..asked };
-    let solver = &options.solver;
-    let (bytes, batch, _) = super::plan(network, &posterior.selection, examples.len(), likelihood, &options);
-    let needed = bytes.saturating_add(batch);
-    if needed > memory {
-        return Err(too_large(more, needed, memory));
-    }
-    let data = (network, &posterior.selection, examples);
-    let way = Way::of(data, &model, (space, solver), memory - needed, observer)?;
-    let directions = options.directions(way.dimension(&model), examples.len() * likelihood.root_width());
-    let mut stage = |done, all| observer(Stage::Curvature, done, all);
+    let needs = plan(&size, &options);
+    check_samples(more, needs, memory)?;
     let seed = posterior.setting.seed;
+    let memory = memory - needs.bytes();
+    let problem = Problem { data: *data, selection: &posterior.selection, seed, memory };
+    let way = Way::of(&problem, &model, (space, &options.solver), run)?;
+    let directions = options.directions(way.dimension(&model), examples.len() * likelihood.root_width());
+    let mut stage = run.stage(Stage::Curvature);
     let curvature = way.curvature(&model, &posterior.diagonal, directions, seed, &mut stage)?;
+    drop(stage);
     let drawn = posterior.setting.solve(
         &model,
         &way,
@@ -252,7 +250,7 @@ fn extend<T: Precision>(
         kept..kept + more,
         options.objective,
         None,
-        &mut |progress, _| observer(Stage::Samples, progress.step, progress.steps_planned),
+        &mut |progress, _| run.tell(Stage::Samples, progress.step, progress.steps_planned),
     )?;
     let own = narrowed(&model, &drawn.samples);
     let samples = Mat::from_fn(posterior.samples.nrows(), kept + more, |i, j| {
@@ -261,15 +259,10 @@ fn extend<T: Precision>(
     Ok(Sampled { samples, ..posterior.clone() })
 }
 
-/// The refusal of samples that pass the memory, with the way out.
-pub(super) fn too_large(samples: usize, needed: u64, allowed: u64) -> LaplaceError {
-    let what = format!("Laplace by {samples} samples");
-    LaplaceError::Memory {
-        what,
-        needed,
-        allowed,
-        remedy: "take fewer samples, stay in weight space (`--space weights`), or allow more memory".into(),
-    }
+/// Refuses samples that pass the memory.
+pub(super) fn check_samples(samples: usize, needs: Needs, memory: u64) -> Result<(), LaplaceError> {
+    let remedy = "take fewer samples, stay in weight space (`--space weights`), or allow more memory";
+    check_memory(needs.bytes(), memory, format_args!("Laplace by {samples} samples"), remedy)
 }
 
 /// Samples in the network's own coordinates and precision.
@@ -279,4 +272,65 @@ pub(super) fn narrowed<T: Precision>(
 ) -> Mat<T> {
     let own = model.unscaled(samples.as_ref());
     Mat::from_fn(own.nrows(), own.ncols(), |i, j| T::from_f64(own[(i, j)]))
+}
+
+impl<T: Precision> Learned<T> for Sampled<T> {
+    fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        Sampled::latent(self, network, x, wanted)
+    }
+
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        Sampled::joint(self, network, x, memory)
+    }
+
+    fn draws_functions(&self) -> bool {
+        true
+    }
+
+    /// With further samples; those that there are stay.
+    fn improved(
+        &self,
+        data: &Data<'_, T>,
+        options: &FitOptions,
+        run: &mut Run<'_>,
+    ) -> Result<(Box<dyn Learned<T>>, serde_json::Value), LaplaceError> {
+        let Approximation::Sampled(own) = &options.approximation else {
+            return Err(LaplaceError::Request(
+                "samples are asked for by options of another posterior".into(),
+            ));
+        };
+        let kept = self.samples().ncols();
+        let Some(more) = own.samples.checked_sub(kept).filter(|more| *more > 0) else {
+            return Err(LaplaceError::Request(format!(
+                "the model has {kept} samples: ask for more than that (--samples)"
+            )));
+        };
+        let extended = self.extended(data, more, own, options.memory, run)?;
+        let header = extended.header();
+        Ok((Box::new(extended), header))
+    }
+
+    /// The samples that the file holds, the first so many.
+    fn function_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+        _seed: u64,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        let drawn = Sampled::function_samples(self, network, x, samples)?;
+        Ok((0..drawn.ncols()).flat_map(|k| drawn.col_as_slice(k).to_vec()).collect())
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        moved_bytes(network, self.selection(), examples, self.samples().ncols())
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        network.graph().flops() as f64 * (1.0 + 2.0 * self.samples().ncols() as f64)
+    }
+
+    fn write(&self, tensors: &mut Tensors) {
+        Sampled::write(self, tensors);
+    }
 }

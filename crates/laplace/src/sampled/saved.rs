@@ -1,10 +1,10 @@
 //! Where a fit stands, as arrays and small facts.
 
-use super::Space;
+use super::options::Space;
 use super::solve::AnyState;
 use crate::LaplaceError;
 use crate::keep::SavedState;
-use crate::tune::GridPoint;
+use crate::scores::GridPoint;
 use faer::Mat;
 use posterior_gp::iterative::{SolverState as DualState, StateHeader};
 use posterior_linear::sampled::{SavedSolver, SavedTurns, SolverFacts, SolverState, TurnsState};

@@ -1,6 +1,6 @@
 //! What a fit and further samples share: the model in the prior's coordinates, and the solver with what it needs.
 
-use super::Solver;
+use super::options::Solver;
 use super::solve::{AnySampler, AnyState};
 use super::way::Way;
 use crate::LaplaceError;

@@ -1,17 +1,17 @@
 //! Expectation maximisation in whichever space.
 
+use super::options::{SampledOptions, Space};
 use super::saved;
 use super::solve::{AnySampler, AnyState};
 use super::way::Way;
-use super::{SampledOptions, Space, Update};
-use crate::keep::Keeper;
-use crate::tune::GridPoint;
-use crate::{LaplaceError, Stage};
+use crate::LaplaceError;
+use crate::run::{Run, Stage};
 use posterior_linalg::Real;
 use posterior_linear::curvature::{FitSums, is_gaussian};
 use posterior_linear::mode::Predictor;
 use posterior_linear::sampled::{
-    Estimator, Noise, SampledModel, Sampler, TurnOptions, Turns, TurnsState, WeightSpace, curvature_spectrum,
+    Estimator, Noise, SampledModel, Sampler, TurnOptions, Turns, TurnsState, Update, WeightSpace,
+    curvature_spectrum,
 };
 use posterior_linear::structure::Structure;
 use posterior_linear::{FeatureMap, Prior};
@@ -29,6 +29,8 @@ pub(super) struct Course<'a> {
     /// Whether all weights are uncertain.
     pub(super) whole: bool,
     pub(super) seed: u64,
+    /// In whose coordinates states are.
+    pub(super) space: Space,
 }
 
 type Ended = (TurnsState<AnyState>, Reason);
@@ -41,15 +43,13 @@ impl Course<'_> {
         way: &Way<'_, 'f, T>,
         prior: &Prior,
         state: TurnsState<AnyState>,
-        kept: &mut Kept<'_, '_>,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Ended, LaplaceError> {
         let (samples, curvature) = (0..self.options.samples_em, self.curvature);
-        let mut stage = |done, all| observer(Stage::Samples, done, all);
         let objective = self.options.objective;
         if let Way::Functions(solve, span) = way {
             let own = span.model(model.likelihood());
-            let noise = span.noise(model, samples, self.seed, &mut stage)?.within;
+            let noise = span.noise(model, samples, self.seed, &mut run.stage(Stage::Samples))?.within;
             let sampler = AnySampler::<T>::Span(WeightSpace {
                 model: &own,
                 noise: &noise,
@@ -58,11 +58,11 @@ impl Course<'_> {
                 objective,
             });
             let prior = Prior::scalar(span.rank(), prior.precisions()[0])?;
-            return self.take((&own, span.beyond()), sampler, prior, state, kept, observer);
+            return self.take((&own, span.beyond()), sampler, prior, state, run);
         }
-        let noise = Noise::draw(model, samples, self.seed, &mut stage)?;
+        let noise = Noise::draw(model, samples, self.seed, &mut run.stage(Stage::Samples))?;
         let sampler = way.sampler(model, &noise, curvature, objective);
-        self.take((model, 0), sampler, prior.clone(), state, kept, observer)
+        self.take((model, 0), sampler, prior.clone(), state, run)
     }
 
     /// The same of a model with so many weights beyond it.
@@ -72,8 +72,7 @@ impl Course<'_> {
         sampler: S,
         prior: Prior,
         state: TurnsState<AnyState>,
-        kept: &mut Kept<'_, '_>,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Ended, LaplaceError> {
         let spectrum = match self.options.update {
             Update::Evidence => {
@@ -85,11 +84,11 @@ impl Course<'_> {
         let options = self.turn_options();
         let limits = Limits { steps: self.options.em_steps, time: None };
         let mut watch = |progress: Option<&Progress>, state: &dyn Fn() -> TurnsState<AnyState>| {
-            let signal = match progress {
-                Some(p) => observer(Stage::Samples, p.step, p.steps_planned),
-                None => observer(Stage::Mode, 0, limits.steps),
+            let done = match progress {
+                Some(p) => (Stage::Samples, p.step, p.steps_planned),
+                None => (Stage::Mode, 0, limits.steps),
             };
-            kept.after((None, &[]), signal, state)
+            run.save(done, || saved::save(self.space, (None, &[]), &state()))
         };
         let mut turns = Turns {
             model,
@@ -112,7 +111,7 @@ impl Course<'_> {
             ended = Err(error);
         }
         let state = turns.state;
-        let (reason, _) = kept.result(ended.map_err(LaplaceError::from))?;
+        let (reason, _) = run.ended(ended)?;
         Ok((state, reason))
     }
 
@@ -126,41 +125,5 @@ impl Course<'_> {
             predictor: Predictor::Affine,
             learn_noise: options.learn_noise.unwrap_or(self.whole),
         }
-    }
-}
-
-/// Offers states to a keeper, and remembers what failed in that.
-pub(super) struct Kept<'a, 'k> {
-    space: Space,
-    keeper: &'a mut Keeper<'k>,
-    failed: Option<LaplaceError>,
-}
-
-impl<'a, 'k> Kept<'a, 'k> {
-    pub(super) fn new(keeper: &'a mut Keeper<'k>, space: Space) -> Self {
-        Self { space, keeper, failed: None }
-    }
-
-    /// Whether to go on after a step of the turns, or (with why they ended, and what was scored since) of what follows, given what the observer says.
-    pub(super) fn after(
-        &mut self,
-        after: (Option<Reason>, &[GridPoint]),
-        signal: Signal,
-        state: impl Fn() -> TurnsState<AnyState>,
-    ) -> Signal {
-        let made = || saved::save(self.space, after, &state());
-        let written = if signal == Signal::Stop { self.keeper.keep(made) } else { self.keeper.offer(made) };
-        match written {
-            Ok(()) => signal,
-            Err(error) => {
-                self.failed = Some(error);
-                Signal::Stop
-            }
-        }
-    }
-
-    /// What failed, or what came out.
-    pub(super) fn result<R>(&mut self, result: Result<R, LaplaceError>) -> Result<R, LaplaceError> {
-        self.failed.take().map_or(result, Err)
     }
 }

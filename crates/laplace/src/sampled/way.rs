@@ -1,14 +1,15 @@
 //! The space in which samples are made, with what it needs beside the noise.
 
 use super::dual::{Dual, Kernel};
+use super::options::{DualOptions, Solver, Space};
 use super::solve::AnySampler;
-use super::{DualOptions, Objective, Solver, Space};
-use crate::{LaplaceError, Stage};
+use crate::LaplaceError;
+use crate::problem::Problem;
+use crate::run::{Run, Stage};
 use faer::MatRef;
-use posterior_linear::sampled::{Noise, SampledModel, Solve, Span, WeightSpace};
+use posterior_linear::sampled::{Noise, Objective, SampledModel, Solve, Span, WeightSpace};
 use posterior_linear::structure::Structure;
-use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision, Selection, release_buffers};
+use posterior_networks::{Precision, release_buffers};
 use posterior_optim::Signal;
 use posterior_tangent::{Tangent, tangent_gram};
 
@@ -22,31 +23,28 @@ pub(super) enum Way<'a, 'f, T: Precision> {
 impl<'a, 'f, T: Precision> Way<'a, 'f, T> {
     /// With the kernel that the space asks for.
     pub(super) fn of(
-        (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
+        problem: &Problem<'_, T>,
         model: &'a SampledModel<'a, T, Tangent<'f, T>>,
         (space, solver): (Space, &'a Solver),
-        memory: u64,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+        run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
         let solve = match solver {
             Solver::Descent(options) => Solve::Descent(options.clone()),
             Solver::ConjugateGradients(options) => Solve::ConjugateGradients(options.clone()),
             Solver::DualDescent(options) => {
-                let kernel = Kernel::of(network, selection, examples, model, memory, observer)?;
-                return Ok(Self::Dual(options, kernel));
+                return Ok(Self::Dual(options, Kernel::of(problem, model, run)?));
             }
         };
         if space == Space::Weights {
             return Ok(Self::Weights(solve));
         }
         // Told in examples: entries are many.
-        let n = examples.len();
-        let stage = &mut |done, all: usize| observer(Stage::Kernel, done / (all / n.max(1)).max(1), n);
-        let kernel = tangent_gram(network, selection, examples, stage)?;
+        let n = problem.examples.len();
+        let stage = &mut |done, all: usize| run.tell(Stage::Kernel, done / (all / n.max(1)).max(1), n);
+        let kernel = tangent_gram(problem.network, problem.selection, problem.examples, stage)?;
         // Of rows, none of which is needed again.
         release_buffers();
-        let stage = &mut |done, all| observer(Stage::Kernel, done, all);
-        Ok(Self::Functions(solve, Span::of(model, kernel, stage)?))
+        Ok(Self::Functions(solve, Span::of(model, kernel, &mut run.stage(Stage::Kernel))?))
     }
 
     /// Coordinates that modes and samples of the turns have.

@@ -1,7 +1,7 @@
 //! The default: what is tried, what is left out and why, and when the network itself is kept.
 
 use crate::common::{inputs, network};
-use posterior_laplace::{AutoReport, ComparedBy, FitOptions, Laplace, LaplaceError, Stage, auto};
+use posterior_laplace::{AutoReport, ComparedBy, Data, FitOptions, Laplace, LaplaceError, Stage, auto};
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood};
 use posterior_networks::train::{Tabular, Targets};
 use posterior_networks::{Array, Network};
@@ -68,8 +68,8 @@ fn compare(
 ) -> Result<(Laplace<f64>, AutoReport), LaplaceError> {
     let unseen = validation.map(|v| v as &dyn posterior_networks::train::Examples<f64>);
     let patience = Duration::from_secs(5);
-    let (laplace, report, own) =
-        auto(network, data, unseen, (likelihood, likelihood), options, time, patience, observer)?;
+    let fitted = Data { validation: unseen, ..Data::new(network, data, likelihood) };
+    let (laplace, report, own) = auto(&fitted, likelihood, options, time, patience, observer)?;
     assert_eq!(own.integration, laplace.integration());
     Ok((laplace, report))
 }

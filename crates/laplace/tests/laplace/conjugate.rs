@@ -3,7 +3,7 @@
 use crate::common::*;
 use faer::Mat;
 use posterior_laplace::{
-    Approximation, FitOptions, Keeper, Laplace, LaplaceError, Mode, PriorKind, Stage, Tune, Wanted, fit,
+    Approximation, Data, FitOptions, Laplace, LaplaceError, Mode, PriorKind, Run, Stage, Tune, Wanted, fit,
 };
 use posterior_likelihoods::{FullGaussian, OutputLikelihood, PredictiveWorkspace};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
@@ -173,10 +173,7 @@ fn single_precision_finds_the_same() {
     for approximation in [Approximation::Full, DUAL] {
         let o = options(approximation);
         let wide = quiet(&network, &examples, likelihood, &o).unwrap();
-        let found = fit(&narrow, &single, None, likelihood, &o, &mut Keeper::default(), &mut |_, _, _| {
-            Signal::Continue
-        })
-        .unwrap();
+        let found = fit(&Data::new(&narrow, &single, likelihood), &o, &mut Run::default()).unwrap();
         let (a, s) = hyperparameters(&wide);
         let (b, t) = (found.prior().precisions()[0], found.noise_variance());
         // Single precision is 1e-7 of sums that are some thousand times the residuals'.
@@ -216,8 +213,7 @@ fn half_of_the_numbers_are_left_to_the_noise_where_all_could_be_fitted() {
             // Further data, of which it knows as much: as all at once.
             let o = options(approximation);
             let first = quiet(&network, &rows(&examples, 0..8), likelihood, &o).unwrap();
-            let mut silent = |_, _, _| Signal::Continue;
-            let both = first.extended(&network, &rows(&examples, 8..15), &o, &mut silent).unwrap();
+            let both = first.extended(&network, &rows(&examples, 8..15), &o, &mut Run::default()).unwrap();
             assert!(remark(&both));
             let (b, t) = hyperparameters(&both);
             assert!((a / b - 1.0).abs() < 1e-4 && (s / t - 1.0).abs() < 1e-4, "{a} {b}, {s} {t}");
@@ -239,7 +235,7 @@ fn further_data_make_the_optimum_of_all() {
     let o = options(Approximation::Full);
     let whole = quiet(&network, &examples, likelihood, &o).unwrap();
     let more = |l: &Laplace<f64>, range| {
-        l.extended(&network, &rows(&examples, range), &o, &mut |_, _, _| Signal::Continue).unwrap()
+        l.extended(&network, &rows(&examples, range), &o, &mut Run::default()).unwrap()
     };
     let first = quiet(&network, &rows(&examples, 0..30), likelihood, &o).unwrap();
     assert!(first.summary.mode.is_some());
@@ -255,7 +251,7 @@ fn further_data_make_the_optimum_of_all() {
     assert_close(&narrow.covariance, &wide.covariance, 1e-3, 1e-3);
     // What nobody tunes is only conditioned: exactly so.
     let fixed = FitOptions { tune: Tune::None, ..o.clone() };
-    let same = first.extended(&network, &rows(&examples, 30..60), &fixed, &mut |_, _, _| Signal::Continue);
+    let same = first.extended(&network, &rows(&examples, 30..60), &fixed, &mut Run::default());
     let same = same.unwrap();
     let (a, s) = hyperparameters(&same);
     assert_eq!((a, s), hyperparameters(&first));
@@ -269,35 +265,26 @@ fn further_data_make_the_optimum_of_all() {
         Tabular::new(x.cast::<f32>(), Targets::Values(y.cast::<f32>()))
     };
     let narrow: Network<f32> = network.cast().unwrap();
-    let mut silent = |_, _, _| Signal::Continue;
-    let first =
-        fit(&narrow, &cast(0..30), None, likelihood, &o, &mut Keeper::default(), &mut silent).unwrap();
-    let both = first.extended(&narrow, &cast(30..60), &o, &mut silent).unwrap();
-    let whole =
-        fit(&narrow, &cast(0..60), None, likelihood, &o, &mut Keeper::default(), &mut silent).unwrap();
+    let run = &mut Run::default();
+    let first = fit(&Data::new(&narrow, &cast(0..30), likelihood), &o, run).unwrap();
+    let both = first.extended(&narrow, &cast(30..60), &o, run).unwrap();
+    let whole = fit(&Data::new(&narrow, &cast(0..60), likelihood), &o, run).unwrap();
     assert!(first.summary.mode.is_some() && both.summary.mode.is_some());
     let ratio = both.noise_variance() / whole.noise_variance();
     assert!((ratio - 1.0).abs() < 1e-2, "{ratio}");
     // Hyperparameters that were changed after the optimum was found do not tell what the targets said.
     let held = FitOptions { mode: Mode::Linearised, tune: Tune::Validation, ..o.clone() };
     let validation = moved(&network, 60, 0.4);
-    let tuned = fit(
-        &network,
-        &rows(&examples, 0..30),
-        Some(&validation),
-        likelihood,
-        &held,
-        &mut Keeper::default(),
-        &mut |_, _, _| Signal::Continue,
-    )
-    .unwrap();
+    let some = rows(&examples, 0..30);
+    let data = Data { validation: Some(&validation), ..Data::new(&network, &some, likelihood) };
+    let tuned = fit(&data, &held, run).unwrap();
     assert!(tuned.summary.mode.as_ref().unwrap().displacement.is_some());
-    let refused = tuned.extended(&network, &examples, &o, &mut |_, _, _| Signal::Continue);
+    let refused = tuned.extended(&network, &examples, &o, run);
     assert!(refused.err().unwrap().to_string().contains("depends on all data"));
     // A mode that was found in turns with several precisions does need all data.
     let layers = FitOptions { prior: PriorKind::Layerwise, mode: Mode::Linearised, ..o.clone() };
     let layered = quiet(&network, &rows(&examples, 0..30), likelihood, &layers).unwrap();
-    let refused = layered.extended(&network, &examples, &layers, &mut |_, _, _| Signal::Continue);
+    let refused = layered.extended(&network, &examples, &layers, run);
     assert!(refused.err().unwrap().to_string().contains("depends on all data"));
 }
 
@@ -307,10 +294,8 @@ fn tuning_by_held_out_data_scores_what_will_be_predicted() {
     let likelihood = &likelihoods()[1];
     let (examples, validation) = (moved(&network, 40, 0.4), moved(&network, 60, 0.4));
     let o = FitOptions { mode: Mode::Linearised, tune: Tune::Validation, ..options(Approximation::Full) };
-    let mut silent = |_, _, _| Signal::Continue;
-    let laplace =
-        fit(&network, &examples, Some(&validation), likelihood, &o, &mut Keeper::default(), &mut silent)
-            .unwrap();
+    let data = Data { validation: Some(&validation), ..Data::new(&network, &examples, likelihood) };
+    let laplace = fit(&data, &o, &mut Run::default()).unwrap();
     let x = validation.batch(&(0..60).collect::<Vec<_>>(), None).0;
     let latent = laplace.latent(&network, &x, Wanted::Full).unwrap();
     let rule = laplace.rule(laplace.integration()).unwrap();
@@ -372,16 +357,14 @@ fn an_interrupted_optimum_keeps_the_sums() {
     let likelihood = &likelihoods()[1];
     let examples = moved(&network, 40, 0.4);
     let o = options(Approximation::Full);
+    let data = Data::new(&network, &examples, likelihood);
     let (stopped, left) = keeping(None, |keeper| {
-        fit(&network, &examples, None, likelihood, &o, keeper, &mut |stage, _, _| {
-            if stage == Stage::Mode { Signal::Stop } else { Signal::Continue }
-        })
+        let stop = |stage, _, _| if stage == Stage::Mode { Signal::Stop } else { Signal::Continue };
+        fit(&data, &o, &mut Run::new(stop).keeping(keeper))
     });
     assert!(matches!(stopped.err().unwrap(), LaplaceError::Interrupted));
     assert_eq!(left.as_ref().unwrap().progress, "after example 40");
-    let (resumed, _) = keeping(left, |keeper| {
-        fit(&network, &examples, None, likelihood, &o, keeper, &mut |_, _, _| Signal::Continue)
-    });
+    let (resumed, _) = keeping(left, |keeper| fit(&data, &o, &mut Run::default().keeping(keeper)));
     let resumed = resumed.unwrap();
     let whole = quiet(&network, &examples, likelihood, &o).unwrap();
     assert_eq!(hyperparameters(&resumed), hyperparameters(&whole));

@@ -3,7 +3,7 @@
 use crate::common::*;
 use faer::Mat;
 use posterior_laplace::{
-    Accumulator, Approximation, FisherEstimate, FitOptions, Form, LaplaceError, Tune, Weights,
+    Accumulator, Approximation, Data, FisherEstimate, FitOptions, Form, LaplaceError, Run, Tune, Weights,
 };
 use posterior_networks::Selection;
 use posterior_networks::train::Examples;
@@ -211,7 +211,7 @@ fn sums_can_be_interrupted_continued_and_do_not_depend_on_how_examples_arrive() 
     for form in [Form::Kronecker, Form::Diagonal, Form::Full] {
         let whole = {
             let mut sums = Accumulator::new(&network, &selection, form, FisherEstimate::Exact).unwrap();
-            sums.extend(&network, &examples, likelihood, 0, &mut |_, _, _| Signal::Continue).unwrap();
+            sums.extend(&Data::new(&network, &examples, likelihood), 0, &mut Run::default()).unwrap();
             sums
         };
         let mut parts = Accumulator::new(&network, &selection, form, FisherEstimate::Exact).unwrap();
@@ -219,7 +219,7 @@ fn sums_can_be_interrupted_continued_and_do_not_depend_on_how_examples_arrive() 
             let indices: Vec<usize> = (start..end).collect();
             let (x, y) = examples.batch(&indices, None);
             let piece = posterior_networks::train::Tabular::new(x, y);
-            parts.extend(&network, &piece, likelihood, 0, &mut |_, _, _| Signal::Continue).unwrap();
+            parts.extend(&Data::new(&network, &piece, likelihood), 0, &mut Run::default()).unwrap();
             // As if saved and read again.
             let mut again = Accumulator::new(&network, &selection, form, FisherEstimate::Exact).unwrap();
             again.restore(parts.blocks().to_vec(), *parts.fit()).unwrap();
@@ -305,18 +305,19 @@ fn what_cannot_be_done_is_said() {
         posterior_networks::train::Targets::Classes(vec![]),
     );
     assert!(quiet(&network, &none, likelihood, &options(Approximation::Full)).is_err());
-    let mut stop = |_, _, _| Signal::Stop;
     let many = data(&network, likelihood, 40_000, 8);
     let o = options(Approximation::Diagonal);
+    let many_data = Data::new(&network, &many, likelihood);
     let (result, left) = keeping(None, |keeper| {
-        posterior_laplace::fit(&network, &many, None, likelihood, &o, keeper, &mut stop)
+        let mut run = Run::new(|_, _, _| Signal::Stop).keeping(keeper);
+        posterior_laplace::fit(&many_data, &o, &mut run)
     });
     assert!(matches!(result, Err(LaplaceError::Interrupted)));
     let left = left.unwrap();
     let seen: usize = left.progress.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(seen > 0 && seen < 40_000);
     let (resumed, _) = keeping(Some(left), |keeper| {
-        posterior_laplace::fit(&network, &many, None, likelihood, &o, keeper, &mut |_, _, _| Signal::Continue)
+        posterior_laplace::fit(&many_data, &o, &mut Run::default().keeping(keeper))
     });
     let resumed = resumed.unwrap();
     let straight = quiet(&network, &many, likelihood, &options(Approximation::Diagonal)).unwrap();

@@ -4,7 +4,7 @@ use crate::common::{brute_curvature, data, difference, inverse, jacobian, networ
 use faer::{Mat, Scale};
 use posterior_laplace::ella::{Ella, EllaOptions, EllaReport, plan};
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{LaplaceError, Wanted};
+use posterior_laplace::{Data, LaplaceError, Problem, Run, Size, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linear::Prior;
 use posterior_linear::evidence::{DataFit, LaplaceEvidence};
@@ -31,27 +31,17 @@ fn fit(
     (network, selection, examples): &(Network<f64>, Selection, Tabular<f64>),
     validation: Option<&dyn Examples<f64>>,
     options: &EllaOptions,
-    keeper: &mut Keeper<'_>,
+    keeper: Keeper<'_>,
     stop: usize,
 ) -> Result<(Ella<f64>, EllaReport), LaplaceError> {
     let mut told = 0;
-    let observer = &mut |_, _, _| {
+    let observer = |_, _, _| {
         told += 1;
         if stop > 0 && told >= stop { Signal::Stop } else { Signal::Continue }
     };
-    let likelihood = softmax();
-    let found = Ella::fit(
-        network,
-        selection,
-        examples,
-        validation,
-        &likelihood,
-        options,
-        5,
-        MEMORY,
-        keeper,
-        observer,
-    )?;
+    let data = Data { network, examples, validation, likelihood: &softmax() };
+    let problem = Problem { data, selection, seed: 5, memory: MEMORY };
+    let found = Ella::fit(&problem, options, &mut Run::new(observer).keeping(keeper))?;
     Ok((found.0, found.2))
 }
 
@@ -68,7 +58,7 @@ fn with_all_directions_it_is_the_whole_linearised_model() {
     let case = case();
     let (network, selection, examples) = &case;
     let options = EllaOptions { landmarks: Some(70), features: 70, ..EllaOptions::default() };
-    let (ella, report) = fit(&case, None, &options, &mut Keeper::default(), 0).unwrap();
+    let (ella, report) = fit(&case, None, &options, Keeper::default(), 0).unwrap();
     // 70 rows of at most 21 directions.
     assert_eq!((report.landmarks, report.examples, ella.basis().ncols()), (70, 70, 21));
     assert_eq!(report.dropped, 49);
@@ -123,7 +113,7 @@ fn few_directions_are_never_surer_and_survive_a_file() {
     for random_classes in [false, true] {
         let options =
             EllaOptions { landmarks: Some(30), features: 6, random_classes, ..EllaOptions::default() };
-        let (ella, report) = fit(&case, None, &options, &mut Keeper::default(), 0).unwrap();
+        let (ella, report) = fit(&case, None, &options, Keeper::default(), 0).unwrap();
         assert_eq!((report.eigenvalues.len(), report.dropped), (6, 0));
         assert!(report.eigenvalues.is_sorted_by(|a, b| a >= b));
         let x = crate::common::inputs(network, 5, 91);
@@ -156,19 +146,18 @@ fn held_out_examples_may_end_the_pass() {
         patience: 2,
         ..EllaOptions::default()
     };
-    let (ella, report) = fit(&case, Some(&validation), &options, &mut Keeper::default(), 0).unwrap();
+    let (ella, report) = fit(&case, Some(&validation), &options, Keeper::default(), 0).unwrap();
     let best = report.scores.iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     assert_eq!(report.examples, best.0);
     let last = report.scores.last().unwrap().0;
     assert!(if report.stopped_early { last == best.0 + 20 && last < 70 } else { last == 70 });
     // What is kept has the score that was best.
     let (whole, _) =
-        fit(&case, None, &EllaOptions { val_every: None, ..options.clone() }, &mut Keeper::default(), 0)
-            .unwrap();
+        fit(&case, None, &EllaOptions { val_every: None, ..options.clone() }, Keeper::default(), 0).unwrap();
     if report.examples < 70 {
         assert_ne!(whole.structure().unwrap().diagonal(), ella.structure().unwrap().diagonal());
     }
-    assert!(fit(&case, None, &options, &mut Keeper::default(), 0).is_err());
+    assert!(fit(&case, None, &options, Keeper::default(), 0).is_err());
 }
 
 #[test]
@@ -182,7 +171,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
         patience: 9,
         ..EllaOptions::default()
     };
-    let (whole, report) = fit(&case, Some(&validation), &options, &mut Keeper::default(), 0).unwrap();
+    let (whole, report) = fit(&case, Some(&validation), &options, Keeper::default(), 0).unwrap();
     let mut resumed = 0;
     for stop in 1..14 {
         let mut kept: Option<SavedState> = None;
@@ -190,14 +179,14 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
             kept = Some(state.clone());
             Ok(())
         };
-        let stopped = fit(&case, Some(&validation), &options, &mut Keeper::new(None, Some(&mut write)), stop);
+        let stopped = fit(&case, Some(&validation), &options, Keeper::new(None, Some(&mut write)), stop);
         if stopped.is_ok() {
             break;
         }
         let Some(state) = kept else { continue };
         resumed += 1;
         let (again, own) =
-            fit(&case, Some(&validation), &options, &mut Keeper::new(Some(state), None), 0).unwrap();
+            fit(&case, Some(&validation), &options, Keeper::new(Some(state), None), 0).unwrap();
         assert_eq!(again.structure().unwrap().diagonal(), whole.structure().unwrap().diagonal());
         assert_eq!(own, report);
     }
@@ -207,9 +196,8 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
 #[test]
 fn bad_options_are_refused_and_the_plan_grows_with_them() {
     let case = case();
-    let refused = |options: EllaOptions| {
-        fit(&case, None, &options, &mut Keeper::default(), 0).err().unwrap().to_string()
-    };
+    let refused =
+        |options: EllaOptions| fit(&case, None, &options, Keeper::default(), 0).err().unwrap().to_string();
     let base = EllaOptions { landmarks: Some(10), features: 3, ..EllaOptions::default() };
     assert!(refused(EllaOptions { landmarks: Some(71), ..base.clone() }).contains("70 examples"));
     assert!(refused(EllaOptions { features: 0, ..base.clone() }).contains("at least one"));
@@ -217,36 +205,20 @@ fn bad_options_are_refused_and_the_plan_grows_with_them() {
     assert!(refused(EllaOptions { val_precision: f64::NAN, ..base.clone() }).contains("positive"));
     let (network, selection, examples) = &case;
     let likelihood = softmax();
-    let all = |options: &EllaOptions| plan(network, selection, 70, &likelihood, options);
+    let all = |options: &EllaOptions| {
+        let size = Size { network, selection, examples: 70, unseen: 0, likelihood: &likelihood };
+        plan(&size, options)
+    };
     let more = all(&EllaOptions { landmarks: Some(40), features: 9, ..base.clone() });
-    assert!(all(&base).0 < more.0 && all(&base).2 < more.2);
-    let tight = Ella::fit(
-        network,
-        selection,
-        examples,
-        None,
-        &likelihood,
-        &base,
-        0,
-        1000,
-        &mut Keeper::default(),
-        &mut |_, _, _| Signal::Continue,
-    );
+    assert!(all(&base).curvature_bytes < more.curvature_bytes && all(&base).flops < more.flops);
+    let data = Data::new(network, examples, &likelihood);
+    let problem = Problem { data, selection, seed: 0, memory: 1000 };
+    let tight = Ella::fit(&problem, &base, &mut Run::default());
     assert!(matches!(tight, Err(LaplaceError::Memory { .. })));
     // Values instead of classes: outputs at random.
     let gaussian = OutputLikelihood::Gaussian(Gaussian::independent(vec![0.5, 1.0, 2.0]).unwrap());
     let values = Tabular::new(crate::common::inputs(network, 20, 3), targets(&gaussian, 20, 4));
-    let found = Ella::fit(
-        network,
-        selection,
-        &values,
-        None,
-        &gaussian,
-        &base,
-        0,
-        MEMORY,
-        &mut Keeper::default(),
-        &mut |_, _, _| Signal::Continue,
-    );
+    let data = Data::new(network, &values, &gaussian);
+    let found = Ella::fit(&Problem { data, memory: MEMORY, ..problem }, &base, &mut Run::default());
     assert_eq!(found.unwrap().2.landmarks, 10);
 }

@@ -11,7 +11,7 @@ use posterior_laplace::fixed_mean::{
     FEW_ROWS, FixedMean, FixedMeanFit, FixedMeanKernel, FixedMeanOptions, FixedMeanReport, fit, plan,
 };
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{LaplaceError, Wanted};
+use posterior_laplace::{Data, LaplaceError, Problem, Run, Size, Stage, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, HeteroscedasticGaussian, Likelihood, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular, Targets};
 use posterior_networks::{Array, Network, Precision, Selection};
@@ -47,20 +47,9 @@ fn learn<T: Precision>(
     likelihood: &OutputLikelihood,
     options: &FixedMeanOptions,
 ) -> Result<FixedMeanFit<T>, LaplaceError> {
-    let selection = Selection::all(network.graph());
-    let mut keeper = Keeper::default();
-    fit(
-        network,
-        &selection,
-        examples,
-        validation,
-        likelihood,
-        options,
-        3,
-        u64::MAX,
-        &mut keeper,
-        &mut |_, _, _| Signal::Continue,
-    )
+    let data = Data { network, examples, validation, likelihood };
+    let selection = &Selection::all(network.graph());
+    fit(&Problem { data, selection, seed: 3, memory: u64::MAX }, options, &mut Run::default())
 }
 
 /// The loss of the method written with Jacobians, `A = L L^T` inverted and weights of a companion, and nothing else.
@@ -384,48 +373,26 @@ fn an_interrupted_fit_goes_on_to_the_same_numbers() {
     for options in &kernels()[..STEPPED] {
         let options = FixedMeanOptions { trajectory_every: Some(15), patience: 100, ..options.clone() };
         let whole = learn(&network, &examples, Some(&held), &likelihood, &options).unwrap();
-        let selection = Selection::all(network.graph());
+        let data = Data { validation: Some(&held), ..Data::new(&network, &examples, &likelihood) };
+        let selection = &Selection::all(network.graph());
+        let problem = Problem { data, selection, seed: 3, memory: u64::MAX };
         let mut kept: Option<SavedState> = None;
         {
             let mut write = |state: &SavedState| {
                 kept = Some(state.clone());
                 Ok(())
             };
-            let mut keeper = Keeper::new(None, Some(&mut write));
+            let keeper = Keeper::new(None, Some(&mut write));
             let mut seen = 0;
-            let error = fit(
-                &network,
-                &selection,
-                &examples,
-                Some(&held),
-                &likelihood,
-                &options,
-                3,
-                u64::MAX,
-                &mut keeper,
-                &mut |stage, done, _| {
-                    seen += 1;
-                    let stop = stage == posterior_laplace::Stage::Process && done == 17;
-                    if stop { Signal::Stop } else { Signal::Continue }
-                },
-            )
-            .unwrap_err();
+            let observer = |stage, done, _| {
+                seen += 1;
+                if stage == Stage::Process && done == 17 { Signal::Stop } else { Signal::Continue }
+            };
+            let error = fit(&problem, &options, &mut Run::new(observer).keeping(keeper)).unwrap_err();
             assert!(matches!(error, LaplaceError::Interrupted) && seen > 17);
         }
-        let mut keeper = Keeper::new(Some(kept.unwrap()), None);
-        let rest = fit(
-            &network,
-            &selection,
-            &examples,
-            Some(&held),
-            &likelihood,
-            &options,
-            3,
-            u64::MAX,
-            &mut keeper,
-            &mut |_, _, _| Signal::Continue,
-        )
-        .unwrap();
+        let mut run = Run::default().keeping(Keeper::new(Some(kept.unwrap()), None));
+        let rest = fit(&problem, &options, &mut run).unwrap();
         let latent = |fit: &FixedMeanFit<f64>| fit.posterior.latent(&network, &x, Wanted::Full).unwrap();
         assert_eq!(latent(&rest), latent(&whole));
         assert_eq!(
@@ -487,21 +454,13 @@ fn bad_requests_say_what_is_wrong() {
     let spread =
         network("kind = \"perceptron\"\ninputs = 3\nhidden = [5]\noutputs = 3\nactivation = \"tanh\"", 1);
     let selection = Selection::all(spread.graph());
-    let mut keeper = Keeper::default();
-    let little = fit(
-        &spread,
-        &selection,
-        &examples,
-        None,
-        &likelihood,
-        &options(),
-        3,
-        100,
-        &mut keeper,
-        &mut |_, _, _| Signal::Continue,
-    );
+    let data = Data::new(&spread, &examples, &likelihood);
+    let problem = Problem { data, selection: &selection, seed: 3, memory: 100 };
+    let little = fit(&problem, &options(), &mut Run::default());
     assert!(matches!(little.unwrap_err(), LaplaceError::Memory { .. }));
-    let plan = plan(&spread, &selection, (1000, 0), &likelihood, &options()).unwrap();
+    let (selection, likelihood) = (&selection, &likelihood);
+    let size = Size { network: &spread, selection, examples: 1000, unseen: 0, likelihood };
+    let plan = plan(&size, &options()).unwrap();
     assert!(plan.flops > 0.0 && plan.curvature_bytes > 8 * 1000 * 7);
 }
 
@@ -518,7 +477,9 @@ fn a_residual_network_is_planned_within_two_gigabytes() {
     let least = 8 * 100 * selection.len() as u64;
     for (closed_form, least) in [(true, least), (false, 2 * least)] {
         let options = FixedMeanOptions { closed_form, ..FixedMeanOptions::valla() };
-        let planned = plan(&network, &selection, (10_000, 500), &likelihood, &options).unwrap().bytes();
+        let (network, selection, likelihood) = (&network, &selection, &likelihood);
+        let size = Size { network, selection, examples: 10_000, unseen: 500, likelihood };
+        let planned = plan(&size, &options).unwrap().bytes();
         assert!(least < planned && planned < 2_000_000_000, "{planned}");
     }
 }

@@ -7,7 +7,7 @@ use posterior_kernels::BlockKernel;
 use posterior_laplace::ella::{Ella, EllaOptions};
 use posterior_laplace::fixed_mean::{FixedMeanFit, FixedMeanOptions, fit};
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{LaplaceError, Stage, Wanted};
+use posterior_laplace::{Data, LaplaceError, Problem, Run, Stage, Wanted};
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular};
 use posterior_networks::{Array, Network, Selection};
@@ -31,20 +31,9 @@ fn the_optimum_is_ella_and_the_prior_across_its_span() {
     let precision = 0.7;
     // Each row is a landmark, which looks at the output of its class.
     let options = EllaOptions { landmarks: Some(n), features: n, ..EllaOptions::default() };
-    let mut keeper = Keeper::default();
-    let (ella, _, report) = Ella::fit(
-        &network,
-        &selection,
-        &examples,
-        None,
-        &likelihood,
-        &options,
-        5,
-        1 << 30,
-        &mut keeper,
-        &mut |_, _, _| Signal::Continue,
-    )
-    .unwrap();
+    let data = Data::new(&network, &examples, &likelihood);
+    let problem = Problem { data, selection: &selection, seed: 5, memory: 1 << 30 };
+    let (ella, _, report) = Ella::fit(&problem, &options, &mut Run::default()).unwrap();
     assert_eq!((report.landmarks, report.dropped), (n, 0));
     let there = inputs(&network, 5, 30);
     let of_ella = ella.condition(precision, 1.0).unwrap().joint(&network, &there, 1 << 30).unwrap();
@@ -80,11 +69,13 @@ fn learn(
     network: &Network<f64>,
     (examples, held): (&Tabular<f64>, &Tabular<f64>),
     options: &FixedMeanOptions,
-    keeper: &mut Keeper<'_>,
+    keeper: Keeper<'_>,
     observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<FixedMeanFit<f64>, LaplaceError> {
-    let selection = Selection::all(network.graph());
-    fit(network, &selection, examples, Some(held), &classes(), options, 3, u64::MAX, keeper, observer)
+    let data = Data { network, examples, validation: Some(held), likelihood: &classes() };
+    let selection = &Selection::all(network.graph());
+    let problem = Problem { data, selection, seed: 3, memory: u64::MAX };
+    fit(&problem, options, &mut Run::new(observer).keeping(keeper))
 }
 
 /// Alone, and as the beginning of steps.
@@ -99,7 +90,7 @@ fn an_interrupted_pass_goes_on_to_the_same_numbers() {
     for options in [FixedMeanOptions { closed_form: true, closed_form_start: false, ..short.clone() }, short]
     {
         let go = &mut |_, _, _| Signal::Continue;
-        let whole = learn(&network, (&examples, &held), &options, &mut Keeper::default(), go).unwrap();
+        let whole = learn(&network, (&examples, &held), &options, Keeper::default(), go).unwrap();
         let mut kept: Option<SavedState> = None;
         let mut write = |state: &SavedState| {
             kept = Some(state.clone());
@@ -109,8 +100,8 @@ fn an_interrupted_pass_goes_on_to_the_same_numbers() {
             (Stage::Process, 600) if done > 256 => Signal::Stop,
             _ => Signal::Continue,
         };
-        let mut keeper = Keeper::new(None, Some(&mut write));
-        let error = learn(&network, (&examples, &held), &options, &mut keeper, &mut stop).unwrap_err();
+        let keeper = Keeper::new(None, Some(&mut write));
+        let error = learn(&network, (&examples, &held), &options, keeper, &mut stop).unwrap_err();
         assert!(matches!(error, LaplaceError::Interrupted));
         let kept = kept.unwrap();
         assert!(kept.progress == "after example 512", "{}", kept.progress);
@@ -123,8 +114,7 @@ fn an_interrupted_pass_goes_on_to_the_same_numbers() {
             Signal::Continue
         };
         let rest =
-            learn(&network, (&examples, &held), &options, &mut Keeper::new(Some(kept), None), &mut watch)
-                .unwrap();
+            learn(&network, (&examples, &held), &options, Keeper::new(Some(kept), None), &mut watch).unwrap();
         assert_eq!(first, Some(600));
         let latent = |fit: &FixedMeanFit<f64>| fit.posterior.latent(&network, &x, Wanted::Full).unwrap();
         assert_eq!(latent(&rest), latent(&whole));

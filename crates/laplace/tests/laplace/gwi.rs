@@ -13,11 +13,11 @@ use posterior_kernels::{Kernel, KernelExpression};
 use posterior_laplace::fixed_mean::FixedMeanKernel;
 use posterior_laplace::gwi::{Gwi, GwiFit, GwiNoise, GwiOptions, GwiReport, PriorRows, fit, plan};
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{LaplaceError, Stage, Wanted};
+use posterior_laplace::{Data, LaplaceError, Problem, Run, Size, Stage, Wanted};
 use posterior_likelihoods::{CloneLikelihood, Gaussian, OutputLikelihood, Poisson};
 use posterior_linear::training::Patience;
 use posterior_networks::train::{Examples, Tabular, Targets};
-use posterior_networks::{Array, Network, Precision};
+use posterior_networks::{Array, Network, Precision, Selection};
 use posterior_optim::{Parameters, Rule, Signal};
 use posterior_store::Tensors;
 
@@ -56,9 +56,9 @@ fn learn<T: Precision>(
     likelihood: &OutputLikelihood,
     options: &GwiOptions,
 ) -> Result<GwiFit, LaplaceError> {
-    let mut keeper = Keeper::default();
-    let mut quiet = |_, _, _| Signal::Continue;
-    fit(network, examples, validation, likelihood, options, 3, u64::MAX, &mut keeper, &mut quiet)
+    let data = Data { network, examples, validation, likelihood };
+    let selection = &Selection::all(network.graph());
+    fit(&Problem { data, selection, seed: 3, memory: u64::MAX }, options, &mut Run::default())
 }
 
 /// Rows whose targets are the network's outputs, a wave of the first input that it does not know, and noise of deviation 0.1.
@@ -288,29 +288,26 @@ fn an_interrupted_fit_goes_on_bit_for_bit() {
         let (examples, held) = (data(&network, &likelihood, 60, 4), data(&network, &likelihood, 60, 40));
         let options = short();
         let whole = learn(&network, &examples, Some(&held), &likelihood, &options).unwrap();
+        let data = Data { validation: Some(&held), ..Data::new(&network, &examples, &likelihood) };
+        let selection = &Selection::all(network.graph());
+        let problem = Problem { data, selection, seed: 3, memory: u64::MAX };
         let mut kept: Option<SavedState> = None;
         {
             let mut write = |state: &SavedState| {
                 kept = Some(state.clone());
                 Ok(())
             };
-            let mut keeper = Keeper::new(None, Some(&mut write));
-            let mut stop = |stage, done, _| {
+            let keeper = Keeper::new(None, Some(&mut write));
+            let stop = |stage, done, _| {
                 if stage == Stage::Process && done == 17 { Signal::Stop } else { Signal::Continue }
             };
-            let held: Option<&dyn Examples<f64>> = Some(&held);
-            let error =
-                fit(&network, &examples, held, &likelihood, &options, 3, u64::MAX, &mut keeper, &mut stop);
+            let error = fit(&problem, &options, &mut Run::new(stop).keeping(keeper));
             assert!(matches!(error.unwrap_err(), LaplaceError::Interrupted));
         }
         let kept = kept.unwrap();
         assert!(kept.progress.contains("step 17"), "{}", kept.progress);
-        let mut keeper = Keeper::new(Some(kept.clone()), None);
-        let mut go_on = |_, _, _| Signal::Continue;
-        let held: Option<&dyn Examples<f64>> = Some(&held);
-        let rest =
-            fit(&network, &examples, held, &likelihood, &options, 3, u64::MAX, &mut keeper, &mut go_on)
-                .unwrap();
+        let mut run = Run::default().keeping(Keeper::new(Some(kept.clone()), None));
+        let rest = fit(&problem, &options, &mut run).unwrap();
         let latent = |fit: &GwiFit| fit.posterior.latent(&network, &x, Wanted::Full).unwrap();
         assert_eq!(latent(&rest), latent(&whole));
         assert_eq!(rest.likelihood, whole.likelihood);
@@ -318,9 +315,8 @@ fn an_interrupted_fit_goes_on_bit_for_bit() {
         assert_eq!(without_time(&rest), without_time(&whole));
         // Another method's state is refused.
         let foreign = SavedState { method: "fixed-mean".into(), ..kept };
-        let mut keeper = Keeper::new(Some(foreign), None);
-        let error =
-            fit(&network, &examples, held, &likelihood, &options, 3, u64::MAX, &mut keeper, &mut go_on);
+        let mut run = Run::default().keeping(Keeper::new(Some(foreign), None));
+        let error = fit(&problem, &options, &mut run);
         assert!(error.unwrap_err().to_string().contains("fit by `fixed-mean`, not `gwi`"));
     }
 }
@@ -389,11 +385,13 @@ fn bad_requests_say_what_is_wrong() {
     let pooled = "kind = \"layers\"\ninput = [2, 3, 3]\n[[layer]]\nname = \"sight\"\noperation = \"convolution\"\noutputs = 3\nkernel = [3, 3]\n\
                   [[layer]]\nname = \"pool\"\noperation = \"mean\"\naxes = [1, 2]";
     says(&network(pooled, 5), features(short()), "the layers with weights are: sight");
-    let mut keeper = Keeper::default();
-    let mut quiet = |_, _, _| Signal::Continue;
-    let little = fit(&perceptron, &examples, None, &likelihood, &short(), 3, 100, &mut keeper, &mut quiet);
+    let data = Data::new(&perceptron, &examples, &likelihood);
+    let selection = &Selection::all(perceptron.graph());
+    let little = fit(&Problem { data, selection, seed: 3, memory: 100 }, &short(), &mut Run::default());
     assert!(matches!(little.unwrap_err(), LaplaceError::Memory { .. }));
-    let planned = plan(&perceptron, (1000, 0), &likelihood, &short()).unwrap();
+    let likelihood = &likelihood;
+    let size = Size { network: &perceptron, selection, examples: 1000, unseen: 0, likelihood };
+    let planned = plan(&size, &short()).unwrap();
     assert!(planned.flops > 0.0 && planned.curvature_bytes > 8 * 1000 * 7);
 }
 

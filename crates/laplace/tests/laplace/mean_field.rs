@@ -3,7 +3,7 @@
 use crate::common::*;
 use faer::Mat;
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{LaplaceError, MeanField, MeanFieldOptions, Wanted};
+use posterior_laplace::{Data, LaplaceError, MeanField, MeanFieldOptions, Problem, Run, Wanted};
 use posterior_likelihoods::{Gaussian, OutputLikelihood, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular, Targets};
@@ -20,10 +20,9 @@ fn tuned(
     likelihood: &OutputLikelihood,
     options: &MeanFieldOptions,
 ) -> Result<MeanField<f64>, LaplaceError> {
-    let selection = Selection::all(network.graph());
-    let keeper = &mut Keeper::default();
-    let observer = &mut |_: posterior_laplace::Stage, _: usize, _: usize| Signal::Continue;
-    MeanField::fit(network, &selection, examples, likelihood, options, (7, 1 << 30), keeper, observer)
+    let data = Data::new(network, examples, likelihood);
+    let selection = &Selection::all(network.graph());
+    MeanField::fit(&Problem { data, selection, seed: 7, memory: 1 << 30 }, options, &mut Run::default())
 }
 
 /// One step of plain gradient descent on all examples at once, with deviations that begin at `log_deviation`.
@@ -244,30 +243,15 @@ fn an_interrupted_fit_goes_on_to_the_same_numbers() {
                 kept = Some(state.clone());
                 Ok(())
             };
-            let stopped = MeanField::fit(
-                &network,
-                &selection,
-                &examples,
-                &likelihood,
-                &options,
-                (7, 1 << 30),
-                &mut Keeper::new(None, Some(&mut write)),
-                &mut |_, done, _| if done == stop { Signal::Stop } else { Signal::Continue },
-            );
+            let data = Data::new(&network, &examples, &likelihood);
+            let problem = Problem { data, selection: &selection, seed: 7, memory: 1 << 30 };
+            let observer = |_, done, _| if done == stop { Signal::Stop } else { Signal::Continue };
+            let keeper = Keeper::new(None, Some(&mut write));
+            let stopped = MeanField::fit(&problem, &options, &mut Run::new(observer).keeping(keeper));
             assert!(matches!(stopped, Err(LaplaceError::Interrupted)));
             let again = |options: &MeanFieldOptions, seed: u64| {
-                let keeper = &mut Keeper::new(kept.clone(), None);
-                let observer = &mut |_: posterior_laplace::Stage, _: usize, _: usize| Signal::Continue;
-                MeanField::fit(
-                    &network,
-                    &selection,
-                    &examples,
-                    &likelihood,
-                    options,
-                    (seed, 1 << 30),
-                    keeper,
-                    observer,
-                )
+                let mut run = Run::default().keeping(Keeper::new(kept.clone(), None));
+                MeanField::fit(&Problem { seed, ..problem }, options, &mut run)
             };
             let found = again(&options, 7).unwrap();
             assert_eq!((found.mean(), found.log_deviation()), (whole.mean(), whole.log_deviation()));
@@ -320,9 +304,8 @@ fn bad_requests_and_divergence_say_what_is_wrong() {
     let text = problem(MeanFieldOptions { mean_rate: 1e200, epochs: 5, ..fine.clone() });
     assert!(text.contains("not finite at step") && text.contains("smaller learning rate"), "{text}");
     let selection = Selection::all(network.graph());
-    let (keeper, observer) =
-        (&mut Keeper::default(), &mut |_: posterior_laplace::Stage, _: usize, _: usize| Signal::Continue);
-    let refused =
-        MeanField::fit(&network, &selection, &examples, &likelihood, &fine, (0, 1000), keeper, observer);
+    let data = Data::new(&network, &examples, &likelihood);
+    let problem = Problem { data, selection: &selection, seed: 0, memory: 1000 };
+    let refused = MeanField::fit(&problem, &fine, &mut Run::default());
     assert!(matches!(refused, Err(LaplaceError::Memory { .. })));
 }

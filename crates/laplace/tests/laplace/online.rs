@@ -4,8 +4,8 @@ use crate::common::{network, normals};
 use faer::Mat;
 use posterior_laplace::online::{HyperparameterRule, Select, TangentEvidence};
 use posterior_laplace::{
-    Accumulator, Approximation, FisherEstimate, Form, LaplaceError, OnlineOptions, OnlineReport, PriorKind,
-    Weights, train_online,
+    Accumulator, Approximation, Data, FisherEstimate, Form, LaplaceError, OnlineOptions, OnlineReport,
+    PriorKind, Run, Weights, train_online,
 };
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linear::Prior;
@@ -150,7 +150,7 @@ fn the_first_order_term_makes_the_evidence_of_the_tangent_model_exact() {
     let selection = Selection::all(network.graph());
     let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![1.0]).unwrap());
     let mut sums = Accumulator::new(&network, &selection, Form::Full, FisherEstimate::Exact).unwrap();
-    sums.extend(&network, &data, &likelihood, 0, &mut |_, _, _| Signal::Continue).unwrap();
+    sums.extend(&Data::new(&network, &data, &likelihood), 0, &mut Run::default()).unwrap();
     let structure = sums.finish().unwrap();
     let weights = selection.flatten(network.parameters());
     let indices: Vec<usize> = (0..17).collect();

@@ -3,13 +3,12 @@
 use crate::common::*;
 use faer::Mat;
 use posterior_laplace::{
-    Approximation, Choice, FisherEstimate, FitOptions, Keeper, Laplace, Mode, PriorKind, Tune, Wanted,
+    Approximation, Choice, Data, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Run, Tune, Wanted,
     Weights,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular, Targets};
 use posterior_networks::{Array, Network};
-use posterior_optim::Signal;
 use posterior_optim::check::assert_close;
 
 fn all_forms() -> Vec<Approximation> {
@@ -397,16 +396,8 @@ fn held_out_data_choose_what_scores_best_under_the_predictive_in_use() {
                 integration,
                 ..options(Approximation::Kronecker(FisherEstimate::Exact))
             };
-            let laplace = posterior_laplace::fit(
-                &network,
-                &train,
-                Some(&held_out),
-                likelihood,
-                &o,
-                &mut Keeper::default(),
-                &mut |_, _, _| Signal::Continue,
-            )
-            .unwrap();
+            let data = Data { validation: Some(&held_out), ..Data::new(&network, &train, likelihood) };
+            let laplace = posterior_laplace::fit(&data, &o, &mut Run::default()).unwrap();
             let report = laplace.summary.held_out.clone().unwrap();
             assert!(report.grid.iter().all(|p| p.nll.is_nan() || p.nll >= report.best.nll));
             assert_eq!(report.examples, 60);
@@ -438,16 +429,8 @@ fn held_out_data_choose_what_scores_best_under_the_predictive_in_use() {
         assert_eq!(laplace.summary.held_out.unwrap().examples, 40);
         let few = data(&network, likelihood, 30, 17);
         let o = FitOptions { tune: Tune::Validation, ..options(Approximation::Diagonal) };
-        let mut quiet = |_, _, _| Signal::Continue;
-        let fitted = posterior_laplace::fit(
-            &network,
-            &train,
-            Some(&few),
-            likelihood,
-            &o,
-            &mut Keeper::default(),
-            &mut quiet,
-        );
+        let data = Data { validation: Some(&few), ..Data::new(&network, &train, likelihood) };
+        let fitted = posterior_laplace::fit(&data, &o, &mut Run::default());
         let text = fitted.map(|_| ()).unwrap_err().to_string();
         assert!(text.contains("30 held-out examples are too few") && text.contains("at least 50"), "{text}");
     }
@@ -515,18 +498,14 @@ fn function_space_predicts_in_single_precision() {
             noise: posterior_laplace::NoiseModel::Fixed,
             ..options(Approximation::FunctionSpace { points: None })
         };
-        let quieter = posterior_laplace::fit::scaled_noise(likelihood, noise).unwrap();
-        let mut quiet = |_, _, _| Signal::Continue;
-        let laplace =
-            posterior_laplace::fit(&network, &data, None, &quieter, &o, &mut Keeper::default(), &mut quiet)
-                .unwrap();
+        let quieter = posterior_laplace::scores::scaled_noise(likelihood, noise).unwrap();
+        let run = &mut Run::default();
+        let laplace = posterior_laplace::fit(&Data::new(&network, &data, &quieter), &o, run).unwrap();
         laplace.check_predictions(&network, &data).unwrap();
         let latent = laplace.latent(&network, &x, Wanted::Full).unwrap();
         // Against the same in double precision, relative to the noise that the data were seen through.
         let wide_data = Tabular::new(inputs(&wide, 25, 7), Targets::Values(f.clone()));
-        let exact =
-            posterior_laplace::fit(&wide, &wide_data, None, &quieter, &o, &mut Keeper::default(), &mut quiet)
-                .unwrap();
+        let exact = posterior_laplace::fit(&Data::new(&wide, &wide_data, &quieter), &o, run).unwrap();
         let expected = exact.latent(&wide, &inputs(&wide, 25, 7), Wanted::Full).unwrap();
         for i in 0..25 {
             for (a, b) in latent.variances(i).zip(expected.variances(i)) {

@@ -7,10 +7,12 @@ use posterior_laplace::function_space::FunctionSpace;
 use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::sampled::{
     ConjugateOptions, DescentOptions, DualOptions, ModeSolver, Sampled, SampledFit, SampledOptions, Solver,
-    Space, Unseen, Update, fit, plan,
+    Space, Update, fit, plan,
 };
-use posterior_laplace::{Approximation, FitOptions, Laplace, LaplaceError, ModeOptions, Stage, Wanted};
-use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
+use posterior_laplace::{
+    Approximation, Data, FitOptions, Laplace, LaplaceError, ModeOptions, Problem, Run, Size, Stage, Wanted,
+};
+use posterior_likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular};
 use posterior_networks::{Architecture, Network, Selection};
@@ -71,10 +73,18 @@ pub(crate) fn options() -> SampledOptions {
 }
 
 impl Case {
+    fn data(&self) -> Data<'_, f64> {
+        Data::new(&self.network, &self.examples, &self.likelihood)
+    }
+
+    fn problem(&self, memory: u64) -> Problem<'_, f64> {
+        Problem { data: self.data(), selection: &self.selection, seed: 11, memory }
+    }
+
     pub(crate) fn run(
         &self,
         options: &SampledOptions,
-        keeper: &mut Keeper<'_>,
+        keeper: Keeper<'_>,
         stop: usize,
     ) -> Result<SampledFit<f64>, LaplaceError> {
         self.run_by(options, None, keeper, stop)
@@ -83,30 +93,22 @@ impl Case {
     pub(crate) fn run_by(
         &self,
         options: &SampledOptions,
-        unseen: Option<&Unseen<'_, f64>>,
-        keeper: &mut Keeper<'_>,
+        validation: Option<&dyn Examples<f64>>,
+        keeper: Keeper<'_>,
         stop: usize,
     ) -> Result<SampledFit<f64>, LaplaceError> {
         let mut told = 0;
-        fit(
-            &self.network,
-            &self.selection,
-            &self.examples,
-            unseen,
-            &self.likelihood,
-            options,
-            11,
-            MEMORY,
-            keeper,
-            &mut |_, _, _| {
-                told += 1;
-                if stop > 0 && told >= stop { Signal::Stop } else { Signal::Continue }
-            },
-        )
+        let observer = |_, _, _| {
+            told += 1;
+            if stop > 0 && told >= stop { Signal::Stop } else { Signal::Continue }
+        };
+        let data = Data { validation, ..self.data() };
+        let problem = Problem { data, ..self.problem(MEMORY) };
+        fit(&problem, options, Integration::Probit, &mut Run::new(observer).keeping(keeper))
     }
 
     pub(crate) fn fitted(&self, options: &SampledOptions) -> SampledFit<f64> {
-        self.run(options, &mut Keeper::default(), 0).unwrap()
+        self.run(options, Keeper::default(), 0).unwrap()
     }
 }
 
@@ -150,17 +152,7 @@ fn second_moments_are_those_of_the_dense_posterior_and_of_function_space() {
                 assert!((latent.covariance[9 * i + k] - own).abs() < 1e-12);
             }
         }
-        let (points, _) = FunctionSpace::new(
-            &case.network,
-            &case.selection,
-            &case.examples,
-            &case.likelihood,
-            None,
-            0,
-            MEMORY,
-            &mut |_, _, _| Signal::Continue,
-        )
-        .unwrap();
+        let (points, _) = FunctionSpace::new(&case.problem(MEMORY), None, &mut Run::default()).unwrap();
         let function_space = points.condition(0.7, 1.0).unwrap().joint(&case.network, &x, MEMORY).unwrap();
         assert!(close(&function_space, &expected) < 1e-9);
         let draws = found.posterior.function_samples(&case.network, &x, 3).unwrap();
@@ -229,15 +221,7 @@ fn function_space_draws_the_samples_of_weight_space() {
                 let (a, b) = (a.by_prediction.unwrap(), b.by_prediction.unwrap());
                 assert!((a / b - 1.0).abs() < 1e-5, "{a} {b}");
             }
-            let more = found.posterior.extended(
-                &case.network,
-                &case.examples,
-                &case.likelihood,
-                3,
-                &asked,
-                MEMORY,
-                &mut |_, _, _| Signal::Continue,
-            );
+            let more = found.posterior.extended(&case.data(), 3, &asked, MEMORY, &mut Run::default());
             let whole = case.fitted(&SampledOptions { samples: 8, ..asked });
             assert!(close(more.unwrap().samples(), whole.posterior.samples()) < 1e-6);
         }
@@ -285,7 +269,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
                 kept = Some(SavedState { facts: serde_json::from_str(&facts).unwrap(), ..state.clone() });
                 Ok(())
             };
-            match case.run(&options, &mut Keeper::new(None, Some(&mut write)), stop) {
+            match case.run(&options, Keeper::new(None, Some(&mut write)), stop) {
                 Ok(_) => break,
                 Err(LaplaceError::Interrupted) => {}
                 Err(other) => panic!("{other}"),
@@ -293,7 +277,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
             stop += 2;
             let Some(state) = kept else { continue };
             resumed += 1;
-            let again = case.run(&options, &mut Keeper::new(Some(state), None), 0).unwrap();
+            let again = case.run(&options, Keeper::new(Some(state), None), 0).unwrap();
             assert_eq!(again.precisions, whole.precisions);
             assert_eq!(again.noise_variance, whole.noise_variance);
             assert_eq!(again.mode, whole.mode);
@@ -305,7 +289,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
         assert!(resumed > 3, "{resumed}");
     }
     let foreign = SavedState::new("ella", &0, Tensors::default());
-    let refused = case.run(&options(), &mut Keeper::new(Some(foreign), None), 0).err().unwrap();
+    let refused = case.run(&options(), Keeper::new(Some(foreign), None), 0).err().unwrap();
     assert!(refused.to_string().contains("`ella`"));
 }
 
@@ -324,13 +308,12 @@ fn a_state_of_the_other_space_is_refused() {
                 kept = Some(state.clone());
                 Ok(())
             };
-            let stopped = case.run(&asked(own), &mut Keeper::new(None, Some(&mut write)), stop);
+            let stopped = case.run(&asked(own), Keeper::new(None, Some(&mut write)), stop);
             assert!(matches!(stopped, Err(LaplaceError::Interrupted)));
             kept
         };
         let kept = (1..).find_map(stopped_at);
-        let mut keeper = Keeper::new(kept, None);
-        let refused = case.run(&asked(other), &mut keeper, 0).err().unwrap().to_string();
+        let refused = case.run(&asked(other), Keeper::new(kept, None), 0).err().unwrap().to_string();
         assert!(refused.contains(remedy), "{refused}");
     }
 }
@@ -343,18 +326,11 @@ fn further_samples_stay_in_the_space_of_the_fit() {
     let found = case.fitted(&asked);
     assert_eq!(found.report.space, Space::Functions);
     let mut stages = Vec::new();
-    let more = found.posterior.extended(
-        &case.network,
-        &case.examples,
-        &case.likelihood,
-        1,
-        &asked,
-        MEMORY,
-        &mut |stage, _, _| {
-            stages.push(stage);
-            Signal::Continue
-        },
-    );
+    let observer = |stage, _, _| {
+        stages.push(stage);
+        Signal::Continue
+    };
+    let more = found.posterior.extended(&case.data(), 1, &asked, MEMORY, &mut Run::new(observer));
     assert_eq!(more.unwrap().samples().ncols(), asked.samples + 1);
     assert!(stages.contains(&Stage::Kernel));
 }
@@ -370,11 +346,7 @@ fn further_samples_and_files_change_nothing_of_those_before() {
     found.posterior.write(&mut tensors);
     let read = Sampled::<f64>::read(&case.selection, &header, &mut tensors.clone()).unwrap();
     assert_eq!(read.samples(), found.posterior.samples());
-    let extended = read
-        .extended(&case.network, &case.examples, &case.likelihood, 4, &options(), MEMORY, &mut |_, _, _| {
-            Signal::Continue
-        })
-        .unwrap();
+    let extended = read.extended(&case.data(), 4, &options(), MEMORY, &mut Run::default()).unwrap();
     assert_eq!(extended.samples().subcols(0, 5), found.posterior.samples().as_ref());
     assert!(close(extended.samples(), more.posterior.samples()) < 1e-8);
     let other = Selection::last_layer(case.network.graph()).unwrap();
@@ -435,7 +407,7 @@ fn precisions_have_bounds_and_say_so() {
 fn bad_options_are_refused() {
     let case = case(true);
     let refused =
-        |options: SampledOptions| case.run(&options, &mut Keeper::default(), 0).err().unwrap().to_string();
+        |options: SampledOptions| case.run(&options, Keeper::default(), 0).err().unwrap().to_string();
     assert!(refused(SampledOptions { samples: 0, ..options() }).contains("at least one sample"));
     assert!(refused(SampledOptions { initial_precision: -1.0, ..options() }).contains("positive"));
     assert!(refused(SampledOptions { tolerance: f64::NAN, ..options() }).contains("tolerance"));
@@ -456,18 +428,7 @@ fn bad_options_are_refused() {
     }
     let none = Solver::Descent(DescentOptions { epochs: 0, ..DescentOptions::default() });
     assert!(refused(SampledOptions { solver: none, ..options() }).contains("epochs"));
-    let tight = fit(
-        &case.network,
-        &case.selection,
-        &case.examples,
-        None,
-        &case.likelihood,
-        &options(),
-        0,
-        1000,
-        &mut Keeper::default(),
-        &mut |_, _, _| Signal::Continue,
-    );
+    let tight = fit(&case.problem(1000), &options(), Integration::Probit, &mut Run::default());
     assert!(matches!(tight, Err(LaplaceError::Memory { .. })));
 }
 
@@ -481,15 +442,16 @@ fn a_resnet_fits() {
     assert!(selection.len() > 250_000 && selection.len() < 300_000, "{}", selection.len());
     let likelihood = OutputLikelihood::Categorical(Categorical::new(10).unwrap());
     let options = SampledOptions { samples: 16, samples_em: 16, ..SampledOptions::default() };
-    let (bytes, batch, flops) = plan(&network, &selection, 50_000, &likelihood, &options);
-    assert!(bytes + batch < 2_000_000_000, "{bytes} {batch}");
-    assert!(flops > 1e14);
+    let (network, selection, likelihood) = (&network, &selection, &likelihood);
+    let size = Size { network, selection, examples: 50_000, unseen: 0, likelihood };
+    let planned = plan(&size, &options);
+    assert!(planned.bytes() < 2_000_000_000 && planned.flops > 1e14, "{planned:?}");
     // Few images in function space, in a tenth of the work.
     let few = |space| {
         let options = SampledOptions { space: Some(space), ..options.clone() };
-        let (bytes, batch, flops) = plan(&network, &selection, 500, &likelihood, &options);
-        assert!(bytes + batch < 2_000_000_000, "{bytes} {batch}");
-        flops
+        let planned = plan(&Size { examples: 500, ..size }, &options);
+        assert!(planned.bytes() < 2_000_000_000, "{planned:?}");
+        planned.flops
     };
     assert!(few(Space::Weights) > 10.0 * few(Space::Functions));
 }
@@ -503,11 +465,8 @@ fn the_distance_of_the_optimum_counts_as_variance() {
         let draws = case.fitted(&options()).posterior;
         let approximation = Approximation::Sampled(options());
         let options = FitOptions { approximation, seed: 11, memory: MEMORY, ..FitOptions::default() };
-        let go = &mut |_, _, _| Signal::Continue;
-        let keeper = &mut Keeper::default();
-        let found =
-            posterior_laplace::fit(network, &case.examples, None, &case.likelihood, &options, keeper, go)
-                .unwrap();
+        let run = &mut Run::default();
+        let found = posterior_laplace::fit(&case.data(), &options, run).unwrap();
         let trained = selection.flatten(network.parameters());
         let away = Mat::from_fn(selection.len(), 1, |i, _| found.mode()[i] - trained[i]);
         assert!(away.norm_l2() > 0.1);
@@ -526,7 +485,7 @@ fn the_distance_of_the_optimum_counts_as_variance() {
         // Further samples change nothing of it.
         let more = SampledOptions { samples: 9, ..crate::sampled::options() };
         let more = FitOptions { approximation: Approximation::Sampled(more), ..options.clone() };
-        let more = found.improved(network, &case.examples, &more, go).unwrap();
+        let more = found.improved(network, &case.examples, &more, run).unwrap();
         let squares = |l: &Laplace<f64>| -> Vec<f64> {
             let all = l.latent(network, &x, Wanted::Full).unwrap().covariance;
             let own = l.tangent_latent(network, &x, Wanted::Full).unwrap().covariance;

@@ -4,11 +4,9 @@ use crate::common::{data, inverse, jacobian, target};
 use crate::sampled::{MEMORY, case, close, options};
 use faer::Mat;
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::sampled::{SampledOptions, Space, Unseen};
-use posterior_laplace::{Approximation, FitOptions, LaplaceError};
-use posterior_likelihoods::Integration;
+use posterior_laplace::sampled::{SampledOptions, Space};
+use posterior_laplace::{Approximation, Data, FitOptions, LaplaceError, Run};
 use posterior_networks::train::Examples;
-use posterior_optim::Signal;
 
 /// Every score that is told is that of samples drawn for its setting alone, by densities written here.
 #[test]
@@ -16,7 +14,6 @@ fn unseen_examples_choose_precision_and_noise() {
     let case = case(false);
     let (network, selection) = (&case.network, &case.selection);
     let examples = data(network, &case.likelihood, 60, 900);
-    let unseen = Unseen { examples: &examples, integration: Integration::Probit };
     let (x, _) = examples.batch(&(0..60).collect::<Vec<_>>(), None);
     let (j, means) = (jacobian(network, selection, &x), network.forward(&x).unwrap().into_values());
     let trained = selection.flatten(network.parameters());
@@ -27,7 +24,7 @@ fn unseen_examples_choose_precision_and_noise() {
         let plain = case.fitted(&turns);
         assert!(plain.held_out.is_none());
         let asked = SampledOptions { validation_tries: 8, ..turns.clone() };
-        let found = case.run_by(&asked, Some(&unseen), &mut Keeper::default(), 0).unwrap();
+        let found = case.run_by(&asked, Some(&examples), Keeper::default(), 0).unwrap();
         let told = found.held_out.unwrap();
         assert_eq!((told.examples, told.at_edge, told.not_finite), (60, false, 0));
         assert_eq!(found.report.turns.len(), plain.report.turns.len());
@@ -72,10 +69,8 @@ fn unseen_examples_choose_precision_and_noise() {
     for (rows, problem) in
         [(None, "give --validation-data"), (Some(&few as &dyn Examples<f64>), "20 held-out examples")]
     {
-        let keeper = &mut Keeper::default();
-        let go = &mut |_, _, _| Signal::Continue;
-        let refused =
-            posterior_laplace::fit(network, &case.examples, rows, &case.likelihood, &options, keeper, go);
+        let data = Data { validation: rows, ..Data::new(network, &case.examples, &case.likelihood) };
+        let refused = posterior_laplace::fit(&data, &options, &mut Run::default());
         assert!(refused.err().unwrap().to_string().contains(problem));
     }
 }
@@ -85,9 +80,8 @@ fn unseen_examples_choose_precision_and_noise() {
 fn an_interrupted_search_on_unseen_examples_goes_on_with_the_same_numbers() {
     let case = case(true);
     let examples = data(&case.network, &case.likelihood, 60, 900);
-    let unseen = Unseen { examples: &examples, integration: Integration::Probit };
     let options = SampledOptions { validation_tries: 6, em_steps: 1, ..options() };
-    let whole = case.run_by(&options, Some(&unseen), &mut Keeper::default(), 0).unwrap();
+    let whole = case.run_by(&options, Some(&examples), Keeper::default(), 0).unwrap();
     let (mut resumed, mut stop) = (0, 1);
     loop {
         let mut kept: Option<SavedState> = None;
@@ -95,7 +89,7 @@ fn an_interrupted_search_on_unseen_examples_goes_on_with_the_same_numbers() {
             kept = Some(state.clone());
             Ok(())
         };
-        match case.run_by(&options, Some(&unseen), &mut Keeper::new(None, Some(&mut write)), stop) {
+        match case.run_by(&options, Some(&examples), Keeper::new(None, Some(&mut write)), stop) {
             Ok(_) => break,
             Err(LaplaceError::Interrupted) => {}
             Err(other) => panic!("{other}"),
@@ -103,7 +97,7 @@ fn an_interrupted_search_on_unseen_examples_goes_on_with_the_same_numbers() {
         stop += 1;
         let Some(state) = kept else { continue };
         resumed += usize::from(state.facts["scored"].as_array().is_some_and(|all| !all.is_empty()));
-        let again = case.run_by(&options, Some(&unseen), &mut Keeper::new(Some(state), None), 0).unwrap();
+        let again = case.run_by(&options, Some(&examples), Keeper::new(Some(state), None), 0).unwrap();
         assert_eq!((&again.held_out, &again.precisions), (&whole.held_out, &whole.precisions));
         assert_eq!(again.posterior.samples(), whole.posterior.samples());
         assert_eq!(again.notes, whole.notes);

@@ -1,10 +1,10 @@
 //! Temperature scaling against a grid, its own stationarity and closed forms.
 
 use crate::common::*;
-use posterior_laplace::{LaplaceError, Temperature, Wanted};
+use posterior_laplace::{Data, LaplaceError, Problem, Run, Temperature, Wanted};
 use posterior_likelihoods::{Bernoulli, Categorical, FullGaussian, Gaussian, Link, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular, Targets};
-use posterior_networks::{Array, Network};
+use posterior_networks::{Array, Network, Selection};
 use posterior_optim::Signal;
 use posterior_store::Tensors;
 
@@ -13,7 +13,19 @@ fn scaled(
     examples: &dyn Examples<f64>,
     likelihood: &OutputLikelihood,
 ) -> Result<Temperature, LaplaceError> {
-    Temperature::fit(network, examples, likelihood, 1 << 30, &mut |_, _, _| Signal::Continue)
+    chosen(network, examples, likelihood, 1 << 30, &mut Run::default())
+}
+
+fn chosen(
+    network: &Network<f64>,
+    examples: &dyn Examples<f64>,
+    likelihood: &OutputLikelihood,
+    memory: u64,
+    run: &mut Run<'_>,
+) -> Result<Temperature, LaplaceError> {
+    let data = Data { network, examples, validation: Some(examples), likelihood };
+    let selection = &Selection::all(network.graph());
+    Temperature::fit(&Problem { data, selection, seed: 0, memory }, run)
 }
 
 /// The mean of `-log p` of examples whose outputs are changed by hand.
@@ -100,7 +112,7 @@ fn noise_has_the_factor_that_a_grid_finds() {
             nll(
                 &network,
                 &examples,
-                &posterior_laplace::fit::scaled_noise(&likelihood, factor).unwrap(),
+                &posterior_laplace::scores::scaled_noise(&likelihood, factor).unwrap(),
                 |_| (),
             )
         };
@@ -174,8 +186,8 @@ fn examples_that_say_nothing_stand_at_the_edge_and_others_are_refused() {
     let none = Tabular::new(Array::new(vec![0, 3], Vec::new()), Targets::Classes(Vec::new()));
     let error = scaled(&network, &none, &likelihood).unwrap_err();
     assert!(error.to_string().contains("give some"), "{error}");
-    let error = Temperature::fit(&network, &right, &likelihood, 100, &mut |_, _, _| Signal::Continue);
+    let error = chosen(&network, &right, &likelihood, 100, &mut Run::default());
     assert!(matches!(error, Err(LaplaceError::Memory { .. })));
-    let stopped = Temperature::fit(&network, &right, &likelihood, 1 << 30, &mut |_, _, _| Signal::Stop);
+    let stopped = chosen(&network, &right, &likelihood, 1 << 30, &mut Run::new(|_, _, _| Signal::Stop));
     assert!(matches!(stopped, Err(LaplaceError::Interrupted)));
 }

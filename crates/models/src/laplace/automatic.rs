@@ -4,10 +4,8 @@ use super::fit::Observer;
 use super::noise::check_positive;
 use super::{LaplaceRequest, SavedPrecision};
 use crate::ModelError;
-use posterior_laplace::{AutoReport, FitOptions, Laplace, Plan, auto};
+use posterior_laplace::{AutoReport, Data, FitOptions, Laplace, Plan, auto};
 use posterior_likelihoods::OutputLikelihood;
-use posterior_networks::Network;
-use posterior_networks::train::Examples;
 use std::time::Duration;
 
 /// What `Auto` takes for its second and later candidates where no time is given.
@@ -15,10 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Fits the candidates of [`auto`] and keeps the best; the options become those of the choice.
 pub(super) fn choose<T: SavedPrecision>(
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    unseen: Option<&dyn Examples<T>>,
-    likelihoods: (&OutputLikelihood, &OutputLikelihood),
+    data: &Data<'_, T>,
+    plain: &OutputLikelihood,
     request: &LaplaceRequest,
     options: &mut FitOptions,
     observer: Observer<'_>,
@@ -27,8 +23,7 @@ pub(super) fn choose<T: SavedPrecision>(
         .seconds
         .map(|s| check_positive("the time", s, false).map(|()| Duration::from_secs_f64(s.min(1e9))));
     let mut observer = |_: &str, stage, done, total| observer(stage, done, total);
-    let (laplace, report, own) =
-        auto(network, examples, unseen, likelihoods, options, time.transpose()?, PATIENCE, &mut observer)?;
+    let (laplace, report, own) = auto(data, plain, options, time.transpose()?, PATIENCE, &mut observer)?;
     *options = own;
     Ok((laplace, report))
 }

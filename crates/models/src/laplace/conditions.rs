@@ -2,9 +2,9 @@
 
 use super::LaplaceRequest;
 use crate::ModelError;
+use posterior_laplace::fit::LearnedReport;
 use posterior_laplace::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
 use posterior_laplace::gwi::PriorRows;
-use posterior_laplace::learned::LearnedReport;
 use posterior_laplace::{Approximation, FitOptions};
 use posterior_networks::Graph;
 

@@ -7,7 +7,7 @@ use super::{DataSource, Fitted, InputKind, LaplaceModel, LikelihoodKind, Numbers
 use crate::ModelError;
 use crate::network::{digests, file_name};
 use posterior_data::ReadOptions;
-use posterior_laplace::FitOptions;
+use posterior_laplace::{FitOptions, Run};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use std::path::Path;
 use std::sync::Arc;
@@ -86,7 +86,8 @@ fn continue_in<T: SavedPrecision>(
     announce(&format!("adding {} examples to {}", set.examples.len(), header.data.examples));
     let plain =
         plain_likelihood(&fitted.network, &*set.examples, &header.base_likelihood, options, observer)?;
-    let laplace = fitted.laplace.extended(&fitted.network, &*set.examples, options, observer)?;
+    let mut run = Run::new(observer);
+    let laplace = fitted.laplace.extended(&fitted.network, &*set.examples, options, &mut run)?;
     let mut record = header.data.clone();
     record.examples += set.examples.len();
     record.files.extend(data.data.iter().map(|p| file_name(p)));
@@ -140,7 +141,8 @@ fn improve<T: SavedPrecision>(
         )));
     }
     announce("going on with the data of the fit");
-    let laplace = fitted.laplace.improved(&fitted.network, &*set.examples, options, observer)?;
+    let mut run = Run::new(observer);
+    let laplace = fitted.laplace.improved(&fitted.network, &*set.examples, options, &mut run)?;
     let parts = Parts {
         record: header.network.clone(),
         data: header.data.clone(),

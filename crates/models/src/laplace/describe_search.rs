@@ -3,9 +3,9 @@
 use super::LaplaceModel;
 use crate::text::{number, table};
 use posterior_gp::generalised::{GeneralisedObjective, Mode, Reduction, Risk};
+use posterior_laplace::fit::LearnedReport;
 use posterior_laplace::gwi::{GwiOptions, GwiReport, PriorRows};
-use posterior_laplace::learned::LearnedReport;
-use posterior_laplace::tune::HeldOutReport;
+use posterior_laplace::scores::HeldOutReport;
 use posterior_laplace::{Approximation, ella::EllaReport, fixed_mean::FixedMeanReport};
 use posterior_report::{Curves, Line, SummaryRow};
 

@@ -8,7 +8,7 @@ use super::tensors::{add_posterior, curvature};
 use super::{Fitted, LaplaceModel, SavedPrecision};
 use crate::network::{add_network, is_single, take_network};
 use crate::process::{add_fingerprints, fingerprints};
-use posterior_laplace::learned;
+use posterior_laplace::learned::LearnedPosterior;
 use posterior_laplace::saved::{read_selection, selected, sums};
 use posterior_laplace::{FisherEstimate, Laplace, RestoredCurvature, SavedPosterior};
 use posterior_networks::{Architecture, Graph};
@@ -80,14 +80,16 @@ fn restored<T: SavedPrecision>(
             };
             RestoredCurvature::Sums(sums(&network, &selection, form, estimate, &mut tensors)?)
         }
-        None if header.options.approximation.is_learned() => RestoredCurvature::Learned(learned::read(
-            &network,
-            &selection,
-            &header.options,
-            &header.base_likelihood,
-            header.summary.learned.as_ref(),
-            &mut tensors,
-        )?),
+        None if header.options.approximation.is_learned() => {
+            RestoredCurvature::Learned(LearnedPosterior::read(
+                &network,
+                &selection,
+                &header.options,
+                &header.base_likelihood,
+                header.summary.learned.as_ref(),
+                &mut tensors,
+            )?)
+        }
         None => curvature(&network, &selection, &header.summary.fit, &mut tensors)?,
     };
     if let Some((name, _)) = tensors.iter().next() {

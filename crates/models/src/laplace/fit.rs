@@ -20,8 +20,8 @@ use crate::{Guarantee, ModelError};
 use posterior_data::{ReadOptions, RowFingerprints, require_targets};
 use posterior_laplace::auto::{LEAST_APART, planned};
 use posterior_laplace::{
-    Approximation, AutoReport, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, SavedState,
-    Stage, Weights, unseen_predictions, unseen_scores,
+    Approximation, AutoReport, Data, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, Run,
+    SavedState, Size, Stage, Weights, unseen_predictions, unseen_scores,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
 use posterior_networks::train::Examples;
@@ -137,15 +137,8 @@ impl LaplaceModel {
             notes: Vec::new(),
         };
         let plain = plain_likelihood(&network, examples, likelihood, options, observer)?;
-        let laplace = posterior_laplace::fit(
-            &network,
-            examples,
-            validation,
-            likelihood,
-            options,
-            &mut Keeper::default(),
-            observer,
-        )?;
+        let fitted = Data { network: &network, examples, validation, likelihood };
+        let laplace = posterior_laplace::fit(&fitted, options, &mut Run::new(observer))?;
         Ok(assemble(
             network,
             laplace,
@@ -235,8 +228,10 @@ fn fit_in<T: SavedPrecision>(
         announce(&announced(&plans, examples.len(), unseen));
     } else {
         let selection = planned_selection(&network, &options)?;
-        let counts = (examples.len(), held_out.as_ref().map_or(0, |h| h.examples.len()));
-        let plan = Plan::new(&network, &selection, counts, &likelihood, &options)?;
+        let unseen = held_out.as_ref().map_or(0, |h| h.examples.len());
+        let (network, selection, likelihood) = (&network, &selection, &likelihood);
+        let size = Size { network, selection, examples: examples.len(), unseen, likelihood };
+        let plan = Plan::new(&size, &options)?;
         announce(&format!("plan: {plan}"));
         plan.check(&options)?;
     }
@@ -274,19 +269,18 @@ fn fit_in<T: SavedPrecision>(
             None => Ok(()),
         }
     };
-    let mut keeper = Keeper::new(earlier, Some(&mut write));
     let plain = plain_likelihood(&network, &*examples, &likelihood, &options, observer)?;
     let rows = held_out.as_ref().map(|h| &*h.examples as &dyn Examples<T>);
+    let fitted = Data { network: &network, examples: &*examples, validation: rows, likelihood: &likelihood };
     let (mut laplace, auto) = if automatic {
-        let likelihoods = (&likelihood, &plain);
-        let (laplace, report) =
-            choose(&network, &*examples, rows, likelihoods, request, &mut options, observer)?;
+        let (laplace, report) = choose(&fitted, &plain, request, &mut options, observer)?;
         (laplace, Some(report))
     } else {
-        let mut laplace =
-            posterior_laplace::fit(&network, &*examples, rows, &likelihood, &options, &mut keeper, observer)?;
+        let keeper = Keeper::new(earlier, Some(&mut write));
+        let mut run = Run::new(&mut *observer).keeping(keeper);
+        let mut laplace = posterior_laplace::fit(&fitted, &options, &mut run)?;
         if let (Some(rows), Some(_)) = (rows, unseen) {
-            laplace.summary.unseen = Some(unseen_scores(&network, &laplace, &plain, rows, observer)?);
+            laplace.summary.unseen = Some(unseen_scores(&network, &laplace, &plain, rows, &mut run)?);
         }
         (laplace, None)
     };
@@ -314,7 +308,8 @@ fn fit_in<T: SavedPrecision>(
             } else {
                 Guarantee::Holds
             };
-            let unseen = unseen_predictions(&network, &laplace, &*held.examples, observer)?;
+            let mut run = Run::new(observer);
+            let unseen = unseen_predictions(&network, &laplace, &*held.examples, &mut run)?;
             let found = recalibration::recalibrated(request.calibrate, unseen, guarantee)?;
             if found.0.is_none() && request.calibrate == CalibrateName::Conformal {
                 notes.push(

@@ -5,8 +5,8 @@ use super::{CurvatureChoice, InMemory, InputKind, InputRecord, LaplaceRequest, S
 use crate::ModelError;
 use crate::network::{TrainingRecord, digests, file_name, is_part};
 use posterior_data::Split;
-use posterior_laplace::unseen::check_enough;
-use posterior_laplace::{FitOptions, LEAST_HELD_OUT};
+use posterior_laplace::FitOptions;
+use posterior_laplace::scores::{LEAST_HELD_OUT, check_enough};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Subset, Targets};
 use std::collections::HashSet;

@@ -4,7 +4,7 @@ use super::LaplaceModel;
 use super::model::in_precision;
 use super::predict::{PIECE, moments_need};
 use crate::{ModelData, PredictedInto, PredictionPlan};
-use posterior_laplace::tune::wanted;
+use posterior_laplace::scores::wanted;
 use posterior_likelihoods::Integration;
 
 /// Bytes of a number.

@@ -9,10 +9,10 @@ use crate::fit_options::overlaid;
 use crate::measured::{Measured, NumberTable};
 use crate::toy::{Toy, ToySettings, column, mean};
 use crate::training::TrainingSettings;
-use posterior_laplace::fit::NoiseModel;
-use posterior_laplace::learned::LearnedReport;
+use posterior_laplace::fit::{LearnedReport, NoiseModel};
 use posterior_laplace::{
-    Approximation, FisherEstimate, FitOptions, Keeper, Laplace, Mode, PriorKind, Tune, Wanted, Weights, fit,
+    Approximation, Data, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Run, Tune, Wanted, Weights,
+    fit,
 };
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_networks::train::{Examples, Loss};
@@ -197,15 +197,10 @@ fn fitted(
         return refused(format!("`{}`: this problem has no validation rows", method.name));
     }
     let stage = format!("posterior `{}`", method.name);
-    let laplace = fit(
-        network,
-        &toy.examples(),
-        unseen.as_ref().map(|rows| rows as &dyn Examples<f64>),
-        &likelihood,
-        &options,
-        &mut Keeper::default(),
-        &mut |_, done, total| context.tell(&stage, done, total),
-    )?;
+    let (examples, likelihood) = (&toy.examples(), &likelihood);
+    let validation = unseen.as_ref().map(|rows| rows as &dyn Examples<f64>);
+    let data = Data { network, examples, validation, likelihood };
+    let laplace = fit(&data, &options, &mut Run::new(|_, done, total| context.tell(&stage, done, total)))?;
     let (grid, data) = (column(&toy.grid), column(&toy.x));
     // Bands about one mean or the other, as in the thesis: what lies between the two is not part of them.
     let latent = laplace.tangent_latent(network, &grid, Wanted::Diagonal)?;

@@ -12,7 +12,8 @@ use crate::images::ImageSettings;
 use crate::measured::{Measured, NumberTable};
 use crate::training::TrainingSettings;
 use posterior_laplace::sampled::{self, ModeSolver, Solver};
-use posterior_laplace::{Keeper, PriorKind, SampledOptions};
+use posterior_laplace::{Data, PriorKind, Problem, Run, SampledOptions, Stage};
+use posterior_likelihoods::Integration;
 use posterior_linear::LinearError;
 use posterior_linear::evidence::EvidenceOptions;
 use posterior_linear::sampled::{ConjugateOptions, sampled_bound};
@@ -115,18 +116,12 @@ fn by_samples(
         tolerance: turns.tolerance,
         ..SampledOptions::default()
     };
-    let found = sampled::fit(
-        &classifier.network,
-        &classifier.selection,
-        classifier.train.as_ref(),
-        None,
-        &classifier.likelihood,
-        &options,
-        context.seed,
-        MEMORY,
-        &mut Keeper::default(),
-        &mut |s, done, total| context.tell(&format!("precisions by samples: {}", s.describe()), done, total),
-    )?;
+    let data = Data::new(&classifier.network, classifier.train.as_ref(), &classifier.likelihood);
+    let problem = Problem { data, selection: &classifier.selection, seed: context.seed, memory: MEMORY };
+    let tell = |s: Stage, done, total| {
+        context.tell(&format!("precisions by samples: {}", s.describe()), done, total)
+    };
+    let found = sampled::fit(&problem, &options, Integration::PlugIn, &mut Run::new(tell))?;
     context.notes.extend(found.notes.iter().map(|n| Note::information(format!("sampled: {n}"))));
     let turns = found.report.turns;
     let mut precisions: Vec<Vec<f64>> = turns.iter().map(|t| t.precisions.clone()).collect();

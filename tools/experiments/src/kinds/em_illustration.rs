@@ -12,8 +12,8 @@ use crate::toy::{ToySettings, deviation, mean};
 use crate::training::TrainingSettings;
 use faer::{Mat, MatRef};
 use posterior_laplace::sampled::{self, ConjugateOptions, ModeSolver, Solver};
-use posterior_laplace::{Keeper, ModeOptions, SampledOptions};
-use posterior_likelihoods::{Gaussian, OutputLikelihood};
+use posterior_laplace::{Data, ModeOptions, Problem, Run, SampledOptions, Stage};
+use posterior_likelihoods::{Gaussian, Integration, OutputLikelihood};
 use posterior_linear::features::{DenseFeatures, Numbered};
 use posterior_linear::sampled::{
     Averaging, DescentOptions, Noise, Objective, SampleObjective, SampledModel, descend,
@@ -82,18 +82,11 @@ fn learned(
         tolerance: 0.0,
         ..SampledOptions::default()
     };
-    let found = sampled::fit(
-        &trained.network,
-        &trained.selection,
-        &trained.toy.examples(),
-        None,
-        likelihood,
-        &options,
-        context.seed,
-        2 << 30,
-        &mut Keeper::default(),
-        &mut |stage, done, total| context.tell(stage.describe(), done, total),
-    )?;
+    let examples = trained.toy.examples();
+    let data = Data::new(&trained.network, &examples, likelihood);
+    let problem = Problem { data, selection: &trained.selection, seed: context.seed, memory: 2 << 30 };
+    let tell = |stage: Stage, done, total| context.tell(stage.describe(), done, total);
+    let found = sampled::fit(&problem, &options, Integration::PlugIn, &mut Run::new(tell))?;
     let turns = found.report.turns.iter().map(|t| t.precisions[0]);
     Ok(turns.chain(found.precisions.first().copied()).collect())
 }

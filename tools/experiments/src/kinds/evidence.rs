@@ -13,7 +13,7 @@ use crate::toy::ToySettings;
 use crate::training::TrainingSettings;
 use faer::Mat;
 use posterior_laplace::fit::NoiseModel;
-use posterior_laplace::{FitOptions, Keeper, Mode, PriorKind, Tune, fit};
+use posterior_laplace::{Data, FitOptions, Mode, PriorKind, Run, Tune, fit};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linear::structure::StructureError;
@@ -173,15 +173,8 @@ fn fitted(
     };
     let examples = trained.toy.examples();
     let stage = format!("{} curvature", curvature.approximation().name());
-    let laplace = fit(
-        &trained.network,
-        &examples,
-        None,
-        &likelihood,
-        &options,
-        &mut Keeper::default(),
-        &mut |_, done, total| context.tell(&stage, done, total),
-    )?;
+    let data = Data::new(&trained.network, &examples, &likelihood);
+    let laplace = fit(&data, &options, &mut Run::new(|_, done, total| context.tell(&stage, done, total)))?;
     Ok(laplace.prior().precisions()[0])
 }
 

@@ -13,7 +13,7 @@ use crate::images::ImageSettings;
 use crate::measured::{Measured, NumberTable};
 use crate::training::TrainingSettings;
 use posterior_laplace::fixed_mean::FixedMeanKernel;
-use posterior_laplace::{Approximation, FitOptions, Keeper, Mode, PriorKind, Tune, Wanted, fit};
+use posterior_laplace::{Approximation, Data, FitOptions, Mode, PriorKind, Run, Stage, Tune, Wanted, fit};
 use posterior_linear::Prior;
 use posterior_metrics::{Classes, symmetric_kl};
 use posterior_report::{Curves, Line};
@@ -148,15 +148,9 @@ impl MethodSettings {
         };
         let options = shared(over, prior.precisions()[0], context.seed, &self.name)?;
         let stage = format!("`{}`", self.name);
-        let laplace = fit(
-            &classifier.network,
-            classifier.train.as_ref(),
-            None,
-            &classifier.likelihood,
-            &options,
-            &mut Keeper::default(),
-            &mut |s, done, total| context.tell(&format!("{stage}: {}", s.describe()), done, total),
-        )?;
+        let data = Data::new(&classifier.network, classifier.train.as_ref(), &classifier.likelihood);
+        let tell = |s: Stage, done, total| context.tell(&format!("{stage}: {}", s.describe()), done, total);
+        let laplace = fit(&data, &options, &mut Run::new(tell))?;
         let latent = &mut |x: &_| Ok(laplace.tangent_latent(&classifier.network, x, Wanted::Full)?);
         classifier.predicted(context, latent)
     }

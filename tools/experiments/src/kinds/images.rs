@@ -10,7 +10,9 @@ use crate::images::ImageSettings;
 use crate::measured::{Measured, NumberTable};
 use crate::toy::deviation;
 use crate::training::TrainingSettings;
-use posterior_laplace::{FitOptions, Keeper, Laplace, Mode, ModeOptions, PriorKind, Tune, Wanted, fit};
+use posterior_laplace::{
+    Data, FitOptions, Laplace, Mode, ModeOptions, PriorKind, Run, Stage, Tune, Wanted, fit,
+};
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, Prediction, PredictiveRule};
 use posterior_metrics::{Classes, ClassificationScores};
 use posterior_networks::Network;
@@ -161,15 +163,10 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 ..FitOptions::default()
             };
             let stage = format!("{name}: {cell}");
-            let laplace: Laplace<f32> = fit(
-                &network,
-                train.as_ref(),
-                None,
-                &likelihood,
-                &options,
-                &mut Keeper::default(),
-                &mut |s, done, total| context.tell(&format!("{stage}: {}", s.describe()), done, total),
-            )?;
+            let data = Data::new(&network, train.as_ref(), &likelihood);
+            let tell =
+                |s: Stage, done, total| context.tell(&format!("{stage}: {}", s.describe()), done, total);
+            let laplace: Laplace<f32> = fit(&data, &options, &mut Run::new(tell))?;
             let seconds = clock.elapsed().as_secs_f64();
             let found = scores(&network, Some(&laplace), &likelihood, test.as_ref(), &stage, context)?;
             let precisions = laplace.prior().precisions();

@@ -9,7 +9,7 @@ use crate::tangent::TrainedToy;
 use crate::toy::{ToySettings, column, mean};
 use crate::training::TrainingSettings;
 use posterior_laplace::fit::NoiseModel;
-use posterior_laplace::{FitOptions, Keeper, Mode, PriorKind, Tune, fit};
+use posterior_laplace::{Data, FitOptions, Mode, PriorKind, Run, Stage, Tune, fit};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_report::{Curves, Item, Line, PosteriorPanels, TitledPosterior};
 use serde::Deserialize;
@@ -89,15 +89,10 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         seed: context.seed,
         ..FitOptions::default()
     };
-    let laplace = fit(
-        &trained.network,
-        &toy.examples(),
-        None,
-        &likelihood,
-        &options,
-        &mut Keeper::default(),
-        &mut |stage, done, total| context.tell(stage.describe(), done, total),
-    )?;
+    let examples = toy.examples();
+    let data = Data::new(&trained.network, &examples, &likelihood);
+    let tell = |stage: Stage, done, total| context.tell(stage.describe(), done, total);
+    let laplace = fit(&data, &options, &mut Run::new(tell))?;
     context.step("samples", 0, 2)?;
     let (grid, data) = (column(&toy.grid), column(&toy.x));
     let split = |values: Vec<f64>, points: usize| values.chunks(points).map(<[f64]>::to_vec).collect();

@@ -1,14 +1,13 @@
 //! Small networks of every kind with data, and posteriors by brute force from their dense Jacobians.
 
 use faer::Mat;
-use posterior_laplace::{FitOptions, Keeper, Laplace, LaplaceError, SavedState, fit};
+use posterior_laplace::{Data, FitOptions, Keeper, Laplace, LaplaceError, Run, SavedState, fit};
 use posterior_likelihoods::{
     Bernoulli, Categorical, Gaussian, HeteroscedasticGaussian, Link, OutputLikelihood, Poisson,
 };
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular, Targets};
 use posterior_networks::{Architecture, Array, Network, Outputs, Selection};
-use posterior_optim::Signal;
 use rand_distr::{Distribution, StandardNormal};
 
 /// Standard normals.
@@ -151,7 +150,7 @@ pub(crate) fn quiet(
     likelihood: &OutputLikelihood,
     options: &FitOptions,
 ) -> Result<Laplace<f64>, LaplaceError> {
-    fit(network, examples, None, likelihood, options, &mut Keeper::default(), &mut |_, _, _| Signal::Continue)
+    fit(&Data::new(network, examples, likelihood), options, &mut Run::default())
 }
 
 /// Largest difference relative to the largest entry.
@@ -183,13 +182,13 @@ pub(crate) fn inverse(m: &Mat<f64>) -> Mat<f64> {
 /// Runs with what an earlier run left; also returns what this one has left.
 pub(crate) fn keeping<R>(
     earlier: Option<SavedState>,
-    run: impl FnOnce(&mut Keeper<'_>) -> R,
+    run: impl FnOnce(Keeper<'_>) -> R,
 ) -> (R, Option<SavedState>) {
     let mut left = None;
     let mut write = |state: &SavedState| {
         left = Some(state.clone());
         Ok(())
     };
-    let result = run(&mut Keeper::new(earlier, Some(&mut write)));
+    let result = run(Keeper::new(earlier, Some(&mut write)));
     (result, left)
 }

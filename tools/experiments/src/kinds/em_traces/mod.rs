@@ -9,7 +9,8 @@ use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::opened::{ImageSettings, Opened};
 use posterior_laplace::sampled::{self, ModeSolver, Solver, Turn};
-use posterior_laplace::{Keeper, ModeOptions, SampledOptions};
+use posterior_laplace::{Data, ModeOptions, Problem, Run, SampledOptions, Stage};
+use posterior_likelihoods::Integration;
 use posterior_linalg::random::Streams;
 use posterior_linear::sampled::{ConjugateOptions, SampledModel};
 use posterior_report::{Curves, Item, Line, Note, SummaryRow};
@@ -124,18 +125,10 @@ impl Opened {
             tolerance: 0.0,
             ..SampledOptions::default()
         };
-        let found = sampled::fit(
-            &self.network,
-            &self.selection,
-            self.examples.as_ref(),
-            None,
-            &self.likelihood,
-            &options,
-            seed,
-            MEMORY,
-            &mut Keeper::default(),
-            &mut |s, done, total| context.tell(&format!("{stage}: {}", s.describe()), done, total),
-        )?;
+        let data = Data::new(&self.network, self.examples.as_ref(), &self.likelihood);
+        let problem = Problem { data, selection: &self.selection, seed, memory: MEMORY };
+        let tell = |s: Stage, done, total| context.tell(&format!("{stage}: {}", s.describe()), done, total);
+        let found = sampled::fit(&problem, &options, Integration::PlugIn, &mut Run::new(tell))?;
         // That they were still moving is what was asked for.
         let notes = found.notes.into_iter().filter(|n| !n.starts_with("precisions were still moving"));
         Ok(Trace { turns: found.report.turns, precision: found.precisions[0], notes: notes.collect() })

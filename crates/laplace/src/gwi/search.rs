@@ -1,18 +1,19 @@
 //! All of a fit in order.
 
+use super::options::{GwiNoise, GwiOptions};
+use super::plan::plan;
 use super::posterior::Gwi;
 use super::prior::{FoundPrior, PriorTask, candidates, precisions};
 use super::report::{GwiPrior, GwiReport, PriorRows};
 use super::saved::{GwiState, earlier, saved};
-use super::{GwiNoise, GwiOptions, plan};
-use crate::fit::scaled_noise;
-use crate::fixed_mean::{FixedMeanKernel, named, with_values};
-use crate::keep::Keeper;
-use crate::learned::no_better;
+use crate::LaplaceError;
+use crate::error::check_memory;
+use crate::fixed_mean::{FixedMeanKernel, named};
+use crate::problem::{Data, Problem};
 use crate::rows::Rows;
+use crate::run::{Run, Stage};
+use crate::scores::{LEAST_HELD_OUT, no_better, scaled_noise, with_values};
 use crate::sight::Sight;
-use crate::unseen::LEAST_HELD_OUT;
-use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_gp::Observations;
 use posterior_gp::generalised::{
@@ -24,9 +25,8 @@ use posterior_kernels::inducing::random_rows;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
-use posterior_networks::train::Examples;
-use posterior_networks::{Graph, Network, PerNetworkPrecision, Precision};
-use posterior_optim::{Reason, Signal};
+use posterior_networks::{Graph, PerNetworkPrecision, Precision};
+use posterior_optim::Reason;
 use posterior_tangent::check_outputs;
 use rand::seq::SliceRandom;
 use std::time::Instant;
@@ -50,76 +50,47 @@ pub struct GwiFit {
     pub notes: Vec<String>,
 }
 
-/// Learns a covariance around a trained network. With `validation` (rows that the network has not learned from) half of them, where there are at least 200, are what the prior is learned from, and the rest say when steps end and how much variances are multiplied by; without, all steps
-/// are taken and nothing is judged. `keeper` gives what an interrupted fit left, and takes what this one leaves.
+/// Learns a covariance around a trained network. With validation examples half of them, where there are at least 200, are what the prior is learned from, and the rest say when steps end and how much variances are multiplied by; without, all steps
+/// are taken and nothing is judged.
 ///
 /// # Errors
-/// [`LaplaceError`]: bad inputs or targets, options that do not fit data or each other, a plan above `memory` bytes, an objective that is no number (at which step), interruption.
+/// [`LaplaceError`]: bad inputs or targets, options that do not fit data or each other, a plan above the memory, an objective that is no number (at which step), interruption.
 pub fn fit<T: Precision>(
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    validation: Option<&dyn Examples<T>>,
-    likelihood: &OutputLikelihood,
+    problem: &Problem<'_, T>,
     options: &GwiOptions,
-    seed: u64,
-    memory: u64,
-    keeper: &mut Keeper<'_>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<GwiFit, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'c: 'a] run, (
-        network: &'a Network<T> = network,
-        examples: &'a dyn Examples<T> = examples,
-        validation: Option<&'a dyn Examples<T>> = validation,
-        likelihood: &'a OutputLikelihood = likelihood,
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] search, (
+        problem: &'a Problem<'a, T> = problem,
         options: &'a GwiOptions = options,
-        seed: u64 = seed,
-        memory: u64 = memory,
-        keeper: &'a mut Keeper<'b> = keeper,
-        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'c) = observer,
+        run: &'a mut Run<'r> = run,
     ) -> Result<GwiFit, LaplaceError>)
 }
 
-fn run<T: Precision>(
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    validation: Option<&dyn Examples<T>>,
-    likelihood: &OutputLikelihood,
+fn search<T: Precision>(
+    problem: &Problem<'_, T>,
     options: &GwiOptions,
-    seed: u64,
-    memory: u64,
-    keeper: &mut Keeper<'_>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<GwiFit, LaplaceError> {
+    let &Problem { data: Data { network, examples, validation, likelihood }, seed, memory, .. } = problem;
     let started = Instant::now();
     check_outputs(network, likelihood)?;
     let n = examples.len();
     options.check(n, likelihood)?;
     let validation = validation.filter(|v| !v.is_empty());
-    let needed = plan(network, (n, validation.map_or(0, |v| v.len())), likelihood, options)?;
-    if needed.bytes() > memory {
-        return Err(LaplaceError::Memory {
-            what: "the process around the network".into(),
-            needed: needed.bytes(),
-            allowed: memory,
-            remedy: "take fewer inducing points, a smaller batch or fewer rows for the prior, or allow more memory".into(),
-        });
-    }
+    let needed = plan(&problem.size(problem.selection), options)?;
+    let remedy =
+        "take fewer inducing points, a smaller batch or fewer rows for the prior, or allow more memory";
+    check_memory(needed.bytes(), memory, format_args!("the process around the network"), remedy)?;
     let text = match &options.kernel {
         FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => text,
         FixedMeanKernel::Tangent => return Err(LaplaceError::Request("gwi has no tangent kernel".into())),
     };
     let sight = Sight::of(&options.kernel, network.graph())?;
-    let rows = Rows::new(network, examples, likelihood, &sight, observer)?;
-    let held = validation.map(|v| Rows::new(network, v, likelihood, &sight, observer)).transpose()?;
-    let (posterior, likelihood, mut report) = learned(
-        (rows, held),
-        network.graph(),
-        likelihood,
-        (options, text),
-        (seed, memory),
-        keeper,
-        observer,
-    )?;
+    let data = Data { validation, ..problem.data };
+    let rows = (Rows::new(&data, &sight, run)?, Rows::held(&data, &sight, run)?);
+    let (posterior, likelihood, mut report) =
+        learned(rows, network.graph(), likelihood, (options, text), (seed, memory), run)?;
     report.seconds = started.elapsed().as_secs_f64();
     let notes = notes(options, matches!(likelihood, OutputLikelihood::Gaussian(_)), &report);
     Ok(GwiFit { posterior, likelihood, report, notes })
@@ -132,8 +103,7 @@ fn learned(
     likelihood: &OutputLikelihood,
     (options, text): (&GwiOptions, &str),
     (seed, memory): (u64, u64),
-    keeper: &mut Keeper<'_>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<(Gwi, OutputLikelihood, GwiReport), LaplaceError> {
     let parts = held.as_ref().map(|held| apart(held.means.nrows(), seed));
     let plain_score = held.as_ref().map(|held| held.plain_score(likelihood));
@@ -144,9 +114,9 @@ fn learned(
     let learns = unseen.filter(|(_, parts)| !(numbers && parts.shared));
     let learns = learns.map(|(held, parts)| (held, parts.prior.as_slice()));
     let task = PriorTask { options, text, likelihood, rows: &rows, unseen: learns, seed, memory };
-    let (found, state) = match earlier(keeper)? {
+    let (found, state) = match earlier(&mut run.keeper)? {
         Some(GwiState { prior, training }) => (prior, Some(training)),
-        None => (task.learn(observer)?, None),
+        None => (task.learn(run)?, None),
     };
     let reference = task.reference(&found)?;
     let begun = begin(&task, &reference, likelihood, &found)?;
@@ -162,24 +132,13 @@ fn learned(
         .as_ref()
         .map(|(observations, given)| GeneralisedData { observations, given: Some(given.as_ref()) });
     let given = GeneralisedData { observations: &data, given: Some(means.as_ref()) };
-    let mut problem = None;
     let told = options.steps(seed);
     let trained = fit_generalised(begun, given, judge, &told, state, &mut |progress, training| {
-        let signal = observer(Stage::Process, progress.step, progress.steps_planned);
         // As it is here: what a fit returns has looked once more than one that goes on.
         let state = || saved(&GwiState { prior: found.clone(), training: training.state().clone() });
-        match if signal == Signal::Stop { keeper.keep(state) } else { keeper.offer(state) } {
-            Ok(()) => signal,
-            Err(error) => {
-                problem = Some(error);
-                Signal::Stop
-            }
-        }
-    })?;
-    if let Some(problem) = problem {
-        return Err(problem);
-    }
-    let GeneralisedFit { model, reason, steps, best, state } = trained;
+        run.save((Stage::Process, progress.step, progress.steps_planned), state)
+    });
+    let GeneralisedFit { model, reason, steps, best, state } = run.ended(trained)?;
     if reason == Reason::Interrupted {
         return Err(LaplaceError::Interrupted);
     }

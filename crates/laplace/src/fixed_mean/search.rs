@@ -1,23 +1,25 @@
 //! All of a fit in order.
 
 use super::learn::{Held, Learning};
+use super::options::{FixedMeanKernel, FixedMeanOptions};
+use super::plan::plan;
 use super::posterior::FixedMean;
 use super::report::FixedMeanReport;
 use super::start::start;
-use super::{FixedMeanKernel, FixedMeanOptions, plan};
-use crate::keep::Keeper;
-use crate::learned::no_better;
+use crate::LaplaceError;
+use crate::error::check_memory;
+use crate::problem::{Data, Problem};
 use crate::rows::{Rows, input_matrix, inputs};
-use crate::sight::{Sight, begin_lengthscales, separable};
-use crate::{LaplaceError, Stage};
+use crate::run::Run;
+use crate::scores::{no_better, with_values};
+use crate::sight::{Sight, separable};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{FixedMeanModel, Learned};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
-use posterior_networks::train::Examples;
-use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
-use posterior_optim::{Parameters, Signal};
+use posterior_networks::{Array, PerNetworkPrecision, Precision};
+use posterior_optim::Parameters;
 use posterior_tangent::{TangentKernel, check_outputs};
 
 /// A fitted process.
@@ -33,66 +35,41 @@ pub struct FixedMeanFit<T: Precision> {
     pub notes: Vec<String>,
 }
 
-/// Fits a sparse process whose mean is a trained network. `selection` are the weights of the tangent kernel, and otherwise not looked at. With `validation` (rows that the network has not learned from) the fit
-/// stops early, or chooses the prior variance of a closed form; without it takes all its steps. `keeper` gives what an interrupted fit left, and takes what this one leaves.
+/// Fits a sparse process whose mean is a trained network. The selected weights are those of the tangent kernel, and otherwise not looked at. With validation examples the fit
+/// stops early, or chooses the prior variance of a closed form; without it takes all its steps.
 ///
 /// # Errors
-/// [`LaplaceError`]: bad inputs or targets, options that do not fit the data, a plan above `memory` bytes, a loss that is not finite (which term, at which step), interruption.
+/// [`LaplaceError`]: bad inputs or targets, options that do not fit the data, a plan above the memory, a loss that is not finite (which term, at which step), interruption.
 pub fn fit<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    examples: &dyn Examples<T>,
-    validation: Option<&dyn Examples<T>>,
-    likelihood: &OutputLikelihood,
+    problem: &Problem<'_, T>,
     options: &FixedMeanOptions,
-    seed: u64,
-    memory: u64,
-    keeper: &mut Keeper<'_>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<FixedMeanFit<T>, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'c: 'a] run, (
-        network: &'a Network<T> = network,
-        selection: &'a Selection = selection,
-        examples: &'a dyn Examples<T> = examples,
-        validation: Option<&'a dyn Examples<T>> = validation,
-        likelihood: &'a OutputLikelihood = likelihood,
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] search, (
+        problem: &'a Problem<'a, T> = problem,
         options: &'a FixedMeanOptions = options,
-        seed: u64 = seed,
-        memory: u64 = memory,
-        keeper: &'a mut Keeper<'b> = keeper,
-        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'c) = observer,
+        run: &'a mut Run<'r> = run,
     ) -> Result<FixedMeanFit<T>, LaplaceError>)
 }
 
-fn run<T: Precision>(
-    network: &Network<T>,
-    selection: &Selection,
-    examples: &dyn Examples<T>,
-    validation: Option<&dyn Examples<T>>,
-    likelihood: &OutputLikelihood,
+fn search<T: Precision>(
+    problem: &Problem<'_, T>,
     options: &FixedMeanOptions,
-    seed: u64,
-    memory: u64,
-    keeper: &mut Keeper<'_>,
-    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    run: &mut Run<'_>,
 ) -> Result<FixedMeanFit<T>, LaplaceError> {
+    let &Problem { data: Data { network, examples, validation, likelihood }, selection, seed, memory } =
+        problem;
     let (c, n) = (check_outputs(network, likelihood)?, examples.len());
     options.check(n, c)?;
     let validation = validation.filter(|v| !v.is_empty());
-    let counts = (n, validation.map_or(0, |v| v.len()));
-    let needed = plan(network, selection, counts, likelihood, options)?;
-    if needed.bytes() > memory {
-        return Err(LaplaceError::Memory {
-            what: "the sparse process".into(),
-            needed: needed.bytes(),
-            allowed: memory,
-            remedy: "take fewer inducing points or a smaller batch, or allow more memory".into(),
-        });
-    }
+    let needed = plan(&problem.size(selection), options)?;
+    let remedy = "take fewer inducing points or a smaller batch, or allow more memory";
+    check_memory(needed.bytes(), memory, format_args!("the sparse process"), remedy)?;
     let sight = Sight::of(&options.kernel, network.graph())?;
     let (given, likelihood) = (likelihood, first_noise(likelihood, options)?);
-    let rows = Rows::new(network, examples, &likelihood, &sight, observer)?;
-    let held = validation.map(|v| Rows::new(network, v, &likelihood, &sight, observer)).transpose()?;
+    let data = Data { network, examples, validation, likelihood: &likelihood };
+    let rows = Rows::new(&data, &sight, run)?;
+    let held = Rows::held(&data, &sight, run)?;
     let plain_score = held.as_ref().map(|held| held.plain_score(given));
     let classes: Option<Vec<usize>> = matches!(likelihood, OutputLikelihood::Categorical(_))
         .then(|| (0..n).map(|i| rows.targets[(i, 0)] as usize).collect());
@@ -128,7 +105,7 @@ fn run<T: Precision>(
             let of_held = validation.map(|v| inputs(v, &(0..v.len()).collect::<Vec<_>>()));
             let held = held.as_ref().zip(of_held).map(|(rows, points)| Held { rows, points });
             let points = |chosen: &[usize]| inputs(examples, chosen);
-            let learning = Learning { rows: &rows, points: &points, held, options, seed, keeper, observer };
+            let learning = Learning { rows: &rows, points: &points, held, options, seed, run };
             let (model, covariance, report) = learning.run(model)?;
             let z = model.points().values().to_vec();
             let posterior =
@@ -137,12 +114,12 @@ fn run<T: Precision>(
         }
         FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => {
             let mut kernel = separable::<f64>(text, centres.ncols(), c, correlated)?;
-            begin_lengthscales(text, &mut kernel, &rows, streams);
+            rows.begin_lengthscales(text, &mut kernel, streams);
             let mut model =
                 FixedMeanModel::new(kernel, boxed, centres, labels, amplitude, options.with_companion(n))?;
             model.learned = learned;
             let held = held.as_ref().map(|rows| Held { rows, points: rows.points.clone() });
-            let learning = Learning { rows: &rows, points: &of_rows, held, options, seed, keeper, observer };
+            let learning = Learning { rows: &rows, points: &of_rows, held, options, seed, run };
             let (model, covariance, report) = learning.run(model)?;
             let z = posterior_kernels::LearnedBlockKernel::coordinates(model.kernel(), model.points());
             let values = model.kernel().values();
@@ -195,11 +172,4 @@ fn first_noise(
     let values = vec![noise; own.values().len()];
     own.set_values(&values);
     Ok(OutputLikelihood::Gaussian(own))
-}
-
-/// The likelihood with the values that were learned.
-pub(crate) fn with_values(likelihood: &OutputLikelihood, values: &[f64]) -> OutputLikelihood {
-    let mut out = likelihood.clone();
-    out.set_values(values);
-    out
 }
