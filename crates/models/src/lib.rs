@@ -15,7 +15,7 @@
 //! # Ok::<(), posterior_models::ModelError>(())
 //! ```
 //!
-//! A new family implements [`Model`]: the command line, reports and files know no more than that.
+//! What predicts is a [`Predictor`]: one for each method, whatever the likelihood. A new family implements [`Model`]: the command line, reports and files know no more than that.
 //!
 //! | module | what |
 //! |---|---|
@@ -38,16 +38,21 @@ pub mod ensemble;
 mod error;
 mod evaluation;
 pub mod laplace;
+mod latent;
 mod mapped;
 mod memory;
+mod method;
 mod model;
 pub mod network;
 pub mod options;
 mod plan;
 mod predictive;
+mod predictor;
+mod prior;
 mod process;
 mod recalibration;
 pub mod scans;
+mod shares;
 mod shift;
 pub mod targets;
 pub mod text;
@@ -57,30 +62,34 @@ pub use any::AnyModel;
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
 pub use evaluation::{Apart, Comparison, Evaluation, JointRow, OutOfDistribution, Scores, TrainedOn};
+pub use latent::{Latent, VarianceMethod, VarianceSolves};
 pub use mapped::{MappedPredictions, TargetMap};
 pub use memory::{peak_memory_bytes, reset_peak_memory};
+pub use method::{IndependentFunctions, Solved, SolverPrecision};
 pub use model::{Family, Files, Model, Portrait};
 pub use options::{FitRequest, Method};
 pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
+pub use predictor::{Cost, DrawnFunctions, Predictor};
+pub use prior::Prior;
 pub use process::{
     Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, CheckedOn, Chosen,
     ChosenLikelihood, Compression, CompressionPlan, ContinuationPlan, ContinuedRows, DeepSummary, Dependence,
     EXACT_POSTERIOR_ROWS, EXACT_ROWS, Effects, EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck,
     FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, GviSummary, Header,
     Hyperparameter, Importance, InferencePlan, KernelNetwork, KernelParts, LabelCheck, LabelScores,
-    LatentPosterior, LearnedNoise, MeanKind, ModeSummary, NewRows, NoiseSummary, Observed, ParsedRows, Place,
-    PlaceUnit, PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable, PriorSummary,
-    ProcessModel, ProcessPosterior, RowsOf, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Share,
-    SharePlaces, Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan,
-    StreamState, StreamedRows, TakenRows, Target, TransformChoice, TriedInference, TriedMethod,
-    TriedPseudoCount, TriedSetting, TriedTransform, TriedWay, VarianceMethod, VarianceShares, VarianceSolves,
+    LearnedNoise, MeanKind, ModeSummary, NewRows, NoiseSummary, Observed, ParsedRows, Place, PlaceUnit,
+    PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable, PriorSummary, ProcessModel, RowsOf,
+    RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver, StandInSummary, StreamCounts,
+    StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows, Target,
+    TransformChoice, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting, TriedTransform, TriedWay,
     VariationSummary, WarpCurve, choose, choose_likelihood, no_exposure,
 };
 pub use recalibration::{
     ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,
     PredictedSets, Recalibration, SET_LEVELS, Tempering,
 };
+pub use shares::{Share, SharePlaces, VarianceShares};
 pub use shift::Shift;
 pub use targets::TargetsModel;

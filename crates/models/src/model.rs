@@ -7,7 +7,7 @@ use crate::{
     Predictive, Question, SET_LEVELS, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
-use posterior_data::{Departure, InputMoments, NumericArray, ReadOptions, Schema, TimeForm};
+use posterior_data::{Departure, InputMoments, NumericArray, ReadOptions, Schema, TimeForm, read_tables};
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
 use posterior_report::{
@@ -204,17 +204,22 @@ pub trait Model: Send + Sync {
         check(question, (self.predicts(), self.sets().is_some()), self.class_names().len())
     }
 
-    /// Reads files of the kind that it learned from.
+    /// Reads files of the kind that it learned from: tables, unless it says otherwise.
     ///
     /// # Errors
     /// When a file cannot be read or does not fit.
-    fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError>;
+    fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
+        self.family().without(&[(!files.labels.is_empty(), "labels")])?;
+        ModelData::of_table(read_tables(files.data, &files.reading)?)
+    }
 
-    /// Remarks on data beside those of the fit; refuses numbers of another kind unless these are `allowed`.
+    /// Remarks on data beside those of the fit; refuses numbers of another kind unless these are `allowed`. Where the inputs of a table lie is known once they are extracted ([`Self::departures`]).
     ///
     /// # Errors
     /// [`ModelError::Request`].
-    fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError>;
+    fn check_inputs(&self, _data: &ModelData, _allowed: bool) -> Result<Vec<String>, ModelError> {
+        Ok(Vec::new())
+    }
 
     /// What predicting takes, the data included; or, where it is not 0, what scoring `scored` models of this kind takes.
     ///

@@ -3,18 +3,11 @@
 use crate::rows::{Ragged, Rows};
 use faer::{Mat, MatRef};
 use posterior_data::{Column, DataError, ReadOptions, Schema, Split, Table, Values, read_table};
-use posterior_gp::exact::ExactPosterior;
-use posterior_gp::inducing::PathwiseSamples;
-use posterior_gp::iterative::{
-    Budget, Method as SolveMethod, PathwiseModel, PathwisePosterior, PathwiseSettings, Start, Support,
-};
 use posterior_gp::{GpError, MeanForm};
 use posterior_kernels::KernelTextError;
-use posterior_kernels::features::{FeatureSettings, PriorDraws, RandomFeatures};
 use posterior_linalg::random::Streams;
-use posterior_linear::low_rank::LowRankFunctions;
 use posterior_models::{
-    FitRequest, Method, ModelError, Predictions, ProcessModel, ProcessPosterior, StoreError,
+    DrawnFunctions, FitRequest, Method, ModelError, Predictions, ProcessModel, StoreError,
 };
 use posterior_optim::Signal;
 use std::path::Path;
@@ -23,9 +16,6 @@ use std::time::Duration;
 
 /// The target's name in tables that are made of plain numbers.
 pub(crate) const TARGET: &str = "y";
-
-/// Bytes that samples of an exact posterior may need: 8 GiB, what a fit may need unless told otherwise.
-const MEMORY: u64 = 8 << 30;
 
 /// Gaussian processes: [`Gp::builder`].
 #[derive(Clone, Copy, Debug)]
@@ -294,63 +284,20 @@ impl FittedGp {
     /// [`ModelError::TooManySamples`] where fewer are kept; [`ModelError::TooManySampleRows`] before an exact posterior of too many rows is solved again;
     /// [`GpError::Features`] for kernels without random features.
     pub fn functions(&self, count: usize, seed: u64) -> Result<Functions, ProcessError> {
-        let kept = self.model.posterior().stored_samples();
-        if let Some(kept) = kept.filter(|kept| count > *kept) {
+        let predictor = self.model.predictor();
+        if let Some(kept) = predictor.stored_samples().filter(|kept| count > *kept) {
             return Err(ModelError::TooManySamples { wanted: count, kept }.into());
         }
         let streams = Streams::new(seed).child("posterior/functions", 0);
-        let drawn = match self.model.posterior() {
-            _ if count == 0 => Drawn::Kept,
-            ProcessPosterior::Single(_) | ProcessPosterior::Double(_) => Drawn::Kept,
-            ProcessPosterior::Exact(exact) => solved_draws(exact, count, streams)?,
-            ProcessPosterior::Embedded(behind) => solved_draws(behind.exact(), count, streams)?,
-            ProcessPosterior::Inducing(inducing) => {
-                let columns = inducing.inducing().ncols();
-                let features = RandomFeatures::new(
-                    inducing.kernel(),
-                    columns,
-                    FeatureSettings::default(),
-                    streams.child("posterior/features", 0),
-                )
-                .map_err(GpError::from)?;
-                let prior = PriorDraws::new(Arc::new(features), count, streams.child("posterior/draws", 0));
-                Drawn::Inducing(Box::new(inducing.pathwise(0, prior, streams)?))
-            }
-            ProcessPosterior::Generalised(_) => return Err(ProcessError::NoFunctions),
-            ProcessPosterior::LowRank(features) => {
-                Drawn::Features(features.functions(0, count, &mut streams.stream("posterior/weights")))
+        let drawn = match count {
+            0 => None,
+            _ => {
+                let drawn = self.model.clone().into_predictor().functions(count, streams);
+                Some(drawn.ok_or(ProcessError::NoFunctions)??)
             }
         };
         Ok(Functions { process: self.clone(), count, drawn })
     }
-}
-
-/// Samples of an exact posterior as functions: one solve for all of them.
-fn solved_draws(exact: &ExactPosterior, count: usize, streams: Streams) -> Result<Drawn, ProcessError> {
-    let rows = exact.data().rows();
-    let needed = 16 * (rows as u64).pow(2);
-    if needed > MEMORY {
-        return Err(ModelError::TooManySampleRows { rows, needed, limit: MEMORY }.into());
-    }
-    let process = exact.model();
-    let model = PathwiseModel {
-        kernel: process.kernel().clone_box(),
-        mean: process.mean().clone(),
-        noise: process.noise().clone(),
-    };
-    let settings = PathwiseSettings {
-        budget: Budget::steps(1),
-        samples: count,
-        features: FeatureSettings::default(),
-        samples_per_features: Some(8),
-        seed: streams.seed(),
-        cache_bytes: 0,
-    };
-    let support = Support::Rows(SolveMethod::Direct);
-    let conditioned =
-        model
-            .condition(exact.data().clone(), support, settings, Start::Zero, &mut |_, _| Signal::Continue)?;
-    Ok(Drawn::Rows(Box::new(conditioned)))
 }
 
 /// Samples from a posterior, as functions.
@@ -358,16 +305,8 @@ fn solved_draws(exact: &ExactPosterior, count: usize, streams: Streams) -> Resul
 pub struct Functions {
     process: FittedGp,
     count: usize,
-    drawn: Drawn,
-}
-
-#[derive(Debug)]
-enum Drawn {
-    /// Those of the model itself.
-    Kept,
-    Rows(Box<PathwisePosterior<f64>>),
-    Inducing(Box<PathwiseSamples>),
-    Features(LowRankFunctions),
+    /// None where there are none.
+    drawn: Option<Arc<dyn DrawnFunctions>>,
 }
 
 impl Functions {
@@ -384,16 +323,9 @@ impl Functions {
         let header = self.process.model.header();
         let table = self.process.table(&x.to_matrix()?)?;
         let x = self.process.model.standard_inputs(&table)?;
-        let values = match (&self.drawn, self.process.model.posterior()) {
-            (Drawn::Rows(posterior), ProcessPosterior::Embedded(behind)) => {
-                posterior.samples(behind.embedded(x.as_ref())?.as_ref(), 0)?
-            }
-            (Drawn::Rows(posterior), _) => posterior.samples(x.as_ref(), 0)?,
-            (Drawn::Inducing(samples), _) => samples.values(x.as_ref())?,
-            (Drawn::Features(functions), _) => functions.values(x.as_ref()).map_err(GpError::from)?,
-            (Drawn::Kept, ProcessPosterior::Single(posterior)) => posterior.samples(x.as_ref(), 0)?,
-            (Drawn::Kept, ProcessPosterior::Double(posterior)) => posterior.samples(x.as_ref(), 0)?,
-            (Drawn::Kept, _) => Mat::zeros(x.nrows(), self.count),
+        let values = match &self.drawn {
+            Some(drawn) => drawn.values(x.as_ref())?,
+            None => Mat::zeros(x.nrows(), 0),
         };
         let back = |m: MatRef<'_, f64>| {
             Mat::from_fn(m.nrows(), self.count, |i, j| header.standardisation.target_back(m[(i, j)]))

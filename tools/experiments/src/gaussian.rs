@@ -7,13 +7,13 @@ use faer::MatRef;
 use posterior_gp::iterative::{
     Budget, Method as RowsMethod, PathwiseModel, PathwisePosterior, SolveObserver, Start, Support,
 };
-use posterior_gp::{Mean, MeanForm, Observations, Posterior, Prediction};
+use posterior_gp::{Mean, MeanForm, Observations, Prediction};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use posterior_models::options::{CalibrateName, KernelPrecision, MethodName};
 use posterior_models::{
-    FitRequest, FitStage, Hyperparameter, Method, Prepared, ProcessModel, ProcessPosterior, Solver,
+    FitRequest, FitStage, Hyperparameter, Method, Predictor, Prepared, ProcessModel, Solver, SolverPrecision,
 };
 use posterior_optim::{Progress, Signal};
 use serde::{Deserialize, de};
@@ -79,7 +79,7 @@ pub(crate) struct Job<'a> {
 #[derive(Debug)]
 pub(crate) struct Run {
     /// The posterior.
-    pub(crate) posterior: Arc<ProcessPosterior>,
+    pub(crate) predictor: Arc<dyn Predictor>,
     /// Seconds in all: prior functions, cached matrices, preconditioners and inducing points included.
     pub(crate) seconds: f64,
     /// Steps taken.
@@ -95,16 +95,15 @@ pub(crate) struct Run {
 impl Run {
     /// Marginals.
     pub(crate) fn predict(&self, x: MatRef<'_, f64>) -> Result<Prediction, ExperimentError> {
-        Ok(self.posterior.predict(x)?)
+        match self.predictor.process() {
+            Some(process) => Ok(process.predict(x)?),
+            None => refused("a posterior under Gaussian noise is wanted"),
+        }
     }
 
     /// Where the weights of an iterative solver stand.
     pub(crate) fn support(&self) -> Option<&Support> {
-        match &*self.posterior {
-            ProcessPosterior::Single(posterior) => Some(posterior.support()),
-            ProcessPosterior::Double(posterior) => Some(posterior.support()),
-            _ => None,
-        }
+        self.predictor.solved().map(|own| own.support())
     }
 }
 
@@ -313,34 +312,23 @@ impl MethodSettings {
             }
             context.tell(stage, progress.step, progress.steps_planned)
         };
-        let (posterior, steps) = if self.beyond.is_none() && self.prior_targets == PriorTargets::Approximate {
+        let (predictor, steps) = if self.beyond.is_none() && self.prior_targets == PriorTargets::Approximate {
             self.as_the_program(job, &mut watch)?
         } else {
-            let posterior = match self.options.precision() {
-                KernelPrecision::Single => {
-                    ProcessPosterior::Single(self.condition(job, &mut |p, _| watch(p, true))?)
-                }
-                KernelPrecision::Double => {
-                    ProcessPosterior::Double(self.condition(job, &mut |p, _| watch(p, true))?)
-                }
+            let predictor = match self.options.precision() {
+                KernelPrecision::Single => f32::predictor(self.condition(job, &mut |p, _| watch(p, true))?),
+                KernelPrecision::Double => f64::predictor(self.condition(job, &mut |p, _| watch(p, true))?),
             };
-            (Arc::new(posterior), 0)
+            (predictor, 0)
         };
-        let (found, points) = match &*posterior {
-            ProcessPosterior::Single(p) => (Some(p.solution().progress), p.solution().weights.nrows()),
-            ProcessPosterior::Double(p) => (Some(p.solution().progress), p.solution().weights.nrows()),
-            ProcessPosterior::Inducing(p) => (None, p.inducing().nrows()),
-            ProcessPosterior::LowRank(p) => (None, p.features().rank()),
-            ProcessPosterior::Generalised(p) => (None, p.reference(0).rank()),
-            ProcessPosterior::Embedded(p) => (None, p.exact().data().rows()),
-            ProcessPosterior::Exact(p) => (None, p.data().rows()),
-        };
+        let found = predictor.solved().map(|own| own.progress());
+        let points = predictor.support();
         let run = Run {
             seconds: started.elapsed().as_secs_f64(),
             steps: found.map_or(steps, |progress| progress.step),
             step_size: found.and_then(|progress| progress.step_size),
             points,
-            posterior,
+            predictor,
             trace,
         };
         if context.stopped() { Err(ExperimentError::Interrupted) } else { Ok(run) }
@@ -352,7 +340,7 @@ impl MethodSettings {
         &self,
         job: &Job<'_>,
         watch: &mut dyn FnMut(&Progress, bool) -> Signal,
-    ) -> Result<(Arc<ProcessPosterior>, usize), ExperimentError> {
+    ) -> Result<(Arc<dyn Predictor>, usize), ExperimentError> {
         let mut request = FitRequest {
             method: self.options.clone(),
             time_budget: self.time_budget.or(job.time_budget),
@@ -375,7 +363,7 @@ impl MethodSettings {
             watch(progress, *stage == FitStage::Solve)
         })?;
         let steps = model.header().fit.steps;
-        Ok((model.into_posterior(), steps))
+        Ok((model.into_predictor(), steps))
     }
 
     /// With a solver that the program has no options for.

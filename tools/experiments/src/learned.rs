@@ -5,11 +5,10 @@ use super::error::{ExperimentError, refused};
 use super::gaussian::{MethodSettings, check_names};
 use super::numbers::put;
 use faer::MatRef;
-use posterior_gp::Posterior;
 use posterior_kernels::KernelExpression;
 use posterior_metrics::{Gaussians, RegressionScores};
 use posterior_models::options::CalibrateName;
-use posterior_models::{FitRequest, Method, Prepared, ProcessModel};
+use posterior_models::{FitRequest, Method, Predictor, Prepared, ProcessModel, VarianceMethod};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -55,13 +54,14 @@ pub(crate) fn has_kernel(method: &Method) -> bool {
 /// # Errors
 /// Those of predictions, and of numbers that are not finite.
 pub(crate) fn scored(
-    posterior: &dyn Posterior,
+    predictor: &dyn Predictor,
     x: MatRef<'_, f64>,
     truth: &[f64],
 ) -> Result<RegressionScores, ExperimentError> {
-    let prediction = posterior.predict(x)?;
-    let mean: Vec<f64> = prediction.mean.col(0).iter().copied().collect();
-    Ok(Gaussians::new(&mean, &prediction.observed_variance(), truth)?.scores(1.0)?)
+    let found = predictor.latent(x, VarianceMethod::default())?;
+    let noise = predictor.noise_variance().unwrap_or(0.0);
+    let variance: Vec<f64> = found.variances().into_iter().map(|v| v + noise).collect();
+    Ok(Gaussians::new(&found.mean, &variance, truth)?.scores(1.0)?)
 }
 
 /// Columns of tables of [`put_scores`].

@@ -2,14 +2,14 @@
 
 use super::{Effects, NO_LEAVE_ONE_OUT, PredictOptions, Predictions, ProcessModel, describe, panel};
 use crate::{
-    Family, Files, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive,
-    Question, TrainedOn, Truth,
+    Family, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive, Question,
+    TrainedOn, Truth,
 };
 use faer::Mat;
 use posterior_data::stream::{StreamOptions, TableParts};
 use posterior_data::{
     ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, Schema, Table, TimeForm,
-    read_tables, table_fingerprints,
+    table_fingerprints,
 };
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
@@ -147,7 +147,7 @@ impl Model for ProcessModel {
     }
 
     fn effects(&self, data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
-        let given = match (self.posterior.training(), data) {
+        let given = match (self.predictor.training(), data) {
             (None, Some(data)) => {
                 let (table, rows) = table(data)?;
                 Some(self.header.standardisation.features(self.extract(table, rows, false)?.x.as_ref()))
@@ -170,20 +170,10 @@ impl Model for ProcessModel {
             (question.integration.is_some(), "predictive"),
             (!question.joint_points.is_empty(), "joint-kappa"),
         ])?;
-        if question.leave_one_out && self.exact().is_none() {
+        if question.leave_one_out && self.predictor.exact().is_none() {
             return Err(ModelError::Usage(NO_LEAVE_ONE_OUT.into()));
         }
         self.check_joint(question)
-    }
-
-    fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
-        self.family().without(&[(!files.labels.is_empty(), "labels")])?;
-        ModelData::of_table(read_tables(files.data, &files.reading)?)
-    }
-
-    fn check_inputs(&self, _: &ModelData, _: bool) -> Result<Vec<String>, ModelError> {
-        // Where inputs lie is known once they are extracted: [`Self::departures`].
-        Ok(Vec::new())
     }
 
     fn plan(
@@ -288,7 +278,7 @@ impl Model for ProcessModel {
             };
             return Err(ModelError::Usage(problem.into()));
         }
-        let kept = self.posterior.stored_samples().filter(|_| question.samples > 0);
+        let kept = self.predictor.stored_samples().filter(|_| question.samples > 0);
         let numbers = 3 * self.header.schema.features.len() + 2 * kept.unwrap_or(0);
         cut_of(&self.header.schema, files, question, numbers)
     }
@@ -297,6 +287,6 @@ impl Model for ProcessModel {
     fn answers_parts(&self, question: &Question) -> bool {
         let together = question.joint || question.leave_one_out;
         !together
-            && (question.samples == 0 || (self.posterior.stored_samples().is_some() && !question.draws_apart))
+            && (question.samples == 0 || (self.predictor.stored_samples().is_some() && !question.draws_apart))
     }
 }

@@ -3,9 +3,11 @@
 use super::check::CONVERGED;
 use super::file_rows::CANDIDATES;
 use super::rates::{dense_rate, time, work};
-use super::scalable::{Solver, SolverPrecision};
-use super::{ModelError, ProcessModel, ProcessPosterior};
+use super::scalable::Solver;
+use super::{ModelError, ProcessModel};
+use crate::method::SolverPrecision;
 use crate::options::InducingOptions;
+use crate::predictor::Compressed;
 use crate::{Guarantee, Question};
 use faer::Mat;
 use posterior_gp::Posterior;
@@ -14,7 +16,6 @@ use posterior_kernels::inducing::{ChosenPoints, random_rows};
 use posterior_linalg::random::Streams;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::Arc;
 
 /// Training rows on which a compressed model is compared with the one it came from.
 const COMPARED: usize = 1000;
@@ -135,13 +136,9 @@ impl ProcessModel {
     /// [`ModelError::Usage`] for models that have no weights at rows, that are compressed already, and for as many points as rows; [`ModelError::Inducing`]; [`ModelError::Gp`].
     pub fn compressed(&self, points: usize, seed: u64) -> Result<Self, ModelError> {
         self.carried_by_rows(points)?;
-        let (posterior, compression) = match self.posterior() {
-            ProcessPosterior::Single(posterior) => compress(posterior, points, seed)?,
-            ProcessPosterior::Double(posterior) => compress(posterior, points, seed)?,
-            _ => return Err(ModelError::Usage(CLOSED.into())),
-        };
-        let mut own = self.clone();
-        own.posterior = Arc::new(posterior);
+        let found = self.predictor.compressed(points, seed);
+        let (predictor, compression) = found.ok_or_else(|| ModelError::Usage(CLOSED.into()))??;
+        let mut own = Self { predictor, ..self.clone() };
         if let Some(recalibration) = &mut own.header.fit.recalibration {
             recalibration.guarantee = Guarantee::Compressed;
         }
@@ -178,11 +175,12 @@ impl ProcessModel {
     }
 }
 
-fn compress<T: SolverPrecision>(
+/// The functions of a posterior, carried by so many points.
+pub(crate) fn compress<T: SolverPrecision>(
     posterior: &PathwisePosterior<T>,
     points: usize,
     seed: u64,
-) -> Result<(ProcessPosterior, Compression), ModelError> {
+) -> Compressed {
     let inputs = posterior.data().inputs();
     let (streams, rows) = (Streams::new(seed), posterior.points());
     let drawn = random_rows(rows.nrows(), CANDIDATES.min(rows.nrows()), streams.child("model/candidates", 0));
@@ -219,5 +217,5 @@ fn compress<T: SolverPrecision>(
         deviation_error: (widths / count).sqrt(),
         jitter,
     };
-    Ok((T::posterior(own), compression))
+    Ok((T::predictor(own), compression))
 }

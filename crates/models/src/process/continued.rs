@@ -2,15 +2,15 @@
 
 use super::fit::{each_from_the_others, recalibrate};
 use super::maps::densest_place;
-use super::predict_plan::seconds_of_pair;
 use super::rates::{dense_rate, time, work};
-use super::{CheckedOn, ModelError, ProcessModel, ProcessPosterior};
-use crate::FitRequest;
+use super::{CheckedOn, ModelError, ProcessModel};
+use crate::method::seconds_of_pair;
 use crate::options::CalibrateName;
+use crate::{FitRequest, Predictor, VarianceMethod};
 use faer::Mat;
 use posterior_data::{Extracted, Notes, RowFingerprints, Table, table_fingerprints};
+use posterior_gp::Observations;
 use posterior_gp::exact::{ExactPosterior, Plan};
-use posterior_gp::{Observations, Posterior};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -186,14 +186,6 @@ fn not_exact(method: &str) -> ModelError {
 }
 
 impl ProcessModel {
-    /// The exact posterior, for what only that can do.
-    pub(super) fn exact(&self) -> Option<&ExactPosterior> {
-        match &*self.posterior {
-            ProcessPosterior::Exact(posterior) => Some(posterior),
-            _ => None,
-        }
-    }
-
     /// Refuses models that take no further rows, before any are read.
     ///
     /// # Errors
@@ -203,7 +195,7 @@ impl ProcessModel {
             Some(_) => Err(ModelError::Usage(
                 "this model weighs its rows (--row-weights), and further ones have no weights: fit all rows anew (`posterior fit gp`)".into(),
             )),
-            None => self.exact().map(|_| ()).ok_or_else(|| not_exact(&self.header.method)),
+            None => self.predictor.exact().map(|_| ()).ok_or_else(|| not_exact(&self.header.method)),
         }
     }
 
@@ -235,8 +227,7 @@ impl ProcessModel {
         let noise = match &self.noise {
             None => extracted.noise.as_ref().map(|v| v.iter().map(|v| v / square).collect()),
             Some(own) => {
-                let mean: Vec<f64> =
-                    self.posterior.predict(x.as_ref())?.mean.col(0).iter().copied().collect();
+                let mean = self.predictor.latent(x.as_ref(), VarianceMethod::default())?.mean;
                 Some(own.variances(x.as_ref(), &mean)?)
             }
         };
@@ -248,7 +239,7 @@ impl ProcessModel {
     /// # Errors
     /// As [`Self::check_continued`]; [`ModelError::Request`] where it does not fit `memory` bytes.
     pub fn continuation_plan(&self, new: &NewRows, memory: u64) -> Result<ContinuationPlan, ModelError> {
-        let posterior = self.exact().ok_or_else(|| not_exact(&self.header.method))?;
+        let posterior = self.predictor.exact().ok_or_else(|| not_exact(&self.header.method))?;
         let (peak_bytes, flops) = need(posterior, new);
         let (n, k) = (posterior.data().rows(), new.len());
         let pair = seconds_of_pair(posterior.model().kernel(), posterior.data().inputs(), 1);
@@ -278,19 +269,20 @@ impl ProcessModel {
         let started = Instant::now();
         let request = FitRequest { calibrate, ..FitRequest::default() };
         crate::recalibration::check(&request, self.header.rows + new.len(), true)?;
-        let Self { mut header, posterior, fingerprints, noise, .. } = self;
-        // A posterior that others hold as well is theirs.
-        let mut posterior = match Arc::try_unwrap(posterior) {
-            Ok(ProcessPosterior::Exact(posterior)) => posterior,
-            Err(shared) if matches!(*shared, ProcessPosterior::Exact(_)) => match &*shared {
-                ProcessPosterior::Exact(posterior) => posterior.clone(),
-                _ => return Err(not_exact(&header.method)),
-            },
-            _ => return Err(not_exact(&header.method)),
+        let Self { mut header, mut predictor, fingerprints, noise, .. } = self;
+        if Arc::get_mut(&mut predictor).is_none()
+            && let Some(shared) = predictor.exact()
+        {
+            // A posterior that others hold as well is theirs.
+            let own: Arc<dyn Predictor> = Arc::new(shared.clone());
+            predictor = own;
+        }
+        let Some(posterior) = Arc::get_mut(&mut predictor).and_then(|own| own.exact_mut()) else {
+            return Err(not_exact(&header.method));
         };
         let (n, k) = (posterior.data().rows(), new.len());
-        let (peak_bytes, flops_per_evaluation) = need(&posterior, &new);
-        let before = left_out(&posterior);
+        let (peak_bytes, flops_per_evaluation) = need(posterior, &new);
+        let before = left_out(posterior);
         let repeated = repeated(posterior.data(), &new.data);
         posterior.append(&new.data)?;
         let ahead = posterior.one_step_ahead(n);
@@ -299,7 +291,7 @@ impl ProcessModel {
 
         let data = posterior.data();
         let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
-        let (check, residuals) = each_from_the_others(&posterior, &header)?.unzip();
+        let (check, residuals) = each_from_the_others(posterior, &header)?.unzip();
         let fit = &mut header.fit;
         let least = &mut fit.transform.least;
         *least = least.map(|known| new.least.min(known));
@@ -331,8 +323,7 @@ impl ProcessModel {
         fit.seconds = started.elapsed().as_secs_f64();
         // Without the rows that were there, nothing can be said of which are known.
         let fingerprints = fingerprints.map(|known| Arc::new(known.with(new.fingerprints)));
-        let posterior = Arc::new(ProcessPosterior::Exact(posterior));
-        Ok(Self { header, posterior, fingerprints, conformal, noise })
+        Ok(Self { header, predictor, fingerprints, conformal, noise })
     }
 }
 

@@ -1,10 +1,12 @@
 //! Processes whose columns have effects: numbers with Gaussian noise.
 
 use super::effects::{Effective, Z95};
-use super::{ModelError, ProcessModel, ProcessPosterior};
-use faer::{Mat, MatRef};
+use super::joint::NO_JOINT;
+use super::{ModelError, ProcessModel};
+use crate::Predictor;
+use faer::MatRef;
 use posterior_data::{Schema, Standardisation};
-use posterior_gp::{Averages, Posterior};
+use posterior_gp::Averages;
 
 impl Effective for ProcessModel {
     fn schema(&self) -> &Schema {
@@ -19,8 +21,8 @@ impl Effective for ProcessModel {
         self.header.seed
     }
 
-    fn training_inputs(&self) -> Option<MatRef<'_, f64>> {
-        self.posterior.training().map(|(inputs, _)| inputs)
+    fn predictor(&self) -> &dyn Predictor {
+        &*self.predictor
     }
 
     fn variance_of(&self) -> &'static str {
@@ -30,16 +32,13 @@ impl Effective for ProcessModel {
         }
     }
 
-    fn means(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError> {
-        Ok(self.posterior.mean_values(x)?)
-    }
-
     fn observed(&self) -> Vec<String> {
         vec![self.header.schema.target.clone()]
     }
 
     fn averages(&self, x: MatRef<'_, f64>, each: usize) -> Result<Vec<Vec<[f64; 3]>>, ModelError> {
-        let Averages { mean, variance } = self.posterior.averages(x, each)?;
+        let found = self.predictor.averages(x, each);
+        let Averages { mean, variance } = found.ok_or_else(|| ModelError::Usage(NO_JOINT.into()))??;
         // Back to the target's units in one place: a monotone map takes quantiles to quantiles.
         let back = |z: f64| self.header.standardisation.target_back(z);
         let run = |(g, v): (usize, &f64)| {
@@ -49,26 +48,10 @@ impl Effective for ProcessModel {
         Ok(variance.iter().enumerate().map(run).collect())
     }
 
-    fn work(&self) -> [f64; 2] {
-        let (n, d) = (self.support() as f64, self.header.schema.features.len() as f64);
-        let row = n * (2.0 * d + 30.0);
-        let with_variance = row + self.blocks(1).1;
-        match &*self.posterior {
-            // One solve for all rows of a run, which are some ten.
-            ProcessPosterior::Exact(_) => [row, row + n * n / 16.0],
-            ProcessPosterior::Embedded(own) => {
-                let row = row + 2.0 * own.embedding().unconstrained().len() as f64;
-                [row, row + n * n / 16.0]
-            }
-            ProcessPosterior::Single(_) | ProcessPosterior::Double(_) => [row, with_variance],
-            _ => [with_variance, with_variance],
-        }
-    }
-
-    fn bytes(&self, rows: usize, runs: usize) -> u64 {
+    fn beside(&self, rows: usize, runs: usize) -> u64 {
         let each = rows.checked_div(runs).unwrap_or(0) as u64;
         // A solve for each run, and what points of one run are to each other.
-        let solved = 2 * self.support() as u64 * runs as u64;
-        self.blocks(rows).0.saturating_add(8 * (solved + 3 * each * each))
+        let solved = 2 * self.predictor.support() as u64 * runs as u64;
+        8 * (solved + 3 * each * each)
     }
 }

@@ -1,16 +1,11 @@
 //! A model to its file and back: nothing is recomputed on loading, so predictions are equal to the last bit.
 
-use super::scalable::file::{inducing_tensors, pathwise_tensors};
-use super::{Header, Hyperparameter, ProcessModel, ProcessPosterior};
+use super::{Header, ProcessModel, Solver};
+use crate::method::{self, Stored, kind};
+use crate::options::KernelPrecision;
 use crate::{ClassRecalibration, ObservedRecalibration, ObservedTails};
 use posterior_data::{RowFingerprints, TransformedTarget};
-use posterior_gp::exact::{ExactGp, ExactPosterior};
-use posterior_gp::{MeanForm, Observations};
-use posterior_kernels::Kernel;
-use posterior_likelihoods::Gaussian;
-use posterior_linalg::cholesky::Cholesky;
 use posterior_metrics::{ConformalTails, LabelSets, SplitConformal};
-use posterior_optim::{Parameters, Segment};
 use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +22,8 @@ impl ProcessModel {
 
     /// What its file holds.
     pub(crate) fn container(&self) -> Container<Header> {
-        let mut tensors = posterior_tensors(&self.posterior);
+        let mut tensors = Tensors::default();
+        self.predictor.write(&mut tensors);
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
         if let Some(noise) = &self.noise {
             super::noise::tensors(noise, &mut tensors);
@@ -77,37 +73,45 @@ impl ProcessModel {
             }
             None => None,
         };
-        let posterior = match &header.fit.scalable {
-            _ if header.method == "exact" => {
-                let names = header.schema.feature_names();
-                let kernel = header.kernel.build(&names).map_err(|e| tensors.corrupt(e))?;
-                let model = exact_model(&header, (kernel, header.mean), names.len());
-                let model = model.map_err(|e| tensors.corrupt(e))?;
-                ProcessPosterior::Exact(read_exact(&header, model, (header.rows, d), &mut tensors)?)
-            }
-            Some(summary) => super::scalable::file::read(&header, summary, &mut tensors)?,
-            None => return Err(tensors.corrupt(format!("its method `{}` is not known", header.method))),
-        };
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, conformal, noise })
+        let predictor = method::read(header.stored(), &header.method, &mut tensors)?;
+        Ok(Self { header, predictor, fingerprints, conformal, noise })
     }
 }
 
-/// The arrays of a posterior.
-pub(super) fn posterior_tensors(posterior: &ProcessPosterior) -> Tensors {
-    let mut tensors = Tensors::default();
-    match posterior {
-        ProcessPosterior::Exact(posterior) => exact_tensors(posterior, &mut tensors),
-        ProcessPosterior::Single(posterior) => pathwise_tensors(posterior, &mut tensors),
-        ProcessPosterior::Double(posterior) => pathwise_tensors(posterior, &mut tensors),
-        ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
-        ProcessPosterior::LowRank(posterior) => super::deep::file::tensors(posterior, &mut tensors),
-        ProcessPosterior::Generalised(posterior) => super::gvi::file::tensors(posterior, &mut tensors),
-        ProcessPosterior::Embedded(posterior) => {
-            super::deep::file::embedding_tensors(posterior.embedding(), &mut tensors);
-            exact_tensors(posterior.exact(), &mut tensors);
-        }
+impl Header {
+    /// What a reader of its predictor is given; none of methods that are not known.
+    fn stored(&self) -> Option<Stored<'_>> {
+        let solved = self.fit.scalable.as_ref();
+        let kind = match solved.map(|own| (&own.solver, own.precision)) {
+            _ if self.method == "exact" => kind::EXACT,
+            Some((Solver::Collapsed | Solver::Stochastic { .. }, _)) => kind::INDUCING,
+            Some((Solver::Features, _)) => match solved.and_then(|own| own.deep.as_ref()) {
+                Some(deep) if deep.dense => kind::EMBEDDED,
+                _ => kind::LOW_RANK,
+            },
+            Some((Solver::Variation, _)) => kind::GENERALISED,
+            Some((Solver::Rows(_) | Solver::Inducing(_), KernelPrecision::Single)) => kind::SINGLE,
+            Some((Solver::Rows(_) | Solver::Inducing(_), KernelPrecision::Double)) => kind::DOUBLE,
+            None => return None,
+        };
+        Some(Stored {
+            kind,
+            schema: &self.schema,
+            kernel: &self.kernel,
+            mean: self.mean,
+            rows: self.rows,
+            hyperparameters: &self.hyperparameters,
+            likelihood: None,
+            noise_floor: self.noise_floor,
+            cholesky: self.cholesky,
+            inducing: solved.map(|own| own.inducing),
+            solved,
+            deep: solved.and_then(|own| own.deep.as_ref()),
+            level: None,
+            variation: solved.and_then(|own| own.gvi.as_ref()),
+            stand_ins: None,
+        })
     }
-    tensors
 }
 
 /// The tensor of the fingerprints of training rows.
@@ -185,80 +189,4 @@ pub(crate) fn fingerprints(tensors: &mut Tensors) -> Result<Option<Arc<RowFinger
     let numbers = tensors.take::<f64>(FINGERPRINTS, &shape)?;
     let found = RowFingerprints::from_numbers(&numbers);
     Ok(Some(Arc::new(found.ok_or_else(|| tensors.corrupt("its fingerprints of training rows are none"))?)))
-}
-
-/// The arrays of the rows that a posterior keeps.
-pub(super) fn add_observations(data: &Observations, tensors: &mut Tensors) {
-    tensors.insert_matrix("inputs", data.inputs());
-    tensors.insert_matrix("targets", data.targets());
-    if let Some(noise) = data.noise_variances() {
-        tensors.insert_vector("noise_variances", noise);
-    }
-    if let Some(weights) = data.weights() {
-        tensors.insert_vector("row_weights", weights);
-    }
-}
-
-/// The rows again.
-pub(super) fn observations(header: &Header, tensors: &mut Tensors) -> Result<Observations, StoreError> {
-    observations_of((header.rows, header.schema.features.len()), tensors)
-}
-
-/// So many rows of so many inputs.
-fn observations_of((n, d): (usize, usize), tensors: &mut Tensors) -> Result<Observations, StoreError> {
-    let (inputs, targets) = (tensors.matrix("inputs", n, d)?, tensors.matrix("targets", n, 1)?);
-    let noise = tensors.optional_vector("noise_variances", n)?;
-    let weights = tensors.optional_vector("row_weights", n)?;
-    let data = Observations::new(inputs, targets, noise).map_err(|e| tensors.corrupt(e))?;
-    match weights {
-        Some(weights) => data.with_weights(weights).map_err(|e| tensors.corrupt(e)),
-        None => Ok(data),
-    }
-}
-
-fn exact_tensors(posterior: &ExactPosterior, tensors: &mut Tensors) {
-    add_observations(posterior.data(), tensors);
-    tensors.insert_matrix("weights", posterior.weights());
-    tensors.insert_triangle("factor", posterior.cholesky().factor());
-}
-
-/// The posterior of a process on so many rows of so many inputs.
-pub(super) fn read_exact(
-    header: &Header,
-    model: ExactGp,
-    (n, d): (usize, usize),
-    tensors: &mut Tensors,
-) -> Result<ExactPosterior, StoreError> {
-    let data = observations_of((n, d), tensors)?;
-    let weights = tensors.matrix("weights", n, 1)?;
-    let cholesky = Cholesky::from_factor(tensors.factor("factor", n)?, header.cholesky);
-    ExactPosterior::from_parts(model, data, cholesky, weights).map_err(|e| tensors.corrupt(e))
-}
-
-/// The process on so many inputs that the header describes, with its hyperparameters.
-pub(super) fn exact_model(
-    header: &Header,
-    (kernel, mean): (Box<dyn Kernel<f64>>, MeanForm),
-    inputs: usize,
-) -> Result<ExactGp, String> {
-    let noise = header.hyperparameter("noise_variance").and_then(|v| v.first().copied()).unwrap_or_default();
-    let floor = header.noise_floor;
-    if !(floor >= 0.0 && noise > floor && noise.is_finite()) {
-        return Err(format!("its noise variance {noise} is not above its floor {floor}"));
-    }
-    let mut model = ExactGp::new(kernel, mean, Gaussian::new(noise, floor), inputs, 1);
-    let segments = model.segments();
-    let expected: Vec<(&str, usize)> = segments.iter().map(|s| (s.name.as_str(), s.len())).collect();
-    let found: Vec<(&str, usize)> =
-        header.hyperparameters.iter().map(|h| (h.name.as_str(), h.values.len())).collect();
-    if expected != found {
-        return Err(format!("its hyperparameters {found:?} are not those of its kernel, {expected:?}"));
-    }
-    let values: Vec<f64> = header.hyperparameters.iter().flat_map(|h| h.values.iter().copied()).collect();
-    let bad = |(h, segment): (&Hyperparameter, &Segment)| h.out_of_range(segment).is_some();
-    if header.hyperparameters.iter().zip(&segments).any(bad) {
-        return Err("a hyperparameter is out of its range".into());
-    }
-    model.set_values(&values);
-    Ok(model)
 }

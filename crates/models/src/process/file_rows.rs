@@ -147,7 +147,7 @@ impl TableRows for FileRows {
 }
 
 /// Rows that inducing points are chosen among, where there are more: uniform ones, some hundreds for each point of the usual number.
-pub(super) const CANDIDATES: usize = 200_000;
+pub(crate) const CANDIDATES: usize = 200_000;
 
 /// Which rows inducing points are chosen among, of so many; none where these are all.
 pub(super) fn candidates(rows: usize, seed: u64) -> Option<Vec<usize>> {

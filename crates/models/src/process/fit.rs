@@ -10,14 +10,11 @@ use super::scalable::{
     set_hyperparameters, unused_by_exact, whole_posterior,
 };
 use super::target_transform::{self, AT_THE_FIT, TransformChoice};
-use super::{
-    CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
-    ProcessPosterior,
-};
+use super::{CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel};
 use crate::evaluation::funnel_in_words;
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
 use crate::recalibration::{self, Recalibration};
-use crate::{FitRequest, Method};
+use crate::{FitRequest, Method, Predictor};
 use faer::Mat;
 use posterior_data::{
     Extracted, Feature, InputRanges, Notes, Reading, RowFingerprints, Schema, Standardisation, Table,
@@ -248,13 +245,13 @@ impl ProcessModel {
         let (noise, summary) = noise.unzip();
         header.noise = summary;
         let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
-        let (posterior, residuals) = if let Method::Exact(options) = &chosen.method {
+        let (predictor, residuals) = if let Method::Exact(options) = &chosen.method {
             fit_exact(prepared, request, options, &mut header, observer)?
         } else {
             let (fitted, residuals) = fit_scalable(prepared, request, &chosen.method, observer)?;
             (recorded(&mut header, fitted, request, &chosen), residuals)
         };
-        let ended = Self::ended(header, (posterior, residuals), fingerprints, request, started)?;
+        let ended = Self::ended(header, (predictor, residuals), fingerprints, request, started)?;
         Ok(Self { noise, ..ended })
     }
 
@@ -283,20 +280,20 @@ impl ProcessModel {
         let mut header = begun(&prepared, rows, densest, (request, &chosen, plan))?;
         let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
         let (fitted, residuals) = fit_from_disk(prepared, request, &chosen.method, observer)?;
-        let posterior = recorded(&mut header, fitted, request, &chosen);
-        Self::ended(header, (posterior, residuals), fingerprints, request, started)
+        let predictor = recorded(&mut header, fitted, request, &chosen);
+        Self::ended(header, (predictor, residuals), fingerprints, request, started)
     }
 
     fn ended(
         mut header: Header,
-        (posterior, residuals): (ProcessPosterior, Vec<f64>),
+        (predictor, residuals): (Arc<dyn Predictor>, Vec<f64>),
         fingerprints: Option<Arc<RowFingerprints>>,
         request: &FitRequest,
         started: Instant,
     ) -> Result<Self, ModelError> {
         let conformal = recalibrate(request, &mut header.fit, &residuals)?;
         header.fit.seconds = started.elapsed().as_secs_f64();
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, conformal, noise: None })
+        Ok(Self { header, predictor, fingerprints, conformal, noise: None })
     }
 
     /// Whether the search was ended by its observer.
@@ -370,13 +367,13 @@ fn begun<D>(
     Ok(header)
 }
 
-/// Writes into the header what became of a fit to a large table, and leaves its posterior.
+/// Writes into the header what became of a fit to a large table, and leaves its predictor.
 fn recorded(
     header: &mut Header,
     fitted: ScalableFit,
     request: &FitRequest,
     chosen: &Chosen,
-) -> ProcessPosterior {
+) -> Arc<dyn Predictor> {
     let rows = header.rows;
     if fitted.method != chosen.method.name() {
         let name = fitted.method;
@@ -401,18 +398,15 @@ fn recorded(
     header.fit.largest_jitter = fitted.largest_jitter;
     header.fit.check = fitted.check;
     header.fit.hyperparameter_source = fitted.source;
-    match &fitted.posterior {
-        ProcessPosterior::Inducing(posterior) => header.cholesky = posterior.factor().info(),
-        ProcessPosterior::Exact(posterior) => header.cholesky = posterior.info(),
-        ProcessPosterior::Embedded(posterior) => {
-            header.cholesky = posterior.exact().info();
-            header.fit.log_evidence = Some(posterior.exact().log_evidence());
-        }
-        _ => {}
+    if let Some(info) = fitted.predictor.factored() {
+        header.cholesky = info;
+    }
+    if let Some(behind) = fitted.predictor.embedded() {
+        header.fit.log_evidence = Some(behind.exact().log_evidence());
     }
     header.fit.at_bounds = fitted.summary.as_ref().map_or(Vec::new(), ScalableSummary::ended_at_bounds);
     header.fit.scalable = fitted.summary;
-    fitted.posterior
+    fitted.predictor
 }
 
 /// What `auto` may do instead of descent.
@@ -487,7 +481,7 @@ fn fit_exact(
     asked: &ExactOptions,
     header: &mut Header,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<(ProcessPosterior, Vec<f64>), ModelError> {
+) -> Result<(Arc<dyn Predictor>, Vec<f64>), ModelError> {
     let mut kernel = request.kernel.build(&prepared.schema.feature_names())?;
     kernel.begin(prepared.data.inputs(), &targets(&prepared.data));
     let noise = Gaussian::new(request.first_noise(), request.noise_floor);
@@ -529,7 +523,7 @@ fn fit_exact(
         let (check, own) = each_from_the_others(&fitted.posterior, header)?.unzip();
         (header.fit.check, residuals) = (check, own.unwrap_or_default());
     }
-    Ok((ProcessPosterior::Exact(fitted.posterior), residuals))
+    Ok((Arc::new(fitted.posterior), residuals))
 }
 
 /// The (first) target of each row.

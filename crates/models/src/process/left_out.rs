@@ -2,9 +2,10 @@
 
 use super::file_rows::fingerprints;
 use super::{ModelError, Predictions, ProcessModel};
+use crate::latent::Latent;
 use posterior_data::{DataError, Table, row_fingerprint};
 use posterior_gp::exact::ExactPosterior;
-use posterior_gp::{GpError, Observations, Prediction};
+use posterior_gp::{GpError, Observations};
 use std::collections::HashMap;
 
 /// Rows as all others predict them that are no copies of them, one of each.
@@ -111,7 +112,7 @@ impl ProcessModel {
         rows: &[usize],
         truth: bool,
     ) -> Result<Predictions, ModelError> {
-        let posterior = self.exact().ok_or_else(|| ModelError::Usage(NO_LEAVE_ONE_OUT.into()))?;
+        let posterior = self.predictor.exact().ok_or_else(|| ModelError::Usage(NO_LEAVE_ONE_OUT.into()))?;
         let mut extracted = self.extract(table, rows, true)?;
         let (asked, _) = self.observations(&extracted)?;
         let places = places(posterior.data(), &asked, self.noise.is_none()).map_err(|stranger| {
@@ -119,16 +120,13 @@ impl ProcessModel {
             DataError::NotTrainedOn { path: table.source.clone(), row }.in_table(table)
         })?;
         let found = posterior.leave_one_out();
-        let prediction = Prediction {
-            mean: faer::Mat::from_fn(places.len(), 1, |i, _| found.mean[(places[i], 0)]),
-            latent_variance: places.iter().map(|&i| found.latent_variance[i]).collect(),
-            noise_variance: posterior.model().noise().noise_variance(),
-            clipped: found.clipped,
-        };
+        let mean = places.iter().map(|&i| found.mean[(i, 0)]).collect();
+        let variance = places.iter().map(|&i| found.latent_variance[i]).collect();
+        let latent = Latent { clipped: found.clipped, ..Latent::new(mean, variance, 1) };
         if !truth {
             extracted.y = None;
         }
-        self.in_units(&extracted, asked.inputs(), prediction)
+        self.in_units(&extracted, asked.inputs(), latent)
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Everything is asked of the model as predictions are: in the columns' own units and the target's.
 
-use super::{ModelError, ProcessModel, ProcessPosterior};
+use super::{ModelError, ProcessModel};
 use faer::{Mat, MatRef};
 use posterior_data::{Column, Feature, Reading, Table};
+use posterior_gp::Observations;
 use posterior_linalg::tiles::pieces;
 use posterior_report::{Plane, PlaneKind, PlanePanel, PosteriorPanel};
 
@@ -97,7 +98,8 @@ impl ProcessModel {
     pub fn kernel_panels(&self, grid: &[f64]) -> Result<Option<[PlanePanel; 2]>, ModelError> {
         let Some([column]) = self.numeric_inputs() else { return Ok(None) };
         let table = Table::new("grid", vec![Column::numeric(column, grid.to_vec())]);
-        let gram = self.posterior.prior_gram(self.standard_inputs(&table)?.as_ref())?;
+        let Some(prior) = self.predictor.prior() else { return Ok(None) };
+        let gram = prior.gram(self.standard_inputs(&table)?.as_ref())?;
         let each = |value: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
             (0..grid.len()).flat_map(|i| (0..grid.len()).map(move |j| value(i, j))).collect()
         };
@@ -141,11 +143,12 @@ impl ProcessModel {
             PlanePanel::new("deviation of the function", PlaneKind::Amount, deviation),
         ];
         let x = self.standard_inputs(&table)?;
-        let variances = self.posterior.prior_variances(x.as_ref())?;
+        let Some(prior) = self.predictor.prior() else { return Ok(None) };
+        let variances = prior.variances(x.as_ref())?;
         for (name, [a, b]) in places {
             let place = self.standard_inputs(&at([vec![*a], vec![*b]]))?;
-            let own = self.posterior.prior_variances(place.as_ref())?;
-            let across: Mat<f64> = self.posterior.prior_cross(place.as_ref(), x.as_ref())?;
+            let own = prior.variances(place.as_ref())?;
+            let across: Mat<f64> = prior.cross(place.as_ref(), x.as_ref())?;
             let near = variances.iter().enumerate().map(|(i, v)| correlation(across[(0, i)], own[0], *v));
             let panel =
                 PlanePanel::new(format!("correlation with {name}"), PlaneKind::Signed, near.collect());
@@ -178,19 +181,8 @@ impl ProcessModel {
 
     /// What to know of a prior's covariance.
     fn about_covariances(&self) -> String {
-        let mut text = "What the model believes before it looks at any row: the covariance of the function at two places, in squares of the target's unit, and its correlation.".to_string();
-        if let ProcessPosterior::LowRank(posterior) = &*self.posterior {
-            text += " Of learned features it is their product";
-            text += match posterior.rest() {
-                posterior_linear::low_rank::Rest::None => {
-                    "; nothing is added on the diagonal (no correction)."
-                }
-                _ => {
-                    ", and on the diagonal what they leave out of the variance as well, which is independent from place to place."
-                }
-            };
-        }
-        text
+        let text = "What the model believes before it looks at any row: the covariance of the function at two places, in squares of the target's unit, and its correlation.".to_string();
+        text + self.predictor.prior().map_or("", |prior| prior.note())
     }
 
     fn two_inputs(&self) -> Result<Vec<Plane>, ModelError> {
@@ -201,8 +193,9 @@ impl ProcessModel {
         }
         let standard = &header.standardisation;
         let back = |z: f64, j: usize| standard.feature_means[j] + standard.feature_scales[j] * z;
-        let (training, of) = match self.posterior.training() {
-            Some((inputs, _)) => {
+        let (training, of) = match self.predictor.training() {
+            Some(data) => {
+                let inputs = data.inputs();
                 let every = inputs.nrows().div_ceil(DOTS).max(1);
                 let rows = (0..inputs.nrows()).step_by(every);
                 let points = rows.map(|i| [back(inputs[(i, 0)], 0), back(inputs[(i, 1)], 1)]).collect();
@@ -279,11 +272,8 @@ impl ProcessModel {
 
     /// Places on each side of a map of predictions that this model can afford.
     fn side(&self) -> usize {
-        let n = self.posterior.training().map_or(0, |(inputs, _)| inputs.nrows()) as f64;
-        let each = match &*self.posterior {
-            ProcessPosterior::Exact(_) => n * n,
-            _ => 100.0 * n,
-        };
+        let n = self.predictor.training().map_or(0, Observations::rows) as f64;
+        let each = if self.predictor.exact().is_some() { n * n } else { 100.0 * n };
         let affordable = (MAP_WORK / each.max(1.0)).sqrt();
         // A float-to-integer cast saturates.
         (affordable as usize).clamp(MAP_GRID.1, MAP_GRID.0)

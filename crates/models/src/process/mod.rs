@@ -18,9 +18,8 @@
 //! | [`GeneralisedModel`] | the same under any likelihood: classes, counts, outliers |
 //! | `panel`, `maps` | the posterior over a grid, for one input; the prior's covariance, predictions over the plane |
 //! | `parts` | what a kernel is made of: covariances of categories, curves of columns, shares of a sum |
-//! | `file`, `laplace_file` | model to container and back, bit for bit |
+//! | `file` | model to container and back, bit for bit |
 //! | [`Effects`], `effective` | what columns do: importance, partial dependence; for numbers with Gaussian noise |
-//! | `posterior`, `prior` | the posteriors that a model may hold, and the covariance that each began with |
 //! | `continued` | further rows for a saved exact process, its hyperparameters kept |
 //! | `left_out` | training rows, each predicted from all others |
 //! | `joint` | the covariance of the function at several rows |
@@ -45,17 +44,14 @@ mod generalised;
 mod gvi;
 mod header;
 mod joint;
-mod laplace_file;
 mod left_out;
 mod maps;
 mod noise;
 mod panel;
 mod parts;
-mod posterior;
 mod predict;
 mod predict_plan;
 mod prepared_table;
-mod prior;
 mod rates;
 mod row_weights;
 mod scalable;
@@ -64,8 +60,10 @@ mod target_transform;
 
 pub(crate) use check::explained_by_chance;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
+pub(crate) use compress::compress;
 pub use compress::{Compression, CompressionPlan};
 pub use continued::{ContinuationPlan, ContinuedRows, NewRows};
+pub(crate) use deep::embedding_kernel;
 pub use deep::{DeepSummary, TriedSetting};
 pub use effects::{Averaged, Dependence, Effects, Importance, Place, PlaceUnit, RowsOf};
 pub(crate) use file::{add_fingerprints, add_sets, fingerprints, sets};
@@ -74,20 +72,20 @@ pub(crate) use fit::add_weak_priors;
 pub use fit::{FitStage, Prepared};
 pub use generalised::{
     BoundSummary, BoundedPseudoCount, ChosenLikelihood, FeatureSummary, GeneralisedHeader, GeneralisedModel,
-    GeneralisedSummary, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
-    PlainProcess, StandInSummary, Target, TriedInference, TriedPseudoCount, VariationSummary,
-    choose_likelihood, no_exposure,
+    GeneralisedSummary, InferencePlan, LabelCheck, LabelScores, ModeSummary, Observed, PlainProcess,
+    StandInSummary, Target, TriedInference, TriedPseudoCount, VariationSummary, choose_likelihood,
+    no_exposure,
 };
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
+pub(crate) use gvi::{read_prior_kernel, write_prior_kernel};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub(crate) use left_out::NO_LEAVE_ONE_OUT;
 pub(crate) use noise::NoiseProcess;
 pub use noise::NoiseSummary;
-pub use parts::{CategoryCovariance, KernelParts, Share, SharePlaces, VarianceShares, WarpCurve};
-pub use posterior::ProcessPosterior;
-pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
+pub use parts::{CategoryCovariance, KernelParts, WarpCurve};
+pub use predict::{PredictOptions, Predictions};
 pub use prepared_table::PreparedTable;
-pub(crate) use rates::{expected_seconds, time, work};
+pub(crate) use rates::{dense_rate, expected_seconds, seconds_of_batch, time, work};
 pub use scalable::{
     Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver,
     choose,
@@ -100,7 +98,7 @@ pub use streaming::{
 pub(crate) use target_transform::{AT_THE_FIT, no_image};
 pub use target_transform::{TransformChoice, TriedTransform};
 
-use crate::{Intervals, ModelError};
+use crate::{Intervals, ModelError, Predictor};
 use posterior_data::RowFingerprints;
 use posterior_metrics::SplitConformal;
 use std::sync::Arc;
@@ -109,7 +107,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct ProcessModel {
     header: Header,
-    posterior: Arc<ProcessPosterior>,
+    predictor: Arc<dyn Predictor>,
     /// Of the rows trained on; none once rows of a stream were learned.
     fingerprints: Option<Arc<RowFingerprints>>,
     /// Residuals that tell how wide its intervals are, where it was recalibrated.
@@ -135,13 +133,13 @@ impl ProcessModel {
         Some(Intervals::new(factor, self.conformal.clone()?))
     }
 
-    /// The posterior, in standard units.
-    pub fn posterior(&self) -> &ProcessPosterior {
-        &self.posterior
+    /// What predicts the function, in standard units.
+    pub fn predictor(&self) -> &dyn Predictor {
+        &*self.predictor
     }
 
-    /// The posterior without what is known of columns and units.
-    pub fn into_posterior(self) -> Arc<ProcessPosterior> {
-        self.posterior
+    /// The predictor without what is known of columns and units.
+    pub fn into_predictor(self) -> Arc<dyn Predictor> {
+        self.predictor
     }
 }

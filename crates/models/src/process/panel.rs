@@ -20,10 +20,10 @@ pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPa
     let back = |z: f64| standard.feature_means[0] + standard.feature_scales[0] * z;
     // Bands are drawn where predictions are Gaussian.
     let level = |z: f64| standard.target_mean + standard.target_scale * z;
-    let (train_input, train_target): (Vec<f64>, Vec<f64>) = match model.posterior().training() {
-        Some((inputs, targets)) => (
-            inputs.col(0).iter().map(|z| back(*z)).collect(),
-            targets.col(0).iter().map(|z| level(*z)).collect(),
+    let (train_input, train_target): (Vec<f64>, Vec<f64>) = match model.predictor().training() {
+        Some(data) => (
+            data.inputs().col(0).iter().map(|z| back(*z)).collect(),
+            data.targets().col(0).iter().map(|z| level(*z)).collect(),
         ),
         None => (Vec::new(), Vec::new()),
     };
@@ -41,7 +41,7 @@ pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPa
     let table = Table::new("grid", vec![Column::numeric(column, grid.clone())]);
     let mut predictions = model.predict(&table, None)?;
     let rows: Vec<usize> = (0..GRID).collect();
-    let count = model.posterior().stored_samples().map_or(SAMPLES, |kept| kept.min(SAMPLES));
+    let count = model.predictor().stored_samples().map_or(SAMPLES, |kept| kept.min(SAMPLES));
     let mut samples = model.sample(&table, &rows, count, header.seed, u64::MAX)?;
     let target = predictions.mapped.take().map(|mapped| {
         let units = |values: Vec<f64>| values.into_iter().map(|s| standard.target_scale * s).collect();

@@ -2,14 +2,13 @@
 
 use super::target_transform::{OF_A_MODEL, no_image};
 use super::{Header, ModelError, ProcessModel};
+use crate::latent::Latent;
 use crate::recalibration::{self, Intervals};
-use crate::{MappedPredictions, TargetMap};
+use crate::{MappedPredictions, TargetMap, VarianceMethod, VarianceSolves};
 use faer::{Mat, MatRef};
 use posterior_data::{Extracted, InputMoments, Notes, Table};
-use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Gaussians, RegressionScores};
-use serde::Serialize;
 
 /// Gaussian predictions for rows of a table, in units of the target.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,107 +35,6 @@ pub struct Predictions {
     pub inputs: InputMoments,
     /// The predictions where they are Gaussian, of a target that was mapped.
     pub mapped: Option<MappedPredictions>,
-}
-
-/// Where the variances of a model with posterior samples come from. Models in closed form have nothing to choose.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum VarianceMethod {
-    /// The samples: a relative standard error of `√(2/s)`, at the cost of the mean.
-    #[default]
-    Samples,
-    /// A solve for each row by conjugate gradients, to this relative residual: as costly as a sample each.
-    Solves {
-        /// Relative residual that a solve must reach; it goes on until variances hardly fall any more.
-        tolerance: f64,
-        /// Most iterations of each block of 64 rows.
-        iterations: usize,
-        /// Bytes that the solves may need.
-        memory_limit: u64,
-    },
-    /// One Lanczos basis of the kernel matrix for all rows: too large by what its vectors leave, which solves of some rows tell.
-    Lanczos {
-        /// Most vectors; 512 are customary.
-        rank: usize,
-        /// Bytes that the basis and the solves may need.
-        memory_limit: u64,
-    },
-}
-
-/// How exact variances are that come from no closed form.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum VarianceSolves {
-    /// By a solve for each row.
-    Rows {
-        /// The largest relative residual.
-        residual: f64,
-        /// Iterations of all blocks.
-        iterations: usize,
-        /// By what share of a new observation's variance the worst of them may still be too large, as far as its falls tell.
-        excess: f64,
-    },
-    /// By one Lanczos basis for all rows.
-    Lanczos {
-        /// Vectors of it.
-        rank: usize,
-        /// Whether more would have changed nothing.
-        complete: bool,
-        /// How often it began anew outside of an invariant subspace.
-        restarts: usize,
-        /// Rows whose variances were solved for to compare.
-        probes: usize,
-        /// Mean over these of the ratio of standard deviations (of the noiseless function) to those solved for, less 1.
-        mean_excess: f64,
-        /// The largest of these.
-        largest_excess: f64,
-        /// The largest relative residual of these solves.
-        residual: f64,
-    },
-}
-
-impl std::fmt::Display for VarianceSolves {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Rows { residual, iterations, excess } => {
-                let still = if *excess > 0.05 {
-                    ": MANY MAY BE TOO LARGE, their solves ended before they were found (--variances samples has no such error)"
-                } else {
-                    ""
-                };
-                write!(
-                    out,
-                    "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}; too large by at most some {:.2} % of a new observation's{still}",
-                    100.0 * excess
-                )
-            }
-            Self::Lanczos { rank, complete, probes, mean_excess, largest_excess, residual, .. } => {
-                let enough = if *complete { ", all that there is" } else { "" };
-                write!(
-                    out,
-                    "variances from a Lanczos basis of rank {rank}{enough}: against solves of {probes} rows (relative residual {residual:.1e}) latent standard deviations are too large by {:.2} % on average, {:.2} % at most",
-                    100.0 * mean_excess,
-                    100.0 * largest_excess
-                )
-            }
-        }
-    }
-}
-
-impl VarianceSolves {
-    /// Of several sets of rows together; a basis is the same for all of them, and is compared once.
-    pub fn of_all(sets: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
-        sets.into_iter().flatten().reduce(|a, b| match (a, b) {
-            (
-                Self::Rows { residual, iterations, excess },
-                Self::Rows { residual: other, iterations: more, excess: more_excess },
-            ) => Self::Rows {
-                residual: residual.max(other),
-                iterations: iterations + more,
-                excess: excess.max(more_excess),
-            },
-            (first, _) => first,
-        })
-    }
 }
 
 /// What is predicted besides means.
@@ -218,8 +116,8 @@ impl ProcessModel {
         };
         let extracted = self.extract(table, rows, options.truth)?;
         let x = self.header.standardisation.features(extracted.x.as_ref());
-        let (prediction, solves) = self.posterior.predict_by(x.as_ref(), options.variances)?;
-        Ok(Predictions { solves, ..self.in_units(&extracted, x.as_ref(), prediction)? })
+        let latent = self.predictor.latent(x.as_ref(), options.variances)?;
+        self.in_units(&extracted, x.as_ref(), latent)
     }
 
     /// Predictions of rows in units of the target, of these standardised inputs; with truths and known noise where these were extracted.
@@ -227,11 +125,12 @@ impl ProcessModel {
         &self,
         extracted: &Extracted,
         x: MatRef<'_, f64>,
-        prediction: Prediction,
+        latent: Latent,
     ) -> Result<Predictions, ModelError> {
-        let Prediction { mean, latent_variance, noise_variance, clipped } = prediction;
+        let (latent_variance, clipped, solves) = (latent.variances(), latent.clipped, latent.solves);
+        let mean = latent.mean;
+        let noise_variance = self.predictor.noise_variance().unwrap_or(0.0);
         let (ranges, standard) = (&self.header.input_ranges, &self.header.standardisation);
-        let mean: Vec<f64> = mean.col(0).iter().copied().collect();
         let square = standard.target_scale * standard.target_scale;
         let own_noise = match (&self.noise, extracted.noise.as_deref()) {
             (Some(own), _) => Some(own.variances(x, &mean)?),
@@ -246,6 +145,7 @@ impl ProcessModel {
             rows: extracted.rows.clone(),
             truth: extracted.y.clone(),
             clipped,
+            solves,
             data: extracted.notes.clone(),
             intervals: self.intervals(),
             inputs: ranges.moments(extracted.x.as_ref()),
@@ -279,7 +179,7 @@ impl ProcessModel {
         seed: u64,
         memory_limit: u64,
     ) -> Result<Vec<Vec<f64>>, ModelError> {
-        if let Some(kept) = self.posterior.stored_samples().filter(|kept| count > *kept) {
+        if let Some(kept) = self.predictor.stored_samples().filter(|kept| count > *kept) {
             return Err(ModelError::TooManySamples { wanted: count, kept });
         }
         let extracted = self.extract(table, rows, false)?;
@@ -291,9 +191,10 @@ impl ProcessModel {
         }
         let standard = &self.header.standardisation;
         let x = standard.features(extracted.x.as_ref());
-        let mut rng = Streams::new(seed).stream("model/samples");
-        let (draws, _) = self.posterior.sample(x.as_ref(), 0, count, &mut rng)?;
-        Ok((0..count).map(|j| draws.col(j).iter().map(|v| standard.target_back(*v)).collect()).collect())
+        let stream = |_: usize| Streams::new(seed).stream("model/samples");
+        let drawn = self.predictor.samples(x.as_ref(), count, &stream)?;
+        let of = |draws: &Mat<f64>, j: usize| draws.col(j).iter().map(|v| standard.target_back(*v)).collect();
+        Ok(drawn.first().map_or_else(Vec::new, |draws| (0..count).map(|j| of(draws, j)).collect()))
     }
 
     /// The rows of a table as the posterior takes them: standardised features, m x D, of the rows that could be used.

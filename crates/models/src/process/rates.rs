@@ -228,7 +228,7 @@ pub(super) fn rate(request: &FitRequest, names: &[String]) -> Option<f64> {
 }
 
 /// Operations a second of triangular solves, by one of some milliseconds.
-pub(super) fn dense_rate() -> f64 {
+pub(crate) fn dense_rate() -> f64 {
     const COLUMNS: usize = 128;
     let factor = Mat::from_fn(ROWS, ROWS, |i, j| if i == j { 2.0 } else { 1.0 / (1 + i + j) as f64 });
     let mut right = Mat::from_fn(ROWS, COLUMNS, |i, j| (i + j) as f64);
@@ -290,7 +290,7 @@ fn seconds_of_pair<T: Real>(
 }
 
 /// Seconds of a batch's product: `batch` rows of the kernel matrix of `x` times a block of `columns`.
-pub(super) fn seconds_of_batch<T: Real>(
+pub(crate) fn seconds_of_batch<T: Real>(
     kernel: &dyn Kernel<T>,
     x: MatRef<'_, T>,
     batch: usize,

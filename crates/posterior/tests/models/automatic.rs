@@ -115,7 +115,7 @@ fn check_whole_posterior(asked: &FitRequest, rows: usize) -> ProcessModel {
         hyperparameters: Some(model.header().hyperparameters.clone()),
         ..request(MethodName::Exact)
     };
-    let posterior::ProcessPosterior::Exact(kept) = model.posterior() else { panic!("exact") };
+    let kept = model.predictor().exact().unwrap();
     let prepared = Prepared::from_table(&table, &all, &own).unwrap();
     let place = |x: &[f64]| {
         let inputs = prepared.data.inputs();
@@ -497,10 +497,7 @@ fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     assert_eq!(whole.header().fit.check, model.header().fit.check);
     let standard = &model.header().standardisation;
     let mut squares = 0.0;
-    let process = match whole.posterior() {
-        posterior::ProcessPosterior::Exact(posterior) => posterior.model().clone(),
-        _ => panic!("exact"),
-    };
+    let process = whole.predictor().exact().unwrap().model().clone();
     let data = Prepared::from_table(&source, &all, &given).unwrap().data;
     for i in 0..rows {
         let others: Vec<usize> = (0..rows).filter(|&j| j != i).collect();

@@ -8,9 +8,7 @@ use posterior::gp::{Observations, Posterior};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{CalibrateName, MethodName};
-use posterior::{
-    FitRequest, Model, ModelData, ModelError, ProcessModel, ProcessPosterior, Question, VarianceMethod,
-};
+use posterior::{FitRequest, Model, ModelData, ModelError, ProcessModel, Question, VarianceMethod};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 
@@ -51,10 +49,7 @@ fn fit(table: &Table, rows: &[usize], request: &FitRequest) -> ProcessModel {
 }
 
 fn exact(model: &ProcessModel) -> &ExactPosterior {
-    match model.posterior() {
-        ProcessPosterior::Exact(posterior) => posterior,
-        _ => panic!("another posterior"),
-    }
+    model.predictor().exact().unwrap()
 }
 
 /// All rows in the model's units, by another way than the model's.
@@ -389,7 +384,7 @@ fn covariances_are_those_of_the_function() {
             variances: Some(VarianceMethod::Solves { tolerance: 1e-4, iterations: 9, memory_limit: 1 << 30 }),
             ..question.clone()
         };
-        let kept = model.posterior().stored_samples().is_some();
+        let kept = model.predictor().stored_samples().is_some();
         assert_eq!(matches!(model.check(&solved), Err(ModelError::Usage(_))), kept, "{method:?}");
     }
 }

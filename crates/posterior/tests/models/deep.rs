@@ -296,9 +296,7 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
     assert!(deep.dense && !deep.inducing && deep.rank == 2);
     assert_eq!((deep.tried.len(), deep.chosen.as_str()), (1, "the evidence of all rows"));
     // The evidence in the header is that of the rows that were learned from, at what the file holds.
-    let posterior::ProcessPosterior::Embedded(behind) = model.posterior() else {
-        panic!("another posterior")
-    };
+    let behind = model.predictor().embedded().unwrap();
     let exact = behind.exact();
     assert_eq!(exact.data().rows(), 324);
     let evidence = posterior::gp::exact::log_evidence(exact.model(), exact.data(), None).unwrap().value;
@@ -417,9 +415,7 @@ fn the_process_itself_keeps_a_frozen_network_and_refuses_what_means_nothing_besi
     let learned = fit(&dense(json!({"basis": path}))).unwrap();
     let kept = fit(&dense(json!({"basis": path, "freeze-basis": true}))).unwrap();
     let of = |model: &ProcessModel| {
-        let posterior::ProcessPosterior::Embedded(behind) = model.posterior() else {
-            panic!("another posterior")
-        };
+        let behind = model.predictor().embedded().unwrap();
         (behind.embedding().unconstrained().len(), behind.exact().data().inputs().to_owned())
     };
     // Frozen, there is nothing in it to learn; the kernel and the noise are.

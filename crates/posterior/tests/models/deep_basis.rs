@@ -18,7 +18,7 @@ use posterior::onnx::definitions::{
 };
 use posterior::optim::{Parameters, Signal};
 use posterior::options::MethodName;
-use posterior::{DeepSummary, FitRequest, ProcessModel, ProcessPosterior};
+use posterior::{DeepSummary, FitRequest, ProcessModel};
 use prost::Message;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -58,10 +58,7 @@ fn deep(model: &ProcessModel) -> &DeepSummary {
 }
 
 fn low_rank(model: &ProcessModel) -> &LowRankPosterior {
-    match model.posterior() {
-        ProcessPosterior::LowRank(posterior) => posterior,
-        _ => panic!("another posterior"),
-    }
+    model.predictor().low_rank().unwrap()
 }
 
 fn noise(model: &ProcessModel) -> f64 {

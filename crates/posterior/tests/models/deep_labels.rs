@@ -9,8 +9,7 @@ use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{InferenceName, LikelihoodName};
 use posterior::{
-    AnyModel, FitRequest, GeneralisedModel, LatentPosterior, Model, ModelData, ModelError, Predicted,
-    Question, Target,
+    AnyModel, FitRequest, GeneralisedModel, Model, ModelData, ModelError, Predicted, Question, Target,
 };
 use rand_distr::Distribution;
 use serde_json::{Value, json};
@@ -60,7 +59,8 @@ fn survives(model: &GeneralisedModel, table: &Table, what: &str) {
     let draws = back.sample(&few, &drawn).unwrap();
     let functions = model.header().likelihood.outputs();
     assert_eq!(draws.shape(), [400, 2, functions], "{what}");
-    let LatentPosterior::Learned { posterior, level } = model.posterior() else { panic!("{what}: another") };
+    let posterior = model.predictor().low_rank().unwrap();
+    let level = model.header().fit.features.as_ref().unwrap().level;
     let standard = &model.header().standardisation;
     let extracted = model.header().schema.extract(table, &[0, 3], false).unwrap();
     let latent = posterior.latent(standard.features(extracted.x.as_ref()).as_ref()).unwrap();

@@ -3,7 +3,6 @@
 use crate::labelled;
 use crate::options::set;
 use posterior::data::{Column, Missing, Selection, Table, Values};
-use posterior::gp::Posterior;
 use posterior::optim::Signal;
 use posterior::options::{CalibrateName, InferenceName, MethodName};
 use posterior::{
@@ -144,7 +143,8 @@ fn curves_are_averages_of_predictions_with_the_band_of_the_average() {
             let Some(moved) = everywhere(&table, curve, place) else { continue };
             let mean = model.predict(&moved, None).unwrap().mean.iter().sum::<f64>() / ROWS as f64;
             // The whole covariance of all rows at once.
-            let joint = model.posterior().joint(model.standard_inputs(&moved).unwrap().as_ref()).unwrap();
+            let joint =
+                model.predictor().joint(model.standard_inputs(&moved).unwrap().as_ref()).unwrap().unwrap();
             let sum: f64 = (0..ROWS).map(|j| joint.covariance.col(j).iter().sum::<f64>()).sum();
             let half = Z95 * scale * sum.sqrt() / ROWS as f64;
             let at = format!("{} {place:?}: {} {mean}", curve.column, output.mean[k]);
@@ -218,11 +218,11 @@ fn every_method_has_them_at_rows_of_its_own_or_at_those_given() {
         for (k, place) in curve.at.iter().enumerate() {
             // A method may hold rows back to judge by: of its own it has those that are left.
             let given = model.standard_inputs(&everywhere(&table, curve, place).unwrap()).unwrap();
-            let mut x = model.posterior().training().map_or(given.clone(), |(own, _)| own.to_owned());
+            let mut x = model.predictor().training_inputs().map_or(given.clone(), |own| own.to_owned());
             let n = x.nrows();
             assert_eq!((found.of, found.averaged_rows), (n, n), "{method:?}");
             towns.iter().for_each(|&j| (0..n).for_each(|i| x[(i, j)] = given[(0, j)]));
-            let joint = model.posterior().joint(x.as_ref()).unwrap();
+            let joint = model.predictor().joint(x.as_ref()).unwrap().unwrap();
             let back = |z: f64| model.header().standardisation.target_back(z);
             let mean = back(joint.mean.col(0).iter().sum::<f64>() / n as f64);
             let sum: f64 = (0..n).map(|j| joint.covariance.col(j).iter().sum::<f64>()).sum();

@@ -255,7 +255,8 @@ fn shares_of_a_sum_are_those_of_its_components() {
         ("mean.constant", &[-0.1]),
     ]);
     let model = fit(&table, &request);
-    let (x, y) = model.posterior().training().unwrap();
+    let data = model.predictor().training().unwrap();
+    let (x, y) = (data.inputs(), data.targets());
     let single = |i: usize, j: usize, d: usize| matern32((x[(i, d)] - x[(j, d)]) / lengths[d]);
     let order = |q: usize, i: usize, j: usize| {
         let [a, b, c] = [0, 1, 2].map(|d| single(i, j, d));

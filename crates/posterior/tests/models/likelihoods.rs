@@ -9,7 +9,8 @@ use posterior::likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior::linalg::random::Streams;
 use posterior::options::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
 use posterior::{
-    AnyModel, FitRequest, GeneralisedModel, LatentPosterior, Model, ModelData, Predicted, Question, Target,
+    AnyModel, FitRequest, GeneralisedModel, IndependentFunctions, Model, ModelData, Predicted, Question,
+    Target,
 };
 use serde_json::json;
 
@@ -68,9 +69,9 @@ fn gaussianised_processes_are_those_of_the_textbook() {
         })
     };
     let gaussianised = Gaussianised::new(Matching::Moment, 0.2).unwrap();
-    let LatentPosterior::Apart { posteriors, offsets, scale } = model.posterior() else { panic!("another") };
+    let IndependentFunctions { members, offsets, scale } = model.predictor().independent().unwrap();
     assert_eq!((offsets, *scale), (&stand_ins.offsets, stand_ins.scale));
-    for (k, posterior) in posteriors.iter().enumerate() {
+    for (k, member) in members.iter().enumerate() {
         let pseudo = |i: usize| gaussianised.class(made.targets[i] == k as f64);
         // Label `b` is class 1, whose rows count twice.
         let weight = |i: usize| if made.targets[i] == 1.0 { 2.0 } else { 1.0 };
@@ -81,7 +82,7 @@ fn gaussianised_processes_are_those_of_the_textbook() {
         let y = Mat::from_fn(30, 1, |i, _| (pseudo(i).target - offsets[k]) / scale);
         let cross = kernel(train.as_ref(), test.as_ref());
         let (weights, solved) = (noisy.partial_piv_lu().solve(&y), noisy.partial_piv_lu().solve(&cross));
-        let found = posterior::gp::Posterior::predict(posterior, test.as_ref()).unwrap();
+        let found = member.process().unwrap().predict(test.as_ref()).unwrap();
         for j in 0..10 {
             let mean: f64 = (0..30).map(|i| cross[(i, j)] * weights[(i, 0)]).sum();
             let explained: f64 = (0..30).map(|i| cross[(i, j)] * solved[(i, j)]).sum();

@@ -8,7 +8,7 @@ use posterior::linear::low_rank::Rest;
 use posterior::optim::Signal;
 use posterior::options::MethodName;
 use posterior::report::{RegressionReport, Report};
-use posterior::{FitRequest, Model, ProcessModel, ProcessPosterior, Question};
+use posterior::{FitRequest, Model, ProcessModel, Question};
 use serde_json::{Value, json};
 
 fn numbers(table: &Table, name: &str) -> Vec<f64> {
@@ -73,10 +73,10 @@ fn the_prior_of_every_method_with_a_kernel_is_its_kernel() {
     ] {
         let model = fit(method, change, 2);
         let x = inputs(&model, 2);
-        let posterior = model.posterior();
-        let gram = posterior.prior_gram(x.as_ref()).unwrap();
-        let variances = posterior.prior_variances(x.as_ref()).unwrap();
-        let cross = posterior.prior_cross(x.as_ref().subrows(0, 5), x.as_ref()).unwrap();
+        let prior = model.predictor().prior().unwrap();
+        let gram = prior.gram(x.as_ref()).unwrap();
+        let variances = prior.variances(x.as_ref()).unwrap();
+        let cross = prior.cross(x.as_ref().subrows(0, 5), x.as_ref()).unwrap();
         let scale = variances[0];
         for i in 0..40 {
             for j in 0..40 {
@@ -100,14 +100,15 @@ fn the_prior_of_learned_features_is_their_product_and_what_they_leave_out() {
     ] {
         let model = fit(method, change, 2);
         let x = inputs(&model, 2);
-        let ProcessPosterior::LowRank(posterior) = model.posterior() else { panic!("{method}") };
+        let posterior = model.predictor().low_rank().unwrap();
         let values = posterior.features().values(x.as_ref()).unwrap();
         let product = |i: usize, j: usize| -> f64 {
             (0..12).map(|k| values.features[(k, i)] * values.features[(k, j)]).sum()
         };
-        let gram = model.posterior().prior_gram(x.as_ref()).unwrap();
-        let variances = model.posterior().prior_variances(x.as_ref()).unwrap();
-        let cross = model.posterior().prior_cross(x.as_ref(), x.as_ref()).unwrap();
+        let prior = model.predictor().prior().unwrap();
+        let gram = prior.gram(x.as_ref()).unwrap();
+        let variances = prior.variances(x.as_ref()).unwrap();
+        let cross = prior.cross(x.as_ref(), x.as_ref()).unwrap();
         for i in 0..40 {
             let left_out = match posterior.rest() {
                 Rest::None => 0.0,
@@ -136,7 +137,7 @@ fn one_input_has_a_map_of_its_covariance() {
         let [covariance, correlation] = model.kernel_panels(&grid).unwrap().unwrap();
         let x = model.standard_inputs(&Table::new("g", vec![Column::numeric("x1", grid.clone())])).unwrap();
         let square = model.header().standardisation.target_scale.powi(2);
-        let variances = model.posterior().prior_variances(x.as_ref()).unwrap();
+        let variances = model.predictor().prior().unwrap().variances(x.as_ref()).unwrap();
         for i in 0..30 {
             assert!((correlation.values[31 * i] - 1.0).abs() < 1e-12, "{method:?}");
             assert!((covariance.values[31 * i] / (square * variances[i]) - 1.0).abs() < 1e-10);

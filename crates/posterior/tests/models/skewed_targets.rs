@@ -203,7 +203,7 @@ fn weights_of_rows_are_rows_that_repeat() {
         |m: &ProcessModel| (m.header().standardisation.target_mean, m.header().standardisation.target_scale);
     assert_ne!(units(&own), units(&other));
     // What is compared is in standard units, of one target.
-    let posterior::ProcessPosterior::Exact(exact) = own.posterior() else { panic!("exact") };
+    let exact = own.predictor().exact().unwrap();
     let data = exact.data();
     let rows = data.select(&repeated).unwrap();
     let once = posterior::gp::Observations::new(rows.inputs().to_owned(), rows.targets().to_owned(), None);
@@ -213,7 +213,7 @@ fn weights_of_rows_are_rows_that_repeat() {
     let path = folder.path().join("m.posterior");
     own.save(&path).unwrap();
     let loaded = ProcessModel::load(&path).unwrap();
-    let posterior::ProcessPosterior::Exact(read) = loaded.posterior() else { panic!("exact") };
+    let read = loaded.predictor().exact().unwrap();
     assert_eq!(read.data().weights(), Some(&counts[..]));
 
     // Other methods refuse, and so does a weight that is none.

@@ -14,8 +14,7 @@ use posterior::networks::{Architecture, Network};
 use posterior::optim::{Reason, Signal};
 use posterior::options::MethodName;
 use posterior::{
-    AnyModel, FitRequest, FitStage, GviSummary, LatentPosterior, MeanKind, Model, ModelData, Prepared,
-    ProcessModel, ProcessPosterior,
+    AnyModel, FitRequest, FitStage, GviSummary, MeanKind, Model, ModelData, Prepared, ProcessModel,
 };
 use serde_json::{Value, json};
 
@@ -56,7 +55,12 @@ fn judged(model: &ProcessModel) -> (f64, f64) {
     let rows = Split::all(ROWS).train;
     let Extracted { x, y, .. } = header.schema.extract(&table, &rows, true).unwrap();
     let y: Vec<f64> = y.unwrap().into_iter().map(|y| header.standardisation.target(y)).collect();
-    let found = model.posterior().predict(header.standardisation.features(x.as_ref()).as_ref()).unwrap();
+    let found = model
+        .predictor()
+        .process()
+        .unwrap()
+        .predict(header.standardisation.features(x.as_ref()).as_ref())
+        .unwrap();
     let variances = found.observed_variance();
     let (mut square, mut within) = (0.0, 0.0);
     for i in 0..ROWS {
@@ -95,7 +99,7 @@ fn every_family_and_mean_learns_and_survives_its_file() {
         let back = ProcessModel::load(&path).unwrap();
         assert_eq!(back.header(), model.header());
         let x = posterior_matrix(&model, &[0, 5, 9]);
-        assert_eq!(back.posterior().predict(x.as_ref()).unwrap(), model.posterior().predict(x.as_ref()).unwrap());
+        assert_eq!(back.predictor().process().unwrap().predict(x.as_ref()).unwrap(), model.predictor().process().unwrap().predict(x.as_ref()).unwrap());
         let words = AnyModel::load(&path).unwrap().into_model().described();
         assert!(format!("{words:?}").contains("variational kernel"), "{words:?}");
     }
@@ -144,7 +148,7 @@ fn the_bound_on_the_evidence_is_the_collapsed_one_of_its_points() {
     ]))
     .unwrap();
     let model = fit(&asked).unwrap();
-    let ProcessPosterior::Generalised(posterior) = model.posterior() else { panic!("another posterior") };
+    let posterior = model.predictor().variational().unwrap();
     assert!(matches!(posterior.mean(), VariationalMean::Inducing(_)));
     let noise = posterior.likelihood().values()[0];
     let reference = posterior.reference(0);
@@ -214,7 +218,7 @@ fn classes_counts_and_outliers() {
         let scores = model.header().fit.check.as_ref().unwrap().scores;
         let baseline = model.header().fit.check.as_ref().unwrap().baseline_nll;
         assert!(scores.nll < baseline, "{classes} {change}: {} {baseline}", scores.nll);
-        assert!(matches!(model.posterior(), LatentPosterior::Generalised(_)));
+        assert!(model.predictor().variational().is_some());
         let path = folder.path().join("m.posterior");
         model.save(&path).unwrap();
         let back = AnyModel::load(&path).unwrap().into_model();
@@ -265,8 +269,8 @@ fn interrupted_fits_go_on_to_the_same_model() {
     let model = fit(&asked).unwrap();
     let x = posterior_matrix(&straight, &[1, 7]);
     assert_eq!(
-        model.posterior().predict(x.as_ref()).unwrap(),
-        straight.posterior().predict(x.as_ref()).unwrap()
+        model.predictor().process().unwrap().predict(x.as_ref()).unwrap(),
+        straight.predictor().process().unwrap().predict(x.as_ref()).unwrap()
     );
     assert!(model.header().fit.scalable.as_ref().unwrap().resumed_from > 0);
     assert!(!path.exists());
@@ -281,7 +285,7 @@ fn a_trained_network_keeps_its_means() {
     let path = folder.path().join("n.safetensors");
     save_safetensors(&path, &network, &[(ARCHITECTURE_KEY.to_string(), text.to_string())].into()).unwrap();
     let model = fit(&request(json!({"mean-network": path, "freeze-mean": true}))).unwrap();
-    let ProcessPosterior::Generalised(posterior) = model.posterior() else { panic!("another posterior") };
+    let posterior = model.predictor().variational().unwrap();
     let x = posterior_matrix(&model, &[0, 3, 8]);
     let own = posterior::networks::Array::new(
         vec![3, 10],
@@ -340,8 +344,8 @@ fn infinite_networks_are_priors_of_tables_and_survive_their_files() {
         let x = posterior_matrix(&model, &[0, 5, 9]);
         let back = ProcessModel::load(&path).unwrap();
         assert_eq!(
-            back.posterior().predict(x.as_ref()).unwrap(),
-            model.posterior().predict(x.as_ref()).unwrap()
+            back.predictor().process().unwrap().predict(x.as_ref()).unwrap(),
+            model.predictor().process().unwrap().predict(x.as_ref()).unwrap()
         );
     }
     let error = fit(&of("nngp-conv(shape=28x28, conv=3, relu)", json!({}))).err().unwrap();
@@ -359,7 +363,7 @@ fn kernels_act_behind_networks_and_survive_their_files() {
     save_safetensors(&trained, &network, &[(ARCHITECTURE_KEY.to_string(), text.to_string())].into()).unwrap();
     std::fs::write(&drawn, text).unwrap();
     let weights_of = |model: &ProcessModel| {
-        let ProcessPosterior::Generalised(posterior) = model.posterior() else { panic!("another posterior") };
+        let posterior = model.predictor().variational().unwrap();
         let mut values = posterior.reference(0).posterior().model().kernel().values();
         values.split_off(values.len() - (10 * 6 + 6 + 6 * 4 + 4))
     };
@@ -390,7 +394,7 @@ fn kernels_act_behind_networks_and_survive_their_files() {
         model.save(&path).unwrap();
         let back = ProcessModel::load(&path).unwrap();
         let x = posterior_matrix(&model, &[0, 5, 9]);
-        assert_eq!(back.posterior().predict(x.as_ref()).unwrap(), model.posterior().predict(x.as_ref()).unwrap());
+        assert_eq!(back.predictor().process().unwrap().predict(x.as_ref()).unwrap(), model.predictor().process().unwrap().predict(x.as_ref()).unwrap());
         let words = format!("{:?}", AnyModel::load(&path).unwrap().into_model().described());
         assert!(words.contains("kernel behind"), "{words}");
         found.push(if outputs == 4 { weights_of(&model) } else { Vec::new() });

@@ -172,8 +172,11 @@ fn difference(
         let x = model.standard_inputs(&Table::new("places", columns.collect()))?;
         let count = x.nrows() - 1;
         let (own, others) = (x.as_ref().subrows(0, 1), x.as_ref().subrows(1, count));
-        let variances = model.posterior().prior_variances(x.as_ref())?;
-        let across = model.posterior().prior_cross(own, others)?;
+        let Some(prior) = model.predictor().prior() else {
+            return refused("the covariance of a prior is wanted");
+        };
+        let variances = prior.variances(x.as_ref())?;
+        let across = prior.cross(own, others)?;
         Ok((0..count).map(|k| across[(0, k)] / (variances[0] * variances[k + 1]).sqrt()).collect())
     };
     let [first, second] = places;
@@ -205,7 +208,7 @@ fn fit(
     let model = method.learn(prepared, &asked, &method.name, context)?;
     let standard = &model.header().standardisation;
     let truth: Vec<f64> = places.truth.iter().map(|y| standard.target(*y)).collect();
-    let scores = scored(model.posterior(), model.standard_inputs(&places.test)?.as_ref(), &truth)?;
+    let scores = scored(model.predictor(), model.standard_inputs(&places.test)?.as_ref(), &truth)?;
     let (middle, grids) = (places.middle(), places.grids(settings.grid));
     let densest = model.header().densest.unwrap_or(middle);
     let marked = [("the densest place", densest), ("the middle", middle)];

@@ -15,7 +15,7 @@ use posterior_gp::inducing::PathwiseSamples;
 use posterior_kernels::features::PriorDraws;
 use posterior_linalg::random::Streams;
 use posterior_metrics::Average;
-use posterior_models::ProcessPosterior;
+use posterior_models::Solved;
 use posterior_report::{Curves, Item, Line};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
@@ -205,19 +205,17 @@ fn search(
                 path.solver_seconds += run.seconds;
                 path.solver_steps += run.steps;
                 let draws;
-                let functions: &dyn Functions = match &*run.posterior {
-                    ProcessPosterior::Single(posterior) => posterior,
-                    ProcessPosterior::Double(posterior) => posterior,
-                    ProcessPosterior::Inducing(posterior) => {
+                let functions: &dyn Functions = match (run.predictor.solved(), &run.predictor.inducing()[..])
+                {
+                    (Some(Solved::Single(posterior)), _) => posterior,
+                    (Some(Solved::Double(posterior)), _) => posterior,
+                    (None, [posterior]) => {
                         let prior = covariance.draw(settings.batch, settings.features, streams)?;
                         draws =
                             InducingDraws { samples: posterior.pathwise(0, prior, streams)?, dimension: d };
                         &draws
                     }
-                    ProcessPosterior::Exact(_)
-                    | ProcessPosterior::LowRank(_)
-                    | ProcessPosterior::Embedded(_)
-                    | ProcessPosterior::Generalised(_) => {
+                    _ => {
                         let problem = "draws are functions with gradients here, which exact posteriors and learned features do not keep";
                         return refused(problem);
                     }

@@ -317,7 +317,7 @@ fn check_without((options, kind, embedding): Wanted<'_>) -> Result<(), ModelErro
 }
 
 /// A kernel on the outputs of a network.
-pub(in crate::process) fn embedding_kernel(
+pub(crate) fn embedding_kernel(
     kernel: &KernelExpression,
     outputs: usize,
 ) -> Result<Box<dyn Kernel<f64>>, ModelError> {

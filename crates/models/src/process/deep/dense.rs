@@ -5,9 +5,9 @@ use super::fit::kept_bytes;
 use super::targets::{ended_at_bounds, noise};
 use super::{Basis, DeepSummary, TriedSetting};
 use crate::options::DbkOptions;
+use crate::process::Hyperparameter;
 use crate::process::fit::FitStage;
 use crate::process::scalable::{CheckpointWriter, Found, ScalableFit, ScalableSummary, Stage};
-use crate::process::{Hyperparameter, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
 use faer::Mat;
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
@@ -19,6 +19,7 @@ use posterior_linear::embedding::Embedding;
 use posterior_linear::low_rank::{FeatureDiagnostics, Rest};
 use posterior_linear::training::TrainingState;
 use posterior_optim::{Observer, Progress};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What was asked for.
@@ -122,7 +123,7 @@ pub(super) fn fit(
         check: None,
         // Those of the kernel behind the network belong to no column.
         hyperparameters: Hyperparameter::of(exact.model()),
-        posterior: ProcessPosterior::Embedded(posterior),
+        predictor: Arc::new(posterior),
         hyperpriors: Vec::new(),
         summary: Some(summary),
         reason,

@@ -1,12 +1,11 @@
 //! Training in several ways, of which rows that are set aside choose one.
 
 use super::dense::{self, Asked};
-use super::file;
 use super::targets::{Scatter, Targets, Watched, ended_at_bounds, settings};
 use super::ways::{DeepState, GOES_ON, Run, Way};
 use super::{Basis, Columns, DeepSummary, TriedSetting};
+use crate::method::{LowRank, hyperparameters_of_features};
 use crate::options::{CorrectionName, DeepKind, GO_ON, Setting};
-use crate::process::ProcessPosterior;
 use crate::process::apart::Apart;
 use crate::process::file_rows::{TableRows, fingerprints};
 use crate::process::fit::{FitStage, Prepared};
@@ -17,6 +16,7 @@ use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::{LowRankOptions, LowRankPosterior, LowRankRows, Training, fit_low_rank};
 use posterior_optim::{Observer, Progress, Reason};
 use posterior_store::StoreError;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The share of a run's time that training takes where weights are fitted to all rows after it.
@@ -123,8 +123,8 @@ pub(in crate::process) fn fit<D: TableRows>(
         method: method.name(),
         source: None,
         check: None,
-        hyperparameters: file::hyperparameters(&posterior),
-        posterior: ProcessPosterior::LowRank(posterior),
+        hyperparameters: hyperparameters_of_features(&posterior),
+        predictor: Arc::new(LowRank { posterior, level: None }),
         hyperpriors: Vec::new(),
         summary: Some(summary),
         reason,

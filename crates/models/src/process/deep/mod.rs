@@ -10,20 +10,18 @@
 //! | `ways` | what became of each way, and which go on |
 //! | `weights` | the best weights for features as they are, where these have no closed form |
 //! | `summary` | what became of that, for the header |
-//! | `file` | features and weights as tensors |
 
 mod basis;
 mod columns;
 mod dense;
-pub(super) mod file;
 mod fit;
 mod summary;
 mod targets;
 mod ways;
 mod weights;
 
-pub(super) use basis::Basis;
-pub(super) use basis::{Sizes, embedding_kernel, sizes};
+pub(crate) use basis::embedding_kernel;
+pub(super) use basis::{Basis, Sizes, sizes};
 pub(super) use columns::Columns;
 pub(super) use fit::{MOST_SET_ASIDE, Task, Trained, fit, fit_dense, set_aside};
 pub use summary::{DeepSummary, TriedSetting};

@@ -27,7 +27,7 @@ mod sources;
 
 pub use dependence::{Averaged, Dependence, Place, PlaceUnit};
 
-use crate::{ModelError, PredictionPlan, Question};
+use crate::{ModelError, PredictionPlan, Predictor, Question};
 use faer::{Mat, MatRef};
 use posterior_data::{Schema, Standardisation};
 use posterior_linalg::random::{ChaCha8Rng, Streams};
@@ -96,14 +96,11 @@ pub(super) trait Effective {
     /// By which rows are drawn.
     fn seed(&self) -> u64;
 
-    /// Rows that it was trained on, standardised, where it keeps them.
-    fn training_inputs(&self) -> Option<MatRef<'_, f64>>;
+    /// What predicts the functions.
+    fn predictor(&self) -> &dyn Predictor;
 
     /// What the shares of importance are shares of.
     fn variance_of(&self) -> &'static str;
-
-    /// Means of the functions at the rows of x (m x D): m x C.
-    fn means(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError>;
 
     /// What is observed of the functions: a name for each number.
     fn observed(&self) -> Vec<String>;
@@ -111,11 +108,36 @@ pub(super) trait Effective {
     /// Averages of these, without noise, over each run of `each` rows of x, in units that people use: for each run and each number its centre and the ends of a central 95 % interval.
     fn averages(&self, x: MatRef<'_, f64>, each: usize) -> Result<Vec<Vec<[f64; 3]>>, ModelError>;
 
+    /// Operations that draws of one row of an average take beside the predictor's, about.
+    fn drawn_flops(&self) -> f64 {
+        0.0
+    }
+
+    /// Bytes that so many rows at a time and averages over so many runs of them take beside the predictor's blocks.
+    fn beside(&self, rows: usize, runs: usize) -> u64;
+
+    /// Means of the functions at the rows of x (m x D), m x C: of several without what all have in common, which changes no probability.
+    fn means(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError> {
+        let mut means = self.predictor().means(x)?;
+        if means.ncols() > 1 {
+            for i in 0..means.nrows() {
+                let common = means.row(i).iter().sum::<f64>() / means.ncols() as f64;
+                means.row_mut(i).iter_mut().for_each(|m| *m -= common);
+            }
+        }
+        Ok(means)
+    }
+
     /// Floating-point operations of the mean at one row, and of one row of an average, about.
-    fn work(&self) -> [f64; 2];
+    fn work(&self) -> [f64; 2] {
+        let [mean, average] = self.predictor().effort(self.schema().features.len());
+        [mean, average + self.drawn_flops()]
+    }
 
     /// Bytes that so many rows take at a time, those of averages over runs of so many rows included.
-    fn bytes(&self, rows: usize, runs: usize) -> u64;
+    fn bytes(&self, rows: usize, runs: usize) -> u64 {
+        self.predictor().cost(rows).bytes.saturating_add(self.beside(rows, runs))
+    }
 }
 
 impl Effects {
@@ -143,7 +165,7 @@ impl Effects {
         model: &dyn Effective,
         given: Option<MatRef<'_, f64>>,
     ) -> Result<Option<Self>, ModelError> {
-        let (rows_of, all) = match (model.training_inputs(), given) {
+        let (rows_of, all) = match (model.predictor().training_inputs(), given) {
             (Some(own), _) => (RowsOf::Training, own),
             (None, Some(given)) => (RowsOf::Given, given),
             (None, None) => return Ok(None),
@@ -201,7 +223,7 @@ impl Effects {
         model: &dyn Effective,
         question: &Question,
     ) -> Result<Option<PredictionPlan>, ModelError> {
-        let rows = model.training_inputs().map_or(sizes::MOST_ROWS, |x| x.nrows());
+        let rows = model.predictor().training_inputs().map_or(sizes::MOST_ROWS, |x| x.nrows());
         let sources = Source::all(model.schema());
         let Ok(sizes) = Sizes::of(model, &sources, rows) else { return Ok(None) };
         let plan = sizes.plan(model, &sources);

@@ -6,19 +6,21 @@ use super::header::baseline;
 use super::observations::Observing;
 use super::observed::Rows;
 use super::target::strata;
-use super::{GeneralisedModel, LatentPosterior, Target, describe};
+use super::{GeneralisedModel, Target, describe};
+use crate::latent::Latent;
+use crate::predictor::{Cost, bytes_of};
 use crate::process::asked::{cut_of, described, table};
-use crate::process::effects::Effective;
+use crate::process::joint::NO_JOINT;
 use crate::process::{Effects, NO_LEAVE_ONE_OUT};
 use crate::{
-    Family, Files, Model, ModelData, ModelError, Portrait, Predicted, PredictedKind, PredictedSets,
-    PredictionPlan, Predictive, Question, TrainedOn, Truth,
+    Family, Model, ModelData, ModelError, Portrait, Predicted, PredictedKind, PredictedSets, PredictionPlan,
+    Predictive, Question, TrainedOn, Truth, VarianceMethod,
 };
-use faer::Mat;
+use faer::{Mat, MatRef};
 use posterior_data::stream::StreamOptions;
 use posterior_data::{
     ArrayValues, Column, DataError, Departure, Extracted, InputMoments, NumericArray, Schema, Table,
-    TimeForm, read_tables, table_fingerprints,
+    TimeForm, table_fingerprints,
 };
 use posterior_linalg::random::Streams;
 use posterior_metrics::LabelSets;
@@ -90,21 +92,26 @@ impl GeneralisedModel {
         Ok(self.extracted(table, rows, false)?.extracted.rows.len())
     }
 
-    /// Bytes that `count` joint draws at `m` rows take; those of classes by Laplace's approximation are drawn together.
-    pub(super) fn draw_bytes(&self, m: u64, count: u64) -> u64 {
-        let (c, n) = (self.header.likelihood.outputs() as u64, self.posterior.support() as u64);
-        let together = if matches!(*self.posterior, LatentPosterior::Laplace(_)) { c } else { 1 };
-        let numbers = |counts: &[u64]| counts.iter().fold(8u64, |all, k| all.saturating_mul(*k));
+    /// Bytes that `count` joint draws at so many rows take, with what becomes of them.
+    pub(super) fn draw_bytes(&self, rows: usize, count: usize) -> u64 {
+        let c = self.header.likelihood.outputs() as u64;
         match count {
             0 => 0,
-            // Draws are functions of weights: no covariance is factored.
-            _ if matches!(*self.posterior, LatentPosterior::Learned { .. }) => numbers(&[4, m, count, c])
-                .saturating_add(numbers(&[2, n, count, c]))
-                .saturating_add(numbers(&[2, m.min(4096), n])),
-            _ => numbers(&[4, m, m, together, together])
-                .saturating_add(numbers(&[2, m, n, together]))
-                .saturating_add(numbers(&[4, m, count, c])),
+            _ => bytes_of(&[rows as u64, count as u64, c])
+                .saturating_add(self.predictor.sample_cost(rows, count).bytes),
         }
+    }
+
+    /// `count` joint draws of all functions at standardised inputs: a matrix m x count for each.
+    pub(super) fn drawn(
+        &self,
+        x: MatRef<'_, f64>,
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<Mat<f64>>, ModelError> {
+        let streams = Streams::new(seed);
+        let stream = |c: usize| streams.child("model/samples", c as u64).stream("draws");
+        self.predictor.samples(x, count, &stream)
     }
 
     /// The intensity along the window, for one column of it.
@@ -229,7 +236,7 @@ impl Model for GeneralisedModel {
     }
 
     fn effects(&self, data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
-        let given = match (self.training_inputs(), data) {
+        let given = match (self.predictor.training_inputs(), data) {
             (None, Some(data)) => self.asked(data, false)?.map(|asked| asked.extracted.x),
             _ => None,
         };
@@ -258,8 +265,7 @@ impl Model for GeneralisedModel {
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         if question.joint {
-            let problem = "--joint is the covariance of a function under Gaussian noise; of this model's functions draw some (--samples N --samples-out FILE.npy)";
-            return Err(ModelError::Usage(problem.into()));
+            return Err(ModelError::Usage(NO_JOINT.into()));
         }
         if question.leave_one_out {
             return Err(ModelError::Usage(NO_LEAVE_ONE_OUT.into()));
@@ -276,16 +282,6 @@ impl Model for GeneralisedModel {
         Ok(())
     }
 
-    fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
-        self.family().without(&[(!files.labels.is_empty(), "labels")])?;
-        ModelData::of_table(read_tables(files.data, &files.reading)?)
-    }
-
-    fn check_inputs(&self, _: &ModelData, _: bool) -> Result<Vec<String>, ModelError> {
-        // Where inputs lie is known once they are extracted: [`Self::departures`].
-        Ok(Vec::new())
-    }
-
     fn plan(
         &self,
         data: &ModelData,
@@ -294,34 +290,23 @@ impl Model for GeneralisedModel {
     ) -> Result<PredictionPlan, ModelError> {
         let bytes = table(data)?.0.memory();
         let (m, d) = (data.len() as u64, self.header.schema.features.len() as u64);
-        let (c, n) = (self.header.likelihood.outputs() as u64, self.posterior.support() as u64);
-        let numbers = |counts: &[u64]| counts.iter().fold(8u64, |all, k| all.saturating_mul(*k));
+        let c = self.header.likelihood.outputs() as u64;
         let width = c.max(2);
-        let covariance = if matches!(*self.posterior, LatentPosterior::Laplace(_)) { c * c } else { c };
+        let covariance = if self.predictor.is_coupled() { c * c } else { c };
         let sets = PredictedSets::bytes((m, width), self.sets.as_deref(), (question, scored));
-        let outputs = numbers(&[m, (6 + 4 * scored as u64) * width + covariance + 20]);
-        let block = numbers(&[3, m.min(1024), n]);
+        let outputs = bytes_of(&[m, (6 + 4 * scored as u64) * width + covariance + 20]);
         let columns = (5 + width).saturating_add(question.samples as u64);
         let leaving = (8 + question.into.bytes()).saturating_mul(m).saturating_mul(columns);
-        let drawn = self.draw_bytes(m, question.samples as u64);
-        let each =
-            (n * n) as f64 * if matches!(*self.posterior, LatentPosterior::Inducing(_)) { 2.0 } else { 1.0 };
-        let (network, activations) = match &*self.posterior {
-            LatentPosterior::Learned { posterior, .. } => {
-                let features = posterior.features();
-                (2.0 * features.unconstrained().len() as f64, features.bytes_of_row() as u64)
-            }
-            _ => (0.0, 0),
-        };
-        let block = block.saturating_add(m.min(4096).saturating_mul(activations));
-        let parts = [numbers(&[3, m, d]), outputs, sets, block, leaving, drawn, bytes, question.beside];
+        let drawn = self.draw_bytes(data.len(), question.samples);
+        let Cost { bytes: block, flops } = self.predictor.cost(data.len());
+        let parts = [bytes_of(&[3, m, d]), outputs, sets, block, leaving, drawn, bytes, question.beside];
         let plan = PredictionPlan {
             rows: data.len(),
             samples: question.samples,
             peak_bytes: parts.into_iter().fold(32 << 20, u64::saturating_add),
             data_bytes: bytes,
             kept_bytes: bytes,
-            flops: m as f64 * (c as f64 * each + network),
+            flops,
             seconds: None,
         };
         plan.check(question.memory)?;
@@ -336,14 +321,15 @@ impl Model for GeneralisedModel {
         }
         let observing = Observing::new(&self.header.likelihood, &self.header.target, question.integration)?;
         let Some(Asked { extracted, truths, offsets }) = self.asked(data, question.truth)? else {
-            let none = super::latents::Latents::of(Vec::new(), Vec::new(), self.header.likelihood.outputs());
+            let none = Latent::new(Vec::new(), Vec::new(), self.header.likelihood.outputs());
             let mut own = observing.predictive(&none, None)?;
             self.recalibrate(question, &mut own);
             return Ok(own);
         };
         let inputs = self.header.input_ranges.moments(extracted.x.as_ref());
         let x = self.header.standardisation.features(extracted.x.as_ref());
-        let latents = self.posterior.at(x.as_ref())?.with_offsets(offsets.as_deref());
+        let latents = self.predictor.latent(x.as_ref(), VarianceMethod::default())?;
+        let latents = latents.with_offsets(offsets.as_deref());
         let mut own = observing.predictive(&latents, truths.as_deref())?;
         self.recalibrate(question, &mut own);
         let examples = Some(data.examples_of(&extracted.rows));
@@ -409,13 +395,13 @@ impl Model for GeneralisedModel {
             return Ok(NumericArray::new(vec![count, 0, outputs], ArrayValues::F64(Vec::new()))?);
         };
         let x = self.header.standardisation.features(extracted.x.as_ref());
-        let needed = self.draw_bytes(x.nrows() as u64, count as u64);
+        let needed = self.draw_bytes(x.nrows(), count);
         if needed > question.memory {
             let (rows, limit) = (x.nrows(), question.memory);
             return Err(ModelError::TooManySampleRows { rows, needed, limit });
         }
         let mut values = vec![0.0; count * x.nrows() * outputs];
-        let drawn = self.posterior.sample(x.as_ref(), count, Streams::new(question.seed))?;
+        let drawn = self.drawn(x.as_ref(), count, question.seed)?;
         for (c, draws) in drawn.iter().enumerate() {
             for s in 0..count {
                 for i in 0..x.nrows() {

@@ -2,13 +2,13 @@
 
 use super::events;
 use super::header::baseline;
-use super::latents::{LatentPosterior, Latents};
 use super::observations::Observing;
 use super::observed::Observed;
 use super::target::Target;
+use crate::latent::Latent;
 use crate::process::CheckedOn;
 use crate::recalibration::{JudgedClasses, JudgedObservations};
-use crate::{ModelError, Predicted};
+use crate::{ModelError, Predicted, Predictor, VarianceMethod};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_metrics::Classes;
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ impl Judged {
     /// From the latent values of some rows, their truths as the likelihood takes them, what there is to know of targets without inputs, and the rows' offsets.
     pub(super) fn of(
         on: CheckedOn,
-        latents: Latents,
+        latents: Latent,
         (target, likelihood): (&Target, &OutputLikelihood),
         truths: &[f64],
         (marginal, offsets): (&[f64], Option<&[f64]>),
@@ -150,26 +150,27 @@ pub(super) fn noise_square(target: &Target, likelihood: &OutputLikelihood) -> Op
 
 /// Scores of rows that were held back; of events beside nodes that the seed moves.
 pub(super) fn judged(
-    posterior: &LatentPosterior,
+    predictor: &dyn Predictor,
     likelihood: &OutputLikelihood,
     held: &Observed,
     (marginal, seed): (&[f64], u64),
 ) -> Result<Judged, ModelError> {
     if matches!(held.target, Target::Events { .. }) {
-        return Ok(Judged { check: events::judged(posterior, held, seed)?, told: JudgedRows::None });
+        return Ok(Judged { check: events::judged(predictor, held, seed)?, told: JudgedRows::None });
     }
-    let latents = posterior.at(held.data.inputs())?;
+    let latents = predictor.latent(held.data.inputs(), VarianceMethod::default())?;
     let kind = (&held.target, likelihood);
     Judged::of(CheckedOn::HeldBack, latents, kind, &held.targets(), (marginal, held.data.offsets()))
 }
 
 /// `-log p(y)` of each of these rows, nats.
 pub(super) fn surprises(
-    posterior: &LatentPosterior,
+    predictor: &dyn Predictor,
     likelihood: &OutputLikelihood,
     held: &Observed,
 ) -> Result<Vec<f64>, ModelError> {
-    let latents = posterior.at(held.data.inputs())?.with_offsets(held.data.offsets());
+    let latents =
+        predictor.latent(held.data.inputs(), VarianceMethod::default())?.with_offsets(held.data.offsets());
     let observing = Observing::new(likelihood, &held.target, None)?;
     let found = observing.predictive(&latents, Some(&held.targets()))?;
     Ok(found.log_density.unwrap_or_default().into_iter().map(|density| -density).collect())

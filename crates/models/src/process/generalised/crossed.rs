@@ -6,9 +6,9 @@
 //! all, twice that a quarter.
 
 use super::Target;
-use super::latents::Latents;
 use super::observed::Observed;
 use crate::ModelError;
+use crate::latent::Latent;
 use posterior_data::Split;
 use posterior_linalg::random::Streams;
 
@@ -21,8 +21,8 @@ pub(super) fn crossed(
     observed: &Observed,
     rows: &[usize],
     (learned, seed): (bool, u64),
-    mut predict: impl FnMut(&[usize]) -> Result<Latents, ModelError>,
-) -> Result<Latents, ModelError> {
+    mut predict: impl FnMut(&[usize]) -> Result<Latent, ModelError>,
+) -> Result<Latent, ModelError> {
     if !learned || rows.len() < FEWEST {
         return predict(&(0..rows.len()).collect::<Vec<_>>());
     }

@@ -1,13 +1,11 @@
 //! Processes whose columns have effects: classes, counts, numbers with outliers.
 
-use super::{GeneralisedModel, LatentPosterior, Target};
-use crate::ModelError;
+use super::{GeneralisedModel, Target};
 use crate::process::effects::Effective;
-use faer::{Mat, MatRef};
+use crate::{ModelError, Predictor};
+use faer::MatRef;
 use posterior_data::{Schema, Standardisation};
-use posterior_gp::Posterior;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_linalg::random::Streams;
 
 /// Functions drawn for the average of what is no linear function of them, where a method keeps as many.
 const DRAWS: usize = 400;
@@ -53,13 +51,7 @@ impl GeneralisedModel {
 
     /// Draws that all of its posteriors have.
     fn draws(&self) -> usize {
-        let kept = match &*self.posterior {
-            LatentPosterior::Apart { posteriors, .. } => {
-                posteriors.iter().filter_map(|own| own.stored_samples()).min()
-            }
-            _ => None,
-        };
-        kept.map_or(DRAWS, |kept| kept.min(DRAWS))
+        self.predictor.stored_samples().map_or(DRAWS, |kept| kept.min(DRAWS))
     }
 }
 
@@ -76,14 +68,8 @@ impl Effective for GeneralisedModel {
         self.header.seed
     }
 
-    fn training_inputs(&self) -> Option<MatRef<'_, f64>> {
-        match &*self.posterior {
-            LatentPosterior::Apart { posteriors, .. } => Some(posteriors.first()?.training()?.0),
-            LatentPosterior::Laplace(posterior) => Some(posterior.inputs()),
-            LatentPosterior::Inducing(_)
-            | LatentPosterior::Learned { .. }
-            | LatentPosterior::Generalised(_) => None,
-        }
+    fn predictor(&self) -> &dyn Predictor {
+        &*self.predictor
     }
 
     fn variance_of(&self) -> &'static str {
@@ -95,28 +81,6 @@ impl Effective for GeneralisedModel {
             Target::Events { .. } => "the variance of the mean logarithm of the intensity",
             Target::Numbers { .. } => "the variance of the predicted mean",
         }
-    }
-
-    /// Of several classes without what all have in common, which changes no probability.
-    fn means(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError> {
-        let mut means = match &*self.posterior {
-            // A scale that all share changes no share of a variance.
-            LatentPosterior::Apart { posteriors, .. } => {
-                let each = posteriors.iter().map(|own| own.mean_values(x)).collect::<Result<Vec<_>, _>>()?;
-                Mat::from_fn(x.nrows(), each.len(), |i, c| each[c][(i, 0)])
-            }
-            _ => {
-                let latents = self.posterior.at(x)?;
-                Mat::from_fn(x.nrows(), latents.outputs, |i, c| latents.mean_at(i)[c])
-            }
-        };
-        if means.ncols() > 1 {
-            for i in 0..means.nrows() {
-                let common = means.row(i).iter().sum::<f64>() / means.ncols() as f64;
-                means.row_mut(i).iter_mut().for_each(|m| *m -= common);
-            }
-        }
-        Ok(means)
     }
 
     fn observed(&self) -> Vec<String> {
@@ -141,7 +105,7 @@ impl Effective for GeneralisedModel {
         let mut out = Vec::with_capacity(x.nrows() / each.max(1));
         for start in (0..x.nrows()).step_by(each.max(1)) {
             let rows = x.subrows(start, each.min(x.nrows() - start));
-            let drawn = self.posterior.sample(rows, count, Streams::new(self.header.seed))?;
+            let drawn = self.drawn(rows, count, self.header.seed)?;
             let mut averages = vec![vec![0.0; count]; outputs];
             for s in 0..count {
                 for i in 0..rows.nrows() {
@@ -160,38 +124,17 @@ impl Effective for GeneralisedModel {
         Ok(out)
     }
 
-    fn work(&self) -> [f64; 2] {
-        let (n, d) = (self.posterior.support() as f64, self.header.schema.features.len() as f64);
+    fn drawn_flops(&self) -> f64 {
         let c = self.header.likelihood.outputs() as f64;
-        let row = n * (2.0 * d + 30.0);
-        let drawn = (self.draws() as f64) * c * (2.0 * 64.0 + 30.0 * c);
-        match &*self.posterior {
-            LatentPosterior::Apart { posteriors, .. }
-                if posteriors.iter().all(|p| p.training().is_some()) =>
-            {
-                [c * row, c * (row + n * n) + drawn]
-            }
-            LatentPosterior::Learned { posterior, .. } => {
-                let row = 2.0 * posterior.features().unconstrained().len() as f64 + c * n * n;
-                [row, row + drawn]
-            }
-            _ => [c * (row + 3.0 * n * n), c * (row + 3.0 * n * n) + drawn],
-        }
+        (self.draws() as f64) * c * (2.0 * 64.0 + 30.0 * c)
     }
 
-    fn bytes(&self, rows: usize, runs: usize) -> u64 {
-        let (m, n) = (rows as u64, self.posterior.support() as u64);
-        let c = self.header.likelihood.outputs() as u64;
-        let network = match &*self.posterior {
-            LatentPosterior::Learned { posterior, .. } => {
-                m.min(4096) * posterior.features().bytes_of_row() as u64
-            }
-            _ => 0,
-        };
-        // Means and covariances of all rows, blocks of kernels, and the draws of one run.
-        let each = rows.checked_div(runs).unwrap_or(0) as u64;
-        let drawn = if runs == 0 { 0 } else { self.draw_bytes(each, self.draws() as u64) };
-        (32 << 20) + 8 * (m * (2 * c + c * c) + 3 * m.min(1024) * n) + network + drawn
+    fn beside(&self, rows: usize, runs: usize) -> u64 {
+        let (m, c) = (rows as u64, self.header.likelihood.outputs() as u64);
+        // Means and covariances of all rows, and the draws of one run.
+        let each = rows.checked_div(runs).unwrap_or(0);
+        let drawn = if runs == 0 { 0 } else { self.draw_bytes(each, self.draws()) };
+        (32 << 20) + 8 * m * (2 * c + c * c) + drawn
     }
 }
 

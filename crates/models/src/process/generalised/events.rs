@@ -11,12 +11,12 @@
 //! of their own, and judge without having been seen. Source: spec `deep_kernel_decomposition`, section 4.6.
 
 use super::check::{LabelCheck, LabelScores};
-use super::latents::{LatentPosterior, Latents};
 use super::observed::Observed;
 use super::target::Target;
+use crate::latent::Latent;
 use crate::options::{ClassWeights, InferenceName, MethodName, Window};
 use crate::process::CheckedOn;
-use crate::{FitRequest, ModelError};
+use crate::{FitRequest, ModelError, Predictor, VarianceMethod};
 use faer::{Mat, MatRef};
 use posterior_data::{
     DataError, Feature, InputRanges, Missing, MissingTarget, RowFingerprints, Schema, Selection,
@@ -263,30 +263,32 @@ pub(super) fn level(target: &Target) -> Option<f64> {
 }
 
 /// Mean intensities over that of an even one.
-fn relative(latents: &Latents, level: f64) -> Vec<f64> {
-    (0..latents.len()).map(|i| (latents.mean_at(i)[0] - level + 0.5 * latents.variance(i, 0)).exp()).collect()
+fn relative(latents: &Latent, level: f64) -> Vec<f64> {
+    (0..latents.points())
+        .map(|i| (latents.mean_at(i)[0] - level + 0.5 * latents.variance(i, 0)).exp())
+        .collect()
 }
 
 /// Events that the mean intensity has in the whole window.
-pub(super) fn expected(posterior: &LatentPosterior, observed: &Observed, seed: u64) -> Result<f64, GpError> {
+pub(super) fn expected(predictor: &dyn Predictor, observed: &Observed, seed: u64) -> Result<f64, ModelError> {
     let Target::Events { events, .. } = observed.target else { return Ok(f64::NAN) };
     let points = Nodes::Judge.of(NODES.2, observed.data.inputs().ncols(), seed);
     let level = level(&observed.target).unwrap_or(0.0);
-    let rates = relative(&posterior.at(points.as_ref())?, level);
+    let rates = relative(&predictor.latent(points.as_ref(), VarianceMethod::default())?, level);
     Ok(events as f64 * rates.iter().sum::<f64>() / rates.len() as f64)
 }
 
 /// Scores of events that were held back: the log density under the mean intensity, beside that of an even one, nats for each.
 pub(super) fn judged(
-    posterior: &LatentPosterior,
+    predictor: &dyn Predictor,
     held: &Observed,
     seed: u64,
 ) -> Result<LabelCheck, ModelError> {
     let level = level(&held.target).unwrap_or(0.0);
     let x = held.data.inputs();
-    let at_events = relative(&posterior.at(x)?, level);
+    let at_events = relative(&predictor.latent(x, VarianceMethod::default())?, level);
     let points = Nodes::Judge.of(nodes_for(held.rows()), x.ncols(), seed);
-    let at_nodes = relative(&posterior.at(points.as_ref())?, level);
+    let at_nodes = relative(&predictor.latent(points.as_ref(), VarianceMethod::default())?, level);
     let n = held.rows() as f64;
     let integral = at_nodes.iter().sum::<f64>() / at_nodes.len() as f64;
     let gains: Vec<f64> = at_events.iter().map(|rate| rate.ln() - integral + 1.0).collect();

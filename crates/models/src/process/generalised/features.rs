@@ -5,26 +5,27 @@
 
 use super::check::{LabelScores, judged, surprises};
 use super::events::{self, Nodes};
-use super::fit::infer;
+use super::fit::{Inferred, infer};
 use super::header::marginal;
 use super::journal::Journal;
-use super::latents::LatentPosterior;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
 use super::target::Target;
+use crate::method::LowRank;
 use crate::options::InferenceName;
 use crate::process::apart::Apart;
 use crate::process::deep::{Columns, DeepSummary, Targets, Task, Trained, set_aside};
 use crate::process::scalable::{PLAIN_ROWS, check_numbers};
 use crate::process::{FitStage, Hyperparameter};
-use crate::{FitRequest, Method, ModelError};
+use crate::{FitRequest, Method, ModelError, Predictor};
 use posterior_data::Split;
 use posterior_gp::Observations;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters as _, Reason};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A process without learned features that was fitted to a few of the rows, to compare with.
@@ -59,20 +60,12 @@ pub struct FeatureSummary {
     pub plain: Option<PlainProcess>,
 }
 
-/// What is left behind.
-pub(super) struct Learned {
-    pub(super) posterior: LatentPosterior,
-    pub(super) likelihood: OutputLikelihood,
-    pub(super) told: Told,
-    pub(super) summary: FeatureSummary,
-}
-
 /// Fits.
 pub(super) fn fit(
     observed: &Observed,
     (request, method): (&FitRequest, &Method),
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
-) -> Result<Learned, ModelError> {
+) -> Result<Inferred, ModelError> {
     check_numbers(request, method)?;
     let level = level(observed);
     let n = observed.rows();
@@ -118,10 +111,10 @@ pub(super) fn fit(
         largest_jitter: jitter,
         at_bounds: Vec::new(),
     };
-    let posterior = LatentPosterior::Learned { posterior, level };
+    let predictor = Arc::new(LowRank { posterior, level: Some(level) });
     let mut expected_events = None;
     if matches!(observed.target, Target::Events { .. }) {
-        expected_events = Some(events::expected(&posterior, observed, request.seed)?);
+        expected_events = Some(events::expected(&*predictor, observed, request.seed)?);
         // Nodes are no rows of anybody's: what is told is told for each event.
         let (rows, events) = (aside.rows(), drawn.len());
         learned.validation_rows = events;
@@ -138,7 +131,8 @@ pub(super) fn fit(
         }
     }
     let summary = FeatureSummary { learned, level, objective, resumed_from, expected_events, plain: None };
-    Ok(Learned { posterior, likelihood, told, summary })
+    let inferred = Inferred::new(InferenceName::Variational, predictor, likelihood, told);
+    Ok(Inferred { features: Some(summary), ..inferred })
 }
 
 /// Seconds that training may take: a tenth of what is left is for the plain process beside it.
@@ -175,7 +169,7 @@ fn raised(data: Observations, level: f64) -> Result<Observations, ModelError> {
 
 /// A plain process of some rows on the rows held back, and what is to be said where it predicts them better. None where it cannot be had (no memory, no time, an interruption): it is a comparison and no part of the fit.
 pub(super) fn compared(
-    (posterior, likelihood): (&LatentPosterior, &OutputLikelihood),
+    (predictor, likelihood): (&dyn Predictor, &OutputLikelihood),
     (train, held): (&Observed, &Observed),
     request: &FitRequest,
     left: Option<f64>,
@@ -205,7 +199,7 @@ pub(super) fn compared(
     let journal = &mut Journal::open(few, &own).ok()?;
     let found = infer(plan.inference, few, &own, &plan, (journal, observer)).ok()?;
     let marginal = marginal(&train.target, &train.targets(), train.data.offsets());
-    let judged = judged(&found.posterior, &found.likelihood, held, (&marginal, request.seed)).ok()?;
+    let judged = judged(&*found.predictor, &found.likelihood, held, (&marginal, request.seed)).ok()?;
     let plain = PlainProcess {
         inference: found.inference,
         rows: few.rows(),
@@ -213,8 +207,8 @@ pub(super) fn compared(
         seconds: started.elapsed().as_secs_f64(),
     };
     let (mine, others) = (
-        surprises(posterior, likelihood, held).ok()?,
-        surprises(&found.posterior, &found.likelihood, held).ok()?,
+        surprises(predictor, likelihood, held).ok()?,
+        surprises(&*found.predictor, &found.likelihood, held).ok()?,
     );
     let n = mine.len() as f64;
     let differences: Vec<f64> = mine.iter().zip(&others).map(|(own, plain)| own - plain).collect();

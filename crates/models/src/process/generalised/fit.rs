@@ -7,7 +7,6 @@ use super::header::{
     marginal,
 };
 use super::journal::Journal;
-use super::latents::LatentPosterior;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
@@ -19,6 +18,7 @@ use crate::process::apart::Apart;
 use crate::process::prepared_table::in_memory;
 use crate::{
     ClassRecalibration, FitRequest, Guarantee, Method, ModelError, ObservedRecalibration, ObservedTails,
+    Predictor,
 };
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
@@ -66,7 +66,7 @@ impl GeneralisedModel {
         }
         let Inferred {
             inference,
-            posterior,
+            predictor,
             likelihood,
             told,
             judged: mut found,
@@ -87,7 +87,7 @@ impl GeneralisedModel {
         let targets = observed.targets();
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
-            let mut own = judged(&posterior, &likelihood, held, (&marginal, request.seed))?;
+            let mut own = judged(&*predictor, &likelihood, held, (&marginal, request.seed))?;
             [own.check.twins, own.check.copies] = equals;
             let place = match (&mut features, &mut variation) {
                 (Some(features), _) => Some(&mut features.plain),
@@ -96,7 +96,7 @@ impl GeneralisedModel {
             };
             if let Some(place) = place {
                 let left = request.time_budget.map(|budget| budget - journal.spent());
-                let mine = (&posterior, &likelihood);
+                let mine = (&*predictor, &likelihood);
                 match compared(mine, (observed, held), request, left, observer) {
                     Some((plain, warning)) => {
                         *place = Some(plain);
@@ -172,34 +172,35 @@ impl GeneralisedModel {
         };
         journal.clear();
         let fingerprints = Some(Arc::new(observed_all.fingerprints.clone()));
-        Ok(Self { header, posterior: Arc::new(posterior), fingerprints, sets: sets.map(Arc::new), tails })
+        Ok(Self { header, predictor, fingerprints, sets: sets.map(Arc::new), tails })
     }
 }
 
 /// What an inference leaves behind.
 pub(super) struct Inferred {
     pub(super) inference: InferenceName,
-    pub(super) posterior: LatentPosterior,
+    pub(super) predictor: Arc<dyn Predictor>,
     pub(super) likelihood: OutputLikelihood,
-    told: Told,
-    judged: Option<Judged>,
-    stand_ins: Option<StandInSummary>,
-    bound: Option<BoundSummary>,
-    mode: Option<ModeSummary>,
-    features: Option<FeatureSummary>,
-    variation: Option<VariationSummary>,
+    pub(super) told: Told,
+    /// Of rows that are predicted from the others.
+    pub(super) judged: Option<Judged>,
+    pub(super) stand_ins: Option<StandInSummary>,
+    pub(super) bound: Option<BoundSummary>,
+    pub(super) mode: Option<ModeSummary>,
+    pub(super) features: Option<FeatureSummary>,
+    pub(super) variation: Option<VariationSummary>,
 }
 
 impl Inferred {
     /// Without what only some inferences have.
-    fn new(
+    pub(super) fn new(
         inference: InferenceName,
-        posterior: LatentPosterior,
+        predictor: Arc<dyn Predictor>,
         likelihood: OutputLikelihood,
         told: Told,
     ) -> Self {
         let (judged, stand_ins, bound, mode, features, variation) = (None, None, None, None, None, None);
-        Self { inference, posterior, likelihood, told, judged, stand_ins, bound, mode, features, variation }
+        Self { inference, predictor, likelihood, told, judged, stand_ins, bound, mode, features, variation }
     }
 
     /// NLL of rows that are predicted from the others; infinite where that is not known.
@@ -223,34 +224,17 @@ pub(super) fn infer(
     plan: &InferencePlan,
     kept: (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Inferred, ModelError> {
-    Ok(match inference {
-        InferenceName::Gaussianised | InferenceName::Auto => {
-            let found = gaussianised::fit(observed, request, plan, kept)?;
-            let (inference, likelihood) = (InferenceName::Gaussianised, observed.likelihood.clone());
-            let own = Inferred::new(inference, found.posterior, likelihood, found.told);
-            Inferred { judged: found.judged, stand_ins: Some(found.summary), ..own }
-        }
+    match inference {
+        InferenceName::Gaussianised | InferenceName::Auto => gaussianised::fit(observed, request, plan, kept),
         InferenceName::Variational if plan.method.deep().is_some() => {
-            let found = features::fit(observed, (request, &plan.method), kept)?;
-            let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
-            Inferred { features: Some(found.summary), ..own }
+            features::fit(observed, (request, &plan.method), kept)
         }
         InferenceName::Variational if plan.method.gvi().is_some() => {
-            let found = variation::fit(observed, (request, &plan.method), kept)?;
-            let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
-            Inferred { variation: Some(found.summary), ..own }
+            variation::fit(observed, (request, &plan.method), kept)
         }
-        InferenceName::Variational => {
-            let found = variational::fit(observed, request, plan, kept)?;
-            let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
-            Inferred { bound: Some(found.summary), ..own }
-        }
-        InferenceName::Laplace => {
-            let found = laplace::fit(observed, request, plan, kept)?;
-            let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
-            Inferred { judged: found.judged, mode: Some(found.summary), ..own }
-        }
-    })
+        InferenceName::Variational => variational::fit(observed, request, plan, kept),
+        InferenceName::Laplace => laplace::fit(observed, request, plan, kept),
+    }
 }
 
 /// What rows that a fit was judged on tell of its predictions.

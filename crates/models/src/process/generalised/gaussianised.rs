@@ -10,16 +10,18 @@
 use super::check::Judged;
 use super::cost::collapsed_search;
 use super::crossed::crossed;
+use super::fit::Inferred;
 use super::header::{BoundedPseudoCount, StandInSummary, TriedPseudoCount, marginal};
 use super::journal::Journal;
-use super::latents::{LatentPosterior, Latents};
 use super::learned;
 use super::observed::Observed;
 use super::plan::{InferencePlan, SEARCH_WORK};
-use super::searching::{Searching, Told};
+use super::searching::Searching;
 use super::stand_in::{NO_NOISE, StandIns};
 use super::target::Target;
-use crate::options::{CalibrateName, LikelihoodOptions, PseudoCount};
+use crate::latent::Latent;
+use crate::method::IndependentFunctions;
+use crate::options::{CalibrateName, InferenceName, LikelihoodOptions, PseudoCount};
 use crate::process::file_rows::fingerprints;
 use crate::process::left_out::without_copies;
 use crate::process::scalable::checkpoint::FoundSearch;
@@ -44,15 +46,6 @@ pub(super) const FIRST: usize = 4;
 /// The place of the least that is tried with counts: with less, a count of 0 says so little of its rate that predicted variances overflow.
 const LEAST_OF_COUNTS: usize = 4;
 
-/// What is left behind.
-pub(super) struct Gaussianisation {
-    pub(super) posterior: LatentPosterior,
-    pub(super) told: Told,
-    pub(super) summary: StandInSummary,
-    /// On the rows that the pseudo-count was chosen on, each from the others under hyperparameters of the other half; none where that has no closed form.
-    pub(super) judged: Option<Judged>,
-}
-
 /// A process with this kernel for stand-ins: no mean (that is taken off) and no noise of its own.
 pub(super) fn process(observed: &Observed, request: &FitRequest) -> Result<ExactGp, ModelError> {
     let kernel = request.kernel.build(&observed.feature_names())?;
@@ -65,7 +58,7 @@ pub(super) fn left_out<'a>(
     data: &SeveralObservations,
     posteriors: impl Iterator<Item = &'a ExactPosterior>,
     stand_ins: &StandIns,
-) -> Result<Latents, GpError> {
+) -> Result<Latent, GpError> {
     let (n, c) = (data.rows(), data.functions());
     let (mut mean, mut variance) = (vec![0.0; n * c], vec![0.0; n * c]);
     // Labels are copies where those of no function say otherwise.
@@ -87,11 +80,11 @@ pub(super) fn left_out<'a>(
             variance[i * c + k] = stand_ins.scale.powi(2) * latent.max(0.0);
         }
     }
-    Ok(Latents::of(mean, variance, c))
+    Ok(Latent::new(mean, variance, c))
 }
 
 /// Scores of rows that are predicted from the others.
-pub(super) fn score(observed: &Observed, rows: &[usize], latents: Latents) -> Result<Judged, ModelError> {
+pub(super) fn score(observed: &Observed, rows: &[usize], latents: Latent) -> Result<Judged, ModelError> {
     let (all, offsets) = (observed.targets(), observed.data.offsets());
     let own: Vec<f64> = rows.iter().map(|&i| all[i]).collect();
     let of_rows: Option<Vec<f64>> = offsets.map(|offsets| rows.iter().map(|&i| offsets[i]).collect());
@@ -336,13 +329,13 @@ fn by_rows_left_out(
     Ok(Chosen { gaussianised, stand_ins, model, source, judged, tried, bounds: Vec::new() })
 }
 
-/// Fits. The likelihood of `observed` is afterwards that of the functions.
+/// Fits. The likelihood of `observed` is afterwards that of the functions. Judged are the rows that the pseudo-count was chosen on, each from the others under hyperparameters of the other half; none where that has no closed form.
 pub(super) fn fit(
     observed: &mut Observed,
     request: &FitRequest,
     plan: &InferencePlan,
     kept: (&mut Journal, &mut Observer<'_, FitStage>),
-) -> Result<Gaussianisation, ModelError> {
+) -> Result<Inferred, ModelError> {
     let mut evidence = plan.method.evidence().cloned().unwrap_or_default();
     if let Method::Sgpr(options) = &plan.method {
         evidence.steps = Some(options.steps());
@@ -374,7 +367,7 @@ pub(super) fn fit(
         // Functions have checkpoints of their own.
         (large.held_back, large.checkpoint, large.fresh) = (Some(0), None, false);
     }
-    let (mut members, mut posteriors) = (Vec::new(), Vec::new());
+    let (mut members, mut predictors) = (Vec::new(), Vec::new());
     for k in 0..stand_ins.count() {
         own.time_budget = searching.left();
         let prepared = stand_ins.prepared(observed, k)?;
@@ -390,16 +383,16 @@ pub(super) fn fit(
             return Err(ModelError::Interrupted);
         }
         members.push(fitted.header().clone());
-        let posterior = Arc::try_unwrap(fitted.into_posterior())
-            .map_err(|_| ModelError::Request("a posterior is in use".into()))?;
-        posteriors.push(posterior);
+        predictors.push(fitted.into_predictor());
     }
     // What is held back says more where it is.
     let judged = judged.filter(|_| matches!(plan.method, Method::Exact(_)));
     let told = searching.told(source, hyperparameters, &model);
     let StandIns { offsets, scale, .. } = stand_ins;
-    let posterior = LatentPosterior::Apart { posteriors, offsets: offsets.clone(), scale };
+    let predictor = IndependentFunctions { members: predictors, offsets: offsets.clone(), scale };
     let tried_on = if tried.is_empty() { 0 } else { plan.trial_rows };
     let summary = StandInSummary { gaussianised, tried, tried_on, bounds, offsets, scale, members };
-    Ok(Gaussianisation { posterior, told, summary, judged })
+    let likelihood = observed.likelihood.clone();
+    let inferred = Inferred::new(InferenceName::Gaussianised, Arc::new(predictor), likelihood, told);
+    Ok(Inferred { judged, stand_ins: Some(summary), ..inferred })
 }

@@ -2,18 +2,19 @@
 
 use super::check::Judged;
 use super::crossed::crossed;
-use super::header::{GeneralisedHeader, ModeSummary, marginal};
+use super::fit::Inferred;
+use super::header::{ModeSummary, marginal};
 use super::journal::Journal;
-use super::latents::{LatentPosterior, Latents};
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
 use super::target::Target;
-use crate::options::LengthscalePrior;
+use crate::latent::{Latent, by_rows};
+use crate::options::{InferenceName, LengthscalePrior};
 use crate::process::file_rows::fingerprints;
 use crate::process::fit::add_weak_priors;
 use crate::process::scalable::checkpoint::FoundSearch;
-use crate::process::{CheckedOn, FitStage, Hyperparameter, laplace_file};
+use crate::process::{CheckedOn, FitStage, Hyperparameter};
 use crate::{FitRequest, ModelError};
 use posterior_gp::Observations;
 use posterior_gp::exact::FitOptions;
@@ -21,18 +22,8 @@ use posterior_gp::laplace::{
     LaplaceEvaluation, LaplaceGp, LaplacePosterior, LatentPrediction, fit_laplace, laplace_evidence,
 };
 use posterior_optim::{Constraint, Observer, Parameters, Reason};
-use posterior_store::{StoreError, Tensors};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// What is left behind.
-pub(super) struct AtMode {
-    pub(super) posterior: LatentPosterior,
-    pub(super) likelihood: posterior_likelihoods::OutputLikelihood,
-    pub(super) told: Told,
-    pub(super) summary: ModeSummary,
-    /// Of every row, as the others predict it, about.
-    pub(super) judged: Option<Judged>,
-}
 
 /// Fits.
 pub(super) fn fit(
@@ -40,7 +31,7 @@ pub(super) fn fit(
     request: &FitRequest,
     plan: &InferencePlan,
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
-) -> Result<AtMode, ModelError> {
+) -> Result<Inferred, ModelError> {
     let asked = plan.exact();
     let mut kernel = request.kernel.build(&observed.feature_names())?;
     observed.begin(&mut *kernel);
@@ -91,7 +82,8 @@ pub(super) fn fit(
         at_bounds: found.at_bounds,
     };
     let summary = ModeSummary { log_evidence, newton_steps };
-    Ok(AtMode { posterior: LatentPosterior::Laplace(posterior), likelihood, told, summary, judged })
+    let inferred = Inferred::new(InferenceName::Laplace, Arc::new(posterior), likelihood, told);
+    Ok(Inferred { judged, mode: Some(summary), ..inferred })
 }
 
 /// Hyperparameters of some rows, in an earlier run or now; the model has them afterwards.
@@ -165,25 +157,10 @@ fn left_out(
         Hyperparameter::give(&Hyperparameter::of(&model), &mut likelihood);
         let own = LaplacePosterior::new(model, &observed.data, None)?;
         let LatentPrediction { mean, covariance, .. } = own.left_out(&observed.data, Some(&copies))?;
-        let outputs = mean.ncols();
-        let places = (0..mean.nrows()).flat_map(|i| (0..outputs).map(move |k| (i, k)));
-        Ok(Latents::of(places.map(|place| mean[place]).collect(), covariance, outputs))
+        Ok(Latent::new(by_rows(&mean), covariance, mean.ncols()))
     })?;
     let kind = (&observed.target, &likelihood);
     let offsets = observed.data.offsets();
     let known = marginal(&observed.target, &truths, offsets);
     Judged::of(CheckedOn::LeaveOneOut, latents, kind, &truths, (&known, offsets))
-}
-
-/// The posterior that a header and its arrays describe.
-pub(super) fn read(
-    header: &GeneralisedHeader,
-    tensors: &mut Tensors,
-) -> Result<LaplacePosterior, StoreError> {
-    let d = header.schema.features.len();
-    let (kernel, mean) = super::file::parts(header).map_err(|e| tensors.corrupt(e))?;
-    let mut model = LaplaceGp::new(kernel, header.mean, header.likelihood.clone_box(), d);
-    let values = [model.kernel().values(), mean.values(), header.likelihood.values()].concat();
-    model.set_values(&values);
-    laplace_file::take((header.rows, d), model, tensors)
 }

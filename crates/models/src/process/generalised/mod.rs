@@ -19,7 +19,7 @@
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
 //! | `journal` | where an interrupted fit stands |
 //! | `fit` | all of it |
-//! | `latents`, `observations` | the posterior of latent functions, and what will be observed |
+//! | `observations` | what will be observed, from latent functions |
 //! | `check`, `crossed` | how good it is on rows that had no part in it |
 //! | `header`, `file` | what stands in a file |
 //! | `effective` | what columns do to classes, counts and numbers |
@@ -39,7 +39,6 @@ mod gaussianised;
 mod header;
 mod journal;
 mod laplace;
-mod latents;
 mod learned;
 mod observations;
 mod observed;
@@ -57,16 +56,14 @@ pub use header::{
     TriedInference, TriedPseudoCount,
 };
 pub(super) use journal::Journal;
-pub use latents::LatentPosterior;
 pub use observed::{Observed, no_exposure};
 pub use plan::InferencePlan;
 pub(super) use stand_in::NO_NOISE;
 pub use target::{ChosenLikelihood, Target, choose_likelihood};
 pub use variation::VariationSummary;
 
-use super::ProcessPosterior;
 use super::streaming::StreamedRows;
-use crate::ObservedTails;
+use crate::{ObservedTails, Predictor};
 use posterior_data::RowFingerprints;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_metrics::LabelSets;
@@ -76,7 +73,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct GeneralisedModel {
     header: GeneralisedHeader,
-    posterior: Arc<LatentPosterior>,
+    predictor: Arc<dyn Predictor>,
     /// Of the rows trained on.
     fingerprints: Option<Arc<RowFingerprints>>,
     /// What sets of classes go by.
@@ -91,19 +88,6 @@ impl GeneralisedModel {
         &self.header
     }
 
-    /// The posteriors of inducing points of its functions: one of all, or one for each; none where it has others.
-    pub(super) fn inducing(&self) -> Vec<&InducingPosterior> {
-        match &*self.posterior {
-            LatentPosterior::Apart { posteriors, .. } => {
-                posteriors.iter().map(latents::inducing).collect::<Option<_>>().unwrap_or_default()
-            }
-            LatentPosterior::Inducing(posterior) => vec![posterior],
-            LatentPosterior::Laplace(_)
-            | LatentPosterior::Learned { .. }
-            | LatentPosterior::Generalised(_) => Vec::new(),
-        }
-    }
-
     /// The same model after more rows, with as many posteriors of inducing points as it has. Which rows these were is not known, so that none can be told apart later.
     pub(super) fn go_on_with(&mut self, new: Vec<InducingPosterior>, streamed: StreamedRows) {
         let inducing = new.first().map_or(0, |p| p.inducing().nrows());
@@ -113,18 +97,8 @@ impl GeneralisedModel {
         }
         let members = fit.stand_ins.iter_mut().flat_map(|s| &mut s.members);
         members.filter_map(|own| own.fit.scalable.as_mut()).for_each(|own| own.inducing = inducing);
-        let mut new = new.into_iter();
-        self.posterior = Arc::new(match &*self.posterior {
-            LatentPosterior::Apart { offsets, scale, .. } => LatentPosterior::Apart {
-                posteriors: new.map(ProcessPosterior::Inducing).collect(),
-                offsets: offsets.clone(),
-                scale: *scale,
-            },
-            _ => match new.next() {
-                Some(posterior) => LatentPosterior::Inducing(posterior),
-                None => return,
-            },
-        });
+        let Some(predictor) = self.predictor.with_inducing(new) else { return };
+        self.predictor = predictor;
         self.header.streamed = Some(streamed);
         // Told of the model before these rows.
         (self.header.fit.recalibration, self.sets) = (None, None);
@@ -132,8 +106,8 @@ impl GeneralisedModel {
         self.fingerprints = None;
     }
 
-    /// The posterior of the latent functions.
-    pub fn posterior(&self) -> &LatentPosterior {
-        &self.posterior
+    /// What predicts the latent functions.
+    pub fn predictor(&self) -> &dyn Predictor {
+        &*self.predictor
     }
 }

@@ -1,7 +1,7 @@
 //! From latent Gaussians to what will be observed, in the target's own units.
 
-use super::latents::Latents;
 use super::target::Target;
+use crate::latent::Latent;
 use crate::{ModelError, Predicted, Predictive};
 use posterior_likelihoods::predictive::LabelInformation;
 use posterior_likelihoods::{
@@ -50,7 +50,7 @@ impl<'a> Observing<'a> {
         })
     }
 
-    fn point(&self, latents: &Latents, i: usize, truth: Option<f64>) -> Result<Point, LikelihoodError> {
+    fn point(&self, latents: &Latent, i: usize, truth: Option<f64>) -> Result<Point, LikelihoodError> {
         let (mean, covariance) = (latents.mean_at(i), latents.covariance_at(i));
         let latent = LatentGaussian { mean, covariance };
         let truth = truth.as_ref().map(std::slice::from_ref);
@@ -63,12 +63,12 @@ impl<'a> Observing<'a> {
         };
         let (prediction, log_density) = match (&self.rule, covariance) {
             (Some(rule), _) => by_rule(rule)?,
-            (None, Covariance::Full(_)) if latents.outputs > 1 => by_rule(&self.draws)?,
+            (None, Covariance::Full(_)) if latents.functions > 1 => by_rule(&self.draws)?,
             (None, covariance) => {
                 let variance = match covariance {
                     Covariance::Diagonal(v) | Covariance::Full(v) => v,
                 };
-                latent.check(latents.outputs)?;
+                latent.check(latents.functions)?;
                 let density = truth.map(|y| self.likelihood.log_predictive_density(y, mean, variance));
                 (self.likelihood.predict(mean, variance), density)
             }
@@ -81,14 +81,14 @@ impl<'a> Observing<'a> {
     /// Predictive distributions of all points, with log densities of truths as the likelihood takes them where there are some. Two classes of one latent value are predicted as two.
     pub(super) fn predictive(
         &self,
-        latents: &Latents,
+        latents: &Latent,
         truths: Option<&[f64]>,
     ) -> Result<Predictive, ModelError> {
-        let points: Vec<Point> = (0..latents.len())
+        let points: Vec<Point> = (0..latents.points())
             .into_par_iter()
             .map(|i| self.point(latents, i, truths.map(|y| y[i])))
             .collect::<Result<_, _>>()?;
-        let (c, count) = (latents.outputs, latents.len());
+        let (c, count) = (latents.functions, latents.points());
         let deviation = |i: usize, c: usize| latents.variance(i, c).max(0.0).sqrt();
         let log_density = truths.map(|_| points.iter().map(|p| p.log_density.unwrap_or(f64::NAN)).collect());
         let information: Option<Vec<f64>> = points.iter().map(|p| p.information).collect();

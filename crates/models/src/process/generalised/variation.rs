@@ -4,10 +4,11 @@
 //! each class). Training is that of numbers with Gaussian noise (`gvi`), with the likelihood's energies in the place of squares.
 
 use super::features::{PlainProcess, left_for_training};
+use super::fit::Inferred;
 use super::journal::Journal;
-use super::latents::LatentPosterior;
 use super::observed::Observed;
 use super::searching::Told;
+use crate::options::InferenceName;
 use crate::process::apart::Apart;
 use crate::process::deep::{Columns, set_aside};
 use crate::process::gvi::{GviSummary, Task, Trained, source};
@@ -22,6 +23,7 @@ use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters as _, Reason};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What came of a mean and a covariance that were trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,14 +38,6 @@ pub struct VariationSummary {
     pub plain: Option<PlainProcess>,
 }
 
-/// What is left behind.
-pub(super) struct Varied {
-    pub(super) posterior: LatentPosterior,
-    pub(super) likelihood: OutputLikelihood,
-    pub(super) told: Told,
-    pub(super) summary: VariationSummary,
-}
-
 /// Added to counts before their logarithm is taken, and the pseudo-count of stand-ins.
 const PSEUDO_COUNT: f64 = 0.1;
 
@@ -52,7 +46,7 @@ pub(super) fn fit(
     observed: &Observed,
     (request, method): (&FitRequest, &Method),
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
-) -> Result<Varied, ModelError> {
+) -> Result<Inferred, ModelError> {
     check_numbers(request, method)?;
     let Some(options) = method.gvi() else {
         return Err(ModelError::NotIterative { method: method.name() });
@@ -96,7 +90,8 @@ pub(super) fn fit(
         at_bounds: summary.prior.at_bounds.clone(),
     };
     let summary = VariationSummary { learned: summary, objective, resumed_from, plain: None };
-    Ok(Varied { posterior: LatentPosterior::Generalised(posterior), likelihood, told, summary })
+    let inferred = Inferred::new(InferenceName::Variational, Arc::new(posterior), likelihood, told);
+    Ok(Inferred { variation: Some(summary), ..inferred })
 }
 
 /// Rows with a number for each function in the place of labels: stand-ins of classes, events and counts; logarithms of overdispersed counts; numbers themselves.

@@ -1,28 +1,20 @@
 //! Variational inference: the stochastic bound of inducing points under the likelihood itself.
 
+use super::fit::Inferred;
 use super::header::BoundSummary;
 use super::journal::Journal;
-use super::latents::LatentPosterior;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
-use crate::options::LengthscalePrior;
+use crate::options::{InferenceName, LengthscalePrior};
 use crate::process::fit::add_weak_priors;
 use crate::process::{FitStage, Hyperparameter};
 use crate::{FitRequest, ModelError};
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
-use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Progress, Reason};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// What is left behind.
-pub(super) struct Variation {
-    pub(super) posterior: LatentPosterior,
-    pub(super) likelihood: OutputLikelihood,
-    pub(super) told: Told,
-    pub(super) summary: BoundSummary,
-}
 
 /// Fits.
 pub(super) fn fit(
@@ -30,7 +22,7 @@ pub(super) fn fit(
     request: &FitRequest,
     plan: &InferencePlan,
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
-) -> Result<Variation, ModelError> {
+) -> Result<Inferred, ModelError> {
     let asked = plan.bound();
     let mut kernel = request.kernel.build(&observed.feature_names())?;
     observed.begin(&mut *kernel);
@@ -103,5 +95,6 @@ pub(super) fn fit(
         at_bounds: fitted.at_bounds,
     };
     let summary = BoundSummary { bound: fitted.average_bound, inducing, moved: fitted.model.learn_inducing };
-    Ok(Variation { posterior: LatentPosterior::Inducing(fitted.posterior), likelihood, told, summary })
+    let inferred = Inferred::new(InferenceName::Variational, Arc::new(fitted.posterior), likelihood, told);
+    Ok(Inferred { bound: Some(summary), ..inferred })
 }

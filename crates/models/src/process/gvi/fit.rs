@@ -1,17 +1,18 @@
 //! Numbers with Gaussian noise.
 
 use super::task::{Task, Trained};
+use crate::process::Hyperparameter;
 use crate::process::apart::Apart;
 use crate::process::deep::{Columns, floor, set_aside};
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
-use crate::process::{Hyperparameter, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::GpError;
 use posterior_gp::generalised::GeneralisedGp;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters as _};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Trains on prepared rows, within `seconds` where there is a limit.
@@ -64,7 +65,7 @@ pub(in crate::process) fn fit(
         source: None,
         check: None,
         hyperparameters: hyperparameters(&posterior),
-        posterior: ProcessPosterior::Generalised(posterior),
+        predictor: Arc::new(posterior),
         hyperpriors,
         summary: Some(summary),
         reason,

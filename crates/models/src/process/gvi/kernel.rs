@@ -81,7 +81,7 @@ fn behind(network: Network<f64>, text: &KernelExpression, kept: bool) -> Result<
 }
 
 /// Adds its network's arrays, if it has one: weights stand among hyperparameters as well, whatever else a network knows only here.
-pub(super) fn tensors(kernel: &dyn Kernel<f64>, tensors: &mut Tensors) {
+pub(crate) fn write(kernel: &dyn Kernel<f64>, tensors: &mut Tensors) {
     let kernel: &dyn Any = kernel;
     let map = kernel.downcast_ref::<MappedKernel>().map(|kernel| kernel.map().as_any());
     if let Some(embedding) = map.and_then(|map| map.downcast_ref::<NetworkEmbedding<f64>>()) {
@@ -90,7 +90,7 @@ pub(super) fn tensors(kernel: &dyn Kernel<f64>, tensors: &mut Tensors) {
 }
 
 /// The kernel of a file, with the network that it has.
-pub(super) fn read(
+pub(crate) fn read(
     summary: Option<&KernelNetwork>,
     (text, names): (&KernelExpression, &[String]),
     tensors: &mut Tensors,

@@ -8,10 +8,8 @@
 //! | `task` | all ways to train, and the best |
 //! | `fit` | numbers with Gaussian noise; labels go by `generalised` |
 //! | `summary` | what stands in a file's header |
-//! | `file` | arrays, and back |
 //! | `work` | what it takes, for plans |
 
-pub(in crate::process) mod file;
 mod fit;
 mod kernel;
 mod mean;
@@ -23,6 +21,7 @@ mod work;
 pub(in crate::process) use fit::fit;
 pub(in crate::process) use fit::source;
 pub use kernel::KernelNetwork;
+pub(crate) use kernel::{read as read_prior_kernel, write as write_prior_kernel};
 pub(in crate::process) use summary::factors;
 pub use summary::{GviSummary, MeanKind, PriorSummary, TriedWay};
 pub(in crate::process) use task::{Task, Trained};

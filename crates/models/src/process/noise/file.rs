@@ -1,7 +1,8 @@
 //! The arrays of the noise of places.
 
 use super::{NoiseProcess, NoiseSummary, names, own_kernel};
-use crate::process::laplace_file;
+use crate::Predictor;
+use crate::method::read_laplace;
 use posterior_gp::MeanForm;
 use posterior_gp::laplace::LaplaceGp;
 use posterior_likelihoods::ScaledChiSquared;
@@ -14,7 +15,7 @@ const PREFIX: &str = "noise_process.";
 /// Adds them.
 pub(in crate::process) fn tensors(own: &NoiseProcess, tensors: &mut Tensors) {
     let mut arrays = Tensors::default();
-    laplace_file::insert(&own.posterior, &mut arrays);
+    own.posterior.write(&mut arrays);
     tensors.extend_under(PREFIX, arrays);
 }
 
@@ -46,6 +47,6 @@ pub(in crate::process) fn read(
     }
     let values: Vec<f64> = hyperparameters.iter().flat_map(|h| h.values.iter().copied()).collect();
     model.set_values(&values);
-    let posterior = laplace_file::take((*rows, own.len()), model, &mut tensors.take_under(PREFIX))?;
+    let posterior = read_laplace((*rows, own.len()), model, &mut tensors.take_under(PREFIX))?;
     Ok(NoiseProcess { columns: columns.clone(), posterior })
 }

@@ -1,7 +1,8 @@
 //! Where an interrupted fit stands: one file, written in one step, read only by the same fit.
 
+use super::EvidenceSearchSummary;
 use super::fit::Forecast;
-use super::{EvidenceSearchSummary, SolverPrecision};
+use crate::method::SolverPrecision;
 use crate::network::digest;
 use crate::options::CalibrateName;
 use crate::process::Hyperparameter;

@@ -8,18 +8,14 @@
 //! | `budget` | one limit of time for all stages |
 //! | `fit` | hyperparameters, then weights, judged on rows that are held back |
 //! | `following` | which search on all rows goes on from where blocks led |
-//! | `precision` | single or double, on the way to files and back |
 //! | `checkpoint` | where an interrupted fit stands |
-//! | `file` | weights to tensors and back |
 
 mod budget;
 pub(super) mod checkpoint;
 mod choice;
-pub(super) mod file;
 mod fit;
 mod following;
 mod plan;
-mod precision;
 mod summary;
 
 pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
@@ -32,5 +28,4 @@ pub(super) use fit::{
 pub use plan::ScalablePlan;
 pub(super) use plan::whole_posterior;
 pub(super) use plan::{DeepWork, disk_part_bytes};
-pub(super) use precision::SolverPrecision;
 pub use summary::{EvidenceSearchSummary, ScalableSummary, Solver};

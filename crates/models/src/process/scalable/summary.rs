@@ -139,36 +139,29 @@ impl ScalableSummary {
         of_search.or_else(of_blocks).unwrap_or(&self.at_bounds).clone()
     }
 
-    /// Of features that were learned, or of the process itself behind a network: what came of them, where they come from in words, the steps of this and of earlier runs, why they ended, and seconds.
-    pub(in crate::process) fn of_features(
-        deep: DeepSummary,
+    /// Of weights that are found so, where hyperparameters come from in words; the rest is empty.
+    pub(in crate::process) fn new(
+        solver: Solver,
+        precision: KernelPrecision,
         hyperparameter_source: String,
-        (steps, resumed_from): (usize, usize),
-        ended: Reason,
-        seconds: f64,
     ) -> Self {
         Self {
-            solver: Solver::Features,
+            solver,
             settings: None,
-            precision: match deep.dense || deep.architecture.is_none() {
-                true => KernelPrecision::Double,
-                // Networks are.
-                false => KernelPrecision::Single,
-            },
+            precision,
             hyperparameter_source,
             blocks: Vec::new(),
             noise_raised_from: None,
             neighbourhood_evidences: Vec::new(),
             search: None,
-            inducing: if deep.inducing { deep.rank } else { 0 },
+            inducing: 0,
             inducing_radius: None,
-            inducing_candidates: (deep.inducing && !deep.dense && deep.trained_rows > CANDIDATES)
-                .then_some(CANDIDATES),
+            inducing_candidates: None,
             from_disk: None,
             compressed: None,
-            inducing_moved: deep.inducing,
-            steps,
-            ended: ended.to_string(),
+            inducing_moved: false,
+            steps: 0,
+            ended: String::new(),
             residual: None,
             step_size: None,
             restarts: 0,
@@ -178,10 +171,37 @@ impl ScalableSummary {
             log_evidence: None,
             evidence_failed: None,
             warnings: Vec::new(),
+            seconds: [0.0; 2],
+            resumed_from: 0,
+            deep: None,
+            gvi: None,
+        }
+    }
+
+    /// Of features that were learned, or of the process itself behind a network: what came of them, where they come from in words, the steps of this and of earlier runs, why they ended, and seconds.
+    pub(in crate::process) fn of_features(
+        deep: DeepSummary,
+        hyperparameter_source: String,
+        (steps, resumed_from): (usize, usize),
+        ended: Reason,
+        seconds: f64,
+    ) -> Self {
+        let precision = match deep.dense || deep.architecture.is_none() {
+            true => KernelPrecision::Double,
+            // Networks are.
+            false => KernelPrecision::Single,
+        };
+        let among = deep.inducing && !deep.dense && deep.trained_rows > CANDIDATES;
+        Self {
+            inducing: if deep.inducing { deep.rank } else { 0 },
+            inducing_candidates: among.then_some(CANDIDATES),
+            inducing_moved: deep.inducing,
+            steps,
+            ended: ended.to_string(),
             seconds: [0.0, seconds],
             resumed_from,
             deep: Some(deep),
-            gvi: None,
+            ..Self::new(Solver::Features, precision, hyperparameter_source)
         }
     }
 
@@ -194,35 +214,13 @@ impl ScalableSummary {
         seconds: f64,
     ) -> Self {
         Self {
-            solver: Solver::Variation,
-            settings: None,
-            precision: KernelPrecision::Double,
-            hyperparameter_source,
-            blocks: Vec::new(),
-            noise_raised_from: None,
-            neighbourhood_evidences: Vec::new(),
-            search: None,
             inducing: gvi.prior.inducing,
-            inducing_radius: None,
-            inducing_candidates: None,
-            from_disk: None,
-            compressed: None,
-            inducing_moved: false,
             steps,
             ended: ended.to_string(),
-            residual: None,
-            step_size: None,
-            restarts: 0,
-            bound: None,
-            at_bounds: Vec::new(),
-            closed_form: None,
-            log_evidence: None,
-            evidence_failed: None,
-            warnings: Vec::new(),
             seconds: [0.0, seconds],
             resumed_from,
-            deep: None,
             gvi: Some(gvi),
+            ..Self::new(Solver::Variation, KernelPrecision::Double, hyperparameter_source)
         }
     }
 }

@@ -5,10 +5,10 @@ use super::noise::{LearnedNoise, with_noise};
 use super::rows::{LabelledRows, Observed, prior_means, sites_of};
 use super::{RunningScore, StreamedRows};
 use crate::answer::columns;
-use crate::process::{GeneralisedModel, ProcessModel, ProcessPosterior};
-use crate::{Answer, AnyModel, Comparison, Model, ModelData, ModelError, Question};
+use crate::process::{GeneralisedModel, ProcessModel};
+use crate::{Answer, AnyModel, Comparison, Model, ModelData, ModelError, Predictor, Question};
 use faer::{Mat, MatRef};
-use posterior_data::Table;
+use posterior_data::{Schema, Table};
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::streaming::StreamingModel;
@@ -43,12 +43,17 @@ impl Learning {
         }
     }
 
+    /// What predicts the functions.
+    pub(super) fn predictor(&self) -> &dyn Predictor {
+        match self {
+            Self::Process(model) => model.predictor(),
+            Self::Generalised(model) => model.predictor(),
+        }
+    }
+
     /// The posteriors of the functions: one of all, or one for each.
     fn posteriors(&self) -> Vec<&InducingPosterior> {
-        match self {
-            Self::Process(model) => model.inducing().into_iter().collect(),
-            Self::Generalised(model) => model.inducing(),
-        }
+        self.predictor().inducing()
     }
 
     /// Puts others in their place.
@@ -56,6 +61,13 @@ impl Learning {
         match self {
             Self::Process(model) => new.into_iter().for_each(|p| model.go_on_with(p, streamed)),
             Self::Generalised(model) => model.go_on_with(new, streamed),
+        }
+    }
+
+    fn schema(&self) -> &Schema {
+        match self {
+            Self::Process(model) => &model.header().schema,
+            Self::Generalised(model) => &model.header().schema,
         }
     }
 
@@ -213,10 +225,7 @@ impl StreamModel {
 
     /// Columns that a row needs: those of the features, the target, and the noise where it is known.
     pub fn columns(&self) -> (Vec<String>, String) {
-        let schema = match &self.learning {
-            Learning::Process(model) => &model.header().schema,
-            Learning::Generalised(model) => &model.header().schema,
-        };
+        let schema = self.learning.schema();
         let mut names: Vec<String> = Vec::new();
         for feature in &schema.features {
             if !names.iter().any(|n| n == feature.column()) {
@@ -229,16 +238,11 @@ impl StreamModel {
 
     /// Columns that are text whatever their cells look like: categories and labels that are no numbers.
     pub fn text_columns(&self) -> Vec<String> {
-        match &self.learning {
-            Learning::Process(model) => model.header().schema.text_columns(),
-            Learning::Generalised(model) => {
-                let mut out = model.header().schema.text_columns();
-                if model.class_names().iter().any(|name| name.parse::<f64>().is_err()) {
-                    out.push(model.target());
-                }
-                out
-            }
+        let (mut out, model) = (self.learning.schema().text_columns(), self.model());
+        if model.class_names().iter().any(|name| name.parse::<f64>().is_err()) {
+            out.push(model.target());
         }
+        out
     }
 
     /// What going on takes, with batches of `batch` rows.
@@ -369,18 +373,17 @@ impl StreamModel {
     /// What a file has to hold of it: the model as it is now under `model.`, and the sums.
     pub fn tensors(&self) -> Result<(Value, Tensors), StoreError> {
         let mut tensors = Tensors::default();
-        let header = match &self.learning {
+        let (header, own) = match &self.learning {
             Learning::Process(model) => {
-                let Container { header, tensors: own } = model.container();
-                tensors.extend_under(MODEL, own);
-                posterior_store::to_value(&header)?
+                let own = model.container();
+                (posterior_store::to_value(&own.header)?, own.tensors)
             }
             Learning::Generalised(model) => {
-                let Container { header, tensors: own } = model.container();
-                tensors.extend_under(MODEL, own);
-                posterior_store::to_value(&header)?
+                let own = model.container();
+                (posterior_store::to_value(&own.header)?, own.tensors)
             }
         };
+        tensors.extend_under(MODEL, own);
         let (shared, own) = self.sums.sums();
         tensors.insert_triangle(SHARED, shared);
         own.iter().enumerate().for_each(|(c, own)| tensors.insert_triangle(own_sum(c), own.as_ref()));
@@ -498,14 +501,6 @@ fn conditioned(
 }
 
 impl ProcessModel {
-    /// Its posterior where it is one of inducing points.
-    pub(super) fn inducing(&self) -> Option<&InducingPosterior> {
-        match &*self.posterior {
-            ProcessPosterior::Inducing(posterior) => Some(posterior),
-            _ => None,
-        }
-    }
-
     /// The same model after more rows. Which rows these were is not known, so that none can be told apart later.
     fn go_on_with(&mut self, posterior: InducingPosterior, streamed: StreamedRows) {
         if let Some(summary) = &mut self.header.fit.scalable {
@@ -518,7 +513,7 @@ impl ProcessModel {
             let noise = self.header.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
             noise.for_each(|h| h.values = vec![variance]);
         }
-        self.posterior = Arc::new(ProcessPosterior::Inducing(posterior));
+        self.predictor = Arc::new(posterior);
         self.fingerprints = None;
     }
 }

@@ -175,7 +175,7 @@ impl StreamModel {
                 "this model is told the noise of each row, which is not learned: leave out --noise, or take --noise fixed".into(),
             ));
         }
-        let start = model.inducing().and_then(|p| p.likelihood().shared_noise_variance());
+        let start = model.predictor().noise_variance();
         let start = start.ok_or_else(|| ModelError::Request("this process has no Gaussian noise".into()))?;
         if self.noise.is_none() {
             self.noise = Some(LearnedNoise::new(start, model.header().noise_floor));

@@ -2,7 +2,8 @@
 
 use super::model::Learning;
 use crate::ModelError;
-use crate::process::generalised::{LatentPosterior, NO_NOISE};
+use crate::process::StandInSummary;
+use crate::process::generalised::NO_NOISE;
 use faer::{Mat, MatRef};
 use posterior_data::Table;
 use posterior_gp::inducing::InducingPosterior;
@@ -36,7 +37,7 @@ impl LabelledRows {
                 let y = extracted.y.unwrap_or_default();
                 let scale = standard.target_scale * standard.target_scale;
                 let known = extracted.noise.map(|noise| noise.iter().map(|v| v / scale).collect::<Vec<_>>());
-                let noise = model.inducing().and_then(|p| p.likelihood().shared_noise_variance());
+                let noise = model.predictor().noise_variance();
                 let noise =
                     noise.ok_or_else(|| ModelError::Request("this process has no Gaussian noise".into()))?;
                 let variance = |i: usize| noise + known.as_ref().map_or(0.0, |v| v[i]);
@@ -54,13 +55,11 @@ impl LabelledRows {
                 let offset = |i: usize| seen.as_ref().map_or(0.0, |offsets| offsets[i]);
                 let header = model.header();
                 let inputs = header.standardisation.features(extracted.x.as_ref());
-                let (LatentPosterior::Apart { offsets, scale, .. }, Some(summary)) =
-                    (model.posterior(), &header.fit.stand_ins)
-                else {
+                let Some(StandInSummary { gaussianised, offsets, scale, .. }) = &header.fit.stand_ins else {
                     let offsets = (0..y.len()).map(offset).collect();
                     return Ok(Self { inputs, observed: Observed::Labels { targets: y, offsets } });
                 };
-                let labels = LabelStandIns::new(&header.likelihood, &summary.gaussianised)?;
+                let labels = LabelStandIns::new(&header.likelihood, gaussianised)?;
                 let (mut targets, mut precisions) =
                     (Mat::zeros(y.len(), offsets.len()), Mat::zeros(y.len(), offsets.len()));
                 for (i, y) in y.iter().enumerate() {

@@ -99,7 +99,7 @@ fn rows_of_a_stream_are_rows_of_the_fit() {
         near(&said(learned(start(25), &second, batch).model(), &test), &whole, 1e-7);
     }
     // The same by dense algebra: the bound's posterior over the inducing values from all rows at once, in the units of the first fit.
-    let posterior = model.inducing().unwrap();
+    let posterior = model.predictor().inducing()[0];
     let standard = &model.header().standardisation;
     let both = [&first, &second].map(|t| {
         let rows: Vec<usize> = (0..t.rows()).collect();
@@ -188,11 +188,11 @@ fn other_likelihoods_are_learned_by_the_bound_of_a_batch() {
     let mut asked = request("count", Method::Svgp(options));
     asked.labels.inference = InferenceName::Variational;
     let model = labels(&first, "count", LikelihoodName::Poisson, asked);
-    let before = model.inducing()[0].clone();
+    let before = model.predictor().inducing()[0].clone();
     let start = StreamModel::start(AnyModel::Generalised(Box::new(model)), 15).unwrap();
     let after = learned(start, &second, 30);
     let super::model::Learning::Generalised(found) = after.learning() else { unreachable!() };
-    let posterior = found.inducing()[0];
+    let posterior = found.predictor().inducing()[0];
     let rows: Vec<usize> = (0..30).collect();
     let (extracted, y) = found.labelled(&second, &rows).unwrap();
     let x = found.header().standardisation.features(extracted.x.as_ref());
@@ -262,7 +262,7 @@ fn noise_is_learned_and_rows_before_are_weighed_anew() {
         assert_eq!((noise.rows(), found.streamed().learned_noise), (1000, true));
         // The same posterior as under that noise from the beginning.
         let super::model::Learning::Process(after) = found.learning() else { unreachable!() };
-        let (before, now) = (model.inducing().unwrap(), after.inducing().unwrap());
+        let (before, now) = (model.predictor().inducing()[0], after.predictor().inducing()[0]);
         assert_eq!(now.likelihood().shared_noise_variance(), Some(noise.variance()));
         let standard = &model.header().standardisation;
         let rows: Vec<usize> = (0..1000).collect();

@@ -18,7 +18,7 @@ use choices::ChoiceSettings;
 use posterior_kernels::KernelExpression;
 use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
-use posterior_models::{Method, Prepared, ProcessPosterior, peak_memory_bytes, reset_peak_memory};
+use posterior_models::{Method, Predictor, Prepared, peak_memory_bytes, reset_peak_memory};
 use posterior_report::{Curves, Item, Line, Note, SummaryRow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -283,13 +283,11 @@ impl Settings {
         };
         reset_peak_memory();
         let model = method.learn(Prepared::standardised(train), &asked, stage, context)?;
-        let scores = scored(model.posterior(), task.fold.test.as_ref(), &task.fold.truth)?;
-        let points = match model.posterior() {
-            ProcessPosterior::Inducing(p) => Some(p.inducing().nrows()),
-            ProcessPosterior::LowRank(p) => Some(p.features().rank()),
-            ProcessPosterior::Generalised(p) => Some(p.reference(0).rank()),
-            _ => None,
-        };
+        let scores = scored(model.predictor(), task.fold.test.as_ref(), &task.fold.truth)?;
+        let predictor: &dyn Predictor = model.predictor();
+        // Of what is carried by all rows nothing is said.
+        let rows_carry = predictor.training().is_some() || predictor.embedded().is_some();
+        let points = (!rows_carry).then(|| predictor.support());
         let summary = &model.header().fit;
         let scalable = summary.scalable.as_ref();
         let deep = scalable.and_then(|s| s.deep.as_ref());

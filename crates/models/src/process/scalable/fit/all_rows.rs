@@ -1,10 +1,11 @@
 //! The stochastic search on all rows: asked for, or as what follows blocks, which is judged before it is taken.
 
 use super::hyperparameters::{Asked, STOCHASTIC_SHARE, set_noise};
+use crate::method::SolverPrecision;
 use crate::process::fit::{FitStage, Prepared};
+use crate::process::scalable::EvidenceSearchSummary;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
-use crate::process::scalable::{EvidenceSearchSummary, SolverPrecision};
 use crate::process::{Hyperparameter, ModelError};
 use crate::text::number;
 use faer::Mat;

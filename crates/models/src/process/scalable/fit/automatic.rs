@@ -14,6 +14,7 @@ use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::limited::limited;
 use super::pathwise::{self, Judging};
+use crate::method::SolverPrecision;
 use crate::options::{AutoOptions, CalibrateName, MethodName, SvgpOptions};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::process::fit::{FitStage, Prepared, saved_plan};
@@ -21,12 +22,13 @@ use crate::process::rates::{dense_rate, expected_seconds};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Stage};
 use crate::process::scalable::plan::{ScalablePlan, whole_posterior};
-use crate::process::scalable::{EXACT_POSTERIOR_ROWS, EXACT_ROWS, SolverPrecision};
-use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
+use crate::process::scalable::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
+use crate::process::{Hyperparameter, ModelError};
 use crate::{FitRequest, Method};
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::Blocks;
 use posterior_optim::{Observer, Reason};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A solver that is expected to take so many times what is left of the budget is not begun: forecasts were off by up to two and a half times either way, and what takes all of the time leaves none for inducing points.
@@ -310,7 +312,7 @@ impl Comparison<'_> {
         };
         let scores = fit.check.as_ref().map(|check| check.scores);
         let (request, held) = self.judged_by;
-        let recalibrated_nll = held.recalibrated_nll(request, &held.predictions(&fit.posterior)?)?;
+        let recalibrated_nll = held.recalibrated_nll(request, &held.predictions(&*fit.predictor)?)?;
         self.tried.push(TriedMethod {
             method: fit.method.to_string(),
             scores,
@@ -396,7 +398,7 @@ fn uniform_rows(
         summary: None,
         reason: Reason::Value,
         largest_jitter: posterior.cholesky().info().jitter,
-        posterior: ProcessPosterior::Exact(posterior),
+        predictor: Arc::new(posterior),
     })
 }
 

@@ -12,7 +12,7 @@ use crate::process::rates::{dense_rate, rate};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
 use crate::process::scalable::{ScalablePlan, ScalableSummary, Solver};
-use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
+use crate::process::{Hyperparameter, ModelError};
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
@@ -22,6 +22,7 @@ use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters, Progress, Reason, State};
 use posterior_store::StoreError;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What both bounds begin with.
@@ -82,35 +83,11 @@ fn source(learned: bool) -> String {
 
 fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
     ScalableSummary {
-        solver,
-        settings: None,
-        precision: KernelPrecision::Double,
-        hyperparameter_source: source(beginning.learns),
-        blocks: Vec::new(),
-        noise_raised_from: None,
-        neighbourhood_evidences: Vec::new(),
-        search: None,
         inducing: beginning.chosen.points.nrows(),
         inducing_radius: beginning.chosen.radius,
         inducing_candidates: beginning.among,
-        from_disk: None,
-        compressed: None,
         inducing_moved: beginning.moves,
-        steps: 0,
-        ended: String::new(),
-        residual: None,
-        step_size: None,
-        restarts: 0,
-        bound: None,
-        at_bounds: Vec::new(),
-        closed_form: None,
-        seconds: [0.0; 2],
-        resumed_from: 0,
-        log_evidence: None,
-        evidence_failed: None,
-        warnings: Vec::new(),
-        deep: None,
-        gvi: None,
+        ..ScalableSummary::new(solver, KernelPrecision::Double, source(beginning.learns))
     }
 }
 
@@ -148,7 +125,7 @@ impl Ending {
             method,
             source: None,
             check,
-            posterior: ProcessPosterior::Inducing(self.posterior),
+            predictor: Arc::new(self.posterior),
             hyperparameters: self.hyperparameters,
             hyperpriors: self.hyperpriors,
             summary: Some(summary),

@@ -8,20 +8,21 @@ use super::automatic::few_rows_memory;
 use super::hyperparameters::Searched;
 use super::judge::HeldBack;
 use super::pathwise::kernel_of;
+use crate::method::SolverPrecision;
 use crate::options::{AutoOptions, KernelPrecision, MethodName};
 use crate::process::check::CONVERGED;
 use crate::process::fit::{FitStage, Prepared, saved_plan};
+use crate::process::scalable::Solver;
 use crate::process::scalable::plan::ScalablePlan;
-use crate::process::scalable::{Solver, SolverPrecision};
 use crate::process::{ModelError, rates};
 use crate::{FitRequest, Method};
 use faer::{Mat, MatRef};
+use posterior_gp::Observations;
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::{
     Blocks, Budget, Method as SolveMethod, PathwiseModel, PathwiseSettings, SketchAndProjectOptions, Start,
     Support,
 };
-use posterior_gp::{Observations, Posterior};
 use posterior_kernels::cross;
 use posterior_optim::{Observer, Progress, Signal};
 use serde::{Deserialize, Serialize};
@@ -167,7 +168,7 @@ impl SmallTable {
         let data = prepared.data.select(&blocks.rows(&prepared.data)?[0])?;
         let model = searched.unraised();
         let exact = model.clone().condition(data.clone())?;
-        let found = held.predictions(&exact as &dyn Posterior)?;
+        let found = held.predictions(&exact)?;
         let prior = model.mean().evaluate(held.inputs().as_ref());
         Ok(Self {
             from_rows: found.mean.iter().enumerate().map(|(i, mean)| mean - prior[(i, 0)]).collect(),

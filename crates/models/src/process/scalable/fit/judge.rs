@@ -4,9 +4,8 @@ use crate::process::ModelError;
 use crate::process::apart::Apart;
 use crate::process::check::{CONVERGED, CheckScores, CheckedOn, FitCheck};
 use crate::process::file_rows::{TableRows, fingerprints};
-use crate::{FitRequest, Recalibration};
+use crate::{FitRequest, Predictor, Recalibration, VarianceMethod};
 use faer::Mat;
-use posterior_gp::Posterior;
 use posterior_linalg::random::Streams;
 use posterior_metrics::Gaussians;
 
@@ -74,14 +73,13 @@ impl HeldBack {
         &self.inputs
     }
 
-    pub(super) fn predictions(&self, posterior: &dyn Posterior) -> Result<HeldBackPredictions, ModelError> {
-        let found = posterior.predict(self.inputs.as_ref())?;
+    pub(super) fn predictions(&self, predictor: &dyn Predictor) -> Result<HeldBackPredictions, ModelError> {
+        let found = predictor.latent(self.inputs.as_ref(), VarianceMethod::default())?;
+        let noise = predictor.noise_variance().unwrap_or(0.0);
         let known = |i: usize| self.noise.as_ref().map_or(0.0, |v| v[i]);
-        let variance = |(i, v): (usize, &f64)| v + found.noise_variance + known(i);
-        Ok(HeldBackPredictions {
-            mean: found.mean.col(0).iter().copied().collect(),
-            variance: found.latent_variance.iter().enumerate().map(variance).collect(),
-        })
+        let variance = |i: usize| found.variance(i, 0) + noise + known(i);
+        let variance = (0..found.points()).map(variance).collect();
+        Ok(HeldBackPredictions { mean: found.mean, variance })
     }
 
     /// `(y - m) / s` of each row.

@@ -46,7 +46,7 @@ pub(super) fn fit<D: RowSource>(
     let seconds = allowance.left().map(|left| if held.is_some() { (1.0 - PLAIN_SHARE) * left } else { left });
     let fit = train(prepared, (request, method), seconds, checkpoints, observer)?;
     let Some(held) = held.filter(|_| fit.reason != Reason::Interrupted) else { return Ok(fit) };
-    let predictions = held.predictions(&fit.posterior)?;
+    let predictions = held.predictions(&*fit.predictor)?;
     let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&predictions)?, None);
     let worth = allowance.left().is_none_or(|left| left > 0.0);
     if worth && let Some((tried, surprises)) = plain(prepared, request, held, allowance, observer) {

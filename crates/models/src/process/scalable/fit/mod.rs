@@ -27,7 +27,8 @@ mod stages;
 use super::budget::Allowance;
 use super::checkpoint::{CheckpointWriter, Saved, identity};
 use super::following::Blocks;
-use super::{ScalablePlan, ScalableSummary, SolverPrecision};
+use super::{ScalablePlan, ScalableSummary};
+use crate::method::SolverPrecision;
 use crate::options::{
     IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
 };
@@ -35,10 +36,11 @@ use crate::process::check::FitCheck;
 use crate::process::file_rows::{FileRows, TableRows};
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::prepared_table::not_from_disk;
-use crate::process::{Hyperparameter, ModelError, ProcessPosterior, deep, gvi};
-use crate::{FitRequest, Method, Recalibration};
+use crate::process::{Hyperparameter, ModelError, deep, gvi};
+use crate::{FitRequest, Method, Predictor, Recalibration};
 use posterior_gp::{GpError, Hyperprior, Observations, RowSource, exact};
 use posterior_optim::{Observer, Reason};
+use std::sync::Arc;
 
 use bounds::Bounding;
 use judge::HeldBack;
@@ -60,7 +62,7 @@ pub(in crate::process) struct ScalableFit {
     pub(in crate::process) source: Option<String>,
     /// How good it is on rows that were held back; none where there were none.
     pub(in crate::process) check: Option<FitCheck>,
-    pub(in crate::process) posterior: ProcessPosterior,
+    pub(in crate::process) predictor: Arc<dyn Predictor>,
     pub(in crate::process) hyperparameters: Vec<Hyperparameter>,
     /// The beliefs that their search used, those that nobody stated included.
     pub(in crate::process) hyperpriors: Vec<Hyperprior>,
@@ -73,7 +75,7 @@ pub(in crate::process) struct ScalableFit {
 impl ScalableFit {
     /// Rows that the posterior was conditioned on, where it keeps them.
     pub(in crate::process) fn rows(&self) -> usize {
-        self.posterior.training().map_or(0, |(inputs, _)| inputs.nrows())
+        self.predictor.training().map_or(0, Observations::rows)
     }
 }
 
@@ -184,7 +186,7 @@ fn judged<D: TableRows>(
         (check.twins, check.copies) = (held.twins, held.copies);
         // Outliers leave more than 95 % of the rows inside.
         if Recalibration::may_be_wanted(request.calibrate, &check) {
-            residuals = held.residuals(&held.predictions(&fit.posterior)?)?;
+            residuals = held.residuals(&held.predictions(&*fit.predictor)?)?;
             check = check.with_outliers(&residuals);
         }
         fit.check = Some(check);

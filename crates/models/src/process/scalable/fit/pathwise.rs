@@ -3,13 +3,14 @@
 use super::ScalableFit;
 use super::hyperparameters::{Asked, Searched, signal};
 use super::judge::{EarlyStopping, HeldBack, Outlook};
+use crate::method::SolverPrecision;
 use crate::options::KernelPrecision;
 use crate::process::ModelError;
 use crate::process::check::{CheckedOn, FitCheck, unsolved_in_words};
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
-use crate::process::scalable::{ScalableSummary, Solver, SolverPrecision};
+use crate::process::scalable::{ScalableSummary, Solver};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::Observations;
@@ -225,21 +226,13 @@ fn fit<T: SolverPrecision>(
         _ => None,
     };
     let summary = ScalableSummary {
-        solver,
         settings: Some(conditioning),
-        precision: options.system.precision(),
-        hyperparameter_source: source,
         blocks: found.blocks.iter().map(|(fit, _)| fit.clone()).collect(),
         noise_raised_from: found.noise_raised_from,
         neighbourhood_evidences: found.neighbourhoods.iter().map(|f| f.log_evidence).collect(),
         search: found.search.clone(),
         inducing,
         inducing_radius,
-        inducing_candidates: None,
-        from_disk: None,
-        closed_form: None,
-        compressed: None,
-        inducing_moved: false,
         steps: progress.step,
         ended: match stopped {
             Outlook::Open => reason.to_string(),
@@ -249,15 +242,12 @@ fn fit<T: SolverPrecision>(
         residual,
         step_size: progress.step_size,
         restarts: progress.restarts,
-        bound: None,
-        at_bounds: Vec::new(),
         log_evidence,
         evidence_failed,
         warnings,
         seconds: [found.seconds, started.elapsed().as_secs_f64()],
         resumed_from,
-        deep: None,
-        gvi: None,
+        ..ScalableSummary::new(solver, options.system.precision(), source)
     };
     if stopped != Outlook::Open {
         reason = Reason::Value;
@@ -266,7 +256,7 @@ fn fit<T: SolverPrecision>(
         method: method.name(),
         source: None,
         check,
-        posterior: T::posterior(posterior),
+        predictor: T::predictor(posterior),
         hyperparameters: found.hyperparameters,
         hyperpriors,
         summary: Some(summary),

@@ -1,9 +1,9 @@
 //! Searches by exact evidences: of blocks, of all rows, of neighbourhoods, one stage after the other.
 
 use super::hyperparameters::{Asked, EXACT_SHARE, set_noise, solvable};
+use crate::method::SolverPrecision;
 use crate::process::ModelError;
 use crate::process::fit::{FitStage, Prepared};
-use crate::process::scalable::SolverPrecision;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
 use crate::process::scalable::following::{REFINING_EVALUATIONS, refining_memory};

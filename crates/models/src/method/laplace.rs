@@ -1,0 +1,96 @@
+//! Laplace's approximation: a Gaussian about the mode of all functions together.
+
+use super::stored::Stored;
+use super::{blocks_of_points, row_effort};
+use crate::ModelError;
+use crate::latent::{Latent, VarianceMethod, by_rows};
+use crate::predictor::{Cost, Predictor, Samples, StreamOf};
+use faer::MatRef;
+use posterior_gp::laplace::{LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction};
+use posterior_optim::Parameters;
+use posterior_store::{StoreError, Tensors};
+use std::sync::Arc;
+
+impl Predictor for LaplacePosterior {
+    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
+        variances.check_closed_form()?;
+        let LatentPrediction { mean, covariance, clipped } = self.predict(x)?;
+        let functions = mean.ncols();
+        Ok(Latent { clipped, ..Latent::new(by_rows(&mean), covariance, functions) })
+    }
+
+    /// All functions are drawn together, by the first stream.
+    fn samples(&self, x: MatRef<'_, f64>, count: usize, stream: StreamOf<'_>) -> Samples {
+        Ok(self.sample(x, count, &mut stream(0))?.0)
+    }
+
+    fn support(&self) -> usize {
+        self.inputs().nrows()
+    }
+
+    fn cost(&self, rows: usize) -> Cost {
+        let n = self.support() as u64;
+        blocks_of_points(rows, self.support(), self.latents() as f64 * (n * n) as f64)
+    }
+
+    fn effort(&self, inputs: usize) -> [f64; 2] {
+        let (n, c) = (self.support() as f64, self.latents() as f64);
+        let both = c * (row_effort(self.support(), inputs) + 3.0 * n * n);
+        [both, both]
+    }
+
+    fn write(&self, out: &mut Tensors) {
+        let LaplaceParts { inputs, coefficients, roots, each, sum } = self.parts();
+        out.insert_matrix("inputs", inputs.as_ref());
+        out.insert_matrix("coefficients", coefficients.as_ref());
+        out.insert_matrix("curvature_roots", roots.as_ref());
+        for (k, factor) in each.iter().enumerate() {
+            out.insert_triangle(format!("factor_{k}"), factor.as_ref());
+        }
+        if let Some(sum) = sum {
+            out.insert_triangle("factor_sum", sum.as_ref());
+        }
+    }
+
+    fn latents(&self) -> usize {
+        self.model().latents()
+    }
+
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
+    fn training_inputs(&self) -> Option<MatRef<'_, f64>> {
+        Some(self.inputs())
+    }
+}
+
+pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
+    let (rows, inputs) = (stored.rows, stored.schema.features.len());
+    let (kernel, mean) = stored.process::<f64>().map_err(|e| tensors.corrupt(e))?;
+    let Some(likelihood) = stored.likelihood else { return Err(tensors.corrupt("it has no likelihood")) };
+    let values = [kernel.values(), mean.values(), likelihood.values()].concat();
+    let mut model = LaplaceGp::new(kernel, stored.mean, likelihood, inputs);
+    model.set_values(&values);
+    Ok(Arc::new(read_process((rows, inputs), model, tensors)?))
+}
+
+/// The posterior of a model (with its hyperparameters) on so many rows of so many inputs.
+pub(crate) fn read_process(
+    (n, d): (usize, usize),
+    model: LaplaceGp,
+    tensors: &mut Tensors,
+) -> Result<LaplacePosterior, StoreError> {
+    let c = model.latents();
+    let parts = LaplaceParts {
+        inputs: tensors.matrix("inputs", n, d)?,
+        coefficients: tensors.matrix("coefficients", n, c)?,
+        roots: tensors.matrix("curvature_roots", n, c)?,
+        each: (0..c).map(|k| tensors.factor(&format!("factor_{k}"), n)).collect::<Result<_, _>>()?,
+        sum: match model.likelihood().is_diagonal() {
+            true => None,
+            false => Some(tensors.factor("factor_sum", n)?),
+        },
+    };
+    LaplacePosterior::from_parts(model, parts).map_err(|e| tensors.corrupt(e))
+}

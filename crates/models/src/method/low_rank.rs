@@ -1,0 +1,234 @@
+//! Learned features with a Gaussian over their weights: deep kernels of low rank, under any likelihood.
+
+use super::stored::Stored;
+use super::{blocks_of_points, draws, row_effort};
+use crate::ModelError;
+use crate::latent::{Latent, VarianceMethod};
+use crate::network::{add_network, take_network};
+use crate::predictor::{Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, bytes_of};
+use crate::prior::Prior;
+use crate::process::{DeepSummary, Hyperparameter, dense_rate, embedding_kernel};
+use faer::{Mat, MatRef};
+use posterior_gp::{GpError, Posterior};
+use posterior_likelihoods::{Gaussian, Likelihood};
+use posterior_linalg::random::Streams;
+use posterior_linear::low_rank::{
+    LearnedFeatures, LowRankFunctions, LowRankPosterior, WeightDistribution, WeightMarginals,
+};
+use posterior_networks::{Architecture, Network};
+use posterior_optim::Parameters;
+use posterior_store::{StoreError, Tensors};
+use posterior_tangent::{DeepInducing, NetworkFeatures};
+use std::sync::Arc;
+
+/// A posterior over the weights of features that all functions share.
+#[derive(Debug)]
+pub(crate) struct LowRank {
+    pub(crate) posterior: LowRankPosterior,
+    /// What is added to every latent value; none under Gaussian noise.
+    pub(crate) level: Option<f64>,
+}
+
+impl LowRank {
+    fn features(&self) -> &dyn LearnedFeatures {
+        self.posterior.features()
+    }
+
+    /// Weights of the network that are learned.
+    fn weights(&self) -> f64 {
+        self.features().unconstrained().len() as f64
+    }
+}
+
+impl Predictor for LowRank {
+    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
+        variances.check_closed_form()?;
+        let WeightMarginals { mean, variance } = self.posterior.latent(x).map_err(GpError::from)?;
+        let levels = self.level.map(|level| vec![level; x.nrows()]);
+        Ok(Latent::independent(&mean, &variance, 0).with_offsets(levels.as_deref()))
+    }
+
+    /// Draws are functions of weights: no covariance is factored.
+    fn samples(&self, x: MatRef<'_, f64>, count: usize, stream: StreamOf<'_>) -> Samples {
+        let mut drawn = draws(&self.posterior, self.latents(), (x, count), stream)?;
+        if let Some(level) = self.level {
+            for own in &mut drawn {
+                *own = Mat::from_fn(own.nrows(), count, |i, j| level + own[(i, j)]);
+            }
+        }
+        Ok(drawn)
+    }
+
+    fn support(&self) -> usize {
+        self.features().rank()
+    }
+
+    fn cost(&self, rows: usize) -> Cost {
+        let (n, m, c) = (self.support() as u64, rows as u64, self.latents() as f64);
+        let (features, flops) = (self.features(), c * (n * n) as f64 + 2.0 * self.weights());
+        if self.level.is_some() {
+            let passing = m.min(4096).saturating_mul(features.bytes_of_row() as u64);
+            let blocks = blocks_of_points(rows, self.support(), flops);
+            return Cost { bytes: blocks.bytes.saturating_add(passing), ..blocks };
+        }
+        let at_once = m.min(features.rows_at_once() as u64);
+        let bytes = at_once.saturating_mul(features.bytes_of_row() as u64 + 16 * n);
+        Cost { bytes, flops: m as f64 * flops }
+    }
+
+    fn effort(&self, inputs: usize) -> [f64; 2] {
+        let (n, c) = (self.support() as f64, self.latents() as f64);
+        let both = match self.level {
+            Some(_) => 2.0 * self.weights() + c * n * n,
+            None => row_effort(self.support(), inputs) + self.cost(1).flops,
+        };
+        [both, both]
+    }
+
+    fn seconds(&self, rows: usize, _: VarianceMethod) -> Option<f64> {
+        let (m, n) = (rows as f64, self.support() as f64);
+        Some(m * (2.0 * self.weights() + n * n) / dense_rate())
+    }
+
+    fn write(&self, out: &mut Tensors) {
+        let features = self.features().as_any();
+        if let Some(features) = features.downcast_ref::<NetworkFeatures<f32>>() {
+            add_network(features.network(), out);
+        } else if let Some(features) = features.downcast_ref::<DeepInducing<f32>>() {
+            if let Some(network) = features.network() {
+                add_network(network, out);
+            }
+            out.insert_vector("kernel", &features.kernel().values());
+            out.insert_matrix("inducing_inputs", features.points());
+        }
+        let q = self.posterior.distribution();
+        out.insert_matrix("weights", q.mean());
+        for (index, root) in q.roots().iter().enumerate() {
+            out.insert_triangle(root_name(q.roots().len(), index), root.as_ref());
+        }
+    }
+
+    fn latents(&self) -> usize {
+        self.posterior.distribution().latents()
+    }
+
+    fn process(&self) -> Option<&dyn Posterior> {
+        self.noise_variance()?;
+        Some(&self.posterior)
+    }
+
+    fn noise_variance(&self) -> Option<f64> {
+        self.posterior.likelihood().shared_noise_variance()
+    }
+
+    fn sample_cost(&self, rows: usize, count: usize) -> Cost {
+        let (m, n, s) = (rows as u64, self.support() as u64, count as u64);
+        let (c, block) = (self.latents() as u64, self.level.map_or(0, |_| bytes_of(&[2, m.min(4096), n])));
+        // Weights of functions, their values, and copies of these.
+        let bytes = bytes_of(&[2, n, s, c]).saturating_add(bytes_of(&[3, m, s, c])).saturating_add(block);
+        Cost { bytes, flops: 2.0 * rows as f64 * self.support() as f64 * count as f64 }
+    }
+
+    fn functions(self: Arc<Self>, count: usize, streams: Streams) -> Option<Drawn> {
+        let rng = &mut streams.stream("posterior/weights");
+        Some(Ok(Arc::new(self.posterior.functions(0, count, rng))))
+    }
+
+    fn prior(&self) -> Option<Prior<'_>> {
+        Some(Prior::Features(&self.posterior))
+    }
+}
+
+impl DrawnFunctions for LowRankFunctions {
+    fn values(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
+        Ok(LowRankFunctions::values(self, x)?)
+    }
+}
+
+/// What is shown of a posterior of numbers: its noise, and of inducing points among the rows the hyperparameters of the kernel as well, which belong to columns.
+pub(crate) fn hyperparameters(posterior: &LowRankPosterior) -> Vec<Hyperparameter> {
+    let noise = Hyperparameter { name: "noise_variance".into(), values: posterior.likelihood().values() };
+    let features = posterior.features().as_any().downcast_ref::<DeepInducing<f32>>();
+    let among_rows = features.filter(|features| features.network().is_none());
+    let kernel = among_rows.map_or_else(Vec::new, |features| Hyperparameter::of(features.kernel()));
+    kernel.into_iter().chain([noise]).collect()
+}
+
+/// The name of a root of so many.
+fn root_name(count: usize, index: usize) -> String {
+    if count == 1 { "weight_root".into() } else { format!("weight_root_{index}") }
+}
+
+/// The network that a summary and its arrays describe.
+pub(super) fn read_network(summary: &DeepSummary, tensors: &mut Tensors) -> Result<Network<f32>, StoreError> {
+    let Some(text) = &summary.architecture else {
+        return Err(tensors.corrupt("it has no network behind which a process could stand"));
+    };
+    let architecture = Architecture::from_toml(text).map_err(|e| tensors.corrupt(e))?;
+    let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
+    take_network::<f32>(graph, tensors)
+}
+
+/// Gaussian noise as a header has it.
+fn noise(stored: &Stored<'_>) -> Result<Box<dyn Likelihood>, String> {
+    let noise = stored.hyperparameter("noise_variance").and_then(|v| v.first().copied()).unwrap_or_default();
+    if !(noise > 0.0 && noise.is_finite()) {
+        return Err(format!("its noise variance {noise} is not positive"));
+    }
+    let mut likelihood = Gaussian::new(noise, 0.0);
+    likelihood.set_values(&[noise]);
+    Ok(Box::new(likelihood))
+}
+
+/// The kernel acts on what a network makes of rows, or on columns where there is none.
+pub(super) fn read(mut stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
+    let Some(summary) = stored.deep else { return Err(tensors.corrupt("its features are not described")) };
+    if stored.level.is_some_and(|level| !level.is_finite()) {
+        return Err(tensors.corrupt("its level is no number"));
+    }
+    let likelihood = match stored.likelihood.take() {
+        Some(likelihood) => likelihood,
+        None => noise(&stored).map_err(|e| tensors.corrupt(e))?,
+    };
+    let names = stored.schema.feature_names();
+    let network = match (&summary.architecture, summary.inducing) {
+        (None, true) => None,
+        _ => Some(read_network(summary, tensors)?),
+    };
+    let m = summary.rank;
+    let features: Box<dyn LearnedFeatures> = if summary.inducing {
+        let outputs = network.as_ref().map(|network| network.graph().output_shape().iter().product());
+        let kernel = match outputs {
+            Some(outputs) => embedding_kernel(stored.kernel, outputs),
+            None => stored.kernel.build(&names).map_err(Into::into),
+        };
+        let mut kernel = kernel.map_err(|e| tensors.corrupt(e))?;
+        let values = tensors.vector("kernel", kernel.values().len())?;
+        if !kernel.admits(&values) {
+            return Err(tensors.corrupt("a hyperparameter is out of its range"));
+        }
+        kernel.set_values(&values);
+        let points = tensors.matrix("inducing_inputs", m, outputs.unwrap_or(names.len()))?;
+        Box::new(DeepInducing::new(network, kernel, points).map_err(|e| tensors.corrupt(e))?)
+    } else {
+        match network {
+            Some(network) => Box::new(NetworkFeatures::new(network)),
+            None => {
+                return Err(tensors.corrupt("its features are outputs of a network that it does not have"));
+            }
+        }
+    };
+    let functions = likelihood.outputs();
+    if summary.roots != 1 && summary.roots != functions {
+        return Err(
+            tensors.corrupt(format!("{functions} functions cannot have {} covariances", summary.roots))
+        );
+    }
+    let mean = tensors.matrix("weights", m, functions)?;
+    let roots = (0..summary.roots).map(|k| tensors.factor(&root_name(summary.roots, k), m));
+    let roots = roots.collect::<Result<Vec<_>, _>>()?;
+    let q = WeightDistribution::new(mean, roots).map_err(|e| tensors.corrupt(e))?;
+    let posterior = LowRankPosterior::new(features, q, likelihood, summary.rest);
+    let posterior = posterior.map_err(|e| tensors.corrupt(e))?;
+    Ok(Arc::new(LowRank { posterior, level: stored.level }))
+}

@@ -1,0 +1,312 @@
+//! Weights of a mean and of posterior samples by an iterative solver, in single or double precision.
+
+use super::exact::{read_observations, write_observations};
+use super::stored::Stored;
+use super::{TILES, draws, row_effort, seconds_of_pair};
+use crate::latent::{Latent, VarianceMethod, VarianceSolves};
+use crate::predictor::{Compressed, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, bytes_of};
+use crate::prior::Prior;
+use crate::process::{Solver, compress, dense_rate};
+use crate::shares::{SharePlaces, VarianceShares, Weighted};
+use crate::{ModelError, StoreError};
+use faer::{Mat, MatRef};
+use posterior_gp::iterative::{
+    Budget, LanczosBasis, LanczosVariances, PathwiseModel, PathwisePosterior, Solution, SolvedVariances,
+    Support,
+};
+use posterior_gp::{GpError, Observations, Posterior, Prediction};
+use posterior_linalg::Real;
+use posterior_linalg::random::Streams;
+use posterior_optim::{Progress, Reason};
+use posterior_store::{Element, Tensors};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Rows whose variances are solved for together.
+const SOLVED_AT_ONCE: usize = 64;
+
+/// Rows whose variances are solved for beside a Lanczos basis, and steps of that at most.
+const PROBES: usize = 16;
+const PROBE_STEPS: usize = 1000;
+
+/// Weights that an iterative solver found.
+#[derive(Clone, Copy, Debug)]
+pub enum Solved<'a> {
+    /// In single precision.
+    Single(&'a PathwisePosterior<f32>),
+    /// In double precision.
+    Double(&'a PathwisePosterior<f64>),
+}
+
+impl<'a> Solved<'a> {
+    /// What the weights stand at.
+    pub fn support(self) -> &'a Support {
+        match self {
+            Self::Single(posterior) => posterior.support(),
+            Self::Double(posterior) => posterior.support(),
+        }
+    }
+
+    /// Where the solver ended.
+    pub fn progress(self) -> Progress {
+        match self {
+            Self::Single(posterior) => posterior.solution().progress,
+            Self::Double(posterior) => posterior.solution().progress,
+        }
+    }
+}
+
+/// A precision that weights are kept in.
+pub trait SolverPrecision: Real + Element {
+    /// A posterior as a predictor, which is compiled here and nowhere else.
+    fn predictor(posterior: PathwisePosterior<Self>) -> Arc<dyn Predictor>;
+}
+
+impl SolverPrecision for f32 {
+    #[inline(never)]
+    fn predictor(posterior: PathwisePosterior<Self>) -> Arc<dyn Predictor> {
+        Arc::new(posterior)
+    }
+}
+
+impl SolverPrecision for f64 {
+    #[inline(never)]
+    fn predictor(posterior: PathwisePosterior<Self>) -> Arc<dyn Predictor> {
+        Arc::new(posterior)
+    }
+}
+
+impl<T: SolverPrecision> Predictor for PathwisePosterior<T> {
+    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
+        match variances {
+            VarianceMethod::Samples => Ok(self.predict(x)?.into()),
+            VarianceMethod::Solves { tolerance, iterations, memory_limit } => {
+                by_solves(self, x, (tolerance, iterations, memory_limit))
+            }
+            VarianceMethod::Lanczos { rank, memory_limit } => by_lanczos(self, x, rank, memory_limit),
+        }
+    }
+
+    fn samples(&self, x: MatRef<'_, f64>, count: usize, stream: StreamOf<'_>) -> Samples {
+        draws(self, 1, (x, count), stream)
+    }
+
+    fn support(&self) -> usize {
+        self.points().nrows()
+    }
+
+    fn cost(&self, rows: usize) -> Cost {
+        let (n, m, d) = (self.points().nrows() as u64, rows as u64, self.points().ncols() as f64);
+        let columns = self.settings().samples as u64 + 1;
+        // Samples of a block of rows, prior and update, and tiles of the kernel matrix.
+        let bytes = 32 * m.min(4096).saturating_mul(columns) + TILES;
+        Cost { bytes, flops: m as f64 * n as f64 * (2.0 * columns as f64 + 2.0 * d) }
+    }
+
+    fn effort(&self, inputs: usize) -> [f64; 2] {
+        let row = row_effort(self.points().nrows(), inputs);
+        [row, row + self.cost(1).flops]
+    }
+
+    fn write(&self, out: &mut Tensors) {
+        write_observations(self.data(), out);
+        out.insert_columns("weights", self.solution().weights.as_ref());
+        if let Support::Inducing(z, _) = PathwisePosterior::support(self) {
+            out.insert_matrix("inducing_inputs", z.as_ref());
+        }
+    }
+
+    fn process(&self) -> Option<&dyn Posterior> {
+        Some(self)
+    }
+
+    fn noise_variance(&self) -> Option<f64> {
+        Some(self.model().noise.noise_variance())
+    }
+
+    fn sample_cost(&self, rows: usize, count: usize) -> Cost {
+        let (m, s, kept) = (rows as u64, count as u64, self.settings().samples);
+        // Every kept sample at every row, prior and update, and the choice of them twice.
+        let bytes = bytes_of(&[4, m, kept as u64]).saturating_add(bytes_of(&[2, m, s]));
+        Cost { bytes, flops: 2.0 * rows as f64 * self.points().nrows() as f64 * kept as f64 }
+    }
+
+    fn joint_cost(&self, rows: usize) -> Cost {
+        let (m, kept) = (rows as u64, self.settings().samples);
+        // Samples at all rows; their covariance, and what becomes the file.
+        let bytes = bytes_of(&[4, m, kept as u64]).saturating_add(bytes_of(&[4, m, m]));
+        let (m, n) = (rows as f64, self.points().nrows() as f64);
+        Cost { bytes, flops: 2.0 * m * kept as f64 * (n + m) }
+    }
+
+    fn variance_cost(&self, rows: usize, variances: VarianceMethod) -> Cost {
+        let (n, d) = (self.points().nrows() as f64, self.points().ncols() as f64);
+        let product = |columns: usize| n * n * (2.0 * d + 30.0 + 2.0 * columns as f64);
+        match variances {
+            VarianceMethod::Samples => Cost::default(),
+            VarianceMethod::Lanczos { rank, .. } => {
+                let p = (rank as f64).min(n);
+                let solves = PROBE_STEPS as f64 * product(PROBES);
+                let flops = p * product(1) + 4.0 * n * p * p + solves + 2.0 * rows as f64 * n * p;
+                Cost { bytes: self.lanczos_variance_bytes(rank), flops }
+            }
+            VarianceMethod::Solves { iterations, .. } => {
+                let blocks = rows.div_ceil(SOLVED_AT_ONCE) as f64;
+                let flops = blocks * iterations as f64 * product(SOLVED_AT_ONCE);
+                Cost { bytes: self.exact_variance_bytes(), flops }
+            }
+        }
+    }
+
+    fn seconds(&self, rows: usize, variances: VarianceMethod) -> Option<f64> {
+        let (m, points) = (rows as f64, self.points());
+        let columns = self.settings().samples + 1;
+        let features = 2.0 * m * (self.settings().features.count * columns) as f64 / dense_rate();
+        let pair = |columns| seconds_of_pair(self.kernel(), points, columns);
+        let weights = m * points.nrows() as f64 * pair(columns);
+        let n = points.nrows() as f64;
+        let solves = match variances {
+            VarianceMethod::Samples => 0.0,
+            VarianceMethod::Lanczos { rank, .. } => {
+                let p = (rank as f64).min(n);
+                let orthogonal = (4.0 * n * p * p + 2.0 * m * n * p) / dense_rate();
+                n * n * (p * pair(1) + PROBE_STEPS as f64 * pair(PROBES)) + orthogonal
+            }
+            VarianceMethod::Solves { iterations, .. } => {
+                let product = n.powi(2) * pair(SOLVED_AT_ONCE);
+                rows.div_ceil(SOLVED_AT_ONCE) as f64 * iterations as f64 * product
+            }
+        };
+        Some(features + weights + solves)
+    }
+
+    fn functions(self: Arc<Self>, _: usize, _: Streams) -> Option<Drawn> {
+        Some(Ok(self))
+    }
+
+    fn stored_samples(&self) -> Option<usize> {
+        Some(self.settings().samples)
+    }
+
+    fn training(&self) -> Option<&Observations> {
+        Some(self.data())
+    }
+
+    fn prior(&self) -> Option<Prior<'_>> {
+        let own: &dyn Predictor = self;
+        own.solved().map(|own| match own {
+            Solved::Single(own) => Prior::Single(own.kernel()),
+            Solved::Double(own) => Prior::Double(own.kernel()),
+        })
+    }
+
+    fn shares(&self, names: &[String], scale: f64) -> Option<VarianceShares> {
+        let weights = self.solution().weights.subcols(0, 1).to_owned();
+        let x = self.data().inputs();
+        let rows = Mat::from_fn(x.nrows(), x.ncols(), |i, j| T::from_f64(x[(i, j)]));
+        let weighted = Weighted { points: self.points(), weights };
+        weighted.shares(self.kernel(), rows.as_ref(), (SharePlaces::TrainingRows, names), scale)
+    }
+
+    fn compressed(&self, points: usize, seed: u64) -> Option<Compressed> {
+        Some(compress(self, points, seed))
+    }
+}
+
+impl<T: SolverPrecision> DrawnFunctions for PathwisePosterior<T> {
+    fn values(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
+        self.samples(x, 0)
+    }
+}
+
+/// Means, and variances by solves to a tolerance in so many iterations and bytes.
+fn by_solves<T: SolverPrecision>(
+    posterior: &PathwisePosterior<T>,
+    x: MatRef<'_, f64>,
+    (tolerance, iterations, limit): (f64, usize, u64),
+) -> Result<Latent, ModelError> {
+    let needed = posterior.exact_variance_bytes();
+    if needed > limit {
+        return Err(ModelError::VarianceMemory { needed, limit });
+    }
+    let budget = Budget { steps: iterations, time: None, tolerance };
+    let SolvedVariances { latent_variance, clipped, residual, iterations, excess } =
+        posterior.exact_variance(x, &budget)?;
+    let prediction = with_means(posterior, x, latent_variance, clipped)?;
+    Ok(Latent { solves: Some(VarianceSolves::Rows { residual, iterations, excess }), ..prediction })
+}
+
+/// Means, and variances from a Lanczos basis of so many vectors, in so many bytes.
+fn by_lanczos<T: SolverPrecision>(
+    posterior: &PathwisePosterior<T>,
+    x: MatRef<'_, f64>,
+    rank: usize,
+    limit: u64,
+) -> Result<Latent, ModelError> {
+    let needed = posterior.lanczos_variance_bytes(rank);
+    if needed > limit {
+        return Err(ModelError::VarianceMemory { needed, limit });
+    }
+    let LanczosVariances { latent_variance, clipped, basis } = posterior.lanczos_variance(x, rank)?;
+    let prediction = with_means(posterior, x, latent_variance, clipped)?;
+    let LanczosBasis { rank, complete, restarts, probes, mean_excess, largest_excess, residual } = basis;
+    let basis =
+        VarianceSolves::Lanczos { rank, complete, restarts, probes, mean_excess, largest_excess, residual };
+    Ok(Latent { solves: Some(basis), ..prediction })
+}
+
+/// These variances with the means at the same rows.
+fn with_means<T: SolverPrecision>(
+    posterior: &PathwisePosterior<T>,
+    x: MatRef<'_, f64>,
+    latent_variance: Vec<f64>,
+    clipped: usize,
+) -> Result<Latent, ModelError> {
+    let noise_variance = posterior.model().noise.noise_variance();
+    Ok(Prediction { mean: posterior.mean(x)?, latent_variance, noise_variance, clipped }.into())
+}
+
+pub(super) fn read<T: SolverPrecision>(
+    stored: Stored<'_>,
+    tensors: &mut Tensors,
+) -> Result<Arc<dyn Predictor>, StoreError> {
+    let Some(summary) = stored.solved else { return Err(tensors.corrupt("its solver is none")) };
+    let Some(settings) = summary.settings.clone() else {
+        return Err(tensors.corrupt("its solver has no settings"));
+    };
+    let inputs = stored.schema.features.len();
+    let data = read_observations((stored.rows, inputs), tensors)?;
+    let (rows, support) = match &summary.solver {
+        Solver::Inducing(options) => {
+            let m = summary.inducing;
+            let z = tensors.matrix("inducing_inputs", m, inputs)?;
+            (m, Support::Inducing(z, options.clone()))
+        }
+        Solver::Rows(method) => (stored.rows, Support::Rows(method.clone())),
+        Solver::Collapsed | Solver::Stochastic { .. } | Solver::Features | Solver::Variation => {
+            return Err(tensors.corrupt("its solver is none"));
+        }
+    };
+    let columns = settings.samples.checked_add(1).ok_or_else(|| tensors.corrupt("its size overflows"))?;
+    // Features are drawn anew: their number is a declared size like any other.
+    if settings.features.count > 10_000_000 {
+        return Err(tensors.corrupt(format!("it claims {} random features", settings.features.count)));
+    }
+    let weights = tensors.columns("weights", Some((rows, columns)))?;
+    let (kernel, mean) = stored.process::<T>().map_err(|e| tensors.corrupt(e))?;
+    let noise = stored.noise().map_err(|e| tensors.corrupt(e))?;
+    let progress = Progress {
+        step: summary.steps,
+        steps_planned: settings.budget.steps,
+        elapsed: Duration::from_secs_f64(summary.seconds[1].clamp(0.0, 1e9)),
+        residual: summary.residual,
+        step_size: summary.step_size,
+        restarts: summary.restarts,
+        ..Progress::default()
+    };
+    let reason = summary.ended.parse().unwrap_or(Reason::Steps);
+    let model = PathwiseModel { kernel, mean, noise };
+    let solution = Solution { weights, reason, progress };
+    let posterior = PathwisePosterior::from_parts(model, data, support, settings, solution);
+    Ok(T::predictor(posterior.map_err(|e| tensors.corrupt(e))?))
+}

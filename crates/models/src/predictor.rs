@@ -1,0 +1,200 @@
+//! What every method makes of a fit: something that predicts latent functions.
+
+use crate::latent::{Latent, VarianceMethod};
+use crate::prior::Prior;
+use crate::{Compression, ModelError, VarianceShares};
+use faer::{Mat, MatRef};
+use posterior_gp::inducing::InducingPosterior;
+use posterior_gp::{Averages, GpError, JointPrediction, Observations, Posterior};
+use posterior_linalg::cholesky::CholeskyInfo;
+use posterior_linalg::random::{ChaCha8Rng, Streams};
+use posterior_store::Tensors;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes at the peak and floating-point operations, about.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Bytes.
+    pub bytes: u64,
+    /// Operations.
+    pub flops: f64,
+}
+
+/// Bytes of an array of numbers of this shape.
+pub(crate) fn bytes_of(shape: &[u64]) -> u64 {
+    shape.iter().fold(8, |all, count| all.saturating_mul(*count))
+}
+
+/// Draws of a latent function that can be evaluated anywhere: equal inputs give equal values, whenever they are asked for.
+pub trait DrawnFunctions: fmt::Debug + Send + Sync {
+    /// All of them at the rows of x (m x D), a column each, in the predictor's units.
+    ///
+    /// # Errors
+    /// [`GpError`] when the width is wrong or a value is not finite.
+    fn values(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError>;
+}
+
+/// Random numbers of each function.
+pub(crate) type StreamOf<'a> = &'a dyn Fn(usize) -> ChaCha8Rng;
+
+/// Joint draws, a matrix m x count for each function.
+pub(crate) type Samples = Result<Vec<Mat<f64>>, ModelError>;
+
+/// Draws that are functions.
+pub(crate) type Drawn = Result<Arc<dyn DrawnFunctions>, ModelError>;
+
+/// A predictor that fewer points carry, and how far it is from the one that it came from.
+pub(crate) type Compressed = Result<(Arc<dyn Predictor>, Compression), ModelError>;
+
+/// A posterior over latent functions of standardised inputs, by one of the methods. What only some can do has a default: they cannot.
+pub trait Predictor: Any + fmt::Debug + Send + Sync {
+    /// Gaussians over the latent values at the rows of x (m x D), with variances by the given method where there is a choice.
+    ///
+    /// # Errors
+    /// [`ModelError::Gp`] for inputs of another width or not finite; [`ModelError::VarianceMemory`] before anything is solved; [`ModelError::Usage`] for variances that the method does not have.
+    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError>;
+
+    /// `count` joint draws of each function at the rows of x.
+    ///
+    /// # Errors
+    /// As [`Self::latent`], and where a covariance cannot be factored.
+    fn samples(&self, x: MatRef<'_, f64>, count: usize, stream: StreamOf<'_>) -> Samples;
+
+    /// Points whose kernels make a prediction, or features.
+    fn support(&self) -> usize;
+
+    /// What marginals of so many rows take.
+    fn cost(&self, rows: usize) -> Cost;
+
+    /// Operations of the means at one row of so many inputs, and of one row of an average, about.
+    fn effort(&self, inputs: usize) -> [f64; 2];
+
+    /// Adds its arrays, from which a reader of its kind makes it again.
+    fn write(&self, out: &mut Tensors);
+
+    /// Number of latent functions.
+    fn latents(&self) -> usize {
+        1
+    }
+
+    /// Itself as the posterior of one function under Gaussian noise, where it is.
+    fn process(&self) -> Option<&dyn Posterior> {
+        None
+    }
+
+    /// The variance of the Gaussian noise that it was learned under.
+    fn noise_variance(&self) -> Option<f64> {
+        None
+    }
+
+    /// Whether its functions depend on each other at a point.
+    fn is_coupled(&self) -> bool {
+        false
+    }
+
+    /// Means at the rows of x, m x C, up to a constant for each function and a unit that all share: shares of variances need no more, and some methods have them for much less than variances.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    fn means(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError> {
+        if let Some(process) = self.process() {
+            return Ok(process.mean_values(x)?);
+        }
+        let found = self.latent(x, VarianceMethod::default())?;
+        Ok(Mat::from_fn(x.nrows(), found.functions, |i, c| found.mean_at(i)[c]))
+    }
+
+    /// Means and the covariance of the function at all rows of x.
+    fn joint(&self, x: MatRef<'_, f64>) -> Option<Result<JointPrediction, ModelError>> {
+        self.process().map(|process| process.joint(x).map_err(ModelError::from))
+    }
+
+    /// The function averaged over each run of `each` rows of x.
+    fn averages(&self, x: MatRef<'_, f64>, each: usize) -> Option<Result<Averages, ModelError>> {
+        self.process().map(|process| process.averages(x, each).map_err(ModelError::from))
+    }
+
+    /// What `count` joint draws at so many rows take.
+    fn sample_cost(&self, rows: usize, count: usize) -> Cost {
+        let (m, n, s) = (rows as u64, self.support() as u64, count as u64);
+        let c = self.latents() as u64;
+        let together = if self.is_coupled() { c } else { 1 };
+        // Features of all rows; covariance, what is taken from it, their difference, its factor; noise, draws, and their copies.
+        let bytes = bytes_of(&[2, m, n, together])
+            .saturating_add(bytes_of(&[4, m, m, together, together]))
+            .saturating_add(bytes_of(&[3, m, s, c]));
+        let (m, n, s) = (rows as f64, self.support() as f64, count as f64);
+        Cost { bytes, flops: n * n * m + 2.0 * n * m * m + m * m * m / 3.0 + m * m * s }
+    }
+
+    /// What the covariance at so many rows takes.
+    fn joint_cost(&self, rows: usize) -> Cost {
+        let (m, n) = (rows as u64, self.support() as u64);
+        // Features of all rows; prior, what is taken from it, their difference, and what becomes the file.
+        let bytes = bytes_of(&[3, m, n]).saturating_add(bytes_of(&[4, m, m]));
+        let (m, n) = (rows as f64, self.support() as f64);
+        Cost { bytes, flops: n * n * m + 2.0 * n * m * m }
+    }
+
+    /// What variances of so many rows take that are solved for; nothing where they come from samples or a closed form.
+    fn variance_cost(&self, _rows: usize, _variances: VarianceMethod) -> Cost {
+        Cost::default()
+    }
+
+    /// Seconds that marginals of so many rows take on this machine, about, where they are timed; at most, where variances are solved for.
+    fn seconds(&self, _rows: usize, _variances: VarianceMethod) -> Option<f64> {
+        None
+    }
+
+    /// `count` draws that are functions.
+    fn functions(self: Arc<Self>, _count: usize, _streams: Streams) -> Option<Drawn> {
+        None
+    }
+
+    /// Samples that are functions, of which draws are a choice; none where draws are made when asked for.
+    fn stored_samples(&self) -> Option<usize> {
+        None
+    }
+
+    /// The rows that it was conditioned on, where it keeps them.
+    fn training(&self) -> Option<&Observations> {
+        None
+    }
+
+    /// Inputs of rows that it was conditioned on, where it keeps these.
+    fn training_inputs(&self) -> Option<MatRef<'_, f64>> {
+        self.training().map(Observations::inputs)
+    }
+
+    /// The covariance of the function before any row was seen.
+    fn prior(&self) -> Option<Prior<'_>> {
+        None
+    }
+
+    /// Shares of the terms of its kernel, whose columns have these names, of a target of this scale.
+    fn shares(&self, _names: &[String], _scale: f64) -> Option<VarianceShares> {
+        None
+    }
+
+    /// What the factorisation of its kernel matrix needed.
+    fn factored(&self) -> Option<CholeskyInfo> {
+        None
+    }
+
+    /// Its functions, carried by so many points instead of all rows.
+    fn compressed(&self, _points: usize, _seed: u64) -> Option<Compressed> {
+        None
+    }
+
+    /// The posteriors of inducing points of its functions: one of all, or one for each; none where it has others.
+    fn inducing(&self) -> Vec<&InducingPosterior> {
+        Vec::new()
+    }
+
+    /// The same with as many others in their place.
+    fn with_inducing(&self, _new: Vec<InducingPosterior>) -> Option<Arc<dyn Predictor>> {
+        None
+    }
+}
