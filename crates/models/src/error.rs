@@ -138,7 +138,7 @@ pub enum ModelError {
     #[error("{method} is no iterative method")]
     NotIterative {
         /// The method.
-        method: crate::options::MethodName,
+        method: &'static str,
     },
     /// A number out of its range.
     #[error("{what} is {value}: it must be {expected}")]
@@ -181,5 +181,28 @@ impl ModelError {
     /// Whether the caller's own wish to stop was the reason.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Interrupted | Self::Laplace(LaplaceError::Interrupted))
+    }
+}
+
+impl Family {
+    /// Refuses the first of these flags that is given: the family takes none of them.
+    pub(crate) fn without(self, flags: &[(bool, &'static str)]) -> Result<(), ModelError> {
+        match flags.iter().find(|(given, _)| *given) {
+            Some((_, flag)) => Err(ModelError::NotTaken { flag, family: self }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl PredictionPlan {
+    /// Refuses what does not fit.
+    ///
+    /// # Errors
+    /// [`ModelError::PredictionMemory`].
+    pub fn check(&self, limit: u64) -> Result<(), ModelError> {
+        if self.peak_bytes <= limit {
+            return Ok(());
+        }
+        Err(ModelError::PredictionMemory { plan: Box::new(self.clone()), limit })
     }
 }

@@ -37,6 +37,8 @@ mod data;
 pub mod ensemble;
 mod error;
 mod evaluation;
+mod family;
+mod hyperparameter;
 pub mod laplace;
 mod latent;
 mod mapped;
@@ -54,6 +56,7 @@ mod recalibration;
 pub mod scans;
 mod shares;
 mod shift;
+mod speed;
 pub mod targets;
 pub mod text;
 
@@ -62,29 +65,31 @@ pub use any::AnyModel;
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
 pub use evaluation::{Apart, Comparison, Evaluation, JointRow, OutOfDistribution, Scores, TrainedOn};
+pub use family::Family;
+pub use hyperparameter::Hyperparameter;
 pub use latent::{Latent, VarianceMethod, VarianceSolves};
 pub use mapped::{MappedPredictions, TargetMap};
 pub use memory::{peak_memory_bytes, reset_peak_memory};
 pub use method::{IndependentFunctions, Solved, SolverPrecision};
-pub use model::{Family, Files, Model, Portrait};
+pub use model::{Files, Model, Portrait};
 pub use options::{FitRequest, Method};
 pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
-pub use predictor::{Cost, DrawnFunctions, Predictor};
+pub use predictor::{Compression, Cost, DrawnFunctions, Predictor};
 pub use prior::Prior;
 pub use process::{
     Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, CheckedOn, Chosen,
-    ChosenLikelihood, Compression, CompressionPlan, ContinuationPlan, ContinuedRows, DeepSummary, Dependence,
+    ChosenLikelihood, CompressionPlan, ContinuationPlan, ContinuedRows, DeepSummary, Dependence,
     EXACT_POSTERIOR_ROWS, EXACT_ROWS, Effects, EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck,
     FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, GviSummary, Header,
-    Hyperparameter, Importance, InferencePlan, KernelNetwork, KernelParts, LabelCheck, LabelScores,
-    LearnedNoise, MeanKind, ModeSummary, NewRows, NoiseSummary, Observed, ParsedRows, Place, PlaceUnit,
-    PlainProcess, PredictOptions, Predictions, Prepared, PreparedTable, PriorSummary, ProcessModel, RowsOf,
-    RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver, StandInSummary, StreamCounts,
-    StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows, Target,
-    TransformChoice, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting, TriedTransform, TriedWay,
-    VariationSummary, WarpCurve, choose, choose_likelihood, no_exposure,
+    Importance, InferencePlan, KernelNetwork, KernelParts, LabelCheck, LabelScores, LearnedNoise, MeanKind,
+    ModeSummary, NewRows, NoiseSummary, Observed, ParsedRows, Place, PlaceUnit, PlainProcess, PredictOptions,
+    Predictions, Prepared, PreparedTable, PriorSummary, ProcessModel, RowsOf, RunningScore, ScalablePlan,
+    ScalableSummary, ScoreSums, Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput,
+    StreamPlan, StreamState, StreamedRows, TakenRows, Target, TransformChoice, TriedInference, TriedMethod,
+    TriedPseudoCount, TriedSetting, TriedTransform, TriedWay, VariationSummary, WarpCurve, choose,
+    choose_likelihood, no_exposure,
 };
 pub use recalibration::{
     ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,

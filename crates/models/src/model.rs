@@ -3,8 +3,8 @@
 use crate::answer::check;
 use crate::text::table;
 use crate::{
-    Answer, Comparison, Effects, Evaluation, JointRow, ModelData, ModelError, PredictedKind, PredictionPlan,
-    Predictive, Question, SET_LEVELS, TrainedOn,
+    Answer, Comparison, Effects, Evaluation, Family, JointRow, ModelData, ModelError, PredictedKind,
+    PredictionPlan, Predictive, Question, SET_LEVELS, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{Departure, InputMoments, NumericArray, ReadOptions, Schema, TimeForm, read_tables};
@@ -16,33 +16,6 @@ use posterior_report::{
 use posterior_store::StoreError;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-
-/// The families of models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// Gaussian processes on tables.
-    Process,
-    /// Networks with error bars.
-    Network,
-}
-
-impl Family {
-    /// One of them, in words.
-    pub fn one(self) -> &'static str {
-        match self {
-            Self::Process => "a Gaussian process",
-            Self::Network => "a network",
-        }
-    }
-
-    /// Refuses the first of these flags that is given: the family takes none of them.
-    pub(crate) fn without(self, flags: &[(bool, &'static str)]) -> Result<(), ModelError> {
-        match flags.iter().find(|(given, _)| *given) {
-            Some((_, flag)) => Err(ModelError::NotTaken { flag, family: self }),
-            None => Ok(()),
-        }
-    }
-}
 
 /// Files to ask a model about.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! What predictions take, counted before they are made.
 
-use crate::ModelError;
+use crate::text::{time, work};
 use serde::Serialize;
 
 /// What predicting takes, the data included.
@@ -26,9 +26,9 @@ impl std::fmt::Display for PredictionPlan {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { rows, samples, peak_bytes, flops, seconds, .. } = self;
         let draws = if *samples > 0 { format!(" and {samples} joint draws") } else { String::new() };
-        let (megabytes, work) = (*peak_bytes as f64 / 1e6, crate::process::work(*flops));
+        let (megabytes, work) = (*peak_bytes as f64 / 1e6, work(*flops));
         write!(out, "predictions of {rows} rows{draws} need {megabytes:.1} MB of memory and {work}")?;
-        seconds.map_or(Ok(()), |s| write!(out, ", about {} on this machine", crate::process::time(s)))
+        seconds.map_or(Ok(()), |s| write!(out, ", about {} on this machine", time(s)))
     }
 }
 
@@ -59,17 +59,6 @@ impl PredictionPlan {
             (Some(first), Some(second)) => Some(first.then(&second)),
             (first, second) => first.or(second),
         }
-    }
-
-    /// Refuses what does not fit.
-    ///
-    /// # Errors
-    /// [`ModelError::PredictionMemory`].
-    pub fn check(&self, limit: u64) -> Result<(), ModelError> {
-        if self.peak_bytes <= limit {
-            return Ok(());
-        }
-        Err(ModelError::PredictionMemory { plan: Box::new(self.clone()), limit })
     }
 
     /// Why it is refused, and the way out.

@@ -1,14 +1,16 @@
 //! What every method makes of a fit: something that predicts latent functions.
 
+use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
 use crate::prior::Prior;
-use crate::{Compression, ModelError, VarianceShares};
+use crate::shares::VarianceShares;
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::{Averages, GpError, JointPrediction, Observations, Posterior};
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_linalg::random::{ChaCha8Rng, Streams};
 use posterior_store::Tensors;
+use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -44,6 +46,25 @@ pub(crate) type Samples = Result<Vec<Mat<f64>>, ModelError>;
 
 /// Draws that are functions.
 pub(crate) type Drawn = Result<Arc<dyn DrawnFunctions>, ModelError>;
+
+/// How far a compressed model is from the one it came from, whose scores, solver and evidence its header keeps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compression {
+    /// Rows that carried its functions before.
+    pub rows: usize,
+    /// Points that carry them now.
+    pub points: usize,
+    /// Training rows on which both were compared.
+    pub compared: usize,
+    /// By how much means differ there: root mean square, in predicted standard deviations of new observations.
+    pub mean_error: f64,
+    /// The largest such difference.
+    pub largest_mean_error: f64,
+    /// By how much these standard deviations differ, relative to what they were (root mean square).
+    pub deviation_error: f64,
+    /// What was added to the diagonal of the points' kernel matrix (of the standardised target).
+    pub jitter: f64,
+}
 
 /// A predictor that fewer points carry, and how far it is from the one that it came from.
 pub(crate) type Compressed = Result<(Arc<dyn Predictor>, Compression), ModelError>;

@@ -33,6 +33,27 @@ pub fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// `12 s`, `3 min`, `1.5 h`.
+pub(crate) fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => "a second".into(),
+        s if s < 100.0 => format!("{s:.0} s"),
+        s if s < 6000.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// `12.3 Mflop`, `4.5 Gflop`, `0.6 Pflop`.
+pub(crate) fn work(flops: f64) -> String {
+    let (unit, name) = match flops {
+        f if f < 1e9 => (1e6, "M"),
+        f if f < 1e12 => (1e9, "G"),
+        f if f < 1e15 => (1e12, "T"),
+        _ => (1e15, "P"),
+    };
+    format!("{:.1} {name}flop", flops / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

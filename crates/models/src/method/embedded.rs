@@ -9,11 +9,11 @@ use crate::latent::{Latent, VarianceMethod};
 use crate::network::add_network;
 use crate::predictor::{Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf};
 use crate::prior::Prior;
-use crate::process::embedding_kernel;
 use faer::{Mat, MatRef};
 use posterior_gp::exact::EmbeddedPosterior;
 use posterior_gp::iterative::PathwisePosterior;
 use posterior_gp::{GpError, MeanForm, Posterior};
+use posterior_kernels::{Kernel, KernelExpression};
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_linalg::random::Streams;
 use posterior_linear::embedding::Embedding;
@@ -88,6 +88,15 @@ impl Predictor for EmbeddedPosterior {
     fn factored(&self) -> Option<CholeskyInfo> {
         Some(self.exact().info())
     }
+}
+
+/// A kernel on the outputs of a network.
+pub(crate) fn embedding_kernel(
+    kernel: &KernelExpression,
+    outputs: usize,
+) -> Result<Box<dyn Kernel<f64>>, ModelError> {
+    let names: Vec<String> = (1..=outputs).map(|i| format!("embedding{i}")).collect();
+    Ok(kernel.build(&names)?)
 }
 
 /// Draws of what the network makes of rows.

@@ -5,9 +5,8 @@ use super::{closed_form, dense_seconds, draws, row_effort};
 use crate::latent::{Latent, VarianceMethod};
 use crate::predictor::{Cost, Drawn, Predictor, Samples, StreamOf};
 use crate::prior::Prior;
-use crate::process::Hyperparameter;
 use crate::shares::{SharePlaces, VarianceShares, Weighted};
-use crate::{ModelError, StoreError};
+use crate::{Hyperparameter, ModelError, StoreError};
 use faer::MatRef;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_gp::iterative::{

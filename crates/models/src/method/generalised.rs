@@ -1,23 +1,26 @@
 //! Generalised variational inference: a process whose mean and covariance are independent of each other, under any likelihood.
 
 use super::stored::Stored;
-use super::{blocks_of_points, dense_seconds, draws, row_effort};
+use super::{blocks_of_points, dense_seconds, draws, embedding_kernel, row_effort};
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
-use crate::network::{add_network, take_network};
+use crate::network::{add_network, add_network_as, take_network, take_network_as};
 use crate::predictor::{Cost, Predictor, Samples, StreamOf};
 use crate::prior::Prior;
-use crate::process::{MeanKind, read_prior_kernel, write_prior_kernel};
+use crate::process::KernelNetwork;
+use crate::process::MeanKind;
 use faer::{Mat, MatRef};
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_gp::generalised::{GeneralisedGp, ReferenceProcess, VariationalKernel, VariationalMean};
 use posterior_gp::{Observations, Posterior};
+use posterior_kernels::{Kernel, KernelExpression};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::Cholesky;
-use posterior_networks::Architecture;
+use posterior_networks::{Architecture, Network};
 use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
-use posterior_tangent::NetworkEmbedding;
+use posterior_tangent::{MappedKernel, NetworkEmbedding};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Weights of the network of the mean.
@@ -77,7 +80,7 @@ impl Predictor for GeneralisedGp {
             out.insert_vector("inducing_noise", noise);
         }
         out.insert_vector("prior_parameters", &exact.model().values());
-        write_prior_kernel(exact.model().kernel(), out);
+        write_kernel(exact.model().kernel(), out);
         out.insert_triangle("prior_factor", exact.cholesky().factor());
         out.insert_matrix("prior_weights", exact.weights());
         out.insert_triangle("factor", reference.whitening().cholesky.factor());
@@ -115,6 +118,48 @@ impl Predictor for GeneralisedGp {
     }
 }
 
+/// Prefix of its network's tensors.
+const NETWORK: &str = "kernel_network.";
+
+/// The kernel of this text behind a network.
+pub(crate) fn kernel_behind(
+    network: Network<f64>,
+    text: &KernelExpression,
+    kept: bool,
+) -> Result<MappedKernel, ModelError> {
+    let outputs = network.graph().output_shape().iter().product();
+    let kernel =
+        MappedKernel::new(embedding_kernel(text, outputs)?, Box::new(NetworkEmbedding::new(network)));
+    Ok(if kept { kernel.with_map_kept() } else { kernel })
+}
+
+/// Adds its network's arrays, if it has one: weights stand among hyperparameters as well, whatever else a network knows only here.
+fn write_kernel(kernel: &dyn Kernel<f64>, tensors: &mut Tensors) {
+    let kernel: &dyn Any = kernel;
+    let map = kernel.downcast_ref::<MappedKernel>().map(|kernel| kernel.map().as_any());
+    if let Some(embedding) = map.and_then(|map| map.downcast_ref::<NetworkEmbedding<f64>>()) {
+        add_network_as(NETWORK, embedding.network(), tensors);
+    }
+}
+
+/// The kernel of a file, with the network that it has.
+fn read_kernel(
+    summary: Option<&KernelNetwork>,
+    (text, names): (&KernelExpression, &[String]),
+    tensors: &mut Tensors,
+) -> Result<Box<dyn Kernel<f64>>, StoreError> {
+    let Some(own) = summary else { return text.build(names).map_err(|e| tensors.corrupt(e)) };
+    let architecture = Architecture::from_toml(&own.architecture).map_err(|e| tensors.corrupt(e))?;
+    let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
+    let inputs: usize = graph.input_shape().iter().product();
+    if inputs != names.len() {
+        return Err(tensors.corrupt("the network before its kernel takes other inputs than the table has"));
+    }
+    let network = take_network_as::<f64>(NETWORK, graph, tensors)?;
+    let kernel = kernel_behind(network, text, own.kept).map_err(|e| tensors.corrupt(e))?;
+    Ok(Box::new(kernel))
+}
+
 fn kernel_name(c: usize) -> String {
     format!("variational_kernel_{c}")
 }
@@ -136,7 +181,7 @@ pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn 
         Some(_) => Some(tensors.vector("inducing_noise", m)?),
         None => None,
     };
-    let kernel = read_prior_kernel(summary.prior.network.as_ref(), (stored.kernel, &names), tensors)?;
+    let kernel = read_kernel(summary.prior.network.as_ref(), (stored.kernel, &names), tensors)?;
     let mut model = ExactGp::new(kernel, stored.mean, Gaussian::new(1.0, 0.0), d, functions);
     let values = finite(tensors, "prior_parameters", model.values().len())?;
     if !model.admits(&values) {

@@ -5,10 +5,9 @@ use super::{blocks_of_points, row_effort};
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
 use crate::predictor::{Cost, Predictor, Samples, StreamOf};
-use crate::process::ProcessModel;
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::InducingPosterior;
-use posterior_store::{Container, StoreError, Tensors};
+use posterior_store::{StoreError, Tensors};
 use std::sync::Arc;
 
 /// A predictor for each function, in standard units.
@@ -127,23 +126,21 @@ impl Predictor for IndependentFunctions {
 
 /// Inputs of the functions are those of the model.
 pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
-    let (Some(summary), Some(likelihood)) = (stored.stand_ins, stored.likelihood) else {
+    let (Some((offsets, scale, functions)), Some(likelihood)) = (stored.functions, stored.likelihood) else {
         return Err(tensors.corrupt("its latent functions are not described"));
     };
     let outputs = likelihood.outputs();
-    let (offsets, scale) = (summary.offsets.clone(), summary.scale);
     let finite = offsets.iter().all(|o| o.is_finite()) && scale.is_finite() && scale > 0.0;
-    if summary.members.len() != outputs || offsets.len() != outputs || !finite {
+    if functions.len() != outputs || offsets.len() != outputs || !finite {
         return Err(tensors.corrupt("its latent functions are not those of its likelihood"));
     }
     let mut members = Vec::with_capacity(outputs);
-    for (k, header) in summary.members.iter().enumerate() {
-        let tensors = tensors.take_under(&prefix(k));
-        if header.schema != *stored.schema {
-            return Err(tensors.corrupt("a latent function has other columns than the model"));
+    for (k, function) in functions.into_iter().enumerate() {
+        let mut own = tensors.take_under(&prefix(k));
+        if function.schema != stored.schema {
+            return Err(own.corrupt("a latent function has other columns than the model"));
         }
-        let model = ProcessModel::from_container(Container { header: header.clone(), tensors })?;
-        members.push(model.into_predictor());
+        members.push(super::read(function, &mut own)?);
     }
-    Ok(Arc::new(IndependentFunctions { members, offsets, scale }))
+    Ok(Arc::new(IndependentFunctions { members, offsets: offsets.to_vec(), scale }))
 }

@@ -1,13 +1,15 @@
 //! Learned features with a Gaussian over their weights: deep kernels of low rank, under any likelihood.
 
 use super::stored::Stored;
-use super::{blocks_of_points, draws, row_effort};
+use super::{blocks_of_points, draws, embedding_kernel, row_effort};
+use crate::Hyperparameter;
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
 use crate::network::{add_network, take_network};
 use crate::predictor::{Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, bytes_of};
 use crate::prior::Prior;
-use crate::process::{DeepSummary, Hyperparameter, dense_rate, embedding_kernel};
+use crate::process::DeepSummary;
+use crate::speed::dense_rate;
 use faer::{Mat, MatRef};
 use posterior_gp::{GpError, Posterior};
 use posterior_likelihoods::{Gaussian, Likelihood};

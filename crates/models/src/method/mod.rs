@@ -7,6 +7,7 @@
 //! | `exact` | all in closed form |
 //! | `embedded` | the same behind a network |
 //! | `pathwise` | weights by an iterative solver, in single or double precision |
+//! | `compressed` | the same, carried by fewer points |
 //! | `inducing` | inducing points, under any likelihood |
 //! | `low_rank` | weights of learned features, under any likelihood |
 //! | `generalised` | a mean and a covariance that are independent of each other, under any likelihood |
@@ -14,6 +15,7 @@
 //! | `independent` | a predictor for each function |
 //! | `stored` | what readers are given |
 
+mod compressed;
 mod embedded;
 mod exact;
 mod generalised;
@@ -24,6 +26,9 @@ mod low_rank;
 mod pathwise;
 mod stored;
 
+pub(crate) use compressed::COMPARED;
+pub(crate) use embedded::embedding_kernel;
+pub(crate) use generalised::kernel_behind;
 pub use independent::IndependentFunctions;
 pub(crate) use laplace::read_process as read_laplace;
 pub(crate) use low_rank::{LowRank, hyperparameters as hyperparameters_of_features};
@@ -33,13 +38,12 @@ pub(crate) use stored::Stored;
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
 use crate::predictor::{Cost, Predictor, Samples, StreamOf, bytes_of};
-use crate::process::{dense_rate, seconds_of_batch};
+use crate::speed::{dense_rate, seconds_of_pair};
 use faer::MatRef;
 use posterior_gp::Posterior;
 use posterior_gp::exact::{EmbeddedPosterior, ExactPosterior};
 use posterior_gp::generalised::GeneralisedGp;
 use posterior_kernels::Kernel;
-use posterior_linalg::Real;
 use posterior_linear::low_rank::LowRankPosterior;
 use posterior_store::{StoreError, Tensors};
 use std::any::Any;
@@ -73,19 +77,11 @@ const READERS: [(&str, Reader); 9] = [
     (kind::INDEPENDENT, independent::read),
 ];
 
-/// The predictor that a header and its arrays describe; `method` is what the header calls it.
-pub(crate) fn read(
-    stored: Option<Stored<'_>>,
-    method: &str,
-    tensors: &mut Tensors,
-) -> Result<Arc<dyn Predictor>, StoreError> {
-    let found = stored.and_then(|stored| {
-        let reader = READERS.iter().find(|(kind, _)| *kind == stored.kind);
-        reader.map(|(_, reader)| (reader, stored))
-    });
-    match found {
-        Some((reader, stored)) => reader(stored, tensors),
-        None => Err(tensors.corrupt(format!("its method `{method}` is not known"))),
+/// The predictor that a header and its arrays describe.
+pub(crate) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
+    match READERS.iter().find(|(kind, _)| *kind == stored.kind) {
+        Some((_, reader)) => reader(stored, tensors),
+        None => Err(tensors.corrupt(format!("its method `{}` is not known", stored.method))),
     }
 }
 
@@ -167,15 +163,6 @@ fn blocks_of_points(rows: usize, points: usize, flops: f64) -> Cost {
 /// Seconds of so many entries of a kernel matrix and so many operations on it.
 fn dense_seconds(kernel: &dyn Kernel<f64>, points: MatRef<'_, f64>, entries: f64, flops: f64) -> f64 {
     entries * seconds_of_pair(kernel, points, 1) + flops / dense_rate()
-}
-
-/// Seconds of one entry of a kernel matrix, evaluated and multiplied with so many columns.
-pub(crate) fn seconds_of_pair<T: Real>(kernel: &dyn Kernel<T>, points: MatRef<'_, T>, columns: usize) -> f64 {
-    /// Points that are measured on: some milliseconds.
-    const MOST: (usize, usize) = (2048, 128);
-    let points = points.subrows(0, points.nrows().min(MOST.0));
-    let batch = points.nrows().min(MOST.1);
-    seconds_of_batch(kernel, points, batch, columns) / (batch * points.nrows()).max(1) as f64
 }
 
 /// Bytes of tiles of a kernel matrix on all threads, and random features of a block of rows.

@@ -2,12 +2,13 @@
 
 use super::exact::{read_observations, write_observations};
 use super::stored::Stored;
-use super::{TILES, draws, row_effort, seconds_of_pair};
+use super::{TILES, compressed, draws, row_effort};
 use crate::latent::{Latent, VarianceMethod, VarianceSolves};
 use crate::predictor::{Compressed, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, bytes_of};
 use crate::prior::Prior;
-use crate::process::{Solver, compress, dense_rate};
+use crate::process::Solver;
 use crate::shares::{SharePlaces, VarianceShares, Weighted};
+use crate::speed::{dense_rate, seconds_of_pair};
 use crate::{ModelError, StoreError};
 use faer::{Mat, MatRef};
 use posterior_gp::iterative::{
@@ -209,7 +210,7 @@ impl<T: SolverPrecision> Predictor for PathwisePosterior<T> {
     }
 
     fn compressed(&self, points: usize, seed: u64) -> Option<Compressed> {
-        Some(compress(self, points, seed))
+        Some(compressed::compress(self, points, seed))
     }
 }
 

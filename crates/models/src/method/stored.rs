@@ -1,7 +1,10 @@
 //! What readers are given: as much of a header as says which arrays there are, and what their numbers mean.
 
 use super::SolverPrecision;
-use crate::process::{DeepSummary, GviSummary, Hyperparameter, ScalableSummary, StandInSummary};
+use crate::Hyperparameter;
+use crate::process::DeepSummary;
+use crate::process::GviSummary;
+use crate::process::ScalableSummary;
 use posterior_data::Schema;
 use posterior_gp::{Mean, MeanForm};
 use posterior_kernels::{Kernel, KernelExpression};
@@ -11,8 +14,10 @@ use posterior_optim::Parameters;
 
 /// A predictor as a header describes it.
 pub(crate) struct Stored<'a> {
-    /// Its key in the table of readers.
+    /// Its key in the table of readers; empty where the method is not known.
     pub(crate) kind: &'static str,
+    /// What the header calls the method.
+    pub(crate) method: &'a str,
     pub(crate) schema: &'a Schema,
     pub(crate) kernel: &'a KernelExpression,
     pub(crate) mean: MeanForm,
@@ -31,8 +36,8 @@ pub(crate) struct Stored<'a> {
     pub(crate) level: Option<f64>,
     /// A mean and a covariance.
     pub(crate) variation: Option<&'a GviSummary>,
-    /// Functions that are independent of each other.
-    pub(crate) stand_ins: Option<&'a StandInSummary>,
+    /// Functions that are independent of each other: their offsets, common scale and predictors.
+    pub(crate) functions: Option<(&'a [f64], f64, Vec<Stored<'a>>)>,
 }
 
 impl Stored<'_> {

@@ -57,7 +57,7 @@ pub use search::{
 
 pub use target::TargetTransformName;
 
-use crate::process::Hyperparameter;
+use crate::Hyperparameter;
 use posterior_data::{DataError, Selection, TargetTransform, TextOptions, require_targets};
 use posterior_gp::exact::FitOptions;
 use posterior_gp::{Hyperprior, MeanForm};

@@ -2,45 +2,18 @@
 
 use super::check::CONVERGED;
 use super::file_rows::CANDIDATES;
-use super::rates::{dense_rate, time, work};
 use super::scalable::Solver;
 use super::{ModelError, ProcessModel};
-use crate::method::SolverPrecision;
-use crate::options::InducingOptions;
-use crate::predictor::Compressed;
-use crate::{Guarantee, Question};
-use faer::Mat;
-use posterior_gp::Posterior;
-use posterior_gp::iterative::{CompressedPosterior, InducingDescentOptions, PathwisePosterior};
-use posterior_kernels::inducing::{ChosenPoints, random_rows};
-use posterior_linalg::random::Streams;
-use serde::{Deserialize, Serialize};
+use crate::method::COMPARED;
+use crate::speed::dense_rate;
+use crate::text::{time, work};
+use crate::{Compression, Guarantee, Question};
+use posterior_gp::iterative::InducingDescentOptions;
+use serde::Serialize;
 use std::fmt;
-
-/// Training rows on which a compressed model is compared with the one it came from.
-const COMPARED: usize = 1000;
 
 /// Rounds in which points become centres of clusters, as in most of our runs; there may be a hundred.
 const ROUNDS: f64 = 20.0;
-
-/// How far a compressed model is from the one it came from, whose scores, solver and evidence its header keeps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Compression {
-    /// Rows that carried its functions before.
-    pub rows: usize,
-    /// Points that carry them now.
-    pub points: usize,
-    /// Training rows on which both were compared.
-    pub compared: usize,
-    /// By how much means differ there: root mean square, in predicted standard deviations of new observations.
-    pub mean_error: f64,
-    /// The largest such difference.
-    pub largest_mean_error: f64,
-    /// By how much these standard deviations differ, relative to what they were (root mean square).
-    pub deviation_error: f64,
-    /// What was added to the diagonal of the points' kernel matrix (of the standardised target).
-    pub jitter: f64,
-}
 
 impl Compression {
     /// What is said of one that is coarse.
@@ -130,7 +103,7 @@ impl ProcessModel {
         }
     }
 
-    /// The same model with functions that `points` points carry instead of all rows: their projections in the norm of the kernel's space ([`PathwisePosterior::compressed`]), centres of clusters of the rows being the points. What it is off by is measured on a thousand training rows and stands in its header, where scores of held-back rows stay those of the model before; intervals that were recalibrated keep their factor and lose their guarantee.
+    /// The same model with functions that `points` points carry instead of all rows: their projections in the norm of the kernel's space ([`posterior_gp::iterative::PathwisePosterior::compressed`]), centres of clusters of the rows being the points. What it is off by is measured on a thousand training rows and stands in its header, where scores of held-back rows stay those of the model before; intervals that were recalibrated keep their factor and lose their guarantee.
     ///
     /// # Errors
     /// [`ModelError::Usage`] for models that have no weights at rows, that are compressed already, and for as many points as rows; [`ModelError::Inducing`]; [`ModelError::Gp`].
@@ -173,49 +146,4 @@ impl ProcessModel {
         }
         Ok(rows)
     }
-}
-
-/// The functions of a posterior, carried by so many points.
-pub(crate) fn compress<T: SolverPrecision>(
-    posterior: &PathwisePosterior<T>,
-    points: usize,
-    seed: u64,
-) -> Compressed {
-    let inputs = posterior.data().inputs();
-    let (streams, rows) = (Streams::new(seed), posterior.points());
-    let drawn = random_rows(rows.nrows(), CANDIDATES.min(rows.nrows()), streams.child("model/candidates", 0));
-    let among = Mat::from_fn(drawn.len(), rows.ncols(), |i, j| rows[(drawn[i], j)]);
-    let ChosenPoints { points, .. } = InducingOptions::default()
-        .choice()
-        .choose(posterior.kernel(), among.as_ref(), points, streams)
-        .map_err(|e| ModelError::Inducing(e.to_string()))?;
-    let wide = Mat::from_fn(points.nrows(), points.ncols(), |i, j| points[(i, j)].to_f64());
-    let CompressedPosterior { posterior: own, jitter } = posterior.compressed(wide)?;
-    let count = COMPARED.min(inputs.nrows());
-    let drawn = random_rows(inputs.nrows(), count, streams.child("model/compared", 0));
-    let x = Mat::from_fn(drawn.len(), inputs.ncols(), |i, j| inputs[(drawn[i], j)]);
-    let [before, now] = [posterior, &own].map(|p| p.predict(x.as_ref()));
-    let (before, now) = (before?, now?);
-    let known = posterior.data().noise_variances();
-    let deviation =
-        |v: f64, i: usize| (v + before.noise_variance + known.map_or(0.0, |own| own[drawn[i]])).sqrt();
-    let (mut squares, mut largest, mut widths) = (0.0, 0.0f64, 0.0);
-    for i in 0..drawn.len() {
-        let s = deviation(before.latent_variance[i], i);
-        let moved = (now.mean[(i, 0)] - before.mean[(i, 0)]).abs() / s;
-        squares += moved * moved;
-        largest = largest.max(moved);
-        widths += (deviation(now.latent_variance[i], i) / s - 1.0).powi(2);
-    }
-    let count = drawn.len() as f64;
-    let compression = Compression {
-        rows: inputs.nrows(),
-        points: points.nrows(),
-        compared: drawn.len(),
-        mean_error: (squares / count).sqrt(),
-        largest_mean_error: largest,
-        deviation_error: (widths / count).sqrt(),
-        jitter,
-    };
-    Ok((T::predictor(own), compression))
 }

@@ -2,10 +2,10 @@
 
 use super::fit::{each_from_the_others, recalibrate};
 use super::maps::densest_place;
-use super::rates::{dense_rate, time, work};
 use super::{CheckedOn, ModelError, ProcessModel};
-use crate::method::seconds_of_pair;
 use crate::options::CalibrateName;
+use crate::speed::{dense_rate, seconds_of_pair};
+use crate::text::{time, work};
 use crate::{FitRequest, Predictor, VarianceMethod};
 use faer::Mat;
 use posterior_data::{Extracted, Notes, RowFingerprints, Table, table_fingerprints};

@@ -3,9 +3,9 @@
 use super::apart::{copies_in_words, twins_in_words};
 use super::check::CONVERGED;
 use super::gvi::{GviSummary, factors};
-use super::rates::time;
-use super::{CheckScores, CheckedOn, Compression, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
-use crate::text::{number, table};
+use super::{CheckScores, CheckedOn, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
+use crate::Compression;
+use crate::text::{number, table, time};
 use posterior_data::Feature;
 use posterior_gp::MeanForm;
 use posterior_gp::generalised::{Mode, Reduction, Risk, Selector};

@@ -73,14 +73,14 @@ impl ProcessModel {
             }
             None => None,
         };
-        let predictor = method::read(header.stored(), &header.method, &mut tensors)?;
+        let predictor = method::read(header.stored(), &mut tensors)?;
         Ok(Self { header, predictor, fingerprints, conformal, noise })
     }
 }
 
 impl Header {
-    /// What a reader of its predictor is given; none of methods that are not known.
-    fn stored(&self) -> Option<Stored<'_>> {
+    /// What a reader of its predictor is given.
+    pub(super) fn stored(&self) -> Stored<'_> {
         let solved = self.fit.scalable.as_ref();
         let kind = match solved.map(|own| (&own.solver, own.precision)) {
             _ if self.method == "exact" => kind::EXACT,
@@ -92,10 +92,11 @@ impl Header {
             Some((Solver::Variation, _)) => kind::GENERALISED,
             Some((Solver::Rows(_) | Solver::Inducing(_), KernelPrecision::Single)) => kind::SINGLE,
             Some((Solver::Rows(_) | Solver::Inducing(_), KernelPrecision::Double)) => kind::DOUBLE,
-            None => return None,
+            None => "",
         };
-        Some(Stored {
+        Stored {
             kind,
+            method: &self.method,
             schema: &self.schema,
             kernel: &self.kernel,
             mean: self.mean,
@@ -109,8 +110,8 @@ impl Header {
             deep: solved.and_then(|own| own.deep.as_ref()),
             level: None,
             variation: solved.and_then(|own| own.gvi.as_ref()),
-            stand_ins: None,
-        })
+            functions: None,
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::{CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter
 use crate::evaluation::funnel_in_words;
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
 use crate::recalibration::{self, Recalibration};
+use crate::text::{time, work};
 use crate::{FitRequest, Method, Predictor};
 use faer::Mat;
 use posterior_data::{
@@ -185,7 +186,7 @@ impl ProcessModel {
         let plan = exact_plan(&options.evidence, rows, features);
         let text = format!(
             "exact Gaussian process, {plan} of memory and {} for each of at most {} evaluations or so{seconds}",
-            super::rates::work(plan.flops_per_evaluation),
+            work(plan.flops_per_evaluation),
             options.evidence.most_steps().saturating_mul(options.restarts),
         );
         (text, plan.peak_bytes)
@@ -427,9 +428,8 @@ fn instead_in_words(request: &FitRequest, method: &Method, names: &[String], row
         return first;
     }
     let flops = saved_plan(rows, names.len()).flops_per_evaluation / 3.0;
-    let seconds = super::rates::rate(request, names).map_or_else(String::new, |rate| {
-        format!(", about {} for its factor", super::rates::time(flops / rate))
-    });
+    let seconds = super::rates::rate(request, names)
+        .map_or_else(String::new, |rate| format!(", about {} for its factor", time(flops / rate)));
     format!(
         "{first}; where two thirds of the time that is left have room for it, the exact posterior of all rows instead{seconds}"
     )

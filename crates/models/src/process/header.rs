@@ -1,71 +1,14 @@
 //! What stands in a model file besides arrays.
 
 use super::{ContinuedRows, FitCheck, NoiseSummary, ScalableSummary, StreamedRows, TransformChoice};
-use crate::Recalibration;
+use crate::{Hyperparameter, Recalibration};
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
 use posterior_linalg::cholesky::CholeskyInfo;
-use posterior_optim::{Attempt, Parameters, Reason, Segment, Transform};
+use posterior_optim::{Attempt, Reason};
 use serde::{Deserialize, Serialize};
-
-/// One named hyperparameter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Hyperparameter {
-    /// Its name, such as `matern32.lengthscale`.
-    pub name: String,
-    /// Its natural values, in standard units.
-    pub values: Vec<f64>,
-}
-
-impl Hyperparameter {
-    /// All natural values of a model, or of a part of one, under their names.
-    pub fn of(parameters: &dyn Parameters) -> Vec<Self> {
-        let values = parameters.values();
-        let mut rest = values.as_slice();
-        let take = |segment: Segment| {
-            let (own, others) = rest.split_at(segment.len());
-            rest = others;
-            Self { name: segment.name, values: own.to_vec() }
-        };
-        parameters.segments().into_iter().map(take).collect()
-    }
-
-    /// The same but for inducing inputs, which are a tensor of their own.
-    pub(crate) fn without_inducing(parameters: &dyn Parameters) -> Vec<Self> {
-        Self::of(parameters).into_iter().filter(|own| !own.name.contains("inducing")).collect()
-    }
-
-    /// The first value that a parameter cannot have, with what it should be; noise variances are only asked to be positive, floors are told apart.
-    pub(crate) fn out_of_range(&self, segment: &Segment) -> Option<(f64, &'static str)> {
-        let (admits, expected): (fn(Transform, usize, f64) -> bool, _) = match segment.transform {
-            Transform::Identity | Transform::Fixed => (Transform::admits, "finite"),
-            Transform::Bounded { .. } | Transform::LogBounded { .. } => {
-                (Transform::admits, "within the bounds of its parameter")
-            }
-            Transform::LogAbove { .. } => (|_, _, v| v.is_finite() && v > 0.0, "positive and finite"),
-            _ => (Transform::admits, "positive and finite"),
-        };
-        let mut values = self.values.iter().copied().enumerate();
-        values.find(|(i, v)| !admits(segment.transform, *i, *v)).map(|(_, value)| (value, expected))
-    }
-
-    /// Gives parameters the values of those of the same name and length; the names of parameters of which there are none.
-    pub(crate) fn give(given: &[Self], parameters: &mut dyn Parameters) -> Vec<String> {
-        let (mut values, mut start, mut missing) = (parameters.values(), 0, Vec::new());
-        for segment in parameters.segments() {
-            let length = segment.len();
-            match given.iter().find(|h| h.name == segment.name && h.values.len() == length) {
-                Some(found) => values[start..start + length].copy_from_slice(&found.values),
-                None => missing.push(segment.name),
-            }
-            start += length;
-        }
-        parameters.set_values(&values);
-        missing
-    }
-}
 
 /// How the fit went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -60,13 +60,12 @@ mod target_transform;
 
 pub(crate) use check::explained_by_chance;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
-pub(crate) use compress::compress;
-pub use compress::{Compression, CompressionPlan};
+pub use compress::CompressionPlan;
 pub use continued::{ContinuationPlan, ContinuedRows, NewRows};
-pub(crate) use deep::embedding_kernel;
 pub use deep::{DeepSummary, TriedSetting};
 pub use effects::{Averaged, Dependence, Effects, Importance, Place, PlaceUnit, RowsOf};
 pub(crate) use file::{add_fingerprints, add_sets, fingerprints, sets};
+pub(crate) use file_rows::CANDIDATES;
 pub use file_rows::FileRows;
 pub(crate) use fit::add_weak_priors;
 pub use fit::{FitStage, Prepared};
@@ -77,15 +76,14 @@ pub use generalised::{
     no_exposure,
 };
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
-pub(crate) use gvi::{read_prior_kernel, write_prior_kernel};
-pub use header::{FitSummary, Header, Hyperparameter};
+pub use header::{FitSummary, Header};
 pub(crate) use left_out::NO_LEAVE_ONE_OUT;
 pub(crate) use noise::NoiseProcess;
 pub use noise::NoiseSummary;
 pub use parts::{CategoryCovariance, KernelParts, WarpCurve};
 pub use predict::{PredictOptions, Predictions};
 pub use prepared_table::PreparedTable;
-pub(crate) use rates::{dense_rate, expected_seconds, seconds_of_batch, time, work};
+pub(crate) use rates::expected_seconds;
 pub use scalable::{
     Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver,
     choose,
@@ -98,7 +96,7 @@ pub use streaming::{
 pub(crate) use target_transform::{AT_THE_FIT, no_image};
 pub use target_transform::{TransformChoice, TriedTransform};
 
-use crate::{Intervals, ModelError, Predictor};
+use crate::{Hyperparameter, Intervals, ModelError, Predictor};
 use posterior_data::RowFingerprints;
 use posterior_metrics::SplitConformal;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! What predictions take, counted before anything is computed.
 
 use super::ProcessModel;
-use super::rates::dense_rate;
 use crate::method::TILES;
 use crate::predictor::{Cost, bytes_of};
+use crate::speed::dense_rate;
 use crate::{ModelError, PredictionPlan, Question};
 
 /// Bytes of a number.

@@ -3,25 +3,21 @@
 use super::ScalablePlan;
 use super::scalable::EVIDENCE_PROBES;
 use crate::options::{BatchOptions, HyperparameterSearch, IterativeOptions, KernelPrecision, MethodName};
+use crate::speed::{ROWS, seconds_of_batch};
+use crate::text::time;
 use crate::{FitRequest, Method};
 use faer::{Mat, MatRef};
 use posterior_gp::exact::{ExactGp, Plan, log_evidence_and_gradient};
 use posterior_gp::iterative::Method as SolveMethod;
 use posterior_gp::{MeanForm, Observations};
-use posterior_kernels::matrix::KernelMatrix;
 use posterior_kernels::{Kernel, Request, pullback_quadratic};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
-use posterior_linalg::dense::solve_lower;
-use posterior_linalg::operator::RowAccess;
 use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, StandardNormal};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
-
-/// Rows that a factorisation is measured on: enough to reach half of what large ones do.
-const ROWS: usize = 640;
 
 /// Evaluations that a search for hyperparameters by exact evidence is taken to need: between a fifth and twice of it in our runs.
 const EVALUATIONS: f64 = 60.0;
@@ -55,16 +51,6 @@ impl Expected {
     }
 }
 
-/// `12 s`, `3 min`, `1.5 h`.
-pub(crate) fn time(seconds: f64) -> String {
-    match seconds {
-        s if s < 1.0 => "a second".into(),
-        s if s < 100.0 => format!("{s:.0} s"),
-        s if s < 6000.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
-}
-
 /// A budget, or what is left of it, with two digits where it is short: less than a second is no second.
 fn budget_time(seconds: f64) -> String {
     if seconds >= 10.0 {
@@ -73,17 +59,6 @@ fn budget_time(seconds: f64) -> String {
     let digits = 1 - seconds.max(1e-9).log10().floor() as i32;
     let text = format!("{seconds:.*}", digits.max(0) as usize);
     format!("{} s", if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text })
-}
-
-/// `12.3 Mflop`, `4.5 Gflop`, `0.6 Pflop`.
-pub(crate) fn work(flops: f64) -> String {
-    let (unit, name) = match flops {
-        f if f < 1e9 => (1e6, "M"),
-        f if f < 1e12 => (1e9, "G"),
-        f if f < 1e15 => (1e12, "T"),
-        _ => (1e15, "P"),
-    };
-    format!("{:.1} {name}flop", flops / unit)
 }
 
 /// [`expected`], all of it.
@@ -227,17 +202,6 @@ pub(super) fn rate(request: &FitRequest, names: &[String]) -> Option<f64> {
     evidence_rate(request.kernel.build::<f64>(names).ok()?, points(request, ROWS, names).as_ref())
 }
 
-/// Operations a second of triangular solves, by one of some milliseconds.
-pub(crate) fn dense_rate() -> f64 {
-    const COLUMNS: usize = 128;
-    let factor = Mat::from_fn(ROWS, ROWS, |i, j| if i == j { 2.0 } else { 1.0 / (1 + i + j) as f64 });
-    let mut right = Mat::from_fn(ROWS, COLUMNS, |i, j| (i + j) as f64);
-    let started = Instant::now();
-    solve_lower(factor.as_ref(), right.as_mut());
-    black_box(&right);
-    (ROWS * ROWS * COLUMNS) as f64 / started.elapsed().as_secs_f64().max(1e-9)
-}
-
 /// Standard normal numbers, but for columns of categories, in which each row has one.
 fn points(request: &FitRequest, rows: usize, names: &[String]) -> Mat<f64> {
     let mut x = normal(rows, names.len());
@@ -287,24 +251,6 @@ fn seconds_of_pair<T: Real>(
     let seconds = seconds_of_batch(&*kernel, x.as_ref(), batch, columns);
     let scale = samples.saturating_add(1) as f64 / columns as f64;
     Some(scale * seconds / (batch * x.nrows()) as f64)
-}
-
-/// Seconds of a batch's product: `batch` rows of the kernel matrix of `x` times a block of `columns`.
-pub(crate) fn seconds_of_batch<T: Real>(
-    kernel: &dyn Kernel<T>,
-    x: MatRef<'_, T>,
-    batch: usize,
-    columns: usize,
-) -> f64 {
-    let matrix = KernelMatrix::new(kernel, x);
-    // Rows together, as solvers keep them.
-    let weights = vec![T::ONE; x.nrows() * columns];
-    let rows: Vec<usize> = (0..batch).collect();
-    let mut out = Mat::zeros(batch, columns);
-    let started = Instant::now();
-    matrix.apply_rows(&rows, MatRef::from_row_major_slice(&weights, x.nrows(), columns), out.as_mut());
-    black_box(&out);
-    started.elapsed().as_secs_f64()
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ impl PlannedWork {
             "at most {:.2} GB, about {:.3} TFLOP and {} on this machine",
             self.bytes as f64 / 1e9,
             self.flops as f64 / 1e12,
-            crate::process::time(self.seconds)
+            crate::text::time(self.seconds)
         )
     }
 }

@@ -1,8 +1,9 @@
 //! What fits of several targets take together.
 
 use crate::process::{
-    GeneralisedModel, Observed, PreparedTable, ProcessModel, ScalablePlan, choose, expected_seconds, time,
+    GeneralisedModel, Observed, PreparedTable, ProcessModel, ScalablePlan, choose, expected_seconds,
 };
+use crate::text::time;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::GpError;
 use posterior_gp::exact::Plan;

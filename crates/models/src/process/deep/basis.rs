@@ -2,6 +2,7 @@
 
 use super::columns::{Columns, scaling};
 use crate::ModelError;
+use crate::method::embedding_kernel;
 use crate::network::{NetworkFile, Preparation, Strip, open_network, without_link};
 use crate::options::{BasisLayer, DbkOptions, DeepKind};
 use crate::process::file_rows::candidates;
@@ -314,15 +315,6 @@ fn check_without((options, kind, embedding): Wanted<'_>) -> Result<(), ModelErro
         Some((_, why)) => refuse((*why).into()),
         None => Ok(()),
     }
-}
-
-/// A kernel on the outputs of a network.
-pub(crate) fn embedding_kernel(
-    kernel: &KernelExpression,
-    outputs: usize,
-) -> Result<Box<dyn Kernel<f64>>, ModelError> {
-    let names: Vec<String> = (1..=outputs).map(|i| format!("embedding{i}")).collect();
-    Ok(kernel.build(&names)?)
 }
 
 /// A network from a file, as much of it as is asked for.

@@ -1,11 +1,11 @@
 //! The exact process behind a network: weights, hyperparameters and noise by the evidence of all rows, of which those that are set aside say when it is enough.
 
-use super::basis::embedding_kernel;
 use super::fit::kept_bytes;
 use super::targets::{ended_at_bounds, noise};
 use super::{Basis, DeepSummary, TriedSetting};
+use crate::Hyperparameter;
+use crate::method::embedding_kernel;
 use crate::options::DbkOptions;
-use crate::process::Hyperparameter;
 use crate::process::fit::FitStage;
 use crate::process::scalable::{CheckpointWriter, Found, ScalableFit, ScalableSummary, Stage};
 use crate::{FitRequest, Method, ModelError};
@@ -43,7 +43,7 @@ pub(super) fn fit(
 ) -> Result<ScalableFit, ModelError> {
     let Asked { request, method, options, basis, twins, seconds } = asked;
     let Some((_, kind, _)) = method.deep() else {
-        return Err(ModelError::NotIterative { method: method.name() });
+        return Err(ModelError::NotIterative { method: method.name().as_str() });
     };
     let started = Instant::now();
     let settings = options.settings(kind, train.rows(), request.seed);

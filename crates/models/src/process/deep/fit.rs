@@ -82,7 +82,7 @@ pub(in crate::process) fn fit_dense(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let Some((options, kind, embedding)) = method.deep() else {
-        return Err(ModelError::NotIterative { method: method.name() });
+        return Err(ModelError::NotIterative { method: method.name().as_str() });
     };
     let names = prepared.schema.feature_names();
     let (train, aside, twins) = apart(&prepared.data, request.seed)?;
@@ -144,7 +144,7 @@ impl Task<'_> {
     ) -> Result<Trained, ModelError> {
         let Self { request, method, columns, rows: (train, aside), twins, targets } = self;
         let Some((options, kind, embedding)) = method.deep() else {
-            return Err(ModelError::NotIterative { method: method.name() });
+            return Err(ModelError::NotIterative { method: method.name().as_str() });
         };
         self.check()?;
         let started = Instant::now();

@@ -20,7 +20,6 @@ mod targets;
 mod ways;
 mod weights;
 
-pub(crate) use basis::embedding_kernel;
 pub(super) use basis::{Basis, Sizes, sizes};
 pub(super) use columns::Columns;
 pub(super) use fit::{MOST_SET_ASIDE, Task, Trained, fit, fit_dense, set_aside};

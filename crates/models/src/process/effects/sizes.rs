@@ -3,8 +3,7 @@
 use super::dependence::SETTINGS;
 use super::importance::LEAST_ROWS;
 use super::{Effective, MOST_CURVES, Source};
-use crate::PredictionPlan;
-use crate::process::rates;
+use crate::{PredictionPlan, text};
 
 /// Rows among which cells are exchanged, and pairs of rows for each column.
 pub(super) const MOST_ROWS: usize = 1024;
@@ -54,7 +53,7 @@ impl Sizes {
         let background = affordable(WORK, along, (SMALL_BACKGROUND.min(most), most)).min(rows);
         let work = mean * predictions(rows) + along * background as f64;
         if work > TOO_MUCH {
-            return Err(format!("{} columns of this model would take {}", sources.len(), rates::work(work)));
+            return Err(format!("{} columns of this model would take {}", sources.len(), text::work(work)));
         }
         // Few rows meet several others each, fewer than half of them, so that no pair meets twice.
         let wanted = MOST_ROWS.div_ceil(rows).min(affordable(WORK, mean * predictions(rows), (1, MOST_ROWS)));

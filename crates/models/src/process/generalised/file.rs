@@ -3,6 +3,7 @@
 use super::header::GeneralisedHeader;
 use super::{GeneralisedModel, Target, events};
 use crate::method::{self, Stored, kind};
+use crate::process::Header;
 use crate::process::file::{add_fingerprints, add_sets, add_tails, fingerprints, sets, tails};
 use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
@@ -41,7 +42,7 @@ impl GeneralisedModel {
         let sets = sets(header.fit.recalibration.as_ref(), &mut tensors)?;
         let counts = matches!(header.target, Target::Counts { .. });
         let tails = tails((header.fit.intervals.as_ref(), counts), &mut tensors)?;
-        let predictor = method::read(header.stored(), &header.method, &mut tensors)?;
+        let predictor = method::read(header.stored(), &mut tensors)?;
         if let Some((name, _)) = tensors.iter().next() {
             return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));
         }
@@ -84,8 +85,8 @@ fn check(header: &GeneralisedHeader) -> Result<(), String> {
 }
 
 impl GeneralisedHeader {
-    /// What a reader of its predictor is given; none of methods that are not known.
-    fn stored(&self) -> Option<Stored<'_>> {
+    /// What a reader of its predictor is given.
+    fn stored(&self) -> Stored<'_> {
         let fit = &self.fit;
         let kind = match self.method.as_str() {
             "gaussianised" if fit.stand_ins.is_some() => kind::INDEPENDENT,
@@ -93,14 +94,15 @@ impl GeneralisedHeader {
             "variational" if fit.variation.is_some() => kind::GENERALISED,
             "variational" => kind::INDUCING,
             "laplace process" => kind::LAPLACE,
-            _ => return None,
+            _ => "",
         };
         let likelihood = match kind {
             kind::LOW_RANK => events::likelihood(&self.target, &self.likelihood),
             _ => self.likelihood.clone_box(),
         };
-        Some(Stored {
+        Stored {
             kind,
+            method: &self.method,
             schema: &self.schema,
             kernel: &self.kernel,
             mean: self.mean,
@@ -114,7 +116,10 @@ impl GeneralisedHeader {
             deep: fit.features.as_ref().map(|own| &own.learned),
             level: fit.features.as_ref().map(|own| own.level),
             variation: fit.variation.as_ref().map(|own| &own.learned),
-            stand_ins: fit.stand_ins.as_ref(),
-        })
+            functions: fit
+                .stand_ins
+                .as_ref()
+                .map(|own| (&own.offsets[..], own.scale, own.members.iter().map(Header::stored).collect())),
+        }
     }
 }

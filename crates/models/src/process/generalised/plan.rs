@@ -7,9 +7,8 @@ use crate::options::{
     CalibrateName, ExactOptions, HyperparameterOptions, InferenceName, LargeTableOptions, LikelihoodName,
     MethodName, ObjectiveName, PseudoCount, SgprOptions, SvgpOptions,
 };
-use crate::process::rates::work;
-use crate::process::time;
 use crate::recalibration;
+use crate::text::{time, work};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact::{Criterion, Plan};
 use posterior_likelihoods::OutputLikelihood;

@@ -49,7 +49,7 @@ pub(super) fn fit(
 ) -> Result<Inferred, ModelError> {
     check_numbers(request, method)?;
     let Some(options) = method.gvi() else {
-        return Err(ModelError::NotIterative { method: method.name() });
+        return Err(ModelError::NotIterative { method: method.name().as_str() });
     };
     let n = observed.rows();
     let Apart { rest, drawn, twins, .. } =

@@ -1,7 +1,7 @@
 //! Numbers with Gaussian noise.
 
 use super::task::{Task, Trained};
-use crate::process::Hyperparameter;
+use crate::Hyperparameter;
 use crate::process::apart::Apart;
 use crate::process::deep::{Columns, floor, set_aside};
 use crate::process::fit::{FitStage, Prepared};
@@ -24,7 +24,7 @@ pub(in crate::process) fn fit(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let Some(options) = method.gvi() else {
-        return Err(ModelError::NotIterative { method: method.name() });
+        return Err(ModelError::NotIterative { method: method.name().as_str() });
     };
     let started = Instant::now();
     let (names, all) = (prepared.schema.feature_names(), &prepared.data);

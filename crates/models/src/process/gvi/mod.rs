@@ -20,9 +20,7 @@ mod work;
 
 pub(in crate::process) use fit::fit;
 pub(in crate::process) use fit::source;
-pub use kernel::KernelNetwork;
-pub(crate) use kernel::{read as read_prior_kernel, write as write_prior_kernel};
 pub(in crate::process) use summary::factors;
-pub use summary::{GviSummary, MeanKind, PriorSummary, TriedWay};
+pub use summary::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
 pub(in crate::process) use task::{Task, Trained};
 pub(in crate::process) use work::GviWork;

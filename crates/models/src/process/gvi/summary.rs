@@ -1,6 +1,5 @@
 //! What became of training, as a header keeps it.
 
-use super::kernel::KernelNetwork;
 use posterior_gp::generalised::{
     Breakdown, Coordinates, Family, GeneralisedObjective, Irregularities, Mode, RegulariserRisk, Selector,
     Tempered, Turn,
@@ -8,6 +7,21 @@ use posterior_gp::generalised::{
 use posterior_kernels::infinite::ClippedCorrelations;
 use posterior_linear::training::Look;
 use serde::{Deserialize, Serialize};
+
+/// A network behind which a kernel acts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelNetwork {
+    /// Where it comes from, in words.
+    pub origin: String,
+    /// As TOML.
+    pub architecture: String,
+    /// Whether its weights stayed as they were.
+    pub kept: bool,
+    /// Its outputs, on which the kernel acts.
+    pub outputs: usize,
+    /// Weights that are hyperparameters, or would be.
+    pub weights: usize,
+}
 
 /// The process that regularises.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

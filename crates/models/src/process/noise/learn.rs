@@ -72,10 +72,10 @@ pub(in crate::process) fn plan_in_words(request: &FitRequest, rows: usize, input
     let evaluations = first + ROUNDS as f64 * later;
     let flops = n.powi(3) * (evaluations + (first + 2.0 * later) * (1.0 + NEWTON / 3.0));
     let bytes = 8 * (rows.min(ROWS) as u64).pow(2) * 6 + 8 * (rows as u64) * (inputs as u64 + 4);
-    let seconds = flops / crate::process::rates::dense_rate();
+    let seconds = flops / crate::speed::dense_rate();
     let text = format!(
         "the noise of places before that, in {ROUNDS} turns on {n} rows, {} at most",
-        crate::process::rates::time(seconds)
+        crate::text::time(seconds)
     );
     (text, bytes)
 }

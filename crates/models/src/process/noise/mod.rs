@@ -14,8 +14,7 @@
 mod file;
 mod learn;
 
-use super::Hyperparameter;
-use crate::ModelError;
+use crate::{Hyperparameter, ModelError};
 use faer::{Mat, MatRef};
 use posterior_gp::laplace::{LaplacePosterior, LatentPrediction};
 use posterior_kernels::{KernelExpression, KernelTextError};

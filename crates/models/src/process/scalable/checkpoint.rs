@@ -2,10 +2,10 @@
 
 use super::EvidenceSearchSummary;
 use super::fit::Forecast;
+use crate::Hyperparameter;
 use crate::method::SolverPrecision;
 use crate::network::digest;
 use crate::options::CalibrateName;
-use crate::process::Hyperparameter;
 use crate::process::file_rows::in_blocks;
 use crate::{FitRequest, Method, ModelError};
 use faer::Mat;

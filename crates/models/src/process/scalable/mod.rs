@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `summary` | what became of it |
+//! | `summary`, `solver` | what became of it, and what weights were found with |
 //! | `choice` | which method, and why |
 //! | `plan` | memory and work, before anything is done |
 //! | `budget` | one limit of time for all stages |
@@ -16,6 +16,7 @@ mod choice;
 mod fit;
 mod following;
 mod plan;
+mod solver;
 mod summary;
 
 pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
@@ -28,4 +29,5 @@ pub(super) use fit::{
 pub use plan::ScalablePlan;
 pub(super) use plan::whole_posterior;
 pub(super) use plan::{DeepWork, disk_part_bytes};
-pub use summary::{EvidenceSearchSummary, ScalableSummary, Solver};
+pub use solver::Solver;
+pub use summary::{EvidenceSearchSummary, ScalableSummary};

@@ -11,7 +11,7 @@ use crate::process::deep;
 use crate::process::file_rows::CANDIDATES;
 use crate::process::fit::saved_plan;
 use crate::process::gvi::GviWork;
-use crate::process::rates::work;
+use crate::text::work;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
 use posterior_gp::inducing::Plan as BoundPlan;

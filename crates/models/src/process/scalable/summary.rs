@@ -1,12 +1,12 @@
 //! What became of a fit to a large table.
 
+use super::solver::Solver;
 use crate::options::KernelPrecision;
+use crate::predictor::Compression;
+use crate::process::DeepSummary;
+use crate::process::GviSummary;
 use crate::process::file_rows::CANDIDATES;
-use crate::process::{Compression, DeepSummary, GviSummary};
-use posterior_gp::inducing::stochastic::VariationalOptimizer;
-use posterior_gp::iterative::{
-    BlockFit, InducingDescentOptions, LogEvidence, Method as SolveMethod, PathwiseSettings,
-};
+use posterior_gp::iterative::{BlockFit, LogEvidence, PathwiseSettings};
 use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -36,27 +36,6 @@ pub struct EvidenceSearchSummary {
     pub at_bounds: Vec<(String, f64)>,
     /// Why it ended: steps or time.
     pub ended: Reason,
-}
-
-/// What weights were found with, kept in the model file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Solver {
-    /// On all rows.
-    Rows(SolveMethod),
-    /// On inducing inputs.
-    Inducing(InducingDescentOptions),
-    /// A bound in closed form.
-    Collapsed,
-    /// A bound on mini-batches.
-    Stochastic {
-        /// What moved the distribution of inducing values.
-        optimizer: VariationalOptimizer,
-    },
-    /// Training of features.
-    Features,
-    /// Training of a mean and a covariance.
-    Variation,
 }
 
 /// How a fit to a large table went; part of the header.

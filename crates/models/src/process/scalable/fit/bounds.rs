@@ -8,11 +8,12 @@ use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, 
 use crate::process::check::{CheckedOn, FitCheck};
 use crate::process::file_rows::candidates;
 use crate::process::fit::{FitStage, Prepared};
-use crate::process::rates::{dense_rate, rate};
+use crate::process::rates::rate;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
 use crate::process::scalable::{ScalablePlan, ScalableSummary, Solver};
 use crate::process::{Hyperparameter, ModelError};
+use crate::speed::dense_rate;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};

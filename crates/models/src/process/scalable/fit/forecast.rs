@@ -10,11 +10,12 @@ use super::judge::HeldBack;
 use super::pathwise::kernel_of;
 use crate::method::SolverPrecision;
 use crate::options::{AutoOptions, KernelPrecision, MethodName};
+use crate::process::ModelError;
 use crate::process::check::CONVERGED;
 use crate::process::fit::{FitStage, Prepared, saved_plan};
 use crate::process::scalable::Solver;
 use crate::process::scalable::plan::ScalablePlan;
-use crate::process::{ModelError, rates};
+use crate::speed::seconds_of_batch;
 use crate::{FitRequest, Method};
 use faer::{Mat, MatRef};
 use posterior_gp::Observations;
@@ -288,7 +289,7 @@ fn seconds_of_step<T: SolverPrecision>(
     let batch = options.descent.batches.solver_batch().min(m);
     let kernel = kernel_of::<T>(prepared, request, model)?;
     let x = narrow(prepared.data.inputs().subrows(0, m));
-    Ok((rates::seconds_of_batch(&*kernel, x.as_ref(), batch, columns) * n as f64 / m as f64).max(1e-6))
+    Ok((seconds_of_batch(&*kernel, x.as_ref(), batch, columns) * n as f64 / m as f64).max(1e-6))
 }
 
 #[cfg(test)]

@@ -230,7 +230,7 @@ fn by_rows<T: SolverPrecision>(
         return automatic::fit::<T>(prepared, (request, options), held, allowance, checkpoints, observer);
     }
     let Some(options) = method.iterative() else {
-        return Err(ModelError::NotIterative { method: method.name() });
+        return Err(ModelError::NotIterative { method: method.name().as_str() });
     };
     let mut saved = checkpoints.load()?;
     let searched = hyperparameters::hyperparameters::<T>(

@@ -77,7 +77,7 @@ fn fit<T: SolverPrecision>(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let Some(options) = method.iterative() else {
-        return Err(ModelError::NotIterative { method: method.name() });
+        return Err(ModelError::NotIterative { method: method.name().as_str() });
     };
     let mut saved = saved;
     let Searched { model, found, source, hyperpriors, solutions } = searched;
@@ -90,7 +90,7 @@ fn fit<T: SolverPrecision>(
     let conditioning = options.conditioning(budget, seed);
     let mut inducing_radius = None;
     let Some(solver) = method.solver(rows, seed) else {
-        return Err(ModelError::NotIterative { method: method.name() });
+        return Err(ModelError::NotIterative { method: method.name().as_str() });
     };
     let support = match (&solver, method.inducing()) {
         (Solver::Inducing(options), Some(asked)) => {
@@ -101,7 +101,7 @@ fn fit<T: SolverPrecision>(
             Support::Inducing(points, options.clone())
         }
         (Solver::Rows(solver), _) => Support::Rows(solver.clone()),
-        _ => return Err(ModelError::NotIterative { method: method.name() }),
+        _ => return Err(ModelError::NotIterative { method: method.name().as_str() }),
     };
     let inducing = if let Support::Inducing(z, _) = &support { z.nrows() } else { 0 };
     let state = match &mut saved {
