@@ -1,6 +1,6 @@
 //! Functions of many rows, carried by fewer points.
 
-use super::SolverPrecision;
+use super::precision::SolverPrecision;
 use crate::ModelError;
 use crate::options::InducingOptions;
 use crate::predictor::{Compressed, Compression};

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `exact` | all in closed form |
 //! | `embedded` | the same behind a network |
-//! | `pathwise` | weights by an iterative solver, in single or double precision |
+//! | `pathwise`, `precision` | weights by an iterative solver, in single or double precision |
 //! | `compressed` | the same, carried by fewer points |
 //! | `inducing` | inducing points, under any likelihood |
 //! | `low_rank` | weights of learned features, under any likelihood |
@@ -24,6 +24,7 @@ mod inducing;
 mod laplace;
 mod low_rank;
 mod pathwise;
+mod precision;
 mod stored;
 
 pub(crate) use compressed::COMPARED;
@@ -32,7 +33,8 @@ pub(crate) use generalised::kernel_behind;
 pub use independent::IndependentFunctions;
 pub(crate) use laplace::read_process as read_laplace;
 pub(crate) use low_rank::{LowRank, hyperparameters as hyperparameters_of_features};
-pub use pathwise::{Solved, SolverPrecision};
+pub use pathwise::Solved;
+pub use precision::SolverPrecision;
 pub(crate) use stored::Stored;
 
 use crate::ModelError;

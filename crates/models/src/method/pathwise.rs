@@ -1,6 +1,7 @@
 //! Weights of a mean and of posterior samples by an iterative solver, in single or double precision.
 
 use super::exact::{read_observations, write_observations};
+use super::precision::SolverPrecision;
 use super::stored::Stored;
 use super::{TILES, compressed, draws, row_effort};
 use crate::latent::{Latent, VarianceMethod, VarianceSolves};
@@ -16,10 +17,9 @@ use posterior_gp::iterative::{
     Support,
 };
 use posterior_gp::{GpError, Observations, Posterior, Prediction};
-use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Progress, Reason};
-use posterior_store::{Element, Tensors};
+use posterior_store::Tensors;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,26 +54,6 @@ impl<'a> Solved<'a> {
             Self::Single(posterior) => posterior.solution().progress,
             Self::Double(posterior) => posterior.solution().progress,
         }
-    }
-}
-
-/// A precision that weights are kept in.
-pub trait SolverPrecision: Real + Element {
-    /// A posterior as a predictor, which is compiled here and nowhere else.
-    fn predictor(posterior: PathwisePosterior<Self>) -> Arc<dyn Predictor>;
-}
-
-impl SolverPrecision for f32 {
-    #[inline(never)]
-    fn predictor(posterior: PathwisePosterior<Self>) -> Arc<dyn Predictor> {
-        Arc::new(posterior)
-    }
-}
-
-impl SolverPrecision for f64 {
-    #[inline(never)]
-    fn predictor(posterior: PathwisePosterior<Self>) -> Arc<dyn Predictor> {
-        Arc::new(posterior)
     }
 }
 

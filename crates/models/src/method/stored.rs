@@ -1,6 +1,6 @@
 //! What readers are given: as much of a header as says which arrays there are, and what their numbers mean.
 
-use super::SolverPrecision;
+use super::precision::SolverPrecision;
 use crate::Hyperparameter;
 use crate::process::DeepSummary;
 use crate::process::GviSummary;

@@ -1,7 +1,7 @@
 //! How good a fit is on rows that had no part in it.
 
 use super::events;
-use super::header::baseline;
+use super::header::{LabelCheck, LabelScores, baseline};
 use super::observations::Observing;
 use super::observed::Observed;
 use super::target::Target;
@@ -11,39 +11,6 @@ use crate::recalibration::{JudgedClasses, JudgedObservations};
 use crate::{ModelError, Predicted, Predictor, VarianceMethod};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_metrics::Classes;
-use serde::{Deserialize, Serialize};
-
-/// Scores of predictions; lower NLL is better.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LabelScores {
-    /// Mean of `-log p(y | x)`, nats.
-    pub nll: f64,
-    /// Share of rows whose most probable class is theirs; none for counts and numbers.
-    pub accuracy: Option<f64>,
-    /// Expected calibration error of that class's probability; none for counts and numbers.
-    pub ece: Option<f64>,
-    /// Share of rows inside two standard deviations; none for classes.
-    pub within_two_deviations: Option<f64>,
-}
-
-/// What is known of a fit's quality.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LabelCheck {
-    /// Which rows.
-    pub on: CheckedOn,
-    /// How many.
-    pub rows: usize,
-    /// Rows that were held back as well and equal rows that are learned from, to which they were given back.
-    pub twins: usize,
-    /// Copies of these rows that were left out with them.
-    pub copies: usize,
-    /// Their scores.
-    pub scores: LabelScores,
-    /// NLL of a model that knows the targets' distribution and no inputs.
-    pub baseline_nll: f64,
-    /// What a user must know.
-    pub warnings: Vec<String>,
-}
 
 /// A check, with the predictions that it is of.
 #[derive(Clone, Debug)]

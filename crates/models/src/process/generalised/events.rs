@@ -10,7 +10,7 @@
 //! is a sum over rows ([`CoxRows`]), which features are trained on like on any others. A share s of the events, drawn at random, are a Cox process of s times the intensity, independent of the others: so rows that are set aside and held back are events with nodes
 //! of their own, and judge without having been seen. Source: spec `deep_kernel_decomposition`, section 4.6.
 
-use super::check::{LabelCheck, LabelScores};
+use super::header::{LabelCheck, LabelScores};
 use super::observed::Observed;
 use super::target::Target;
 use crate::latent::Latent;

@@ -1,30 +1,30 @@
 //! From rows to a model.
 
-use super::check::{Judged, JudgedRows, judged};
-use super::features::{FeatureSummary, compared};
-use super::header::{
-    BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedInference,
-    marginal,
-};
+use super::check::{Judged, JudgedRows, judged, surprises};
+use super::header::{GeneralisedHeader, GeneralisedSummary, PlainProcess, marginal};
+use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
-use super::variation::{self, VariationSummary};
-use super::{GeneralisedModel, features, gaussianised, laplace, variational};
+use super::target::Target;
+use super::{GeneralisedModel, features, gaussianised, laplace, variation, variational};
 use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptions};
 use crate::process::FitStage;
 use crate::process::apart::Apart;
 use crate::process::prepared_table::in_memory;
+use crate::process::scalable::PLAIN_ROWS;
 use crate::{
     ClassRecalibration, FitRequest, Guarantee, Method, ModelError, ObservedRecalibration, ObservedTails,
     Predictor,
 };
+use posterior_data::Split;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_metrics::LabelSets;
 use posterior_optim::Observer;
 use std::sync::Arc;
+use std::time::Instant;
 
 impl GeneralisedModel {
     /// What a fit would do and take, in words; refuses what does not go together or does not fit the memory.
@@ -176,48 +176,7 @@ impl GeneralisedModel {
     }
 }
 
-/// What an inference leaves behind.
-pub(super) struct Inferred {
-    pub(super) inference: InferenceName,
-    pub(super) predictor: Arc<dyn Predictor>,
-    pub(super) likelihood: OutputLikelihood,
-    pub(super) told: Told,
-    /// Of rows that are predicted from the others.
-    pub(super) judged: Option<Judged>,
-    pub(super) stand_ins: Option<StandInSummary>,
-    pub(super) bound: Option<BoundSummary>,
-    pub(super) mode: Option<ModeSummary>,
-    pub(super) features: Option<FeatureSummary>,
-    pub(super) variation: Option<VariationSummary>,
-}
-
-impl Inferred {
-    /// Without what only some inferences have.
-    pub(super) fn new(
-        inference: InferenceName,
-        predictor: Arc<dyn Predictor>,
-        likelihood: OutputLikelihood,
-        told: Told,
-    ) -> Self {
-        let (judged, stand_ins, bound, mode, features, variation) = (None, None, None, None, None, None);
-        Self { inference, predictor, likelihood, told, judged, stand_ins, bound, mode, features, variation }
-    }
-
-    /// NLL of rows that are predicted from the others; infinite where that is not known.
-    fn nll(&self) -> f64 {
-        self.judged.as_ref().map_or(f64::INFINITY, |own| own.check.scores.nll)
-    }
-
-    fn scored(&self, seconds: f64) -> TriedInference {
-        TriedInference {
-            inference: self.inference,
-            scores: self.judged.as_ref().map(|own| own.check.scores),
-            seconds,
-        }
-    }
-}
-
-pub(super) fn infer(
+fn infer(
     inference: InferenceName,
     observed: &mut Observed,
     request: &FitRequest,
@@ -311,4 +270,62 @@ fn weights(request: &FitRequest, observed: &Observed) -> Option<String> {
     let rows = asked.row_weights.as_ref().map(|column| format!("rows: `{column}`"));
     let all: Vec<String> = classes.into_iter().chain(rows).collect();
     Some(format!("{}; predictions are those of a population so weighted", all.join(", ")))
+}
+
+/// A plain process of some rows on the rows held back, and what is to be said where it predicts them better. None where it cannot be had (no memory, no time, an interruption): it is a comparison and no part of the fit.
+fn compared(
+    (predictor, likelihood): (&dyn Predictor, &OutputLikelihood),
+    (train, held): (&Observed, &Observed),
+    request: &FitRequest,
+    left: Option<f64>,
+    observer: &mut Observer<'_, FitStage>,
+) -> Option<(PlainProcess, Option<String>)> {
+    let started = Instant::now();
+    // There is no other way here to learn an intensity.
+    if left.is_some_and(|left| left <= 0.0) || matches!(train.target, Target::Events { .. }) {
+        return None;
+    }
+    // Functions share the work that is allowed for one.
+    let functions = likelihood.outputs() as f64;
+    let size = ((PLAIN_ROWS as f64 / functions.cbrt()) as usize).min(train.rows());
+    let rows = match size < train.rows() {
+        true => {
+            let streams = Streams::new(request.seed).child("model/plain", 0);
+            Split::random(train.rows(), size as f64 / train.rows() as f64, streams).test
+        }
+        false => Split::all(train.rows()).train,
+    };
+    let few = &mut train.select(&rows).ok()?;
+    // Under what it would be without anything said.
+    let mut own =
+        FitRequest { memory: request.memory, seed: request.seed, time_budget: left, ..FitRequest::default() };
+    own.labels.likelihood = request.labels.likelihood;
+    let plan = InferencePlan::of(few, &own).ok()?;
+    let journal = &mut Journal::open(few, &own).ok()?;
+    let found = infer(plan.inference, few, &own, &plan, (journal, observer)).ok()?;
+    let marginal = marginal(&train.target, &train.targets(), train.data.offsets());
+    let judged = judged(&*found.predictor, &found.likelihood, held, (&marginal, request.seed)).ok()?;
+    let plain = PlainProcess {
+        inference: found.inference,
+        rows: few.rows(),
+        scores: judged.check.scores,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    let (mine, others) = (
+        surprises(predictor, likelihood, held).ok()?,
+        surprises(&*found.predictor, &found.likelihood, held).ok()?,
+    );
+    let n = mine.len() as f64;
+    let differences: Vec<f64> = mine.iter().zip(&others).map(|(own, plain)| own - plain).collect();
+    let mean = differences.iter().sum::<f64>() / n;
+    let square = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n;
+    let error = (square / n).sqrt();
+    let warning = (mean > error).then(|| {
+        format!(
+            "a plain process of {} rows ({}) predicts the rows held back better, by {mean:.3} +- {error:.3} nats a row: these features are not worth their while here, leave --method out",
+            plain.rows,
+            plain.inference.as_str()
+        )
+    });
+    Some((plain, warning))
 }

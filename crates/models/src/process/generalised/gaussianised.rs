@@ -10,8 +10,8 @@
 use super::check::Judged;
 use super::cost::collapsed_search;
 use super::crossed::crossed;
-use super::fit::Inferred;
 use super::header::{BoundedPseudoCount, StandInSummary, TriedPseudoCount, marginal};
+use super::inferred::Inferred;
 use super::journal::Journal;
 use super::learned;
 use super::observed::Observed;

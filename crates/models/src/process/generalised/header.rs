@@ -1,12 +1,9 @@
 //! What stands in the file of a process under any likelihood besides arrays.
 
-use super::check::{LabelCheck, LabelScores};
-use super::features::FeatureSummary;
 use super::target::Target;
-use super::variation::VariationSummary;
 use crate::options::InferenceName;
-use crate::process::{Header, Hyperparameter, StreamedRows};
-use crate::{ClassRecalibration, ObservedRecalibration};
+use crate::process::{CheckedOn, DeepSummary, GviSummary, Header, StreamedRows};
+use crate::{ClassRecalibration, Hyperparameter, ObservedRecalibration};
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::Plan;
 use posterior_gp::{Hyperprior, MeanForm};
@@ -15,6 +12,85 @@ use posterior_likelihoods::OutputLikelihood;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
+
+/// Scores of predictions; lower NLL is better.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelScores {
+    /// Mean of `-log p(y | x)`, nats.
+    pub nll: f64,
+    /// Share of rows whose most probable class is theirs; none for counts and numbers.
+    pub accuracy: Option<f64>,
+    /// Expected calibration error of that class's probability; none for counts and numbers.
+    pub ece: Option<f64>,
+    /// Share of rows inside two standard deviations; none for classes.
+    pub within_two_deviations: Option<f64>,
+}
+
+/// What is known of a fit's quality.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelCheck {
+    /// Which rows.
+    pub on: CheckedOn,
+    /// How many.
+    pub rows: usize,
+    /// Rows that were held back as well and equal rows that are learned from, to which they were given back.
+    #[serde(default)]
+    pub twins: usize,
+    /// Copies of these rows that were left out with them.
+    #[serde(default)]
+    pub copies: usize,
+    /// Their scores.
+    pub scores: LabelScores,
+    /// NLL of a model that knows the targets' distribution and no inputs.
+    pub baseline_nll: f64,
+    /// What a user must know.
+    pub warnings: Vec<String>,
+}
+
+/// A process without learned features that was fitted to a few of the rows, to compare with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainProcess {
+    /// How its posterior is approximated.
+    pub inference: InferenceName,
+    /// Rows that it learned from.
+    pub rows: usize,
+    /// Its scores on the rows that were held back.
+    pub scores: LabelScores,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// What came of features that were learned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FeatureSummary {
+    /// How they were trained.
+    pub learned: DeepSummary,
+    /// What is added to every latent value, so that weights of zero say what the training targets say without inputs: log-odds of yes, the logarithm of the mean count (for each unit of relative exposure), 0 for
+    /// classes of a function each and for numbers; of events the logarithm of an even intensity.
+    pub level: f64,
+    /// The objective of the way that was chosen, averaged over recent steps, nats for each row.
+    pub objective: f64,
+    /// Steps that an earlier run had taken.
+    pub resumed_from: usize,
+    /// Of events: how many the mean intensity has in the whole window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_events: Option<f64>,
+    /// A plain process of few rows; none where no rows were held back to compare on, or it could not be had.
+    pub plain: Option<PlainProcess>,
+}
+
+/// What came of a mean and a covariance that were trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariationSummary {
+    /// How they were trained.
+    pub learned: GviSummary,
+    /// The objective of the way that was chosen, averaged over recent steps, nats for each row.
+    pub objective: f64,
+    /// Steps that an earlier run had taken.
+    pub resumed_from: usize,
+    /// A plain process of few rows; none where no rows were held back to compare on, or it could not be had.
+    pub plain: Option<PlainProcess>,
+}
 
 /// Pseudo-counts that were tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use super::check::Judged;
 use super::crossed::crossed;
-use super::fit::Inferred;
 use super::header::{ModeSummary, marginal};
+use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
 use super::plan::InferencePlan;

@@ -18,7 +18,7 @@
 //! | `variation` | means and covariances that are free of each other, under the likelihood itself |
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
 //! | `journal` | where an interrupted fit stands |
-//! | `fit` | all of it |
+//! | `fit`, `inferred` | all of it, and what an inference leaves behind |
 //! | `observations` | what will be observed, from latent functions |
 //! | `check`, `crossed` | how good it is on rows that had no part in it |
 //! | `header`, `file` | what stands in a file |
@@ -37,6 +37,7 @@ mod file;
 mod fit;
 mod gaussianised;
 mod header;
+mod inferred;
 mod journal;
 mod laplace;
 mod learned;
@@ -49,18 +50,16 @@ mod target;
 mod variation;
 mod variational;
 
-pub use check::{LabelCheck, LabelScores};
-pub use features::{FeatureSummary, PlainProcess};
 pub use header::{
-    BoundSummary, BoundedPseudoCount, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary,
-    TriedInference, TriedPseudoCount,
+    BoundSummary, BoundedPseudoCount, FeatureSummary, GeneralisedHeader, GeneralisedSummary, LabelCheck,
+    LabelScores, ModeSummary, PlainProcess, StandInSummary, TriedInference, TriedPseudoCount,
+    VariationSummary,
 };
 pub(super) use journal::Journal;
 pub use observed::{Observed, no_exposure};
 pub use plan::InferencePlan;
 pub(super) use stand_in::NO_NOISE;
 pub use target::{ChosenLikelihood, Target, choose_likelihood};
-pub use variation::VariationSummary;
 
 use super::streaming::StreamedRows;
 use crate::{ObservedTails, Predictor};

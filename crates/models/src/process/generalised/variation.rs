@@ -3,15 +3,16 @@
 //! What the prior is learned from are numbers that stand for labels: one target for each function, fitted by least squares under a noise that is learned with the kernel (of classes this is one-hot regression by stand-ins of
 //! each class). Training is that of numbers with Gaussian noise (`gvi`), with the likelihood's energies in the place of squares.
 
-use super::features::{PlainProcess, left_for_training};
-use super::fit::Inferred;
+use super::features::left_for_training;
+use super::header::VariationSummary;
+use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
 use super::searching::Told;
 use crate::options::InferenceName;
 use crate::process::apart::Apart;
 use crate::process::deep::{Columns, set_aside};
-use crate::process::gvi::{GviSummary, Task, Trained, source};
+use crate::process::gvi::{Task, Trained, source};
 use crate::process::scalable::check_numbers;
 use crate::process::{FitStage, Hyperparameter};
 use crate::{FitRequest, Method, ModelError};
@@ -22,21 +23,7 @@ use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters as _, Reason};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// What came of a mean and a covariance that were trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct VariationSummary {
-    /// How they were trained.
-    pub learned: GviSummary,
-    /// The objective of the way that was chosen, averaged over recent steps, nats for each row.
-    pub objective: f64,
-    /// Steps that an earlier run had taken.
-    pub resumed_from: usize,
-    /// A plain process of few rows; none where no rows were held back to compare on, or it could not be had.
-    pub plain: Option<PlainProcess>,
-}
 
 /// Added to counts before their logarithm is taken, and the pseudo-count of stand-ins.
 const PSEUDO_COUNT: f64 = 0.1;

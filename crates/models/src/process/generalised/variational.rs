@@ -1,7 +1,7 @@
 //! Variational inference: the stochastic bound of inducing points under the likelihood itself.
 
-use super::fit::Inferred;
 use super::header::BoundSummary;
+use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
 use super::plan::InferencePlan;

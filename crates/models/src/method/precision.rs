@@ -1,0 +1,27 @@
+//! Single or double precision of weights.
+
+use crate::predictor::Predictor;
+use posterior_gp::iterative::PathwisePosterior;
+use posterior_linalg::Real;
+use posterior_store::Element;
+use std::sync::Arc;
+
+/// A precision that weights are kept in.
+pub trait SolverPrecision: Real + Element {
+    /// A posterior as a predictor, which is compiled here and nowhere else.
+    fn predictor(posterior: PathwisePosterior<Self>) -> Arc<dyn Predictor>;
+}
+
+impl SolverPrecision for f32 {
+    #[inline(never)]
+    fn predictor(posterior: PathwisePosterior<Self>) -> Arc<dyn Predictor> {
+        Arc::new(posterior)
+    }
+}
+
+impl SolverPrecision for f64 {
+    #[inline(never)]
+    fn predictor(posterior: PathwisePosterior<Self>) -> Arc<dyn Predictor> {
+        Arc::new(posterior)
+    }
+}
