@@ -1,5 +1,7 @@
-//! One named hyperparameter.
+//! Hyperparameters by their names, and what is believed of lengthscales.
 
+use posterior_gp::Hyperprior;
+use posterior_kernels::is_distance;
 use posterior_optim::{Parameters, Segment, Transform};
 use serde::{Deserialize, Serialize};
 
@@ -57,5 +59,14 @@ impl Hyperparameter {
         }
         parameters.set_values(&values);
         missing
+    }
+}
+
+/// The weak belief for every lengthscale that the user says nothing about.
+pub(crate) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &dyn Parameters, features: usize) {
+    for segment in model.segments().iter().filter(|s| is_distance(&s.name)) {
+        if !hyperpriors.iter().any(|h| h.parameter == segment.name) {
+            hyperpriors.push(Hyperprior::weak_lengthscale(&segment.name, features));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fit::{each_from_the_others, recalibrate};
 use super::maps::densest_place;
-use super::{CheckedOn, ModelError, ProcessModel};
+use super::{CheckedOn, ContinuedRows, ModelError, ProcessModel};
 use crate::options::CalibrateName;
 use crate::speed::{dense_rate, seconds_of_pair};
 use crate::text::{time, work};
@@ -11,7 +11,7 @@ use faer::Mat;
 use posterior_data::{Extracted, Notes, RowFingerprints, Table, table_fingerprints};
 use posterior_gp::Observations;
 use posterior_gp::exact::{ExactPosterior, Plan};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,27 +24,6 @@ const WORKING_BYTES: u64 = 32 << 20;
 
 /// New rows fit where chance explains their errors, 199 times in 200: so many deviations of a normal distribution.
 const DEVIATIONS: f64 = 2.576;
-
-/// Rows that were added to a fit whose hyperparameters stayed, and how they fitted what was there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ContinuedRows {
-    /// Rows that were there.
-    pub rows_before: usize,
-    /// Rows that were added.
-    pub rows_added: usize,
-    /// Of these, rows that equal one that was there or one before them, in all inputs and the target.
-    pub repeated: usize,
-    /// Mean log predictive density of the added rows in nats, each predicted from all rows before it (of the standardised target).
-    pub log_density: f64,
-    /// The same of the rows that were there, each predicted from all others of them.
-    pub log_density_before: f64,
-    /// Mean squared error of the added rows in units of their predicted variance, each predicted from all rows before it; 1 on average where the model is right.
-    pub squared_error: f64,
-    /// The same of the rows that were there, each predicted from all others of them.
-    pub squared_error_before: f64,
-    /// The largest [`Self::squared_error`] that chance explains, 199 times in 200, where the added rows are like those that were there.
-    pub squared_error_explained: f64,
-}
 
 impl ContinuedRows {
     /// Whether the hyperparameters that were kept explain the added rows as well as chance allows.

@@ -3,161 +3,30 @@
 use super::deep;
 use super::left_out::LeftOut;
 use super::maps::densest_place;
-use super::prepared_table::{PreparedTable, in_memory, not_from_disk};
-use super::row_weights::row_weights;
+use super::prepared::{FitStage, Prepared, exact_plan, saved_plan, targets};
+use super::prepared_table::{PreparedTable, in_memory, not_from_disk, plan_of};
+use super::scalable::checkpoint::begin_anew;
 use super::scalable::{
     Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
     set_hyperparameters, unused_by_exact, whole_posterior,
 };
-use super::target_transform::{self, AT_THE_FIT, TransformChoice};
 use super::{CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel};
 use crate::evaluation::funnel_in_words;
+use crate::hyperparameter::add_weak_priors;
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
 use crate::recalibration::{self, Recalibration};
 use crate::text::{time, work};
 use crate::{FitRequest, Method, Predictor};
 use faer::Mat;
-use posterior_data::{
-    Extracted, Feature, InputRanges, Notes, Reading, RowFingerprints, Schema, Standardisation, Table,
-};
+use posterior_data::{Feature, Reading, RowFingerprints, Table};
 use posterior_gp::exact::{Criterion, ExactGp, ExactPosterior, Plan, fit};
-use posterior_gp::{GpError, Hyperprior, Observations, RowSource};
-use posterior_kernels::is_distance;
+use posterior_gp::{GpError, Observations, RowSource};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_metrics::{Funnel, Gaussians, SplitConformal};
-use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
-use posterior_store::StoreError;
-use std::path::Path;
+use posterior_optim::{Constraint, Observer, Parameters, Reason};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What a fit is at, shown to its observer beside the progress of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FitStage {
-    /// A search for hyperparameters; its parts are starts.
-    Search,
-    /// The joint search on blocks; its parts are starts.
-    Blocks {
-        /// Stages that are done.
-        stage: usize,
-    },
-    /// Searches on neighbourhoods, which are its parts.
-    Neighbourhoods,
-    /// A search on all rows.
-    EvidenceSearch {
-        /// The solve under way; none after a step.
-        solve: Option<Progress>,
-    },
-    /// Solvers on few rows, which are its parts: which of them is to solve for all.
-    Forecast,
-    /// Searches for the noise of places, in turns with the function.
-    Noise,
-    /// A solver.
-    Solve,
-    /// A stochastic bound, whose value is averaged over recent steps.
-    Bound,
-    /// The pass over all rows that ends it; its steps are rows.
-    Closing,
-    /// Training of features, whose value is the objective for each row; its parts are the ways that are tried.
-    Features,
-    /// Training of a mean and a covariance, the same.
-    Variation,
-}
-
-/// Rows of a table as a process sees them. Columns of counts, which a `tanimoto` kernel compares, stay in their own units.
-#[derive(Clone, Debug)]
-pub struct Prepared<D = Observations> {
-    /// Roles of the columns.
-    pub schema: Schema,
-    /// Means and scales.
-    pub standardisation: Standardisation,
-    /// Standardised inputs and targets.
-    pub data: D,
-    /// What was found and done.
-    pub notes: Notes,
-    /// Which rows these are, those included that a fit holds back to judge and to choose by.
-    pub fingerprints: RowFingerprints,
-    /// Where the inputs lie, in their own units.
-    pub input_ranges: InputRanges,
-    /// Which map the target goes through, and why.
-    pub transform: TransformChoice,
-}
-
-impl Prepared {
-    /// From the given rows of a table in memory.
-    ///
-    /// # Errors
-    /// [`ModelError::Data`] naming the cell, [`ModelError::Gp`].
-    pub fn from_table(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
-        let prepared = || {
-            let schema = Schema::learn(table, &request.roles(), rows)?;
-            let extracted = schema.extract(table, rows, true)?;
-            let column = request.labels.row_weights.as_ref();
-            let weights = column.map(|column| row_weights(table, column, &extracted.rows)).transpose()?;
-            let mut prepared = Self::from_extracted(schema, extracted, request, &table.source)?;
-            if let Some(weights) = weights {
-                prepared.data = prepared.data.with_weights(weights)?;
-            }
-            Ok(prepared)
-        };
-        prepared().map_err(|error: ModelError| error.in_table(table))
-    }
-
-    /// Rows of numbers in standard units, whose columns are called `x1`, `x2`, ... and whose target is `y`.
-    pub fn standardised(data: Observations) -> Self {
-        let columns = data.inputs().ncols();
-        let feature = |j: usize| Feature::number(format!("x{}", j + 1), 0.0);
-        let schema = Schema::of("y", (0..columns).map(feature).collect());
-        let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
-        Self {
-            fingerprints: RowFingerprints::of(data.inputs(), &y),
-            input_ranges: InputRanges::learn(&schema, data.inputs()),
-            standardisation: Standardisation {
-                feature_means: vec![0.0; columns],
-                feature_scales: vec![1.0; columns],
-                target_mean: 0.0,
-                target_scale: 1.0,
-                transform: None,
-            },
-            notes: Notes::default(),
-            transform: TransformChoice::default(),
-            schema,
-            data,
-        }
-    }
-
-    pub(super) fn from_extracted(
-        schema: Schema,
-        extracted: Extracted,
-        request: &FitRequest,
-        path: &Path,
-    ) -> Result<Self, ModelError> {
-        let Extracted { x, y, noise, rows, notes, .. } = extracted;
-        let counts = request.kernel.count_columns(&schema.feature_names());
-        schema.check_counts(path, &counts, x.as_ref(), &rows)?;
-        let unscaled = unscaled(&schema, request);
-        let y = y.unwrap_or_default();
-        request.require_targets(path, &schema.target, y.len(), y.iter().copied())?;
-        let fingerprints = RowFingerprints::of(x.as_ref(), &y);
-        let input_ranges = InputRanges::learn(&schema, x.as_ref());
-        let mut standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&unscaled);
-        let names = schema.feature_names();
-        let compared = target_transform::of_table(&names, &standardisation, (x.as_ref(), &y), request.seed);
-        let transform = target_transform::choose(request, &compared)?;
-        if let Some(by) = transform.chosen {
-            let mapped = standardisation.transforming(by, &y);
-            standardisation = mapped
-                .map_err(|i| target_transform::no_image(by, &schema, Some(rows[i]), y[i], AT_THE_FIT))?;
-        }
-        let x = standardisation.features(x.as_ref());
-        let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
-        let square = standardisation.target_scale * standardisation.target_scale;
-        let noise = noise.map(|v| v.into_iter().map(|v| v / square).collect());
-        let data = Observations::new(x, targets, noise)?;
-        Ok(Self { schema, standardisation, data, notes, fingerprints, input_ranges, transform })
-    }
-}
 
 impl ProcessModel {
     /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
@@ -303,13 +172,6 @@ impl ProcessModel {
     }
 }
 
-/// Inputs that stay in their own units: those that the kernel counts or tells apart, and columns of 0 and 1 made from categories and gaps.
-pub(in crate::process) fn unscaled(schema: &Schema, request: &FitRequest) -> Vec<usize> {
-    let mut own = request.kernel.unscaled_columns(&schema.feature_names());
-    own.extend(schema.indicators());
-    own
-}
-
 /// What is known of a fit before it begins; refuses a recalibration that its rows do not allow.
 fn begun<D>(
     prepared: &Prepared<D>,
@@ -451,30 +313,6 @@ fn densest<D>(
     Ok(Some([back(0), back(1)]))
 }
 
-/// The plan of a method that is chosen.
-pub(super) fn plan_of(request: &FitRequest, method: &Method, rows: usize, features: usize) -> Plan {
-    match method {
-        Method::Exact(options) => exact_plan(&options.evidence, rows, features),
-        _ => ScalablePlan::new(request, method, rows, features).as_exact(),
-    }
-}
-
-fn exact_plan(evidence: &EvidenceOptions, rows: usize, features: usize) -> Plan {
-    match evidence.criterion() {
-        // Two further matrices are given back before anything is saved.
-        Ok(Criterion::LeaveOneOut) => Plan::leave_one_out(rows, features, 1),
-        _ => saved_plan(rows, features),
-    }
-}
-
-/// What an exact process by the evidence needs until it is in its file, which holds the factor's triangle: it is packed beside the factor.
-pub(crate) fn saved_plan(rows: usize, features: usize) -> Plan {
-    let mut plan = Plan::evidence(rows, features, 1);
-    let triangle = (rows as u64).saturating_mul(rows as u64 + 1) / 2;
-    plan.peak_bytes = plan.peak_bytes.saturating_add(triangle.saturating_mul(8));
-    plan
-}
-
 fn fit_exact(
     prepared: Prepared,
     request: &FitRequest,
@@ -526,11 +364,6 @@ fn fit_exact(
     Ok((Arc::new(fitted.posterior), residuals))
 }
 
-/// The (first) target of each row.
-pub(super) fn targets(data: &Observations) -> Vec<f64> {
-    data.targets().col(0).iter().copied().collect()
-}
-
 /// How good a posterior is on its own rows, each predicted from all others that are no copies of it, and their standardised residuals; what can be done about errors that grow with the prediction is told by the header. Cost `n³/3` flops.
 pub(super) fn each_from_the_others(
     posterior: &ExactPosterior,
@@ -569,16 +402,6 @@ pub(super) fn recalibrate(
     Ok(Some(Arc::new(conformal)))
 }
 
-/// Removes what an earlier fit left where that is asked for.
-pub(super) fn begin_anew(request: &FitRequest) -> Result<(), ModelError> {
-    let Some(large) = request.method.large().filter(|large| large.fresh) else { return Ok(()) };
-    match large.checkpoint.as_ref().filter(|path| path.exists()) {
-        Some(path) => std::fs::remove_file(path)
-            .map_err(|source| StoreError::Write { path: path.into(), source }.into()),
-        None => Ok(()),
-    }
-}
-
 /// Rows are weighed by exact processes.
 fn check_weights(data: &Observations, request: &FitRequest, names: &[String]) -> Result<(), ModelError> {
     if data.weights().is_none() {
@@ -614,13 +437,4 @@ fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
         });
     }
     Ok(())
-}
-
-/// The weak belief for every lengthscale that the user says nothing about.
-pub(crate) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &dyn Parameters, features: usize) {
-    for segment in model.segments().iter().filter(|s| is_distance(&s.name)) {
-        if !hyperpriors.iter().any(|h| h.parameter == segment.name) {
-            hyperpriors.push(Hyperprior::weak_lengthscale(&segment.name, features));
-        }
-    }
 }

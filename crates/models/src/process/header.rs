@@ -1,6 +1,6 @@
 //! What stands in a model file besides arrays.
 
-use super::{ContinuedRows, FitCheck, NoiseSummary, ScalableSummary, StreamedRows, TransformChoice};
+use super::{FitCheck, NoiseSummary, ScalableSummary, StreamedRows, TransformChoice};
 use crate::{Hyperparameter, Recalibration};
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
@@ -9,6 +9,27 @@ use posterior_kernels::KernelExpression;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_optim::{Attempt, Reason};
 use serde::{Deserialize, Serialize};
+
+/// Rows that were added to a fit whose hyperparameters stayed, and how they fitted what was there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContinuedRows {
+    /// Rows that were there.
+    pub rows_before: usize,
+    /// Rows that were added.
+    pub rows_added: usize,
+    /// Of these, rows that equal one that was there or one before them, in all inputs and the target.
+    pub repeated: usize,
+    /// Mean log predictive density of the added rows in nats, each predicted from all rows before it (of the standardised target).
+    pub log_density: f64,
+    /// The same of the rows that were there, each predicted from all others of them.
+    pub log_density_before: f64,
+    /// Mean squared error of the added rows in units of their predicted variance, each predicted from all rows before it; 1 on average where the model is right.
+    pub squared_error: f64,
+    /// The same of the rows that were there, each predicted from all others of them.
+    pub squared_error_before: f64,
+    /// The largest [`Self::squared_error`] that chance explains, 199 times in 200, where the added rows are like those that were there.
+    pub squared_error_explained: f64,
+}
 
 /// How the fit went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 //! | `fit` | table in, model out |
 //! | `noise` | how far observations scatter at each place |
 //! | `target_transform` | which map the target goes through |
+//! | `prepared` | rows of a table as a process learns from them |
 //! | `prepared_table`, `file_rows` | a table read part by part, into memory or a file; rows of that file |
 //! | `asked`, `describe` | what any model can be asked; a process in words |
 //! | `row_weights` | what rows count |
@@ -51,6 +52,7 @@ mod panel;
 mod parts;
 mod predict;
 mod predict_plan;
+mod prepared;
 mod prepared_table;
 mod rates;
 mod row_weights;
@@ -61,14 +63,12 @@ mod target_transform;
 pub(crate) use check::explained_by_chance;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub use compress::CompressionPlan;
-pub use continued::{ContinuationPlan, ContinuedRows, NewRows};
+pub use continued::{ContinuationPlan, NewRows};
 pub use deep::{DeepSummary, TriedSetting};
 pub use effects::{Averaged, Dependence, Effects, Importance, Place, PlaceUnit, RowsOf};
 pub(crate) use file::{add_fingerprints, add_sets, fingerprints, sets};
 pub(crate) use file_rows::CANDIDATES;
 pub use file_rows::FileRows;
-pub(crate) use fit::add_weak_priors;
-pub use fit::{FitStage, Prepared};
 pub use generalised::{
     BoundSummary, BoundedPseudoCount, ChosenLikelihood, FeatureSummary, GeneralisedHeader, GeneralisedModel,
     GeneralisedSummary, InferencePlan, LabelCheck, LabelScores, ModeSummary, Observed, PlainProcess,
@@ -76,12 +76,13 @@ pub use generalised::{
     no_exposure,
 };
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
-pub use header::{FitSummary, Header};
+pub use header::{ContinuedRows, FitSummary, Header};
 pub(crate) use left_out::NO_LEAVE_ONE_OUT;
 pub(crate) use noise::NoiseProcess;
 pub use noise::NoiseSummary;
 pub use parts::{CategoryCovariance, KernelParts, WarpCurve};
 pub use predict::{PredictOptions, Predictions};
+pub use prepared::{FitStage, Prepared};
 pub use prepared_table::PreparedTable;
 pub(crate) use rates::expected_seconds;
 pub use scalable::{

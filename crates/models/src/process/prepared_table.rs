@@ -2,7 +2,7 @@
 
 use super::ProcessModel;
 use super::file_rows::FileRows;
-use super::fit::{Prepared, plan_of, unscaled};
+use super::prepared::{Prepared, exact_plan, unscaled};
 use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
 use super::target_transform::{self, AT_THE_FIT, ComparedRows};
 use crate::{FitRequest, Method, ModelError};
@@ -13,6 +13,7 @@ use posterior_data::{
     row_fingerprint,
 };
 use posterior_gp::RowSource;
+use posterior_gp::exact::Plan;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -226,6 +227,14 @@ pub(super) fn not_from_disk(method: &Method) -> ModelError {
     ModelError::Request(format!(
         "rows on disk are for methods that look at some rows at a time (sgpr, svgp, dbk, svdbk, dkl, svdkl), and {why}: ask for one of these"
     ))
+}
+
+/// The plan of a method that is chosen.
+pub(super) fn plan_of(request: &FitRequest, method: &Method, rows: usize, features: usize) -> Plan {
+    match method {
+        Method::Exact(options) => exact_plan(&options.evidence, rows, features),
+        _ => ScalablePlan::new(request, method, rows, features).as_exact(),
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //!
 //! Source: Snelson, Rasmussen and Ghahramani, *Warped Gaussian processes*, 2004 (the Jacobian's term); Box and Cox, *An analysis of transformations*, 1964 (the choice by likelihood).
 
-use super::fit::add_weak_priors;
+use crate::hyperparameter::add_weak_priors;
 use crate::mapped::TargetMap;
 use crate::options::{LengthscalePrior, TargetTransformName};
 use crate::text::number;

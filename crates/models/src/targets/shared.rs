@@ -10,8 +10,9 @@
 //! The sum is over rows that have all targets. Where these are too many for one matrix, it is the sum over blocks of them that all methods for large tables search by ([`posterior_gp::iterative::fit_on_blocks`]).
 //! What comes after, the posterior of each, is of all rows that have its target, with columns and target in the units of the rows that the search saw.
 
+use crate::hyperparameter::add_weak_priors;
 use crate::options::{EvidenceOptions, HyperparameterOptions, LengthscalePrior};
-use crate::process::{AT_THE_FIT, FitStage, add_weak_priors, choose, no_image};
+use crate::process::{AT_THE_FIT, FitStage, choose, no_image};
 use crate::{FitRequest, Hyperparameter, Method, ModelError, Prepared};
 use faer::Mat;
 use posterior_data::{Extracted, InputRanges, LEAST_TARGETS, RowFingerprints, Schema, Table, Unseen};

@@ -6,7 +6,7 @@ use super::{Basis, DeepSummary, TriedSetting};
 use crate::Hyperparameter;
 use crate::method::embedding_kernel;
 use crate::options::DbkOptions;
-use crate::process::fit::FitStage;
+use crate::process::prepared::FitStage;
 use crate::process::scalable::{CheckpointWriter, Found, ScalableFit, ScalableSummary, Stage};
 use crate::{FitRequest, Method, ModelError};
 use faer::Mat;

@@ -8,7 +8,7 @@ use crate::method::{LowRank, hyperparameters_of_features};
 use crate::options::{CorrectionName, DeepKind, GO_ON, Setting};
 use crate::process::apart::Apart;
 use crate::process::file_rows::{TableRows, fingerprints};
-use crate::process::fit::{FitStage, Prepared};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::{Observations, RowSource};

@@ -1,7 +1,7 @@
 //! What training is told of the targets: Gaussian noise, under which weights have an exact posterior, or any other likelihood, under which they have not.
 
-use super::super::fit::FitStage;
 use super::super::generalised::Journal;
+use super::super::prepared::FitStage;
 use super::super::scalable::{CheckpointWriter, Found, Stage};
 use crate::options::{CorrectionName, DbkOptions, DeepKind, FIRST_PASSES, LOW_NOISE, ObjectiveName, Setting};
 use crate::{FitRequest, ModelError};

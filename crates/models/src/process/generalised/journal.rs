@@ -6,8 +6,9 @@
 
 use super::observed::Observed;
 use crate::process::ProcessModel;
-use crate::process::fit::begin_anew;
-use crate::process::scalable::checkpoint::{CheckpointWriter, Found, FoundSearch, Stage, identity};
+use crate::process::scalable::checkpoint::{
+    CheckpointWriter, Found, FoundSearch, Stage, begin_anew, identity,
+};
 use crate::{FitRequest, ModelError};
 use posterior_optim::Signal;
 use posterior_store::StoreError;

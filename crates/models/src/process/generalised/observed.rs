@@ -5,7 +5,7 @@ use super::target::{ChosenLikelihood, Target};
 use crate::options::ClassWeights;
 use crate::process::apart::Apart;
 use crate::process::deep::Scatter;
-use crate::process::fit::unscaled;
+use crate::process::prepared::unscaled;
 use crate::process::row_weights::row_weights;
 use crate::{FitRequest, ModelError};
 use faer::Mat;

@@ -1,8 +1,8 @@
 //! Searches for hyperparameters, and what is to be told of them together.
 
 use super::journal::Journal;
+use crate::hyperparameter::add_weak_priors;
 use crate::options::{EvidenceOptions, LengthscalePrior};
-use crate::process::fit::add_weak_priors;
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{FitStage, Hyperparameter, scalable};
 use crate::{FitRequest, ModelError};

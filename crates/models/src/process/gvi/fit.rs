@@ -4,7 +4,7 @@ use super::task::{Task, Trained};
 use crate::Hyperparameter;
 use crate::process::apart::Apart;
 use crate::process::deep::{Columns, floor, set_aside};
-use crate::process::fit::{FitStage, Prepared};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::GpError;

@@ -2,10 +2,11 @@
 
 use super::kernel::{self, PriorKernel};
 use super::summary::PriorSummary;
+use crate::hyperparameter::add_weak_priors;
 use crate::options::LengthscalePrior;
 use crate::options::{GviOptions, InducingChoiceName};
 use crate::process::deep::Columns;
-use crate::process::fit::{FitStage, add_weak_priors};
+use crate::process::prepared::FitStage;
 use crate::process::scalable::set_hyperparameters;
 use crate::{FitRequest, ModelError};
 use posterior_data::Split;

@@ -5,7 +5,7 @@ use super::prior::{FoundPrior, PriorTask};
 use super::summary::{GviSummary, TriedWay};
 use crate::options::{GviOptions, GviWay, TemperingName};
 use crate::process::deep::{Columns, Watched};
-use crate::process::fit::FitStage;
+use crate::process::prepared::FitStage;
 use crate::{FitRequest, ModelError};
 use posterior_gp::generalised::{
     GeneralisedData, GeneralisedFit, GeneralisedGp, GeneralisedOptions, GeneralisedState, Irregularities,

@@ -1,8 +1,8 @@
 //! Function and noise in turns, on some rows.
 
 use super::{NoiseProcess, NoiseSummary, names, own_kernel, seen};
+use crate::hyperparameter::add_weak_priors;
 use crate::options::{EvidenceOptions, LengthscalePrior};
-use crate::process::fit::add_weak_priors;
 use crate::process::{FitStage, Hyperparameter};
 use crate::{FitRequest, ModelError};
 use faer::Mat;

@@ -353,3 +353,13 @@ impl Saved {
         state.map(Some).map_err(|e| self.tensors.corrupt(format!("its bound: {e}")))
     }
 }
+
+/// Removes what an earlier fit left where that is asked for.
+pub(in crate::process) fn begin_anew(request: &FitRequest) -> Result<(), ModelError> {
+    let Some(large) = request.method.large().filter(|large| large.fresh) else { return Ok(()) };
+    match large.checkpoint.as_ref().filter(|path| path.exists()) {
+        Some(path) => std::fs::remove_file(path)
+            .map_err(|source| StoreError::Write { path: path.into(), source }.into()),
+        None => Ok(()),
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::ScalablePlan;
 use crate::options::{AutoOptions, EvidenceOptions, IterativeOptions, LargeTableOptions, SddOptions};
-use crate::process::fit::saved_plan;
+use crate::process::prepared::saved_plan;
 use crate::{FitRequest, Method};
 
 /// Up to so many rows the exact method is chosen, if it fits: its cubic cost is then minutes on two cores.

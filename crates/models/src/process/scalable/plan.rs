@@ -9,8 +9,8 @@ use crate::options::{
 };
 use crate::process::deep;
 use crate::process::file_rows::CANDIDATES;
-use crate::process::fit::saved_plan;
 use crate::process::gvi::GviWork;
+use crate::process::prepared::saved_plan;
 use crate::text::work;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;

@@ -2,7 +2,7 @@
 
 use super::hyperparameters::{Asked, STOCHASTIC_SHARE, set_noise};
 use crate::method::SolverPrecision;
-use crate::process::fit::{FitStage, Prepared};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::EvidenceSearchSummary;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};

@@ -17,7 +17,7 @@ use super::pathwise::{self, Judging};
 use crate::method::SolverPrecision;
 use crate::options::{AutoOptions, CalibrateName, MethodName, SvgpOptions};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
-use crate::process::fit::{FitStage, Prepared, saved_plan};
+use crate::process::prepared::{FitStage, Prepared, saved_plan};
 use crate::process::rates::expected_seconds;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Stage};

@@ -7,7 +7,7 @@ use crate::FitRequest;
 use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
 use crate::process::check::{CheckedOn, FitCheck};
 use crate::process::file_rows::candidates;
-use crate::process::fit::{FitStage, Prepared};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::rates::rate;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};

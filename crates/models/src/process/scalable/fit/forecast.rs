@@ -12,7 +12,7 @@ use crate::method::SolverPrecision;
 use crate::options::{AutoOptions, KernelPrecision, MethodName};
 use crate::process::ModelError;
 use crate::process::check::CONVERGED;
-use crate::process::fit::{FitStage, Prepared, saved_plan};
+use crate::process::prepared::{FitStage, Prepared, saved_plan};
 use crate::process::scalable::Solver;
 use crate::process::scalable::plan::ScalablePlan;
 use crate::speed::seconds_of_batch;

@@ -3,9 +3,10 @@
 use super::all_rows::{Begin, by_steps, on_all_rows, worse};
 use super::stages::{Stages, on_neighbourhoods};
 use crate::FitRequest;
+use crate::hyperparameter::add_weak_priors;
 use crate::method::SolverPrecision;
 use crate::options::{EvidenceOptions, HyperparameterSearch, IterativeOptions, LengthscalePrior};
-use crate::process::fit::{FitStage, Prepared, add_weak_priors, targets};
+use crate::process::prepared::{FitStage, Prepared, targets};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage, Wanted};
 use crate::process::scalable::following;

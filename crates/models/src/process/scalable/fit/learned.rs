@@ -8,7 +8,7 @@ use super::hyperparameters::{beliefs, initial};
 use super::judge::HeldBack;
 use crate::options::{EvidenceOptions, MethodName};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
-use crate::process::fit::{FitStage, Prepared};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::CheckpointWriter;
 use crate::{FitRequest, Method, ModelError};

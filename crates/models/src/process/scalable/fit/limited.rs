@@ -9,7 +9,7 @@ use super::stages::Stages;
 use crate::FitRequest;
 use crate::method::SolverPrecision;
 use crate::options::{HyperparameterSearch, IterativeOptions};
-use crate::process::fit::{FitStage, Prepared};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage, Wanted};
 use crate::process::{Hyperparameter, ModelError};

@@ -34,7 +34,7 @@ use crate::options::{
 };
 use crate::process::check::FitCheck;
 use crate::process::file_rows::{FileRows, TableRows};
-use crate::process::fit::{FitStage, Prepared};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::prepared_table::not_from_disk;
 use crate::process::{Hyperparameter, ModelError, deep, gvi};
 use crate::{FitRequest, Method, Predictor, Recalibration};

@@ -7,7 +7,7 @@ use crate::method::SolverPrecision;
 use crate::options::KernelPrecision;
 use crate::process::ModelError;
 use crate::process::check::{CheckedOn, FitCheck, unsolved_in_words};
-use crate::process::fit::{FitStage, Prepared};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
 use crate::process::scalable::{ScalableSummary, Solver};

@@ -3,7 +3,7 @@
 use super::hyperparameters::{Asked, EXACT_SHARE, set_noise, solvable};
 use crate::method::SolverPrecision;
 use crate::process::ModelError;
-use crate::process::fit::{FitStage, Prepared};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
 use crate::process::scalable::following::{REFINING_EVALUATIONS, refining_memory};
