@@ -1,11 +1,10 @@
 //! Where an interrupted fit stands: one file, written in one step, read only by the same fit.
 
 use super::EvidenceSearchSummary;
-use super::fit::Forecast;
 use crate::Hyperparameter;
 use crate::method::SolverPrecision;
 use crate::network::digest;
-use crate::options::CalibrateName;
+use crate::options::{CalibrateName, MethodName};
 use crate::process::file_rows::in_blocks;
 use crate::{FitRequest, Method, ModelError};
 use faer::Mat;
@@ -25,6 +24,17 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 const METHOD: &str = "process checkpoint";
+
+/// What a solver is expected to take on all rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::process) struct Forecast {
+    /// Which.
+    pub(in crate::process) method: MethodName,
+    /// Steps that predictions took on two numbers of rows, those beyond the last that was tried extrapolated; none where they came no nearer.
+    pub(in crate::process) steps: [Option<f64>; 2],
+    /// Seconds on all rows; none where nothing can be expected.
+    pub(in crate::process) seconds: Option<f64>,
+}
 
 /// What those are told whose fit is another.
 const REMEDY: &str = "begin anew with --fresh, which removes it, or name another file with --checkpoint";

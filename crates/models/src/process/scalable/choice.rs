@@ -1,16 +1,10 @@
 //! Which method, and why.
 
-use super::ScalablePlan;
+use super::plan::ScalablePlan;
+use super::sizes::EXACT_ROWS;
 use crate::options::{AutoOptions, EvidenceOptions, IterativeOptions, LargeTableOptions, SddOptions};
 use crate::process::prepared::saved_plan;
 use crate::{FitRequest, Method};
-
-/// Up to so many rows the exact method is chosen, if it fits: its cubic cost is then minutes on two cores.
-pub const EXACT_ROWS: usize = 6000;
-
-/// Up to so many rows `auto` makes the exact posterior of all of them with hyperparameters of some, where memory and time allow: two minutes on two cores. Its file has four bytes for each pair of rows, 1.6 gigabytes here, and every
-/// prediction reads it.
-pub const EXACT_POSTERIOR_ROWS: usize = 20_000;
 
 /// A method, and the sentence that explains it.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,6 @@
 //! What follows a search on blocks by itself: what plans state and what fits do have one home.
 
-use super::EXACT_POSTERIOR_ROWS;
-use super::plan::table_bytes;
+use super::sizes::{EXACT_POSTERIOR_ROWS, table_bytes};
 use crate::options::IterativeOptions;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;

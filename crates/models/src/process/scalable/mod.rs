@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `summary`, `solver` | what became of it, and what weights were found with |
 //! | `choice` | which method, and why |
-//! | `plan` | memory and work, before anything is done |
+//! | `plan`, `sizes` | memory and work, before anything is done |
 //! | `budget` | one limit of time for all stages |
 //! | `fit` | hyperparameters, then weights, judged on rows that are held back |
 //! | `following` | which search on all rows goes on from where blocks led |
@@ -16,18 +16,18 @@ mod choice;
 mod fit;
 mod following;
 mod plan;
+mod sizes;
 mod solver;
 mod summary;
 
 pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
 pub(super) use choice::unused_by_exact;
-pub use choice::{Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, choose};
-pub(super) use fit::{
-    EVIDENCE_PROBES, PLAIN_ROWS, ScalableFit, check_numbers, fit_from_disk, fit_scalable, refused,
-    set_hyperparameters,
-};
+pub use choice::{Chosen, choose};
+pub(super) use fit::{ScalableFit, check_numbers, fit_from_disk, fit_scalable, refused, set_hyperparameters};
 pub use plan::ScalablePlan;
 pub(super) use plan::whole_posterior;
 pub(super) use plan::{DeepWork, disk_part_bytes};
+pub(super) use sizes::{EVIDENCE_PROBES, PLAIN_ROWS};
+pub use sizes::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
 pub use solver::Solver;
 pub use summary::{EvidenceSearchSummary, ScalableSummary};

@@ -1,8 +1,11 @@
 //! Memory and work of a fit to a large table.
 
-use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, forecast_bytes, may_search_again};
 use super::following::{Blocks, refining_memory};
-use super::{EXACT_POSTERIOR_ROWS, EXACT_ROWS, Solver};
+use super::sizes::{
+    EVIDENCE_PROBES, EXACT_POSTERIOR_ROWS, EXACT_ROWS, PLAIN_ROWS, few_rows_memory, may_search_again,
+    table_bytes, trial_bytes,
+};
+use super::solver::Solver;
 use crate::options::{
     BatchOptions, DbkOptions, DeepKind, GO_ON, HyperparameterSearch, InducingChoiceName, InducingOptions,
     IterativeOptions, KernelPrecision, MethodName, PreconditionerName, Setting, SvgpOptions,
@@ -214,7 +217,7 @@ impl ScalablePlan {
                 whole.map_or(0, |bytes| few.saturating_add(bytes)),
                 beside.unwrap_or_default(),
                 others,
-                few.saturating_add(forecast_bytes(rows, inputs, request.memory)),
+                few.saturating_add(trial_bytes(rows, inputs, request.memory)),
                 solver.saturating_add(few),
                 kept.max(few).saturating_add(few).saturating_add(more),
                 kept.max(few).max(more).saturating_add(bound.peak_bytes),
@@ -420,11 +423,6 @@ fn stochastic_bound(rows: usize, inputs: usize, inducing: usize, batch: usize) -
     let plan = BoundPlan::stochastic(rows, inputs, 1, inducing, 1, 1, batch);
     let closing = BoundPlan::collapsed(rows, inputs, 1, inducing);
     BoundPlan { peak_bytes: plan.peak_bytes.max(closing.peak_bytes), ..plan }
-}
-
-/// The table's numbers as read, as standardised, and in the kernel's precision.
-pub(super) fn table_bytes(rows: usize, inputs: usize, number: u64) -> u64 {
-    (rows as u64).saturating_mul((2 * inputs as u64 + 4) * 8 + inputs as u64 * number)
 }
 
 /// Bytes of the exact posterior of all rows, where `auto` makes it: not of too many, and within the memory beside the posterior of few.

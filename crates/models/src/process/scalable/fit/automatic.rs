@@ -9,7 +9,7 @@
 
 use super::ScalableFit;
 use super::bounds::{self, Bounding};
-use super::forecast::{Forecast, candidates, forecasts};
+use super::forecast::{candidates, forecasts};
 use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::limited::limited;
@@ -20,9 +20,9 @@ use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::process::prepared::{FitStage, Prepared, saved_plan};
 use crate::process::rates::expected_seconds;
 use crate::process::scalable::budget::Allowance;
-use crate::process::scalable::checkpoint::{CheckpointWriter, Stage};
+use crate::process::scalable::checkpoint::{CheckpointWriter, Forecast, Stage};
 use crate::process::scalable::plan::{ScalablePlan, whole_posterior};
-use crate::process::scalable::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
+use crate::process::scalable::sizes::{EXACT_POSTERIOR_ROWS, EXACT_ROWS, few_rows_memory};
 use crate::process::{Hyperparameter, ModelError};
 use crate::speed::dense_rate;
 use crate::{FitRequest, Method};
@@ -330,11 +330,6 @@ impl Comparison<'_> {
         }
         Ok(())
     }
-}
-
-/// What of the memory the posterior of few rows may take: it is kept while others are tried.
-pub(in crate::process::scalable) fn few_rows_memory(limit: u64) -> u64 {
-    limit / 4
 }
 
 /// Operations a second that a factorisation surely reaches: a small one is planned where time is short.

@@ -4,17 +4,18 @@
 //! sketch-and-project is as large a share of them as of the table, a batch of dual descent as many rows: what one step does then is alike, and how many it takes grows by a power of the rows that the two
 //! sizes tell. The work of a step is counted ([`ScalablePlan`]), so that which solver is taken depends on no clock; one measurement makes seconds of it.
 
-use super::automatic::few_rows_memory;
 use super::hyperparameters::Searched;
 use super::judge::HeldBack;
 use super::pathwise::kernel_of;
 use crate::method::SolverPrecision;
-use crate::options::{AutoOptions, KernelPrecision, MethodName};
+use crate::options::{AutoOptions, KernelPrecision};
 use crate::process::ModelError;
 use crate::process::check::CONVERGED;
-use crate::process::prepared::{FitStage, Prepared, saved_plan};
+use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::Solver;
+use crate::process::scalable::checkpoint::Forecast;
 use crate::process::scalable::plan::ScalablePlan;
+use crate::process::scalable::sizes::{PREDICTED, SIZES, trial_sizes};
 use crate::speed::seconds_of_batch;
 use crate::{FitRequest, Method};
 use faer::{Mat, MatRef};
@@ -26,29 +27,6 @@ use posterior_gp::iterative::{
 };
 use posterior_kernels::cross;
 use posterior_optim::{Observer, Progress, Signal};
-use serde::{Deserialize, Serialize};
-
-/// Rows that solvers are tried on: few enough for a factor of them, and for a second or two in all.
-const SIZES: [usize; 2] = [1000, 2000];
-
-/// Held-back rows that are predicted, at most.
-const PREDICTED: usize = 512;
-
-/// Bytes that trying solvers on so many rows takes: their exact posterior, and beside it their matrix and that between them and what is predicted.
-fn bytes_of(size: usize, inputs: usize) -> u64 {
-    saved_plan(size, inputs).peak_bytes.saturating_add(8 * size as u64 * (size + PREDICTED) as u64)
-}
-
-/// The sizes that a table of so many rows is tried on, within the memory that is left to few rows.
-fn sizes(rows: usize, inputs: usize, memory: u64) -> impl Iterator<Item = usize> {
-    let most = few_rows_memory(memory);
-    SIZES.into_iter().filter(move |&size| size < rows && bytes_of(size, inputs) <= most)
-}
-
-/// Bytes of it at the peak.
-pub(in crate::process::scalable) fn bytes(rows: usize, inputs: usize, memory: u64) -> u64 {
-    sizes(rows, inputs, memory).map(|size| bytes_of(size, inputs)).fold(0, u64::max)
-}
 
 /// Steps between two looks at predictions grow by this factor.
 const FACTOR: f64 = 1.1;
@@ -60,17 +38,6 @@ const ITERATIONS: usize = 200;
 
 /// Double precision costs so much more than single.
 const DOUBLE: f64 = 2.0;
-
-/// What a solver is expected to take on all rows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::process) struct Forecast {
-    /// Which.
-    pub(in crate::process) method: MethodName,
-    /// Steps that predictions took on [`SIZES`] rows, those beyond the last that was tried extrapolated; none where they came no nearer.
-    pub(in crate::process) steps: [Option<f64>; 2],
-    /// Seconds on all rows; none where nothing can be expected.
-    pub(in crate::process) seconds: Option<f64>,
-}
 
 /// The solvers that could be taken: descent, and the others that fit the memory beside `kept` bytes.
 pub(super) fn candidates(
@@ -96,7 +63,7 @@ pub(super) fn forecasts<T: SolverPrecision>(
 ) -> Result<Vec<Forecast>, ModelError> {
     let (n, d) = prepared.data.inputs().shape();
     let held = &held.first(PREDICTED);
-    let tables = sizes(n, d, request.memory)
+    let tables = trial_sizes(n, d, request.memory)
         .map(|size| SmallTable::draw(prepared, request, held, searched, size))
         .collect::<Result<Vec<_>, _>>()?;
     if tables.is_empty() {
@@ -295,6 +262,7 @@ fn seconds_of_step<T: SolverPrecision>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::MethodName;
 
     #[test]
     fn the_cheapest_solver_is_the_first_and_one_without_an_end_the_last() {

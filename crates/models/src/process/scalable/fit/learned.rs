@@ -11,14 +11,12 @@ use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::CheckpointWriter;
+use crate::process::scalable::sizes::PLAIN_ROWS;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::iterative::Blocks;
 use posterior_gp::{RowSource, exact};
 use posterior_optim::{Observer, Reason};
 use std::time::Instant;
-
-/// Rows of the plain process: seconds.
-pub(in crate::process) const ROWS: usize = 800;
 
 /// The share of a run's time that is kept for it.
 const PLAIN_SHARE: f64 = 0.1;
@@ -79,7 +77,7 @@ fn plain<D: RowSource>(
     observer: &mut Observer<'_, FitStage>,
 ) -> Option<(TriedMethod, Vec<f64>)> {
     let started = Instant::now();
-    let size = ROWS.min(prepared.data.rows());
+    let size = PLAIN_ROWS.min(prepared.data.rows());
     let rows = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.seed }
         .uniform_rows(prepared.data.rows(), 0);
     // Under what it would be without anything said.

@@ -6,12 +6,11 @@
 use super::all_rows::evidence_of_row;
 use super::hyperparameters::{Asked, MOST_SIGNAL, Searched, initial, signal, source};
 use super::stages::Stages;
-use crate::FitRequest;
 use crate::method::SolverPrecision;
-use crate::options::{HyperparameterSearch, IterativeOptions};
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage, Wanted};
+use crate::process::scalable::sizes::may_search_again;
 use crate::process::{Hyperparameter, ModelError};
 use posterior_gp::exact::ExactGp;
 use posterior_optim::{Constraint, Observer};
@@ -103,21 +102,6 @@ pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
     checkpoints.save::<T>(&found, Stage::Between)?;
     let source = source(prepared, &own, &found, &model);
     Ok(Searched { model, found, source, hyperpriors: searched.hyperpriors, solutions: None })
-}
-
-/// Whether there may be a second search at all, whatever the first one finds.
-pub(in crate::process::scalable) fn may_search_again(
-    request: &FitRequest,
-    options: &IterativeOptions,
-) -> bool {
-    let free = |own: &Constraint| {
-        let name = own.parameter();
-        name.starts_with("noise_variance") || !name.contains("variance")
-    };
-    request.hyperparameters.is_none()
-        && options.search.hyperparameter_search == HyperparameterSearch::Blocks
-        && options.evidence.steps != Some(0)
-        && options.evidence.constraints.all().iter().all(free)
 }
 
 /// Upper bounds of the variances of a kernel's parts: an equal share of the largest for each, more for those that have more of it once all are scaled down by `factor`; of a sum twice the largest at most, of a product of sums what these make of it.

@@ -47,12 +47,7 @@ use judge::HeldBack;
 use limited::limited;
 use pathwise::Judging;
 
-pub(super) use automatic::few_rows_memory;
-pub(super) use forecast::{Forecast, bytes as forecast_bytes};
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
-pub(in crate::process) use learned::ROWS as PLAIN_ROWS;
-pub(super) use limited::may_search_again;
-pub(in crate::process) use pathwise::EVIDENCE_PROBES;
 
 /// What a fit leaves behind.
 pub(in crate::process) struct ScalableFit {

@@ -10,6 +10,7 @@ use crate::process::check::{CheckedOn, FitCheck, unsolved_in_words};
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
+use crate::process::scalable::sizes::EVIDENCE_PROBES;
 use crate::process::scalable::{ScalableSummary, Solver};
 use crate::{FitRequest, Method};
 use faer::Mat;
@@ -23,9 +24,6 @@ use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Progress, Reason, Signal};
 use std::time::Instant;
-
-/// Probes of the log evidence that fits by conjugate gradients state.
-pub(in crate::process) const EVIDENCE_PROBES: usize = 16;
 
 /// A noise that was raised by this factor and more is another model, of which a user must know.
 const MUCH: f64 = 10.0;
