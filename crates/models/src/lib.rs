@@ -52,6 +52,7 @@ mod predictive;
 mod predictor;
 mod prior;
 mod process;
+mod question;
 mod recalibration;
 pub mod scans;
 mod shares;
@@ -60,7 +61,7 @@ mod speed;
 pub mod targets;
 pub mod text;
 
-pub use answer::{Answer, PredictedInto, Question};
+pub use answer::Answer;
 pub use any::AnyModel;
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
@@ -91,6 +92,7 @@ pub use process::{
     TriedPseudoCount, TriedSetting, TriedTransform, TriedWay, VariationSummary, WarpCurve, choose,
     choose_likelihood, no_exposure,
 };
+pub use question::{PredictedInto, Question};
 pub use recalibration::{
     ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,
     PredictedSets, Recalibration, SET_LEVELS, Tempering,

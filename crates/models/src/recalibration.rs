@@ -13,7 +13,9 @@ pub use observed::{IntervalScores, ObservedRecalibration, ObservedTails};
 
 use crate::options::CalibrateName;
 use crate::predictive::standard_quantile;
-use crate::process::{CheckedOn, FitCheck, explained_by_chance};
+use crate::process::CheckedOn;
+use crate::process::FitCheck;
+use crate::process::explained_by_chance;
 use crate::{FitRequest, Method, ModelError};
 use posterior_metrics::{SplitConformal, half_width_factor};
 use serde::{Deserialize, Serialize};

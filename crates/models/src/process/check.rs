@@ -1,6 +1,6 @@
 //! How good a fit is on rows that had no part in it, and what is to be said about that.
 
-use super::ModelError;
+use crate::ModelError;
 use posterior_metrics::Gaussians;
 use serde::{Deserialize, Serialize};
 
