@@ -112,9 +112,8 @@ impl Model for ProcessModel {
     }
 
     fn tables(&self) -> Vec<String> {
-        let mut tables = describe::tables(&self.header);
-        tables.extend(self.parts().tables());
-        tables
+        let learned = describe::table_of(describe::hyperparameters(&self.header));
+        std::iter::once(learned).chain(self.parts().tables()).collect()
     }
 
     fn report(&self) -> Result<Value, StoreError> {

@@ -531,11 +531,7 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     if let Some(gvi) = header.fit.scalable.as_ref().and_then(|large| large.gvi.as_ref()) {
         out.extend(gvi.warnings().iter().map(Note::warning));
     }
-    for (name, bound) in &header.fit.at_bounds {
-        out.push(Note::warning(format!(
-            "{name} ended at the bound {bound} (in standard units) that was set for it (--bound)"
-        )));
-    }
+    out.extend(bounds_reached(&header.fit.at_bounds));
     for attempt in header.fit.attempts.iter().filter(|a| a.value.is_none()) {
         out.push(Note::warning(format!("a start failed: {}", attempt.ended)));
     }
@@ -546,8 +542,17 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     out
 }
 
-/// What was learned.
-pub(super) fn tables(header: &Header) -> Vec<String> {
+/// Hyperparameters at bounds that were set for them.
+pub(super) fn bounds_reached(at_bounds: &[(String, f64)]) -> impl Iterator<Item = Note> {
+    at_bounds.iter().map(|(name, bound)| {
+        Note::warning(format!(
+            "{name} ended at the bound {bound} (in standard units) that was set for it (--bound)"
+        ))
+    })
+}
+
+/// What was learned, as a table.
+pub(super) fn table_of(hyperparameters: Vec<Hyperparameter>) -> String {
     let row = |h: Hyperparameter| vec![h.name, number(h.value), h.unit];
-    vec![table(&hyperparameters(header).into_iter().map(row).collect::<Vec<_>>())]
+    table(&hyperparameters.into_iter().map(row).collect::<Vec<_>>())
 }

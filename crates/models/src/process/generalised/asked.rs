@@ -10,6 +10,7 @@ use super::{GeneralisedModel, Target, describe};
 use crate::latent::Latent;
 use crate::predictor::{Cost, bytes_of};
 use crate::process::asked::{cut_of, described, table};
+use crate::process::describe::table_of;
 use crate::process::joint::NO_JOINT;
 use crate::process::{Effects, NO_LEAVE_ONE_OUT};
 use crate::{
@@ -200,9 +201,8 @@ impl Model for GeneralisedModel {
     }
 
     fn tables(&self) -> Vec<String> {
-        let mut tables = describe::tables(&self.header);
-        tables.extend(self.parts().tables());
-        tables
+        let learned = table_of(describe::hyperparameters(&self.header));
+        std::iter::once(learned).chain(self.parts().tables()).collect()
     }
 
     fn report(&self) -> Result<Value, StoreError> {

@@ -7,7 +7,7 @@ use crate::ClassRecalibration;
 use crate::process::CheckedOn;
 use crate::process::apart::{copies_in_words, twins_in_words};
 use crate::process::describe::{self, reason};
-use crate::text::{number, table};
+use crate::text::number;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
 
@@ -269,11 +269,7 @@ pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
     if let Some(variation) = &fit.variation {
         out.extend(variation.learned.warnings().iter().map(Note::warning));
     }
-    for (name, bound) in &fit.at_bounds {
-        out.push(Note::warning(format!(
-            "{name} ended at the bound {bound} (in standard units) that was set for it (--bound)"
-        )));
-    }
+    out.extend(describe::bounds_reached(&fit.at_bounds));
     if let Some(stand_ins) = &fit.stand_ins {
         let matching = stand_ins.gaussianised.matching();
         let tried = stand_ins.tried.iter().filter(|t| t.matching == matching);
@@ -288,10 +284,4 @@ pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
         }
     }
     out
-}
-
-/// What was learned.
-pub(super) fn tables(header: &GeneralisedHeader) -> Vec<String> {
-    let row = |h: Hyperparameter| vec![h.name, number(h.value), h.unit];
-    vec![table(&hyperparameters(header).into_iter().map(row).collect::<Vec<_>>())]
 }
