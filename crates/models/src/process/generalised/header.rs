@@ -34,10 +34,8 @@ pub struct LabelCheck {
     /// How many.
     pub rows: usize,
     /// Rows that were held back as well and equal rows that are learned from, to which they were given back.
-    #[serde(default)]
     pub twins: usize,
     /// Copies of these rows that were left out with them.
-    #[serde(default)]
     pub copies: usize,
     /// Their scores.
     pub scores: LabelScores,
