@@ -54,8 +54,8 @@ impl ProcessModel {
         };
         plan.check(question.memory)?;
         if question.timed {
-            let dense = |flops: f64| flops / dense_rate();
-            // Draws that are stored are there with the variances.
+            let dense = |flops: f64| if flops > 0.0 { flops / dense_rate() } else { 0.0 };
+            // Variances need all stored samples anyway.
             let sampled = if self.predictor.stored_samples().is_some() { 0.0 } else { sampled };
             plan.seconds = match left_out {
                 true => Some(dense(flops)),
