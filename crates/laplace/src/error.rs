@@ -157,7 +157,7 @@ fn gigabytes(bytes: u64) -> String {
     if value >= 10.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// Refuses what needs more bytes than are allowed, with the way out.
+/// An error with a remedy where more bytes are needed than are allowed.
 pub(crate) fn check_memory(
     needed: u64,
     allowed: u64,

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `options` | [`FitOptions`]: what is asked for |
-//! | `choices` | mode and prior, where they are left to us |
+//! | `choices` | the default mode and prior |
 //! | `curvature` | a curvature in whichever form, and posteriors conditioned on it |
 //! | `fitting` | what all steps share |
 //! | `by_kernel`, `conjugate`, `solve` | mode and hyperparameters by the evidence |

@@ -28,7 +28,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `problem`, `run` | what a posterior is fitted to ([`Data`], [`Problem`]); who hears of it and what is kept ([`Run`]) |
+//! | `problem`, `run` | what a posterior is fitted to ([`Data`], [`Problem`]); observer and checkpoint ([`Run`]) |
 //! | [`mod@fit`] | the whole: choose weights, sum the curvature, find mode and hyperparameters |
 //! | [`accumulate`] | [sums](posterior_linear::curvature) of the curvature in each form |
 //! | [`predict`] | [latent](posterior_linear::latent) means and covariances |
@@ -37,7 +37,8 @@
 //! | [`auto`](mod@auto) | the default: structures compared by the evidence, or on unseen examples |
 //! | [`temperature`] | the network with one number chosen on unseen examples, which others must beat |
 //! | [`mean_field`] | weights with independent Gaussian noise, fine-tuned |
-//! | [`scores`] | scores on held-out examples, and what is told of them |
+//! | [`scores`] | scores on held-out examples, and notes on them |
+//! | `rows`, `sight` | what processes around a network are fitted to, and what their kernels see |
 //! | [`unseen`] | predictions and scores of examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |

@@ -1,4 +1,4 @@
-//! **One run of a fit or a search**: who hears of its progress, and what is kept on the way.
+//! **One run of a fit or a search**: its observer, and the states that are kept on the way.
 
 use crate::LaplaceError;
 use crate::keep::{Keeper, SavedState};
@@ -55,15 +55,15 @@ impl Stage {
     }
 }
 
-/// Hears a stage, what is done of it and how much there is; may stop the run.
+/// Called with a stage, how much of it is done and how much there is; may stop the run.
 pub type Observer<'a> = Box<dyn FnMut(Stage, usize, usize) -> Signal + 'a>;
 
 /// One run: its observer and its checkpoint. By default it has neither.
 #[derive(Default)]
 pub struct Run<'a> {
-    /// Hears of every step.
+    /// Called after every step.
     pub observer: Option<Observer<'a>>,
-    /// Has what an earlier, interrupted run left, and is given what this one does.
+    /// Holds the state of an earlier, interrupted run, and keeps those of this one.
     pub keeper: Keeper<'a>,
     /// Why a state could not be written, until the method has ended.
     failed: Option<LaplaceError>,

@@ -1,4 +1,4 @@
-//! **Scores on held-out examples**: the negative log predictive density under the very predictive that will be used, and what a reader is told of it.
+//! **Scores on held-out examples**: the negative log density under the predictive distribution that will be used, and notes on it.
 
 use crate::LaplaceError;
 use crate::accumulate::FitSums;

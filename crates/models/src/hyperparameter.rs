@@ -1,4 +1,4 @@
-//! Hyperparameters by their names, and what is believed of lengthscales.
+//! Hyperparameters by name, and the default prior of lengthscales.
 
 use posterior_gp::Hyperprior;
 use posterior_kernels::is_distance;
@@ -62,7 +62,7 @@ impl Hyperparameter {
     }
 }
 
-/// The weak belief for every lengthscale that the user says nothing about.
+/// Adds a weak prior for every lengthscale that has none.
 pub(crate) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &dyn Parameters, features: usize) {
     for segment in model.segments().iter().filter(|s| is_distance(&s.name)) {
         if !hyperpriors.iter().any(|h| h.parameter == segment.name) {

@@ -15,13 +15,14 @@
 //! # Ok::<(), posterior_models::ModelError>(())
 //! ```
 //!
-//! What predicts is a [`Predictor`]: one for each method, whatever the likelihood. A new family implements [`Model`]: the command line, reports and files know no more than that.
+//! Each method of processes has a [`Predictor`], whatever the likelihood. A new family implements [`Model`]: the command line, reports and files know no more than that.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`ProcessModel`] | a Gaussian process on a table: roles of columns, hyperparameters, posterior, file |
 //! | [`GeneralisedModel`] | the same for classes, counts and numbers with outliers |
 //! | [`StreamModel`], [`StreamState`] | a process that goes on learning from rows as they arrive |
+//! | [`Predictor`], [`Latent`] | latent functions, by one of the methods (`method`), and Gaussians over their values |
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`ensemble`] | several networks as one model |

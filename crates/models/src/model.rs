@@ -177,7 +177,7 @@ pub trait Model: Send + Sync {
         check(question, (self.predicts(), self.sets().is_some()), self.class_names().len())
     }
 
-    /// Reads files of the kind that it learned from: tables, unless it says otherwise.
+    /// Reads files of the kind that it learned from: tables by default.
     ///
     /// # Errors
     /// When a file cannot be read or does not fit.

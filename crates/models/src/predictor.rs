@@ -69,7 +69,7 @@ pub struct Compression {
 /// A predictor that fewer points carry, and how far it is from the one that it came from.
 pub(crate) type Compressed = Result<(Arc<dyn Predictor>, Compression), ModelError>;
 
-/// A posterior over latent functions of standardised inputs, by one of the methods. What only some can do has a default: they cannot.
+/// A posterior over latent functions of standardised inputs, by one of the methods. Methods with a default are for what only some posteriors can do.
 pub trait Predictor: Any + fmt::Debug + Send + Sync {
     /// Gaussians over the latent values at the rows of x (m x D), with variances by the given method where there is a choice.
     ///
@@ -89,7 +89,7 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
     /// What marginals of so many rows take.
     fn cost(&self, rows: usize) -> Cost;
 
-    /// Operations of the means at one row of so many inputs, and of one row of an average, about.
+    /// Floating-point operations, about: of the means at one row of so many inputs, and of one row of an average.
     fn effort(&self, inputs: usize) -> [f64; 2];
 
     /// Adds its arrays, from which a reader of its kind makes it again.
@@ -169,7 +169,7 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// `count` draws that are functions.
+    /// `count` draws that can be evaluated anywhere.
     fn functions(self: Arc<Self>, _count: usize, _streams: Streams) -> Option<Drawn> {
         None
     }
@@ -189,12 +189,12 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
         self.training().map(Observations::inputs)
     }
 
-    /// The covariance of the function before any row was seen.
+    /// The covariance of the function under its prior.
     fn prior(&self) -> Option<Prior<'_>> {
         None
     }
 
-    /// Shares of the terms of its kernel, whose columns have these names, of a target of this scale.
+    /// Shares of the terms of its kernel in the function's variance, for columns of these names and a target of this scale.
     fn shares(&self, _names: &[String], _scale: f64) -> Option<VarianceShares> {
         None
     }
@@ -209,12 +209,12 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// The posteriors of inducing points of its functions: one of all, or one for each; none where it has others.
+    /// Posteriors of inducing points: one of all functions, or one for each. Empty for other methods.
     fn inducing(&self) -> Vec<&InducingPosterior> {
         Vec::new()
     }
 
-    /// The same with as many others in their place.
+    /// The same predictor with other posteriors of inducing points, as many as [`Self::inducing`] returns.
     fn with_inducing(&self, _new: Vec<InducingPosterior>) -> Option<Arc<dyn Predictor>> {
         None
     }

@@ -78,7 +78,7 @@ impl Prior<'_> {
         })
     }
 
-    /// What to know of it beside the kernel.
+    /// What a report adds about this covariance.
     pub(crate) fn note(&self) -> &'static str {
         match self {
             Self::Features(posterior) => match posterior.rest() {

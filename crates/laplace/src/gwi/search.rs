@@ -50,8 +50,8 @@ pub struct GwiFit {
     pub notes: Vec<String>,
 }
 
-/// Learns a covariance around a trained network. With validation examples half of them, where there are at least 200, are what the prior is learned from, and the rest say when steps end and how much variances are multiplied by; without, all steps
-/// are taken and nothing is judged.
+/// Learns a covariance around a trained network. Validation examples say when steps end and how much variances are multiplied by. Of 200 or more, one half is for this and the prior is learned from the other half.
+/// Without validation examples all steps are taken and nothing is judged.
 ///
 /// # Errors
 /// [`LaplaceError`]: bad inputs or targets, options that do not fit data or each other, a plan above the memory, an objective that is no number (at which step), interruption.

@@ -16,6 +16,7 @@
 //! | `evidence` | the evidence with its first-order term, and one step up |
 //! | `likelihood` | losses as likelihoods, precisions as weight decay |
 //! | `hook` | what happens between epochs |
+//! | `report` | what was learned, epoch by epoch |
 
 mod evidence;
 mod hook;

@@ -45,7 +45,7 @@ pub struct SampledFit<T> {
 
 /// Fits samples to a trained network. An interrupted call keeps where it stands, from which the same call goes on with the same numbers.
 ///
-/// Validation examples are needed by [`SampledOptions::validation_tries`] only, and have no effect without; `integration` is how predictive distributions of theirs are made of latent ones.
+/// Only [`SampledOptions::validation_tries`] needs validation examples; they have no effect without it. `integration` makes their predictive distributions of latent ones.
 ///
 /// Cost: for each turn the products of the mode and of `samples_em` samples with all data until they are solved, and one more; in the end, and for each setting that is tried, those of `samples` further ones. In function space the tangent kernel and its
 /// eigenvectors in place of all of these; they are not kept, so that an interrupted call makes them again. [`super::plan()`] says how much memory.

@@ -171,7 +171,7 @@ pub(super) fn read_network(summary: &DeepSummary, tensors: &mut Tensors) -> Resu
     take_network::<f32>(graph, tensors)
 }
 
-/// Gaussian noise as a header has it.
+/// Gaussian noise, from the hyperparameters of a header.
 fn noise(stored: &Stored<'_>) -> Result<Box<dyn Likelihood>, String> {
     let noise = stored.hyperparameter("noise_variance").and_then(|v| v.first().copied()).unwrap_or_default();
     if !(noise > 0.0 && noise.is_finite()) {

@@ -1,6 +1,6 @@
 //! **Methods**: what each of them predicts, writes and reads, one file for each kind of [`Predictor`].
 //!
-//! A new method is a file here and a line in the table of readers; nobody else asks which method a predictor comes from.
+//! A new method is a file here and a line in the table of readers. Other modules ask the trait. Accessors such as `exact` are for what only one method can do: add rows, leave one out.
 //!
 //! | file | what |
 //! |---|---|

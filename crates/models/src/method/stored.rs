@@ -1,4 +1,4 @@
-//! What readers are given: as much of a header as says which arrays there are, and what their numbers mean.
+//! What readers are given: the part of a header that says which arrays there are, and what their numbers mean.
 
 use super::precision::SolverPrecision;
 use crate::Hyperparameter;
@@ -23,7 +23,7 @@ pub(crate) struct Stored<'a> {
     pub(crate) mean: MeanForm,
     pub(crate) rows: usize,
     pub(crate) hyperparameters: &'a [Hyperparameter],
-    /// None of Gaussian noise, which is among the hyperparameters.
+    /// None under Gaussian noise, which is among the hyperparameters.
     pub(crate) likelihood: Option<Box<dyn Likelihood>>,
     pub(crate) noise_floor: f64,
     pub(crate) cholesky: CholeskyInfo,
@@ -72,7 +72,7 @@ impl Stored<'_> {
         }
     }
 
-    /// Gaussian noise as it is among the hyperparameters.
+    /// Gaussian noise, from the hyperparameters.
     pub(super) fn noise(&self) -> Result<Gaussian, String> {
         let noise = self.hyperparameters.iter().find(|h| h.name.ends_with("noise_variance"));
         let noise = noise.and_then(|h| h.values.first().copied()).ok_or("it has no noise variance")?;

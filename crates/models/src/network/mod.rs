@@ -7,6 +7,7 @@
 //! | `preparation` | what is done to data before a network sees it, stored with the network |
 //! | `examples` | training and validation examples from tables, arrays and images |
 //! | `train` | architecture + data -> trained network in a file |
+//! | `reading` | examples as they stand in their files |
 //! | `classes` | labels of a table and the classes that they are |
 //! | `digest` | which files a network learned from |
 //! | `forward` | arrays in, outputs out |

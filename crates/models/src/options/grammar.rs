@@ -111,7 +111,7 @@ fn flags(augment: impl Fn(Command) -> Command) -> Vec<Arg> {
     augment(Command::new("")).get_arguments().cloned().collect()
 }
 
-/// The flags of each method by name. The command line asks for them thousands of times while it is built; to make all flags each time was most of what a short command took.
+/// The names of the flags of each method. The command line asks for them thousands of times while it is built: making them each time took most of a short command.
 static NAMES: LazyLock<Vec<(MethodName, Vec<Id>)>> = LazyLock::new(|| {
     let names = |name: &MethodName| name.flags().iter().map(|flag| flag.get_id().clone()).collect();
     MethodName::ALL.iter().map(|name| (*name, names(name))).collect()

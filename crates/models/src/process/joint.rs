@@ -5,7 +5,7 @@ use super::{ModelError, ProcessModel};
 use crate::{ModelData, Question, VarianceMethod};
 use posterior_data::{ArrayValues, NumericArray};
 
-/// Why a model has no such covariance, and the way out.
+/// The error of a model that has no such covariance.
 pub(crate) const NO_JOINT: &str = "--joint is the covariance of a function under Gaussian noise; of this model's functions draw some (--samples N --samples-out FILE.npy)";
 
 impl ProcessModel {

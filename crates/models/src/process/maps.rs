@@ -203,7 +203,7 @@ impl ProcessModel {
             }
             None => (Vec::new(), 0),
         };
-        // Numbers whose moments are not finite have no range.
+        // A column whose moments are not finite has no range.
         let range = |j: usize| header.input_ranges.0.iter().find(|range| range.input == j);
         let (Some(first), Some(second)) = (range(0), range(1)) else { return Ok(Vec::new()) };
         let ranges = [first, second].map(|range| (range.minimum, range.maximum));

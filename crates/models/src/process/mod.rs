@@ -22,6 +22,7 @@
 //! | `file` | model to container and back, bit for bit |
 //! | [`Effects`], `effective` | what columns do: importance, partial dependence; for numbers with Gaussian noise |
 //! | `continued` | further rows for a saved exact process, its hyperparameters kept |
+//! | `compress` | a model of many rows, carried by fewer points |
 //! | `left_out` | training rows, each predicted from all others |
 //! | `joint` | the covariance of the function at several rows |
 //! | `scalable` | methods for large tables |

@@ -1,4 +1,4 @@
-//! Rows of a table as a process learns from them, what a fit is at, and the memory of exact processes.
+//! Rows of a table as a process learns from them, stages of a fit, and the memory of exact processes.
 
 use super::row_weights::row_weights;
 use super::target_transform::{self, AT_THE_FIT, TransformChoice};
@@ -147,7 +147,7 @@ pub(in crate::process) fn unscaled(schema: &Schema, request: &FitRequest) -> Vec
     own
 }
 
-/// The same, by the criterion that is asked for.
+/// What an exact process needs whose hyperparameters are found by the criterion that is asked for.
 pub(super) fn exact_plan(evidence: &EvidenceOptions, rows: usize, features: usize) -> Plan {
     match evidence.criterion() {
         // Two further matrices are given back before anything is saved.

@@ -116,7 +116,7 @@ pub(super) trait Effective {
     /// Bytes that so many rows at a time and averages over so many runs of them take beside the predictor's blocks.
     fn beside(&self, rows: usize, runs: usize) -> u64;
 
-    /// Means of the functions at the rows of x (m x D), m x C: of several without what all have in common, which changes no probability.
+    /// Means of the functions at the rows of x (m x D), m x C. Of several functions the mean over all is subtracted, which changes no probability.
     fn means(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError> {
         let mut means = self.predictor().means(x)?;
         if means.ncols() > 1 {

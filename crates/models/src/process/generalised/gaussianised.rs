@@ -329,7 +329,7 @@ fn by_rows_left_out(
     Ok(Chosen { gaussianised, stand_ins, model, source, judged, tried, bounds: Vec::new() })
 }
 
-/// Fits. The likelihood of `observed` is afterwards that of the functions. Judged are the rows that the pseudo-count was chosen on, each from the others under hyperparameters of the other half; none where that has no closed form.
+/// Fits. The likelihood of `observed` is afterwards that of the functions. The check is of the rows that the pseudo-count was chosen on. Each is predicted from the others, under hyperparameters of the other half. There is none where that has no closed form.
 pub(super) fn fit(
     observed: &mut Observed,
     request: &FitRequest,

@@ -1,4 +1,4 @@
-//! Numbers of rows and bytes that plans state and fits go by.
+//! Numbers of rows and bytes that plans and fits share.
 
 use crate::FitRequest;
 use crate::options::{HyperparameterSearch, IterativeOptions};
@@ -40,7 +40,7 @@ pub(super) fn trial_sizes(rows: usize, inputs: usize, memory: u64) -> impl Itera
     SIZES.into_iter().filter(move |&size| size < rows && bytes_of(size, inputs) <= most)
 }
 
-/// Bytes of it at the peak.
+/// Bytes that trying solvers takes at the peak.
 pub(super) fn trial_bytes(rows: usize, inputs: usize, memory: u64) -> u64 {
     trial_sizes(rows, inputs, memory).map(|size| bytes_of(size, inputs)).fold(0, u64::max)
 }

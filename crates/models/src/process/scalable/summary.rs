@@ -118,7 +118,7 @@ impl ScalableSummary {
         of_search.or_else(of_blocks).unwrap_or(&self.at_bounds).clone()
     }
 
-    /// Of weights that are found so, where hyperparameters come from in words; the rest is empty.
+    /// With a solver, a precision and the source of hyperparameters in words. All other fields are empty.
     pub(in crate::process) fn new(
         solver: Solver,
         precision: KernelPrecision,

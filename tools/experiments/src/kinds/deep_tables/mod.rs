@@ -285,7 +285,7 @@ impl Settings {
         let model = method.learn(Prepared::standardised(train), &asked, stage, context)?;
         let scores = scored(model.predictor(), task.fold.test.as_ref(), &task.fold.truth)?;
         let predictor: &dyn Predictor = model.predictor();
-        // Of what is carried by all rows nothing is said.
+        // Reported only of methods whose points are not the training rows.
         let rows_carry = predictor.training().is_some() || predictor.embedded().is_some();
         let points = (!rows_carry).then(|| predictor.support());
         let summary = &model.header().fit;
