@@ -68,8 +68,8 @@ impl HeldOutReport {
     }
 }
 
-/// Held-out examples that a comparison needs. The negative log density of a calibrated Gaussian prediction, `z^2 / 2` and a constant, has the standard deviation `1 / sqrt 2` from example to
-/// example, so that the mean of `m` is known to `1 / sqrt(2 m)` nats: to a tenth for 50. With fewer, differences that matter drown in chance.
+/// Held-out examples that a comparison needs. The negative log density of a calibrated Gaussian prediction is `z^2 / 2` and a constant. Its standard deviation over
+/// examples is `1 / sqrt 2`, so the mean of `m` is known to `1 / sqrt(2 m)` nats: to a tenth for 50. With fewer, chance hides differences that matter.
 pub const LEAST_HELD_OUT: usize = 50;
 
 /// What unseen examples say. Where the same examples chose anything of the fit ([`chooses_on_unseen`](crate::FitOptions::chooses_on_unseen)), that flatters it a little.

@@ -115,7 +115,7 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
         false
     }
 
-    /// Means at the rows of x, m x C, up to a constant for each function and a unit that all share: shares of variances need no more, and some methods have them for much less than variances.
+    /// Means at the rows of x, m x C, up to a constant for each function and a unit that all share. Shares of variance need no more. For some methods they cost much less than variances.
     ///
     /// # Errors
     /// As [`Self::latent`].

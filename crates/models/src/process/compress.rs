@@ -103,7 +103,7 @@ impl ProcessModel {
         }
     }
 
-    /// The same model with functions that `points` points carry instead of all rows: their projections in the norm of the kernel's space ([`posterior_gp::iterative::PathwisePosterior::compressed`]), centres of clusters of the rows being the points. What it is off by is measured on a thousand training rows and stands in its header, where scores of held-back rows stay those of the model before; intervals that were recalibrated keep their factor and lose their guarantee.
+    /// The same model with functions that `points` points carry instead of all rows: their projections in the norm of the kernel's space ([`posterior_gp::iterative::PathwisePosterior::compressed`]), centres of clusters of the rows being the points. Its error is measured on a thousand training rows and recorded in its header. Scores on validation rows stay those of the model that was compressed. Recalibrated intervals keep their factor and lose their guarantee.
     ///
     /// # Errors
     /// [`ModelError::Usage`] for models that have no weights at rows, that are compressed already, and for as many points as rows; [`ModelError::Inducing`]; [`ModelError::Gp`].

@@ -63,8 +63,8 @@ pub struct PlainProcess {
 pub struct FeatureSummary {
     /// How they were trained.
     pub learned: DeepSummary,
-    /// What is added to every latent value, so that weights of zero say what the training targets say without inputs: log-odds of yes, the logarithm of the mean count (for each unit of relative exposure), 0 for
-    /// classes of a function each and for numbers; of events the logarithm of an even intensity.
+    /// The constant that is added to every latent value: with weights of zero, predictions ignore the inputs. Log-odds of yes; the logarithm of the mean count for each unit of relative exposure;
+    /// the logarithm of an even intensity of events. It is 0 for numbers, and for classes with a function each.
     pub level: f64,
     /// The objective of the way that was chosen, averaged over recent steps, nats for each row.
     pub objective: f64,
