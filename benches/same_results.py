@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Compare the results of two builds of the binary, bit for bit, on small synthetic data.
 
-    python3 benches/same_results.py BEFORE AFTER [--threads N[,M]] [--only TEXT]
+    python3 benches/same_results.py BEFORE AFTER [--threads N[,M]] [--only TEXT] [--other-layout]
     python3 benches/same_results.py --record FOLDER BINARY
     python3 benches/same_results.py --against FOLDER BINARY
     python3 benches/same_results.py --list
 
 Each build runs the same commands in a folder of its own. For each command the exit status, the JSON on standard output, the text on
-standard error and all files that the command writes are compared. `equal` means bit for bit, with two exceptions: the values that VOLATILE
+standard error, all files that the command writes, and what `inspect --json` says of models among them are compared. `equal` means bit for bit, with two exceptions: the values that VOLATILE
 and TIMES list, and the order of keys in JSON that holds such values. `--threads 1,4` gives the second build another number of threads: the
-same build twice then shows whether results depend on it. Exit status: 0 if all commands are equal, 1 if not. Needs Python only. Two builds
+same build twice then shows whether results depend on it. `--other-layout` leaves out the bytes of model files, for a change of their
+layout. Exit status: 0 if all commands are equal, 1 if not. Needs Python only. Two builds
 take about two minutes on two cores.
 """
 
@@ -49,6 +50,7 @@ header.model.fit.seconds header.model.fit.scalable.seconds[]
 header.model.fit.stand_ins.members[].fit.seconds header.model.fit.stand_ins.members[].fit.scalable.seconds[]
 input.file output.file header.input.file header.output.file crate_version bytes
 """.split())
+VOLATILE |= {f"targets[].{name}" for name in VOLATILE if name.startswith("header.")}
 
 # Planned memory, which depends on the number of threads: not compared where the two builds use different numbers.
 PLANNED = {"planned_memory_bytes", "header.summary.plan.batch_bytes", "header.auto.candidates[].plan.batch_bytes"}
@@ -284,6 +286,7 @@ OTHERS = {
 }
 ABSENT = b"absent"  # in the place of a key that the other side has
 EXPECTED_STATUS = {"no such column": 1, "not a count": 1, "wrong usage": 2}
+MODELS = (".posterior", ".stream")  # what their files are called
 WRITES = {"--out", "--state", "--network-out"}  # flags with a file that later commands use
 WITHOUT_THREADS = ("demo", "completions", "inspect", "optimize start", "optimize tell", "optimize status", "label start", "label tell")
 
@@ -405,6 +408,11 @@ def run_build(binary, folder, commands, threads):
             copy = results / "files" / path.relative_to(work)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
+            if path.suffix in MODELS:
+                shown = subprocess.run([binary, "inspect", path.relative_to(work), "--json"], cwd=work, capture_output=True)
+                copy = results / "shown" / path.relative_to(work)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.with_suffix(".json").write_bytes(shown.stdout or shown.stderr)
         yield name
 
 
@@ -423,7 +431,7 @@ def numbers(kind, data):
 
 def parsed(name, data):
     """The values of JSON, of model files and of arrays, the cells of tables, the tags of reports, the lines of text, or bytes."""
-    if name.endswith((".posterior", ".safetensors", ".stream")):
+    if name.endswith((*MODELS, ".safetensors")):
         end = 8 + struct.unpack("<Q", data[:8])[0]
         tensors = json.loads(data[8:end])
         metadata = {key: json_or_text(value) for key, value in tensors.pop("__metadata__", {}).items()}
@@ -491,8 +499,8 @@ def results_of(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def compare(name, before, after, ignored):
-    """What differs between two results of a command, as texts; none if all is equal."""
+def compare(name, before, after, ignored, left_out=()):
+    """What differs between two results of a command, as texts; none if all is equal. Files with these endings are left out."""
     sides = {"before": results_of(before / "results" / name), "after": results_of(after / "results" / name)}
     left, right = sides.values()
     found, expected = [], b"%d" % EXPECTED_STATUS.get(name, 0)
@@ -502,7 +510,7 @@ def compare(name, before, after, ignored):
         if results["status"] != expected:
             message = short(results["stderr"].decode(errors="replace"))
             found.append(f"{side}: exit status {results['status'].decode()}, not {expected.decode()}: {message}")
-    for path in sorted(left.keys() | right.keys()):
+    for path in sorted(path for path in left.keys() | right.keys() if not path.endswith(left_out)):
         if path not in left or path not in right:
             found.append(f"{path}: only {'before' if path in left else 'after'}")
         elif left[path] != right[path]:
@@ -523,6 +531,7 @@ def main():
     parser.add_argument("--against", metavar="FOLDER", type=pathlib.Path, help="compare a build with results that --record kept")
     parser.add_argument("--threads", metavar="N[,M]", default="2", help="threads of both builds, or of each [default: 2]")
     parser.add_argument("--only", metavar="TEXT", default="", help="run commands whose name contains TEXT, and those that they need")
+    parser.add_argument("--other-layout", action="store_true", help="leave out the bytes of model files")
     parser.add_argument("--list", action="store_true", help="print the commands and run none")
     options = parser.parse_args()
     commands = chosen(all_commands(), options.only)
@@ -548,7 +557,7 @@ def main():
         if not options.against:
             runs.insert(0, run_build(binaries[0], before, commands, threads[0]))
         for name, *_ in zip(commands, *runs):
-            found = compare(name, before, after, ignored)
+            found = compare(name, before, after, ignored, MODELS if options.other_layout else ())
             differ += bool(found)
             print(f"{name}: {'; '.join(found) or 'equal'}", flush=True)
     print(f"{len(commands)} commands, {differ} differ")
