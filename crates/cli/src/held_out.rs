@@ -12,19 +12,21 @@ pub(crate) struct HeldOut<'a> {
     by: By<'a>,
 }
 
+/// What `--folds` names.
+#[derive(Clone, Copy, PartialEq)]
+enum Folds<'a> {
+    /// So many that are drawn: a number, where no file of that name is there.
+    Drawn(usize),
+    /// Those of a file.
+    File(&'a Path),
+    /// Those of a column of the table.
+    Column(&'a Path),
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Which<'a> {
     Nothing,
-    /// A fold of those that a file has, or a column of the table.
-    Given {
-        named: &'a Path,
-        fold: i64,
-    },
-    /// A fold of so many that are drawn.
-    Drawn {
-        count: usize,
-        fold: i64,
-    },
+    Fold(Folds<'a>, i64),
     Fraction(f64),
 }
 
@@ -37,34 +39,53 @@ enum By<'a> {
 }
 
 impl SplitArgs {
+    fn named(&self) -> Option<Folds<'_>> {
+        let named = self.folds.as_deref()?;
+        let count = named.to_str().and_then(|text| text.parse::<usize>().ok()).filter(|_| !named.exists());
+        Some(match count {
+            Some(count) => Folds::Drawn(count),
+            None if named.is_file() => Folds::File(named),
+            None => Folds::Column(named),
+        })
+    }
+
     /// As the flags have it.
     ///
     /// # Errors
     /// Wrong usage: groups or times without anything to be left out, or beside folds that are given.
     pub(crate) fn held_out(&self) -> Result<HeldOut<'_>, Failure> {
+        self.held_out_fold(self.fold)
+    }
+
+    /// Another fold than the flags name, if one.
+    ///
+    /// # Errors
+    /// As [`Self::held_out`].
+    pub(crate) fn held_out_fold(&self, fold: Option<i64>) -> Result<HeldOut<'_>, Failure> {
         let by = match (&self.groups, &self.time) {
             (Some(column), _) => By::Groups(column),
             (_, Some(column)) => By::Time(column),
             _ => By::Chance,
         };
-        let which = match (&self.folds, self.fold, self.test_fraction) {
-            (Some(named), Some(fold), _) => match number_of_folds(named) {
-                Some(count) => Which::Drawn { count, fold },
-                None => Which::Given { named, fold },
-            },
+        let folds = self.named();
+        let problem = match folds {
+            _ if by == By::Chance => None,
+            None if self.test_fraction.is_none() => {
+                Some("--groups and --time say how rows are parted: give --folds COUNT or --test-fraction")
+            }
+            Some(Folds::File(_) | Folds::Column(_)) => {
+                Some("--groups and --time are for folds that are drawn (--folds COUNT): yours are given")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(Failure::usage(problem.into()));
+        }
+        let which = match (folds, fold, self.test_fraction) {
+            (Some(folds), Some(fold), _) => Which::Fold(folds, fold),
             (_, _, Some(fraction)) => Which::Fraction(fraction),
             _ => Which::Nothing,
         };
-        if by != By::Chance && self.folds.is_none() && self.test_fraction.is_none() {
-            let problem =
-                "--groups and --time say how rows are parted: give --folds COUNT or --test-fraction";
-            return Err(Failure::usage(problem.into()));
-        }
-        let given = self.folds.as_ref().is_some_and(|named| number_of_folds(named).is_none());
-        if by != By::Chance && given {
-            let problem = "--groups and --time are for folds that are drawn (--folds COUNT): yours are given";
-            return Err(Failure::usage(problem.into()));
-        }
         Ok(HeldOut { which, by })
     }
 
@@ -73,46 +94,30 @@ impl SplitArgs {
         self.folds.is_some() && self.fold.is_none()
     }
 
-    /// One fold of those that are left out in turn.
-    ///
-    /// # Errors
-    /// As [`Self::held_out`].
-    pub(crate) fn held_out_fold(&self, fold: i64) -> Result<HeldOut<'_>, Failure> {
-        let own = self.held_out()?;
-        let which = match self.folds.as_deref().map(|named| (named, number_of_folds(named))) {
-            Some((_, Some(count))) => Which::Drawn { count, fold },
-            Some((named, None)) => Which::Given { named, fold },
-            None => own.which,
-        };
-        Ok(HeldOut { which, ..own })
-    }
-
     /// All folds that there are.
     ///
     /// # Errors
     /// Where there are none, or they are not whole numbers.
     pub(crate) fn all_folds(&self, table: &Table) -> Result<Vec<i64>, Failure> {
-        let Some(named) = self.folds.as_deref() else { return Ok(Vec::new()) };
-        if let Some(count) = number_of_folds(named) {
-            return Ok((0..count as i64).collect());
-        }
-        let given = if named.is_file() {
-            Split::read_folds(named, table.rows())?
-        } else {
-            fold_column(named, table)?
-        };
-        Ok(distinct_folds(&given))
+        Ok(match self.named() {
+            None => Vec::new(),
+            Some(Folds::Drawn(count)) => (0..count as i64).collect(),
+            Some(Folds::File(path)) => distinct_folds(&Split::read_folds(path, table.rows())?),
+            Some(Folds::Column(name)) => distinct_folds(&fold_column(name, table)?),
+        })
     }
 
     /// The file of folds, if it is one.
     pub(crate) fn file(&self) -> Option<&PathBuf> {
-        self.folds.as_ref().filter(|named| number_of_folds(named).is_none() && named.is_file())
+        self.folds.as_ref().filter(|_| matches!(self.named(), Some(Folds::File(_))))
     }
 
     /// Columns that say which rows go together, and are no features.
     pub(crate) fn columns(&self) -> impl Iterator<Item = String> + '_ {
-        let folds = self.folds.as_ref().filter(|named| number_of_folds(named).is_none() && !named.is_file());
-        let folds = folds.map(|named| named.to_string_lossy().into_owned());
+        let folds = match self.named() {
+            Some(Folds::Column(name)) => Some(name.to_string_lossy().into_owned()),
+            _ => None,
+        };
         folds.into_iter().chain(self.groups.clone())
     }
 }
@@ -154,19 +159,19 @@ impl HeldOut<'_> {
         let streams = Streams::new(seed);
         match (self.which, self.by) {
             (Which::Nothing, _) => Ok(Split::all(rows)),
-            (Which::Given { named, fold }, _) if named.is_file() => Ok(Split::from_folds(named, fold, rows)?),
-            (Which::Given { named, fold }, _) => {
+            (Which::Fold(Folds::File(path), fold), _) => Ok(Split::from_folds(path, fold, rows)?),
+            (Which::Fold(Folds::Column(name), fold), _) => {
                 let table = whole()?;
-                Ok(Split::of_folds(&fold_column(named, table)?, fold, &table.source)?)
+                Ok(Split::of_folds(&fold_column(name, table)?, fold, &table.source)?)
             }
-            (Which::Drawn { count, fold }, By::Chance) => {
+            (Which::Fold(Folds::Drawn(count), fold), By::Chance) => {
                 Split::fold(rows, (count, fold), strata, streams).map_err(problem)
             }
-            (Which::Drawn { count, fold }, By::Groups(column)) => {
+            (Which::Fold(Folds::Drawn(count), fold), By::Groups(column)) => {
                 Split::grouped_fold(&groups_of_rows(whole()?, column)?, (count, fold), streams)
                     .map_err(problem)
             }
-            (Which::Drawn { count, fold }, By::Time(column)) => {
+            (Which::Fold(Folds::Drawn(count), fold), By::Time(column)) => {
                 Split::forward_fold(&times_of_rows(whole()?, column, order)?, (count, fold)).map_err(problem)
             }
             (Which::Fraction(f), By::Chance) => Ok(match strata {
@@ -181,10 +186,4 @@ impl HeldOut<'_> {
             }
         }
     }
-}
-
-/// How many folds are to be drawn, where `--folds` is a number and no file of that name is there.
-fn number_of_folds(named: &Path) -> Option<usize> {
-    let count = named.to_str()?.parse().ok()?;
-    (!named.exists()).then_some(count)
 }

@@ -1,6 +1,6 @@
 //! **Answers**: how predictive distributions of any family become columns and arrays.
 
-use crate::recalibration::too_few_for;
+use crate::calibration::too_few_for;
 use crate::{
     Model, ModelData, ModelError, Predicted, PredictedInto, PredictedKind, Predictive, Question,
     VarianceSolves,

@@ -33,6 +33,14 @@ impl Truth {
         self.len() == 0
     }
 
+    /// Numbers of an example.
+    pub(crate) fn of(&self, example: usize) -> Vec<f64> {
+        match self {
+            Self::Classes(classes) => vec![classes[example] as f64],
+            Self::Values { values, width } => values[example * width..(example + 1) * width].to_vec(),
+        }
+    }
+
     /// Whether events happened; nothing where these are classes.
     pub fn events(&self) -> Vec<bool> {
         match self {

@@ -1,14 +1,13 @@
-//! **Scores of a model beside those of a simple competitor** on the same examples, and which of them it has learned from.
+//! **Scores of a model beside those of a simple competitor** on the same examples.
 //!
 //! A family says what it and its baseline predict ([`Model::predictive`], [`Model::baseline`]); everything here follows from that, for every family.
 
-use crate::{IntervalScores, Model, ModelData, ModelError, Predicted, Predictive, Truth};
+use crate::{IntervalScores, Model, ModelError, Predicted, Predictive, Truth};
 use posterior_metrics::{
     Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Funnel, Gaussians,
     JointLogLikelihood, Probabilities, RegressionScores, SetScores, UncertaintyScore,
     out_of_distribution_auc,
 };
-use posterior_report::ScoredRows;
 use serde::{Deserialize, Serialize};
 
 /// Predictions of a model and of a simple competitor, its baseline, for the same examples.
@@ -214,63 +213,5 @@ impl OutOfDistribution {
             entropy: out_of_distribution_auc(&a, &b, UncertaintyScore::Entropy)?,
             maximum_probability: out_of_distribution_auc(&a, &b, UncertaintyScore::MaximumProbability)?,
         })
-    }
-}
-
-/// Examples by whether a model has learned from such; examples that it cannot use are in neither.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TrainedOn {
-    /// Those that it has not learned from.
-    pub unseen: Vec<usize>,
-    /// Those of which its training had one with the same numbers.
-    pub seen: Vec<usize>,
-}
-
-impl TrainedOn {
-    /// From what is known of each of these examples.
-    pub(crate) fn new(examples: impl IntoIterator<Item = (usize, bool)>) -> Self {
-        let mut out = Self::default();
-        for (example, seen) in examples {
-            if seen { out.seen.push(example) } else { out.unseen.push(example) }
-        }
-        out
-    }
-}
-
-/// Examples to score, apart from those that a model has learned from: their scores say how well it fits, not how well it predicts.
-#[derive(Clone, Debug)]
-pub struct Apart {
-    /// What the scored examples are to the model.
-    pub rows: ScoredRows,
-    /// What is scored: examples that the model has not learned from; where it has learned from all that it can use, those; all, where it does not know.
-    pub data: ModelData,
-    /// Which of the examples given these are, where they are not all.
-    pub positions: Option<Vec<usize>>,
-    /// The others.
-    pub training: Option<ModelData>,
-}
-
-impl Apart {
-    /// Parts data with truths.
-    ///
-    /// # Errors
-    /// When they do not fit the model.
-    pub fn of(model: &dyn Model, data: ModelData) -> Result<Self, ModelError> {
-        let whole = |rows, data| Ok(Self { rows, data, positions: None, training: None });
-        let Some(TrainedOn { unseen, seen }) = model.trained_on(&data)? else {
-            return whole(ScoredRows::Unknown, data);
-        };
-        match (unseen.is_empty(), seen.is_empty()) {
-            (_, true) => whole(ScoredRows::HeldOut, data),
-            (true, false) if seen.len() == data.len() => whole(ScoredRows::Training, data),
-            (true, false) => {
-                let data = data.selected(&seen)?;
-                Ok(Self { rows: ScoredRows::Training, data, positions: Some(seen), training: None })
-            }
-            (false, false) => {
-                let (rest, training) = (data.selected(&unseen)?, Some(data.selected(&seen)?));
-                Ok(Self { rows: ScoredRows::HeldOut, data: rest, positions: Some(unseen), training })
-            }
-        }
     }
 }

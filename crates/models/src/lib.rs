@@ -23,6 +23,7 @@
 //! | [`GeneralisedModel`] | the same for classes, counts and numbers with outliers |
 //! | [`StreamModel`], [`StreamState`] | a process that goes on learning from rows as they arrive |
 //! | [`Predictor`], [`Latent`] | latent functions, by one of the methods (`method`), and Gaussians over their values |
+//! | [`TrainingRows`], [`Apart`], [`CheckedOn`] | rows that are set apart (`rows`): which of them a model has learned from, and which a score goes by |
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`ensemble`] | several networks as one model |
@@ -34,6 +35,7 @@
 
 mod answer;
 mod any;
+mod calibration;
 mod data;
 pub mod ensemble;
 mod error;
@@ -54,7 +56,7 @@ mod predictor;
 mod prior;
 mod process;
 mod question;
-mod recalibration;
+mod rows;
 pub mod scans;
 mod shares;
 mod shift;
@@ -64,9 +66,13 @@ pub mod text;
 
 pub use answer::Answer;
 pub use any::AnyModel;
+pub use calibration::{
+    ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,
+    PredictedSets, Recalibration, SET_LEVELS, Tempering,
+};
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
-pub use evaluation::{Apart, Comparison, Evaluation, JointRow, OutOfDistribution, Scores, TrainedOn};
+pub use evaluation::{Comparison, Evaluation, JointRow, OutOfDistribution, Scores};
 pub use family::Family;
 pub use hyperparameter::Hyperparameter;
 pub use latent::{Latent, VarianceMethod, VarianceSolves};
@@ -81,7 +87,7 @@ pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use predictor::{Compression, Cost, DrawnFunctions, Predictor};
 pub use prior::Prior;
 pub use process::{
-    Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, CheckedOn, Chosen,
+    Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, Chosen,
     ChosenLikelihood, CompressionPlan, ContinuationPlan, ContinuedRows, DeepSummary, Dependence,
     EXACT_POSTERIOR_ROWS, EXACT_ROWS, Effects, EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck,
     FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, GviSummary, Header,
@@ -94,10 +100,7 @@ pub use process::{
     choose_likelihood, no_exposure,
 };
 pub use question::{PredictedInto, Question};
-pub use recalibration::{
-    ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,
-    PredictedSets, Recalibration, SET_LEVELS, Tempering,
-};
+pub use rows::{Apart, CheckedOn, TrainedOn, TrainingRows};
 pub use shares::{Share, SharePlaces, VarianceShares};
 pub use shift::Shift;
 pub use targets::TargetsModel;

@@ -1,6 +1,7 @@
 //! **What every model can be asked**, whatever its family.
 
 use crate::answer::check;
+use crate::rows::no_leave_one_out;
 use crate::text::table;
 use crate::{
     Answer, Comparison, Effects, Evaluation, Family, JointRow, ModelData, ModelError, PredictedKind,
@@ -168,12 +169,20 @@ pub trait Model: Send + Sync {
     /// [`ModelError::NotTaken`], or [`ModelError::Usage`] with the way out.
     fn check_family(&self, question: &Question) -> Result<(), ModelError>;
 
+    /// Whether rows that it has learned from can each be predicted from the others.
+    fn leaves_one_out(&self) -> bool {
+        false
+    }
+
     /// Refuses a question that it has no answer to, before anything is read.
     ///
     /// # Errors
     /// As [`Self::check_family`]; [`ModelError::Usage`] for what does not go together.
     fn check(&self, question: &Question) -> Result<(), ModelError> {
         self.check_family(question)?;
+        if question.leave_one_out && !self.leaves_one_out() {
+            return Err(no_leave_one_out());
+        }
         check(question, (self.predicts(), self.sets().is_some()), self.class_names().len())
     }
 

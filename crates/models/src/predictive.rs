@@ -1,9 +1,9 @@
 //! **Predictive distributions** of a set of examples, of every family: what is predicted, and the latent marginals behind it.
 
-use crate::recalibration::{self, Intervals, ObservedTails, PredictedSets};
+use crate::calibration::{self, Intervals, ObservedTails, PredictedSets};
 use crate::{MappedPredictions, Truth, VarianceSolves};
 use posterior_data::{InputMoments, Notes};
-use posterior_metrics::{entropy, half_width_factor};
+use posterior_metrics::entropy;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::f64::consts::PI;
@@ -191,7 +191,7 @@ impl Predictive {
         let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
         let intervals = |k: usize| self.intervals.get(k).and_then(Option::as_ref).filter(|_| noise);
         let each: Vec<f64> =
-            (0..self.width.max(1)).map(|k| recalibration::quantile(intervals(k), level)).collect();
+            (0..self.width.max(1)).map(|k| calibration::quantile(intervals(k), level)).collect();
         if let Some(mapped) = &self.mapped {
             return Some(mapped.quantile(each[0], noise));
         }
@@ -217,9 +217,4 @@ impl Predictive {
         let rows = mean.iter().zip(variances).zip(each.iter().cycle());
         Some(rows.map(|((m, v), z)| m + z * v.sqrt()).collect())
     }
-}
-
-/// The quantile of the standard normal distribution at `level` in (0, 1): the central interval of level |2p - 1| ends there.
-pub(crate) fn standard_quantile(level: f64) -> f64 {
-    half_width_factor((2.0 * level - 1.0).abs()) * (level - 0.5).signum()
 }

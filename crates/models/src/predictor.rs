@@ -5,6 +5,7 @@ use crate::latent::{Latent, VarianceMethod};
 use crate::prior::Prior;
 use crate::shares::VarianceShares;
 use faer::{Mat, MatRef};
+use posterior_gp::exact::LeaveOneOut;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::{Averages, GpError, JointPrediction, Observations, Posterior};
 use posterior_linalg::cholesky::CholeskyInfo;
@@ -46,6 +47,9 @@ pub(crate) type Samples = Result<Vec<Mat<f64>>, ModelError>;
 
 /// Draws that are functions.
 pub(crate) type Drawn = Result<Arc<dyn DrawnFunctions>, ModelError>;
+
+/// What finds each row as the others predict it.
+pub(crate) type LeftOutRows<'a> = Box<dyn FnOnce() -> LeaveOneOut + 'a>;
 
 /// How far a compressed model is from the one it came from, whose scores, solver and evidence its header keeps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,6 +185,11 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
 
     /// The rows that it was conditioned on, where it keeps them.
     fn training(&self) -> Option<&Observations> {
+        None
+    }
+
+    /// Each row of [`Self::training`] as the others predict it, once that is asked for (`n³/3` flops); none where it would have to be learned anew.
+    fn leave_one_out(&self) -> Option<LeftOutRows<'_>> {
         None
     }
 

@@ -68,10 +68,7 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
             (model, LeftOut::none(), Some(folds))
         }
         Found::Table(table, looks) => {
-            let strata = looks.strata(&table, &request.selection.target)?;
-            let split = held_out.split(Some(&table), table.rows(), strata.as_deref(), draws_of(&request))?;
-            let left_out = LeftOut::of(&table, &split.test);
-            let rows = rows_of(&table, &split, &request, &looks, remarks)?;
+            let (rows, left_out) = parted((&table, &looks), &request, &held_out, remarks)?;
             drop(table);
             spend(&mut request);
             (fitted(rows, &request, remarks, arguments)?, left_out, None)
@@ -295,6 +292,18 @@ fn refuse_folds(arguments: &FitArgs, what: &str) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// The rows of a table that train, and those that do not: of classes each gives its share.
+fn parted(
+    (table, looks): (&Table, &ChosenLikelihood),
+    request: &FitRequest,
+    held_out: &HeldOut<'_>,
+    remarks: Remarks,
+) -> Result<(Rows, LeftOut), Failure> {
+    let strata = looks.strata(table, &request.selection.target)?;
+    let split = held_out.split(Some(table), table.rows(), strata.as_deref(), draws_of(request))?;
+    Ok((rows_of(table, &split, request, looks, remarks)?, LeftOut::of(table, &split.test)))
 }
 
 /// The rows of a table that train.

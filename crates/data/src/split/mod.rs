@@ -39,10 +39,8 @@ impl Split {
         order.shuffle(&mut streams.stream("data/split"));
         let count =
             ((fraction * rows as f64).round() as usize).clamp(1, rows.saturating_sub(1).max(1)).min(rows);
-        let mut test = order.split_off(rows - count);
-        order.sort_unstable();
-        test.sort_unstable();
-        Self { train: order, test }
+        let test = order.split_off(rows - count);
+        Self::sides(order, test)
     }
 
     /// As [`Split::random`] within every class, so that each is tested on its share: `round(fraction · rows)` of them in all, at least one row of a class trains, and rows of
@@ -67,11 +65,8 @@ impl Split {
         let most = placed.len();
         let count = ((fraction * rows as f64).round() as usize).clamp(1, rows.saturating_sub(1).max(1));
         let rest = placed.split_off(count.min(most));
-        let mut test: Vec<usize> = placed.into_iter().map(|(_, row)| row).collect();
-        let mut train: Vec<usize> = rest.into_iter().map(|(_, row)| row).chain(last).collect();
-        train.sort_unstable();
-        test.sort_unstable();
-        Self { train, test }
+        let test = placed.into_iter().map(|(_, row)| row).collect();
+        Self::sides(rest.into_iter().map(|(_, row)| row).chain(last).collect(), test)
     }
 
     /// Fold `fold` (from 0) of `count` of about the same size, drawn at random: its rows test, all others train. With `classes`, one number for each row, every fold has its share of each class, to within one row.
@@ -95,9 +90,7 @@ impl Split {
         for (place, &row) in order.iter().enumerate() {
             if place % count == fold { test.push(row) } else { train.push(row) }
         }
-        train.sort_unstable();
-        test.sort_unstable();
-        Ok(Self { train, test })
+        Ok(Self::sides(train, test))
     }
 
     /// For a table of so many rows, from a file with one column `fold` (or a single column of any name): rows of fold `fold` test, all others train.

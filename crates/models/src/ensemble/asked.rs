@@ -83,7 +83,7 @@ impl Model for EnsembleModel {
     }
 
     fn sets(&self) -> Option<&LabelSets> {
-        self.calibration.sets.as_deref()
+        self.calibration.sets()
     }
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
@@ -92,7 +92,7 @@ impl Model for EnsembleModel {
                 "an ensemble of plain networks has no error bars to average over: leave --predictive out";
             return Err(ModelError::Usage(problem.into()));
         }
-        if !question.quantiles.is_empty() && !self.has_intervals() {
+        if !question.quantiles.is_empty() && !self.calibration.has_intervals() {
             let problem = "--quantiles are for Gaussian predictions, and those of an ensemble are mixtures: they have means and standard deviations, and intervals by the rows of a fit with --calibrate conformal --validation-data FILE";
             return Err(ModelError::Usage(problem.into()));
         }
@@ -135,7 +135,7 @@ impl Model for EnsembleModel {
             plan.flops += next.flops;
             plan.seconds = plan.seconds.zip(next.seconds).map(|(a, b)| a + b);
         }
-        if scored > 0 && self.has_factors() {
+        if scored > 0 && !self.calibration.factors().is_empty() {
             // Densities are at targets that the means have moved.
             plan.flops *= 2.0;
             plan.seconds = plan.seconds.map(|seconds| 2.0 * seconds);

@@ -1,7 +1,7 @@
 //! An ensemble to its file and back: the members' headers in one, their arrays under a prefix each.
 
 use super::EnsembleModel;
-use crate::laplace::recalibration::Calibration;
+use crate::calibration::Calibration;
 use crate::laplace::{LaplaceHeader, LaplaceModel, NetworkRecalibration};
 use posterior_store::{Container, StoreError, Tensors};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ impl EnsembleModel {
             members.push(container.header);
             tensors.extend_under(&prefix(k), container.tensors);
         }
-        self.calibration.tensors(&mut tensors);
+        self.calibration.write(&mut tensors);
         let header = EnsembleHeader {
             method: EnsembleHeader::METHOD.into(),
             names: self.names.clone(),
@@ -74,7 +74,8 @@ impl EnsembleModel {
         });
         let members = members.collect::<Result<Vec<_>, _>>()?;
         let width = members.first().map_or(0, |first| first.likelihood().target_width());
-        let calibration = Calibration::read((header.recalibration.as_ref(), width), &mut tensors)?;
+        let records = NetworkRecalibration::records(header.recalibration.as_ref());
+        let calibration = Calibration::read(records, width, &mut tensors)?;
         if let Some((name, _)) = tensors.iter().next() {
             return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));
         }

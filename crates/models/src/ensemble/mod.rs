@@ -39,16 +39,17 @@ mod tests;
 pub use file::EnsembleHeader;
 
 use crate::ModelError;
-use crate::laplace::recalibration::Calibration;
-use crate::laplace::{LaplaceModel, NetworkRecalibration};
+use crate::calibration::{Calibration, NetworkRecalibration};
+use crate::laplace::LaplaceModel;
 
 /// Networks as one model.
 pub struct EnsembleModel {
     names: Vec<String>,
     members: Vec<LaplaceModel>,
     plain: bool,
-    /// How the mixture was recalibrated, and what is kept of the rows that told it.
+    /// How the mixture was recalibrated: a record that no prediction reads.
     recalibration: Option<NetworkRecalibration>,
+    /// What rows that no member has seen say of the mixture.
     calibration: Calibration,
 }
 

@@ -1,13 +1,11 @@
 //! **What rows that no member has seen say of the mixture**: sets and a temperature of classes, factors of the standard deviations of numbers. What they say of a member alone, they do not say of the mixture.
 
 use super::EnsembleModel;
-use crate::laplace::recalibration::{Calibration, is_wanted, plan, recalibrated, shrink};
-use crate::laplace::{CurvatureChoice, LaplaceRequest, NetworkRecalibration};
+use crate::calibration::{NetworkRecalibration, is_wanted, plan, shrink};
+use crate::laplace::{CurvatureChoice, LaplaceRequest};
 use crate::options::CalibrateName;
 use crate::{Files, Guarantee, Model, ModelData, ModelError, Predicted, Predictive, Question, Truth};
 use posterior_data::ReadOptions;
-use posterior_laplace::UnseenPredictions;
-use posterior_likelihoods::Prediction;
 
 impl EnsembleModel {
     /// Refuses a recalibration that was asked for and that no rows can tell.
@@ -36,7 +34,7 @@ impl EnsembleModel {
         }
         let held_out = |k: usize| self.members[k].header().data.held_out.as_ref();
         let rows = held_out(0).map(|own| own.examples);
-        if !is_wanted(request, self.first().likelihood(), rows)? {
+        if !is_wanted(request.calibrate, self.first().likelihood(), rows)? {
             return Ok(self);
         }
         let text = request.data.text;
@@ -49,29 +47,19 @@ impl EnsembleModel {
         };
         let data = Model::read(self.first(), &files)?;
         announce(&format!("plan: {}", plan(data.len(), self.first().likelihood(), request.options.memory)?));
-        let chosen = |k: usize| self.members[k].header().options.chooses_on_unseen();
-        let members = 0..self.members.len();
-        let guarantee = if request.curvature == CurvatureChoice::Auto || members.clone().any(chosen) {
-            Guarantee::Chosen
-        } else if members.clone().any(|k| held_out(k).is_some_and(|own| own.repeated > 0)) {
-            Guarantee::Repeated
-        } else {
-            Guarantee::Holds
-        };
+        let chosen = self.members.iter().any(|own| own.header().options.chooses_on_unseen());
+        let chosen = chosen || request.curvature == CurvatureChoice::Auto;
+        let repeated: usize = (0..self.members.len()).filter_map(held_out).map(|own| own.repeated).sum();
+        let guarantee = Guarantee::of_unseen(chosen, repeated, false);
         let predictive = self.mixed(&data, &Question::default())?;
-        let found = recalibrated(request.calibrate, unseen_predictions(predictive, &data), guarantee)?;
-        (self.recalibration, self.calibration) = found;
+        let truths = match &data.truth {
+            Some(Truth::Classes(classes)) => classes.iter().map(|c| *c as f64).collect(),
+            Some(Truth::Values { values, .. }) => values.clone(),
+            None => Vec::new(),
+        };
+        (self.recalibration, self.calibration) =
+            NetworkRecalibration::learn((request.calibrate, guarantee), predictive, truths)?;
         Ok(self)
-    }
-
-    /// Whether deviations are multiplied with anything.
-    pub(super) fn has_factors(&self) -> bool {
-        !Calibration::factors(self.recalibration.as_ref()).is_empty()
-    }
-
-    /// Whether each number of an example has intervals by rows: a mixture of Gaussians has no simple quantiles of its own.
-    pub(super) fn has_intervals(&self) -> bool {
-        matches!(&self.recalibration, Some(NetworkRecalibration::Numbers(all)) if all.iter().all(Option::is_some))
     }
 
     /// The mixture as its rows have recalibrated it, with sets of classes of these levels; as its members have it where predictions are asked for in another way than at the fit.
@@ -81,46 +69,18 @@ impl EnsembleModel {
         question: &Question,
     ) -> Result<Predictive, ModelError> {
         let mut out = self.mixed(data, question)?;
-        if question.integration.is_some() {
-            return Ok(out);
-        }
-        let known = self.recalibration.as_ref();
-        let factors = Calibration::factors(known);
+        let Some(known) = self.calibration.under(question.integration, None) else { return Ok(out) };
+        let factors = known.factors();
         // Where targets are moved to follows from the means.
         if let (false, Predicted::Moments { mean, .. }, Some(Truth::Values { values, width })) =
             (factors.is_empty(), &out.predicted, &data.truth)
         {
             let mut values = values.clone();
-            shrink(mean, &mut values, &factors);
+            shrink(mean, &mut values, factors);
             let moved = ModelData { truth: Some(Truth::Values { values, width: *width }), ..data.clone() };
             out.log_density = self.mixed(&moved, question)?.log_density;
         }
-        self.calibration.apply(known, &question.sets, &mut out);
+        known.apply(&question.sets, &mut out);
         Ok(out)
     }
-}
-
-/// Predictions of examples with truths, one by one.
-fn unseen_predictions(predictive: Predictive, data: &ModelData) -> UnseenPredictions {
-    let width = predictive.width.max(1);
-    let predictions = match predictive.predicted {
-        Predicted::Classes(p) => p.chunks_exact(width).map(|p| Prediction::Classes(p.to_vec())).collect(),
-        Predicted::Events(p) => p.chunks_exact(width).map(|p| Prediction::Events(p.to_vec())).collect(),
-        Predicted::Moments { mean, variance, latent_variance } => {
-            let own = |of: &[f64], i: usize| of[i * width..(i + 1) * width].to_vec();
-            (0..mean.len() / width)
-                .map(|i| Prediction::Moments {
-                    mean: own(&mean, i),
-                    variance: own(&variance, i),
-                    latent_variance: own(&latent_variance, i),
-                })
-                .collect()
-        }
-    };
-    let targets = match &data.truth {
-        Some(Truth::Classes(classes)) => classes.iter().map(|c| *c as f64).collect(),
-        Some(Truth::Values { values, .. }) => values.clone(),
-        None => Vec::new(),
-    };
-    UnseenPredictions { predictions, targets }
 }

@@ -1,10 +1,9 @@
 //! A network with error bars as a [`Model`].
 
 use super::predict::kind;
-use super::seen::{fingerprints, with_truths};
 use super::{InputKind, LaplaceModel, describe};
 use crate::network::Preparation;
-use crate::process::NO_LEAVE_ONE_OUT;
+use crate::rows::prints_of_examples;
 use crate::{
     Family, Files, JointRow, Model, ModelData, ModelError, Portrait, PredictedKind, PredictedSets,
     PredictionPlan, Predictive, Question, TrainedOn,
@@ -106,14 +105,11 @@ impl Model for LaplaceModel {
     }
 
     fn sets(&self) -> Option<&LabelSets> {
-        self.calibration.sets.as_deref()
+        self.calibration.sets()
     }
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         self.family().without(&[(question.variances.is_some(), "variances")])?;
-        if question.leave_one_out {
-            return Err(ModelError::Usage(NO_LEAVE_ONE_OUT.into()));
-        }
         if (question.samples > 0) != question.draws_apart {
             let problem = "networks write function draws to a file of their own: give --samples N and --samples-out FILE.npy";
             return Err(ModelError::Usage(problem.into()));
@@ -146,7 +142,7 @@ impl Model for LaplaceModel {
         let plan = self.plan_prediction(data, question.integration, times, (columns, question.into));
         let joint = self.joint_bytes(data.len(), question.samples, question.joint);
         let size = (data.len() as u64, self.likelihood().outputs() as u64);
-        let sets = PredictedSets::bytes(size, self.calibration.sets.as_deref(), (question, scored));
+        let sets = PredictedSets::bytes(size, self.calibration.sets(), (question, scored));
         let mut plan = plan.beside(joint.saturating_add(question.beside).saturating_add(sets));
         plan.samples = question.samples;
         plan.check(question.memory)?;
@@ -185,9 +181,9 @@ impl Model for LaplaceModel {
     }
 
     fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
-        let (Some(known), Some(truth)) = (&self.fingerprints, &data.truth) else { return Ok(None) };
-        let own = with_truths(fingerprints(&data.inputs), |i| truth.of(i));
-        Ok(Some(TrainedOn::new(own.into_iter().map(|f| known.contains(f)).enumerate())))
+        let (Some(_), Some(truth)) = (self.training.fingerprints(), &data.truth) else { return Ok(None) };
+        let own = prints_of_examples(&data.inputs, |i| truth.of(i));
+        Ok(self.training.among(own.into_iter().enumerate()))
     }
 
     fn joint_scores(&self, data: &ModelData, question: &Question) -> Result<Vec<JointRow>, ModelError> {

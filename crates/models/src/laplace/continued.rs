@@ -10,7 +10,6 @@ use posterior_data::ReadOptions;
 use posterior_laplace::{FitOptions, Run};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 impl LaplaceModel {
@@ -115,7 +114,7 @@ fn continue_in<T: SavedPrecision>(
         .collect(),
         started,
         auto: None,
-        fingerprints: model.fingerprints.as_ref().map(|known| Arc::new(known.with(set.fingerprints))),
+        training: model.training.with(set.fingerprints),
         calibration: Default::default(),
     };
     Ok(assemble(fitted.network.clone(), laplace, parts))
@@ -130,8 +129,7 @@ fn improve<T: SavedPrecision>(
     (announce, observer): (&mut dyn FnMut(&str), Observer<'_>),
 ) -> Result<LaplaceModel, ModelError> {
     let (started, header) = (Instant::now(), &model.header);
-    let known = |row: &u64| model.fingerprints.as_ref().is_none_or(|known| known.contains(*row));
-    let strange = set.fingerprints.iter().filter(|row| !known(row)).count();
+    let strange = model.training.count(&set.fingerprints).map_or(0, |known| set.fingerprints.len() - known);
     if strange > 0 || set.examples.len() != header.data.examples {
         return Err(ModelError::Request(format!(
             "a model by `{}` goes on with the data of its fit: these are {} examples, {strange} of which it does not know, and it was fitted to {}",
@@ -151,7 +149,7 @@ fn improve<T: SavedPrecision>(
         notes: header.notes.iter().cloned().chain(forgotten(model)).collect(),
         started,
         auto: None,
-        fingerprints: model.fingerprints.clone(),
+        training: model.training.clone(),
         calibration: Default::default(),
     };
     Ok(assemble(fitted.network.clone(), laplace, parts))

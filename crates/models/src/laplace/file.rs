@@ -3,11 +3,11 @@
 
 use super::header::{LaplaceHeader, for_header, listed};
 use super::model::in_precision;
-use super::recalibration::Calibration;
 use super::tensors::{add_posterior, curvature};
 use super::{Fitted, LaplaceModel, SavedPrecision};
+use crate::calibration::{Calibration, NetworkRecalibration};
 use crate::network::{add_network, is_single, take_network};
-use crate::process::{add_fingerprints, fingerprints};
+use crate::rows::TrainingRows;
 use posterior_laplace::learned::LearnedPosterior;
 use posterior_laplace::saved::{read_selection, selected, sums};
 use posterior_laplace::{FisherEstimate, Laplace, RestoredCurvature, SavedPosterior};
@@ -31,8 +31,8 @@ impl LaplaceModel {
             add_network(&fitted.network, &mut tensors);
             add_posterior(&fitted.laplace, &mut tensors);
         });
-        add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
-        self.calibration.tensors(&mut tensors);
+        self.training.write(&mut tensors);
+        self.calibration.write(&mut tensors);
         Container { header: self.header.clone(), tensors }
     }
 
@@ -65,9 +65,9 @@ fn restored<T: SavedPrecision>(
     header: LaplaceHeader,
     mut tensors: Tensors,
 ) -> Result<LaplaceModel, StoreError> {
-    let fingerprints = fingerprints(&mut tensors)?;
-    let width = header.base_likelihood.target_width();
-    let calibration = Calibration::read((header.recalibration.as_ref(), width), &mut tensors)?;
+    let training = TrainingRows::read(&mut tensors)?;
+    let records = NetworkRecalibration::records(header.recalibration.as_ref());
+    let calibration = Calibration::read(records, header.base_likelihood.target_width(), &mut tensors)?;
     let network = take_network::<T>(graph, &mut tensors)?;
     let selection = read_selection(network.graph(), &header.selected, &mut tensors)?;
     let precisions = tensors.vector("prior.precisions", header.group_count)?;
@@ -106,7 +106,7 @@ fn restored<T: SavedPrecision>(
         summary: header.summary.clone(),
     };
     let laplace = Laplace::restore(&network, saved).map_err(|e| tensors.corrupt(e))?;
-    Ok(LaplaceModel { header, numbers: T::either(Fitted { network, laplace }), fingerprints, calibration })
+    Ok(LaplaceModel { header, numbers: T::either(Fitted { network, laplace }), training, calibration })
 }
 
 /// Parts of a header that follow from a posterior.

@@ -6,18 +6,18 @@ use super::conditions::{check, check_trajectory, chosen_by_rows, settled};
 use super::file::describe;
 use super::held_out::held_out;
 use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_likelihood};
-use super::recalibration::Calibration;
 use super::source::{Source, architecture};
 use super::training::{Reading, TrainingSet, predicted_shape};
 use super::{
-    CurvatureChoice, DataRecord, Fitted, HeldOutRecord, InMemory, InputKind, LaplaceHeader, LaplaceModel,
-    LaplaceRequest, LikelihoodKind, NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess,
-    SavedPrecision, decay, recalibration,
+    CurvatureChoice, DataRecord, Fitted, InMemory, InputKind, LaplaceHeader, LaplaceModel, LaplaceRequest,
+    LikelihoodKind, NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
 };
+use crate::calibration::{self, Calibration};
 use crate::network::{Preparation, TrainingRecord, digests, file_name};
 use crate::options::CalibrateName;
-use crate::{Guarantee, ModelError};
-use posterior_data::{ReadOptions, RowFingerprints, require_targets};
+use crate::rows::TrainingRows;
+use crate::{Guarantee, ModelError, Predictive};
+use posterior_data::{ReadOptions, require_targets};
 use posterior_laplace::auto::{LEAST_APART, planned};
 use posterior_laplace::{
     Approximation, AutoReport, Data, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, Run,
@@ -28,7 +28,6 @@ use posterior_networks::train::Examples;
 use posterior_networks::{Network, Selection};
 use posterior_optim::Signal;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Told the stage, what is done of it and how much there is; may say stop.
@@ -150,7 +149,7 @@ impl LaplaceModel {
                 notes: Vec::new(),
                 started,
                 auto: None,
-                fingerprints: None,
+                training: TrainingRows::default(),
                 calibration: Default::default(),
             },
         ))
@@ -181,18 +180,20 @@ fn fit_in<T: SavedPrecision>(
         known: Some(&known),
         from_network: true,
     };
-    let TrainingSet { mut examples, inputs, record, mut fingerprints, class_names, notes: data_notes } =
+    let TrainingSet { mut examples, inputs, record, fingerprints, class_names, notes: data_notes } =
         match &memory.data {
             Some(arrays) => reading.in_memory::<T>(arrays)?,
             None => reading.read::<T>(&request.data.data, &request.data.labels)?,
         };
+    let learned_from = TrainingRows::new(fingerprints);
     let training = source.record.training.clone();
     let sha256 = match &memory.data {
         Some(_) => Vec::new(),
         None => digests(request.data.data.iter().chain(&request.data.labels)),
     };
+    let trained = (training.as_ref(), &sha256[..]);
     let (held_out, held_out_notes) =
-        held_out(request, memory, &reading, (&inputs, &record), (training.as_ref(), &sha256), &mut examples)?;
+        held_out(request, memory, &reading, (&inputs, &record, &learned_from), trained, &mut examples)?;
     if let (InputKind::Prepared { preparation: Preparation::Columns { schema, .. } }, Some(path)) =
         (&inputs, request.data.data.first())
     {
@@ -215,14 +216,13 @@ fn fit_in<T: SavedPrecision>(
     notes.extend(held_out_notes);
     notes.extend(settled_note.filter(|_| held_out.is_some()));
     // Rows that choose are rows that were seen.
-    fingerprints.extend(held_out.iter().flat_map(|h| h.fingerprints.iter().copied()));
-    let fingerprints = Some(Arc::new(RowFingerprints::new(fingerprints)));
+    let learned_from = learned_from.with(held_out.iter().flat_map(|h| h.fingerprints.iter().copied()));
     for line in source.record.notes.iter().chain(&data_notes).chain(&notes) {
         announce(&format!("note: {line}"));
     }
     let automatic = request.curvature == CurvatureChoice::Auto;
     let unseen = held_out.as_ref().filter(|h| !h.seen).map(|h| h.examples.len());
-    let calibrates = recalibration::is_wanted(request, &likelihood, unseen)?;
+    let calibrates = calibration::is_wanted(request.calibrate, &likelihood, unseen)?;
     if automatic {
         let plans = planned(&network, &likelihood, examples.len(), unseen, &options)?;
         announce(&announced(&plans, examples.len(), unseen));
@@ -236,18 +236,13 @@ fn fit_in<T: SavedPrecision>(
         plan.check(&options)?;
     }
     if let Some(count) = unseen.filter(|_| calibrates) {
-        announce(&format!("plan: {}", recalibration::plan(count, &likelihood, options.memory)?));
+        announce(&format!("plan: {}", calibration::plan(count, &likelihood, options.memory)?));
     }
     let data = DataRecord {
         files: request.data.data.iter().map(|p| file_name(p)).collect(),
         sha256,
         examples: examples.len(),
-        held_out: held_out.as_ref().map(|h| HeldOutRecord {
-            files: h.files.clone(),
-            sha256: h.sha256.clone(),
-            examples: h.examples.len(),
-            repeated: h.repeated,
-        }),
+        held_out: held_out.as_ref().map(|h| h.record.clone()),
         inputs,
         record: Some(record),
         preprocess: request.data.preprocess,
@@ -299,18 +294,14 @@ fn fit_in<T: SavedPrecision>(
     }
     let calibration = match &held_out {
         Some(held) if calibrates => {
-            let guarantee = if automatic || options.chooses_on_unseen() {
-                Guarantee::Chosen
-            } else if held.repeated > 0 {
-                Guarantee::Repeated
-            } else if held.kept_weights {
-                Guarantee::Kept
-            } else {
-                Guarantee::Holds
-            };
+            let chosen = automatic || options.chooses_on_unseen();
+            let guarantee = Guarantee::of_unseen(chosen, held.record.repeated, held.kept_weights);
             let mut run = Run::new(observer);
             let unseen = unseen_predictions(&network, &laplace, &*held.examples, &mut run)?;
-            let found = recalibration::recalibrated(request.calibrate, unseen, guarantee)?;
+            let rule = laplace.rule(laplace.integration())?;
+            let predictive = Predictive::of_examples(&rule, unseen.predictions);
+            let asked = (request.calibrate, guarantee);
+            let found = NetworkRecalibration::learn(asked, predictive, unseen.targets)?;
             if found.0.is_none() && request.calibrate == CalibrateName::Conformal {
                 notes.push(
                     "predictions could not be recalibrated (--calibrate conformal): the model is certain of the rows that the network has not seen".into(),
@@ -336,7 +327,7 @@ fn fit_in<T: SavedPrecision>(
             notes,
             started,
             auto,
-            fingerprints,
+            training: learned_from,
             calibration,
         },
     ))
@@ -410,8 +401,8 @@ pub(super) struct Parts {
     pub(super) notes: Vec<String>,
     pub(super) started: Instant,
     pub(super) auto: Option<AutoReport>,
-    /// Of the rows learned from, where they came from files.
-    pub(super) fingerprints: Option<Arc<RowFingerprints>>,
+    /// Known where they came from files.
+    pub(super) training: TrainingRows,
     /// What rows that the network has not seen say of predictions, and what is kept of them.
     pub(super) calibration: (Option<NetworkRecalibration>, Calibration),
 }
@@ -454,5 +445,5 @@ pub(super) fn assemble<T: SavedPrecision>(
     }
     header.seconds = parts.started.elapsed().as_secs_f64();
     let numbers = T::either(Fitted { network, laplace });
-    LaplaceModel { header, numbers, fingerprints: parts.fingerprints, calibration: parts.calibration.1 }
+    LaplaceModel { header, numbers, training: parts.training, calibration: parts.calibration.1 }
 }

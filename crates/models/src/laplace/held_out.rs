@@ -1,16 +1,16 @@
 //! Rows that score a fit: given in files of their own, recorded by `posterior train`, or, where insisted upon, rows that the network was trained on.
 
 use super::training::Reading;
-use super::{CurvatureChoice, InMemory, InputKind, InputRecord, LaplaceRequest, SavedPrecision};
-use crate::ModelError;
+use super::{
+    CurvatureChoice, HeldOutRecord, InMemory, InputKind, InputRecord, LaplaceRequest, SavedPrecision,
+};
 use crate::network::{TrainingRecord, digests, file_name, is_part};
+use crate::{ModelError, TrainingRows};
 use posterior_data::Split;
 use posterior_laplace::FitOptions;
 use posterior_laplace::scores::{LEAST_HELD_OUT, check_enough};
 use posterior_linalg::random::Streams;
-use posterior_networks::train::{Examples, Subset, Targets};
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hasher};
+use posterior_networks::train::{Examples, Subset};
 use std::sync::Arc;
 
 /// Rows that are no part of the curvature.
@@ -20,28 +20,18 @@ pub(super) struct HeldOut<T> {
     pub(super) seen: bool,
     /// Whether the network's training kept the weights that were best on them.
     pub(super) kept_weights: bool,
-    /// How many of them stand among the rows learned from.
-    pub(super) repeated: usize,
     /// Of those that stand in files of their own.
     pub(super) fingerprints: Vec<u64>,
-    /// Names of these files.
-    pub(super) files: Vec<String>,
-    /// SHA-256 of these files and those of their labels.
-    pub(super) sha256: Vec<String>,
+    /// What the model's file says of them.
+    pub(super) record: HeldOutRecord,
 }
 
 impl<T> HeldOut<T> {
     /// Some of the rows that were read for the fit.
     fn of(examples: Arc<dyn Examples<T> + Send>, seen: bool) -> Self {
-        Self {
-            examples,
-            seen,
-            kept_weights: false,
-            repeated: 0,
-            fingerprints: Vec::new(),
-            files: Vec::new(),
-            sha256: Vec::new(),
-        }
+        let (files, sha256) = (Vec::new(), Vec::new());
+        let record = HeldOutRecord { files, sha256, examples: examples.len(), repeated: 0 };
+        Self { examples, seen, kept_weights: false, fingerprints: Vec::new(), record }
     }
 }
 
@@ -56,7 +46,7 @@ pub(super) fn held_out<T: SavedPrecision>(
     request: &LaplaceRequest,
     memory: &InMemory,
     reading: &Reading<'_>,
-    (inputs, record): (&InputKind, &InputRecord),
+    (inputs, record, learned_from): (&InputKind, &InputRecord, &TrainingRows),
     (training, digests_of_data): (Option<&TrainingRecord>, &[String]),
     examples: &mut Arc<dyn Examples<T> + Send>,
 ) -> Result<Found<T>, ModelError> {
@@ -90,7 +80,7 @@ pub(super) fn held_out<T: SavedPrecision>(
             let own = files.iter().zip(&sha256);
             own.filter(|(path, _)| !is_part(path)).find(|(_, digest)| t.data.contains(digest))
         });
-        let repeated = repeated(&**examples, &*set.examples);
+        let repeated = learned_from.count(&set.fingerprints).unwrap_or(0);
         let (count, mut notes) = (set.examples.len(), Vec::new());
         let most = 2 * repeated > count;
         let seen = most || trained_on.is_some();
@@ -110,10 +100,8 @@ pub(super) fn held_out<T: SavedPrecision>(
         }
         let files = files.iter().map(|p| file_name(p)).collect();
         let (examples, fingerprints) = (set.examples, set.fingerprints);
-        return Ok((
-            Some(HeldOut { examples, seen, kept_weights: false, repeated, fingerprints, files, sha256 }),
-            notes,
-        ));
+        let record = HeldOutRecord { files, sha256, examples: count, repeated };
+        return Ok((Some(HeldOut { examples, seen, kept_weights: false, fingerprints, record }), notes));
     }
     if source.fraction > 0.0 {
         if !(allow && tuned) {
@@ -182,30 +170,4 @@ fn take<T: SavedPrecision>(
     let whole = examples.clone();
     *examples = Arc::new(Subset::new(whole.clone(), split.train));
     Arc::new(Subset::new(whole, split.test))
-}
-
-/// How many rows of `others` stand, input and target, among `rows`. Eight bytes for each row of the smaller set.
-fn repeated<T: SavedPrecision>(rows: &dyn Examples<T>, others: &dyn Examples<T>) -> usize {
-    let others = fingerprints(others);
-    let known: HashSet<u64> = others.iter().copied().collect();
-    let found: HashSet<u64> = fingerprints(rows).into_iter().filter(|f| known.contains(f)).collect();
-    others.iter().filter(|f| found.contains(f)).count()
-}
-
-/// A hash of each row.
-fn fingerprints<T: SavedPrecision>(rows: &dyn Examples<T>) -> Vec<u64> {
-    let mut out = Vec::with_capacity(rows.len());
-    for range in posterior_linalg::tiles::pieces(rows.len(), 512) {
-        let (x, y) = rows.batch(&range.clone().collect::<Vec<_>>(), None);
-        for i in 0..range.len() {
-            let mut hasher = DefaultHasher::new();
-            x.row(i).iter().for_each(|v| hasher.write_u64(v.to_f64().to_bits()));
-            match &y {
-                Targets::Values(v) => v.row(i).iter().for_each(|v| hasher.write_u64(v.to_f64().to_bits())),
-                Targets::Classes(c) => hasher.write_u32(c[i]),
-            }
-            out.push(hasher.finish());
-        }
-    }
-    out
 }

@@ -21,9 +21,7 @@
 //! | `memory` | networks and examples in memory instead of files |
 //! | `held_out` | rows that score a fit: given, recorded by training, or insisted upon |
 //! | `predict_plan` | memory and seconds of predictions, before they are made |
-//! | `seen` | which rows a model has learned from |
 //! | `input_record` | kind and range of the inputs at the fit, and how far others leave them |
-//! | `recalibration` | what rows that the network has not seen say of its predictions |
 //! | `noise` | the likelihood, with noise to begin with |
 //! | `continued` | further data for a saved model |
 //! | `decay` | the prior precision beside the weight decay of training |
@@ -55,10 +53,8 @@ mod model;
 mod noise;
 mod predict;
 mod predict_plan;
-pub(crate) mod recalibration;
 mod request;
 mod samples;
-mod seen;
 mod source;
 mod tensors;
 mod training;
@@ -67,6 +63,7 @@ pub(crate) use asked::no_truths;
 pub(crate) use conditions::settled;
 pub(crate) use joint::joint_log_likelihoods;
 
+pub use crate::calibration::NetworkRecalibration;
 pub use crate::data::{ModelData, Truth};
 pub use crate::predictive::{Predicted, Predictive};
 pub use conditions::Needs;
@@ -75,7 +72,6 @@ pub use header::{DataRecord, HeldOutRecord, InputKind, LaplaceHeader, NetworkRec
 pub use input_record::{Departure, ElementKind, InputRecord};
 pub use memory::{Arrays, InMemory};
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
-pub use recalibration::NetworkRecalibration;
 pub use request::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
     ValidationSource,

@@ -1,11 +1,10 @@
 //! A network with its posterior.
 
 use super::LaplaceHeader;
-use super::recalibration::Calibration;
-use posterior_data::RowFingerprints;
+use crate::calibration::Calibration;
+use crate::rows::TrainingRows;
 use posterior_laplace::{Laplace, UnseenScores};
 use posterior_networks::{Network, Precision};
-use std::sync::Arc;
 
 /// A network and the posterior over its weights, in one precision.
 pub struct Fitted<T> {
@@ -62,8 +61,8 @@ saved!(f64, Double);
 pub struct LaplaceModel {
     pub(super) header: LaplaceHeader,
     pub(super) numbers: Numbers,
-    /// Of the rows learned from; none of fits in memory.
-    pub(super) fingerprints: Option<Arc<RowFingerprints>>,
+    /// Not known of fits in memory.
+    pub(super) training: TrainingRows,
     /// What is kept of the rows that recalibrate it.
     pub(super) calibration: Calibration,
 }

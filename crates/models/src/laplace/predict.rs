@@ -1,8 +1,8 @@
 //! Predictions of a model and, for comparison, of its plain network.
 
 use super::model::in_precision;
-use super::recalibration::{Calibration, shrunk};
 use super::{Fitted, LaplaceModel, SavedPrecision};
+use crate::calibration::shrink;
 use crate::{ModelData, ModelError, Predicted, PredictedKind, Predictive, Truth};
 use posterior_laplace::learned::SampledPredictions;
 use posterior_laplace::scores::wanted;
@@ -41,15 +41,12 @@ impl LaplaceModel {
         integration: Option<Integration>,
         levels: &[f64],
     ) -> Result<Predictive, ModelError> {
-        // Of what is predicted in another way than there, these rows say nothing.
-        let same = in_precision!(&self.numbers, fitted => integration.is_none_or(|own| own == fitted.laplace.integration()));
-        if !same {
+        let own = in_precision!(&self.numbers, fitted => fitted.laplace.integration());
+        let Some(known) = self.calibration.under(integration, Some(own)) else {
             return self.predict_as_fitted(data, integration);
-        }
-        let known = self.header.recalibration.as_ref();
-        let factors = Calibration::factors(known);
-        let mut out = self.predict_with(data, integration, (false, &factors))?;
-        self.calibration.apply(known, levels, &mut out);
+        };
+        let mut out = self.predict_with(data, integration, (false, known.factors()))?;
+        known.apply(levels, &mut out);
         Ok(out)
     }
 
@@ -84,18 +81,7 @@ impl LaplaceModel {
         let likelihood = if plain { &self.header.plain_likelihood } else { self.likelihood() };
         let rule = PredictiveRule::new(likelihood.clone(), integration)?;
         let (centre, scale) = self.header.data.target_scale();
-        let predicted = match rule.empty_prediction() {
-            Prediction::Classes(_) => Predicted::Classes(Vec::new()),
-            Prediction::Events(_) => Predicted::Events(Vec::new()),
-            Prediction::Moments { .. } => {
-                Predicted::Moments { mean: Vec::new(), variance: Vec::new(), latent_variance: Vec::new() }
-            }
-        };
-        let width = match likelihood {
-            OutputLikelihood::Categorical(c) => c.classes(),
-            other => other.target_width(),
-        };
-        let mut out = Predictive::empty(predicted, is_gaussian(likelihood), width, likelihood.outputs());
+        let mut out = Predictive::under(&rule);
         out.log_density = data.truth.as_ref().map(|_| Vec::new());
         let wanted = if out.log_density.is_some() {
             wanted(integration, likelihood)
@@ -215,7 +201,36 @@ fn is_gaussian(likelihood: &OutputLikelihood) -> bool {
     matches!(likelihood, Gaussian(_) | FullGaussian(_) | HeteroscedasticGaussian(_))
 }
 
+/// A target as near to the mean as deviations that are multiplied make it ([`shrink`]).
+fn shrunk(prediction: &Prediction, target: &mut [f64], factors: &[f64]) {
+    if let Prediction::Moments { mean, .. } = prediction {
+        shrink(mean, target, factors);
+    }
+}
+
 impl Predictive {
+    /// Of no example yet.
+    fn under(rule: &PredictiveRule) -> Self {
+        let (predicted, width) = match rule.empty_prediction() {
+            Prediction::Classes(p) => (Predicted::Classes(Vec::new()), p.len()),
+            Prediction::Events(p) => (Predicted::Events(Vec::new()), p.len()),
+            Prediction::Moments { mean, .. } => {
+                let width = mean.len();
+                let [mean, variance, latent_variance] = [(); 3].map(|()| Vec::new());
+                (Predicted::Moments { mean, variance, latent_variance }, width)
+            }
+        };
+        let likelihood = rule.likelihood();
+        Self::empty(predicted, is_gaussian(likelihood), width, likelihood.outputs())
+    }
+
+    /// Of these examples, in the network's units.
+    pub(super) fn of_examples(rule: &PredictiveRule, predictions: Vec<Prediction>) -> Self {
+        let mut out = Self::under(rule);
+        predictions.into_iter().for_each(|own| out.push(own, (0.0, 1.0)));
+        out
+    }
+
     fn push(&mut self, prediction: Prediction, (centre, scale): (f64, f64)) {
         match (&mut self.predicted, prediction) {
             (Predicted::Classes(all), Prediction::Classes(p))

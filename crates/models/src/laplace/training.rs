@@ -1,12 +1,12 @@
 //! Examples with the targets that a likelihood describes, from tables, arrays, images and features.
 
-use super::seen::{fingerprints, with_truths};
 use super::{DataSource, InputKind, InputRecord, LikelihoodKind, Preprocess};
 use crate::ModelError;
 use crate::network::{
     InputRecord as NetworkInputRecord, Preparation, Raw, Wanted, apply_classes, check_names, image_shape,
     is_table, named as named_classes, number_classes, pixels,
 };
+use crate::rows::prints_of_examples;
 use crate::targets::named;
 use posterior_data::{
     ArrayValues, NumericArray, ReadOptions, Schema, Standardisation, Table, Values, read_table,
@@ -96,7 +96,7 @@ impl Reading<'_> {
             class_names = self.source.class_names.clone();
         }
         let record = InputRecord::of(&raw.inputs, groups);
-        let fingerprints = with_truths(fingerprints(&raw.inputs), |i| raw.truth(i));
+        let fingerprints = prints_of_examples(&raw.inputs, |i| raw.truth(i));
         let notes = std::mem::take(&mut raw.notes);
         let preparation = match &inputs {
             InputKind::Prepared { preparation } => preparation,

@@ -3,7 +3,7 @@
 use super::stored::Stored;
 use super::{closed_form, dense_seconds, draws, row_effort};
 use crate::latent::{Latent, VarianceMethod};
-use crate::predictor::{Cost, Drawn, Predictor, Samples, StreamOf};
+use crate::predictor::{Cost, Drawn, LeftOutRows, Predictor, Samples, StreamOf};
 use crate::prior::Prior;
 use crate::shares::{SharePlaces, VarianceShares, Weighted};
 use crate::{Hyperparameter, ModelError, StoreError};
@@ -74,6 +74,10 @@ impl Predictor for ExactPosterior {
 
     fn training(&self) -> Option<&Observations> {
         Some(self.data())
+    }
+
+    fn leave_one_out(&self) -> Option<LeftOutRows<'_>> {
+        Some(Box::new(|| ExactPosterior::leave_one_out(self)))
     }
 
     fn prior(&self) -> Option<Prior<'_>> {

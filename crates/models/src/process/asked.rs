@@ -1,6 +1,6 @@
 //! A process as a [`Model`].
 
-use super::{Effects, NO_LEAVE_ONE_OUT, PredictOptions, Predictions, ProcessModel, describe, panel};
+use super::{Effects, PredictOptions, Predictions, ProcessModel, describe, panel};
 use crate::{
     Family, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive, Question,
     TrainedOn, Truth,
@@ -9,7 +9,6 @@ use faer::Mat;
 use posterior_data::stream::{StreamOptions, TableParts};
 use posterior_data::{
     ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, Schema, Table, TimeForm,
-    table_fingerprints,
 };
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
@@ -169,10 +168,11 @@ impl Model for ProcessModel {
             (question.integration.is_some(), "predictive"),
             (!question.joint_points.is_empty(), "joint-kappa"),
         ])?;
-        if question.leave_one_out && self.predictor.exact().is_none() {
-            return Err(ModelError::Usage(NO_LEAVE_ONE_OUT.into()));
-        }
         self.check_joint(question)
+    }
+
+    fn leaves_one_out(&self) -> bool {
+        self.predictor.leave_one_out().is_some()
     }
 
     fn plan(
@@ -244,13 +244,12 @@ impl Model for ProcessModel {
     }
 
     fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
-        let Some(known) = self.fingerprints() else { return Ok(None) };
+        if self.training.fingerprints().is_none() {
+            return Ok(None);
+        }
         let (table, rows) = table(data)?;
         let extracted = self.extract(table, rows, true)?;
-        let fingerprints =
-            table_fingerprints(extracted.x.as_ref(), extracted.y.as_deref().unwrap_or_default());
-        let seen = fingerprints.into_iter().map(|f| known.contains(f));
-        Ok(Some(TrainedOn::new(data.examples_of(&extracted.rows).into_iter().zip(seen))))
+        Ok(self.training.among_rows(data, (&extracted, extracted.y.as_deref())))
     }
 
     fn date_order(&self) -> Option<TimeForm> {

@@ -1,18 +1,10 @@
 //! How good a fit is on rows that had no part in it, and what is to be said about that.
 
-use crate::ModelError;
+use crate::calibration::{Asked, Before, Guarantee, explained_by_chance};
+use crate::rows::CheckedOn;
+use crate::{FitRequest, Method, ModelError};
 use posterior_metrics::Gaussians;
 use serde::{Deserialize, Serialize};
-
-/// Which rows a fit was checked on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CheckedOn {
-    /// Rows that were held back from the fit.
-    HeldBack,
-    /// Every training row, predicted from all the others in closed form; hyperparameters have seen it.
-    LeaveOneOut,
-}
 
 /// Scores in units of the target's standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -108,15 +100,6 @@ const FAR_SHARE: f64 = 6.33e-5;
 const FEWEST_FAR: usize = 3;
 const FAR_EACH: usize = 500;
 
-/// 99 % of a normal distribution lie within so many standard deviations.
-const DEVIATIONS: f64 = 2.576;
-
-/// Shares of so many rows inside 95 % intervals that chance explains, 99 times in 100.
-pub(crate) fn explained_by_chance(rows: usize) -> [f64; 2] {
-    let half = DEVIATIONS * (0.95 * 0.05 / rows.max(1) as f64).sqrt();
-    [(0.95 - half).max(0.0), (0.95 + half).min(1.0)]
-}
-
 impl FitCheck {
     /// A check with its warnings. `intervals` is what a user can do about intervals that do not fit.
     pub(crate) fn new(on: CheckedOn, rows: usize, scores: CheckScores, drift: Option<f64>) -> Self {
@@ -130,10 +113,7 @@ impl FitCheck {
             ));
         }
         let percent = |share: f64| 100.0 * share;
-        let rows_are = match on {
-            CheckedOn::HeldBack => "held-back rows",
-            CheckedOn::LeaveOneOut => "rows, each predicted from the others,",
-        };
+        let rows_are = on.in_words("rows, each predicted from the others,");
         let (low, high) = (percent(chance[0]), percent(chance[1]));
         if scores.coverage_95 < chance[0] {
             warnings.push(format!(
@@ -193,6 +173,25 @@ impl FitCheck {
             self.warnings.insert(0, unsolved_in_words(residual, harmless, single));
         }
         self
+    }
+
+    /// How good intervals are on its rows, before these recalibrate them. How far inside rows lie that hyperparameters have seen says that they have.
+    pub(super) fn before(&self) -> Before {
+        let CheckScores { coverage_95: coverage, nll, .. } = self.scores;
+        let tells_of_width = self.on == CheckedOn::HeldBack;
+        Before { coverage, chance: self.chance, nll, tells_of_width }
+    }
+
+    /// What a request asks its rows to tell.
+    pub(super) fn asked(&self, request: &FitRequest) -> Asked {
+        let chosen = matches!(request.method, Method::Auto(_)) && !self.tried.is_empty();
+        let guarantee = Guarantee::unless([
+            (self.on == CheckedOn::LeaveOneOut, Guarantee::LeaveOneOut),
+            (chosen, Guarantee::Chosen),
+            (request.hyperparameters.is_some(), Guarantee::Given),
+            (self.twins > 0, Guarantee::Twins),
+        ]);
+        Asked { calibrate: request.calibrate, on: self.on, guarantee, weighted: false }
     }
 
     /// What is to be said of a coverage below 0.90 or above 0.99 that so few rows may have by chance; others are as they should be, or have a warning.
@@ -266,6 +265,37 @@ mod tests {
         let slow = check(500, 0.95, Some(0.01)).with_residual(0.65, 0.4, true);
         assert!(slow.converged == Some(false) && slow.warnings[0].contains("0.65 is left"), "{slow:?}");
         assert_eq!(check(500, 0.95, Some(0.01)).with_residual(0.3, 0.4, true).converged, Some(true));
+    }
+
+    #[test]
+    fn what_these_rows_had_a_part_in_is_said() {
+        use crate::options::MethodName::{Auto, Dkl, Sgpr};
+        let base = check(400, 1.0, None);
+        let asked = |method: crate::options::MethodName| FitRequest {
+            method: method.into(),
+            ..FitRequest::default()
+        };
+        let tried = TriedMethod {
+            method: "exact".into(),
+            scores: None,
+            recalibrated_nll: None,
+            seconds: 0.0,
+            predicted_seconds: None,
+            reached_seconds: None,
+            outcome: String::new(),
+        };
+        let beside = FitCheck { tried: vec![tried], ..base.clone() };
+        let of = |request: &FitRequest, check: &FitCheck| check.asked(request).guarantee;
+        assert_eq!(of(&asked(Sgpr), &base), Guarantee::Holds);
+        // What is beside the method that was asked for is no choice.
+        assert_eq!(of(&asked(Dkl), &beside), Guarantee::Holds);
+        assert_eq!(of(&asked(Auto), &beside), Guarantee::Chosen);
+        let given = FitRequest { hyperparameters: Some(Vec::new()), ..asked(Sgpr) };
+        assert_eq!(of(&given, &base), Guarantee::Given);
+        assert_eq!(of(&asked(Sgpr), &FitCheck { twins: 3, ..base.clone() }), Guarantee::Twins);
+        let left_out = FitCheck { on: CheckedOn::LeaveOneOut, ..base };
+        assert_eq!(of(&asked(Sgpr), &left_out), Guarantee::LeaveOneOut);
+        assert!(!left_out.before().tells_of_width);
     }
 
     #[test]

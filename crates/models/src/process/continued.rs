@@ -2,8 +2,9 @@
 
 use super::fit::{each_from_the_others, recalibrate};
 use super::maps::densest_place;
-use super::{CheckedOn, ContinuedRows, ModelError, ProcessModel};
+use super::{ContinuedRows, ModelError, ProcessModel};
 use crate::options::CalibrateName;
+use crate::rows::{CheckedOn, LeftOut};
 use crate::speed::{dense_rate, seconds_of_pair};
 use crate::text::{time, work};
 use crate::{FitRequest, Predictor, VarianceMethod};
@@ -247,8 +248,8 @@ impl ProcessModel {
     pub fn continued(self, new: NewRows, calibrate: CalibrateName) -> Result<Self, ModelError> {
         let started = Instant::now();
         let request = FitRequest { calibrate, ..FitRequest::default() };
-        crate::recalibration::check(&request, self.header.rows + new.len(), true)?;
-        let Self { mut header, mut predictor, fingerprints, noise, .. } = self;
+        crate::calibration::check(calibrate, self.header.rows + new.len(), true)?;
+        let Self { mut header, mut predictor, training, noise, .. } = self;
         if Arc::get_mut(&mut predictor).is_none()
             && let Some(shared) = predictor.exact()
         {
@@ -296,13 +297,13 @@ impl ProcessModel {
             Some(earlier) => format!("kept from the fit to {n} rows: {earlier}"),
         });
         (fit.check, fit.recalibration) = (check, None);
-        let conformal = recalibrate(&request, fit, &residuals.unwrap_or_default())?;
+        let calibration = recalibrate(&request, fit, residuals.unwrap_or_default())?;
         let inputs = data.inputs().ncols();
         fit.plan = Plan { rows: n + k, inputs, targets: 1, peak_bytes, flops_per_evaluation };
         fit.seconds = started.elapsed().as_secs_f64();
         // Without the rows that were there, nothing can be said of which are known.
-        let fingerprints = fingerprints.map(|known| Arc::new(known.with(new.fingerprints)));
-        Ok(Self { header, predictor, fingerprints, conformal, noise })
+        let training = training.with(new.fingerprints);
+        Ok(Self { header, predictor, training, calibration, noise })
     }
 }
 
@@ -325,13 +326,12 @@ fn need(posterior: &ExactPosterior, new: &NewRows) -> (u64, f64) {
 
 /// `((y - μ) / s, log density)` of each row, predicted from all others.
 fn left_out(posterior: &ExactPosterior) -> Vec<(f64, f64)> {
-    let found = posterior.leave_one_out();
-    let targets = posterior.data().targets();
-    let row = |(i, variance): (usize, &f64)| {
-        let z = (targets[(i, 0)] - found.mean[(i, 0)]) / variance.sqrt();
+    let LeftOut { mean, variance, truths, .. } = LeftOut::each(posterior);
+    let row = |((y, mean), variance): ((&f64, &f64), &f64)| {
+        let z = (y - mean) / variance.sqrt();
         (z, -0.5 * (z * z + (2.0 * std::f64::consts::PI * variance).ln()))
     };
-    found.variance.iter().enumerate().map(row).collect()
+    truths.iter().zip(&mean).zip(&variance).map(row).collect()
 }
 
 /// Rows among the new ones that equal one that was there, or one before them.

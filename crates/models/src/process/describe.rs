@@ -1,10 +1,10 @@
 //! A process in words: what was fitted, how, how good it is, and what there is to note.
 
-use super::apart::{copies_in_words, twins_in_words};
 use super::check::CONVERGED;
 use super::gvi::{GviSummary, factors};
-use super::{CheckScores, CheckedOn, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
+use super::{CheckScores, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
 use crate::Compression;
+use crate::rows::equals_in_words;
 use crate::text::{number, table, time};
 use posterior_data::Feature;
 use posterior_gp::MeanForm;
@@ -106,17 +106,9 @@ pub(super) fn mean_form(mean: MeanForm) -> &'static str {
     }
 }
 
-/// What became of rows that equal others.
-pub(super) fn left_out(check: &FitCheck) -> String {
-    twins_in_words(check.twins) + &copies_in_words(check.copies)
-}
-
 /// How good a fit is on rows that had no part in it.
 fn checked(check: &FitCheck, before: &str) -> Vec<SummaryRow> {
-    let label = match check.on {
-        CheckedOn::HeldBack => "held-back rows",
-        CheckedOn::LeaveOneOut => "each row from the others",
-    };
+    let label = check.on.in_words("each row from the others");
     let scores = |s: &CheckScores| {
         format!(
             "{:.1} % inside 95 % intervals, RMSE {:.4}, NLL {:.4} (of the standardised target)",
@@ -126,7 +118,8 @@ fn checked(check: &FitCheck, before: &str) -> Vec<SummaryRow> {
         )
     };
     let by_chance = check.by_chance().unwrap_or_default();
-    let text = format!("{}: {}{by_chance}{}", check.rows, scores(&check.scores), left_out(check));
+    let equals = equals_in_words(check.twins, check.copies);
+    let text = format!("{}: {}{by_chance}{equals}", check.rows, scores(&check.scores));
     let mut rows = vec![SummaryRow::new(format!("{label}{before}"), text)];
     if let (Some(converged), Some(drift)) = (check.converged, check.drift) {
         let verdict = if converged { "yes" } else { "NO" };
@@ -206,7 +199,7 @@ pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<Sum
         SummaryRow::new("trained by", format!("{}{refitted}", deep.chosen)),
         SummaryRow::new(
             "rows set aside",
-            format!("{} to stop and to choose by{}", deep.validation_rows, twins_in_words(deep.twins)),
+            format!("{} to stop and to choose by{}", deep.validation_rows, equals_in_words(deep.twins, 0)),
         ),
     ];
     for tried in &deep.tried {
@@ -267,7 +260,7 @@ pub(super) fn variation(gvi: &GviSummary) -> Vec<SummaryRow> {
             format!(
                 "{} to stop, to choose and to temper by{}",
                 gvi.validation_rows,
-                twins_in_words(gvi.twins)
+                equals_in_words(gvi.twins, 0)
             ),
         ),
     ];

@@ -1,11 +1,11 @@
 //! A model to its file and back: nothing is recomputed on loading, so predictions are equal to the last bit.
 
 use super::{Header, ProcessModel, Solver};
+use crate::calibration::{Calibration, Records};
 use crate::method::{self, Stored, kind};
 use crate::options::KernelPrecision;
-use crate::{ClassRecalibration, ObservedRecalibration, ObservedTails};
-use posterior_data::{RowFingerprints, TransformedTarget};
-use posterior_metrics::{ConformalTails, LabelSets, SplitConformal};
+use crate::rows::TrainingRows;
+use posterior_data::TransformedTarget;
 use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,13 +24,11 @@ impl ProcessModel {
     pub(crate) fn container(&self) -> Container<Header> {
         let mut tensors = Tensors::default();
         self.predictor.write(&mut tensors);
-        add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
+        self.training.write(&mut tensors);
         if let Some(noise) = &self.noise {
             super::noise::tensors(noise, &mut tensors);
         }
-        if let Some(conformal) = &self.conformal {
-            tensors.insert_vector(CONFORMAL, conformal.magnitudes());
-        }
+        self.calibration.write(&mut tensors);
         Container { header: self.header.clone(), tensors }
     }
 
@@ -54,8 +52,10 @@ impl ProcessModel {
         let Container { header, mut tensors } = container;
         let d = header.schema.features.len();
         let standard = &header.standardisation;
-        let fingerprints = fingerprints(&mut tensors)?;
-        let conformal = conformal(&header, &mut tensors)?;
+        let training = TrainingRows::read(&mut tensors)?;
+        let numbers = std::slice::from_ref(&header.fit.recalibration);
+        let records = Records { numbers, ..Records::default() };
+        let calibration = Calibration::read(records, 1, &mut tensors)?;
         if header.input_ranges.0.iter().any(|range| range.input >= d) {
             return Err(tensors.corrupt("its ranges do not fit its features"));
         }
@@ -74,7 +74,7 @@ impl ProcessModel {
             None => None,
         };
         let predictor = method::read(header.stored(), &mut tensors)?;
-        Ok(Self { header, predictor, fingerprints, conformal, noise })
+        Ok(Self { header, predictor, training, calibration, noise })
     }
 }
 
@@ -113,81 +113,4 @@ impl Header {
             functions: None,
         }
     }
-}
-
-/// The tensor of the fingerprints of training rows.
-const FINGERPRINTS: &str = "row_fingerprints";
-
-/// The tensor of residuals that intervals were recalibrated by.
-const CONFORMAL: &str = "conformal_magnitudes";
-
-/// These residuals, of a model that was recalibrated.
-fn conformal(header: &Header, tensors: &mut Tensors) -> Result<Option<Arc<SplitConformal>>, StoreError> {
-    let Some(own) = &header.fit.recalibration else { return Ok(None) };
-    let magnitudes = tensors.take::<f64>(CONFORMAL, &[own.rows])?;
-    let found = SplitConformal::new(&magnitudes).map_err(|e| tensors.corrupt(e))?;
-    if !(own.factor > 0.0 && own.factor.is_finite()) {
-        return Err(tensors.corrupt("its factor of intervals is no positive number"));
-    }
-    Ok(Some(Arc::new(found)))
-}
-
-/// The tensor of scores that sets of classes go by.
-const SETS: &str = "conformal_scores";
-
-/// Adds what sets of classes go by, where a model has them.
-pub(crate) fn add_sets(sets: Option<&LabelSets>, tensors: &mut Tensors) {
-    if let Some(sets) = sets {
-        tensors.insert_vector(SETS, sets.scores());
-    }
-}
-
-/// What sets of classes go by, of a model with such rows.
-pub(crate) fn sets(
-    own: Option<&ClassRecalibration>,
-    tensors: &mut Tensors,
-) -> Result<Option<Arc<LabelSets>>, StoreError> {
-    let Some(own) = own else { return Ok(None) };
-    let scores = tensors.take::<f64>(SETS, &[own.rows])?;
-    let found = LabelSets::from_scores(&scores).map_err(|e| tensors.corrupt(e))?;
-    if !own.is_sound() {
-        return Err(tensors.corrupt("its temperature is no positive number"));
-    }
-    Ok(Some(Arc::new(found)))
-}
-
-/// The tensor of scores that intervals of counts and of numbers with outliers go by.
-const TAILS: &str = "conformal_tails";
-
-/// Adds what intervals of counts and of numbers with outliers go by, where a model has it.
-pub(crate) fn add_tails(tails: Option<&ObservedTails>, tensors: &mut Tensors) {
-    if let Some(tails) = tails {
-        tensors.insert_vector(TAILS, tails.tails().scores());
-    }
-}
-
-/// The same again, of a model with such rows, of counts or not.
-pub(crate) fn tails(
-    (own, counts): (Option<&ObservedRecalibration>, bool),
-    tensors: &mut Tensors,
-) -> Result<Option<ObservedTails>, StoreError> {
-    let Some(own) = own else { return Ok(None) };
-    let scores = tensors.take::<f64>(TAILS, &[own.rows])?;
-    let found = ConformalTails::new(&scores).map_err(|e| tensors.corrupt(e))?;
-    Ok(Some(ObservedTails::new(found, counts)))
-}
-
-/// Adds the fingerprints of training rows, where they are known.
-pub(crate) fn add_fingerprints(fingerprints: Option<&RowFingerprints>, tensors: &mut Tensors) {
-    if let Some(fingerprints) = fingerprints {
-        tensors.insert_vector(FINGERPRINTS, &fingerprints.to_numbers());
-    }
-}
-
-/// The fingerprints of the training rows, where the file has them.
-pub(crate) fn fingerprints(tensors: &mut Tensors) -> Result<Option<Arc<RowFingerprints>>, StoreError> {
-    let Some(shape) = tensors.shape(FINGERPRINTS) else { return Ok(None) };
-    let numbers = tensors.take::<f64>(FINGERPRINTS, &shape)?;
-    let found = RowFingerprints::from_numbers(&numbers);
-    Ok(Some(Arc::new(found.ok_or_else(|| tensors.corrupt("its fingerprints of training rows are none"))?)))
 }

@@ -1,11 +1,11 @@
 //! Rows to learn from that stand in a file: standardised as they are read, so that they are those of memory bit for bit.
 
-use super::apart::Prints;
+use crate::rows::{Prints, Split};
 use faer::Mat;
-use posterior_data::{RowFile, Standardisation, table_fingerprints};
+use posterior_data::{RowFile, Standardisation};
 use posterior_gp::{GpError, Observations, RowSource};
 use posterior_kernels::inducing::random_rows;
-use posterior_linalg::random::Streams;
+use posterior_linalg::random::{ChaCha8Rng, Streams};
 use posterior_linalg::tiles::pieces;
 use posterior_linear::LinearError;
 use posterior_linear::low_rank::{LowRankRows, RowBlock};
@@ -126,6 +126,15 @@ pub(super) trait TableRows: RowSource + LowRankRows + Sized {
     /// # Errors
     /// [`GpError::Empty`] for none.
     fn keep(&self, rows: Vec<usize>) -> Result<Self, GpError>;
+
+    /// Rows to learn from, `count` rows that are drawn to judge by, and how these were parted.
+    ///
+    /// # Errors
+    /// [`GpError::Empty`] where none is left, [`GpError::Rows`].
+    fn parted(&self, count: usize, rng: &mut ChaCha8Rng) -> Result<(Self, Observations, Split), GpError> {
+        let split = Split::drawn(&Prints::of(self)?, count, rng);
+        Ok((self.keep(split.train.clone())?, self.gather(&split.validation)?, split))
+    }
 }
 
 impl TableRows for Observations {
@@ -165,17 +174,4 @@ pub(super) fn in_blocks(
         see(start, &data.block(rows)?);
     }
     Ok(())
-}
-
-/// The fingerprint of each row, as it is in standard units.
-pub(super) fn fingerprints(data: &dyn RowSource) -> Result<Prints, GpError> {
-    let n = data.rows();
-    let [mut rows, mut inputs, mut targets] = [n; 3].map(Vec::with_capacity);
-    in_blocks(data, |_, block| {
-        let y: Vec<f64> = block.targets().col(0).iter().copied().collect();
-        rows.extend(table_fingerprints(block.inputs(), &y));
-        inputs.extend(table_fingerprints(block.inputs(), &vec![0.0; y.len()]));
-        targets.extend(y.iter().map(|y| y.to_bits()));
-    })?;
-    Ok(Prints::new(rows, inputs, targets))
 }

@@ -1,7 +1,6 @@
 //! From a table to a model.
 
 use super::deep;
-use super::left_out::LeftOut;
 use super::maps::densest_place;
 use super::prepared::{FitStage, Prepared, exact_plan, saved_plan, targets};
 use super::prepared_table::{PreparedTable, in_memory, not_from_disk, plan_of};
@@ -10,20 +9,21 @@ use super::scalable::{
     Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
     set_hyperparameters, unused_by_exact, whole_posterior,
 };
-use super::{CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel};
+use super::{CheckScores, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel};
+use crate::calibration::{self, Calibration};
 use crate::evaluation::funnel_in_words;
 use crate::hyperparameter::add_weak_priors;
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
-use crate::recalibration::{self, Recalibration};
+use crate::rows::{CheckedOn, LeftOut, TrainingRows};
 use crate::text::{time, work};
 use crate::{FitRequest, Method, Predictor};
 use faer::Mat;
-use posterior_data::{Feature, Reading, RowFingerprints, Table};
+use posterior_data::{Feature, Reading, Table};
 use posterior_gp::exact::{Criterion, ExactGp, ExactPosterior, Plan, fit};
 use posterior_gp::{GpError, Observations, RowSource};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
-use posterior_metrics::{Funnel, Gaussians, SplitConformal};
+use posterior_metrics::{Funnel, Gaussians};
 use posterior_optim::{Constraint, Observer, Parameters, Reason};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -114,14 +114,14 @@ impl ProcessModel {
         let mut header = begun(&prepared, rows, densest, (request, &chosen, plan))?;
         let (noise, summary) = noise.unzip();
         header.noise = summary;
-        let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
+        let training = prepared.training.clone();
         let (predictor, residuals) = if let Method::Exact(options) = &chosen.method {
             fit_exact(prepared, request, options, &mut header, observer)?
         } else {
             let (fitted, residuals) = fit_scalable(prepared, request, &chosen.method, observer)?;
             (recorded(&mut header, fitted, request, &chosen), residuals)
         };
-        let ended = Self::ended(header, (predictor, residuals), fingerprints, request, started)?;
+        let ended = Self::ended(header, (predictor, residuals), training, request, started)?;
         Ok(Self { noise, ..ended })
     }
 
@@ -148,22 +148,22 @@ impl ProcessModel {
             .as_exact();
         let densest = densest(&prepared, || prepared.data.inputs())?;
         let mut header = begun(&prepared, rows, densest, (request, &chosen, plan))?;
-        let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
+        let training = prepared.training.clone();
         let (fitted, residuals) = fit_from_disk(prepared, request, &chosen.method, observer)?;
         let predictor = recorded(&mut header, fitted, request, &chosen);
-        Self::ended(header, (predictor, residuals), fingerprints, request, started)
+        Self::ended(header, (predictor, residuals), training, request, started)
     }
 
     fn ended(
         mut header: Header,
         (predictor, residuals): (Arc<dyn Predictor>, Vec<f64>),
-        fingerprints: Option<Arc<RowFingerprints>>,
+        training: TrainingRows,
         request: &FitRequest,
         started: Instant,
     ) -> Result<Self, ModelError> {
-        let conformal = recalibrate(request, &mut header.fit, &residuals)?;
+        let calibration = recalibrate(request, &mut header.fit, residuals)?;
         header.fit.seconds = started.elapsed().as_secs_f64();
-        Ok(Self { header, predictor, fingerprints, conformal, noise: None })
+        Ok(Self { header, predictor, training, calibration, noise: None })
     }
 
     /// Whether the search was ended by its observer.
@@ -226,7 +226,7 @@ fn begun<D>(
         (Method::Exact(_), _) | (_, None) => rows,
         (_, Some(large)) => large.held_back_of(rows),
     };
-    recalibration::check(request, judged, matches!(chosen.method, Method::Exact(_)))?;
+    calibration::check(request.calibrate, judged, matches!(chosen.method, Method::Exact(_)))?;
     Ok(header)
 }
 
@@ -385,21 +385,20 @@ pub(super) fn each_from_the_others(
 pub(super) fn recalibrate(
     request: &FitRequest,
     fit: &mut FitSummary,
-    residuals: &[f64],
-) -> Result<Option<Arc<SplitConformal>>, ModelError> {
+    residuals: Vec<f64>,
+) -> Result<Calibration, ModelError> {
     // An interrupted fit is judged when it has gone on to its end.
-    let Some(check) = &mut fit.check else { return Ok(None) };
-    let Some((own, conformal)) = Recalibration::of(request, check, residuals)? else {
-        if request.calibrate == CalibrateName::Conformal {
-            check.warnings.push(
-                "intervals could not be recalibrated (--calibrate conformal): too few rows to judge by were left, or the model is certain of them"
-                    .into(),
-            );
-        }
-        return Ok(None);
-    };
-    fit.recalibration = Some(own);
-    Ok(Some(Arc::new(conformal)))
+    let Some(check) = &mut fit.check else { return Ok(Calibration::default()) };
+    let rows = (check.before(), residuals);
+    let learned = Calibration::learn_numbers(check.asked(request), [rows])?;
+    if learned.numbers.is_empty() && request.calibrate == CalibrateName::Conformal {
+        check.warnings.push(
+            "intervals could not be recalibrated (--calibrate conformal): too few rows to judge by were left, or the model is certain of them"
+                .into(),
+        );
+    }
+    fit.recalibration = learned.numbers.into_iter().next().flatten();
+    Ok(learned.calibration)
 }
 
 /// Rows are weighed by exact processes.

@@ -23,14 +23,13 @@
 //! | [`Effects`], `effective` | what columns do: importance, partial dependence; for numbers with Gaussian noise |
 //! | `continued` | further rows for a saved exact process, its hyperparameters kept |
 //! | `compress` | a model of many rows, carried by fewer points |
-//! | `left_out` | training rows, each predicted from all others |
+//! | `left_out` | a table's training rows, each predicted from all others |
 //! | `joint` | the covariance of the function at several rows |
 //! | `scalable` | methods for large tables |
 //! | `deep` | learned features |
 //! | `gvi` | means and covariances that are free of each other |
 //! | `streaming` | a fitted process that goes on learning ([`StreamModel`]) |
 
-mod apart;
 mod asked;
 mod check;
 mod compress;
@@ -61,13 +60,11 @@ mod scalable;
 mod streaming;
 mod target_transform;
 
-pub(crate) use check::explained_by_chance;
-pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
+pub use check::{CheckScores, FitCheck, TriedMethod};
 pub use compress::CompressionPlan;
 pub use continued::{ContinuationPlan, NewRows};
 pub use deep::{DeepSummary, TriedSetting};
 pub use effects::{Averaged, Dependence, Effects, Importance, Place, PlaceUnit, RowsOf};
-pub(crate) use file::{add_fingerprints, add_sets, fingerprints, sets};
 pub(crate) use file_rows::CANDIDATES;
 pub use file_rows::FileRows;
 pub use generalised::{
@@ -78,7 +75,6 @@ pub use generalised::{
 };
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
 pub use header::{ContinuedRows, FitSummary, Header};
-pub(crate) use left_out::NO_LEAVE_ONE_OUT;
 pub(crate) use noise::NoiseProcess;
 pub use noise::NoiseSummary;
 pub use parts::{CategoryCovariance, KernelParts, WarpCurve};
@@ -98,9 +94,8 @@ pub use streaming::{
 pub(crate) use target_transform::{AT_THE_FIT, no_image};
 pub use target_transform::{TransformChoice, TriedTransform};
 
-use crate::{Hyperparameter, Intervals, ModelError, Predictor};
-use posterior_data::RowFingerprints;
-use posterior_metrics::SplitConformal;
+use crate::calibration::Calibration;
+use crate::{Hyperparameter, Intervals, ModelError, Predictor, TrainingRows};
 use std::sync::Arc;
 
 /// A fitted model.
@@ -108,10 +103,10 @@ use std::sync::Arc;
 pub struct ProcessModel {
     header: Header,
     predictor: Arc<dyn Predictor>,
-    /// Of the rows trained on; none once rows of a stream were learned.
-    fingerprints: Option<Arc<RowFingerprints>>,
-    /// Residuals that tell how wide its intervals are, where it was recalibrated.
-    conformal: Option<Arc<SplitConformal>>,
+    /// Not known once rows of a stream were learned.
+    training: TrainingRows,
+    /// What rows that it was judged on say of its intervals.
+    calibration: Calibration,
     /// How far observations scatter at each place, where that was learned.
     noise: Option<Arc<NoiseProcess>>,
 }
@@ -122,15 +117,14 @@ impl ProcessModel {
         &self.header
     }
 
-    /// Which rows it was trained on; None once rows of a stream were learned.
-    pub fn fingerprints(&self) -> Option<&RowFingerprints> {
-        self.fingerprints.as_deref()
+    /// Which rows it was trained on; not known once rows of a stream were learned.
+    pub fn training(&self) -> &TrainingRows {
+        &self.training
     }
 
     /// How wide intervals of observations are, where they were recalibrated.
     pub fn intervals(&self) -> Option<Intervals> {
-        let factor = self.header.fit.recalibration.as_ref()?.factor;
-        Some(Intervals::new(factor, self.conformal.clone()?))
+        self.calibration.intervals().pop().flatten()
     }
 
     /// What predicts the function, in standard units.

@@ -2,8 +2,8 @@
 
 use super::target_transform::{OF_A_MODEL, no_image};
 use super::{Header, ModelError, ProcessModel};
+use crate::calibration::{self, Intervals};
 use crate::latent::Latent;
-use crate::recalibration::{self, Intervals};
 use crate::{MappedPredictions, TargetMap, VarianceMethod, VarianceSolves};
 use faer::{Mat, MatRef};
 use posterior_data::{Extracted, InputMoments, Notes, Table};
@@ -49,7 +49,7 @@ pub struct PredictOptions {
 impl Predictions {
     /// The quantile of each new observation at `level` in (0, 1).
     pub fn quantile(&self, level: f64) -> Vec<f64> {
-        let z = recalibration::quantile(self.intervals.as_ref(), level);
+        let z = calibration::quantile(self.intervals.as_ref(), level);
         if let Some(mapped) = &self.mapped {
             return mapped.quantile(z, true);
         }
@@ -137,7 +137,7 @@ impl ProcessModel {
             (None, known) => known.map(|v| v.iter().map(|v| v / square).collect()),
         };
         let of_row = |i: usize| noise_variance + own_noise.as_ref().map_or(0.0, |v: &Vec<f64>| v[i]);
-        let factor = self.header.fit.recalibration.as_ref().map_or(1.0, |own| own.factor);
+        let factor = self.calibration.factors().first().copied().unwrap_or(1.0);
         let deviation = |(i, v): (usize, &f64)| factor * (v + of_row(i)).sqrt();
         let deviation: Vec<f64> = latent_variance.iter().enumerate().map(deviation).collect();
         let latent_deviation: Vec<f64> = latent_variance.iter().map(|v| v.sqrt()).collect();

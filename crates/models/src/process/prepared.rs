@@ -3,11 +3,9 @@
 use super::row_weights::row_weights;
 use super::target_transform::{self, AT_THE_FIT, TransformChoice};
 use crate::options::EvidenceOptions;
-use crate::{FitRequest, ModelError};
+use crate::{FitRequest, ModelError, TrainingRows};
 use faer::Mat;
-use posterior_data::{
-    Extracted, Feature, InputRanges, Notes, RowFingerprints, Schema, Standardisation, Table,
-};
+use posterior_data::{Extracted, Feature, InputRanges, Notes, Schema, Standardisation, Table};
 use posterior_gp::Observations;
 use posterior_gp::exact::{Criterion, Plan};
 use posterior_optim::Progress;
@@ -58,7 +56,7 @@ pub struct Prepared<D = Observations> {
     /// What was found and done.
     pub notes: Notes,
     /// Which rows these are, those included that a fit holds back to judge and to choose by.
-    pub fingerprints: RowFingerprints,
+    pub training: TrainingRows,
     /// Where the inputs lie, in their own units.
     pub input_ranges: InputRanges,
     /// Which map the target goes through, and why.
@@ -92,7 +90,7 @@ impl Prepared {
         let schema = Schema::of("y", (0..columns).map(feature).collect());
         let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
         Self {
-            fingerprints: RowFingerprints::of(data.inputs(), &y),
+            training: TrainingRows::of_table(data.inputs(), &y),
             input_ranges: InputRanges::learn(&schema, data.inputs()),
             standardisation: Standardisation {
                 feature_means: vec![0.0; columns],
@@ -120,7 +118,7 @@ impl Prepared {
         let unscaled = unscaled(&schema, request);
         let y = y.unwrap_or_default();
         request.require_targets(path, &schema.target, y.len(), y.iter().copied())?;
-        let fingerprints = RowFingerprints::of(x.as_ref(), &y);
+        let training = TrainingRows::of_table(x.as_ref(), &y);
         let input_ranges = InputRanges::learn(&schema, x.as_ref());
         let mut standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&unscaled);
         let names = schema.feature_names();
@@ -136,7 +134,7 @@ impl Prepared {
         let square = standardisation.target_scale * standardisation.target_scale;
         let noise = noise.map(|v| v.into_iter().map(|v| v / square).collect());
         let data = Observations::new(x, targets, noise)?;
-        Ok(Self { schema, standardisation, data, notes, fingerprints, input_ranges, transform })
+        Ok(Self { schema, standardisation, data, notes, training, input_ranges, transform })
     }
 }
 

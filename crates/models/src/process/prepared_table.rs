@@ -5,12 +5,11 @@ use super::file_rows::FileRows;
 use super::prepared::{Prepared, exact_plan, unscaled};
 use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
 use super::target_transform::{self, AT_THE_FIT, ComparedRows};
-use crate::{FitRequest, Method, ModelError};
+use crate::{FitRequest, Method, ModelError, TrainingRows};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
 use posterior_data::{
-    Feature, InputRanges, Missing, RowFile, RowFingerprints, Schema, Standardisation, row_bytes,
-    row_fingerprint,
+    Feature, InputRanges, Missing, RowFile, Schema, Standardisation, row_bytes, row_fingerprint,
 };
 use posterior_gp::RowSource;
 use posterior_gp::exact::Plan;
@@ -119,17 +118,9 @@ impl PreparedTable {
         let input_ranges = InputRanges::learn_rows(&schema, &file)?;
         let mut prints = Vec::with_capacity(file.rows());
         file.each(|_, row| prints.push(row_fingerprint(row[..=inputs].iter().copied())))?;
-        let fingerprints = RowFingerprints::new(prints);
+        let training = TrainingRows::new(prints);
         let data = FileRows::new(file, standardisation.clone());
-        Ok(Self::Disk(Prepared {
-            schema,
-            standardisation,
-            data,
-            notes,
-            fingerprints,
-            input_ranges,
-            transform,
-        }))
+        Ok(Self::Disk(Prepared { schema, standardisation, data, notes, training, input_ranges, transform }))
     }
 
     /// Number of rows.

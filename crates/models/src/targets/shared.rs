@@ -13,9 +13,9 @@
 use crate::hyperparameter::add_weak_priors;
 use crate::options::{EvidenceOptions, HyperparameterOptions, LengthscalePrior};
 use crate::process::{AT_THE_FIT, FitStage, choose, no_image};
-use crate::{FitRequest, Hyperparameter, Method, ModelError, Prepared};
+use crate::{FitRequest, Hyperparameter, Method, ModelError, Prepared, TrainingRows};
 use faer::Mat;
-use posterior_data::{Extracted, InputRanges, LEAST_TARGETS, RowFingerprints, Schema, Table, Unseen};
+use posterior_data::{Extracted, InputRanges, LEAST_TARGETS, Schema, Table, Unseen};
 use posterior_gp::exact::{Criterion, ExactGp, FitOptions, Plan, log_evidence};
 use posterior_gp::iterative::fit_on_blocks;
 use posterior_gp::{Hyperprior, Observations};
@@ -250,7 +250,7 @@ fn of_all_rows(
         None,
     )?;
     Ok(Prepared {
-        fingerprints: RowFingerprints::of(x.as_ref(), &y),
+        training: TrainingRows::of_table(x.as_ref(), &y),
         input_ranges: InputRanges::learn(&known.schema, x.as_ref()),
         schema: known.schema.clone(),
         standardisation: standard.clone(),

@@ -111,7 +111,7 @@ pub(super) fn find(
     plan = plan.beside(copies * data.memory());
     plan.check(question.memory)?;
     let copied = data.copied_bytes();
-    let Apart { rows, mut data, positions, training } = Apart::of(model, data)?;
+    let Apart { rows, mut data, positions, training } = Apart::of(model.trained_on(&data)?, data)?;
     if training.is_some() {
         plan = plan.beside(copied);
         plan.check(question.memory)?;
@@ -123,12 +123,9 @@ pub(super) fn find(
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     remarks.say(format!("plan: {plan}"));
     let first = model.evaluate(&data, question)?;
-    let left_out = first.compared.model.data.of_cells().sentences();
-    left_out.iter().for_each(|note| remarks.say(format!("note: {note}")));
-    data.notes.extend(left_out);
-    let funnel = first.funnel_note(model);
-    funnel.iter().for_each(|note| remarks.say(format!("note: {note}")));
-    data.notes.extend(funnel);
+    let notes = notes_of(&first, model);
+    notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    data.notes.extend(notes);
     let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
     for path in &a.compare {
         let (other, mut notes) = beside(path, (model, a, question), &files, (&data, positions.as_deref()))?;
@@ -162,6 +159,12 @@ pub(super) fn find(
     unlike.iter().flatten().for_each(|departure| remarks.say(format!("warning: {departure}")));
     let planned_bytes = plan.peak_bytes;
     Ok(Findings { data, rows, scored, training, solves, unlike, shifts, strange, joint, planned_bytes })
+}
+
+/// What was left out of the scored rows and filled in, and what can be done about their errors.
+pub(crate) fn notes_of(scored: &Evaluation, model: &dyn Model) -> Vec<String> {
+    let cells = scored.compared.model.data.of_cells().sentences();
+    cells.into_iter().chain(scored.funnel_note(model)).collect()
 }
 
 /// What the flags say is to be scored: the rows of a fold or a share, or all.

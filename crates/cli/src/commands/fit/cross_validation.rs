@@ -1,7 +1,7 @@
 //! Every fold left out in turn and scored, then a model of all rows.
 
-use super::left_out::{LeftOut, LeftOutScores};
-use super::{draws_of, fitted, rows_of, summary};
+use super::left_out::LeftOutScores;
+use super::{fitted, parted, rows_of, summary};
 use crate::args::FitArgs;
 use crate::output::{Failure, Remarks, number, table};
 use posterior::data::json;
@@ -36,7 +36,6 @@ pub(super) fn fit_and_score(
     remarks: Remarks,
 ) -> Result<(AnyModel, FoldScores), Failure> {
     let folds = arguments.split.all_folds(table)?;
-    let strata = looks.strata(table, &request.selection.target)?;
     let parts = folds.len() + 1;
     let time_budget = request.time_budget.map(|seconds| seconds / parts as f64);
     let each = FitRequest { time_budget, ..request.clone() };
@@ -44,10 +43,8 @@ pub(super) fn fit_and_score(
     for (place, fold) in folds.iter().enumerate() {
         remarks.say(format!("fold {fold} ({} of {}) is left out", place + 1, folds.len()));
         let own = for_fold(&each, *fold);
-        let held_out = arguments.split.held_out_fold(*fold)?;
-        let split = held_out.split(Some(table), table.rows(), strata.as_deref(), draws_of(request))?;
-        let left_out = LeftOut::of(table, &split.test);
-        let rows = rows_of(table, &split, &own, looks, remarks)?;
+        let held_out = arguments.split.held_out_fold(Some(*fold))?;
+        let (rows, left_out) = parted((table, looks), &own, &held_out, remarks)?;
         let model = fitted(rows, &own, remarks, arguments)?;
         scores.push((*fold, left_out.score(model.model(), request.memory, remarks)));
     }

@@ -1,7 +1,7 @@
 //! Scores of the rows that a fit left out, right after it.
 
 use crate::commands::evaluate::json::scores;
-use crate::commands::evaluate::scoring::Findings;
+use crate::commands::evaluate::scoring::{Findings, notes_of};
 use crate::output::{Failure, Remarks};
 use posterior::data::Table;
 use posterior::{Model, ModelData, ModelError, Question};
@@ -31,15 +31,9 @@ impl LeftOut {
             let question = Question { memory, ..Question::default() };
             model.plan(&data, &question, 1)?.check(memory)?;
             let evaluation = model.evaluate(&data, &question)?;
-            let left_out = evaluation.compared.model.data.of_cells().sentences();
-            left_out
-                .iter()
-                .for_each(|note| remarks.say(format!("note: of the rows that were left out, {note}")));
-            let funnel = evaluation.funnel_note(model);
-            funnel
-                .iter()
-                .for_each(|note| remarks.say(format!("note: of the rows that were left out, {note}")));
-            data.notes = left_out.into_iter().chain(funnel).collect();
+            data.notes = notes_of(&evaluation, model);
+            let say = |note: &String| remarks.say(format!("note: of the rows that were left out, {note}"));
+            data.notes.iter().for_each(say);
             Ok(Findings::held_out(data, "model", evaluation, None))
         };
         let of_table = |error: ModelError, rows: &[usize]| match error {

@@ -3,8 +3,8 @@
 use super::cross_validation::{FoldScores, for_fold};
 use super::left_out::{LeftOut, LeftOutScores};
 use super::{
-    Found, Rows, draws_of, finished, fitted, generalised_report, observed_by, read, refuse_folds, report,
-    rows_of, streamed,
+    Found, Rows, draws_of, finished, fitted, generalised_report, observed_by, parted, read, refuse_folds,
+    report, streamed,
 };
 use crate::args::{FitArgs, SplitArgs};
 use crate::commands::{in_parts, read_files};
@@ -218,7 +218,7 @@ impl<'a> Work<'a> {
         let mut scores: Vec<Vec<(i64, LeftOutScores)>> = self.requests.iter().map(|_| Vec::new()).collect();
         for (place, fold) in folds.iter().enumerate() {
             self.remarks.say(format!("fold {fold} ({} of {}) is left out", place + 1, folds.len()));
-            let held_out = self.arguments.split.held_out_fold(*fold)?;
+            let held_out = self.arguments.split.held_out_fold(Some(*fold))?;
             let Fits { models, left_out, .. } = self.fit(&held_out, Some(*fold), each)?;
             for ((own, model), rows) in scores.iter_mut().zip(&models).zip(left_out) {
                 own.push((*fold, rows.score(model.model(), self.memory, self.remarks)));
@@ -294,19 +294,12 @@ impl<'a> Work<'a> {
         remarks: Remarks,
     ) -> Result<(Rows, LeftOut), Failure> {
         if let Some(table) = &self.table {
-            let split = self.split(table, k, held_out)?;
-            let rows = rows_of(table, &split, own, &self.looks[k], remarks)?;
-            return Ok((rows, LeftOut::of(table, &split.test)));
+            return parted((table, &self.looks[k]), own, held_out, remarks);
         }
-        Ok(match read(self.arguments, own, held_out, remarks)? {
-            Found::Rows(rows) => (rows, LeftOut::none()),
-            Found::Table(table, looks) => {
-                let strata = looks.strata(&table, &own.selection.target)?;
-                let split = held_out.split(Some(&table), table.rows(), strata.as_deref(), draws_of(own))?;
-                let rows = rows_of(&table, &split, own, &looks, remarks)?;
-                (rows, LeftOut::of(&table, &split.test))
-            }
-        })
+        match read(self.arguments, own, held_out, remarks)? {
+            Found::Rows(rows) => Ok((rows, LeftOut::none())),
+            Found::Table(table, looks) => parted((&table, &looks), own, held_out, remarks),
+        }
     }
 
     /// The rows of a target that do not train, of a table in memory.

@@ -6,10 +6,10 @@ use super::ways::{DeepState, GOES_ON, Run, Way};
 use super::{Basis, Columns, DeepSummary, TriedSetting};
 use crate::method::{LowRank, hyperparameters_of_features};
 use crate::options::{CorrectionName, DeepKind, GO_ON, Setting};
-use crate::process::apart::Apart;
-use crate::process::file_rows::{TableRows, fingerprints};
+use crate::process::file_rows::TableRows;
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
+use crate::rows::set_aside;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::{Observations, RowSource};
 use posterior_linalg::random::Streams;
@@ -21,9 +21,6 @@ use std::time::{Duration, Instant};
 
 /// The share of a run's time that training takes where weights are fitted to all rows after it.
 const TRAINING_SHARE: f64 = 0.8;
-
-/// Rows that are set aside: a tenth, but no more than say enough.
-pub(in crate::process) const MOST_SET_ASIDE: usize = 5000;
 
 /// The rows that are learned from.
 pub(in crate::process) struct Task<'a> {
@@ -55,22 +52,14 @@ pub(in crate::process) struct Trained {
     pub(in crate::process) jitter: f64,
 }
 
-/// Rows that are set aside of so many, to stop and to choose by.
-pub(in crate::process) fn set_aside(rows: usize) -> Result<usize, ModelError> {
-    if rows < 10 {
-        return Err(ModelError::Request(format!(
-            "learned features need rows to learn from and others to stop by; {rows} are too few: take --method exact"
-        )));
-    }
-    Ok((rows / 10).clamp(1, MOST_SET_ASIDE))
-}
-
 /// Rows to learn from, rows that are set aside of them, and how many of those drawn went back to their twins.
-fn apart<D: TableRows>(all: &D, seed: u64) -> Result<(D, Observations, usize), ModelError> {
-    let rng = &mut Streams::new(seed).stream("model/set-aside");
-    let Apart { rest, drawn, twins, .. } =
-        Apart::drawn_of(&fingerprints(all)?, set_aside(RowSource::rows(all))?, rng);
-    Ok((all.keep(rest)?, all.gather(&drawn)?, twins))
+pub(in crate::process) fn apart<D: TableRows>(
+    all: &D,
+    seed: u64,
+) -> Result<(D, Observations, usize), ModelError> {
+    let count = set_aside(RowSource::rows(all))?;
+    let (rest, drawn, split) = all.parted(count, &mut Streams::new(seed).stream("model/set-aside"))?;
+    Ok((rest, drawn, split.twins))
 }
 
 /// Trains the exact process behind a network on prepared rows, within `seconds` where there is a limit.

@@ -22,6 +22,6 @@ mod weights;
 
 pub(super) use basis::{Basis, Sizes, sizes};
 pub(super) use columns::Columns;
-pub(super) use fit::{MOST_SET_ASIDE, Task, Trained, fit, fit_dense, set_aside};
+pub(super) use fit::{Task, Trained, apart, fit, fit_dense};
 pub use summary::{DeepSummary, TriedSetting};
 pub(super) use targets::{Scatter, Targets, Watched, floor, settings};

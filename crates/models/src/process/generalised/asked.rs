@@ -1,6 +1,5 @@
 //! A process under any likelihood as a [`Model`].
 
-use super::check::noise_square;
 use super::events;
 use super::header::baseline;
 use super::observations::Observing;
@@ -9,10 +8,10 @@ use super::target::strata;
 use super::{GeneralisedModel, Target, describe};
 use crate::latent::Latent;
 use crate::predictor::{Cost, bytes_of};
+use crate::process::Effects;
 use crate::process::asked::{cut_of, described, table};
 use crate::process::describe::table_of;
 use crate::process::joint::NO_JOINT;
-use crate::process::{Effects, NO_LEAVE_ONE_OUT};
 use crate::{
     Family, Model, ModelData, ModelError, Portrait, Predicted, PredictedKind, PredictedSets, PredictionPlan,
     Predictive, Question, TrainedOn, Truth, VarianceMethod,
@@ -20,8 +19,7 @@ use crate::{
 use faer::{Mat, MatRef};
 use posterior_data::stream::StreamOptions;
 use posterior_data::{
-    ArrayValues, Column, DataError, Departure, Extracted, InputMoments, NumericArray, Schema, Table,
-    TimeForm, table_fingerprints,
+    ArrayValues, Column, DataError, Departure, Extracted, InputMoments, NumericArray, Schema, Table, TimeForm,
 };
 use posterior_linalg::random::Streams;
 use posterior_metrics::LabelSets;
@@ -140,18 +138,11 @@ impl GeneralisedModel {
         }))
     }
 
-    /// What rows that the fit was judged on say of class probabilities; not of those that are taken in another way than there.
+    /// Changes predictions as the rows say that the fit was judged on.
     fn recalibrate(&self, question: &Question, own: &mut Predictive) {
-        if let (Some(recalibration), Some(sets), None) =
-            (&self.header.fit.recalibration, &self.sets, question.integration)
-        {
-            recalibration.apply(sets, &question.sets, own);
+        if let Some(known) = self.calibration.under(question.integration, None) {
+            known.apply(&question.sets, own);
         }
-        let header = &self.header;
-        let of_scale = header.fit.intervals.as_ref().is_some_and(|own| own.of_scale);
-        let noise = noise_square(&header.target, &header.likelihood).filter(|_| of_scale);
-        let tails = self.tails.clone().filter(|_| question.integration.is_none());
-        own.tails = tails.map(|tails| tails.with_noise(noise));
     }
 
     /// Truths in the target's own units.
@@ -260,15 +251,12 @@ impl Model for GeneralisedModel {
     }
 
     fn sets(&self) -> Option<&LabelSets> {
-        self.sets.as_deref()
+        self.calibration.sets()
     }
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         if question.joint {
             return Err(ModelError::Usage(NO_JOINT.into()));
-        }
-        if question.leave_one_out {
-            return Err(ModelError::Usage(NO_LEAVE_ONE_OUT.into()));
         }
         self.family().without(&[
             (question.variances.is_some(), "variances"),
@@ -293,7 +281,7 @@ impl Model for GeneralisedModel {
         let c = self.header.likelihood.outputs() as u64;
         let width = c.max(2);
         let covariance = if self.predictor.is_coupled() { c * c } else { c };
-        let sets = PredictedSets::bytes((m, width), self.sets.as_deref(), (question, scored));
+        let sets = PredictedSets::bytes((m, width), self.calibration.sets(), (question, scored));
         let outputs = bytes_of(&[m, (6 + 4 * scored as u64) * width + covariance + 20]);
         let columns = (5 + width).saturating_add(question.samples as u64);
         let leaving = (8 + question.into.bytes()).saturating_mul(m).saturating_mul(columns);
@@ -417,13 +405,15 @@ impl Model for GeneralisedModel {
     }
 
     fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
-        let Some(known) = &self.fingerprints else { return Ok(None) };
-        let Some(Asked { extracted, truths, .. }) = self.asked(data, true)? else {
-            return Ok(Some(TrainedOn::default()));
-        };
-        let own = table_fingerprints(extracted.x.as_ref(), truths.as_deref().unwrap_or_default());
-        let seen = own.into_iter().map(|f| known.contains(f));
-        Ok(Some(TrainedOn::new(data.examples_of(&extracted.rows).into_iter().zip(seen))))
+        if self.training.fingerprints().is_none() {
+            return Ok(None);
+        }
+        Ok(match self.asked(data, true)? {
+            Some(Asked { extracted, truths, .. }) => {
+                self.training.among_rows(data, (&extracted, truths.as_deref()))
+            }
+            None => Some(TrainedOn::default()),
+        })
     }
 
     fn date_order(&self) -> Option<TimeForm> {

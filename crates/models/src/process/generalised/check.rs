@@ -5,10 +5,10 @@ use super::header::{LabelCheck, LabelScores, baseline};
 use super::observations::Observing;
 use super::observed::Observed;
 use super::target::Target;
+use crate::calibration::JudgedRows;
 use crate::latent::Latent;
-use crate::process::CheckedOn;
-use crate::recalibration::{JudgedClasses, JudgedObservations};
-use crate::{ModelError, Predicted, Predictor, VarianceMethod};
+use crate::rows::CheckedOn;
+use crate::{ModelError, Predicted, Predictive, Predictor, VarianceMethod};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_metrics::Classes;
 
@@ -16,16 +16,8 @@ use posterior_metrics::Classes;
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     pub(super) check: LabelCheck,
-    pub(super) told: JudgedRows,
-}
-
-/// Predictions of rows with what came true, as far as they recalibrate.
-#[derive(Clone, Debug)]
-pub(super) enum JudgedRows {
-    Classes(JudgedClasses),
-    Observations(JudgedObservations),
-    /// Events are no rows.
-    None,
+    /// None of events, which are no rows.
+    pub(super) rows: Option<JudgedRows>,
 }
 
 impl Judged {
@@ -42,28 +34,27 @@ impl Judged {
             _ => "",
         };
         let latents = latents.with_offsets(offsets);
-        let predictive = &Observing::new(likelihood, target, None)?.predictive(&latents, Some(truths))?;
+        let observing = Observing::new(likelihood, target, None)?;
+        let Predictive { mut predicted, width, log_density, .. } =
+            observing.predictive(&latents, Some(truths))?;
         let baseline = &baseline(target, marginal, truths, offsets);
         let rows = truths.len();
         let mean_nll = |l: &[f64]| -l.iter().sum::<f64>() / rows.max(1) as f64;
-        let nll = mean_nll(predictive.log_density.as_deref().unwrap_or_default());
+        let nll = mean_nll(log_density.as_deref().unwrap_or_default());
         let mut scores = LabelScores { nll, accuracy: None, ece: None, within_two_deviations: None };
-        let (mut warnings, mut told) = (Vec::new(), JudgedRows::None);
-        match &predictive.predicted {
+        let (mut warnings, mut own) = (Vec::new(), truths.to_vec());
+        match &mut predicted {
             Predicted::Classes(p) => {
                 let labels: Vec<usize> = truths.iter().map(|y| *y as usize).collect();
-                let own = Classes::new(p, predictive.width, &labels)?.scores();
-                (scores.accuracy, scores.ece) = (Some(own.accuracy), Some(own.ece));
-                let probabilities = p.clone();
-                told =
-                    JudgedRows::Classes(JudgedClasses { probabilities, classes: predictive.width, labels });
+                let found = Classes::new(p, width, &labels)?.scores();
+                (scores.accuracy, scores.ece) = (Some(found.accuracy), Some(found.ece));
             }
             Predicted::Moments { mean, variance, latent_variance } => {
                 let (shift, scale) = match target {
                     Target::Numbers { mean, scale } => (*mean, *scale),
                     _ => (0.0, 1.0),
                 };
-                let own: Vec<f64> = truths.iter().map(|y| shift + scale * y).collect();
+                own.iter_mut().for_each(|y| *y = shift + scale * *y);
                 let inside = (0..rows).filter(|&i| (own[i] - mean[i]).powi(2) <= 4.0 * variance[i]).count();
                 let share = inside as f64 / rows.max(1) as f64;
                 scores.within_two_deviations = Some(share);
@@ -75,25 +66,16 @@ impl Judged {
                         100.0 * share
                     ));
                 }
-                let noise = noise_square(target, likelihood);
-                let variance = match noise {
-                    Some(noise) => latent_variance.iter().map(|latent| latent + noise).collect(),
-                    None => variance.clone(),
-                };
-                told = JudgedRows::Observations(JudgedObservations {
-                    mean: mean.clone(),
-                    variance,
-                    truths: own,
-                    counts: matches!(target, Target::Counts { .. }),
-                    of_scale: noise.is_some(),
-                });
+                if let Some(noise) = noise_square(target, likelihood) {
+                    *variance = latent_variance.iter().map(|latent| latent + noise).collect();
+                }
             }
             Predicted::Events(_) => {}
         }
         let baseline_nll = mean_nll(baseline);
         // Within a standard error of the difference nothing is said.
         let differences: Vec<f64> =
-            predictive.log_density.iter().flatten().zip(baseline).map(|(own, other)| other - own).collect();
+            log_density.iter().flatten().zip(baseline).map(|(own, other)| other - own).collect();
         let gain = differences.iter().sum::<f64>() / rows.max(1) as f64;
         let spread = differences.iter().map(|d| (d - gain).powi(2)).sum::<f64>() / rows.max(1) as f64;
         if gain > -(spread / rows.max(1) as f64).sqrt() {
@@ -101,7 +83,8 @@ impl Judged {
                 "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone{remedy}"
             ));
         }
-        Ok(Self { check: LabelCheck { on, rows, twins: 0, copies: 0, scores, baseline_nll, warnings }, told })
+        let check = LabelCheck { on, rows, twins: 0, copies: 0, scores, baseline_nll, warnings };
+        Ok(Self { check, rows: Some(JudgedRows { predicted, width, truths: own }) })
     }
 }
 
@@ -123,7 +106,7 @@ pub(super) fn judged(
     (marginal, seed): (&[f64], u64),
 ) -> Result<Judged, ModelError> {
     if matches!(held.target, Target::Events { .. }) {
-        return Ok(Judged { check: events::judged(predictor, held, seed)?, told: JudgedRows::None });
+        return Ok(Judged { check: events::judged(predictor, held, seed)?, rows: None });
     }
     let latents = predictor.latent(held.data.inputs(), VarianceMethod::default())?;
     let kind = (&held.target, likelihood);

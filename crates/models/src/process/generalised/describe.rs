@@ -4,9 +4,8 @@ use super::gaussianised::PSEUDO_COUNTS;
 use super::header::GeneralisedHeader;
 use super::{FeatureSummary, LabelCheck, LabelScores, PlainProcess, Target};
 use crate::ClassRecalibration;
-use crate::process::CheckedOn;
-use crate::process::apart::{copies_in_words, twins_in_words};
 use crate::process::describe::{self, reason};
+use crate::rows::equals_in_words;
 use crate::text::number;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
@@ -207,10 +206,7 @@ fn scores(s: &LabelScores, baseline: Option<f64>) -> String {
 }
 
 fn checked(check: &LabelCheck, target: &Target) -> SummaryRow {
-    let label = match check.on {
-        CheckedOn::HeldBack => "held-back rows",
-        CheckedOn::LeaveOneOut => "each row from the others, under what the other half chose",
-    };
+    let label = check.on.in_words("each row from the others, under what the other half chose");
     let text = match target {
         Target::Events { .. } => {
             format!(
@@ -219,8 +215,8 @@ fn checked(check: &LabelCheck, target: &Target) -> SummaryRow {
             )
         }
         _ => {
-            let twins = twins_in_words(check.twins) + &copies_in_words(check.copies);
-            format!("{}: {}{twins}", check.rows, scores(&check.scores, Some(check.baseline_nll)))
+            let equals = equals_in_words(check.twins, check.copies);
+            format!("{}: {}{equals}", check.rows, scores(&check.scores, Some(check.baseline_nll)))
         }
     };
     SummaryRow::new(label, text)

@@ -15,12 +15,12 @@ use super::observed::Observed;
 use super::target::Target;
 use crate::latent::Latent;
 use crate::options::{ClassWeights, InferenceName, MethodName, Window};
-use crate::process::CheckedOn;
-use crate::{FitRequest, ModelError, Predictor, VarianceMethod};
+use crate::rows::CheckedOn;
+use crate::{FitRequest, ModelError, Predictor, TrainingRows, VarianceMethod};
 use faer::{Mat, MatRef};
 use posterior_data::{
-    DataError, Feature, InputRanges, Missing, MissingTarget, RowFingerprints, Schema, Selection,
-    Standardisation, Table, Unseen,
+    DataError, Feature, InputRanges, Missing, MissingTarget, Schema, Selection, Standardisation, Table,
+    Unseen,
 };
 use posterior_gp::{GpError, Observations};
 use posterior_kernels::features::halton;
@@ -103,7 +103,7 @@ pub(super) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
     // They are no rows of inputs with a target each.
     (notes.duplicate_rows, notes.fewer_rows_than_features) = (0, false);
     Ok(Observed {
-        fingerprints: RowFingerprints::of(extracted.x.as_ref(), &ones),
+        training: TrainingRows::of_table(extracted.x.as_ref(), &ones),
         input_ranges: InputRanges::learn(&schema, extracted.x.as_ref()),
         schema,
         standardisation,

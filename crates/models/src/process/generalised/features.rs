@@ -12,14 +12,13 @@ use super::searching::Told;
 use super::target::Target;
 use crate::method::LowRank;
 use crate::options::InferenceName;
-use crate::process::apart::Apart;
-use crate::process::deep::{Columns, Targets, Task, Trained, set_aside};
+use crate::process::deep::{Columns, Targets, Task, Trained};
 use crate::process::scalable::check_numbers;
 use crate::process::{FitStage, Hyperparameter};
+use crate::rows::Split;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::Observations;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters as _, Reason};
 use std::sync::Arc;
 
@@ -31,15 +30,7 @@ pub(super) fn fit(
 ) -> Result<Inferred, ModelError> {
     check_numbers(request, method)?;
     let level = level(observed);
-    let n = observed.rows();
-    let count = set_aside(n)?;
-    let Apart { rest, drawn, twins, .. } =
-        observed.apart(count, Streams::new(request.seed).child("model/set-aside", 0))?;
-    if drawn.is_empty() {
-        return Err(ModelError::Request(format!(
-            "learned features need rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take --inference laplace"
-        )));
-    }
+    let Split { train, validation, twins, .. } = observed.set_aside("learned features need", request.seed)?;
     let rows = |rows: &[usize], nodes: Nodes| -> Result<Observations, ModelError> {
         let own = observed.data.select(rows)?;
         match observed.target {
@@ -47,7 +38,7 @@ pub(super) fn fit(
             _ => raised(own, level),
         }
     };
-    let (train, aside) = (rows(&rest, Nodes::Train)?, rows(&drawn, Nodes::Aside)?);
+    let (train, aside) = (rows(&train, Nodes::Train)?, rows(&validation, Nodes::Aside)?);
     let names = observed.feature_names();
     let targets = match observed.target {
         Target::Events { .. } => Targets::Events,
@@ -79,7 +70,7 @@ pub(super) fn fit(
     if matches!(observed.target, Target::Events { .. }) {
         expected_events = Some(events::expected(&*predictor, observed, request.seed)?);
         // Nodes are no rows of anybody's: what is told is told for each event.
-        let (rows, events) = (aside.rows(), drawn.len());
+        let (rows, events) = (aside.rows(), validation.len());
         learned.validation_rows = events;
         for tried in &mut learned.tried {
             let looks = tried.looks.iter_mut().map(|look| &mut look.nll);

@@ -2,9 +2,10 @@
 
 use super::header::GeneralisedHeader;
 use super::{GeneralisedModel, Target, events};
+use crate::calibration::{Calibration, Records};
 use crate::method::{self, Stored, kind};
 use crate::process::Header;
-use crate::process::file::{add_fingerprints, add_sets, add_tails, fingerprints, sets, tails};
+use crate::rows::TrainingRows;
 use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
 
@@ -21,9 +22,8 @@ impl GeneralisedModel {
     pub(crate) fn container(&self) -> Container<GeneralisedHeader> {
         let mut tensors = Tensors::default();
         self.predictor.write(&mut tensors);
-        add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
-        add_sets(self.sets.as_deref(), &mut tensors);
-        add_tails(self.tails.as_ref(), &mut tensors);
+        self.training.write(&mut tensors);
+        self.calibration.write(&mut tensors);
         Container { header: self.header.clone(), tensors }
     }
 
@@ -38,15 +38,15 @@ impl GeneralisedModel {
     pub(crate) fn from_container(container: Container<GeneralisedHeader>) -> Result<Self, StoreError> {
         let Container { header, mut tensors } = container;
         check(&header).map_err(|e| tensors.corrupt(e))?;
-        let fingerprints = fingerprints(&mut tensors)?;
-        let sets = sets(header.fit.recalibration.as_ref(), &mut tensors)?;
-        let counts = matches!(header.target, Target::Counts { .. });
-        let tails = tails((header.fit.intervals.as_ref(), counts), &mut tensors)?;
+        let training = TrainingRows::read(&mut tensors)?;
+        let (classes, tails) = (header.fit.recalibration.as_ref(), header.fit.intervals.as_ref());
+        let records = Records { classes, tails, ..Records::default() };
+        let calibration = Calibration::read(records, 1, &mut tensors)?;
         let predictor = method::read(header.stored(), &mut tensors)?;
         if let Some((name, _)) = tensors.iter().next() {
             return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));
         }
-        Ok(Self { header, predictor, fingerprints, sets, tails })
+        Ok(Self { header, predictor, training, calibration })
     }
 }
 

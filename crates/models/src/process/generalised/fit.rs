@@ -1,6 +1,6 @@
 //! From rows to a model.
 
-use super::check::{Judged, JudgedRows, judged, surprises};
+use super::check::{Judged, judged, noise_square, surprises};
 use super::header::{GeneralisedHeader, GeneralisedSummary, PlainProcess, marginal};
 use super::inferred::Inferred;
 use super::journal::Journal;
@@ -9,21 +9,17 @@ use super::plan::InferencePlan;
 use super::searching::Told;
 use super::target::Target;
 use super::{GeneralisedModel, features, gaussianised, laplace, variation, variational};
+use crate::calibration::{Asked, Calibration, Learned, NumbersBy};
 use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptions};
 use crate::process::FitStage;
-use crate::process::apart::Apart;
 use crate::process::prepared_table::in_memory;
 use crate::process::scalable::PLAIN_ROWS;
-use crate::{
-    ClassRecalibration, FitRequest, Guarantee, Method, ModelError, ObservedRecalibration, ObservedTails,
-    Predictor,
-};
+use crate::rows::worse_by;
+use crate::{FitRequest, Guarantee, Method, ModelError, Predictor};
 use posterior_data::Split;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
-use posterior_metrics::LabelSets;
 use posterior_optim::Observer;
-use std::sync::Arc;
 use std::time::Instant;
 
 impl GeneralisedModel {
@@ -110,11 +106,8 @@ impl GeneralisedModel {
             }
             found = Some(own);
         }
-        let weighted = observed.data.weights().is_some();
-        let Recalibrated { classes, observations } =
-            recalibrate((request, weighted), found.as_mut(), held.is_some())?;
-        let (recalibration, sets) = classes.unzip();
-        let (intervals, tails) = observations.unzip();
+        let Learned { calibration, classes: recalibration, tails: intervals, .. } =
+            recalibrate((request, &likelihood), (observed, held.is_some()), found.as_mut())?;
         let check = found.map(|own| own.check);
         let Told {
             hyperparameters,
@@ -171,8 +164,8 @@ impl GeneralisedModel {
             streamed: None,
         };
         journal.clear();
-        let fingerprints = Some(Arc::new(observed_all.fingerprints.clone()));
-        Ok(Self { header, predictor, fingerprints, sets: sets.map(Arc::new), tails })
+        let training = observed_all.training.clone();
+        Ok(Self { header, predictor, training, calibration })
     }
 }
 
@@ -196,40 +189,29 @@ fn infer(
     }
 }
 
-/// What rows that a fit was judged on tell of its predictions.
-#[derive(Default)]
-struct Recalibrated {
-    /// A temperature and sets of classes.
-    classes: Option<(ClassRecalibration, LabelSets)>,
-    /// Intervals of counts and numbers.
-    observations: Option<(ObservedRecalibration, ObservedTails)>,
-}
-
 /// By the rows that a fit was judged on, some of which were held back or all predicted from the others.
 fn recalibrate(
-    (request, weighted): (&FitRequest, bool),
+    (request, likelihood): (&FitRequest, &OutputLikelihood),
+    (observed, held_back): (&Observed, bool),
     judged: Option<&mut Judged>,
-    held_back: bool,
-) -> Result<Recalibrated, ModelError> {
-    let mut out = Recalibrated::default();
-    let Some(Judged { check, told }) = judged else { return Ok(out) };
-    let guarantee = match held_back {
-        _ if request.hyperparameters.is_some() => Guarantee::Given,
-        false => Guarantee::LeftOut,
-        true if check.twins > 0 => Guarantee::Twins,
-        true => Guarantee::Holds,
+) -> Result<Learned, ModelError> {
+    let Some(Judged { check, rows }) = judged else { return Ok(Learned::default()) };
+    let guarantee = Guarantee::unless([
+        (request.hyperparameters.is_some(), Guarantee::Given),
+        (!held_back, Guarantee::LeftOut),
+        (check.twins > 0, Guarantee::Twins),
+    ]);
+    let weighted = observed.data.weights().is_some();
+    let asked = Asked { calibrate: request.calibrate, on: check.on, guarantee, weighted };
+    let by = NumbersBy::Tails {
+        counts: matches!(observed.target, Target::Counts { .. }),
+        noise: noise_square(&observed.target, likelihood),
     };
-    match told {
-        JudgedRows::Classes(own) => {
-            let asked = (request.calibrate, weighted);
-            out.classes = ClassRecalibration::of(asked, check.on, own, guarantee)?;
-        }
-        JudgedRows::Observations(own) => {
-            out.observations = ObservedRecalibration::of(request.calibrate, check.on, own, guarantee)?;
-        }
-        JudgedRows::None => {}
-    }
-    let none = out.classes.is_none() && out.observations.is_none();
+    let out = match rows {
+        Some(rows) => Calibration::learn(asked, rows, by)?,
+        None => Learned::default(),
+    };
+    let none = out.classes.is_none() && out.tails.is_none();
     if none && request.calibrate == CalibrateName::Conformal {
         check.warnings.push(
             "nothing could be recalibrated (--calibrate conformal): too few rows to judge by were left, or the target is events, which are no rows"
@@ -257,8 +239,9 @@ fn split(
         return Ok((observed.clone(), None, [0; 2]));
     }
     let streams = Streams::new(request.seed).child("model/held-back", 0);
-    let Apart { rest, drawn, twins, copies } = observed.apart(count, streams)?;
-    Ok((observed.select(&rest)?, Some(observed.select(&drawn)?), [twins, copies]))
+    let split = observed.apart(count, streams)?;
+    let validation = observed.select(&split.validation)?;
+    Ok((observed.select(&split.train)?, Some(validation), [split.twins, split.copies]))
 }
 
 /// What rows count, in words.
@@ -315,12 +298,7 @@ fn compared(
         surprises(predictor, likelihood, held).ok()?,
         surprises(&*found.predictor, &found.likelihood, held).ok()?,
     );
-    let n = mine.len() as f64;
-    let differences: Vec<f64> = mine.iter().zip(&others).map(|(own, plain)| own - plain).collect();
-    let mean = differences.iter().sum::<f64>() / n;
-    let square = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n;
-    let error = (square / n).sqrt();
-    let warning = (mean > error).then(|| {
+    let warning = worse_by(&mine, &others).map(|(mean, error)| {
         format!(
             "a plain process of {} rows ({}) predicts the rows held back better, by {mean:.3} +- {error:.3} nats a row: these features are not worth their while here, leave --method out",
             plain.rows,

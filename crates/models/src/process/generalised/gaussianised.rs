@@ -22,10 +22,9 @@ use super::target::Target;
 use crate::latent::Latent;
 use crate::method::IndependentFunctions;
 use crate::options::{CalibrateName, InferenceName, LikelihoodOptions, PseudoCount};
-use crate::process::file_rows::fingerprints;
-use crate::process::left_out::without_copies;
 use crate::process::scalable::checkpoint::FoundSearch;
-use crate::process::{CheckedOn, FitStage, Hyperparameter, ProcessModel};
+use crate::process::{FitStage, Hyperparameter, ProcessModel};
+use crate::rows::{CheckedOn, Prints, without_copies};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact::{ExactGp, ExactPosterior, SeveralObservations};
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, search_collapsed};
@@ -62,7 +61,7 @@ pub(super) fn left_out<'a>(
     let (n, c) = (data.rows(), data.functions());
     let (mut mean, mut variance) = (vec![0.0; n * c], vec![0.0; n * c]);
     // Labels are copies where those of no function say otherwise.
-    let prints = (0..c).map(|k| fingerprints(&data.function(k))).collect::<Result<Vec<_>, _>>()?;
+    let prints = (0..c).map(|k| Prints::of(&data.function(k))).collect::<Result<Vec<_>, _>>()?;
     let copied = prints.iter().all(|own| own.copied);
     for (k, posterior) in posteriors.enumerate() {
         let found = posterior.leave_one_out();

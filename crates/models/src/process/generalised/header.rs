@@ -2,7 +2,8 @@
 
 use super::target::Target;
 use crate::options::InferenceName;
-use crate::process::{CheckedOn, DeepSummary, GviSummary, Header, StreamedRows};
+use crate::process::{DeepSummary, GviSummary, Header, StreamedRows};
+use crate::rows::CheckedOn;
 use crate::{ClassRecalibration, Hyperparameter, ObservedRecalibration};
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::Plan;

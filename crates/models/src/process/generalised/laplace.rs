@@ -12,9 +12,9 @@ use super::target::Target;
 use crate::hyperparameter::add_weak_priors;
 use crate::latent::{Latent, by_rows};
 use crate::options::{InferenceName, LengthscalePrior};
-use crate::process::file_rows::fingerprints;
 use crate::process::scalable::checkpoint::FoundSearch;
-use crate::process::{CheckedOn, FitStage, Hyperparameter};
+use crate::process::{FitStage, Hyperparameter};
+use crate::rows::{CheckedOn, Prints};
 use crate::{FitRequest, ModelError};
 use posterior_gp::Observations;
 use posterior_gp::exact::FitOptions;
@@ -132,7 +132,7 @@ fn left_out(
     let plain = observed.data.weights().is_none() && observed.data.offsets().is_none();
     let copies = match observed.target {
         Target::Events { .. } => vec![1; rows.len()],
-        _ if plain => fingerprints(&observed.data)?.copies(),
+        _ if plain => Prints::of(&observed.data)?.copies(),
         _ => vec![1; rows.len()],
     };
     let mut likelihood = observed.likelihood.clone();

@@ -62,10 +62,9 @@ pub(super) use stand_in::NO_NOISE;
 pub use target::{ChosenLikelihood, Target, choose_likelihood};
 
 use super::streaming::StreamedRows;
-use crate::{ObservedTails, Predictor};
-use posterior_data::RowFingerprints;
+use crate::calibration::Calibration;
+use crate::{Predictor, TrainingRows};
 use posterior_gp::inducing::InducingPosterior;
-use posterior_metrics::LabelSets;
 use std::sync::Arc;
 
 /// A fitted model.
@@ -73,12 +72,10 @@ use std::sync::Arc;
 pub struct GeneralisedModel {
     header: GeneralisedHeader,
     predictor: Arc<dyn Predictor>,
-    /// Of the rows trained on.
-    fingerprints: Option<Arc<RowFingerprints>>,
-    /// What sets of classes go by.
-    sets: Option<Arc<LabelSets>>,
-    /// What intervals of counts and of numbers with outliers go by.
-    tails: Option<ObservedTails>,
+    /// Not known once rows of a stream were learned.
+    training: TrainingRows,
+    /// What rows that it was judged on say of its predictions.
+    calibration: Calibration,
 }
 
 impl GeneralisedModel {
@@ -100,9 +97,9 @@ impl GeneralisedModel {
         self.predictor = predictor;
         self.header.streamed = Some(streamed);
         // Told of the model before these rows.
-        (self.header.fit.recalibration, self.sets) = (None, None);
-        (self.header.fit.intervals, self.tails) = (None, None);
-        self.fingerprints = None;
+        (self.header.fit.recalibration, self.header.fit.intervals) = (None, None);
+        self.calibration = Calibration::default();
+        self.training = TrainingRows::default();
     }
 
     /// What predicts the latent functions.

@@ -3,15 +3,15 @@
 use super::events;
 use super::target::{ChosenLikelihood, Target};
 use crate::options::ClassWeights;
-use crate::process::apart::Apart;
 use crate::process::deep::Scatter;
 use crate::process::prepared::unscaled;
 use crate::process::row_weights::row_weights;
-use crate::{FitRequest, ModelError};
+use crate::rows::{Prints, Split, set_aside};
+use crate::{FitRequest, ModelError, TrainingRows};
 use faer::Mat;
 use posterior_data::{
-    DataError, Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Split, Standardisation,
-    Table, counts_of_rows, finite_targets, present,
+    DataError, Extracted, InputRanges, Missing, Notes, Schema, Split as DrawnSplit, Standardisation, Table,
+    counts_of_rows, finite_targets, present,
 };
 use posterior_gp::{GpError, Observations};
 use posterior_kernels::Kernel;
@@ -38,7 +38,7 @@ pub struct Observed {
     /// What is odd about the target.
     pub(super) odd: Vec<String>,
     /// Which rows these are.
-    pub(super) fingerprints: RowFingerprints,
+    pub(super) training: TrainingRows,
     /// Where the inputs lie, in their own units.
     pub(super) input_ranges: InputRanges,
 }
@@ -157,7 +157,7 @@ impl Observed {
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
         let unscaled = unscaled(&schema, request);
         let weights = weights(table, request, &target, &extracted.rows, &targets)?;
-        let fingerprints = RowFingerprints::of(extracted.x.as_ref(), &targets);
+        let training = TrainingRows::of_table(extracted.x.as_ref(), &targets);
         let input_ranges = InputRanges::learn(&schema, extracted.x.as_ref());
         let none = vec![0.0; targets.len()];
         let standardisation = Standardisation::learn(extracted.x.as_ref(), &none).keeping(&unscaled);
@@ -184,7 +184,7 @@ impl Observed {
             why,
             notes,
             odd,
-            fingerprints,
+            training,
             input_ranges,
         })
     }
@@ -240,18 +240,31 @@ impl Observed {
         }
     }
 
-    /// `count` rows that are drawn at random, of which every class has its share, apart from the rest and without twins in it ([`Apart`]). Events may come twice at one place and are no twins.
-    pub(super) fn apart(&self, count: usize, streams: Streams) -> Result<Apart, GpError> {
+    /// `count` rows that are drawn at random, of which every class has its share, apart from the rest and without twins in it ([`Split`]). Events may come twice at one place and are no twins.
+    pub(super) fn apart(&self, count: usize, streams: Streams) -> Result<Split, GpError> {
         let n = self.rows();
         let fraction = count as f64 / n as f64;
-        let Split { train, test } = match self.strata() {
-            Some(classes) => Split::stratified(&classes, fraction, streams),
-            None => Split::random(n, fraction, streams),
+        let drawn = match self.strata() {
+            Some(classes) => DrawnSplit::stratified(&classes, fraction, streams),
+            None => DrawnSplit::random(n, fraction, streams),
         };
+        let split = Split::as_drawn(drawn.train, drawn.test);
         match self.target {
-            Target::Events { .. } => Ok(Apart { rest: train, drawn: test, twins: 0, copies: 0 }),
-            _ => Apart::new(&self.data, train, test),
+            Target::Events { .. } => Ok(split),
+            _ => Ok(split.without_twins(&Prints::of(&self.data)?)),
         }
+    }
+
+    /// Rows to learn from, and rows that are set aside to stop and to choose by, which `needed` says of what.
+    pub(super) fn set_aside(&self, needed: &str, seed: u64) -> Result<Split, ModelError> {
+        let n = self.rows();
+        let split = self.apart(set_aside(n)?, Streams::new(seed).child("model/set-aside", 0))?;
+        if split.validation.is_empty() {
+            return Err(ModelError::Request(format!(
+                "{needed} rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take --inference laplace"
+            )));
+        }
+        Ok(split)
     }
 
     /// A kernel where a search for such targets begins: at numbers as they are and logarithms of counts; where it begins by itself for labels and events, which are no function's values.

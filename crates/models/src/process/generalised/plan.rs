@@ -3,11 +3,11 @@
 use super::cost::{Cost, Size};
 use super::observed::Observed;
 use super::target::Target;
+use crate::calibration;
 use crate::options::{
     CalibrateName, ExactOptions, HyperparameterOptions, InferenceName, LargeTableOptions, LikelihoodName,
     MethodName, ObjectiveName, PseudoCount, SgprOptions, SvgpOptions,
 };
-use crate::recalibration;
 use crate::text::{time, work};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact::{Criterion, Plan};
@@ -69,7 +69,7 @@ impl InferencePlan {
         let mut out = Self::unchecked(observed, request)?;
         if request.calibrate != CalibrateName::None && !events {
             let rows = out.judged_rows(observed.rows());
-            recalibration::check(request, rows, matches!(out.method, Method::Exact(_)))?;
+            calibration::check(request.calibrate, rows, matches!(out.method, Method::Exact(_)))?;
             // Their probabilities (or moments, truths and scores) are kept until all else is done, and once more as they are changed.
             let kept = 16u64.saturating_mul(rows as u64).saturating_mul(classes.max(4));
             out.plan.peak_bytes = out.plan.peak_bytes.saturating_add(kept);

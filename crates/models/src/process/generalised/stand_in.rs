@@ -125,7 +125,7 @@ impl StandIns {
             },
             data: Observations::new(observed.data.inputs().to_owned(), targets, noise)?,
             notes: posterior_data::Notes::default(),
-            fingerprints: posterior_data::RowFingerprints::default(),
+            training: crate::TrainingRows::default(),
             input_ranges: observed.input_ranges.clone(),
             transform: crate::process::TransformChoice::default(),
         })

@@ -10,18 +10,17 @@ use super::journal::Journal;
 use super::observed::Observed;
 use super::searching::Told;
 use crate::options::InferenceName;
-use crate::process::apart::Apart;
-use crate::process::deep::{Columns, set_aside};
+use crate::process::deep::Columns;
 use crate::process::gvi::{Task, Trained, source};
 use crate::process::scalable::check_numbers;
 use crate::process::{FitStage, Hyperparameter};
+use crate::rows::Split;
 use crate::{FitRequest, Method, ModelError};
 use faer::Mat;
 use posterior_gp::Observations;
 use posterior_gp::gaussianised::StandIns as RawStandIns;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_likelihoods::{Categorical, OutputLikelihood};
-use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters as _, Reason};
 use std::sync::Arc;
 
@@ -38,15 +37,8 @@ pub(super) fn fit(
     let Some(options) = method.gvi() else {
         return Err(ModelError::NotIterative { method: method.name().as_str() });
     };
-    let n = observed.rows();
-    let Apart { rest, drawn, twins, .. } =
-        observed.apart(set_aside(n)?, Streams::new(request.seed).child("model/set-aside", 0))?;
-    if drawn.is_empty() {
-        return Err(ModelError::Request(format!(
-            "--method gvi needs rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take --inference laplace"
-        )));
-    }
-    let (train, aside) = (observed.data.select(&rest)?, observed.data.select(&drawn)?);
+    let Split { train, validation, twins, .. } = observed.set_aside("--method gvi needs", request.seed)?;
+    let (train, aside) = (observed.data.select(&train)?, observed.data.select(&validation)?);
     let numbers = numbers(&observed.likelihood, &train)?;
     let names = observed.feature_names();
     let columns = Columns { names: &names, standardisation: &observed.standardisation };

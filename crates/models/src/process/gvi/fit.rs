@@ -2,15 +2,13 @@
 
 use super::task::{Task, Trained};
 use crate::Hyperparameter;
-use crate::process::apart::Apart;
-use crate::process::deep::{Columns, floor, set_aside};
+use crate::process::deep::{Columns, apart, floor};
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::GpError;
 use posterior_gp::generalised::GeneralisedGp;
 use posterior_likelihoods::Gaussian;
-use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters as _};
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,10 +25,8 @@ pub(in crate::process) fn fit(
         return Err(ModelError::NotIterative { method: method.name().as_str() });
     };
     let started = Instant::now();
-    let (names, all) = (prepared.schema.feature_names(), &prepared.data);
-    let Apart { rest, drawn, twins, .. } =
-        Apart::drawn(all, set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"))?;
-    let (train, aside) = (all.select(&rest)?, all.select(&drawn)?);
+    let names = prepared.schema.feature_names();
+    let (train, aside, twins) = apart(&prepared.data, request.seed)?;
     let columns = Columns { names: &names, standardisation: &prepared.standardisation };
     let first = Gaussian::new(request.first_noise().max(2.0 * floor(request)), floor(request));
     // The process's own noise is another than the prior's, under the same constraints.

@@ -4,6 +4,7 @@ use super::{NoiseProcess, NoiseSummary, names, own_kernel, seen};
 use crate::hyperparameter::add_weak_priors;
 use crate::options::{EvidenceOptions, LengthscalePrior};
 use crate::process::{FitStage, Hyperparameter};
+use crate::rows::LeftOut;
 use crate::{FitRequest, ModelError};
 use faer::Mat;
 use posterior_gp::exact::{Criterion, ExactGp, ExactPosterior, FitOptions, fit};
@@ -39,7 +40,7 @@ const NEWTON: f64 = 8.0;
 const LEAST_SQUARE: f64 = 1e-12;
 
 /// Rows that tell it, each as the others predict it.
-struct LeftOut {
+struct ByOthers {
     mean: Vec<f64>,
     error: Vec<f64>,
     /// Variances of the function where each row is left out.
@@ -48,15 +49,12 @@ struct LeftOut {
     nll: f64,
 }
 
-impl LeftOut {
+impl ByOthers {
     /// Of a process whose rows have this noise.
     fn of(posterior: &ExactPosterior, noise: &dyn Fn(usize) -> f64) -> Self {
-        let left_out = posterior.leave_one_out();
-        let targets = posterior.data().targets();
-        let n = targets.nrows();
-        let mean: Vec<f64> = (0..n).map(|i| left_out.mean[(i, 0)]).collect();
-        let error: Vec<f64> = (0..n).map(|i| targets[(i, 0)] - mean[i]).collect();
-        let variance = &left_out.variance;
+        let LeftOut { mean, variance, truths, .. } = LeftOut::each(posterior);
+        let n = truths.len();
+        let error: Vec<f64> = truths.iter().zip(&mean).map(|(y, m)| y - m).collect();
         let nll = (0..n).map(|i| 0.5 * ((2.0 * PI * variance[i]).ln() + error[i] * error[i] / variance[i]));
         let nll = nll.sum::<f64>() / n as f64;
         let latent = (0..n).map(|i| (variance[i] - noise(i)).max(0.0)).collect();
@@ -204,7 +202,7 @@ impl<'a> Turns<'a> {
         &mut self,
         noise: Option<Vec<f64>>,
         observer: &mut Observer<'_, FitStage>,
-    ) -> Result<(ExactPosterior, LeftOut), ModelError> {
+    ) -> Result<(ExactPosterior, ByOthers), ModelError> {
         let mut options = self.options(0, self.request.lengthscale_prior == LengthscalePrior::Weak);
         if noise.is_some() {
             // All of it is that of the places.
@@ -230,7 +228,7 @@ impl<'a> Turns<'a> {
         self.function.set_values(&posterior.model().values());
         let shared = posterior.model().noise().noise_variance();
         let of_row = |i: usize| shared + noise.as_ref().map_or(0.0, |v| v[i]);
-        let left_out = LeftOut::of(&posterior, &of_row);
+        let left_out = ByOthers::of(&posterior, &of_row);
         Ok((posterior, left_out))
     }
 
@@ -238,7 +236,7 @@ impl<'a> Turns<'a> {
     /// be believed too little where it is far away, and its interval would hold it too often.
     fn noise(
         &mut self,
-        left_out: &LeftOut,
+        left_out: &ByOthers,
         last: Option<&LaplacePosterior>,
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<(LaplacePosterior, Vec<f64>), ModelError> {

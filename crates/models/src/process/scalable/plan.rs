@@ -14,6 +14,7 @@ use crate::process::deep;
 use crate::process::file_rows::CANDIDATES;
 use crate::process::gvi::GviWork;
 use crate::process::prepared::saved_plan;
+use crate::rows::MOST_SET_ASIDE;
 use crate::text::work;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
@@ -270,8 +271,7 @@ impl ScalablePlan {
                 let own = DeepWork::of((request, method), deep::Scatter::Gaussian, rows, inputs)?;
                 // The order of an epoch; rows that are set aside.
                 let order = (rows as u64).saturating_mul(8);
-                let aside =
-                    (rows.min(2 * deep::MOST_SET_ASIDE) as u64).saturating_mul(8 * (inputs as u64 + 2));
+                let aside = (rows.min(2 * MOST_SET_ASIDE) as u64).saturating_mul(8 * (inputs as u64 + 2));
                 (own.bytes.saturating_add(order).saturating_add(aside), own.flops_per_step, own.steps)
             }
         };

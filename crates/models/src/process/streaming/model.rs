@@ -6,6 +6,7 @@ use super::rows::{LabelledRows, Observed, prior_means, sites_of};
 use super::{RunningScore, StreamedRows};
 use crate::answer::columns;
 use crate::process::{GeneralisedModel, ProcessModel};
+use crate::rows::TrainingRows;
 use crate::{Answer, AnyModel, Comparison, Model, ModelData, ModelError, Predictor, Question};
 use faer::{Mat, MatRef};
 use posterior_data::{Schema, Table};
@@ -508,12 +509,12 @@ impl ProcessModel {
         }
         self.header.streamed = Some(streamed);
         // Told of the model before these rows.
-        (self.header.fit.recalibration, self.conformal) = (None, None);
+        (self.header.fit.recalibration, self.calibration) = (None, Default::default());
         if let Some(variance) = posterior.likelihood().shared_noise_variance() {
             let noise = self.header.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
             noise.for_each(|h| h.values = vec![variance]);
         }
         self.predictor = Arc::new(posterior);
-        self.fingerprints = None;
+        self.training = TrainingRows::default();
     }
 }

@@ -16,7 +16,7 @@ use super::limited::limited;
 use super::pathwise::{self, Judging};
 use crate::method::SolverPrecision;
 use crate::options::{AutoOptions, CalibrateName, MethodName, SvgpOptions};
-use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
+use crate::process::check::TriedMethod;
 use crate::process::prepared::{FitStage, Prepared, saved_plan};
 use crate::process::rates::expected_seconds;
 use crate::process::scalable::budget::Allowance;
@@ -384,11 +384,10 @@ fn uniform_rows(
     let rows = blocks.rows(&prepared.data)?.swap_remove(0);
     let hyperparameters = Hyperparameter::of(&model);
     let posterior = model.condition(prepared.data.select(&rows)?)?;
-    let scores = held.scores(&held.predictions(&posterior)?)?;
     Ok(ScalableFit {
         method: MethodName::Exact,
         source: None,
-        check: Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None)),
+        check: Some(held.check(&held.predictions(&posterior)?, None)?),
         hyperparameters,
         hyperpriors: Vec::new(),
         summary: None,

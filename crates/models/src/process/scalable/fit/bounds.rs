@@ -5,7 +5,6 @@ use super::hyperparameters::{beliefs, initial, set};
 use super::judge::HeldBack;
 use crate::FitRequest;
 use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
-use crate::process::check::{CheckedOn, FitCheck};
 use crate::process::file_rows::candidates;
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::rates::rate;
@@ -116,10 +115,7 @@ impl Ending {
         summary.steps = self.steps;
         summary.seconds[1] = started.elapsed().as_secs_f64();
         let check = match held.filter(|_| self.reason != Reason::Interrupted) {
-            Some(held) => {
-                let scores = held.scores(&held.predictions(&self.posterior)?)?;
-                Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None))
-            }
+            Some(held) => Some(held.check(&held.predictions(&self.posterior)?, None)?),
             None => None,
         };
         Ok(ScalableFit {

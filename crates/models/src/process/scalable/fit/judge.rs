@@ -1,10 +1,11 @@
 //! Rows that are held back, and what they say of a solver on its way.
 
+use crate::calibration::Recalibration;
 use crate::process::ModelError;
-use crate::process::apart::Apart;
-use crate::process::check::{CONVERGED, CheckScores, CheckedOn, FitCheck};
-use crate::process::file_rows::{TableRows, fingerprints};
-use crate::{FitRequest, Predictor, Recalibration, VarianceMethod};
+use crate::process::check::{CONVERGED, CheckScores, FitCheck};
+use crate::process::file_rows::TableRows;
+use crate::rows::CheckedOn;
+use crate::{FitRequest, Predictor, VarianceMethod};
 use faer::Mat;
 use posterior_linalg::random::Streams;
 use posterior_metrics::Gaussians;
@@ -16,9 +17,9 @@ pub(super) struct HeldBack {
     /// Known noise variances.
     noise: Option<Vec<f64>>,
     /// Rows that were drawn as well and went back to their twins.
-    pub(super) twins: usize,
+    twins: usize,
     /// Copies of its rows that the fit does not see either.
-    pub(super) copies: usize,
+    copies: usize,
 }
 
 /// Standardised predictions of the held-back rows.
@@ -40,17 +41,15 @@ impl HeldBack {
         if count == 0 || count >= n {
             return Ok((data, None));
         }
-        let Apart { rest, drawn, twins, copies } =
-            Apart::drawn_of(&fingerprints(&data)?, count, &mut Streams::new(seed).stream("model/held-back"));
-        let held = data.gather(&drawn)?;
+        let (rest, held, split) = data.parted(count, &mut Streams::new(seed).stream("model/held-back"))?;
         let own = Self {
             inputs: held.inputs().to_owned(),
             targets: held.targets().col(0).iter().copied().collect(),
             noise: held.noise_variances().map(<[f64]>::to_vec),
-            twins,
-            copies,
+            twins: split.twins,
+            copies: split.copies,
         };
-        Ok((data.keep(rest)?, Some(own)))
+        Ok((rest, Some(own)))
     }
 
     /// Its first rows, which are as random as all.
@@ -100,6 +99,16 @@ impl HeldBack {
         CheckScores::of(&predictions.mean, &predictions.variance, &self.targets)
     }
 
+    /// How good such predictions are, that moved by so much at the end.
+    pub(super) fn check(
+        &self,
+        predictions: &HeldBackPredictions,
+        drift: Option<f64>,
+    ) -> Result<FitCheck, ModelError> {
+        let check = FitCheck::new(CheckedOn::HeldBack, self.rows(), self.scores(predictions)?, drift);
+        Ok(FitCheck { twins: self.twins, copies: self.copies, ..check })
+    }
+
     /// The mean negative log density of these rows where `request` would have the intervals of such predictions recalibrated; none where they stay. Posteriors are compared by what users get: right means under
     /// widths that are wrong by one factor are worth more than poor means under right ones.
     pub(super) fn recalibrated_nll(
@@ -107,11 +116,12 @@ impl HeldBack {
         request: &FitRequest,
         predictions: &HeldBackPredictions,
     ) -> Result<Option<f64>, ModelError> {
-        let check = FitCheck::new(CheckedOn::HeldBack, self.rows(), self.scores(predictions)?, None);
-        if !check.scores.nll.is_finite() || !Recalibration::may_be_wanted(request.calibrate, &check) {
+        let check = self.check(predictions, None)?;
+        if !check.scores.nll.is_finite() || !check.before().may_ask_for(request.calibrate) {
             return Ok(None);
         }
-        let found = Recalibration::of(request, &check, &self.residuals(predictions)?)?;
+        let found =
+            Recalibration::learn(check.asked(request), check.before(), &self.residuals(predictions)?)?;
         Ok(found.map(|(own, _)| own.nll_after))
     }
 }
@@ -273,7 +283,7 @@ mod tests {
     fn predictions_are_worth_what_their_recalibrated_intervals_are() {
         let n = 201;
         let z: Vec<f64> =
-            (0..n).map(|i| crate::predictive::standard_quantile((i as f64 + 0.5) / n as f64)).collect();
+            (0..n).map(|i| crate::calibration::quantile(None, (i as f64 + 0.5) / n as f64)).collect();
         let held =
             HeldBack { inputs: Mat::zeros(n, 1), targets: z.clone(), noise: None, twins: 0, copies: 0 };
         let mean = (0..n).map(|i| z[i] - 0.3 * z[i * 77 % n]).collect();

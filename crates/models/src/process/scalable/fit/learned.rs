@@ -7,11 +7,12 @@ use super::bounds::Bounding;
 use super::hyperparameters::{beliefs, initial};
 use super::judge::HeldBack;
 use crate::options::{EvidenceOptions, MethodName};
-use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
+use crate::process::check::TriedMethod;
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::CheckpointWriter;
 use crate::process::scalable::sizes::PLAIN_ROWS;
+use crate::rows::worse_by;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::iterative::Blocks;
 use posterior_gp::{RowSource, exact};
@@ -45,16 +46,10 @@ pub(super) fn fit<D: RowSource>(
     let fit = train(prepared, (request, method), seconds, checkpoints, observer)?;
     let Some(held) = held.filter(|_| fit.reason != Reason::Interrupted) else { return Ok(fit) };
     let predictions = held.predictions(&*fit.predictor)?;
-    let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&predictions)?, None);
+    let mut check = held.check(&predictions, None)?;
     let worth = allowance.left().is_none_or(|left| left > 0.0);
     if worth && let Some((tried, surprises)) = plain(prepared, request, held, allowance, observer) {
-        let differences: Vec<f64> =
-            held.surprises(&predictions).iter().zip(&surprises).map(|(own, plain)| own - plain).collect();
-        let n = differences.len() as f64;
-        let mean = differences.iter().sum::<f64>() / n;
-        let square = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n;
-        let error = (square / n).sqrt();
-        if mean > error {
+        if let Some((mean, error)) = worse_by(&held.surprises(&predictions), &surprises) {
             check.warnings.push(format!(
                 "an exact process of {} predicts the rows held back better, by {mean:.3} +- {error:.3} nats a row: {} not worth their while here, leave --method out",
                 tried.outcome,

@@ -37,7 +37,7 @@ use crate::process::file_rows::{FileRows, TableRows};
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::prepared_table::not_from_disk;
 use crate::process::{Hyperparameter, ModelError, deep, gvi};
-use crate::{FitRequest, Method, Predictor, Recalibration};
+use crate::{FitRequest, Method, Predictor};
 use posterior_gp::{GpError, Hyperprior, Observations, RowSource, exact};
 use posterior_optim::{Observer, Reason};
 use std::sync::Arc;
@@ -178,9 +178,8 @@ fn judged<D: TableRows>(
     let mut fit = by(prepared, &bounding, checkpoints, observer)?;
     let mut residuals = Vec::new();
     if let (Some(mut check), Some(held)) = (fit.check.take(), held) {
-        (check.twins, check.copies) = (held.twins, held.copies);
         // Outliers leave more than 95 % of the rows inside.
-        if Recalibration::may_be_wanted(request.calibrate, &check) {
+        if check.before().may_ask_for(request.calibrate) {
             residuals = held.residuals(&held.predictions(&*fit.predictor)?)?;
             check = check.with_outliers(&residuals);
         }

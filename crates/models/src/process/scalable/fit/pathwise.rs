@@ -6,7 +6,7 @@ use super::judge::{EarlyStopping, HeldBack, Outlook};
 use crate::method::SolverPrecision;
 use crate::options::KernelPrecision;
 use crate::process::ModelError;
-use crate::process::check::{CheckedOn, FitCheck, unsolved_in_words};
+use crate::process::check::unsolved_in_words;
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
@@ -183,7 +183,7 @@ fn fit<T: SolverPrecision>(
             // A system that is solved is solved, however far predictions of almost no deviation moved on the way.
             let solved = residual.is_some_and(|residual| residual <= conditioning.budget.tolerance);
             let moving = drift.filter(|_| !solved);
-            let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, moving);
+            let mut check = held.check(&end, moving)?;
             if solved {
                 (check.drift, check.converged) = (drift, drift.map(|_| true));
             }

@@ -1,12 +1,12 @@
 //! **Class probabilities and sets that hold what they say** on rows that had no part in a fit.
 //!
-//! One temperature makes probabilities sharper or flatter ([`Temperature`]); sets of classes hold the true one as often as is said ([`LabelSets`]). Sets go by the probabilities as the model has them, before any temperature, so that
+//! One temperature makes probabilities sharper or flatter ([`Temperature`]). Sets of classes hold the true one as often as they say ([`LabelSets`]). Sets go by the probabilities as the model has them, before any temperature, so that
 //! the rows that chose the temperature have chosen nothing about the sets, whose guarantee they give.
 
-use super::{Guarantee, PARTS, rows_in_words};
+use super::rows::{Asked, Guarantee, LEFT_OUT, PARTS};
 use crate::options::CalibrateName;
-use crate::process::CheckedOn;
-use crate::{ModelError, Predicted, Predictive, Question};
+use crate::rows::CheckedOn;
+use crate::{ModelError, Question};
 use posterior_metrics::{Classes, LabelSets, SetScores, Temperature};
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +15,6 @@ pub const SET_LEVELS: [f64; 3] = [0.8, 0.9, 0.95];
 
 /// Standard errors by which rows that have not chosen a temperature must be likelier under it.
 const ERRORS: f64 = 2.0;
-
-/// Class probabilities of rows that a fit was judged on, with what came true.
-#[derive(Clone, Debug)]
-pub(crate) struct JudgedClasses {
-    /// `[rows, classes]`.
-    pub(crate) probabilities: Vec<f64>,
-    pub(crate) classes: usize,
-    pub(crate) labels: Vec<usize>,
-}
 
 /// What one temperature does to probabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,26 +50,26 @@ pub struct ClassRecalibration {
 
 impl ClassRecalibration {
     /// What was asked for, of a fit that was judged on such rows. By itself (`auto`) a temperature changes predictions only where rows that have not chosen it are likelier under it by two standard errors, where the search for it found an end (rows
-    /// that are all right do not tell how sure to be), and where rows count the same (`weighted` fits predict another population than these rows). Sets change nothing, and are kept in any case but `none`.
+    /// that are all right do not tell how sure to be), and where rows count the same. Sets change nothing, and are kept in any case but `none`. Probabilities are `width` for each row.
     ///
     /// # Errors
     /// [`ModelError::Metrics`] for what are no probabilities.
-    pub(crate) fn of(
-        (asked, weighted): (CalibrateName, bool),
-        on: CheckedOn,
-        judged: &JudgedClasses,
-        guarantee: Guarantee,
+    pub(super) fn learn(
+        asked: Asked,
+        (probabilities, width): (&[f64], usize),
+        labels: &[usize],
     ) -> Result<Option<(Self, LabelSets)>, ModelError> {
-        let rows = judged.labels.len();
-        if asked == CalibrateName::None || rows < 2 {
+        let Asked { calibrate, on, guarantee, weighted } = asked;
+        let rows = labels.len();
+        if calibrate == CalibrateName::None || rows < 2 {
             return Ok(None);
         }
-        let classes = Classes::new(&judged.probabilities, judged.classes, &judged.labels)?;
+        let classes = Classes::new(probabilities, width, labels)?;
         let gains = Temperature::gains_apart(&classes, PARTS)?;
         let own = Temperature::of(&classes)?;
         let nll_before = -classes.log_likelihoods().iter().sum::<f64>() / rows as f64;
         let by_chance = gains.standard_error.is_none_or(|error| -gains.mean <= ERRORS * error);
-        let applied = match asked {
+        let applied = match calibrate {
             CalibrateName::Conformal => true,
             _ => !(by_chance || own.at_bound() || weighted),
         };
@@ -96,28 +87,8 @@ impl ClassRecalibration {
     }
 
     /// The temperature that predictions have.
-    pub(crate) fn temperature(&self) -> Option<Temperature> {
+    pub(super) fn temperature(&self) -> Option<Temperature> {
         Temperature::new(self.tempering.temperature).filter(|_| self.tempering.applied)
-    }
-
-    /// Whether numbers of a file are such as a fit leaves.
-    pub(crate) fn is_sound(&self) -> bool {
-        Temperature::new(self.tempering.temperature).is_some() && self.rows >= 2
-    }
-
-    /// Adds the sets of these levels to class probabilities as the model has them, then changes these. What the latent functions say stays.
-    pub(crate) fn apply(&self, known: &LabelSets, levels: &[f64], predictive: &mut Predictive) {
-        let Predicted::Classes(p) = &mut predictive.predicted else { return };
-        let width = predictive.width.max(1);
-        predictive.sets =
-            levels.iter().map(|level| PredictedSets::of(known, (&p[..], width), *level)).collect();
-        let Some(temperature) = self.temperature() else { return };
-        for (i, row) in p.chunks_exact_mut(width).enumerate() {
-            let sum = temperature.apply(row);
-            if let Some(densities) = &mut predictive.log_density {
-                densities[i] = densities[i] / temperature.value() - sum;
-            }
-        }
     }
 
     /// What was done to probabilities and why; None where they stay as the model has them.
@@ -133,7 +104,7 @@ impl ClassRecalibration {
                 "probabilities are recalibrated, {way} by a temperature of {temperature:.3}{end}: the NLL of {} {} is {nll_after:.4} (each tenth of them under what the others choose) and was {nll_before:.4}. --calibrate none leaves them as \
                  the model has them",
                 self.rows,
-                rows_in_words(self.on),
+                self.on.in_words(LEFT_OUT),
             )
         })
     }
@@ -144,14 +115,13 @@ impl ClassRecalibration {
             .sets
             .iter()
             .map(|own| format!("{}: {:.1} %, {:.2} classes", own.level, 100.0 * own.coverage, own.mean_size));
-        let worth = match self.guarantee.but() {
-            None => "the set of a new row like these holds its class with the level's probability at least, on average over such sets of rows".into(),
-            Some(but) => format!("{but}, so that no guarantee is exact"),
-        };
+        let worth = self.guarantee.sentence(
+            "the set of a new row like these holds its class with the level's probability at least, on average over such sets of rows",
+        );
         format!(
             "coverage and mean size on {} {} ({}); {worth}",
             self.rows,
-            rows_in_words(self.on),
+            self.on.in_words(LEFT_OUT),
             each.collect::<Vec<_>>().join("; ")
         )
     }
@@ -183,7 +153,7 @@ pub struct PredictedSets {
 
 impl PredictedSets {
     /// By probabilities, `width` for each example.
-    fn of(known: &LabelSets, (p, width): (&[f64], usize), level: f64) -> Self {
+    pub(super) fn of(known: &LabelSets, (p, width): (&[f64], usize), level: f64) -> Self {
         let (mut members, mut ends) = (Vec::new(), Vec::with_capacity(p.len() / width));
         for row in p.chunks_exact(width) {
             members.extend(known.members(row, level));
@@ -220,10 +190,20 @@ impl PredictedSets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recalibration::tests::uniform;
+    use crate::calibration::Calibration;
+    use crate::calibration::numbers::tests::uniform;
+    use crate::{Predicted, Predictive};
+    use std::sync::Arc;
+
+    /// Class probabilities of some rows, with what came true.
+    struct Judged {
+        probabilities: Vec<f64>,
+        classes: usize,
+        labels: Vec<usize>,
+    }
 
     /// Labels of softmax probabilities of four classes; what is told is sharper by `sharper`.
-    fn judged(rows: usize, sharper: f64, mut seed: u64) -> JudgedClasses {
+    fn judged(rows: usize, sharper: f64, mut seed: u64) -> Judged {
         let (mut probabilities, mut labels) = (Vec::new(), Vec::new());
         let numbers: Vec<f64> = (0..5 * rows).map(|_| uniform(&mut seed)).collect();
         for own in numbers.chunks(5) {
@@ -240,12 +220,20 @@ mod tests {
             labels.push(label.unwrap_or(3));
             probabilities.extend(softmax(sharper));
         }
-        JudgedClasses { probabilities, classes: 4, labels }
+        Judged { probabilities, classes: 4, labels }
     }
 
-    fn of(asked: CalibrateName, judged: &JudgedClasses) -> Option<(ClassRecalibration, LabelSets)> {
-        let on = CheckedOn::HeldBack;
-        ClassRecalibration::of((asked, false), on, judged, Guarantee::Holds).unwrap()
+    fn learned(
+        (calibrate, weighted): (CalibrateName, bool),
+        judged: &Judged,
+    ) -> Option<(ClassRecalibration, LabelSets)> {
+        let asked = Asked { calibrate, on: CheckedOn::HeldBack, guarantee: Guarantee::Holds, weighted };
+        let Judged { probabilities, classes, labels } = judged;
+        ClassRecalibration::learn(asked, (probabilities, *classes), labels).unwrap()
+    }
+
+    fn of(calibrate: CalibrateName, judged: &Judged) -> Option<(ClassRecalibration, LabelSets)> {
+        learned((calibrate, false), judged)
     }
 
     #[test]
@@ -263,21 +251,19 @@ mod tests {
             assert!(of(CalibrateName::Conformal, &judged).unwrap().0.tempering.applied);
             assert!(of(CalibrateName::None, &judged).is_none());
             // Where rows do not count the same, their own likelihood is not what was asked for.
-            let on = CheckedOn::HeldBack;
-            let weighted = (CalibrateName::Auto, true);
-            let own = ClassRecalibration::of(weighted, on, &judged, Guarantee::Holds).unwrap().unwrap().0;
+            let own = learned((CalibrateName::Auto, true), &judged).unwrap().0;
             assert!(!own.tempering.applied);
         }
     }
 
     #[test]
     fn rows_that_are_all_right_do_not_tell_how_sure_to_be() {
-        let sure = JudgedClasses { probabilities: [0.8, 0.2].repeat(40), classes: 2, labels: vec![0; 40] };
+        let sure = Judged { probabilities: [0.8, 0.2].repeat(40), classes: 2, labels: vec![0; 40] };
         let (own, _) = of(CalibrateName::Auto, &sure).unwrap();
         assert!(own.tempering.at_bound && !own.tempering.applied);
         let (asked, _) = of(CalibrateName::Conformal, &sure).unwrap();
         assert!(asked.tempering.applied && asked.sentence().unwrap().contains("the last that was tried"));
-        let one = JudgedClasses { probabilities: vec![0.8, 0.2], classes: 2, labels: vec![0] };
+        let one = Judged { probabilities: vec![0.8, 0.2], classes: 2, labels: vec![0] };
         assert!(of(CalibrateName::Conformal, &one).is_none());
     }
 
@@ -289,7 +275,12 @@ mod tests {
         let given = [0.7, 0.2, 0.06, 0.04, 0.1, 0.1, 0.1, 0.7];
         let mut predictive = Predictive::empty(Predicted::Classes(given.to_vec()), false, 4, 4);
         predictive.log_density = Some(vec![0.2f64.ln(), 0.7f64.ln()]);
-        own.apply(&sets, &[0.5, 0.9, 0.999], &mut predictive);
+        let known = Calibration {
+            temperature: Some(temperature),
+            sets: Some(Arc::new(sets.clone())),
+            ..Calibration::default()
+        };
+        known.apply(&[0.5, 0.9, 0.999], &mut predictive);
         let Predicted::Classes(p) = &predictive.predicted else { unreachable!() };
         for (i, (row, given)) in p.chunks(4).zip(given.chunks(4)).enumerate() {
             let direct: Vec<f64> = given.iter().map(|p| p.powf(1.0 / temperature.value())).collect();

@@ -3,11 +3,12 @@
 //! Such observations are not Gaussian, and a factor for their standard deviations would say nothing of them. Each end of an interval goes by the scores of the rows that a fit was judged on instead ([`ConformalTails`]): standardised residuals of
 //! numbers, tail probabilities of counts under a distribution of the predicted mean and variance ([`CountDistribution`]). Means, deviations and densities stay the model's.
 
-use super::{Guarantee, LEVEL, PARTS, SET_LEVELS, rows_in_words};
+use super::classes::SET_LEVELS;
+use super::numbers::standard_quantile;
+use super::rows::{Asked, Guarantee, LEFT_OUT, LEVEL, PARTS};
 use crate::ModelError;
 use crate::options::CalibrateName;
-use crate::predictive::standard_quantile;
-use crate::process::CheckedOn;
+use crate::rows::CheckedOn;
 use posterior_metrics::{ConformalTails, CountDistribution};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -15,27 +16,14 @@ use std::sync::Arc;
 /// Fewest rows of which 80 % intervals have both ends guaranteed.
 const FEWEST: usize = 9;
 
-/// Predictions of rows that a fit was judged on, in the target's units.
-#[derive(Clone, Debug)]
-pub(crate) struct JudgedObservations {
-    pub(crate) mean: Vec<f64>,
-    /// The squares of what residuals are measured by: variances, or where noise has one that says nothing of nearly all of it ([`Self::of_scale`]), those of the function and the square of the noise's scale.
-    pub(crate) variance: Vec<f64>,
-    pub(crate) truths: Vec<f64>,
-    /// Whether they are counts.
-    pub(crate) counts: bool,
-    /// Whether the noise is measured by its scale.
-    pub(crate) of_scale: bool,
-}
-
 /// What intervals of observations go by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedTails {
-    tails: Arc<ConformalTails>,
+    pub(super) tails: Arc<ConformalTails>,
     /// Whether they are whole numbers from 0 on.
-    counts: bool,
+    pub(super) counts: bool,
     /// The square of the noise's scale, where residuals are measured by it: the variance of Student's t grows without bound as its degrees of freedom come near two, and those that half of the rows chose are no others to the eye.
-    noise: Option<f64>,
+    pub(super) noise: Option<f64>,
 }
 
 /// How well such intervals hold what they say.
@@ -64,22 +52,23 @@ fn score(counts: bool, (mean, variance): (f64, f64), truth: f64) -> Option<f64> 
 }
 
 impl ObservedRecalibration {
-    /// From rows that a fit was judged on; none where nothing was asked for, or where they are too few.
+    /// From rows that a fit was judged on, in the target's units; none where nothing was asked for, or where they are too few. Variances are the squares of what residuals are measured by: those of observations or, where noise has one that says nothing
+    /// of nearly all of it (`of_scale`), those of the function and the square of the noise's scale.
     ///
     /// # Errors
     /// [`ModelError::Metrics`] for scores that are no numbers.
-    pub(crate) fn of(
-        asked: CalibrateName,
-        on: CheckedOn,
-        judged: &JudgedObservations,
-        guarantee: Guarantee,
-    ) -> Result<Option<(Self, ObservedTails)>, ModelError> {
-        let JudgedObservations { mean, variance, truths, counts, of_scale } = judged;
+    pub(super) fn learn(
+        asked: Asked,
+        (counts, of_scale): (bool, bool),
+        (mean, variance): (&[f64], &[f64]),
+        truths: &[f64],
+    ) -> Result<Option<(Self, ConformalTails)>, ModelError> {
+        let Asked { calibrate, on, guarantee, .. } = asked;
         let rows = truths.len();
-        if asked == CalibrateName::None || rows < FEWEST {
+        if calibrate == CalibrateName::None || rows < FEWEST {
             return Ok(None);
         }
-        let each = (0..rows).map(|i| score(*counts, (mean[i], variance[i]), truths[i]));
+        let each = (0..rows).map(|i| score(counts, (mean[i], variance[i]), truths[i]));
         let Some(scores) = each.collect::<Option<Vec<f64>>>() else { return Ok(None) };
         let tails = ConformalTails::new(&scores)?;
         let own = Self {
@@ -88,9 +77,9 @@ impl ObservedRecalibration {
             coverage: ConformalTails::coverage_apart(&scores, LEVEL, PARTS)?,
             spread: tails.spread(LEVEL),
             guarantee,
-            of_scale: *of_scale,
+            of_scale,
         };
-        Ok(Some((own, ObservedTails::new(tails, *counts))))
+        Ok(Some((own, tails)))
     }
 
     /// What it is worth, in words.
@@ -104,28 +93,19 @@ impl ObservedRecalibration {
         let spread = self
             .spread
             .map_or_else(String::new, |spread| format!(" (+- {:.1} % for so many rows)", 100.0 * spread));
-        format!("by {} {}{told}; {}{spread}", self.rows, rows_in_words(self.on), self.guarantee.sentence())
+        let (rows, worth) = (self.on.in_words(LEFT_OUT), self.guarantee.of_intervals());
+        format!("by {} {rows}{told}; {worth}{spread}", self.rows)
     }
 }
 
 impl ObservedTails {
-    pub(crate) fn new(tails: ConformalTails, counts: bool) -> Self {
-        Self { tails: Arc::new(tails), counts, noise: None }
-    }
-
-    /// Measured by the function's deviation and the noise's scale, whose square this is.
-    pub(crate) fn with_noise(self, noise: Option<f64>) -> Self {
-        Self { noise, ..self }
+    pub(super) fn new(tails: ConformalTails, counts: bool, noise: Option<f64>) -> Self {
+        Self { tails: Arc::new(tails), counts, noise }
     }
 
     /// The square of what residuals of an observation of this variance are measured by, where its function has that one.
     pub fn measure(&self, variance: f64, latent_variance: f64) -> f64 {
         self.noise.map_or(variance, |noise| latent_variance + noise)
-    }
-
-    /// The scores that they go by.
-    pub(crate) fn tails(&self) -> &ConformalTails {
-        &self.tails
     }
 
     /// The quantile at `level` in (0, 1) of an observation of this predicted mean and variance (its [`measure`](Self::measure)); of counts a whole number. NaN where the prediction is none. Cost for counts: some dozens of tail probabilities.
@@ -192,7 +172,26 @@ impl IntervalScores {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recalibration::tests::uniform;
+    use crate::calibration::numbers::tests::uniform;
+
+    /// Predictions of some rows, with what came true.
+    #[derive(Clone)]
+    struct Judged {
+        mean: Vec<f64>,
+        variance: Vec<f64>,
+        truths: Vec<f64>,
+        counts: bool,
+    }
+
+    fn of(
+        (calibrate, on): (CalibrateName, CheckedOn),
+        judged: &Judged,
+    ) -> Option<(ObservedRecalibration, ObservedTails)> {
+        let asked = Asked { calibrate, on, guarantee: Guarantee::Holds, weighted: false };
+        let Judged { mean, variance, truths, counts } = judged;
+        let found = ObservedRecalibration::learn(asked, (*counts, false), (mean, variance), truths);
+        found.unwrap().map(|(own, tails)| (own, ObservedTails::new(tails, *counts, None)))
+    }
 
     /// Counts of a Poisson distribution by sums of exponential waits.
     fn poisson(mean: f64, state: &mut u64) -> f64 {
@@ -207,7 +206,7 @@ mod tests {
     }
 
     /// Means from a third to a hundred, and counts of `scatter` times the variance that is told.
-    fn judged(rows: usize, scatter: f64, state: &mut u64) -> JudgedObservations {
+    fn judged(rows: usize, scatter: f64, state: &mut u64) -> Judged {
         let mean: Vec<f64> = (0..rows).map(|_| (0.3f64.ln() + 5.8 * uniform(state)).exp()).collect();
         let truths: Vec<f64> = mean
             .iter()
@@ -218,17 +217,15 @@ mod tests {
                 poisson(m * (width * z - 0.5 * width * width).exp(), state)
             })
             .collect();
-        JudgedObservations { variance: mean.clone(), mean, truths, counts: true, of_scale: false }
+        Judged { variance: mean.clone(), mean, truths, counts: true }
     }
 
     #[test]
     fn intervals_of_counts_hold_what_they_say_whatever_the_model() {
         let mut state = 3;
         for scatter in [1.0, 6.0] {
-            let on = CheckedOn::HeldBack;
             let told = judged(999, scatter, &mut state);
-            let (own, tails) =
-                ObservedRecalibration::of(CalibrateName::Auto, on, &told, Guarantee::Holds).unwrap().unwrap();
+            let (own, tails) = of((CalibrateName::Auto, CheckedOn::HeldBack), &told).unwrap();
             let new = judged(4000, scatter, &mut state);
             let scores = IntervalScores::of(&tails, (&new.mean, &new.variance), &new.truths);
             for s in &scores {
@@ -250,9 +247,8 @@ mod tests {
         let mut state = 5;
         let told = judged(60, 2.0, &mut state);
         let on = CheckedOn::LeaveOneOut;
-        let of = |asked| ObservedRecalibration::of(asked, on, &told, Guarantee::LeftOut).unwrap();
-        let (own, tails) = of(CalibrateName::Conformal).unwrap();
-        assert!(of(CalibrateName::None).is_none());
+        let (own, tails) = of((CalibrateName::Conformal, on), &told).unwrap();
+        assert!(of((CalibrateName::None, on), &told).is_none());
         for mean in [1e-3, 0.2, 0.7, 1.0, 12.3, 400.0, 3e4] {
             let levels = [0.001, 0.025, 0.2, 0.45, 0.5, 0.55, 0.8, 0.975, 0.999];
             let ends = levels.map(|level| tails.quantile(level, mean, 1.5 * mean));
@@ -264,11 +260,10 @@ mod tests {
         assert_eq!(tails.too_few_for(&[0.025, 0.5, 0.001]).len(), 1);
         assert!(own.in_words().contains("60 rows (each predicted from the others)"), "{}", own.in_words());
         // Too few rows, and predictions that are none.
-        let few = JudgedObservations { truths: vec![1.0; 8], ..told.clone() };
-        let none = JudgedObservations { mean: vec![f64::NAN; 60], ..told };
+        let few = Judged { truths: vec![1.0; 8], ..told.clone() };
+        let none = Judged { mean: vec![f64::NAN; 60], ..told };
         for judged in [few, none] {
-            let found = ObservedRecalibration::of(CalibrateName::Auto, on, &judged, Guarantee::Holds);
-            assert!(found.unwrap().is_none());
+            assert!(of((CalibrateName::Auto, on), &judged).is_none());
         }
     }
 
@@ -276,17 +271,14 @@ mod tests {
     #[test]
     fn intervals_of_numbers_are_as_skewed_as_their_residuals() {
         let mut state = 9;
-        let mut judged = |rows: usize| JudgedObservations {
+        let mut judged = |rows: usize| Judged {
             mean: vec![2.0; rows],
             variance: vec![4.0; rows],
             truths: (0..rows).map(|_| 2.0 - 2.0 * uniform(&mut state).ln()).collect(),
             counts: false,
-            of_scale: false,
         };
-        let on = CheckedOn::HeldBack;
         let told = judged(1999);
-        let (_, tails) =
-            ObservedRecalibration::of(CalibrateName::Auto, on, &told, Guarantee::Holds).unwrap().unwrap();
+        let (_, tails) = of((CalibrateName::Auto, CheckedOn::HeldBack), &told).unwrap();
         // Quantiles of the exponential distribution, to three deviations of an order statistic.
         for level in [0.05, 0.5, 0.95] {
             let found = (tails.quantile(level, 2.0, 4.0) - 2.0) / 2.0;

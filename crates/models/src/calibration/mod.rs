@@ -1,0 +1,37 @@
+//! **Calibration**: what rows that a model was judged on say of its predictions.
+//!
+//! A [`Calibration`] changes predictions and adds to them, in this order: standard deviations of numbers are multiplied by *factors*, *sets* of classes are found by the probabilities as the model has them, probabilities go through a
+//! *temperature*, and quantiles go by *tails* (counts, numbers with outliers) or by *residuals* (numbers with additive noise). Every model has one, which is empty where nothing was learned. It is learned once, after the fit, and forgotten when a
+//! model learns from further rows.
+//!
+//! What was done, and how good it is, stands in the model's header as a record that no prediction reads; by it a file is known to be whole.
+//!
+//! | file | does |
+//! |---|---|
+//! | `rows` | which rows, and what is against their guarantee |
+//! | `numbers` | a factor and residuals of numbers: [`Recalibration`], [`Intervals`] |
+//! | `classes` | a temperature and sets of classes: [`ClassRecalibration`], [`PredictedSets`] |
+//! | `observed` | tails of counts and of numbers with outliers: [`ObservedRecalibration`], [`ObservedTails`] |
+//! | `applied` | [`Calibration`]: learned, and applied to predictions |
+//! | `network` | what networks and ensembles learn: [`NetworkRecalibration`] |
+//! | `file` | to the tensors of a file and back |
+
+mod applied;
+mod classes;
+mod file;
+mod network;
+mod numbers;
+mod observed;
+mod rows;
+
+pub(crate) use applied::{Calibration, JudgedRows, Learned, NumbersBy};
+pub(crate) use classes::too_few_for;
+pub use classes::{ClassRecalibration, PredictedSets, SET_LEVELS, Tempering};
+pub(crate) use file::Records;
+pub use network::NetworkRecalibration;
+pub(crate) use network::{is_wanted, plan, shrink};
+pub(crate) use numbers::{Before, quantile};
+pub use numbers::{Intervals, Recalibration};
+pub use observed::{IntervalScores, ObservedRecalibration, ObservedTails};
+pub use rows::Guarantee;
+pub(crate) use rows::{Asked, check, explained_by_chance};

@@ -1,0 +1,144 @@
+//! Which rows a model was judged on, and what they are worth for its calibration.
+
+use crate::ModelError;
+use crate::options::CalibrateName;
+use crate::rows::CheckedOn;
+use serde::{Deserialize, Serialize};
+
+/// The level whose intervals are normal ones after recalibration.
+pub(super) const LEVEL: f64 = 0.95;
+
+/// Parts that take turns in scoring what the other parts learn.
+pub(super) const PARTS: usize = 10;
+
+/// Fewest rows that say how wide 95 % intervals have to be.
+pub(super) const LEAST_ROWS: usize = 19;
+
+/// What rows of a leave-one-out check are called.
+pub(super) const LEFT_OUT: &str = "rows (each predicted from the others)";
+
+/// 99 % of a normal distribution lie within so many standard deviations.
+const DEVIATIONS: f64 = 2.576;
+
+/// Shares of so many rows inside 95 % intervals that chance explains, 99 times in 100.
+pub(crate) fn explained_by_chance(rows: usize) -> [f64; 2] {
+    let half = DEVIATIONS * (0.95 * 0.05 / rows.max(1) as f64).sqrt();
+    [(0.95 - half).max(0.0), (0.95 + half).min(1.0)]
+}
+
+/// Whether new rows like those that tell it lie inside 95 % intervals with a probability of 95 % at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guarantee {
+    /// It holds: rows were held back by chance, and nothing was chosen by them.
+    Holds,
+    /// Hyperparameters have seen the rows, each of which is predicted from the others.
+    LeaveOneOut,
+    /// A method was chosen by them.
+    Chosen,
+    /// Hyperparameters were given, and may have seen them.
+    Given,
+    /// Rows with equals among those that are learned from were not held back.
+    Twins,
+    /// That intervals become narrower was chosen by them: where that is chance, they are too narrow by as much.
+    Narrowed,
+    /// Each row is predicted from the others, under hyperparameters that half of them chose; what was tried may have been chosen by them.
+    LeftOut,
+    /// Some of them stand among the rows learned from.
+    Repeated,
+    /// The training of a network kept the weights, or ended, by them.
+    Kept,
+    /// Fewer points carry the functions than when these rows were predicted.
+    Compressed,
+}
+
+impl Guarantee {
+    /// The first of these reasons against it that is true; it holds where none is.
+    pub(crate) fn unless<const N: usize>(reasons: [(bool, Self); N]) -> Self {
+        reasons.into_iter().find(|reason| reason.0).map_or(Self::Holds, |reason| reason.1)
+    }
+
+    /// Of rows that no network was trained on, where something was `chosen` by them, so many stand among the rows learned from, or training `kept` the weights that were best on them.
+    pub(crate) fn of_unseen(chosen: bool, repeated: usize, kept: bool) -> Self {
+        Self::unless([(chosen, Self::Chosen), (repeated > 0, Self::Repeated), (kept, Self::Kept)])
+    }
+
+    /// Why it does not hold, if it does not.
+    fn but(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Holds => return None,
+            Self::LeaveOneOut => "the hyperparameters have seen these rows",
+            Self::Chosen => "something of the fit was chosen by these rows",
+            Self::Given => "the hyperparameters were given, and may have seen these rows",
+            Self::Twins => "rows with equals among those that are learned from are not among them",
+            Self::Narrowed => "these rows also decided that intervals become narrower",
+            Self::LeftOut => "each of these rows is predicted from the others, by what half of them chose",
+            Self::Repeated => "some of these rows stand among those that are learned from",
+            Self::Kept => "the network's training kept the weights that were best on these rows",
+            Self::Compressed => "fewer points carry the functions since these rows were predicted",
+        })
+    }
+
+    /// In words; `holds` is what it says where it does.
+    pub(super) fn sentence(self, holds: &str) -> String {
+        match self.but() {
+            None => holds.into(),
+            Some(but) => format!("{but}, so that no guarantee is exact"),
+        }
+    }
+
+    /// What it says of intervals, in words.
+    pub(super) fn of_intervals(self) -> String {
+        let level = 100.0 * LEVEL;
+        self.sentence(&format!("new rows like these lie inside with a probability of {level:.0} % at least"))
+    }
+}
+
+/// What was asked for, and which rows are to tell it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Whether predictions are changed never, in any case or where that is needed.
+    pub(crate) calibrate: CalibrateName,
+    /// Which rows.
+    pub(crate) on: CheckedOn,
+    /// What is against their guarantee.
+    pub(crate) guarantee: Guarantee,
+    /// Whether rows counted differently in the fit, which therefore predicts another population than these rows.
+    pub(crate) weighted: bool,
+}
+
+/// Refuses before a fit what it could not do after it: `rows` are those that it will be judged on.
+pub(crate) fn check(calibrate: CalibrateName, rows: usize, exact: bool) -> Result<(), ModelError> {
+    if calibrate != CalibrateName::Conformal || rows >= LEAST_ROWS {
+        return Ok(());
+    }
+    let remedy = if exact { "" } else { "hold back more (--held-back), or " };
+    Err(ModelError::Request(format!(
+        "--calibrate conformal tells what intervals and sets have to hold by {LEAST_ROWS} rows or more; the model would be judged on {rows}: {remedy}leave it out"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_rows_are_refused_before_the_fit() {
+        let asked = CalibrateName::Conformal;
+        let error = check(asked, 18, false).unwrap_err().to_string();
+        assert!(
+            error.contains("19 rows or more") && error.contains("judged on 18: hold back more"),
+            "{error}"
+        );
+        assert!(check(asked, 19, true).is_ok() && check(CalibrateName::default(), 0, true).is_ok());
+    }
+
+    #[test]
+    fn the_first_reason_against_a_guarantee_is_told() {
+        let of = |chosen, repeated| {
+            Guarantee::unless([(chosen, Guarantee::Chosen), (repeated, Guarantee::Repeated)])
+        };
+        assert_eq!(of(false, false), Guarantee::Holds);
+        assert_eq!((of(true, true), of(false, true)), (Guarantee::Chosen, Guarantee::Repeated));
+    }
+}

@@ -1,0 +1,49 @@
+//! **Rows that are set apart**: to judge and to choose by, to test on, and those that a model has learned from already.
+//!
+//! | here | what |
+//! |---|---|
+//! | [`Split`] | rows to learn from and rows to judge by, with copies and twins kept together; what is drawn for a test before that is a [`posterior_data::Split`] |
+//! | [`TrainingRows`] | recognises the rows of a fit: [`TrainedOn`], [`Apart`] |
+//! | [`LeftOut`] | rows of an exact process, each as the others predict it |
+//! | [`CheckedOn`] | which of these a score, a calibration or a choice goes by |
+
+mod left_out;
+mod split;
+mod training;
+
+pub(crate) use left_out::{LeftOut, no_leave_one_out, without_copies};
+pub(crate) use split::{MOST_SET_ASIDE, Prints, Split, equals_in_words, set_aside};
+pub(crate) use training::prints_of_examples;
+pub use training::{Apart, TrainedOn, TrainingRows};
+
+use serde::{Deserialize, Serialize};
+
+/// By how much more, in nats a row, one model is surprised by the same rows than another, with the standard error of that; none where chance explains it.
+pub(crate) fn worse_by(own: &[f64], other: &[f64]) -> Option<(f64, f64)> {
+    let n = own.len() as f64;
+    let differences: Vec<f64> = own.iter().zip(other).map(|(own, other)| own - other).collect();
+    let mean = differences.iter().sum::<f64>() / n;
+    let square = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n;
+    let error = (square / n).sqrt();
+    (mean > error).then_some((mean, error))
+}
+
+/// Which rows a fit was checked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckedOn {
+    /// Rows that were held back from the fit.
+    HeldBack,
+    /// Every training row, predicted from all the others in closed form; hyperparameters have seen it.
+    LeaveOneOut,
+}
+
+impl CheckedOn {
+    /// What these rows are called, where rows that are predicted from the others have this name.
+    pub(crate) fn in_words(self, left_out: &'static str) -> &'static str {
+        match self {
+            Self::HeldBack => "held-back rows",
+            Self::LeaveOneOut => left_out,
+        }
+    }
+}
