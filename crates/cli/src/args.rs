@@ -16,12 +16,10 @@ use crate::output::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use gp::FitArgs;
 pub(crate) use label::{
-    LabelAskArgs, LabelCommand, LabelExportArgs, LabelStartArgs, LabelStatusArgs, LabelTellArgs,
+    LabelAskArgs, LabelCommand, LabelExportArgs, LabelPoolArgs, LabelStartArgs, LabelTellArgs,
 };
 pub(crate) use laplace::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
-pub(crate) use laplace_searches::{
-    FreezeArg, KernelInputsArg, SearchArgs, SolverArg, SpaceArg, SwitchArg, UpdateArg,
-};
+pub(crate) use laplace_searches::{FreezeArg, KernelInputsArg, SearchArgs, SolverArg, SwitchArg};
 pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
 pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, TellArgs};
@@ -33,8 +31,8 @@ pub(crate) use split::SplitArgs;
 use std::path::PathBuf;
 pub(crate) use stream::{BadRowsArg, FromArg, LastLineArg, NoiseArg, StreamArgs};
 pub(crate) use tomography::{
-    CriterionArg, FilterArg, TomographyCommand, TomographyDesignArgs, TomographyMethodArg,
-    TomographyProjectArgs, TomographyReconstructArgs, TomographyUncertaintyArgs, WeightPriorArg,
+    TomographyCommand, TomographyDesignArgs, TomographyMethodArg, TomographyProjectArgs,
+    TomographyReconstructArgs, TomographyUncertaintyArgs, WeightPriorArg,
 };
 
 /// Predictions that say how sure they are.
@@ -53,6 +51,25 @@ pub(crate) struct Cli {
     /// No progress and no remarks, only results and errors
     #[arg(long, short, global = true)]
     pub quiet: bool,
+
+    /// Flags of the command that were written, without their dashes.
+    #[arg(skip)]
+    pub written: Vec<String>,
+}
+
+impl Cli {
+    /// Refuses the first of these flags that was written, for a reason, where they are wrong.
+    pub(crate) fn refuse(&self, flags: &[&str], wrong: bool, why: &str) -> Result<(), Failure> {
+        match flags.iter().find(|flag| self.written.iter().any(|own| own == *flag)) {
+            Some(flag) if wrong => Err(Failure::usage(format!("--{flag} {why}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses flags that belong to another choice.
+    pub(crate) fn only(&self, flags: &[&str], belongs: bool, to: &str) -> Result<(), Failure> {
+        self.refuse(flags, !belongs, &format!("belongs to {to}"))
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -64,10 +81,8 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit laplace --network net.onnx --data train-images.gz --labels train-labels.gz --likelihood categorical --out net.posterior"
     )]
-    Fit {
-        #[command(subcommand)]
-        model: FitModel,
-    },
+    #[command(subcommand)]
+    Fit(FitModel),
     /// Predict the rows of a table, arrays or images
     #[command(
         after_help = "Examples:\n  posterior predict --model house.posterior --data new.csv --out prices.csv\n  posterior predict --model house.posterior --data new.parquet --quantiles 0.05,0.5,0.95 --samples 10 --out prices.parquet\n  posterior predict --model house.posterior --data house.csv --leave-one-out --out left-out.csv\n  posterior predict --model net.posterior --data images.gz --top 3 --out classes.csv"
@@ -102,18 +117,14 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  posterior optimize start --state s.json --space \"rate:1e-5..0.1:log,layers:1..6:integer\"\n  posterior optimize ask --state s.json -n 4\n  posterior optimize tell --state s.json --id 1 --value 0.23\n  posterior optimize run --state s.json --evaluations 50 -- ./train.sh {rate} {layers}\n\nThe state is written in one step after every change: whatever is killed, nothing that was told is lost."
     )]
-    Optimize {
-        #[command(subcommand)]
-        command: OptimizeCommand,
-    },
+    #[command(subcommand)]
+    Optimize(OptimizeCommand),
     /// Label the rows of a pool that tell most: ask, label, tell
     #[command(
         after_help = "Examples:\n  posterior label start --state labels.json --pool pool.csv\n  posterior label ask --state labels.json -n 5\n  posterior label tell --state labels.json --id 3 --label cat\n  posterior label export --state labels.json --out labelled.csv\n\nThe state is written in one step after every change: whatever is killed, nothing that was told is lost. Any number of processes may ask and tell at once; none is asked for a row that another was asked for."
     )]
-    Label {
-        #[command(subcommand)]
-        command: LabelCommand,
-    },
+    #[command(subcommand)]
+    Label(LabelCommand),
     /// Predict rows as they arrive, each before it is learned; the model goes on learning in bounded memory
     #[command(
         after_help = "Examples:\n  posterior stream --state house.stream --target price --data house.csv --out predictions.csv\n  posterior stream --state house.stream --status\n\nRows come on standard input where no --data is given. The state is written in one step after every batch, behind its predictions: whatever is killed, the same command goes on where the state stands, and every row is counted once."
@@ -123,10 +134,8 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  posterior tomography project --phantom walnut --geometry scan.toml --out sinogram.npy\n  posterior tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --network-out net.safetensors --out picture.png\n  posterior tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --out deviation.png --report report.html\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network pilot.safetensors\n\nA geometry is a small file: kind = \"parallel\" (or fan, stacked, cone), height = 128, width = 128, angles = { count = 60 }"
     )]
-    Tomography {
-        #[command(subcommand)]
-        command: TomographyCommand,
-    },
+    #[command(subcommand)]
+    Tomography(TomographyCommand),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  posterior completions bash > /etc/bash_completion.d/posterior")]
     Completions(CompletionsArgs),
@@ -249,7 +258,12 @@ impl QuestionArgs {
             ));
         }
         let rank = self.variance_rank.unwrap_or(512);
-        Ok(self.variances.map(|variances| variances.method(self.memory, rank)))
+        let memory_limit = self.memory;
+        Ok(self.variances.map(|variances| match variances {
+            VariancesArg::Samples => VarianceMethod::Samples,
+            VariancesArg::Exact => VarianceMethod::Solves { tolerance: 1e-4, iterations: 1000, memory_limit },
+            VariancesArg::Lanczos => VarianceMethod::Lanczos { rank, memory_limit },
+        }))
     }
 
     /// How its files are read.
@@ -329,17 +343,6 @@ pub(crate) enum VariancesArg {
     Exact,
     /// One Lanczos basis of the kernel matrix for all rows, of --variance-rank vectors: never below the exact ones, and how far above is told
     Lanczos,
-}
-
-impl VariancesArg {
-    /// The library's choice; solves may need so many bytes, a basis may have so many vectors.
-    pub(crate) fn method(self, memory_limit: u64, rank: usize) -> VarianceMethod {
-        match self {
-            Self::Samples => VarianceMethod::Samples,
-            Self::Exact => VarianceMethod::Solves { tolerance: 1e-4, iterations: 1000, memory_limit },
-            Self::Lanczos => VarianceMethod::Lanczos { rank, memory_limit },
-        }
-    }
 }
 
 #[derive(Debug, Args)]

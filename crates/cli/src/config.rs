@@ -40,7 +40,7 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Cli, Failure> {
         words.extend(of_file.into_iter().map(OsString::from));
     }
     let mut cli = matched(grammar, words)?;
-    if let Subcommand::Fit { model: FitModel::Gp(arguments) } = &mut cli.command {
+    if let Subcommand::Fit(FitModel::Gp(arguments)) = &mut cli.command {
         if arguments.continue_from.is_some() && !configuration.hyperpriors.is_empty() {
             return Err(Failure::usage(format!(
                 "[[{HYPERPRIORS}]] tables are for a search, and --continue keeps the hyperparameters of its model: leave one of them out"
@@ -66,7 +66,10 @@ fn matched(grammar: Command, words: Vec<OsString>) -> Result<Cli, Failure> {
     if let Some(gp) = matches.as_ref().ok().and_then(fits_process_of) {
         refuse_beside_continue(gp)?;
     }
-    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut grammar)));
+    let cli = matches.and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut grammar))?;
+        Ok(Cli { written: written(&matches), ..cli })
+    });
     Ok(cli.unwrap_or_else(|mut error| {
         if error.kind() == ErrorKind::MissingRequiredArgument && fits_process {
             let tip = "they may stand in the file of --config instead".into();
@@ -74,6 +77,16 @@ fn matched(grammar: Command, words: Vec<OsString>) -> Result<Cli, Failure> {
         }
         error.exit()
     }))
+}
+
+/// The flags (and groups of flags) of the named command that are written, without their dashes.
+fn written(matches: &ArgMatches) -> Vec<String> {
+    if let Some((_, own)) = matches.subcommand() {
+        return written(own);
+    }
+    let ids = matches.ids().map(clap::Id::as_str);
+    let ids = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
+    ids.map(|id| id.replace('_', "-")).collect()
 }
 
 /// What `fit gp` was asked.
@@ -100,33 +113,33 @@ const BESIDE_CONTINUE: [&str; 13] = [
 
 /// Refuses flags (and keys of a configuration) that would mean nothing beside `fit gp --continue`.
 fn refuse_beside_continue(gp: &ArgMatches) -> Result<(), Failure> {
-    let given = |id: &str| gp.value_source(id) == Some(ValueSource::CommandLine);
-    if !given("continue") {
+    let written = written(gp);
+    if !written.iter().any(|flag| flag == "continue") {
         return Ok(());
     }
-    let mut others = gp.ids().map(clap::Id::as_str).filter(|id| given(id) && !BESIDE_CONTINUE.contains(id));
-    // Groups of flags are ids as well, and are no flags.
-    let Some(id) = others.find(|id| is_flag(id)) else { return Ok(()) };
-    Err(Failure::usage(format!(
-        "--{} goes with a fit of its own, and --continue keeps what its model was fitted with (columns, kernel, method, hyperparameters, units): leave one of them out",
-        id.replace('_', "-")
-    )))
+    let grammar = Cli::command();
+    let flags = fits_process_in(&grammar).into_iter().flat_map(Command::get_arguments);
+    // Groups of flags are no flags.
+    let flags: Vec<String> = flags.map(|flag| flag.get_id().as_str().replace('_', "-")).collect();
+    let goes = |name: &String| BESIDE_CONTINUE.contains(&name.as_str()) || !flags.contains(name);
+    match written.iter().find(|name| !goes(name)) {
+        None => Ok(()),
+        Some(flag) => Err(Failure::usage(format!(
+            "--{flag} goes with a fit of its own, and --continue keeps what its model was fitted with (columns, kernel, method, hyperparameters, units): leave one of them out"
+        ))),
+    }
 }
 
-/// Whether `fit gp` has a flag of this id.
-fn is_flag(id: &str) -> bool {
-    let grammar = Cli::command();
-    let gp = grammar.find_subcommand("fit").and_then(|fit| fit.find_subcommand("gp"));
-    gp.is_some_and(|gp| gp.get_arguments().any(|flag| flag.get_id() == id))
+/// The grammar of `fit gp`.
+fn fits_process_in(grammar: &Command) -> Option<&Command> {
+    grammar.find_subcommand("fit")?.find_subcommand("gp")
 }
 
 /// The configuration that `fit gp` names, and the flags that are written beside it.
 fn configured(matches: &ArgMatches) -> Option<(PathBuf, Vec<String>)> {
     let gp = fits_process_of(matches)?;
     let path = gp.try_get_one::<PathBuf>("config").ok()??.clone();
-    let written = gp.ids().map(clap::Id::as_str);
-    let written = written.filter(|id| gp.value_source(id) == Some(ValueSource::CommandLine));
-    Some((path, written.map(|id| id.replace('_', "-")).collect()))
+    Some((path, written(gp)))
 }
 
 fn read(path: &Path) -> Result<Configuration, Failure> {
@@ -136,8 +149,9 @@ fn read(path: &Path) -> Result<Configuration, Failure> {
         |why: String| Failure::usage(format!("{} is not a valid configuration: {why}", path.display()));
     let table: Table = text.parse().map_err(|e: toml::de::Error| invalid(e.to_string()))?;
     let grammar = Cli::command();
-    let gp = grammar.find_subcommand("fit").and_then(|fit| fit.find_subcommand("gp"));
-    let flag = |name: &str| gp.and_then(|gp| gp.get_arguments().find(|a| a.get_long() == Some(name)));
+    let flag = |name: &str| {
+        fits_process_in(&grammar).and_then(|gp| gp.get_arguments().find(|a| a.get_long() == Some(name)))
+    };
     let mut configuration = Configuration::default();
     for (name, value) in table {
         if name == HYPERPRIORS {
@@ -218,9 +232,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let line = ["posterior", "--quiet", "fit", "gp", "--config", path.to_str().unwrap(), "--batch", "9"];
         let cli = parse(line.into_iter().map(OsString::from).collect()).unwrap();
-        let Subcommand::Fit { model: FitModel::Gp(arguments) } = cli.command else {
-            panic!("another command")
-        };
+        let Subcommand::Fit(FitModel::Gp(arguments)) = cli.command else { panic!("another command") };
         let request = &arguments.request;
         assert_eq!(request.selection.features, Some(vec!["a, b".into(), "c".into()]));
         let posterior::Method::Svgp(options) = &request.method else { panic!("another method") };

@@ -1,5 +1,6 @@
 //! Ctrl-C: the first asks the fit to stop after its step, so that nothing is half-written; the second ends the program.
 
+use posterior::optim::Signal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -27,5 +28,10 @@ impl Interrupt {
     /// Whether Ctrl-C was pressed.
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::SeqCst)
+    }
+
+    /// Whether work is to go on, for those who watch it.
+    pub fn signal(&self) -> Signal {
+        if self.requested() { Signal::Stop } else { Signal::Continue }
     }
 }

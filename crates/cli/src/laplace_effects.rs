@@ -22,32 +22,20 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         "with --curvature valla, whose kernel is the network's tangent and has nothing of its own to learn";
     none(frozen(FreezeArg::Kernel) && asked == Valla, "freeze kernel", tangent)?;
     none(frozen(FreezeArg::Outputs) && asked == Valla, "freeze outputs", tangent)?;
-    none(
-        frozen(FreezeArg::Outputs) && features,
-        "freeze outputs",
-        "with a kernel on features, under which outputs have no covariance of their own",
-    )?;
-    none(
-        frozen(FreezeArg::Noise) && !gaussian,
-        "freeze noise",
-        "without --likelihood gaussian: no other likelihood here has noise that is learned",
-    )?;
+    let apart = "with a kernel on features, under which outputs have no covariance of their own";
+    none(frozen(FreezeArg::Outputs) && features, "freeze outputs", apart)?;
+    let noiseless = "without --likelihood gaussian: no other likelihood here has noise that is learned";
+    none(frozen(FreezeArg::Noise) && !gaussian, "freeze noise", noiseless)?;
     let scaled = a.noise == Some(NoiseModel::Scale);
     none(scaled && s.closed_form, "noise scale", "beside --closed-form, which learns no noise")?;
     none(scaled && frozen(FreezeArg::Noise), "noise scale", "beside --freeze noise, which learns none")?;
     let moves = !frozen(FreezeArg::InducingPoints) && !s.closed_form;
     let still = "where inducing points do not move (--closed-form, --freeze inducing-points)";
     none(s.trajectory_every.is_some() && !moves, "trajectory-every", still)?;
-    none(
-        asked == Ella && s.patience.is_some() && s.validate_every.is_none(),
-        "patience",
-        "without --validate-every N: ella then makes one whole pass",
-    )?;
-    none(
-        a.without_affine && matches!(asked, Temperature | FixedMean | Gwi),
-        "without-affine",
-        "with --curvature fixed-mean, gwi and temperature, which take all weights as certain",
-    )
+    let once = asked == Ella && s.patience.is_some() && s.validate_every.is_none();
+    none(once, "patience", "without --validate-every N: ella then makes one whole pass")?;
+    let certain = "with --curvature fixed-mean, gwi and temperature, which take all weights as certain";
+    none(a.without_affine && matches!(asked, Temperature | FixedMean | Gwi), "without-affine", certain)
 }
 
 /// What was asked for by flags whose effect depends on network and data.

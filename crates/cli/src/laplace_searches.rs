@@ -2,16 +2,14 @@
 
 use crate::args::CurvatureArg::{Ella, FixedMean, Gwi, MeanField, Sampled, Temperature, Valla};
 use crate::args::{
-    CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, SpaceArg, SwitchArg, TuneArg, UpdateArg,
+    Cli, CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, SwitchArg, TuneArg,
 };
 use crate::laplace_effects;
 use crate::output::Failure;
 use posterior::laplace::LikelihoodKind;
 use posterior::linearised::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
 use posterior::linearised::gwi::{GwiNoise, GwiOptions};
-use posterior::linearised::sampled::{
-    ConjugateOptions, DescentOptions, DualOptions, SampledOptions, Solver, Space, Update,
-};
+use posterior::linearised::sampled::{ConjugateOptions, DescentOptions, DualOptions, SampledOptions, Solver};
 use posterior::linearised::{Approximation, EllaOptions, MeanFieldOptions, Mode, NoiseModel, PriorKind};
 use posterior::network::is_table;
 
@@ -20,73 +18,40 @@ pub(crate) fn is_search(asked: CurvatureArg) -> bool {
     matches!(asked, FixedMean | Valla | Gwi | Sampled | MeanField | Temperature)
 }
 
+/// Flags that not every curvature has, with those that have them.
+const FLAGS: [(&[&str], &[CurvatureArg]); 13] = [
+    (&["kernel", "kernel-inputs"], &[FixedMean, Gwi]),
+    (&["inducing-points"], &[FixedMean, Valla, Gwi]),
+    (&["regulariser", "regulariser-weight", "regulariser-mode", "variational-kernel", "update-rule"], &[Gwi]),
+    (&["alpha", "energy-draws"], &[FixedMean, Valla]),
+    (&["companion"], &[FixedMean]),
+    (&["freeze", "closed-form", "trajectory-every"], &[FixedMean, Valla]),
+    (&["validate-every", "patience"], &[FixedMean, Valla, Gwi, Ella]),
+    (&["steps"], &[FixedMean, Valla, Gwi]),
+    (&["landmarks"], &[Ella]),
+    (&["samples"], &[Sampled, MeanField]),
+    (&["em-samples", "em-steps", "solver", "space", "update"], &[Sampled]),
+    (&["epochs"], &[Sampled, MeanField]),
+    (&["batch", "learning-rate"], &[FixedMean, Valla, Gwi, Sampled, MeanField]),
+];
+
 /// Refuses flags that the curvature does not have.
-pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure> {
+pub(crate) fn check(cli: &Cli, a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure> {
     let s = &a.searches;
-    let processes: &[CurvatureArg] = &[FixedMean, Valla];
-    let flags: &[(bool, &str, &[CurvatureArg])] = &[
-        (s.kernel.is_some(), "kernel", &[FixedMean, Gwi]),
-        (s.kernel_inputs.is_some(), "kernel-inputs", &[FixedMean, Gwi]),
-        (s.inducing_points.is_some(), "inducing-points", &[FixedMean, Valla, Gwi]),
-        (s.regulariser.is_some(), "regulariser", &[Gwi]),
-        (s.regulariser_weight.is_some(), "regulariser-weight", &[Gwi]),
-        (s.regulariser_mode.is_some(), "regulariser-mode", &[Gwi]),
-        (s.variational_kernel.is_some(), "variational-kernel", &[Gwi]),
-        (s.update_rule.is_some(), "update-rule", &[Gwi]),
-        (s.alpha.is_some(), "alpha", processes),
-        (s.energy_draws.is_some(), "energy-draws", processes),
-        (s.companion.is_some(), "companion", &[FixedMean]),
-        (!s.freeze.is_empty(), "freeze", processes),
-        (s.closed_form, "closed-form", processes),
-        (s.trajectory_every.is_some(), "trajectory-every", processes),
-        (s.validate_every.is_some(), "validate-every", &[FixedMean, Valla, Gwi, Ella]),
-        (s.patience.is_some(), "patience", &[FixedMean, Valla, Gwi, Ella]),
-        (s.steps.is_some(), "steps", &[FixedMean, Valla, Gwi]),
-        (s.landmarks.is_some(), "landmarks", &[Ella]),
-        (s.samples.is_some(), "samples", &[Sampled, MeanField]),
-        (s.em_samples.is_some(), "em-samples", &[Sampled]),
-        (s.em_steps.is_some(), "em-steps", &[Sampled]),
-        (s.solver.is_some(), "solver", &[Sampled]),
-        (s.space.is_some(), "space", &[Sampled]),
-        (s.update.is_some(), "update", &[Sampled]),
-        (s.epochs.is_some(), "epochs", &[Sampled, MeanField]),
-        (s.batch.is_some(), "batch", &[FixedMean, Valla, Gwi, Sampled, MeanField]),
-        (s.learning_rate.is_some(), "learning-rate", &[FixedMean, Valla, Gwi, Sampled, MeanField]),
-    ];
-    let name = |curvature: &CurvatureArg| curvature.to_string();
-    for (given, flag, owners) in flags {
-        if *given && !owners.contains(&asked) {
-            let owners: Vec<String> = owners.iter().map(name).collect();
-            return Err(Failure::usage(format!("--{flag} belongs to --curvature {}", owners.join(", "))));
-        }
+    for (flags, owners) in FLAGS {
+        let names: Vec<String> = owners.iter().map(ToString::to_string).collect();
+        cli.only(flags, owners.contains(&asked), &format!("--curvature {}", names.join(", ")))?;
     }
-    let descends = s.solver == Some(SolverArg::Descent);
-    let of_descent = [
-        (s.epochs.is_some(), "epochs"),
-        (s.batch.is_some(), "batch"),
-        (s.learning_rate.is_some(), "learning-rate"),
-    ];
-    if let Some((_, flag)) = of_descent.iter().find(|f| f.0 && asked == Sampled && !descends) {
-        return Err(Failure::usage(format!("--{flag} belongs to --solver descent")));
-    }
+    let descends = asked != Sampled || s.solver == Some(SolverArg::Descent);
+    cli.only(&["epochs", "batch", "learning-rate"], descends, "--solver descent")?;
     if s.closed_form && (s.steps.is_some() || s.learning_rate.is_some()) {
         let problem =
             "--steps and --learning-rate have no meaning beside --closed-form, which learns nothing by steps";
         return Err(Failure::usage(problem.into()));
     }
-    let of_steps = [
-        (s.alpha.is_some(), "alpha"),
-        (s.energy_draws.is_some(), "energy-draws"),
-        (s.batch.is_some(), "batch"),
-        (s.companion.is_some(), "companion"),
-        (s.validate_every.is_some(), "validate-every"),
-        (s.patience.is_some(), "patience"),
-    ];
-    if let Some((_, flag)) = of_steps.iter().find(|f| f.0 && s.closed_form) {
-        return Err(Failure::usage(format!(
-            "--{flag} has no meaning beside --closed-form, which learns nothing by steps"
-        )));
-    }
+    let of_steps = ["alpha", "energy-draws", "batch", "companion", "validate-every", "patience"];
+    let closed = "has no meaning beside --closed-form, which learns nothing by steps";
+    cli.refuse(&of_steps, s.closed_form, closed)?;
     let other = s.freeze.iter().any(|what| *what != FreezeArg::Prior);
     if s.closed_form && other {
         let problem =
@@ -94,33 +59,21 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         return Err(Failure::usage(problem.into()));
     }
     let classes = matches!(a.likelihood, None | Some(LikelihoodKind::Categorical));
-    if s.energy_draws.is_some() && !classes {
-        let problem =
-            "--energy-draws belongs to --likelihood categorical: the energies of others are computed";
-        return Err(Failure::usage(problem.into()));
-    }
-    let of_turns = [
-        (s.em_samples.is_some(), "em-samples"),
-        (s.em_steps.is_some(), "em-steps"),
-        (s.update.is_some(), "update"),
-    ];
-    if let Some((_, flag)) = of_turns.iter().find(|f| f.0 && a.tune == Some(TuneArg::None)) {
-        return Err(Failure::usage(format!(
-            "--{flag} has no meaning beside --tune none, which learns no precision"
-        )));
-    }
-    let of_weights = s.solver.is_some_and(|solver| solver != SolverArg::ConjugateGradients);
-    if of_weights && s.space.is_some() {
-        return Err(Failure::usage(
-            "--space belongs to --solver conjugate-gradients: descent works among the weights, dual-descent with the kernel".into(),
-        ));
-    }
+    let energies = "--likelihood categorical: the energies of others are computed";
+    cli.only(&["energy-draws"], classes, energies)?;
+    let unlearned = a.tune == Some(TuneArg::None);
+    let kept = "has no meaning beside --tune none, which learns no precision";
+    cli.refuse(&["em-samples", "em-steps", "update"], unlearned, kept)?;
+    let either = s.solver.is_none_or(|solver| solver == SolverArg::ConjugateGradients);
+    let places =
+        "--solver conjugate-gradients: descent works among the weights, dual-descent with the kernel";
+    cli.only(&["space"], either, places)?;
     laplace_effects::check(a, asked)?;
     if !is_search(asked) {
         return Ok(());
     }
     let own = asked == Sampled;
-    let scales = own || processes.contains(&asked);
+    let scales = own || matches!(asked, FixedMean | Valla);
     let prior = match a.prior {
         PriorKind::Auto => false,
         PriorKind::Scalar | PriorKind::Layerwise | PriorKind::GPrior => !own,
@@ -271,15 +224,8 @@ fn sampled(a: &LaplaceArgs) -> SampledOptions {
             Some(SolverArg::ConjugateGradients) => Solver::ConjugateGradients(ConjugateOptions::default()),
             None => SampledOptions::default().solver,
         },
-        space: s.space.map(|space| match space {
-            SpaceArg::Weights => Space::Weights,
-            SpaceArg::Functions => Space::Functions,
-        }),
-        update: match s.update {
-            Some(UpdateArg::Evidence) => Update::Evidence,
-            Some(UpdateArg::DecoupledElbo) => Update::DecoupledElbo,
-            Some(UpdateArg::Mackay) | None => Update::Mackay,
-        },
+        space: s.space,
+        update: s.update.unwrap_or_default(),
         g_prior: a.prior == PriorKind::GPrior,
         layerwise: a.prior == PriorKind::Layerwise,
         learn_noise: a.noise.map(|noise| noise != NoiseModel::Fixed),

@@ -1,6 +1,6 @@
 //! From the flags of `fit laplace` to a request; a flag that would have no effect is wrong usage.
 
-use crate::args::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
+use crate::args::{Cli, CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
 use crate::output::Failure;
 use crate::settings::checkpoint_place;
 use crate::{laplace_effects, laplace_searches};
@@ -10,20 +10,8 @@ use posterior::laplace::{
     ValidationSource,
 };
 use posterior::likelihoods::{Integration, Link};
-use posterior::linearised::{
-    Approximation, FisherEstimate, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights,
-};
+use posterior::linearised::{Approximation, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights};
 use std::path::PathBuf;
-
-/// The predictive of a flag.
-fn integration(predictive: PredictiveArg, samples: usize, seed: u64) -> Integration {
-    match predictive {
-        PredictiveArg::Probit => Integration::Probit,
-        PredictiveArg::Bridge => Integration::LaplaceBridge,
-        PredictiveArg::MonteCarlo => Integration::MonteCarlo { samples, seed },
-        PredictiveArg::PlugIn => Integration::PlugIn,
-    }
-}
 
 /// The predictive that was asked for, if one was.
 pub(crate) fn chosen_integration(
@@ -33,7 +21,13 @@ pub(crate) fn chosen_integration(
 ) -> Result<Option<Integration>, Failure> {
     let sampled = predictive == Some(PredictiveArg::MonteCarlo);
     only(samples.is_some(), "predictive-samples", sampled, "--predictive monte-carlo")?;
-    Ok(predictive.map(|p| integration(p, samples.unwrap_or(PREDICTIVE_SAMPLES), seed)))
+    let samples = samples.unwrap_or(PREDICTIVE_SAMPLES);
+    Ok(predictive.map(|predictive| match predictive {
+        PredictiveArg::Probit => Integration::Probit,
+        PredictiveArg::Bridge => Integration::LaplaceBridge,
+        PredictiveArg::MonteCarlo => Integration::MonteCarlo { samples, seed },
+        PredictiveArg::PlugIn => Integration::PlugIn,
+    }))
 }
 
 /// Draws of a predictive where no number is given.
@@ -106,19 +100,15 @@ pub(crate) fn only(given: bool, flag: &str, belongs: bool, to: &str) -> Result<(
 }
 
 /// Refuses pairs of choices that have no meaning together.
-fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failure> {
+fn check_pairs(cli: &Cli, a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failure> {
     let curvature = a.curvature.unwrap_or(CurvatureArg::Auto);
-    laplace_searches::check(a, curvature)?;
+    laplace_searches::check(cli, a, curvature)?;
     let gaussian = likelihood == LikelihoodKind::Gaussian;
     let bridge = a.predictive == Some(PredictiveArg::Bridge);
     only(bridge, "predictive bridge", likelihood == LikelihoodKind::Categorical, "--likelihood categorical")?;
     let sampled = a.predictive == Some(PredictiveArg::MonteCarlo);
-    only(
-        sampled,
-        "predictive monte-carlo",
-        !gaussian,
-        "likelihoods without Gaussian noise, under which probit is exact",
-    )?;
+    let inexact = "likelihoods without Gaussian noise, under which probit is exact";
+    only(sampled, "predictive monte-carlo", !gaussian, inexact)?;
     let dual = curvature == CurvatureArg::FunctionSpace;
     let closed =
         "curvatures of weights; in function space it is known under Gaussian noise and from all points";
@@ -126,21 +116,13 @@ fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failur
     only(a.mode == Mode::Linearised, "mode linearised", known, closed)?;
     let others = "curvatures of weights, not to --curvature function-space";
     only(a.mode == Mode::LinearisedSimple, "mode linearised-simple", !dual, others)?;
-    let scalar = matches!(a.prior, PriorKind::Auto | PriorKind::Scalar);
+    let several = !matches!(a.prior, PriorKind::Auto | PriorKind::Scalar);
     let one = dual || curvature == CurvatureArg::Ella;
-    only(
-        !scalar,
-        "prior of several precisions",
-        !one,
-        "curvatures of weights, not to function-space and ella",
-    )?;
+    let others = "curvatures of weights, not to function-space and ella";
+    only(several, "prior of several precisions", !one, others)?;
     let kronecker = matches!(curvature, CurvatureArg::Kronecker | CurvatureArg::LastLayerKronecker);
-    only(
-        a.prior == PriorKind::Diagonal,
-        "prior diagonal",
-        !kronecker,
-        "curvatures without Kronecker factors",
-    )?;
+    let diagonal = a.prior == PriorKind::Diagonal;
+    only(diagonal, "prior diagonal", !kronecker, "curvatures without Kronecker factors")?;
     let last = matches!(
         curvature,
         CurvatureArg::LastLayer | CurvatureArg::LastLayerKronecker | CurvatureArg::LastLayerDiagonal
@@ -151,12 +133,11 @@ fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failur
     let folder = a.network.as_ref().is_some_and(|path| path.is_dir());
     let kept = folder || !(dual || matches!(curvature, Auto | LowRank | Temperature));
     let saved = "a named curvature that keeps what it has on the way (all but auto, low-rank, function-space and temperature), or to a folder of networks";
-    only(a.resume, "resume", kept, saved)?;
-    only(a.checkpoint.is_some(), "checkpoint", kept, saved)
+    cli.only(&["resume", "checkpoint"], kept, saved)
 }
 
 /// The request of a new fit.
-pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
+pub(crate) fn request(cli: &Cli, a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
     let network = match (&a.network, &a.head) {
         (Some(path), _) => NetworkSource::File {
             path: path.clone(),
@@ -170,17 +151,12 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
     let needed = || Failure::usage("--likelihood is needed: what do the network's outputs mean?".into());
     let likelihood = a.likelihood.ok_or_else(needed)?;
     let gaussian = likelihood == LikelihoodKind::Gaussian;
-    only(a.noise.is_some(), "noise", gaussian, "--likelihood gaussian")?;
-    only(a.initial_noise.is_some(), "initial-noise", gaussian, "--likelihood gaussian")?;
-    only(
-        a.noise == Some(NoiseModel::Fixed) && a.initial_noise.is_none(),
-        "noise fixed",
-        false,
-        "--initial-noise X: say how much there is",
-    )?;
+    cli.only(&["noise", "initial-noise"], gaussian, "--likelihood gaussian")?;
+    let unknown = a.noise == Some(NoiseModel::Fixed) && a.initial_noise.is_none();
+    only(unknown, "noise fixed", false, "--initial-noise X: say how much there is")?;
     only(a.link != Link::Logit, "link", likelihood == LikelihoodKind::Bernoulli, "--likelihood bernoulli")?;
     let automatic = a.curvature.unwrap_or(CurvatureArg::Auto) == CurvatureArg::Auto;
-    only(a.seconds.is_some(), "seconds", automatic, "--curvature auto")?;
+    cli.only(&["seconds"], automatic, "--curvature auto")?;
     let tune = a.tune.unwrap_or(TuneArg::Evidence);
     if automatic && tune == TuneArg::CrossValidation {
         let problem = "--tune cross-validation is for a named curvature: name one";
@@ -191,13 +167,9 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
     only(a.allow_seen_rows, "allow-seen-rows", held_out, "--tune validation and cross-validation")?;
     let classes = matches!(likelihood, LikelihoodKind::Categorical | LikelihoodKind::Bernoulli);
     only(!a.class_names.is_empty(), "class-names", classes, "--likelihood categorical and bernoulli")?;
-    only(
-        a.strip_softmax,
-        "strip-softmax",
-        likelihood == LikelihoodKind::Categorical,
-        "--likelihood categorical",
-    )?;
-    check_pairs(a, likelihood)?;
+    let categorical = likelihood == LikelihoodKind::Categorical;
+    cli.only(&["strip-softmax"], categorical, "--likelihood categorical")?;
+    check_pairs(cli, a, likelihood)?;
     let asked = a.curvature.unwrap_or(CurvatureArg::Auto);
     let (weights, approximation, curvature) = curvature(a)?;
     // A search has these among its own options.
@@ -289,11 +261,9 @@ fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice
         FixedMean | Valla | Gwi | Ella | Sampled | MeanField | Temperature => {
             laplace_searches::approximation(a, asked)?
         }
-        Kronecker | LastLayerKronecker | Auto => Approximation::Kronecker(match a.fisher {
-            None | Some(FisherArg::Exact) => FisherEstimate::Exact,
-            Some(FisherArg::MonteCarlo) => FisherEstimate::MonteCarlo { samples: 1, seed: a.seed },
-            Some(FisherArg::Empirical) => FisherEstimate::Empirical,
-        }),
+        Kronecker | LastLayerKronecker | Auto => {
+            Approximation::Kronecker(a.fisher.unwrap_or(FisherArg::Exact).estimate(a.seed))
+        }
     };
     Ok((weights, approximation, if asked == Auto { CurvatureChoice::Auto } else { CurvatureChoice::Options }))
 }

@@ -15,7 +15,7 @@ pub mod output;
 mod progress;
 mod settings;
 
-use args::{Cli, Command};
+use args::{Cli, Command, FitModel};
 use clap::CommandFactory;
 use output::Failure;
 use std::process::ExitCode;
@@ -28,34 +28,26 @@ pub fn grammar() -> clap::Command {
 /// Reads the command line, runs the command, and returns the exit status: 0 success, 1 failure, 2 wrong usage.
 pub fn main() -> ExitCode {
     posterior::linalg::freed::keep_freed_memory();
-    let run = || {
-        let cli = config::parse(std::env::args_os().collect())?;
-        output::init_tracing(cli.quiet);
-        run(&cli)
-    };
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    run().map_or_else(Failure::report, |()| ExitCode::SUCCESS)
 }
 
-fn run(cli: &Cli) -> Result<(), Failure> {
+fn run() -> Result<(), Failure> {
+    let cli = &config::parse(std::env::args_os().collect())?;
+    output::init_tracing(cli.quiet);
     match &cli.command {
         Command::Demo(arguments) => commands::demo::run(cli, arguments),
-        Command::Fit { model: args::FitModel::Gp(arguments) } => commands::fit::run(cli, arguments),
-        Command::Fit { model: args::FitModel::Laplace(arguments) } => {
-            commands::fit_laplace::run(cli, arguments)
-        }
+        Command::Fit(FitModel::Gp(arguments)) => commands::fit::run(cli, arguments),
+        Command::Fit(FitModel::Laplace(arguments)) => commands::fit_laplace::run(cli, arguments),
         Command::Predict(arguments) => commands::predict::run(cli, arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(cli, arguments),
         Command::Compress(arguments) => commands::compress::run(cli, arguments),
         Command::Train(arguments) => commands::train::run(cli, arguments),
         Command::Forward(arguments) => commands::forward::run(cli, arguments),
         Command::Inspect(arguments) => commands::inspect::run(cli, arguments),
-        Command::Optimize { command } => commands::optimize::run(cli, command),
-        Command::Label { command } => commands::label::run(cli, command),
+        Command::Optimize(command) => commands::optimize::run(cli, command),
+        Command::Label(command) => commands::label::run(cli, command),
         Command::Stream(arguments) => commands::stream::run(cli, arguments),
-        Command::Tomography { command } => commands::tomography::run(cli, command),
+        Command::Tomography(command) => commands::tomography::run(cli, command),
         Command::Completions(arguments) => commands::completions::run(cli, arguments),
     }
 }

@@ -69,6 +69,25 @@ impl Remarks {
             let _ = writeln!(std::io::stderr(), "{text}");
         }
     }
+
+    /// Prints each as a note.
+    pub fn notes<N: Display>(self, notes: impl IntoIterator<Item = N>) {
+        notes.into_iter().for_each(|note| self.say(format!("note: {note}")));
+    }
+
+    /// Prints each as a warning.
+    pub fn warnings<N: Display>(self, warnings: impl IntoIterator<Item = N>) {
+        warnings.into_iter().for_each(|warning| self.say(format!("warning: {warning}")));
+    }
+}
+
+/// A table with a head.
+pub(crate) fn table_under<const N: usize, R: Into<Vec<String>>>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = R>,
+) -> String {
+    let head = head.map(String::from).to_vec();
+    table(&std::iter::once(head).chain(rows.into_iter().map(Into::into)).collect::<Vec<_>>())
 }
 
 /// Prints to standard output; a reader that has gone away (`| head`) is no error.
@@ -96,9 +115,6 @@ pub fn init_tracing(quiet: bool) {
 
 /// A pool with the given number of threads (all of the machine's without one) for everything that follows. This thread is one of them: handing work over and waiting for it would take longer than many a step.
 pub fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
-    if threads == Some(0) {
-        return Err(Failure::usage("--threads must be at least 1".into()));
-    }
     // 0 is the builder's word for all.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).use_current_thread();
     pool.build_global()

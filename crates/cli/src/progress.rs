@@ -1,4 +1,4 @@
-//! The progress of a fit: a bar on a terminal, nothing elsewhere.
+//! The progress of long work: a bar on a terminal, nothing elsewhere.
 
 use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -6,26 +6,52 @@ use posterior::FitStage;
 use posterior::linearised::Stage;
 use posterior::optim::{Progress, Signal};
 
-/// Draws events and passes interruptions on.
-pub(crate) struct FitProgress {
+/// Draws what was done and passes interruptions on.
+pub(crate) struct Bar {
     bar: ProgressBar,
     interrupt: Interrupt,
+    /// The stage that is drawn.
+    stage: String,
+    /// Running mean of the loss of a training run.
+    loss: Option<f64>,
 }
 
-impl FitProgress {
-    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
-        let bar = ProgressBar::new(0);
+impl Bar {
+    /// For [`Self::fit`].
+    pub(crate) fn of_fit(silent: bool, interrupt: Interrupt) -> Self {
+        let template = "{msg} {wide_bar} step {pos} of at most {len}, {elapsed}";
+        Self::new(ProgressBar::new(0), template, silent, interrupt)
+    }
+
+    /// For [`Self::step`] and [`Self::between_epochs`].
+    pub(crate) fn of_training(silent: bool, interrupt: Interrupt) -> Self {
+        let template = "{msg} {wide_bar} step {pos} of {len}, {elapsed}, {eta} left";
+        Self::new(ProgressBar::new(0), template, silent, interrupt)
+    }
+
+    /// For [`Self::rows`].
+    pub(crate) fn of_rows(silent: bool, interrupt: Interrupt) -> Self {
+        Self::new(ProgressBar::new_spinner(), "{spinner} {pos} rows, {elapsed}", silent, interrupt)
+    }
+
+    /// For [`Self::stage`].
+    pub(crate) fn of_stages(silent: bool, interrupt: Interrupt) -> Self {
+        let template = "{msg} {wide_bar} {pos} of {len}, {elapsed}, {eta} left";
+        Self::new(ProgressBar::new(0), template, silent, interrupt)
+    }
+
+    fn new(bar: ProgressBar, template: &str, silent: bool, interrupt: Interrupt) -> Self {
         if silent {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let template = "{msg} {wide_bar} step {pos} of at most {len}, {elapsed}";
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        Self { bar, interrupt }
+        Self { bar, interrupt, stage: String::new(), loss: None }
     }
 
-    pub(crate) fn observe(&mut self, progress: &Progress, stage: &FitStage) -> Signal {
+    /// A step of the fit of a process.
+    pub(crate) fn fit(&mut self, progress: &Progress, stage: &FitStage) -> Signal {
         let Progress { step, part, parts, .. } = *progress;
         let value = progress.value.unwrap_or(f64::NAN);
         let (mut position, mut length) = (step, progress.steps_planned);
@@ -59,42 +85,13 @@ impl FitProgress {
         self.bar.set_length(length as u64);
         self.bar.set_position(position as u64);
         self.bar.set_message(message);
-        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+        self.interrupt.signal()
     }
 
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// Draws the progress of a training run and passes interruptions on.
-pub(crate) struct TrainProgress {
-    bar: ProgressBar,
-    interrupt: Interrupt,
-    /// Running mean of the loss.
-    loss: Option<f64>,
-}
-
-impl TrainProgress {
-    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
-        let bar = ProgressBar::new(0);
-        if silent {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let template = "{msg} {wide_bar} step {pos} of {len}, {elapsed}, {eta} left";
-        bar.set_style(
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        Self { bar, interrupt, loss: None }
-    }
-
-    /// A step, and whether it finished an epoch.
-    pub(crate) fn observe(&mut self, progress: &Progress, epoch_finished: bool) -> Signal {
+    /// A step of a training run, and whether it finished an epoch.
+    pub(crate) fn step(&mut self, progress: &Progress, epoch_finished: bool) -> Signal {
         if self.loss.is_none() {
-            self.bar.set_length(progress.steps_planned as u64);
-            // A resumed run has done part of the work: only the rest tells how fast it goes.
-            self.bar.set_position(progress.step as u64);
-            self.bar.reset_eta();
+            self.begin(progress.step, progress.steps_planned);
         }
         let now = progress.value.unwrap_or(f64::NAN);
         let loss = self.loss.map_or(now, |mean| mean + 0.05 * (now - mean));
@@ -103,131 +100,40 @@ impl TrainProgress {
         if progress.step.is_multiple_of(16) || epoch_finished {
             self.bar.set_message(format!("epoch {}, loss {loss:.4}", progress.part + 1));
         }
-        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+        self.interrupt.signal()
     }
 
-    /// A pass between epochs.
-    pub(crate) fn observe_stage(&mut self, stage: Stage, done: usize, total: usize) -> Signal {
+    /// A pass between the epochs of a training run.
+    pub(crate) fn between_epochs(&mut self, stage: Stage, done: usize, total: usize) -> Signal {
         let share = 100.0 * done as f64 / total.max(1) as f64;
         self.bar.set_message(format!("learning the prior: {}, {share:.0} %", stage.describe()));
         self.bar.tick();
-        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+        self.interrupt.signal()
     }
 
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// Counts rows of something that does not know how many there are, and passes interruptions on.
-pub(crate) struct RowProgress {
-    bar: ProgressBar,
-    interrupt: Interrupt,
-}
-
-impl RowProgress {
-    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
-        let bar = ProgressBar::new_spinner();
-        if silent {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let template = "{spinner} {pos} rows, {elapsed}";
-        bar.set_style(
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()),
-        );
-        Self { bar, interrupt }
-    }
-
-    pub(crate) fn observe(&self, more: usize) -> Signal {
+    /// Further rows of something that does not know how many there are.
+    pub(crate) fn rows(&self, more: usize) -> Signal {
         self.bar.inc(more as u64);
-        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+        self.interrupt.signal()
     }
 
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// Draws the stages of something long and passes interruptions on.
-pub(crate) struct StageProgress {
-    bar: ProgressBar,
-    interrupt: Interrupt,
-    stage: Option<&'static str>,
-}
-
-impl StageProgress {
-    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
-        let bar = ProgressBar::new(0);
-        if silent {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let template = "{msg} {wide_bar} {pos} of {len}, {elapsed}, {eta} left";
-        bar.set_style(
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        Self { bar, interrupt, stage: None }
-    }
-
-    /// A stage of a Laplace fit.
-    pub(crate) fn observe(&mut self, stage: Stage, done: usize, total: usize) -> Signal {
-        self.observe_named(stage.describe(), done, total)
-    }
-
-    /// A stage with any name.
-    pub(crate) fn observe_named(&mut self, stage: &'static str, done: usize, total: usize) -> Signal {
-        if self.stage != Some(stage) || self.bar.length() != Some(total as u64) {
-            self.stage = Some(stage);
-            self.bar.set_length(total as u64);
-            self.bar.set_message(stage);
-            self.bar.reset_eta();
-        }
-        self.bar.set_position(done as u64);
-        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
-    }
-
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// Draws the stages of work on scans and passes interruptions on.
-pub(crate) struct ScanProgress {
-    bar: ProgressBar,
-    interrupt: Interrupt,
-    stage: Option<posterior::tomography::running::Stage>,
-}
-
-impl ScanProgress {
-    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
-        let bar = ProgressBar::new(0);
-        if silent {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let template = "{msg} {wide_bar} {pos} of {len}, {elapsed}, {eta} left";
-        bar.set_style(
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        Self { bar, interrupt, stage: None }
-    }
-
-    /// So many of so many done, with a loss or residual where there is one.
-    pub(crate) fn observe(
-        &mut self,
-        stage: posterior::tomography::running::Stage,
-        done: usize,
-        all: usize,
-        value: Option<f64>,
-    ) -> Signal {
-        if self.stage != Some(stage) {
-            self.stage = Some(stage);
-            self.bar.set_length(all as u64);
-            self.bar.set_position(done as u64);
-            self.bar.reset_eta();
+    /// So much of a stage is done, with a loss or residual where there is one.
+    pub(crate) fn stage(&mut self, stage: &str, done: usize, total: usize, value: Option<f64>) -> Signal {
+        if self.stage != stage || self.bar.length() != Some(total as u64) {
+            self.stage = stage.into();
+            self.begin(done, total);
         }
         self.bar.set_position(done as u64);
         let value = value.map_or_else(String::new, |v| format!(", {v:.3e}"));
         self.bar.set_message(format!("{stage}{value}"));
-        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+        self.interrupt.signal()
+    }
+
+    /// What was done before tells nothing of how fast the rest goes.
+    fn begin(&self, done: usize, total: usize) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+        self.bar.reset_eta();
     }
 
     pub(crate) fn finish(&self) {

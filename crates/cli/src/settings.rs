@@ -41,22 +41,32 @@ impl FitArgs {
 /// Hyperparameters, and what the target that they are of was mapped by.
 type Given = (Vec<Hyperparameter>, Option<TargetTransform>);
 
-/// Those of a process; none of other models. What is learned of the noise of places is no number that could be given.
-fn of_model(model: &AnyModel, path: &Path) -> Result<Given, Failure> {
-    Ok(match model {
+/// Those of a process, of several targets those of this one. What is learned of the noise of places is no number that could be given.
+fn of_model(model: &AnyModel, path: &Path, target: &str) -> Result<Given, Failure> {
+    let shown = path.display();
+    match model {
         AnyModel::Process(model) => {
             let header = model.header();
             if header.noise.is_some() {
                 return Err(Failure::usage(format!(
-                    "{} has a noise for each place, which its hyperparameters do not say: learn them anew, with --noise heteroscedastic or without",
-                    path.display()
+                    "{shown} has a noise for each place, which its hyperparameters do not say: learn them anew, with --noise heteroscedastic or without"
                 )));
             }
-            (header.hyperparameters.clone(), header.standardisation.transform.as_ref().map(|own| own.by))
+            let transform = header.standardisation.transform.as_ref().map(|own| own.by);
+            Ok((header.hyperparameters.clone(), transform))
         }
-        AnyModel::Generalised(model) => (model.header().hyperparameters.clone(), None),
-        AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => (Vec::new(), None),
-    })
+        AnyModel::Generalised(model) => Ok((model.header().hyperparameters.clone(), None)),
+        AnyModel::Targets(model) => match model.of_target(target) {
+            Some(own) => of_model(own, path, target),
+            None => Err(Failure::usage(format!(
+                "{shown} has no target `{target}`, whose hyperparameters it could give: it has {}",
+                model.names().join(", ")
+            ))),
+        },
+        AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
+            Err(Failure::usage(format!("{shown} is no Gaussian process: it has no kernel")))
+        }
+    }
 }
 
 /// Where the checkpoint of a command goes: where it is told to, through links that the user names, or beside its output. Whatever link is found there later is replaced.
@@ -92,20 +102,7 @@ fn given(path: &Path, target: &str) -> Result<Given, Failure> {
         };
         return Ok((map.into_iter().map(named).collect(), None));
     }
-    match AnyModel::load(path)? {
-        AnyModel::Targets(model) => match model.of_target(target) {
-            Some(own) => of_model(own, path),
-            None => Err(Failure::usage(format!(
-                "{} has no target `{target}`, whose hyperparameters it could give: it has {}",
-                path.display(),
-                model.names().join(", ")
-            ))),
-        },
-        own @ (AnyModel::Process(_) | AnyModel::Generalised(_)) => of_model(&own, path),
-        AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
-            Err(Failure::usage(format!("{} is no Gaussian process: it has no kernel", path.display())))
-        }
-    }
+    of_model(&AnyModel::load(path)?, path, target)
 }
 
 #[cfg(test)]

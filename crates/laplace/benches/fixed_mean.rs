@@ -9,7 +9,7 @@ use posterior_gp::inducing::fixed_mean::{
 };
 use posterior_kernels::{KernelExpression, LearnedBlockKernel, Separable};
 use posterior_laplace::fixed_mean::{FixedMeanKernel, FixedMeanOptions, fit, plan};
-use posterior_laplace::{Data, Problem, Run, Size, Wanted};
+use posterior_laplace::{Data, Learned, Problem, Run, Size, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, Likelihood, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_linear::FeatureMap;

@@ -18,7 +18,7 @@ use crate::fixed_mean::FixedMeanOptions;
 use crate::gwi::GwiNoise;
 use crate::problem::{Data, Part, Size};
 use crate::run::{Run, Stage};
-use crate::scores::{LEAST_HELD_OUT, UnseenScores};
+use crate::scores::{LEAST_HELD_OUT, UnseenScores, has_noise};
 use crate::unseen::unseen_scores;
 use crate::{EllaOptions, FisherEstimate, LaplaceError, Plan, PriorKind, SampledOptions, Weights};
 use posterior_likelihoods::{Integration, OutputLikelihood};
@@ -99,8 +99,7 @@ fn searches<T: Precision>(
     counts: (usize, usize),
     flat: bool,
 ) -> Vec<Proposal> {
-    let proposal =
-        |name, approximation| Proposal { name, weights: Weights::All, approximation, fallback: false };
+    let proposal = |name, approximation| Proposal::new(name, Weights::All, approximation);
     let process = match flat {
         true => FixedMeanOptions::fixed_mean_table(),
         false => FixedMeanOptions::fixed_mean_images(),
@@ -132,12 +131,6 @@ fn searches<T: Precision>(
     timed.into_iter().map(|(_, p)| p).collect()
 }
 
-/// Whether observations have noise whose variance is estimated, or predicted by the network, from residuals.
-fn has_noise(likelihood: &OutputLikelihood) -> bool {
-    use OutputLikelihood::{FullGaussian, Gaussian, HeteroscedasticGaussian};
-    matches!(likelihood, Gaussian(_) | FullGaussian(_) | HeteroscedasticGaussian(_))
-}
-
 /// Candidates for a network, cheapest first.
 fn candidates<T: Precision>(
     network: &Network<T>,
@@ -147,7 +140,7 @@ fn candidates<T: Precision>(
 ) -> Vec<Proposal> {
     let compared = unseen.is_some();
     let kronecker = Approximation::Kronecker(FisherEstimate::Exact);
-    let proposal = |name, weights, approximation| Proposal { name, weights, approximation, fallback: false };
+    let proposal = Proposal::new;
     let last = [
         proposal("last-layer-kronecker", Weights::LastLayer, kronecker.clone()),
         proposal("last-layer", Weights::LastLayer, Approximation::Full),
@@ -198,8 +191,8 @@ pub fn planned<T: Precision>(
         .filter(|p| !p.fallback)
         .map(|p| {
             let selection = match p.weights {
-                Weights::LastLayer => posterior_networks::Selection::last_layer(graph)?,
-                _ => posterior_networks::Selection::all(graph),
+                Weights::LastLayer => Selection::last_layer(graph)?,
+                _ => Selection::all(graph),
             };
             let unseen = unseen.unwrap_or(0);
             let size = Size { network, selection: &selection, examples, unseen, likelihood };
@@ -209,6 +202,10 @@ pub fn planned<T: Precision>(
 }
 
 impl Proposal {
+    fn new(name: &'static str, weights: Weights, approximation: Approximation) -> Self {
+        Self { name, weights, approximation, fallback: false }
+    }
+
     /// The options that it is fitted with. Prior, tuning, noise and mode are those of curvatures: a search of its own decides on these itself, but for noise that is to stay as it is.
     fn options(self, asked: &FitOptions) -> FitOptions {
         let Self { weights, mut approximation, .. } = self;

@@ -37,4 +37,3 @@ pub use run::fit;
 pub use summary::{FitSummary, LearnedReport, ModeSummary};
 
 pub(crate) use choices::{Choices, LARGEST, kernel_bytes, kernels};
-pub(crate) use curvature::Posterior;

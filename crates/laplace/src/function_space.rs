@@ -5,9 +5,12 @@
 //! the curvature.
 
 use crate::error::check_memory;
-use crate::predict::{Latent, Wanted};
+use crate::learned::Learned;
+use crate::plan::workspace::Workspace;
+use crate::predict::{Latent, Wanted, no_inputs};
 use crate::problem::{Data, Problem};
 use crate::run::{Run, Stage};
+use crate::scores::fit_of_the_network;
 use crate::sight::matrix;
 use crate::{FisherEstimate, LaplaceError};
 use faer::Mat;
@@ -18,7 +21,7 @@ use posterior_linalg::random::Streams;
 use posterior_linear::curvature::{FitSums, OutputCurvature};
 use posterior_linear::structure::{Block, BlockMatrix, Diagonal, Structure, StructureError};
 use posterior_networks::{Array, Network, Precision, Selection};
-use posterior_tangent::{Batch, TangentKernel, batch_size, doubles, ranges};
+use posterior_tangent::{Batch, TangentKernel, doubles};
 use rand::seq::SliceRandom;
 use std::sync::OnceLock;
 
@@ -36,18 +39,36 @@ pub struct FunctionSpace<T> {
     examples: usize,
 }
 
-/// The posterior for one prior precision and strength.
+/// Posteriors for some prior precisions and strengths.
 #[derive(Clone, Debug)]
 pub struct ConditionedFunctionSpace<T> {
     base: FunctionSpace<T>,
-    posterior: FunctionSpacePosterior,
+    posteriors: Vec<FunctionSpacePosterior>,
 }
+
+/// What errors call the kernel.
+const NAME: &str = "the tangent kernel";
 
 /// Refuses a kernel of so many rows that would pass `memory` bytes.
 fn check_rows(rows: usize, memory: u64) -> Result<(), LaplaceError> {
     let needed = (rows as u64).saturating_mul(rows as u64).saturating_mul(8);
     let remedy = "take fewer points or outputs at a time, or a curvature of weights";
     check_memory(needed, memory, format_args!("the tangent kernel"), remedy)
+}
+
+/// The eigenvalues of a symmetric matrix, which has a name in errors, in ascending order.
+pub(crate) fn finite_eigenvalues(matrix: &Mat<f64>, name: &str) -> Result<Vec<f64>, StructureError> {
+    if !matrix.is_all_finite() {
+        return Err(StructureError::NotFinite { block: name.into() });
+    }
+    eigenvalues(matrix.as_ref()).map_err(|_| StructureError::Eigen { block: name.into() })
+}
+
+/// A diagonal structure of as many entries as there are weights, with these values and zeros after them.
+pub(crate) fn spectrum(mut values: Vec<f64>, weights: usize) -> Result<Structure, LaplaceError> {
+    values.resize(weights, 0.0);
+    let matrix = BlockMatrix::Diagonal(Diagonal::new(values));
+    Ok(Structure::new(vec![Block { name: "spectrum".into(), range: 0..weights, matrix }])?)
 }
 
 impl<T: Precision> FunctionSpace<T> {
@@ -72,12 +93,7 @@ impl<T: Precision> FunctionSpace<T> {
         if chosen.is_empty() {
             return Err(LaplaceError::Request("there are no examples to learn from".into()));
         }
-        let mut fit = FitSums::default();
-        for range in ranges(0, count, batch_size(network, 1)) {
-            let batch = Batch::read(examples, range, likelihood)?;
-            let f = network.forward(&batch.x)?;
-            fit.add_batch(likelihood, &batch.targets, &doubles(f.values()));
-        }
+        let fit = fit_of_the_network(problem, &mut |_| Ok(()))?;
         let (x, _) = examples.batch(&chosen, None);
         let f = network.forward(&x)?;
         let mut targets = Vec::new();
@@ -168,18 +184,11 @@ impl<T: Precision> FunctionSpace<T> {
     /// # Errors
     /// When the kernel is not finite.
     pub fn spectrum(&self) -> Result<Structure, LaplaceError> {
-        let failed = || StructureError::Eigen { block: "the tangent kernel".into() };
-        if !self.gram.is_all_finite() {
-            return Err(StructureError::NotFinite { block: "the tangent kernel".into() }.into());
+        if self.eigenvalues.get().is_none() || !self.gram.is_all_finite() {
+            self.remember(&finite_eigenvalues(&self.gram, NAME)?);
         }
-        if self.eigenvalues.get().is_none() {
-            self.remember(&eigenvalues(self.gram.as_ref()).map_err(|_| failed())?);
-        }
-        let mut values = self.eigenvalues.get().cloned().unwrap_or_default();
-        values.resize(self.selection.len(), 0.0);
-        let matrix = BlockMatrix::Diagonal(Diagonal::new(values));
-        let range = 0..self.selection.len();
-        Ok(Structure::new(vec![Block { name: "spectrum".into(), range, matrix }])?)
+        let values = self.eigenvalues.get().cloned().unwrap_or_default();
+        spectrum(values, self.selection.len())
     }
 
     /// Keeps eigenvalues of the kernel that were found, in whatever order.
@@ -189,64 +198,74 @@ impl<T: Precision> FunctionSpace<T> {
         self.eigenvalues.get_or_init(|| values);
     }
 
-    /// The posterior under a prior precision and a strength.
+    /// The posteriors under some prior precisions and strengths of the data.
     ///
     /// # Errors
-    /// When the factorisation fails.
-    pub fn condition(
-        &self,
-        precision: f64,
-        strength: f64,
-    ) -> Result<ConditionedFunctionSpace<T>, LaplaceError> {
-        let posterior = FunctionSpacePosterior::new(self.gram.as_ref(), precision, strength)
-            .map_err(|source| StructureError::Factor { block: "the tangent kernel".into(), source })?;
-        Ok(ConditionedFunctionSpace { base: self.clone(), posterior })
+    /// When there are none, or a factorisation fails.
+    pub fn condition(&self, settings: &[(f64, f64)]) -> Result<ConditionedFunctionSpace<T>, LaplaceError> {
+        let failed = |source| StructureError::Factor { block: NAME.into(), source };
+        let each = settings.iter().map(|(precision, strength)| {
+            FunctionSpacePosterior::new(self.gram.as_ref(), *precision, *strength).map_err(failed)
+        });
+        let posteriors = each.collect::<Result<Vec<_>, _>>()?;
+        if posteriors.is_empty() {
+            return Err(LaplaceError::Request("there is no prior precision to condition on".into()));
+        }
+        Ok(ConditionedFunctionSpace { base: self.clone(), posteriors })
     }
 }
 
 impl<T: Precision> ConditionedFunctionSpace<T> {
-    /// The weights of the tangent.
-    pub fn selection(&self) -> &Selection {
-        &self.base.selection
-    }
-
     /// Numbers that were observed.
-    pub(crate) fn rows(&self) -> usize {
+    fn rows(&self) -> usize {
         self.base.rows.rows()
     }
+}
 
-    /// Latent predictions of inputs; memory for the kernel between training points and a few inputs.
-    ///
-    /// # Errors
-    /// When inputs do not fit.
-    pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+impl<T: Precision> Learned<T> for ConditionedFunctionSpace<T> {
+    /// Memory for the kernel between training points and a few inputs.
+    fn latents(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        wanted: Wanted,
+    ) -> Result<Vec<Latent>, LaplaceError> {
         let wide = network.cast::<f64>()?;
         let kernel = TangentKernel::new(&wide, &self.base.selection);
         let outputs = kernel.outputs();
-        let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
+        let mut all = vec![no_inputs(outputs, wanted); self.posteriors.len()];
         let (points, roots) = (self.base.x.cast::<f64>(), matrix::<T, f64>(&self.base.rows));
-        let observed = (&points, roots.as_ref());
+        let (observed, full) = ((&points, roots.as_ref()), wanted == Wanted::Full);
         let each = FunctionSpacePosterior::points_at_once(self.rows(), outputs);
         for range in posterior_linalg::tiles::pieces(x.rows(), each) {
             let x = x.slice_rows(range);
-            latent.mean.extend(doubles(network.forward(&x)?.values()));
-            let full = wanted == Wanted::Full;
-            let (covariances, clipped) = self.posterior.covariances(&kernel, observed, &x.cast(), full)?;
-            latent.covariance.extend(covariances);
-            latent.clipped += clipped;
+            let (means, wide) = (doubles(network.forward(&x)?.values()), x.cast());
+            for (latent, posterior) in all.iter_mut().zip(&self.posteriors) {
+                latent.mean.extend_from_slice(&means);
+                let (covariances, clipped) = posterior.covariances(&kernel, observed, &wide, full)?;
+                latent.covariance.extend(covariances);
+                latent.clipped += clipped;
+            }
         }
-        Ok(latent)
+        Ok(all)
     }
 
-    /// Joint covariance of all outputs of all inputs, `[examples * C, examples * C]`.
-    ///
-    /// # Errors
-    /// When it would pass `memory` bytes or inputs do not fit.
-    pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+    /// Under the first posterior.
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
         let wide = network.cast::<f64>()?;
         let kernel = TangentKernel::new(&wide, &self.base.selection);
         check_rows(x.rows() * kernel.outputs(), memory)?;
         let (points, roots) = (self.base.x.cast::<f64>(), matrix::<T, f64>(&self.base.rows));
-        Ok(self.posterior.joint(&kernel, (&points, roots.as_ref()), &x.cast())?)
+        Ok(self.posteriors[0].joint(&kernel, (&points, roots.as_ref()), &x.cast())?)
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        Workspace::at(network, &self.base.selection, examples).predicted_dually(self.rows() as u64)
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        let (graph, d) = (network.graph(), self.base.selection.len() as f64);
+        let (rows, c) = (self.rows() as f64, graph.output_shape().iter().product::<usize>() as f64);
+        (1.0 + 2.0 * c) * graph.flops() as f64 + rows * c * d + rows * rows * c
     }
 }

@@ -1,7 +1,7 @@
 //! **What a long fit keeps on the way**: plain data from which the same fit goes on, after Ctrl-C or a crash, with the same numbers.
 
 use crate::LaplaceError;
-use posterior_store::Tensors;
+use posterior_store::{Tensors, numbers_from_tensors, numbers_to_tensors};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -35,6 +35,13 @@ impl SavedState {
         Self { method: method.into(), progress: String::new(), facts, tensors, problem }
     }
 
+    /// Of facts alone: their long lists of numbers become arrays.
+    pub(crate) fn of(method: &str, facts: &impl Serialize) -> Self {
+        let mut state = Self::new(method, facts, Tensors::default());
+        numbers_to_tensors(&mut state.facts, method, &mut state.tensors);
+        state
+    }
+
     /// The same with how far it is.
     #[must_use]
     pub fn after(self, progress: String) -> Self {
@@ -45,13 +52,14 @@ impl SavedState {
     ///
     /// # Errors
     /// When the state is another method's, or damaged.
-    pub fn open<F: DeserializeOwned>(self, method: &str) -> Result<(F, Tensors), LaplaceError> {
+    pub fn open<F: DeserializeOwned>(mut self, method: &str) -> Result<(F, Tensors), LaplaceError> {
         if self.method != method {
             return Err(LaplaceError::Request(format!(
                 "what was kept is of a fit by `{}`, not `{method}`: start again without it",
                 self.method
             )));
         }
+        numbers_from_tensors(&mut self.facts, method, &mut self.tensors);
         let facts = serde_json::from_value(self.facts)
             .map_err(|e| LaplaceError::Request(format!("what was kept of the fit is damaged: {e}")))?;
         Ok((facts, self.tensors))

@@ -48,7 +48,7 @@
 //! | [`sampled`] | the posterior as samples, for networks whose curvature cannot be stored, and precisions learned from them |
 //! | [`keep`] | what a long fit keeps on the way, to go on from |
 //! | [`saved`] | sums and selections of weights as named tensors |
-//! | [`learned`] | posteriors that are found by a search of their own |
+//! | [`learned`] | what every posterior predicts, and what a search for one returns |
 //! | [`plan`] | memory and work, before anything is done |
 
 pub mod accumulate;
@@ -88,6 +88,7 @@ pub use fit::{
 };
 pub use gwi::{Gwi, GwiOptions};
 pub use keep::{Keeper, SavedState};
+pub use learned::Learned;
 pub use mean_field::{MeanField, MeanFieldOptions};
 pub use mode::Mode;
 pub use online::{OnlineOptions, OnlineReport, train_online};

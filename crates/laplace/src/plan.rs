@@ -16,6 +16,7 @@ use posterior_linear::curvature::{is_gaussian, layers};
 use posterior_networks::Precision;
 use posterior_tangent::{Head, segments};
 use serde::{Deserialize, Serialize};
+use std::ops::Deref;
 use workspace::{Use, Workspace, after};
 
 /// Copies of a dense curvature at the peak: the sums, the matrix, the posterior's factor and the predictor's (or what they are made from).
@@ -31,7 +32,7 @@ const NEWTON_STEPS: f64 = 8.0;
 const RATE: f64 = 3e10;
 
 /// What a fit needs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Which curvature.
     pub curvature: String,
@@ -41,20 +42,20 @@ pub struct Plan {
     pub examples: usize,
     /// Outputs.
     pub outputs: usize,
-    /// Bytes of the curvature, its factors and copies while it is factored.
-    pub curvature_bytes: u64,
-    /// Bytes of one batch's activations, sensitivities and gradients.
-    pub batch_bytes: u64,
-    /// Multiplications and additions.
-    pub flops: f64,
+    /// Memory and work.
+    #[serde(flatten)]
+    pub needs: Needs,
+}
+
+impl Deref for Plan {
+    type Target = Needs;
+
+    fn deref(&self) -> &Needs {
+        &self.needs
+    }
 }
 
 impl Plan {
-    /// Bytes at the peak, beside network and data.
-    pub fn bytes(&self) -> u64 {
-        self.curvature_bytes.saturating_add(self.batch_bytes)
-    }
-
     /// Of a fit with these options.
     ///
     /// # Errors
@@ -63,29 +64,25 @@ impl Plan {
     pub fn new<T: Precision>(size: &Size<'_, T>, options: &FitOptions) -> Result<Self, LaplaceError> {
         let &Size { network, selection, examples, likelihood, .. } = size;
         let approximation = &options.approximation;
-        if let Some(Needs { curvature_bytes, batch_bytes, flops }) = searches::searched(size, approximation)?
-        {
-            return Ok(Self {
-                curvature: approximation.name().into(),
-                weights: if approximation.has_weights() { selection.len() } else { 0 },
-                examples,
-                outputs: likelihood.outputs(),
-                curvature_bytes,
-                batch_bytes,
-                flops,
-            });
+        let planned = |needs| Self {
+            curvature: approximation.name().into(),
+            weights: if approximation.has_weights() { selection.len() } else { 0 },
+            examples,
+            outputs: likelihood.outputs(),
+            needs,
+        };
+        if let Some(needs) = searches::searched(size, approximation)? {
+            return Ok(planned(needs));
         }
         let graph = network.graph();
         let (d, c) = (selection.len() as u64, likelihood.outputs() as u64);
         let (head, segments) = (Head::of(graph, selection), segments(graph, selection));
         let square = |n: u64| n.saturating_mul(n).saturating_mul(8);
         let n = examples as f64;
-        let width = approximation.estimate().map_or_else(
-            || FisherEstimate::Exact.width(likelihood) as u64,
-            |estimate| estimate.width(likelihood) as u64,
-        );
+        let estimate = approximation.estimate();
+        let width = estimate.width(likelihood) as u64;
         // With its exact curvature an output layer sends nothing back.
-        let head = head.filter(|_| approximation.estimate().is_none_or(|e| e == FisherEstimate::Exact));
+        let head = head.filter(|_| estimate == FisherEstimate::Exact);
         let backward = if head.is_some() { 0.0 } else { 2.0 * width as f64 * graph.flops() as f64 };
         let mut flops = n * (graph.flops() as f64 + backward);
         let space = Workspace::of(size);
@@ -182,15 +179,11 @@ impl Plan {
         // Private sums are added up before anything is factored.
         let collected = workers.map_or(sums, |w| sums.saturating_mul(w + 1));
         let batches = batch.saturating_mul(workers.unwrap_or(1));
-        Ok(Self {
-            curvature: approximation.name().into(),
-            weights: selection.len(),
-            examples,
-            outputs: c as usize,
+        Ok(planned(Needs {
             curvature_bytes: factored.saturating_add(kernels).max(collected).saturating_add(d * 8 * 6),
             batch_bytes: batches.max(after(batches, shared)),
             flops,
-        })
+        }))
     }
 
     /// Seconds that it takes, about: at a modest rate, so that a budget is rather kept than used up.

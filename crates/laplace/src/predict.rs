@@ -56,6 +56,11 @@ impl<T: Precision> Predictor<T> {
         Ok(Self { selection: selection.clone(), posteriors })
     }
 
+    /// The weights.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// The output layer, where these are posteriors of its weights that need nothing sent back.
     pub(crate) fn head(&self, network: &Network<T>) -> Option<Head> {
         Head::of(network.graph(), &self.selection).filter(|head| head.predicts(&self.posteriors))
@@ -74,20 +79,8 @@ impl<T: Precision> Predictor<T> {
         wanted: Wanted,
     ) -> Result<Vec<Latent>, LaplaceError> {
         let tangent = Tangent::new(network, &self.selection);
-        let outputs = tangent.outputs();
-        let mut all: Vec<Latent> = (0..self.count())
-            .map(|_| Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 })
-            .collect();
-        let forward = self.head(network).is_some();
-        for range in pieces(x.rows(), batch_size(network, if forward { 1 } else { outputs })) {
-            let features = tangent.at(x.slice_rows(range))?;
-            let covariances = self.posteriors.covariances(&*features, wanted)?;
-            for (latent, covariance) in all.iter_mut().zip(covariances) {
-                latent.mean.extend(features.outputs());
-                latent.covariance.extend(covariance);
-            }
-        }
-        Ok(all)
+        let width = if self.head(network).is_some() { 1 } else { tangent.outputs() };
+        latents(&tangent, &self.posteriors, (x, batch_size(network, width)), wanted)
     }
 
     /// Joint covariance `[examples * C, examples * C]` of all outputs of all inputs under each posterior: made only on request, since it grows with the square of the inputs.
@@ -111,6 +104,30 @@ impl<T: Precision> Predictor<T> {
         )?;
         Ok(self.posteriors.joint(&*tangent.at(x.clone())?)?)
     }
+}
+
+/// Latent predictions without any input yet.
+pub(crate) fn no_inputs(outputs: usize, wanted: Wanted) -> Latent {
+    Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 }
+}
+
+/// The latent predictions of inputs, so many at a time, under each posterior of the weights of some features.
+pub(crate) fn latents<T: Precision, F: FeatureMap<T, Inputs = Array<T>>>(
+    map: &F,
+    posteriors: &Posteriors<T>,
+    (x, at_once): (&Array<T>, usize),
+    wanted: Wanted,
+) -> Result<Vec<Latent>, LaplaceError> {
+    let mut all = vec![no_inputs(map.outputs(), wanted); posteriors.count()];
+    for range in pieces(x.rows(), at_once) {
+        let features = map.at(x.slice_rows(range))?;
+        let covariances = posteriors.covariances(&*features, wanted)?;
+        for (latent, covariance) in all.iter_mut().zip(covariances) {
+            latent.mean.extend(features.outputs());
+            latent.covariance.extend(covariance);
+        }
+    }
+    Ok(all)
 }
 
 /// `J(x) d` for a direction of the weights, `[examples, C]`.

@@ -3,6 +3,7 @@
 use crate::LaplaceError;
 use posterior_linear::Prior;
 use posterior_linear::curvature::layers;
+use posterior_linear::structure::Structure;
 use posterior_networks::{Graph, Selection};
 use posterior_tangent::segments;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,14 @@ impl PriorKind {
             Self::Auto => Self::Scalar,
             other => other.clone(),
         }
+    }
+
+    /// The curvature as this prior sees it: with a unit diagonal under a g-prior.
+    ///
+    /// # Errors
+    /// As [`Structure::normalised`].
+    pub(crate) fn scaled(&self, structure: Structure) -> Result<Structure, LaplaceError> {
+        Ok(if *self == Self::GPrior { structure.normalised()? } else { structure })
     }
 
     /// The prior with one precision everywhere.

@@ -2,16 +2,19 @@
 
 use crate::LaplaceError;
 use crate::accumulate::FitSums;
-use crate::predict::{Latent, Wanted};
+use crate::predict::{Latent, Wanted, displaced};
+use crate::problem::Data;
 use posterior_likelihoods::{
     FullGaussian, Gaussian, Integration, Likelihood, OutputLikelihood, PredictiveRule, PredictiveWorkspace,
 };
+use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::DataFit;
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision};
+use posterior_networks::{Array, Network, Precision, Selection};
 use posterior_optim::Parameters;
-use posterior_tangent::{Batch, doubles, ranges};
+use posterior_tangent::{Batch, batch_size, doubles, ranges};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// One point that was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,16 +108,17 @@ pub fn check_enough(examples: usize) -> Result<(), LaplaceError> {
 
 /// Which entries of the covariance an integration uses.
 pub fn wanted(integration: Integration, likelihood: &OutputLikelihood) -> Wanted {
-    match (integration, likelihood) {
-        (Integration::PlugIn | Integration::Probit, OutputLikelihood::FullGaussian(_)) => Wanted::Full,
-        (Integration::PlugIn | Integration::Probit, OutputLikelihood::Gaussian(_)) => Wanted::Full,
-        (Integration::PlugIn | Integration::Probit, _) => Wanted::Diagonal,
+    use OutputLikelihood::{FullGaussian, Gaussian};
+    match integration {
+        Integration::PlugIn | Integration::Probit if !matches!(likelihood, FullGaussian(_) | Gaussian(_)) => {
+            Wanted::Diagonal
+        }
         _ => Wanted::Full,
     }
 }
 
 /// The sum of negative log predictive densities of a batch.
-pub(crate) fn batch_nll<T: Precision>(
+fn batch_nll<T: Precision>(
     rule: &PredictiveRule,
     latent: &Latent,
     batch: &Batch<T>,
@@ -125,6 +129,72 @@ pub(crate) fn batch_nll<T: Precision>(
         sum -= rule.log_predictive_density_with(batch.target(i), latent.example(i), &mut workspace)?;
     }
     Ok(sum)
+}
+
+/// Held-out examples by which posteriors are scored, with the predictive that will be used.
+pub(crate) struct Scored<'a, T> {
+    /// Network, examples that are scored, and the likelihood before its noise is multiplied.
+    pub(crate) data: Data<'a, T>,
+    /// How predictive distributions are made of latent ones.
+    pub(crate) integration: Integration,
+    /// What predictions count beside the posterior ([`displacement`](crate::fit::ModeSummary::displacement)), with its weights.
+    pub(crate) displacement: Option<(&'a Selection, &'a [T])>,
+}
+
+/// Latent predictions of inputs under several settings.
+type Latents<'a, T> = &'a mut dyn FnMut(&Array<T>, Wanted) -> Result<Vec<Latent>, LaplaceError>;
+
+impl<T: Precision> Scored<'_, T> {
+    /// Adds the negative log predictive densities of all examples to sums, one for each setting, which has a noise variance. A predictive that fails ends its sum. `done` is told which examples were scored.
+    ///
+    /// # Errors
+    /// Bad targets or inputs, noise that is not positive; what `done` returns.
+    pub(crate) fn add(
+        &self,
+        latents: Latents<'_, T>,
+        noise_variances: &[f64],
+        sums: &mut [Result<f64, LaplaceError>],
+        done: &mut dyn FnMut(Range<usize>) -> Result<(), LaplaceError>,
+    ) -> Result<(), LaplaceError> {
+        let Data { network, examples, likelihood, .. } = self.data;
+        let wanted = wanted(self.integration, likelihood);
+        let rule =
+            |noise: &f64| Ok(PredictiveRule::new(scaled_noise(likelihood, *noise)?, self.integration)?);
+        let rules = noise_variances.iter().map(rule).collect::<Result<Vec<_>, LaplaceError>>()?;
+        for range in ranges(0, examples.len(), 512) {
+            let batch = Batch::read(examples, range, likelihood)?;
+            let mut latents = latents(&batch.x, wanted)?;
+            if let Some((selection, displacement)) = self.displacement {
+                let moved = displaced(network, selection, &batch.x, displacement)?;
+                latents.iter_mut().for_each(|latent| latent.add_squares(&moved));
+            }
+            for ((sum, rule), latent) in sums.iter_mut().zip(&rules).zip(&latents) {
+                if let Ok(so_far) = sum {
+                    *sum = batch_nll(rule, latent, &batch).map(|own| *so_far + own);
+                }
+            }
+            done(batch.range)?;
+        }
+        Ok(())
+    }
+}
+
+/// How well the network fits its examples, batch by batch; `done` is told how many there have been.
+///
+/// # Errors
+/// Bad targets or inputs; what `done` returns.
+pub(crate) fn fit_of_the_network<T: Precision>(
+    data: &Data<'_, T>,
+    done: &mut dyn FnMut(usize) -> Result<(), LaplaceError>,
+) -> Result<FitSums, LaplaceError> {
+    let &Data { network, examples, likelihood, .. } = data;
+    let mut fit = FitSums::default();
+    for range in ranges(0, examples.len(), batch_size(network, 1)) {
+        let batch = Batch::read(examples, range, likelihood)?;
+        fit.add_batch(likelihood, &batch.targets, &doubles(network.forward(&batch.x)?.values()));
+        done(batch.range.end)?;
+    }
+    Ok(fit)
 }
 
 /// The mean negative log density that the network alone gives to examples.
@@ -171,6 +241,17 @@ pub(crate) fn no_better(own: Option<f64>, plain: Option<f64>) -> Option<String> 
             "on the validation rows the network alone is better ({plain:.4} nats a row) than with these error bars ({own:.4}): take more steps, another kernel or another curvature, or `temperature`"
         )
     })
+}
+
+/// Whether observations are Gaussian given the input, with a variance that is estimated or that the network predicts.
+pub(crate) fn has_noise(likelihood: &OutputLikelihood) -> bool {
+    use OutputLikelihood::{FullGaussian, Gaussian, HeteroscedasticGaussian};
+    matches!(likelihood, Gaussian(_) | FullGaussian(_) | HeteroscedasticGaussian(_))
+}
+
+/// The weight of the data beside the prior: the noise precision, or 1 without Gaussian noise.
+pub(crate) fn strength(likelihood: &OutputLikelihood, noise_variance: f64) -> f64 {
+    if is_gaussian(likelihood) { 1.0 / noise_variance } else { 1.0 }
 }
 
 /// The likelihood with its noise variances multiplied by a factor; likelihoods without noise stay as they are.

@@ -2,11 +2,13 @@
 
 use crate::LaplaceError;
 use crate::fixed_mean::FixedMeanKernel;
+use crate::predict::{Latent, Wanted, no_inputs};
 use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, KernelExpression, Separable};
 use posterior_linalg::Real;
+use posterior_linalg::tiles::pieces;
 use posterior_networks::{Array, Graph, Network, NetworkError, Precision, Selection};
-use posterior_tangent::Head;
+use posterior_tangent::{Head, doubles};
 
 /// Where the points of a kernel come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,39 @@ impl Sight {
         }
     }
 
+    /// Latent predictions of inputs, some at a time: means are the network's outputs bit for bit, and `covariances` finds the covariances at points that a kernel sees, with how many variances rounding had made negative.
+    pub(crate) fn latent<T: Precision>(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        wanted: Wanted,
+        covariances: &mut dyn FnMut(&Array<T>) -> Result<(Vec<f64>, usize), LaplaceError>,
+    ) -> Result<Latent, LaplaceError> {
+        let mut latent = no_inputs(network.graph().output_shape().iter().product(), wanted);
+        for range in pieces(x.rows(), network.examples_at_once()) {
+            let (mean, seen) = self.look(network, x.slice_rows(range))?;
+            latent.mean.extend(doubles(mean.values()));
+            let (covariance, clipped) = covariances(&seen)?;
+            latent.covariance.extend(covariance);
+            latent.clipped += clipped;
+        }
+        Ok(latent)
+    }
+
+    /// The points that a kernel sees at inputs, in rows.
+    pub(crate) fn points<T: Precision, U: Real>(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+    ) -> Result<Mat<U>, NetworkError> {
+        let mut seen = Mat::zeros(x.rows(), self.width(network.graph()));
+        for range in pieces(x.rows(), network.examples_at_once()) {
+            let (_, piece) = self.look(network, x.slice_rows(range.clone()))?;
+            seen.as_mut().subrows_mut(range.start, range.len()).copy_from(matrix::<T, U>(&piece));
+        }
+        Ok(seen)
+    }
+
     /// Outputs of some inputs, bit for bit as [`Network::forward`] gives them, and the points that a kernel of rows sees there (the inputs for the tangent).
     pub(crate) fn look<T: Precision>(
         &self,
@@ -79,6 +114,13 @@ pub(crate) fn matrix<T: Precision, U: Real>(rows: &Array<T>) -> Mat<U> {
     let (count, width) = (rows.rows(), rows.row_len());
     let values = MatRef::from_row_major_slice(rows.values(), count, width);
     Mat::from_fn(count, width, |i, j| U::from_f64(values[(i, j)].to_f64()))
+}
+
+/// Rows of numbers as inputs of a network.
+pub(crate) fn as_inputs(rows: &Mat<f64>, graph: &Graph) -> Array<f64> {
+    let shape = [&[rows.nrows()], graph.input_shape()].concat();
+    let by_rows = (0..rows.nrows()).flat_map(|i| (0..rows.ncols()).map(move |j| (i, j)));
+    Array::new(shape, by_rows.map(|at| rows[at]).collect())
 }
 
 /// The kernel of a text on points of so many numbers, for C outputs.

@@ -16,9 +16,8 @@ use crate::run::{Run, Stage};
 use crate::scores::scaled_noise;
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_linalg::compiled_here;
 use posterior_linalg::tiles::pieces;
-use posterior_networks::{Array, Network, PerNetworkPrecision, Precision};
+use posterior_networks::{Array, Network, Precision};
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{Batch, batch_size, check_outputs, doubles, ranges};
 use rayon::prelude::*;
@@ -95,10 +94,47 @@ impl Temperature {
     /// # Errors
     /// A likelihood without such a number (counts, Student-t noise), no validation examples, bad targets, outputs that are not finite, more memory than allowed for the outputs, interruption.
     pub fn fit<T: Precision>(problem: &Problem<'_, T>, run: &mut Run<'_>) -> Result<Self, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] choose, (
-            problem: &'a Problem<'a, T> = problem,
-            run: &'a mut Run<'r> = run,
-        ) -> Result<Temperature, LaplaceError>)
+        let &Problem { data: Data { network, validation, likelihood, .. }, memory, .. } = problem;
+        let Some(unseen) = validation else {
+            let problem =
+                "a temperature is chosen on examples that the network has not seen: give --validation-data";
+            return Err(LaplaceError::Request(problem.into()));
+        };
+        let effect = Effect::of(likelihood)?;
+        let (outputs, examples) = (check_outputs(network, likelihood)?, unseen.len());
+        if examples == 0 {
+            return Err(LaplaceError::Request(
+                "a temperature is chosen on examples that the network has not seen: give some".into(),
+            ));
+        }
+        let needed = Temperature::bytes(network, examples, likelihood);
+        let what = format_args!("the outputs of {examples} held-out examples");
+        let remedy = "give fewer of them: one number is known well from a few thousand";
+        check_memory(needed, memory, what, remedy)?;
+        let mut held_out = HeldOut { likelihood, outputs: Vec::new(), targets: Vec::new() };
+        for range in ranges(0, examples, batch_size(network, 1)) {
+            let end = range.end;
+            let batch = Batch::read(unseen, range.clone(), likelihood)?;
+            let f = doubles(network.forward(&batch.x)?.values());
+            if let Some(bad) = f.iter().position(|f| !f.is_finite()) {
+                let example = range.start + bad / outputs;
+                return Err(LaplaceError::NotFinite { what: "the output", example });
+            }
+            held_out.outputs.extend(f);
+            held_out.targets.extend(batch.targets);
+            run.step(Stage::Validation, end, examples)?;
+        }
+        let (value, evaluations, at_edge) = match effect {
+            Effect::Logits => held_out.temperature(),
+            Effect::Noise | Effect::LogVariances => (held_out.noise_factor(), 0, false),
+        };
+        let mut report = TemperatureReport { examples, nll: 0.0, plain_nll: 0.0, evaluations, at_edge };
+        let mut found = Temperature { likelihood: likelihood.clone(), effect, value: 1.0, report };
+        report.plain_nll = held_out.nll(&found)?;
+        found.value = value;
+        report.nll = held_out.nll(&found)?;
+        found.report = report;
+        Ok(found)
     }
 
     /// Bytes that a fit keeps: outputs and targets of all held-out examples, and the activations of a batch.
@@ -123,7 +159,7 @@ impl Temperature {
         self.effect == Effect::Noise
     }
 
-    /// The likelihood of the outputs of [`Self::latent`], with the chosen noise.
+    /// The likelihood of the outputs of [`Learned::latent`], with the chosen noise.
     ///
     /// # Errors
     /// When a noise variance passes the range of doubles.
@@ -132,27 +168,6 @@ impl Temperature {
             Effect::Noise => scaled_noise(&self.likelihood, self.value),
             Effect::Logits | Effect::LogVariances => Ok(self.likelihood.clone()),
         }
-    }
-
-    /// The outputs, scaled, without any variance: [`Integration::PlugIn`](posterior_likelihoods::Integration::PlugIn) and every other integration say the same of them. Under Gaussian noise the means are
-    /// the network's own, bit for bit.
-    ///
-    /// # Errors
-    /// When inputs do not fit the network.
-    pub fn latent<T: Precision>(
-        &self,
-        network: &Network<T>,
-        x: &Array<T>,
-        wanted: Wanted,
-    ) -> Result<Latent, LaplaceError> {
-        let outputs = check_outputs(network, &self.likelihood)?;
-        let mut mean = Vec::with_capacity(x.rows() * outputs);
-        for range in pieces(x.rows(), batch_size(network, 1)) {
-            mean.extend(doubles(network.forward(&x.slice_rows(range))?.values()));
-        }
-        mean.chunks_exact_mut(outputs).for_each(|f| self.apply(f));
-        let covariance = vec![0.0; x.rows() * Latent::size(outputs, wanted)];
-        Ok(Latent { outputs, mean, covariance, wanted, clipped: 0 })
     }
 
     /// Scales the outputs of one example.
@@ -167,12 +182,7 @@ impl Temperature {
         }
     }
 
-    /// Adds its number to a file's arrays; likelihood and report belong to the header.
-    pub fn write(&self, tensors: &mut Tensors) {
-        tensors.insert_vector(TENSOR, &[self.value]);
-    }
-
-    /// The same again, for the likelihood that it was fitted with.
+    /// What [`Learned::write`] wrote, for the likelihood that it was fitted with and its report.
     ///
     /// # Errors
     /// When the number is missing or none that a fit could have chosen, or the likelihood has none.
@@ -191,8 +201,17 @@ impl Temperature {
 }
 
 impl<T: Precision> Learned<T> for Temperature {
+    /// The outputs, scaled, without any variance: [`Integration::PlugIn`](posterior_likelihoods::Integration::PlugIn) and every other integration say the same of them. Under Gaussian noise the means are
+    /// the network's own, bit for bit.
     fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        Temperature::latent(self, network, x, wanted)
+        let outputs = check_outputs(network, &self.likelihood)?;
+        let mut mean = Vec::with_capacity(x.rows() * outputs);
+        for range in pieces(x.rows(), batch_size(network, 1)) {
+            mean.extend(doubles(network.forward(&x.slice_rows(range))?.values()));
+        }
+        mean.chunks_exact_mut(outputs).for_each(|f| self.apply(f));
+        let covariance = vec![0.0; x.rows() * Latent::size(outputs, wanted)];
+        Ok(Latent { outputs, mean, covariance, wanted, clipped: 0 })
     }
 
     /// Zeros: outputs are certain.
@@ -213,8 +232,8 @@ impl<T: Precision> Learned<T> for Temperature {
         x: &Array<T>,
         samples: usize,
         _seed: u64,
-    ) -> Result<Vec<f64>, LaplaceError> {
-        Ok(Temperature::latent(self, network, x, Wanted::Diagonal)?.mean.repeat(samples))
+    ) -> Result<Option<Vec<f64>>, LaplaceError> {
+        Ok(Some(self.latent(network, x, Wanted::Diagonal)?.mean.repeat(samples)))
     }
 
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
@@ -227,7 +246,7 @@ impl<T: Precision> Learned<T> for Temperature {
     }
 
     fn write(&self, tensors: &mut Tensors) {
-        Temperature::write(self, tensors);
+        tensors.insert_vector(TENSOR, &[self.value]);
     }
 }
 
@@ -236,48 +255,6 @@ struct HeldOut<'a> {
     likelihood: &'a OutputLikelihood,
     outputs: Vec<f64>,
     targets: Vec<f64>,
-}
-
-fn choose<T: Precision>(problem: &Problem<'_, T>, run: &mut Run<'_>) -> Result<Temperature, LaplaceError> {
-    let &Problem { data: Data { network, validation, likelihood, .. }, memory, .. } = problem;
-    let Some(unseen) = validation else {
-        let problem =
-            "a temperature is chosen on examples that the network has not seen: give --validation-data";
-        return Err(LaplaceError::Request(problem.into()));
-    };
-    let effect = Effect::of(likelihood)?;
-    let (outputs, examples) = (check_outputs(network, likelihood)?, unseen.len());
-    if examples == 0 {
-        return Err(LaplaceError::Request(
-            "a temperature is chosen on examples that the network has not seen: give some".into(),
-        ));
-    }
-    let needed = Temperature::bytes(network, examples, likelihood);
-    let what = format_args!("the outputs of {examples} held-out examples");
-    check_memory(needed, memory, what, "give fewer of them: one number is known well from a few thousand")?;
-    let mut held_out = HeldOut { likelihood, outputs: Vec::new(), targets: Vec::new() };
-    for range in ranges(0, examples, batch_size(network, 1)) {
-        let end = range.end;
-        let batch = Batch::read(unseen, range.clone(), likelihood)?;
-        let f = doubles(network.forward(&batch.x)?.values());
-        if let Some(bad) = f.iter().position(|f| !f.is_finite()) {
-            return Err(LaplaceError::NotFinite { what: "the output", example: range.start + bad / outputs });
-        }
-        held_out.outputs.extend(f);
-        held_out.targets.extend(batch.targets);
-        run.step(Stage::Validation, end, examples)?;
-    }
-    let (value, evaluations, at_edge) = match effect {
-        Effect::Logits => held_out.temperature(),
-        Effect::Noise | Effect::LogVariances => (held_out.noise_factor(), 0, false),
-    };
-    let mut report = TemperatureReport { examples, nll: 0.0, plain_nll: 0.0, evaluations, at_edge };
-    let mut found = Temperature { likelihood: likelihood.clone(), effect, value: 1.0, report };
-    report.plain_nll = held_out.nll(&found)?;
-    found.value = value;
-    report.nll = held_out.nll(&found)?;
-    found.report = report;
-    Ok(found)
 }
 
 impl HeldOut<'_> {

@@ -5,11 +5,10 @@ use crate::fit::Laplace;
 use crate::learned::SampledPredictions;
 use crate::predict::Latent;
 use crate::run::{Run, Stage};
-use crate::scores::{UnseenScores, check_enough, wanted};
+use crate::scores::{UnseenScores, check_enough, has_noise, wanted};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
-use posterior_linalg::compiled_here;
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, PerNetworkPrecision, Precision};
+use posterior_networks::{Network, Precision};
 use posterior_tangent::{Batch, doubles, ranges};
 
 /// Half the width of a central 95 % interval in standard deviations.
@@ -24,41 +23,21 @@ struct Tally {
 }
 
 impl Tally {
+    /// Predictions of a batch with the log densities of its targets.
     fn add<T: Precision>(
         &mut self,
-        rule: &PredictiveRule,
-        latent: &Latent,
-        batch: &Batch<T>,
-    ) -> Result<(), LaplaceError> {
-        let mut workspace = PredictiveWorkspace::default();
-        let mut prediction = rule.empty_prediction();
-        for i in 0..batch.range.len() {
-            let target = batch.target(i);
-            self.nll.push(-rule.log_predictive_density_with(target, latent.example(i), &mut workspace)?);
-            rule.predict_into(latent.example(i), &mut workspace, &mut prediction)?;
-            self.count(rule.likelihood(), target, &prediction);
-        }
-        Ok(())
-    }
-
-    /// The same of predictions that are mixtures, with their densities.
-    fn add_sampled<T: Precision>(
-        &mut self,
         likelihood: &OutputLikelihood,
-        sampled: &SampledPredictions,
+        said: &SampledPredictions,
         batch: &Batch<T>,
     ) {
-        self.nll.extend(sampled.log_densities.iter().flatten().map(|density| -density));
-        for (i, prediction) in sampled.predictions.iter().enumerate() {
-            self.count(likelihood, batch.target(i), prediction);
-        }
-    }
-
-    fn count(&mut self, likelihood: &OutputLikelihood, target: &[f64], prediction: &Prediction) {
-        if let (true, Prediction::Moments { mean, variance, .. }) = (has_intervals(likelihood), prediction) {
-            let pairs = target.iter().zip(mean).zip(variance);
-            self.inside += pairs.filter(|((y, m), v)| (*y - *m).abs() <= HALF_WIDTH * v.sqrt()).count();
-            self.numbers += target.len();
+        self.nll.extend(said.log_densities.iter().flatten().map(|density| -density));
+        for (i, prediction) in said.predictions.iter().enumerate() {
+            let target = batch.target(i);
+            if let (true, Prediction::Moments { mean, variance, .. }) = (has_noise(likelihood), prediction) {
+                let pairs = target.iter().zip(mean).zip(variance);
+                self.inside += pairs.filter(|((y, m), v)| (*y - *m).abs() <= HALF_WIDTH * v.sqrt()).count();
+                self.numbers += target.len();
+            }
         }
     }
 
@@ -67,10 +46,44 @@ impl Tally {
     }
 }
 
-/// Whether observations are Gaussian given the input.
-fn has_intervals(likelihood: &OutputLikelihood) -> bool {
-    use OutputLikelihood::{FullGaussian, Gaussian, HeteroscedasticGaussian};
-    matches!(likelihood, Gaussian(_) | FullGaussian(_) | HeteroscedasticGaussian(_))
+/// Predictions of a batch by a rule, with the log densities of its targets where they are `asked` for.
+fn by_rule<T: Precision>(
+    rule: &PredictiveRule,
+    latent: &Latent,
+    batch: &Batch<T>,
+    asked: bool,
+) -> Result<SampledPredictions, LaplaceError> {
+    let (mut workspace, mut predictions) = (PredictiveWorkspace::default(), Vec::new());
+    let mut densities = Vec::new();
+    for i in 0..batch.range.len() {
+        if asked {
+            let (target, example) = (batch.target(i), latent.example(i));
+            densities.push(rule.log_predictive_density_with(target, example, &mut workspace)?);
+        }
+        let mut prediction = rule.empty_prediction();
+        rule.predict_into(latent.example(i), &mut workspace, &mut prediction)?;
+        predictions.push(prediction);
+    }
+    Ok(SampledPredictions { predictions, log_densities: asked.then_some(densities) })
+}
+
+/// The same by the posterior's own predictive: a mixture, or the rule at its latent Gaussian.
+fn own<T: Precision>(
+    network: &Network<T>,
+    laplace: &Laplace<T>,
+    rule: &PredictiveRule,
+    batch: &Batch<T>,
+    asked: bool,
+) -> Result<SampledPredictions, LaplaceError> {
+    let targets = asked.then_some(&batch.targets[..]);
+    let sampled = match laplace.integration() {
+        Integration::PlugIn => None,
+        _ => laplace.own_predictive(network, &batch.x, targets),
+    };
+    sampled.unwrap_or_else(|| {
+        let wanted = wanted(laplace.integration(), laplace.likelihood());
+        by_rule(rule, &laplace.latent(network, &batch.x, wanted)?, batch, asked)
+    })
 }
 
 /// What a posterior predicts of examples that neither it nor its network has learned from, beside what came true; in the network's units.
@@ -92,42 +105,12 @@ pub fn unseen_predictions<T: Precision>(
     unseen: &dyn Examples<T>,
     run: &mut Run<'_>,
 ) -> Result<UnseenPredictions, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] predict, (
-        network: &'a Network<T> = network,
-        laplace: &'a Laplace<T> = laplace,
-        unseen: &'a dyn Examples<T> = unseen,
-        run: &'a mut Run<'r> = run,
-    ) -> Result<UnseenPredictions, LaplaceError>)
-}
-
-fn predict<T: Precision>(
-    network: &Network<T>,
-    laplace: &Laplace<T>,
-    unseen: &dyn Examples<T>,
-    run: &mut Run<'_>,
-) -> Result<UnseenPredictions, LaplaceError> {
     let rule = laplace.rule(laplace.integration())?;
-    let wanted = wanted(laplace.integration(), laplace.likelihood());
-    let mut workspace = PredictiveWorkspace::default();
     let mut out = UnseenPredictions { predictions: Vec::with_capacity(unseen.len()), targets: Vec::new() };
     for range in ranges(0, unseen.len(), 512) {
         let end = range.end;
         let batch = Batch::read(unseen, range, laplace.likelihood())?;
-        let sampled = match laplace.integration() {
-            Integration::PlugIn => None,
-            _ => laplace.own_predictive(network, &batch.x, None).transpose()?,
-        };
-        match sampled {
-            Some(sampled) => out.predictions.extend(sampled.predictions),
-            None => {
-                let latent = laplace.latent(network, &batch.x, wanted)?;
-                for i in 0..batch.range.len() {
-                    let mut prediction = rule.empty_prediction();
-                    rule.predict_into(latent.example(i), &mut workspace, &mut prediction)?;
-                    out.predictions.push(prediction);
-                }
-            }
-        }
+        out.predictions.extend(own(network, laplace, &rule, &batch, false)?.predictions);
         out.targets.extend_from_slice(&batch.targets);
         run.step(Stage::Validation, end, unseen.len())?;
     }
@@ -145,54 +128,30 @@ pub fn unseen_scores<T: Precision>(
     unseen: &dyn Examples<T>,
     run: &mut Run<'_>,
 ) -> Result<UnseenScores, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] score, (
-        network: &'a Network<T> = network,
-        laplace: &'a Laplace<T> = laplace,
-        plain: &'a OutputLikelihood = plain,
-        unseen: &'a dyn Examples<T> = unseen,
-        run: &'a mut Run<'r> = run,
-    ) -> Result<UnseenScores, LaplaceError>)
-}
-
-fn score<T: Precision>(
-    network: &Network<T>,
-    laplace: &Laplace<T>,
-    plain: &OutputLikelihood,
-    unseen: &dyn Examples<T>,
-    run: &mut Run<'_>,
-) -> Result<UnseenScores, LaplaceError> {
     check_enough(unseen.len())?;
     let rule = laplace.rule(laplace.integration())?;
     let plain_rule = PredictiveRule::new(plain.clone(), Integration::PlugIn)?;
-    let wanted = wanted(laplace.integration(), laplace.likelihood());
-    let (mut own, mut other) = (Tally::default(), Tally::default());
+    let (mut score, mut plain) = (Tally::default(), Tally::default());
     for range in ranges(0, unseen.len(), 512) {
         let end = range.end;
         let batch = Batch::read(unseen, range, laplace.likelihood())?;
-        let sampled = match laplace.integration() {
-            Integration::PlugIn => None,
-            _ => laplace.own_predictive(network, &batch.x, Some(&batch.targets)).transpose()?,
-        };
-        match sampled {
-            Some(sampled) => own.add_sampled(rule.likelihood(), &sampled, &batch),
-            None => own.add(&rule, &laplace.latent(network, &batch.x, wanted)?, &batch)?,
-        }
+        score.add(rule.likelihood(), &own(network, laplace, &rule, &batch, true)?, &batch);
         let outputs = doubles(network.forward(&batch.x)?.values());
         let certain = Latent::certain(laplace.likelihood().outputs(), outputs);
-        other.add(&plain_rule, &certain, &batch)?;
+        plain.add(plain_rule.likelihood(), &by_rule(&plain_rule, &certain, &batch, true)?, &batch);
         run.step(Stage::Validation, end, unseen.len())?;
     }
-    let count = own.nll.len() as f64;
+    let count = score.nll.len() as f64;
     let mean = |v: &[f64]| v.iter().sum::<f64>() / count;
-    let differences: Vec<f64> = own.nll.iter().zip(&other.nll).map(|(a, b)| a - b).collect();
+    let differences: Vec<f64> = score.nll.iter().zip(&plain.nll).map(|(a, b)| a - b).collect();
     let centre = mean(&differences);
     let squares = differences.iter().map(|d| (d - centre).powi(2)).sum::<f64>();
     Ok(UnseenScores {
         examples: unseen.len(),
-        nll: mean(&own.nll),
-        plain_nll: mean(&other.nll),
+        nll: mean(&score.nll),
+        plain_nll: mean(&plain.nll),
         difference_error: (squares / (count - 1.0).max(1.0) / count).sqrt(),
-        coverage: own.coverage(),
-        plain_coverage: other.coverage(),
+        coverage: score.coverage(),
+        plain_coverage: plain.coverage(),
     })
 }

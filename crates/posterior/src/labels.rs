@@ -1,6 +1,6 @@
 //! Classes and counts in a few lines.
 
-use crate::process::{GpBuilder, ProcessError, TARGET, table_of, with_target};
+use crate::process::{GpBuilder, ProcessError, table_of};
 use crate::rows::Rows;
 use posterior_data::{ReadOptions, Split, Table, Values, read_table};
 use posterior_models::options::LikelihoodName;
@@ -24,13 +24,8 @@ impl GpBuilder {
         labels: &[L],
     ) -> Result<FittedLabels, ProcessError> {
         let text = labels.iter().map(|label| Some(label.to_string())).collect();
-        let table = with_target(x, labels.len(), Values::Text(text))?;
-        let mut request = self.request()?;
-        request.selection.target = TARGET.into();
-        if request.labels.likelihood == LikelihoodName::Auto {
-            request.labels.likelihood = LikelihoodName::Categorical;
-        }
-        labelled(&table, &request)
+        let (table, request) = self.of_rows(x, labels.len(), Values::Text(text))?;
+        labelled(&table, request, LikelihoodName::Categorical)
     }
 
     /// Learns counts, whole numbers from 0 that scatter at least as much as a Poisson process, from n rows of inputs (n x D).
@@ -39,13 +34,8 @@ impl GpBuilder {
     /// As [`GpBuilder::fit`].
     pub fn count<R: Rows + ?Sized>(self, x: &R, counts: &[u32]) -> Result<FittedLabels, ProcessError> {
         let values = Values::Numeric(counts.iter().map(|&count| f64::from(count)).collect());
-        let table = with_target(x, counts.len(), values)?;
-        let mut request = self.request()?;
-        request.selection.target = TARGET.into();
-        if request.labels.likelihood == LikelihoodName::Auto {
-            request.labels.likelihood = LikelihoodName::NegativeBinomial;
-        }
-        labelled(&table, &request)
+        let (table, request) = self.of_rows(x, counts.len(), values)?;
+        labelled(&table, request, LikelihoodName::NegativeBinomial)
     }
 
     /// Learns classes, counts or outliers from a table file, whose target [`GpBuilder::target`] names: as the request says (`request_mut().labels.likelihood`), or as the target looks.
@@ -53,21 +43,25 @@ impl GpBuilder {
     /// # Errors
     /// Those of reading the table; a target that is numbers with Gaussian noise, which [`GpBuilder::fit_file`] takes.
     pub fn fit_labels_file(self, path: impl AsRef<Path>) -> Result<FittedLabels, ProcessError> {
-        let request = self.request()?;
-        let table = read_table(
-            path.as_ref(),
-            &ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) },
-        )?;
-        labelled(&table, &request)
+        let (table, request) = self.of_file(path.as_ref())?;
+        labelled(&table, request, LikelihoodName::Auto)
     }
 }
 
-fn labelled(table: &Table, request: &FitRequest) -> Result<FittedLabels, ProcessError> {
+/// Fits to all rows; under a likelihood where none is asked for.
+fn labelled(
+    table: &Table,
+    mut request: FitRequest,
+    usual: LikelihoodName,
+) -> Result<FittedLabels, ProcessError> {
+    if request.labels.likelihood == LikelihoodName::Auto {
+        request.labels.likelihood = usual;
+    }
     let rows = Split::all(table.rows()).train;
     let selection = &request.selection;
     let chosen = choose_likelihood(table, &selection.target, &rows, request.labels.likelihood, selection)?;
-    let observed = Observed::from_table(table, &rows, request, chosen)?;
-    let model = GeneralisedModel::fit(observed, request, &mut |_, _| Signal::Continue)?;
+    let observed = Observed::from_table(table, &rows, &request, chosen)?;
+    let model = GeneralisedModel::fit(observed, &request, &mut |_, _| Signal::Continue)?;
     Ok(FittedLabels { model })
 }
 

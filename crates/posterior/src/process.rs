@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The target's name in tables that are made of plain numbers.
-pub(crate) const TARGET: &str = "y";
+const TARGET: &str = "y";
 
 /// Gaussian processes: [`Gp::builder`].
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +155,7 @@ impl GpBuilder {
         &mut self.request
     }
 
-    pub(crate) fn request(self) -> Result<FitRequest, ProcessError> {
+    fn request(self) -> Result<FitRequest, ProcessError> {
         let mut request = self.request;
         if let Some(text) = self.kernel {
             request.kernel = text.parse()?;
@@ -163,14 +163,37 @@ impl GpBuilder {
         Ok(request)
     }
 
+    /// Inputs with their targets as a table, and what is asked of it.
+    pub(crate) fn of_rows<R: Rows + ?Sized>(
+        self,
+        x: &R,
+        targets: usize,
+        values: Values,
+    ) -> Result<(Table, FitRequest), ProcessError> {
+        let x = x.to_matrix()?;
+        if x.nrows() != targets {
+            return Err(ProcessError::Targets { rows: x.nrows(), targets });
+        }
+        let mut table = inputs(&x);
+        table.columns.push(Column { name: TARGET.into(), values });
+        let mut request = self.request()?;
+        request.selection.target = TARGET.into();
+        Ok((table, request))
+    }
+
+    /// A table file, and what is asked of it.
+    pub(crate) fn of_file(self, path: &Path) -> Result<(Table, FitRequest), ProcessError> {
+        let request = self.request()?;
+        let reading = ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) };
+        Ok((read_table(path, &reading)?, request))
+    }
+
     /// Fits to n rows of inputs (n x D) and n targets. Memory, method and cost: as [`ProcessModel::fit`], whose plan is [`ProcessModel::plan`].
     ///
     /// # Errors
     /// Rows that are not of equal length or not as many as targets, numbers that are not finite, and those of [`ProcessModel::fit`].
     pub fn fit<R: Rows + ?Sized>(self, x: &R, y: &[f64]) -> Result<FittedGp, ProcessError> {
-        let table = with_target(x, y.len(), Values::Numeric(y.to_vec()))?;
-        let mut request = self.request()?;
-        request.selection.target = TARGET.into();
+        let (table, request) = self.of_rows(x, y.len(), Values::Numeric(y.to_vec()))?;
         fitted(&table, &request)
     }
 
@@ -179,11 +202,7 @@ impl GpBuilder {
     /// # Errors
     /// Those of reading the table and of [`ProcessModel::fit`].
     pub fn fit_file(self, path: impl AsRef<Path>) -> Result<FittedGp, ProcessError> {
-        let request = self.request()?;
-        let table = read_table(
-            path.as_ref(),
-            &ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) },
-        )?;
+        let (table, request) = self.of_file(path.as_ref())?;
         fitted(&table, &request)
     }
 }
@@ -192,21 +211,6 @@ fn fitted(table: &Table, request: &FitRequest) -> Result<FittedGp, ProcessError>
     let rows = Split::all(table.rows()).train;
     let model = ProcessModel::fit(table, &rows, request, &mut |_, _| Signal::Continue)?;
     Ok(FittedGp { model })
-}
-
-/// Inputs with their targets as a table.
-pub(crate) fn with_target<R: Rows + ?Sized>(
-    x: &R,
-    targets: usize,
-    values: Values,
-) -> Result<Table, ProcessError> {
-    let x = x.to_matrix()?;
-    if x.nrows() != targets {
-        return Err(ProcessError::Targets { rows: x.nrows(), targets });
-    }
-    let mut table = inputs(&x);
-    table.columns.push(Column { name: TARGET.into(), values });
-    Ok(table)
 }
 
 /// Inputs as a table with columns `x1`, `x2`, ...

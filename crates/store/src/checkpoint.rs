@@ -103,15 +103,14 @@ pub fn numbers_to_tensors(value: &mut Value, name: &str, tensors: &mut Tensors) 
             map.iter_mut()
                 .for_each(|(key, value)| numbers_to_tensors(value, &format!("{name}/{key}"), tensors));
         }
-        Value::Array(values) if values.len() >= LONG => {
+        Value::Array(values) => {
             let number = |v: &Value| v.as_f64().filter(|_| v.is_f64());
             let numbers: Option<Vec<f64>> = values.iter().map(number).collect();
-            if let Some(numbers) = numbers {
+            if let Some(numbers) = numbers.filter(|numbers| numbers.len() >= LONG) {
                 tensors.insert_vector(name, &numbers);
                 *value = Value::Null;
+                return;
             }
-        }
-        Value::Array(values) => {
             for (i, value) in values.iter_mut().enumerate() {
                 numbers_to_tensors(value, &format!("{name}/{i}"), tensors);
             }

@@ -2,8 +2,7 @@
 
 use super::LockArgs;
 use clap::{Args, Subcommand};
-use posterior::data::{Missing, TextOptions};
-use posterior::decisions::labelling::Criterion;
+use posterior::decisions::labelling::{Criterion, PoolColumns};
 use posterior::likelihoods::gaussianised::Matching;
 use posterior::options::numbers;
 use std::path::PathBuf;
@@ -25,7 +24,7 @@ pub(crate) enum LabelCommand {
     Tell(LabelTellArgs),
     /// What was asked and told so far, how unsure the rest is, and how good predictions were
     #[command(after_help = "Example:\n  posterior label status --state labels.json")]
-    Status(LabelStatusArgs),
+    Status(LabelPoolArgs),
     /// Write the labelled rows as a table that `fit gp` takes
     #[command(
         after_help = "Example:\n  posterior label export --state labels.json --out labelled.csv; posterior fit gp --data labelled.csv --target label --out labels.posterior"
@@ -47,27 +46,7 @@ pub(crate) struct LabelStartArgs {
     pub pool: PathBuf,
 
     #[command(flatten)]
-    pub text: TextOptions,
-
-    /// Columns that the model looks at [default: all but --labels and --show]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub features: Option<Vec<String>>,
-
-    /// Columns that are categories, one 0/1 feature for each [default: columns of text]
-    #[arg(long, visible_alias = "one-hot", value_name = "A,B", value_delimiter = ',')]
-    pub categories: Vec<String>,
-
-    /// What to do with missing cells of features
-    #[arg(long, value_enum, default_value_t)]
-    pub missing: Missing,
-
-    /// Column of labels that are known already, empty where they are not
-    #[arg(long, value_name = "COL")]
-    pub labels: Option<String>,
-
-    /// Columns to show with every row that is asked for [default: the features]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub show: Vec<String>,
+    pub columns: PoolColumns,
 
     /// All classes there are; other labels are refused [default: they grow as labels come]
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
@@ -137,12 +116,6 @@ pub(crate) struct LabelAskArgs {
     /// Rows to ask for, at most 10000
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = numbers::whole(1..=10_000))]
     pub count: usize,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LabelStatusArgs {
-    #[command(flatten)]
-    pub pool: LabelPoolArgs,
 }
 
 #[derive(Debug, Args)]

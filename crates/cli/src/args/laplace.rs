@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use posterior::data::TextOptions;
 use posterior::laplace::{LikelihoodKind, Preprocess};
 use posterior::likelihoods::Link;
-use posterior::linearised::{Choice, Mode, NoiseModel, PriorKind};
+use posterior::linearised::{Choice, FisherEstimate, Mode, NoiseModel, PriorKind};
 use posterior::options::{CalibrateName, numbers};
 use std::path::PathBuf;
 
@@ -64,6 +64,17 @@ pub(crate) enum FisherArg {
     MonteCarlo,
     /// Gradients at the observed targets
     Empirical,
+}
+
+impl FisherArg {
+    /// The library's choice, with the seed of what is sampled.
+    pub(crate) fn estimate(self, seed: u64) -> FisherEstimate {
+        match self {
+            Self::Exact => FisherEstimate::Exact,
+            Self::MonteCarlo => FisherEstimate::MonteCarlo { samples: 1, seed },
+            Self::Empirical => FisherEstimate::Empirical,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

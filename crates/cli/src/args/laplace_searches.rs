@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use posterior::gp::generalised::{Family, Mode, Regulariser};
+use posterior::linearised::sampled::{Space, Update};
 use posterior::optim::UpdateRule;
 use posterior::options::numbers;
 
@@ -47,26 +48,6 @@ pub(crate) enum SolverArg {
     Descent,
     /// Stochastic dual descent on the tangent kernel, for few examples
     DualDescent,
-}
-
-/// Where samples are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SpaceArg {
-    /// Among the weights, with passes over the data
-    Weights,
-    /// In the span of what the examples move, with their tangent kernel: for few examples
-    Functions,
-}
-
-/// How the precision follows from samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum UpdateArg {
-    /// MacKay's update
-    Mackay,
-    /// The maximum of the bound on the evidence
-    Evidence,
-    /// The decoupled bound: classical expectation maximisation
-    DecoupledElbo,
 }
 
 /// See the module.
@@ -158,11 +139,11 @@ pub(crate) struct SearchArgs {
 
     /// Where samples are found [default: whichever is less work, functions within 2 GB]
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
-    pub space: Option<SpaceArg>,
+    pub space: Option<Space>,
 
     /// How the precision follows [default: mackay]
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
-    pub update: Option<UpdateArg>,
+    pub update: Option<Update>,
 
     /// Steps at most [default: 70000; fixed-mean on features 10000, valla 40000, gwi 3000]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = PROCESSES, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]

@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use posterior::options::numbers;
-use posterior::scans::{DesignPrior, PhantomName};
+use posterior::scans::{DesignRequest, ProjectRequest, ScanFiles};
+use posterior::tomography::Filter;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -27,22 +28,6 @@ pub(crate) enum TomographyCommand {
         after_help = "Example:\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network pilot.safetensors --count 5\n\nA run that was stopped or killed goes on with the same command, to the same angles."
     )]
     Design(Box<TomographyDesignArgs>),
-}
-
-/// What was measured.
-#[derive(Debug, Args)]
-pub(crate) struct ScanArgs {
-    /// Measurements, angles first
-    #[arg(long, value_name = "FILE.npy")]
-    pub sinogram: PathBuf,
-
-    /// The scan
-    #[arg(long, value_name = "FILE.toml")]
-    pub geometry: PathBuf,
-
-    /// The measurements are counts of photons, not line integrals
-    #[arg(long)]
-    pub counts: bool,
 }
 
 /// What a long run leaves, and what it may take.
@@ -78,33 +63,8 @@ pub(crate) struct ScanLimitArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TomographyProjectArgs {
-    /// Picture or volume (.npy, .tiff, .png)
-    #[arg(long, value_name = "FILE", conflicts_with = "phantom", required_unless_present = "phantom")]
-    pub image: Option<PathBuf>,
-
-    /// Or a phantom
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub phantom: Option<PhantomName>,
-
-    /// The scan: kind, height, width, angles
-    #[arg(long, value_name = "FILE.toml")]
-    pub geometry: PathBuf,
-
-    /// Standard deviation of the noise, as a share of the mean measurement
-    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
-    pub noise: f64,
-
-    /// Seed of phantom and noise
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-
-    /// Where the sinogram goes
-    #[arg(long, value_name = "FILE.npy")]
-    pub out: PathBuf,
-
-    /// Where the picture goes (.npy, .tiff, .png)
-    #[arg(long, value_name = "FILE")]
-    pub image_out: Option<PathBuf>,
+    #[command(flatten)]
+    pub request: ProjectRequest,
 
     /// Replace files of other kinds
     #[arg(long)]
@@ -125,19 +85,10 @@ pub(crate) enum TomographyMethodArg {
     DeepImagePrior,
 }
 
-/// What projections are filtered with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FilterArg {
-    /// Sharp
-    RamLak,
-    /// Smooth
-    Hann,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct TomographyReconstructArgs {
     #[command(flatten)]
-    pub scan: ScanArgs,
+    pub scan: ScanFiles,
 
     /// How
     #[arg(long, value_enum, default_value = "total-variation")]
@@ -145,7 +96,7 @@ pub(crate) struct TomographyReconstructArgs {
 
     /// Filter of --method filtered [default: ram-lak]
     #[arg(long, value_enum)]
-    pub filter: Option<FilterArg>,
+    pub filter: Option<Filter>,
 
     /// Weight of total variation, for pictures of brightness 1 [default: by measurements that are held back]
     #[arg(long, value_name = "LAMBDA")]
@@ -215,7 +166,7 @@ pub(crate) enum WeightPriorArg {
 #[derive(Debug, Args)]
 pub(crate) struct TomographyUncertaintyArgs {
     #[command(flatten)]
-    pub scan: ScanArgs,
+    pub scan: ScanFiles,
 
     /// The network that `reconstruct --method deep-image-prior` wrote of this sinogram
     #[arg(long, value_name = "FILE.safetensors")]
@@ -281,58 +232,10 @@ pub(crate) struct TomographyUncertaintyArgs {
     pub running: ScanRunArgs,
 }
 
-/// What the next angle is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CriterionArg {
-    /// Sum of the variances of what it would measure (ESE)
-    Variance,
-    /// Information about the picture (EIG)
-    Information,
-    /// The same without correlations of detector elements
-    DiagonalInformation,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct TomographyDesignArgs {
-    /// The scanner with all angles that it could measure
-    #[arg(long, value_name = "FILE.toml")]
-    pub geometry: PathBuf,
-
-    /// Numbers of the angles that were measured, from 0
-    #[arg(long, value_name = "N,...", value_delimiter = ',', required = true)]
-    pub measured: Vec<usize>,
-
-    /// What they measured, in that order
-    #[arg(long, value_name = "FILE.npy")]
-    pub sinogram: PathBuf,
-
-    /// They are counts of photons, not line integrals
-    #[arg(long)]
-    pub counts: bool,
-
-    /// What is believed of pictures
-    #[arg(long, value_enum, default_value = "g-prior")]
-    pub prior: DesignPrior,
-
-    /// The network that explains them, for --prior g-prior
-    #[arg(long, value_name = "FILE.safetensors")]
-    pub network: Option<PathBuf>,
-
-    /// What is maximised
-    #[arg(long, value_enum, default_value = "variance")]
-    pub criterion: CriterionArg,
-
-    /// Further angles
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub count: usize,
-
-    /// Draws of the picture; 0 computes covariances exactly
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub samples: usize,
-
-    /// Seed of the draws
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    #[command(flatten)]
+    pub request: DesignRequest,
 
     /// Where the state is kept while it runs [default: beside --sinogram]
     #[arg(long, value_name = "FILE")]

@@ -1,25 +1,11 @@
 //! `posterior compress`
 
-use super::remarks;
+use super::{print_report, remarks};
 use crate::args::{Cli, CompressArgs};
-use crate::output::{Failure, check_outputs, print_json, set_threads};
-use posterior::data::OutputKind;
-use posterior::{AnyModel, Compression, CompressionPlan, peak_memory_bytes};
-use serde::Serialize;
-use std::path::Path;
+use crate::output::{Failure, check_outputs, set_threads};
+use posterior::AnyModel;
+use posterior::data::{OutputKind, json, to_shown_value};
 use std::time::Instant;
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Report<'a> {
-    #[serde(flatten)]
-    compression: &'a Compression,
-    plan: CompressionPlan,
-    peak_memory_bytes: Option<u64>,
-    seconds: f64,
-    out: &'a Path,
-    notes: Vec<String>,
-}
 
 pub(crate) fn run(cli: &Cli, a: &CompressArgs) -> Result<(), Failure> {
     let started = Instant::now();
@@ -42,17 +28,14 @@ pub(crate) fn run(cli: &Cli, a: &CompressArgs) -> Result<(), Failure> {
     compressed.save(&a.out)?;
     remarks.say(compression);
     let notes: Vec<String> = if compression.is_coarse() { vec![compression.warning()] } else { Vec::new() };
-    notes.iter().for_each(|note| remarks.say(format!("warning: {note}")));
+    remarks.warnings(&notes);
     remarks.say(format!("model written to {}", a.out.display()));
     if cli.json {
-        return print_json(&Report {
-            compression,
-            plan,
-            peak_memory_bytes: peak_memory_bytes(),
-            seconds: started.elapsed().as_secs_f64(),
-            out: &a.out,
-            notes,
-        });
+        let mut report = to_shown_value(compression)?;
+        for (key, value) in [("plan", json!(plan)), ("out", json!(a.out)), ("notes", json!(notes))] {
+            report[key] = value;
+        }
+        return print_report(&report, started);
     }
     Ok(())
 }

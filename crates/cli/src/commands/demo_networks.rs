@@ -7,14 +7,14 @@ use crate::output::Failure;
 use posterior::data::{
     Column, Schema, Selection, Split, Standardisation, Table, Values, synthetic, write_table,
 };
-use posterior::laplace::{LaplaceModel, NetworkDescription, SavedPrecision};
+use posterior::laplace::{LaplaceModel, NetworkDescription};
 use posterior::likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
 use posterior::network::Preparation;
 use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
-use posterior::optim::{Reason, Rule, Schedule, Signal};
+use posterior::optim::{Reason, Rule, Schedule};
 use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, Section};
 use posterior::{Model as _, Predicted, Predictive, Question};
 use std::path::{Path, PathBuf};
@@ -52,15 +52,16 @@ fn perceptron(widths: &[usize]) -> Result<Graph, GraphError> {
     builder.finish(x)
 }
 
-fn trained<T: SavedPrecision>(
-    graph: Graph,
-    examples: &Tabular<T>,
-    loss: Loss,
-    epochs: usize,
-    seed: u64,
-    interrupt: &Interrupt,
-) -> Result<Network<T>, Failure> {
-    let network = Network::initialised(graph, Streams::new(seed))?;
+/// Trains a perceptron, and gives it error bars.
+fn fitted(
+    widths: &[usize],
+    examples: &Tabular<f64>,
+    (loss, epochs): (Loss, usize),
+    likelihood: &OutputLikelihood,
+    description: NetworkDescription,
+    (seed, interrupt): (u64, &Interrupt),
+) -> Result<LaplaceModel, Failure> {
+    let network = Network::<f64>::initialised(perceptron(widths)?, Streams::new(seed))?;
     let options = TrainOptions {
         loss,
         epochs,
@@ -72,24 +73,13 @@ fn trained<T: SavedPrecision>(
         patience: None,
         seed,
     };
-    let go = || if interrupt.requested() { Signal::Stop } else { Signal::Continue };
-    let trained = train(network, examples, None, &options, None, &mut |_, _| go())?;
+    let trained = train(network, examples, None, &options, None, &mut |_, _| interrupt.signal())?;
     if trained.reason == Reason::Interrupted {
-        Err(Failure::new("interrupted".into()))
-    } else {
-        Ok(trained.network)
+        return Err(Failure::new("interrupted".into()));
     }
-}
-
-fn fit<T: SavedPrecision>(
-    network: Network<T>,
-    examples: &Tabular<T>,
-    likelihood: &OutputLikelihood,
-    description: NetworkDescription,
-    interrupt: &Interrupt,
-) -> Result<LaplaceModel, Failure> {
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
-    let mut observer = |_, _, _| if interrupt.requested() { Signal::Stop } else { Signal::Continue };
+    let mut observer = |_, _, _| interrupt.signal();
+    let network = trained.network;
     LaplaceModel::fit_network(network, examples, None, likelihood, &options, description, &mut observer)
         .map_err(Failure::from)
 }
@@ -114,8 +104,6 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let labels: Vec<u32> = split.train.iter().map(|&i| 1 - points.labels[i].min(1)).collect();
     let examples =
         Tabular::new(Array::new(vec![split.train.len(), 2], inputs), Targets::Classes(labels.clone()));
-    let graph = perceptron(&[2, 16, 16, 2])?;
-    let network = trained::<f64>(graph, &examples, Loss::CrossEntropy, 2500, seed, interrupt)?;
     // The schema of the features, with the target's classes as numbers.
     let mut numbered = train_table.clone();
     for column in numbered.columns.iter_mut().filter(|c| c.name == "class") {
@@ -133,7 +121,8 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let preparation = Preparation::Columns { schema, standardisation, classes: Some(classes.clone()) };
     let description = NetworkDescription { preparation, class_names: classes, training: None };
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2)?);
-    let model = fit(network, &examples, &likelihood, description, interrupt)?;
+    let (training, run) = ((Loss::CrossEntropy, 2500), (seed, interrupt));
+    let model = fitted(&[2, 16, 16, 2], &examples, training, &likelihood, description, run)?;
     let (data_path, model_path) = (folder.join("moons.csv"), folder.join("moons.posterior"));
     write_table(&table, &data_path)?;
     model.save(&model_path)?;
@@ -205,13 +194,12 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let inputs = Array::new(vec![y.len(), 1], x.col(0).iter().copied().collect());
     let targets = Array::new(vec![y.len(), 1], y.iter().map(|v| standardisation.target(*v)).collect());
     let examples = Tabular::new(inputs, Targets::Values(targets));
-    let graph = perceptron(&[1, 24, 24, 1])?;
-    let network = trained::<f64>(graph, &examples, Loss::Mse, 400, seed, interrupt)?;
     let preparation =
         Preparation::Columns { schema, standardisation: standardisation.clone(), classes: None };
     let description = NetworkDescription { preparation, ..NetworkDescription::default() };
     let noise = Gaussian::independent(vec![0.01])?;
-    let model = fit(network, &examples, &OutputLikelihood::Gaussian(noise), description, interrupt)?;
+    let (likelihood, run) = (OutputLikelihood::Gaussian(noise), (seed, interrupt));
+    let model = fitted(&[1, 24, 24, 1], &examples, (Loss::Mse, 400), &likelihood, description, run)?;
     let model_path = folder.join("network.posterior");
     model.save(&model_path)?;
     let data = model.read_rows(table.select(&split.test), true)?;

@@ -13,24 +13,25 @@ mod left_out;
 mod summary;
 mod targets;
 
-use self::cross_validation::FoldScores;
-use self::left_out::LeftOut;
-use super::{in_parts, read_files, remarks};
-use crate::args::{Cli, FitArgs};
-use crate::held_out::HeldOut;
+use self::cross_validation::{FoldScores, fit_and_score, for_fold};
+use self::left_out::{LeftOut, LeftOutScores};
+use super::{in_parts, print_report, print_written, read_files, remarks};
+use crate::args::{Cli, FitArgs, SplitArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
-use crate::progress::FitProgress;
+use crate::progress::Bar;
 use posterior::data::json;
 use posterior::data::stream::{StreamOptions, TableParts, count_rows};
-use posterior::data::{ReadOptions, Split, Table, TimeForm};
+use posterior::data::{Split, Table, TimeForm};
 use posterior::optim::Observer;
+use posterior::targets::TargetsModel;
+use posterior::targets::shared::SharedKernel;
 use posterior::{
     AnyModel, ChosenLikelihood, FitRequest, FitStage, GeneralisedModel, Method, Model as _, ModelError,
     Observed, Prepared, PreparedTable, ProcessModel, choose_likelihood, no_exposure, peak_memory_bytes,
 };
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
@@ -39,66 +40,137 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
         return continued::run(cli, arguments, model);
     }
     let mut request = arguments.request()?;
-    let held_out = arguments.split.held_out()?;
+    let held_out = &arguments.split;
+    held_out.check()?;
     set_threads(arguments.threads)?;
     let remarks = remarks(cli);
-    match targets::asked(arguments, &request, remarks)? {
-        targets::Asked::Several(several) => {
-            return targets::run(cli.json, arguments, &request, several, (remarks, started));
-        }
-        targets::Asked::One(name) => request.selection.target = name.unwrap_or(request.selection.target),
-    }
-    arguments.give(&mut request)?;
-    let found = read(arguments, &request, &held_out, remarks)?;
-    // One budget for the whole command: what reading took is spent.
-    let spend = |request: &mut FitRequest| {
-        if let Some(seconds) = &mut request.time_budget {
-            *seconds = (*seconds - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE);
+    let begun = (remarks, started);
+    let (fits, folds) = match targets::asked(arguments, &request, remarks)? {
+        targets::Asked::Several(several) => targets::fit(arguments, &request, several, held_out, begun)?,
+        targets::Asked::One(name) => {
+            request.selection.target = name.unwrap_or(request.selection.target);
+            fit(arguments, request, held_out, begun)?
         }
     };
-    let (model, left_out, folds) = match found {
-        Found::Rows(rows) => {
-            spend(&mut request);
-            (fitted(rows, &request, remarks, arguments)?, LeftOut::none(), None)
-        }
+    finish(cli, arguments, fits, folds.as_deref(), started)
+}
+
+/// Models of all targets, with the rows that each left out.
+struct Fits {
+    models: Vec<AnyModel>,
+    left_out: Vec<LeftOut>,
+    /// What several targets share.
+    shared: Option<SharedKernel>,
+    /// Planned for all of several targets together.
+    planned_bytes: u64,
+}
+
+/// Fits of all rows, and what models of each target scored on each fold.
+type Fitted = (Fits, Option<Vec<FoldScores>>);
+
+impl Fits {
+    /// Of one target.
+    fn one(model: AnyModel, left_out: LeftOut) -> Self {
+        Self { models: vec![model], left_out: vec![left_out], shared: None, planned_bytes: 0 }
+    }
+}
+
+/// A model of one target.
+fn fit(
+    arguments: &FitArgs,
+    mut request: FitRequest,
+    held_out: &SplitArgs,
+    (remarks, started): (Remarks, Instant),
+) -> Result<Fitted, Failure> {
+    arguments.give(&mut request)?;
+    let found = read(arguments, &request, held_out, remarks)?;
+    // One budget for the whole command: what reading took is spent.
+    let left = |budget: Option<f64>| {
+        budget.map(|seconds| (seconds - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE))
+    };
+    let (rows, left_out) = match found {
+        Found::Rows(rows) => (rows, LeftOut::none()),
         Found::Table(table, looks) if arguments.split.crosses() => {
-            spend(&mut request);
-            let (model, folds) =
-                cross_validation::fit_and_score(arguments, &request, &table, &looks, remarks)?;
-            (model, LeftOut::none(), Some(folds))
+            let from = (&table, request.memory, remarks);
+            let budget = left(request.time_budget);
+            let (fits, folds) = fit_and_score(&arguments.split, from, budget, |held_out, fold, budget| {
+                let own = FitRequest { time_budget: budget, ..for_fold(&request, fold) };
+                let (rows, left_out) = parted(&table, &looks, &own, held_out, remarks)?;
+                Ok(Fits::one(fitted(rows, &own, remarks, arguments)?, left_out))
+            })?;
+            return Ok((fits, Some(folds)));
         }
-        Found::Table(table, looks) => {
-            let (rows, left_out) = parted((&table, &looks), &request, &held_out, remarks)?;
-            drop(table);
-            spend(&mut request);
-            (fitted(rows, &request, remarks, arguments)?, left_out, None)
-        }
+        Found::Table(table, looks) => parted(&table, &looks, &request, held_out, remarks)?,
+    };
+    request.time_budget = left(request.time_budget);
+    Ok((Fits::one(fitted(rows, &request, remarks, arguments)?, left_out), None))
+}
+
+/// Writes the models of all targets, and says what they are and how good on the rows that they did not see.
+fn finish(
+    cli: &Cli,
+    arguments: &FitArgs,
+    fits: Fits,
+    folds: Option<&[FoldScores]>,
+    started: Instant,
+) -> Result<(), Failure> {
+    let Fits { mut models, left_out, shared, planned_bytes } = fits;
+    let several = models.len() > 1;
+    let model = match several {
+        true => AnyModel::Targets(Box::new(TargetsModel::of(models, shared)?)),
+        false => models.remove(0),
     };
     model.model().save(&arguments.out)?;
-    let scores = left_out.score(model.model(), request.memory, remarks);
+    let each = match &model {
+        AnyModel::Targets(own) => own.models(),
+        own => std::slice::from_ref(own),
+    };
+    let (remarks, memory) = (remarks(cli), arguments.request.memory);
+    let scored = left_out.into_iter().zip(each);
+    let scores: Vec<LeftOutScores> =
+        scored.map(|(rows, own)| rows.score(own.model(), memory, remarks)).collect();
     if cli.json {
-        let seconds = started.elapsed().as_secs_f64();
-        let mut found = match &model {
-            AnyModel::Generalised(model) => generalised_report(model, seconds, &arguments.out),
-            AnyModel::Process(model) => report(model, seconds, &arguments.out),
-            AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => Value::Null,
-        };
-        // How good it is on the rows of --fold or --test-fraction, and models like it on each fold.
-        found["left_out"] = scores.json()?;
-        found["folds"] = folds.as_ref().map_or(Ok(Value::Null), FoldScores::json)?;
-        return print_json(&found);
-    }
-    if !cli.quiet {
-        if let Some(folds) = folds {
-            print(format!("{}\n", folds.text()?))?;
+        let mut reports = Vec::with_capacity(each.len());
+        for (k, (own, scores)) in each.iter().zip(&scores).enumerate() {
+            let seconds = if several { own.model().seconds() } else { started.elapsed().as_secs_f64() };
+            let mut found = match own {
+                AnyModel::Generalised(model) => generalised_report(model, seconds, &arguments.out),
+                AnyModel::Process(model) => report(model, seconds, &arguments.out),
+                AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => Value::Null,
+            };
+            // How good it is on the rows of --fold or --test-fraction, and models like it on each fold.
+            found["left_out"] = scores.json()?;
+            found["folds"] = folds.map_or(Value::Null, |folds| folds[k].json());
+            reports.push(found);
         }
-        print(model.model().described())?;
+        let AnyModel::Targets(model) = &model else { return print_json(&reports[0]) };
+        let all = json!({
+            "targets": reports,
+            // Null where each has its own.
+            "shared_kernel": model.shared(),
+            "planned_memory_bytes": planned_bytes,
+            "seed": arguments.request.seed,
+            "model": arguments.out.display().to_string(),
+        });
+        return print_report(&all, started);
+    }
+    if cli.quiet {
+        return Ok(());
+    }
+    let heading = |own: &AnyModel| match several {
+        true => format!("Target {}\n", own.model().target()),
+        false => String::new(),
+    };
+    for (own, folds) in each.iter().zip(folds.into_iter().flatten()) {
+        print(format!("{}{}\n", heading(own), folds.text()))?;
+    }
+    print(model.model().described())?;
+    for (own, scores) in each.iter().zip(&scores) {
         if let Some(scores) = scores.text() {
-            print(format!("\n{scores}"))?;
+            print(format!("\n{}{scores}", heading(own)))?;
         }
-        print(format!("\nmodel written to {}", arguments.out.display()))?;
     }
-    Ok(())
+    print_written(cli, "model", &arguments.out)
 }
 
 /// A model of rows, whatever their target is.
@@ -108,8 +180,23 @@ fn fitted(
     remarks: Remarks,
     arguments: &FitArgs,
 ) -> Result<AnyModel, Failure> {
-    match rows {
-        Rows::Gaussian(prepared) => gaussian(*prepared, request, remarks, arguments),
+    let found = match rows {
+        Rows::Gaussian(prepared) => {
+            let (names, rows) = (prepared.names(), prepared.rows());
+            remarks.say(format!("plan: {}", prepared.plan(request)));
+            let chosen = posterior::choose(request, rows, &names).method;
+            if !matches!(chosen, Method::Exact(_)) || request.method.large().is_some_and(|large| large.fresh)
+            {
+                say_kept(request, remarks);
+            }
+            let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
+                ProcessModel::fit_table(*prepared, request, observer)
+            });
+            fitted.and_then(|model| match model.was_interrupted() {
+                true => Err(ModelError::Interrupted),
+                false => Ok(AnyModel::Process(Box::new(model))),
+            })
+        }
         Rows::Other(observed) => {
             let plan = GeneralisedModel::plan(&observed, request)?;
             remarks.say(format!("plan: {}", plan.describe()));
@@ -117,32 +204,10 @@ fn fitted(
             let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
                 GeneralisedModel::fit(*observed, request, observer)
             });
-            Ok(AnyModel::Generalised(Box::new(finished(fitted, request, arguments)?)))
+            fitted.map(|model| AnyModel::Generalised(Box::new(model)))
         }
-    }
-}
-
-/// A process with Gaussian noise.
-fn gaussian(
-    prepared: PreparedTable,
-    request: &FitRequest,
-    remarks: Remarks,
-    arguments: &FitArgs,
-) -> Result<AnyModel, Failure> {
-    let (names, rows) = (prepared.names(), prepared.rows());
-    remarks.say(format!("plan: {}", prepared.plan(request)));
-    let chosen = posterior::choose(request, rows, &names).method;
-    if !matches!(chosen, Method::Exact(_)) || request.method.large().is_some_and(|large| large.fresh) {
-        say_kept(request, remarks);
-    }
-    let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
-        ProcessModel::fit_table(prepared, request, observer)
-    });
-    let model = finished(fitted, request, arguments)?;
-    if model.was_interrupted() {
-        return Err(interrupted(request, arguments));
-    }
-    Ok(AnyModel::Process(Box::new(model)))
+    };
+    finished(found, request, arguments)
 }
 
 /// Says what becomes of what an earlier run left.
@@ -167,27 +232,24 @@ pub(super) fn observed_by<T>(
     interrupt: Interrupt,
     fit: impl FnOnce(&mut Observer<'_, FitStage>) -> Result<T, ModelError>,
 ) -> Result<T, ModelError> {
-    let mut progress = FitProgress::new(remarks.silent, interrupt);
-    let fitted = fit(&mut |step, stage| progress.observe(step, stage));
+    let mut progress = Bar::of_fit(remarks.silent, interrupt);
+    let fitted = fit(&mut |step, stage| progress.fit(step, stage));
     progress.finish();
     fitted
 }
 
-fn interrupted(request: &FitRequest, arguments: &FitArgs) -> Failure {
-    let state = kept(request)
-        .map_or_else(String::new, |p| format!("; the same command goes on from {}", p.display()));
-    Failure::new(format!("interrupted; {} has not been written{state}", arguments.out.display()))
-}
-
+/// What came of a fit; what was interrupted says how it goes on.
 fn finished<T>(
     fitted: Result<T, ModelError>,
     request: &FitRequest,
     arguments: &FitArgs,
 ) -> Result<T, Failure> {
-    match fitted {
-        Err(ModelError::Interrupted) => Err(interrupted(request, arguments)),
-        other => Ok(other?),
-    }
+    fitted.map_err(|error| {
+        let ModelError::Interrupted = error else { return error.into() };
+        let state = kept(request)
+            .map_or_else(String::new, |p| format!("; the same command goes on from {}", p.display()));
+        Failure::new(format!("interrupted; {} has not been written{state}", arguments.out.display()))
+    })
 }
 
 /// Rows to learn from, by what their target is.
@@ -208,7 +270,7 @@ enum Found {
 fn read(
     arguments: &FitArgs,
     request: &FitRequest,
-    held_out: &HeldOut<'_>,
+    held_out: &SplitArgs,
     remarks: Remarks,
 ) -> Result<Found, Failure> {
     let (files, asked) = (&arguments.data[..], request.labels.likelihood);
@@ -224,13 +286,10 @@ fn read(
     if events && in_parts(stream, files)? {
         remarks.say("tables of events are read whole");
     } else if in_parts(stream, files)? {
-        let first =
-            TableParts::open(files, &StreamOptions { text: request.text, ..StreamOptions::default() })?
-                .next()
-                .transpose()?;
+        let first = first_part(files, request)?;
         let looks = first.map(|part| {
-            let rows: Vec<usize> = (0..part.table.rows()).collect();
-            choose_likelihood(&part.table, target, &rows, asked, &request.selection)
+            let rows: Vec<usize> = (0..part.rows()).collect();
+            choose_likelihood(&part, target, &rows, asked, &request.selection)
         });
         match looks.transpose()? {
             Some(looks) if looks.likelihood.is_some() => {
@@ -259,8 +318,7 @@ fn read(
             None => {}
         }
     }
-    let reading = ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) };
-    let table = read_files(files, &reading, remarks)?;
+    let table = read_files(files, request.text, request.memory, remarks)?;
     if events {
         refuse_folds(arguments, "a table of events")?;
         let split = held_out.split(Some(&table), table.rows(), None, draws_of(request))?;
@@ -271,6 +329,12 @@ fn read(
     let all: Vec<usize> = (0..table.rows()).collect();
     let looks = choose_likelihood(&table, target, &all, asked, &request.selection)?;
     Ok(Found::Table(table, Box::new(looks)))
+}
+
+/// The first part of a table that is read part by part; None of one without rows.
+fn first_part(files: &[PathBuf], request: &FitRequest) -> Result<Option<Table>, Failure> {
+    let options = StreamOptions { text: request.text, ..StreamOptions::default() };
+    Ok(TableParts::open(files, &options)?.next().transpose()?.map(|part| part.table))
 }
 
 /// Whether the table is to be read part by part, where that is said.
@@ -294,11 +358,12 @@ fn refuse_folds(arguments: &FitArgs, what: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The rows of a table that train, and those that do not: of classes each gives its share.
+/// The rows of a table that train, and those that do not.
 fn parted(
-    (table, looks): (&Table, &ChosenLikelihood),
+    table: &Table,
+    looks: &ChosenLikelihood,
     request: &FitRequest,
-    held_out: &HeldOut<'_>,
+    held_out: &SplitArgs,
     remarks: Remarks,
 ) -> Result<(Rows, LeftOut), Failure> {
     let strata = looks.strata(table, &request.selection.target)?;

@@ -1,29 +1,18 @@
 //! `posterior fit laplace`
 
-use super::remarks;
+use super::{print_report, print_written, remarks};
 use crate::args::{Cli, LaplaceArgs};
 use crate::interrupt::Interrupt;
 use crate::laplace_effects::check_plain_ensemble;
 use crate::laplace_settings::{checkpoint, continued, data, request};
-use crate::output::{Failure, check_outputs, print, print_json, set_threads};
-use crate::progress::StageProgress;
-use posterior::data::OutputKind;
+use crate::output::{Failure, check_outputs, print, set_threads};
+use crate::progress::Bar;
+use posterior::data::{OutputKind, json};
 use posterior::ensemble::EnsembleModel;
 use posterior::laplace::{CurvatureChoice, LaplaceModel, LaplaceRequest};
-use posterior::linearised::{Approximation, Weights};
-use posterior::{Model, ModelError, peak_memory_bytes};
-use serde::Serialize;
+use posterior::linearised::{Approximation, Stage, Weights};
+use posterior::{Model, ModelError};
 use std::time::Instant;
-
-/// What `--json` prints beside the model.
-#[derive(Serialize)]
-struct FitReport {
-    #[serde(flatten)]
-    report: serde_json::Value,
-    peak_memory_bytes: Option<u64>,
-    seconds: f64,
-    model: String,
-}
 
 /// A request for networks alone: with the posterior that costs least, which nothing is made of.
 fn members_alone(mut request: LaplaceRequest) -> LaplaceRequest {
@@ -46,22 +35,18 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let inputs = single.into_iter().flatten().chain(several.into_iter().flatten());
     check_outputs(&outputs, inputs, arguments.force)?;
     let mut announce = |line: &str| remarks.say(line);
+    let mut progress = Bar::of_stages(remarks.silent, Interrupt::listen());
+    let mut watch = |stage: Stage, done, total| progress.stage(stage.describe(), done, total, None);
     let model: Result<Box<dyn Model>, ModelError> = match &arguments.continue_from {
         Some(path) => {
             let before = LaplaceModel::load(path)?;
             let options = continued(arguments, &before.header().options)?;
-            let mut progress = StageProgress::new(remarks.silent, Interrupt::listen());
-            let model = before.continued(&data(arguments), &options, &mut announce, &mut |s, d, n| {
-                progress.observe(s, d, n)
-            });
-            progress.finish();
+            let model = before.continued(&data(arguments), &options, &mut announce, &mut watch);
             model.map(|model| Box::new(model) as _)
         }
         None => {
-            let request = request(arguments)?;
-            let mut progress = StageProgress::new(remarks.silent, Interrupt::listen());
-            let mut watch = |s, d, n| progress.observe(s, d, n);
-            let model: Result<Box<dyn Model>, ModelError> = if EnsembleModel::is_asked(&request) {
+            let request = request(cli, arguments)?;
+            if EnsembleModel::is_asked(&request) {
                 // Nobody asked for error bars of the members.
                 let plain = arguments.curvature.is_none();
                 if plain {
@@ -71,11 +56,10 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
                 EnsembleModel::fit(&request, plain, &mut announce, &mut watch).map(|m| Box::new(m) as _)
             } else {
                 LaplaceModel::fit(&request, &mut announce, &mut watch).map(|m| Box::new(m) as _)
-            };
-            progress.finish();
-            model
+            }
         }
     };
+    progress.finish();
     let model = model.map_err(|error| {
         if !error.is_interruption() {
             return Failure::from(error);
@@ -94,16 +78,13 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     })?;
     model.save(&arguments.out)?;
     if cli.json {
-        return print_json(&FitReport {
-            report: model.report()?,
-            peak_memory_bytes: peak_memory_bytes(),
-            seconds: started.elapsed().as_secs_f64(),
-            model: arguments.out.display().to_string(),
-        });
+        let mut report = model.report()?;
+        report["model"] = json!(arguments.out.display().to_string());
+        return print_report(&report, started);
     }
-    if !cli.quiet {
-        print(model.described())?;
-        print(format!("\nmodel written to {}", arguments.out.display()))?;
+    if cli.quiet {
+        return Ok(());
     }
-    Ok(())
+    print(model.described())?;
+    print_written(cli, "model", &arguments.out)
 }

@@ -4,28 +4,15 @@ use super::remarks;
 use crate::args::{Cli, ForwardArgs, PrecisionArg};
 use crate::output::{Failure, check_outputs, print_json, set_threads};
 use posterior::data::{
-    Column, ImageSet, NumericArray, OutputKind, ReadOptions, Table, write_npy, write_table,
+    Column, ImageSet, NumericArray, OutputKind, ReadOptions, Table, json, write_npy, write_table,
 };
 use posterior::network::{NetworkFile, Strip, features, forward, is_table, open_network, read_examples};
 use posterior::networks::Precision;
-use serde::Serialize;
-use std::path::PathBuf;
 use std::time::Instant;
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Report {
-    format: &'static str,
-    shape: Vec<usize>,
-    precision: &'static str,
-    seconds: f64,
-    out: String,
-    notes: Vec<String>,
-}
 
 pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
-    let (_, data) = files(arguments);
+    let (_, data) = arguments.inputs.files(arguments.data.as_slice());
     let inputs = [&arguments.network].into_iter().chain(&data).chain(&arguments.architecture);
     let inputs = inputs.chain(&arguments.labels);
     let kind = if is_table(&arguments.out) { OutputKind::Table } else { OutputKind::Array };
@@ -40,11 +27,6 @@ pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
     }
 }
 
-/// The files of examples, and which inputs of the network they are.
-fn files(arguments: &ForwardArgs) -> (Vec<String>, Vec<PathBuf>) {
-    arguments.inputs.files(arguments.data.as_slice())
-}
-
 fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static str) -> Result<(), Failure> {
     let started = Instant::now();
     let remarks = remarks(cli);
@@ -57,7 +39,7 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     };
     let opened = open_network::<T>(&file)?;
     let reading = ReadOptions::limited(arguments.memory);
-    let (names, data) = files(arguments);
+    let (names, data) = arguments.inputs.files(arguments.data.as_slice());
     let ImageSet { images, labels } =
         read_examples(&opened.inputs, (&names, &data), arguments.labels.as_slice(), &reading)?;
     let forwarded = if arguments.features { features(&opened, &images)? } else { forward(&opened, &images)? };
@@ -67,19 +49,22 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     } else {
         write_npy(&arguments.out, &forwarded.outputs)?;
     }
-    let notes: Vec<String> = opened.notes.into_iter().chain(forwarded.notes).collect();
-    let report = Report {
-        format: opened.format,
-        shape: forwarded.outputs.shape().to_vec(),
-        precision,
-        seconds: started.elapsed().as_secs_f64(),
-        out: arguments.out.display().to_string(),
-        notes,
-    };
-    report.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    let notes: Vec<String> = opened.notes.iter().chain(&forwarded.notes).cloned().collect();
+    remarks.notes(&notes);
     let what = if arguments.features { "features" } else { "outputs" };
-    remarks.say(format!("{what} of shape {:?} written to {}", report.shape, report.out));
-    if cli.json { print_json(&report) } else { Ok(()) }
+    let (shape, out) = (forwarded.outputs.shape(), arguments.out.display().to_string());
+    remarks.say(format!("{what} of shape {shape:?} written to {out}"));
+    if !cli.json {
+        return Ok(());
+    }
+    print_json(&json!({
+        "format": opened.format,
+        "shape": shape,
+        "precision": precision,
+        "seconds": started.elapsed().as_secs_f64(),
+        "out": out,
+        "notes": notes,
+    }))
 }
 
 /// A row for each example: its numbers and, where it has one, its label.

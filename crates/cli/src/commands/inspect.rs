@@ -1,13 +1,12 @@
 //! `posterior inspect`
 
-use super::evaluate::report::{effects as effects_of, shown_lengthscales, write};
+use super::evaluate::report::{learned, write};
 use super::network_page::network_page;
 use super::predict::has_extension;
-use super::{load, read_files, remarks, support};
+use super::{load, print_written, read_files, remarks, support};
 use crate::args::{Cli, InspectArgs};
-use crate::output::{Failure, check_outputs, number, print, print_json, table};
-use posterior::data::json;
-use posterior::data::{Column, OutputKind, ReadOptions, TextOptions, Values, is_table_name};
+use crate::output::{Failure, check_outputs, number, print, print_json, table_under};
+use posterior::data::{Column, OutputKind, TextOptions, Values, is_table_name, json, to_shown_value};
 use posterior::network::{NetworkFile, open_network};
 use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
 use posterior::networks::{Architecture, Graph, describe};
@@ -18,26 +17,6 @@ use std::path::Path;
 
 /// What files of networks are called.
 const NETWORKS: [&str; 4] = ["onnx", "safetensors", "pt", "pth"];
-
-/// What `--json` prints for a model.
-#[derive(Serialize)]
-struct ModelReport {
-    format_version: u32,
-    bytes: u64,
-    /// What columns do, of models that keep the rows they were trained on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effects: Option<Effects>,
-    #[serde(flatten)]
-    report: serde_json::Value,
-}
-
-/// What `--json` prints for a table.
-#[derive(Serialize)]
-struct TableReport {
-    kind: &'static str,
-    rows: usize,
-    columns: Vec<ColumnReport>,
-}
 
 #[derive(Serialize)]
 struct ColumnReport {
@@ -68,31 +47,14 @@ fn page(model: &dyn Model, effects: Option<Effects>) -> Result<Report, Failure> 
 
 fn section(model: &dyn Model, effects: Option<Effects>) -> Result<Section, Failure> {
     let portrait = Portrait { effects, ..model.portrait()? };
-    let section = RegressionReport {
-        dataset: model.target(),
-        target: model.target(),
-        summary: model.summary(),
-        lengthscales: shown_lengthscales(&portrait),
-        more: effects_of(model, &portrait),
-        hyperparameters: portrait.hyperparameters,
-        posterior: portrait.posterior,
-        tables: portrait.tables,
-        warps: portrait.warps,
-        notes: model.notes(),
-        ..RegressionReport::default()
-    };
-    Ok(section.into())
+    Ok(RegressionReport { dataset: model.target(), ..learned(model, &portrait) }.into())
 }
 
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let path = &arguments.file;
     let report = arguments.report.as_deref();
-    if report.is_some() && is_table_name(path) {
-        return Err(Failure::usage("--report is for models and networks".into()));
-    }
-    if arguments.output.is_some() && !has_extension(path, &["onnx"]) {
-        return Err(Failure::usage("--output is for ONNX files".into()));
-    }
+    cli.refuse(&["report"], is_table_name(path), "is for models and networks")?;
+    cli.refuse(&["output"], !has_extension(path, &["onnx"]), "is for ONNX files")?;
     if arguments.text != TextOptions::default() && !is_table_name(path) {
         let problem = "--delimiter, --decimal and --encoding are for tables";
         return Err(Failure::usage(problem.into()));
@@ -141,21 +103,20 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         }
         if !cli.json {
             print(model.described())?;
-            return match report {
-                Some(report) if !cli.quiet => print(format!("\nreport written to {}", report.display())),
-                _ => Ok(()),
-            };
+            return report.map_or(Ok(()), |report| print_written(cli, "report", report));
         }
-        let bytes = std::fs::metadata(path).map(|m| m.len()).unwrap_or_default();
-        let report = model.report()?;
-        return print_json(&ModelReport { format_version: FORMAT_VERSION, bytes, effects, report });
+        let mut out = model.report()?;
+        out["format_version"] = json!(FORMAT_VERSION);
+        out["bytes"] = json!(std::fs::metadata(path).map(|m| m.len()).unwrap_or_default());
+        // What columns do, of models that keep the rows they were trained on.
+        if let Some(effects) = effects {
+            out["effects"] = json!(effects);
+        }
+        return print_json(&out);
     }
-    if arguments.support {
-        return Err(Failure::usage("--support is for networks".into()));
-    }
+    cli.refuse(&["support"], true, "is for networks")?;
     let limit = arguments.memory;
-    let reading = ReadOptions { text: arguments.text, ..ReadOptions::limited(limit) };
-    let rows = read_files(std::slice::from_ref(path), &reading, remarks(cli))?;
+    let rows = read_files(std::slice::from_ref(path), arguments.text, limit, remarks(cli))?;
     // Beside the cells, those of one column in order.
     let needed = rows.memory().saturating_add(16 * rows.rows() as u64);
     if needed > limit {
@@ -166,24 +127,15 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     }
     let columns: Vec<ColumnReport> = rows.columns.iter().map(column_report).collect();
     if cli.json {
-        return print_json(&TableReport { kind: "table", rows: rows.rows(), columns });
+        return print_json(&json!({ "kind": "table", "rows": rows.rows(), "columns": columns }));
     }
-    let mut out = vec![
-        ["column", "kind", "missing", "distinct", "minimum", "mean", "maximum"].map(String::from).to_vec(),
-    ];
-    for c in &columns {
-        let shown = |v: Option<f64>| v.map(number).unwrap_or_default();
-        out.push(vec![
-            c.name.clone(),
-            c.kind.into(),
-            c.missing.to_string(),
-            c.distinct.to_string(),
-            shown(c.minimum),
-            shown(c.mean),
-            shown(c.maximum),
-        ]);
-    }
-    print(format!("{} rows\n\n{}", rows.rows(), table(&out)))
+    let lines = columns.into_iter().map(|c| {
+        let [minimum, mean, maximum] =
+            [c.minimum, c.mean, c.maximum].map(|v| v.map(number).unwrap_or_default());
+        [c.name, c.kind.into(), c.missing.to_string(), c.distinct.to_string(), minimum, mean, maximum]
+    });
+    let head = ["column", "kind", "missing", "distinct", "minimum", "mean", "maximum"];
+    print(format!("{} rows\n\n{}", rows.rows(), table_under(head, lines)))
 }
 
 /// The tensors of a file that does not say what network they belong to: what an architecture has to name.
@@ -198,10 +150,9 @@ fn tensors(cli: &Cli, path: &Path) -> Result<(), Failure> {
             &json!({ "kind": "tensors", "format": format, "tensors": tensors, "notes": notes }),
         );
     }
-    let mut out = vec![["tensor", "type", "shape"].map(String::from).to_vec()];
-    out.extend(tensors.into_iter().map(|t| vec![t.name, t.dtype, format!("{:?}", t.shape)]));
-    print(table(&out))?;
-    notes.iter().for_each(|note| remarks(cli).say(format!("note: {note}")));
+    let rows = tensors.into_iter().map(|t| [t.name, t.dtype, format!("{:?}", t.shape)]);
+    print(table_under(["tensor", "type", "shape"], rows))?;
+    remarks(cli).notes(&notes);
     Ok(())
 }
 
@@ -219,31 +170,15 @@ fn layers(
         remarks(cli).say(format!("report written to {}", report.display()));
     }
     if !cli.json {
-        notes.iter().for_each(|note| remarks(cli).say(format!("note: {note}")));
+        remarks(cli).notes(&notes);
         return print(table);
     }
-    let layers = table.rows.iter().map(|row| {
-        json!({
-            "name": row.name,
-            "operation": row.operation,
-            "output": row.output_shape,
-            "parameters": row.parameters,
-            "constants": row.constants,
-            "flops": row.flops,
-        })
-    });
-    print_json(&json!({
-        "kind": "network",
-        "format": format,
-        "input": graph.input_shape(),
-        "output": graph.output_shape(),
-        "parameters": table.parameters,
-        "constants": table.constants,
-        "flops": table.flops,
-        "activations": table.activations,
-        "layers": layers.collect::<Vec<_>>(),
-        "notes": notes,
-    }))
+    let mut out = to_shown_value(&table)?;
+    out["kind"] = json!("network");
+    out["format"] = json!(format);
+    out["output"] = json!(graph.output_shape());
+    out["notes"] = json!(notes);
+    print_json(&out)
 }
 
 fn column_report(column: &Column) -> ColumnReport {

@@ -4,20 +4,17 @@ mod export;
 mod shown;
 mod tell;
 
-use super::optimize::with_waiting;
 use super::remarks;
-use crate::args::{Cli, LabelAskArgs, LabelCommand, LabelStartArgs, LabelStatusArgs, LockArgs};
+use super::state::{begin, refuse_existing, update};
+use crate::args::{Cli, LabelAskArgs, LabelCommand, LabelPoolArgs, LabelStartArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
-use crate::progress::StageProgress;
+use crate::progress::Bar;
 use posterior::data::OutputKind;
 use posterior::data::json;
 use posterior::decisions::SharedState;
-use posterior::decisions::labelling::{
-    Asked, LabelSettings, LabelStage, Labelling, Pool, PoolColumns, Question,
-};
+use posterior::decisions::labelling::{Asked, LabelSettings, LabelStage, Labelling, Pool, Question};
 use posterior::likelihoods::gaussianised::Gaussianised;
-use std::path::Path;
 
 /// Remarks on labels that are named one by one; the others are counted.
 const NAMED: usize = 10;
@@ -27,46 +24,21 @@ pub(crate) fn run(cli: &Cli, command: &LabelCommand) -> Result<(), Failure> {
         LabelCommand::Start(arguments) => start(cli, arguments),
         LabelCommand::Ask(arguments) => ask(cli, arguments),
         LabelCommand::Tell(arguments) => tell::tell(cli, arguments),
-        LabelCommand::Status(arguments) => status(cli, arguments),
+        LabelCommand::Status(pool) => status(cli, pool),
         LabelCommand::Export(arguments) => export::export(cli, arguments),
     }
 }
 
-fn load(path: &Path) -> Result<Labelling, Failure> {
-    Ok(Labelling::load(path)?)
-}
-
-/// Reads the state, changes and writes it under its lock.
-fn update<T>(
-    cli: &Cli,
-    state: &Path,
-    lock: &LockArgs,
-    interrupt: &Interrupt,
-    change: impl FnOnce(&mut Labelling) -> Result<T, Failure>,
-) -> Result<(T, Labelling), Failure> {
-    with_waiting(cli, lock, interrupt, |waiting| Labelling::update(state, waiting, change))
-}
-
 /// Says notes, the first few of many.
 fn say_all(remarks: Remarks, notes: &[String]) {
-    notes.iter().take(NAMED).for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.notes(notes.iter().take(NAMED));
     if notes.len() > NAMED {
         remarks.say(format!("note: {} more of these", notes.len() - NAMED));
     }
 }
 
-fn refuse_existing(arguments: &LabelStartArgs) -> Result<(), Failure> {
-    if arguments.state.exists() && !arguments.force {
-        return Err(Failure::usage(format!(
-            "{} exists; go on with `ask` and `tell`, or begin anew with --force",
-            arguments.state.display()
-        )));
-    }
-    Ok(())
-}
-
 fn start(cli: &Cli, arguments: &LabelStartArgs) -> Result<(), Failure> {
-    refuse_existing(arguments)?;
+    refuse_existing(&arguments.state, arguments.force)?;
     // A state that is replaced was asked for by --force.
     let outputs = [(Some(arguments.state.as_path()), OutputKind::LabelState)];
     check_outputs(&outputs, [&arguments.pool], arguments.force)?;
@@ -78,28 +50,15 @@ fn start(cli: &Cli, arguments: &LabelStartArgs) -> Result<(), Failure> {
         classes: arguments.classes.clone(),
         seed: arguments.seed,
     };
-    let columns = PoolColumns {
-        text: arguments.text,
-        features: arguments.features.clone(),
-        categories: arguments.categories.clone(),
-        missing: arguments.missing,
-        labels: arguments.labels.clone(),
-        show: arguments.show.clone(),
-    };
     let remarks = remarks(cli);
-    let (pool, source) = Pool::open(&arguments.pool, &columns, &settings.kernel, arguments.memory)?;
+    let (pool, source) = Pool::open(&arguments.pool, &arguments.columns, &settings.kernel, arguments.memory)?;
     let table_notes = pool.table.notes.iter().cloned().chain(pool.notes.sentences());
-    table_notes.for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.notes(table_notes);
     let (labelling, notes) = Labelling::new(&pool, source, settings)?;
     say_all(remarks, &notes);
     let plan = labelling.plan(&pool, 1).check(arguments.memory)?;
     remarks.say(format!("plan: {plan}"));
-    with_waiting(cli, &arguments.lock, &Interrupt::default(), |waiting| {
-        let _lock = Labelling::lock(&arguments.state, waiting)?;
-        // Another process may have begun meanwhile.
-        refuse_existing(arguments)?;
-        Ok(labelling.save(&arguments.state)?)
-    })?;
+    begin(cli, (&arguments.state, arguments.force), &arguments.lock, &labelling)?;
     if cli.json {
         return print_json(&json!({
             "rows": pool.rows.len(),
@@ -125,11 +84,12 @@ fn ask(cli: &Cli, arguments: &LabelAskArgs) -> Result<(), Failure> {
     set_threads(arguments.pool.threads)?;
     let interrupt = Interrupt::listen();
     let own = &arguments.pool;
-    let ((asked, pool), labelling) = update(cli, &own.state, &arguments.lock, &interrupt, |labelling| {
-        let pool = Pool::read(labelling.pool(), own.pool.as_deref(), own.memory)?;
-        let asked = propose(cli, labelling, &pool, arguments, interrupt.clone())?;
-        Ok((asked, pool))
-    })?;
+    let ((asked, pool), labelling) =
+        update(cli, &own.state, &arguments.lock, &interrupt, |labelling: &mut Labelling| {
+            let pool = Pool::read(labelling.pool(), own.pool.as_deref(), own.memory)?;
+            let asked = propose(cli, labelling, &pool, arguments, interrupt.clone())?;
+            Ok((asked, pool))
+        })?;
     let questions: Vec<&Question> =
         asked.ids.iter().filter_map(|id| labelling.questions().get(id - 1)).collect();
     if cli.json {
@@ -157,13 +117,13 @@ fn propose(
 ) -> Result<Asked, Failure> {
     let remarks = remarks(cli);
     remarks.say(format!("plan: {}", labelling.plan(pool, arguments.count)));
-    let mut progress = StageProgress::new(remarks.silent, interrupt);
+    let mut progress = Bar::of_stages(remarks.silent, interrupt);
     let asked = labelling.ask(pool, arguments.count, arguments.pool.memory, &mut |stage, done, total| {
         let name = match stage {
             LabelStage::Evidence => "hyperparameters",
             LabelStage::Rows => "rows",
         };
-        progress.observe_named(name, done, total)
+        progress.stage(name, done, total, None)
     });
     progress.finish();
     let asked = asked?;
@@ -178,10 +138,9 @@ fn propose(
     Ok(asked)
 }
 
-fn status(cli: &Cli, arguments: &LabelStatusArgs) -> Result<(), Failure> {
-    set_threads(arguments.pool.threads)?;
-    let own = &arguments.pool;
-    let labelling = load(&own.state)?;
+fn status(cli: &Cli, own: &LabelPoolArgs) -> Result<(), Failure> {
+    set_threads(own.threads)?;
+    let labelling = Labelling::load(&own.state)?;
     // What was told can be had without the pool, which may have been put away.
     let pool = Pool::read(labelling.pool(), own.pool.as_deref(), own.memory);
     let doubt = match &pool {

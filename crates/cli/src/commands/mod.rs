@@ -13,6 +13,7 @@ pub(crate) mod label;
 mod network_page;
 pub(crate) mod optimize;
 pub(crate) mod predict;
+mod state;
 pub(crate) mod stream;
 mod support;
 pub(crate) mod tomography;
@@ -20,11 +21,13 @@ pub(crate) mod train;
 mod train_online;
 
 use crate::args::{Cli, QuestionArgs};
-use crate::output::{Failure, Remarks};
+use crate::output::{Failure, Remarks, print, print_json};
 use posterior::data::stream::is_streamable;
-use posterior::data::{ReadOptions, Table, read_tables};
-use posterior::{AnyModel, Files, Model, ModelData, StoreError};
+use posterior::data::{ReadOptions, Table, TextOptions, json, read_tables, to_shown_value};
+use posterior::{AnyModel, Files, Model, ModelData, StoreError, peak_memory_bytes};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Remarks as this command line wants them.
 fn remarks(cli: &Cli) -> Remarks {
@@ -33,13 +36,13 @@ fn remarks(cli: &Cli) -> Remarks {
 
 /// Reads a table in so many bytes and passes the reader's notes on.
 fn read(path: &Path, memory: u64, remarks: Remarks) -> Result<Table, Failure> {
-    read_files(&[path.to_path_buf()], &ReadOptions::limited(memory), remarks)
+    read_files(&[path.to_path_buf()], TextOptions::default(), memory, remarks)
 }
 
 /// [`read`] of a table of one file or several.
-fn read_files(files: &[PathBuf], reading: &ReadOptions, remarks: Remarks) -> Result<Table, Failure> {
-    let table = read_tables(files, reading)?;
-    table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+fn read_files(files: &[PathBuf], text: TextOptions, memory: u64, remarks: Remarks) -> Result<Table, Failure> {
+    let table = read_tables(files, &ReadOptions { text, ..ReadOptions::limited(memory) })?;
+    remarks.notes(&table.notes);
     Ok(table)
 }
 
@@ -98,8 +101,20 @@ fn asked_data(model: &dyn Model, files: &Files<'_>, asked: &QuestionArgs) -> Res
 fn limited(mut data: ModelData, limit: Option<usize>) -> Result<ModelData, Failure> {
     data.picked |= limit.is_some();
     match limit {
-        Some(0) => Err(Failure::usage("--limit must be at least 1".into())),
         Some(count) if count < data.len() => Ok(data.selected(&(0..count).collect::<Vec<_>>())?),
         _ => Ok(data),
     }
+}
+
+/// Prints one JSON document, with what the command took since it began.
+fn print_report(report: &impl Serialize, started: Instant) -> Result<(), Failure> {
+    let mut report = to_shown_value(report)?;
+    report["peak_memory_bytes"] = json!(peak_memory_bytes());
+    report["seconds"] = json!(started.elapsed().as_secs_f64());
+    print_json(&report)
+}
+
+/// Says where something was written, behind the results; under `--quiet` nothing.
+fn print_written(cli: &Cli, what: &str, path: &Path) -> Result<(), Failure> {
+    if cli.quiet { Ok(()) } else { print(format!("\n{what} written to {}", path.display())) }
 }

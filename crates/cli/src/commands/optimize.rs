@@ -4,39 +4,18 @@ mod run;
 mod template;
 mod trial;
 
+use super::state::{begin, refuse_existing, update};
 use super::{read, read_files, remarks};
-use crate::args::{AskArgs, Cli, LockArgs, OptimizeCommand, StartArgs, TellArgs};
+use crate::args::{AskArgs, Cli, OptimizeCommand, StartArgs, TellArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
-use crate::progress::StageProgress;
-use posterior::data::{LockHolder, OutputKind, ReadOptions, TextOptions, Values};
+use crate::progress::Bar;
+use posterior::data::{OutputKind, TextOptions, Values, json};
 use posterior::decisions::campaign::{
-    Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Told, Trial,
+    Candidates, Direction, Outcome, Proposal, Settings, Stage, Told, Trial,
 };
-use posterior::decisions::{Axis, Campaign, Scale, SharedState, Space, Waiting};
-use serde::Serialize;
+use posterior::decisions::{Axis, Campaign, Scale, SharedState, Space};
 use std::path::Path;
-use std::time::Duration;
-
-/// What `--json` prints of a state.
-#[derive(Serialize)]
-struct Status<'a> {
-    axes: Vec<&'a str>,
-    direction: Direction,
-    rounds: usize,
-    told: usize,
-    failed: usize,
-    pending: Vec<&'a Trial>,
-    best: Option<Best>,
-    trials: &'a [Trial],
-}
-
-/// What `--json` prints of a round.
-#[derive(Serialize)]
-struct Asked<'a> {
-    trials: Vec<&'a Trial>,
-    proposal: &'a Proposal,
-}
 
 pub(crate) fn run(cli: &Cli, command: &OptimizeCommand) -> Result<(), Failure> {
     match command {
@@ -44,56 +23,12 @@ pub(crate) fn run(cli: &Cli, command: &OptimizeCommand) -> Result<(), Failure> {
         OptimizeCommand::Ask(arguments) => ask(cli, arguments),
         OptimizeCommand::Tell(arguments) => tell(cli, arguments),
         OptimizeCommand::Run(arguments) => run::run(cli, arguments),
-        OptimizeCommand::Status { state } => status(cli, &load(state)?),
+        OptimizeCommand::Status { state } => status(cli, &Campaign::load(state)?),
     }
-}
-
-fn load(path: &Path) -> Result<Campaign, Failure> {
-    Ok(Campaign::load(path)?)
-}
-
-/// After so long a person is told who holds the lock.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Does something with the wait for a lock that this command line asks for.
-pub(super) fn with_waiting<T>(
-    cli: &Cli,
-    lock: &LockArgs,
-    interrupt: &Interrupt,
-    work: impl FnOnce(Waiting<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let seconds = lock.lock_timeout;
-    if !(0.0..1e9).contains(&seconds) {
-        return Err(Failure::usage(format!(
-            "--lock-timeout is {seconds}; it must be a number of seconds from 0"
-        )));
-    }
-    let remarks = remarks(cli);
-    let mut said = false;
-    let mut observer = |holder: Option<&LockHolder>, waited: Duration| {
-        if waited > PATIENCE && !said {
-            said = true;
-            let holder = holder.map_or_else(|| "another process".into(), ToString::to_string);
-            remarks.say(format!("waiting for at most {seconds} s: the state is in use by {holder}"));
-        }
-        !interrupt.requested()
-    };
-    work(Waiting { limit: Duration::from_secs_f64(seconds), observer: &mut observer })
-}
-
-/// Reads the state, changes and writes it under its lock.
-fn update<T>(
-    cli: &Cli,
-    state: &Path,
-    lock: &LockArgs,
-    interrupt: &Interrupt,
-    change: impl FnOnce(&mut Campaign) -> Result<T, Failure>,
-) -> Result<(T, Campaign), Failure> {
-    with_waiting(cli, lock, interrupt, |waiting| Campaign::update(state, waiting, change))
 }
 
 fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
-    refuse_existing(arguments)?;
+    refuse_existing(&arguments.state, arguments.force)?;
     if arguments.text != TextOptions::default() && arguments.candidates.is_none() {
         let problem = "--delimiter, --decimal and --encoding are for the table of --candidates";
         return Err(Failure::usage(problem.into()));
@@ -122,12 +57,7 @@ fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
     if let Some(rows) = candidates {
         campaign = campaign.among(rows)?;
     }
-    with_waiting(cli, &arguments.lock, &Interrupt::default(), |waiting| {
-        let _lock = Campaign::lock(&arguments.state, waiting)?;
-        // Another process may have begun meanwhile.
-        refuse_existing(arguments)?;
-        Ok(campaign.save(&arguments.state)?)
-    })?;
+    begin(cli, (&arguments.state, arguments.force), &arguments.lock, &campaign)?;
     if cli.json {
         return print_json(campaign.settings());
     }
@@ -138,20 +68,9 @@ fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn refuse_existing(arguments: &StartArgs) -> Result<(), Failure> {
-    if arguments.state.exists() && !arguments.force {
-        return Err(Failure::usage(format!(
-            "{} exists; go on with `ask` and `tell`, or begin anew with --force",
-            arguments.state.display()
-        )));
-    }
-    Ok(())
-}
-
 /// The numeric columns of a table as axes that just hold them.
 fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, Candidates), Failure> {
-    let reading = ReadOptions { text: arguments.text, ..ReadOptions::limited(arguments.memory) };
-    let rows = read_files(&[path.to_path_buf()], &reading, remarks(cli))?;
+    let rows = read_files(&[path.to_path_buf()], arguments.text, arguments.memory, remarks(cli))?;
     let no_index = || rows.names().into_iter().filter(|name| rows.index.as_ref() != Some(name)).collect();
     let names = if arguments.features.is_empty() { no_index() } else { arguments.features.clone() };
     let mut axes = Vec::new();
@@ -188,12 +107,13 @@ fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, C
 fn ask(cli: &Cli, arguments: &AskArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
     let interrupt = Interrupt::listen();
-    let (proposal, campaign) = update(cli, &arguments.state, &arguments.lock, &interrupt, |campaign| {
-        propose(cli, campaign, arguments.count, interrupt.clone())
-    })?;
+    let (proposal, campaign) =
+        update(cli, &arguments.state, &arguments.lock, &interrupt, |campaign: &mut Campaign| {
+            propose(cli, campaign, arguments.count, interrupt.clone())
+        })?;
     let trials: Vec<&Trial> = proposal.ids.iter().filter_map(|id| campaign.trials().get(id - 1)).collect();
     if cli.json {
-        return print_json(&Asked { trials, proposal: &proposal });
+        return print_json(&json!({ "trials": trials, "proposal": proposal }));
     }
     print(trials_table(&campaign, &trials))
 }
@@ -206,18 +126,18 @@ fn propose(
     interrupt: Interrupt,
 ) -> Result<Proposal, Failure> {
     let remarks = remarks(cli);
-    let mut progress = StageProgress::new(remarks.silent, interrupt);
+    let mut progress = Bar::of_stages(remarks.silent, interrupt);
     let proposal = campaign.ask(count, &mut |stage, done, total| {
         let name = match stage {
             Stage::Evidence => "hyperparameters",
             Stage::Draws => "draws",
             Stage::Maxima => "maxima",
         };
-        progress.observe_named(name, done, total)
+        progress.stage(name, done, total, None)
     });
     progress.finish();
     let proposal = proposal?;
-    proposal.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.notes(&proposal.notes);
     Ok(proposal)
 }
 
@@ -233,7 +153,7 @@ fn tell(cli: &Cli, arguments: &TellArgs) -> Result<(), Failure> {
         None => Vec::new(),
     };
     let (news, campaign) =
-        update(cli, &arguments.state, &arguments.lock, &Interrupt::default(), |campaign| {
+        update(cli, &arguments.state, &arguments.lock, &Interrupt::default(), |campaign: &mut Campaign| {
             let mut record = |id, outcome| -> Result<usize, Failure> {
                 Ok(usize::from(campaign.tell(id, outcome, arguments.replace)? == Told::Recorded))
             };
@@ -309,19 +229,19 @@ fn status(cli: &Cli, campaign: &Campaign) -> Result<(), Failure> {
     let trials = campaign.trials();
     let failed = trials.iter().filter(|t| matches!(t.outcome, Outcome::Failed { .. })).count();
     let told = trials.iter().filter(|t| t.value().is_some()).count();
-    if cli.json {
-        return print_json(&Status {
-            axes: campaign.space().axes.iter().map(|a| a.name.as_str()).collect(),
-            direction: campaign.settings().direction,
-            rounds: campaign.rounds(),
-            told,
-            failed,
-            pending: campaign.pending().collect(),
-            best: campaign.best(),
-            trials,
-        });
-    }
     let pending: Vec<&Trial> = campaign.pending().collect();
+    if cli.json {
+        return print_json(&json!({
+            "axes": names(campaign),
+            "direction": campaign.settings().direction,
+            "rounds": campaign.rounds(),
+            "told": told,
+            "failed": failed,
+            "pending": pending,
+            "best": campaign.best(),
+            "trials": trials,
+        }));
+    }
     print(format!("{told} told, {failed} failed, {} pending, {} rounds", pending.len(), campaign.rounds()))?;
     if let Some(best) = campaign.best() {
         let point: Vec<String> =

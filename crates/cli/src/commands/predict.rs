@@ -1,19 +1,17 @@
 //! `posterior predict`
 
-use super::{asked_data, in_parts, load_for, remarks};
+use super::{asked_data, in_parts, load_for, print_report, remarks};
 use crate::args::{Cli, PredictArgs};
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
-use crate::progress::RowProgress;
+use crate::output::{Failure, Remarks, check_outputs, print, set_threads};
+use crate::progress::Bar;
 use posterior::data::stream::{TableParts, source_of};
 use posterior::data::{
-    Column, DataError, Departure, InputMoments, OutputKind, Table, Values, write_npy, write_parts,
-    write_table,
+    Column, DataError, Departure, InputMoments, OutputKind, Table, Values, json, lines_of, write_npy,
+    write_parts, write_table,
 };
 use posterior::optim::Signal;
-use posterior::{
-    Answer, Files, Model, ModelData, PredictedInto, Question, VarianceSolves, peak_memory_bytes,
-};
+use posterior::{Answer, Files, Model, ModelData, PredictedInto, Question, VarianceSolves};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -32,8 +30,6 @@ struct Report {
     /// Columns that are unlike those of training; none where the model does not say what those were.
     inputs_unlike_training: Option<Vec<Departure>>,
     planned_memory_bytes: u64,
-    peak_memory_bytes: Option<u64>,
-    seconds: f64,
     out: Option<PathBuf>,
     samples_out: Option<PathBuf>,
     joint: Option<PathBuf>,
@@ -90,9 +86,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         _ => at_once(cli, &mut report, model, a, &question)?,
     }
     report.inputs_unlike_training = model.departures(&report.inputs);
-    for departure in report.inputs_unlike_training.iter().flatten() {
-        remarks.say(format!("warning: {departure}"));
-    }
+    remarks.warnings(report.inputs_unlike_training.iter().flatten());
     for (count, what) in [
         (report.rows_without_prediction, "rows with missing cells have no prediction"),
         (report.filled_cells, "missing cells were filled with training means"),
@@ -112,12 +106,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     if let Some(out) = &report.out {
         remarks.say(format!("{} predictions written to {}", report.n, out.display()));
     }
-    if cli.json {
-        report.seconds = started.elapsed().as_secs_f64();
-        report.peak_memory_bytes = peak_memory_bytes();
-        return print_json(&report);
-    }
-    Ok(())
+    if cli.json { print_report(&report, started) } else { Ok(()) }
 }
 
 /// The file of the predictions; `-` is standard output, as none is.
@@ -138,13 +127,13 @@ fn at_once(
     let files =
         Files { data: &data, inputs: &inputs, labels: &[], truth: false, reading: a.question.reading() };
     let data = asked_data(model, &files, &a.question)?;
-    data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.notes(&data.notes);
     let plan = model.plan(&data, question, 0)?;
     remarks.say(format!("plan: {plan}"));
     let answer = model.predict(&data, question)?;
     report.planned_memory_bytes = plan.peak_bytes;
     report.count(&data, &answer);
-    answer.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.notes(&answer.notes);
     report.notes = data.notes.iter().chain(&answer.notes).cloned().collect();
     for (path, array) in [(&a.samples_out, &answer.draws), (&a.joint, &answer.covariance)] {
         if let (Some(path), Some(array)) = (path, array) {
@@ -157,7 +146,11 @@ fn at_once(
         (Some(path), Some(array)) => write_npy(path, array)?,
         (Some(path), None) => write_table(&data.with_columns(answer.columns), path)?,
         (None, _) if cli.json => report.predictions = Some(as_json(&answer)),
-        (None, _) => print_csv(&data.with_columns(answer.columns).columns)?,
+        (None, _) => {
+            let lines = lines_of(&data.with_columns(answer.columns), true, false);
+            let text = String::from_utf8_lossy(&lines);
+            print(text.strip_suffix('\n').unwrap_or(&text))?;
+        }
     }
     Ok(())
 }
@@ -175,7 +168,7 @@ fn by_parts(
     let question = Question { beside: cut.part_bytes as u64, ..question };
     let mut parts = TableParts::open(files, &cut)?;
     report.out = Some(out.into());
-    let progress = RowProgress::new(remarks.silent, Interrupt::listen());
+    let progress = Bar::of_rows(remarks.silent, Interrupt::listen());
     let written = write_parts(out, || -> Result<Option<Table>, Failure> {
         let Some(part) = parts.next() else {
             if report.n > 0 {
@@ -188,7 +181,7 @@ fn by_parts(
         let first = part.first_row == 0;
         let data = ModelData { part: Some(part.row_in_file), ..ModelData::of_table(part.table)? };
         if first {
-            data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+            remarks.notes(&data.notes);
         }
         let plan = model.plan(&data, &Question { timed: first, ..question.clone() }, 0)?;
         if first {
@@ -198,10 +191,10 @@ fn by_parts(
         let answer = model.predict(&data, &question)?;
         report.count(&data, &answer);
         if first {
-            answer.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+            remarks.notes(&answer.notes);
             report.notes = answer.notes.clone();
         }
-        if progress.observe(data.len()) == Signal::Stop {
+        if progress.rows(data.len()) == Signal::Stop {
             return Err(Failure::new(format!("interrupted; {} has not been written", out.display())));
         }
         Ok(Some(data.with_columns(answer.columns)))
@@ -231,27 +224,12 @@ fn as_json(answer: &Answer) -> serde_json::Value {
     let cells = |c: &Column| match &c.values {
         Values::Numeric(values) => {
             // A number that is none is one that is not there.
-            posterior::data::json!(values.iter().map(|v| (!v.is_nan()).then_some(*v)).collect::<Vec<_>>())
+            json!(values.iter().map(|v| (!v.is_nan()).then_some(*v)).collect::<Vec<_>>())
         }
-        Values::Text(values) => posterior::data::json!(values),
+        Values::Text(values) => json!(values),
     };
     let mut out: serde_json::Map<_, _> = answer.columns.iter().map(|c| (c.name.clone(), cells(c))).collect();
     // Sets are arrays where text would join their names.
-    out.extend(answer.sets.iter().map(|(name, each)| (name.clone(), posterior::data::json!(each))));
+    out.extend(answer.sets.iter().map(|(name, each)| (name.clone(), json!(each))));
     serde_json::Value::Object(out)
-}
-
-fn print_csv(columns: &[Column]) -> Result<(), Failure> {
-    let quoted = |cell: String| {
-        if cell.contains([',', '"', '\n', '\r']) {
-            format!("\"{}\"", cell.replace('"', "\"\""))
-        } else {
-            cell
-        }
-    };
-    let mut lines = vec![columns.iter().map(|c| quoted(c.name.clone())).collect::<Vec<_>>().join(",")];
-    for row in 0..columns.first().map_or(0, Column::len) {
-        lines.push(columns.iter().map(|c| quoted(c.cell(row))).collect::<Vec<_>>().join(","));
-    }
-    print(lines.join("\n"))
 }

@@ -5,8 +5,8 @@ mod destination;
 mod source;
 mod status;
 
-use super::optimize::with_waiting;
 use super::remarks;
+use super::state::with_waiting;
 use crate::args::{BadRowsArg, Cli, NoiseArg, StreamArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, set_threads};

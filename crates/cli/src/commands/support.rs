@@ -1,7 +1,7 @@
 //! `posterior inspect --support`: which curvatures and priors which layer of a network has.
 
 use crate::args::Cli;
-use crate::output::{Failure, print, print_json, table};
+use crate::output::{Failure, print, print_json, table_under};
 use posterior::networks::{Graph, Operation};
 use serde::Serialize;
 
@@ -90,19 +90,14 @@ pub(crate) fn run(cli: &Cli, graph: &Graph) -> Result<(), Failure> {
         "kronecker",
         "note",
     ];
-    let mut out = vec![head.map(String::from).to_vec()];
-    for row in &rows {
-        out.push(vec![
-            row.layer.clone(),
-            row.operation.into(),
-            row.weights.to_string(),
-            row.full.into(),
-            row.diagonal.into(),
-            row.kronecker.into(),
-            row.note.into(),
-        ]);
-    }
-    let mut lines = vec![table(&out), String::new(), format!("{total} weights")];
+    let out = rows.into_iter().map(|row| {
+        let cells = [row.full, row.diagonal, row.kronecker, row.note].map(String::from);
+        [row.layer, row.operation.into(), row.weights.to_string()]
+            .into_iter()
+            .chain(cells)
+            .collect::<Vec<_>>()
+    });
+    let mut lines = vec![table_under(head, out), String::new(), format!("{total} weights")];
     lines.push(
         "kronecker: vectors of up to 1,024 entries (biases, gains) get a dense block, longer ones a diagonal"
             .into(),

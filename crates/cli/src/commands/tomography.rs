@@ -2,34 +2,31 @@
 
 use super::remarks;
 use crate::args::{
-    Cli, CriterionArg, FilterArg, TomographyCommand, TomographyDesignArgs, TomographyMethodArg,
-    TomographyProjectArgs, TomographyReconstructArgs, TomographyUncertaintyArgs, WeightPriorArg,
+    Cli, TomographyCommand, TomographyDesignArgs, TomographyMethodArg, TomographyProjectArgs,
+    TomographyReconstructArgs, TomographyUncertaintyArgs, WeightPriorArg,
 };
 use crate::interrupt::Interrupt;
-use crate::laplace_settings::only;
-use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
-use crate::progress::ScanProgress;
+use crate::output::{
+    Failure, Remarks, check_outputs, number, print, print_json, set_threads, table, table_under,
+};
+use crate::progress::Bar;
 use crate::settings::checkpoint_place;
 use posterior::data::OutputKind;
 use posterior::linear::sampled::{ConjugateOptions, DescentOptions};
 use posterior::networks::architecture::Unet;
-use posterior::optim::Signal;
 use posterior::scans::{
-    DesignPrior, DesignRequest, PlannedWork, ProjectRequest, ReconstructRequest, ScanError, UncertainRequest,
-    design, project, reconstruct, uncertainty,
+    DesignPrior, DesignRequest, ProjectRequest, ReconstructRequest, ScanError, UncertainRequest, design,
+    project, reconstruct, uncertainty,
 };
-use posterior::tomography::Filter;
-use posterior::tomography::design::Acquisition;
 use posterior::tomography::image_prior::{DeepImagePriorOptions, PretrainOptions};
 use posterior::tomography::linearised::{GPriorOptions, GPriorSolver, weight_descent};
 use posterior::tomography::reconstruction::{
     DeepImagePriorRequest, Method, TotalVariationRequest, TotalVariationSolver,
 };
-use posterior::tomography::running::Stage;
+use posterior::tomography::running::Watch;
 use posterior::tomography::total_variation::{AdamOptions, PrimalDualOptions};
 use posterior::tomography::uncertainty::{FilterOptions, ImagePriorChoice, PriorReport, UncertaintyOptions};
-use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(cli: &Cli, command: &TomographyCommand) -> Result<(), Failure> {
     match command {
@@ -43,19 +40,12 @@ pub(crate) fn run(cli: &Cli, command: &TomographyCommand) -> Result<(), Failure>
 fn run_project(cli: &Cli, a: &TomographyProjectArgs) -> Result<(), Failure> {
     set_threads(a.limits.threads)?;
     let remarks = remarks(cli);
-    let outputs = [(Some(a.out.as_path()), OutputKind::Array), (a.image_out.as_deref(), OutputKind::Picture)];
-    check_outputs(&outputs, std::iter::once(&a.geometry).chain(&a.image), a.force)?;
-    let outcome = project(&ProjectRequest {
-        geometry: a.geometry.clone(),
-        image: a.image.clone(),
-        phantom: a.phantom,
-        noise: a.noise,
-        seed: a.seed,
-        out: a.out.clone(),
-        image_out: a.image_out.clone(),
-        memory: a.limits.memory,
-    })?;
-    outcome.warnings.iter().for_each(|w| remarks.say(format!("warning: {w}")));
+    let own = &a.request;
+    let outputs =
+        [(Some(own.out.as_path()), OutputKind::Array), (own.image_out.as_deref(), OutputKind::Picture)];
+    check_outputs(&outputs, std::iter::once(&own.geometry).chain(&own.image), a.force)?;
+    let outcome = project(&ProjectRequest { memory: a.limits.memory, ..own.clone() })?;
+    remarks.warnings(&outcome.warnings);
     if cli.json {
         return print_json(&outcome);
     }
@@ -69,44 +59,26 @@ fn run_project(cli: &Cli, a: &TomographyProjectArgs) -> Result<(), Failure> {
         remarks
             .say(format!("{} pixels were cut to the range of the picture's format", outcome.clipped_pixels));
     }
-    remarks.say(format!("written to {}", a.out.display()));
+    remarks.say(format!("written to {}", own.out.display()));
     Ok(())
 }
 
 /// Refuses flags that the method does not have.
-fn check_method(a: &TomographyReconstructArgs) -> Result<(), Failure> {
+fn check_method(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failure> {
     let (filtered, network) =
         (a.method == TomographyMethodArg::Filtered, a.method == TomographyMethodArg::DeepImagePrior);
     let smooth = a.method == TomographyMethodArg::TotalVariation;
-    only(a.filter.is_some(), "filter", filtered, "--method filtered")?;
-    only(a.weight.is_some(), "weight", !filtered, "--method total-variation or deep-image-prior")?;
-    only(a.iterations.is_some(), "iterations", !filtered, "--method total-variation or deep-image-prior")?;
-    only(a.adam, "adam", smooth, "--method total-variation")?;
-    only(
-        a.learning_rate.is_some(),
-        "learning-rate",
-        network || a.adam,
-        "--method deep-image-prior or --adam",
-    )?;
-    for (given, name) in [
-        (a.channels.is_some(), "channels"),
-        (a.skips.is_some(), "skips"),
-        (a.no_norm, "no-norm"),
-        (a.pretrain.is_some(), "pretrain"),
-        (a.start.is_some(), "start"),
-        (a.network_out.is_some(), "network-out"),
-    ] {
-        only(given, name, network, "--method deep-image-prior")?;
-    }
-    Ok(())
+    cli.only(&["filter"], filtered, "--method filtered")?;
+    cli.only(&["weight", "iterations"], !filtered, "--method total-variation or deep-image-prior")?;
+    cli.only(&["adam"], smooth, "--method total-variation")?;
+    cli.only(&["learning-rate"], network || a.adam, "--method deep-image-prior or --adam")?;
+    let of_network = ["channels", "skips", "no-norm", "pretrain", "start", "network-out"];
+    cli.only(&of_network, network, "--method deep-image-prior")
 }
 
 fn method(a: &TomographyReconstructArgs) -> Method {
     match a.method {
-        TomographyMethodArg::Filtered => Method::Filtered(match a.filter {
-            Some(FilterArg::Hann) => Filter::Hann,
-            Some(FilterArg::RamLak) | None => Filter::RamLak,
-        }),
+        TomographyMethodArg::Filtered => Method::Filtered(a.filter.unwrap_or_default()),
         TomographyMethodArg::TotalVariation => {
             let solver = if a.adam {
                 let usual = AdamOptions::default();
@@ -145,38 +117,77 @@ fn method(a: &TomographyReconstructArgs) -> Method {
     }
 }
 
-/// A checkpoint counts as an output where it was named, or where one stands.
-fn kept<'a>(named: Option<&'a Path>, place: &'a Path) -> Option<&'a Path> {
-    named.or_else(|| place.exists().then_some(place))
+/// Where the state of a long run is kept: as named, or beside an output. Such a place counts as an output where it was named, or where something stands.
+fn checkpoint<'a>(
+    named: Option<&Path>,
+    beside: &Path,
+    (outputs, force): (&[(Option<&Path>, OutputKind)], bool),
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<PathBuf, Failure> {
+    let place = checkpoint_place(named, beside);
+    let kept = named.or_else(|| place.exists().then_some(&*place));
+    check_outputs(&[outputs, &[(kept, OutputKind::Checkpoint)]].concat(), inputs, force)?;
+    Ok(place)
 }
 
-/// What was stopped says how it goes on.
-fn failed(error: ScanError, checkpoint: &Path) -> Failure {
-    if error.interrupted() {
-        let place = checkpoint.display();
-        return Failure::new(format!("interrupted; the same command goes on from {place}"));
+/// Does something long with its progress on the screen; what was stopped says how it goes on.
+fn watched<T>(
+    remarks: Remarks,
+    checkpoint: &Path,
+    work: impl FnOnce(&mut Watch<'_>) -> Result<T, ScanError>,
+) -> Result<T, Failure> {
+    let mut progress = Bar::of_stages(remarks.silent, Interrupt::listen());
+    let found = work(&mut |stage, done, all, value| progress.stage(&stage.to_string(), done, all, value));
+    progress.finish();
+    found.map_err(|error| match error.interrupted() {
+        true => Failure::new(format!("interrupted; the same command goes on from {}", checkpoint.display())),
+        false => error.into(),
+    })
+}
+
+/// Says what a long run will take.
+fn announce(remarks: Remarks, plan: &str, warnings: &[String]) {
+    remarks.warnings(warnings);
+    remarks.say(format!("plan: {plan}"));
+}
+
+/// Prints what a long run found, and says what is odd and where its picture is.
+fn print_found(
+    remarks: Remarks,
+    facts: &[Vec<String>],
+    (warnings, clipped): (&[String], usize),
+    out: &Path,
+) -> Result<(), Failure> {
+    print(table(facts))?;
+    remarks.warnings(warnings);
+    if clipped > 0 {
+        remarks.say(format!(
+            "{clipped} pixels were cut to the range of the picture's format; .npy and .tiff keep them"
+        ));
     }
-    error.into()
+    remarks.say(format!("written to {}", out.display()));
+    Ok(())
+}
+
+fn row(label: &str, value: String) -> Vec<String> {
+    vec![label.to_owned(), value]
 }
 
 fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failure> {
     set_threads(a.running.limits.threads)?;
-    check_method(a)?;
+    check_method(cli, a)?;
     let remarks = remarks(cli);
-    let checkpoint = checkpoint_place(a.running.checkpoint.as_deref(), &a.out);
     let outputs = [
         (Some(a.out.as_path()), OutputKind::Picture),
         (a.network_out.as_deref(), OutputKind::Network),
         (a.running.report.as_deref(), OutputKind::Report),
-        (kept(a.running.checkpoint.as_deref(), &checkpoint), OutputKind::Checkpoint),
     ];
     let inputs = [&a.scan.sinogram, &a.scan.geometry].into_iter().chain(&a.truth).chain(&a.start);
-    check_outputs(&outputs, inputs, a.running.force)?;
+    let checkpoint =
+        checkpoint(a.running.checkpoint.as_deref(), &a.out, (&outputs, a.running.force), inputs)?;
     posterior::data::PictureFormat::of(&a.out)?;
     let request = ReconstructRequest {
-        geometry: a.scan.geometry.clone(),
-        sinogram: a.scan.sinogram.clone(),
-        counts: a.scan.counts,
+        scan: a.scan.clone(),
         method: method(a),
         start: a.start.clone(),
         truth: a.truth.clone(),
@@ -186,14 +197,9 @@ fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failu
         checkpoint: checkpoint.clone(),
         memory: a.running.limits.memory,
     };
-    let progress = RefCell::new(ScanProgress::new(remarks.silent, Interrupt::listen()));
-    let found = reconstruct(
-        &request,
-        &mut |plan, warnings| announce(remarks, plan, warnings),
-        &mut |stage, done, all, value| progress.borrow_mut().observe(stage, done, all, value),
-    );
-    progress.borrow().finish();
-    let outcome = found.map_err(|e| failed(e, &checkpoint))?;
+    let outcome = watched(remarks, &checkpoint, |watch| {
+        reconstruct(&request, &mut |plan, notes| announce(remarks, &plan.describe(), notes), watch)
+    })?;
     if cli.json {
         return print_json(&outcome);
     }
@@ -211,57 +217,31 @@ fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failu
         ("seconds", Some(format!("{:.1}", outcome.seconds))),
     ];
     rows.extend(facts.into_iter().filter_map(|(label, value)| value.map(|v| row(label, v))));
-    print(table(&rows))?;
-    outcome.warnings.iter().for_each(|w| remarks.say(format!("warning: {w}")));
-    clipped(remarks, outcome.clipped_pixels);
-    remarks.say(format!("written to {}", a.out.display()));
-    Ok(())
-}
-
-fn row(label: &str, value: String) -> Vec<String> {
-    vec![label.to_owned(), value]
-}
-
-fn clipped(remarks: crate::output::Remarks, pixels: usize) {
-    if pixels > 0 {
-        remarks.say(format!(
-            "{pixels} pixels were cut to the range of the picture's format; .npy and .tiff keep them"
-        ));
-    }
-}
-
-fn announce(remarks: crate::output::Remarks, plan: &PlannedWork, warnings: &[String]) {
-    warnings.iter().for_each(|w| remarks.say(format!("warning: {w}")));
-    remarks.say(format!("plan: {}", plan.describe()));
+    print_found(remarks, &rows, (&outcome.warnings, outcome.clipped_pixels), &a.out)
 }
 
 fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failure> {
     set_threads(a.running.limits.threads)?;
     let g_prior = a.prior == WeightPriorArg::GPrior;
-    only(a.samples_em.is_some(), "samples-em", g_prior, "--prior g-prior")?;
-    only(a.turns.is_some(), "turns", g_prior, "--prior g-prior")?;
-    only(a.descent.is_some(), "descent", g_prior, "--prior g-prior")?;
-    only(a.noise_variance.is_some(), "noise-variance", g_prior, "--prior g-prior")?;
-    only(a.roughness.is_some(), "roughness", !g_prior, "--prior filters")?;
-    let solves = "conjugate gradients, without --descent";
-    only(a.rank.is_some(), "rank", a.descent.is_none(), solves)?;
-    only(a.tolerance.is_some(), "tolerance", a.descent.is_none(), solves)?;
+    let of_g_prior = ["samples-em", "turns", "descent", "noise-variance"];
+    cli.only(&of_g_prior, g_prior, "--prior g-prior")?;
+    cli.only(&["roughness"], !g_prior, "--prior filters")?;
+    cli.only(&["rank", "tolerance"], a.descent.is_none(), "conjugate gradients, without --descent")?;
     let usual = UncertaintyOptions::default();
     let (rank, tolerance) = (a.rank, a.tolerance.unwrap_or(usual.conjugate.tolerance));
     if !(tolerance > 0.0 && tolerance < 1.0) {
         return Err(Failure::usage("--tolerance must lie between 0 and 1".into()));
     }
     let remarks = remarks(cli);
-    let checkpoint = checkpoint_place(a.running.checkpoint.as_deref(), &a.out);
     let outputs = [
         (Some(a.out.as_path()), OutputKind::Picture),
         (a.picture_out.as_deref(), OutputKind::Picture),
         (a.samples_out.as_deref(), OutputKind::Array),
         (a.running.report.as_deref(), OutputKind::Report),
-        (kept(a.running.checkpoint.as_deref(), &checkpoint), OutputKind::Checkpoint),
     ];
     let inputs = [&a.scan.sinogram, &a.scan.geometry, &a.network].into_iter().chain(&a.truth);
-    check_outputs(&outputs, inputs, a.running.force)?;
+    let checkpoint =
+        checkpoint(a.running.checkpoint.as_deref(), &a.out, (&outputs, a.running.force), inputs)?;
     for path in [Some(&a.out), a.picture_out.as_ref()].into_iter().flatten() {
         posterior::data::PictureFormat::of(path)?;
     }
@@ -289,9 +269,7 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
     };
     let options = UncertaintyOptions { prior, samples: a.samples, conjugate, rank, seed: a.seed };
     let request = UncertainRequest {
-        geometry: a.scan.geometry.clone(),
-        sinogram: a.scan.sinogram.clone(),
-        counts: a.scan.counts,
+        scan: a.scan.clone(),
         network: a.network.clone(),
         options,
         truth: a.truth.clone(),
@@ -302,14 +280,9 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
         checkpoint: checkpoint.clone(),
         memory: a.running.limits.memory,
     };
-    let progress = RefCell::new(ScanProgress::new(remarks.silent, Interrupt::listen()));
-    let found = uncertainty(
-        &request,
-        &mut |plan, warnings| announce(remarks, plan, warnings),
-        &mut |stage, done, all, value| progress.borrow_mut().observe(stage, done, all, value),
-    );
-    progress.borrow().finish();
-    let outcome = found.map_err(|e| failed(e, &checkpoint))?;
+    let outcome = watched(remarks, &checkpoint, |watch| {
+        uncertainty(&request, &mut |plan, notes| announce(remarks, &plan.describe(), notes), watch)
+    })?;
     if cli.json {
         return print_json(&outcome);
     }
@@ -359,62 +332,31 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
         }
     }
     rows.push(row("seconds", format!("{:.1}", outcome.seconds)));
-    print(table(&rows))?;
-    outcome.warnings.iter().for_each(|w| remarks.say(format!("warning: {w}")));
-    clipped(remarks, outcome.clipped_pixels);
-    remarks.say(format!("written to {}", a.out.display()));
-    Ok(())
+    print_found(remarks, &rows, (&outcome.warnings, outcome.clipped_pixels), &a.out)
 }
 
 fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
     set_threads(a.limits.threads)?;
-    if a.count == 0 {
+    let own = &a.request;
+    if own.count == 0 {
         return Err(Failure::usage("--count must be at least 1".into()));
     }
-    only(a.network.is_some(), "network", a.prior == DesignPrior::GPrior, "--prior g-prior")?;
+    cli.only(&["network"], own.prior == DesignPrior::GPrior, "--prior g-prior")?;
     let remarks = remarks(cli);
-    let checkpoint = checkpoint_place(a.checkpoint.as_deref(), &a.sinogram);
-    let outputs = [(kept(a.checkpoint.as_deref(), &checkpoint), OutputKind::Checkpoint)];
-    check_outputs(&outputs, [&a.sinogram, &a.geometry].into_iter().chain(&a.network), false)?;
-    let request = DesignRequest {
-        geometry: a.geometry.clone(),
-        measured: a.measured.clone(),
-        sinogram: a.sinogram.clone(),
-        counts: a.counts,
-        prior: a.prior,
-        network: a.network.clone(),
-        acquisition: match a.criterion {
-            CriterionArg::Variance => Acquisition::Variance,
-            CriterionArg::Information => Acquisition::Information,
-            CriterionArg::DiagonalInformation => Acquisition::DiagonalInformation,
-        },
-        count: a.count,
-        samples: (a.samples > 0).then_some(a.samples),
-        seed: a.seed,
-        checkpoint: checkpoint.clone(),
-        memory: a.limits.memory,
-    };
-    let progress = RefCell::new(ScanProgress::new(remarks.silent, Interrupt::listen()));
-    let found = design(
-        &request,
-        &mut |plan, warnings| {
-            warnings.iter().for_each(|w| remarks.say(format!("warning: {w}")));
-            remarks.say(format!("plan: {plan}"));
-        },
-        &mut |stage: Stage, done, all, value| -> Signal {
-            progress.borrow_mut().observe(stage, done, all, value)
-        },
-    );
-    progress.borrow().finish();
-    let outcome = found.map_err(|e| failed(e, &checkpoint))?;
+    let inputs = [&own.sinogram, &own.geometry].into_iter().chain(&own.network);
+    let checkpoint = checkpoint(a.checkpoint.as_deref(), &own.sinogram, (&[], false), inputs)?;
+    let request = DesignRequest { checkpoint: checkpoint.clone(), memory: a.limits.memory, ..own.clone() };
+    let outcome = watched(remarks, &checkpoint, |watch| {
+        design(&request, &mut |plan, warnings| announce(remarks, plan, warnings), watch)
+    })?;
     if cli.json {
         return print_json(&outcome);
     }
-    let mut rows = vec![vec!["angle".to_string(), "degrees".into(), "score".into()]];
-    for next in &outcome.angles {
-        rows.push(vec![next.angle.to_string(), format!("{:.2}", next.degrees), number(next.score)]);
-    }
-    print(table(&rows))?;
+    let rows = outcome
+        .angles
+        .iter()
+        .map(|next| [next.angle.to_string(), format!("{:.2}", next.degrees), number(next.score)]);
+    print(table_under(["angle", "degrees", "score"], rows))?;
     remarks.say(format!("in {:.1} s", outcome.seconds));
     Ok(())
 }

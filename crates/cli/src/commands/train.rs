@@ -6,7 +6,7 @@ use crate::args::{Cli, OnlineCurvatureArg, PrecisionArg, RuleArg, ScheduleArg, T
 use crate::interrupt::Interrupt;
 use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
-use crate::progress::TrainProgress;
+use crate::progress::Bar;
 use crate::settings::checkpoint_place;
 use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
@@ -18,7 +18,7 @@ use std::cell::RefCell;
 
 pub(crate) fn run(cli: &Cli, arguments: &TrainArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
-    let request = request(arguments)?;
+    let request = request(cli, arguments)?;
     let kept = request.checkpoint.as_ref().map(|c| c.path.as_path());
     let kept = kept.filter(|p| arguments.checkpoint.is_some() || p.exists());
     let outputs = [(Some(arguments.out.as_path()), OutputKind::Network), (kept, OutputKind::Checkpoint)];
@@ -32,47 +32,25 @@ pub(crate) fn run(cli: &Cli, arguments: &TrainArgs) -> Result<(), Failure> {
     }
 }
 
-/// Refuses flags that would do nothing, and numbers that mean nothing.
-fn check_flags(a: &TrainArgs) -> Result<(), Failure> {
+/// Refuses flags that would do nothing.
+fn check_flags(cli: &Cli, a: &TrainArgs) -> Result<(), Failure> {
     let stands_in = a.loss == LossName::Gaussianised;
-    only(a.matching.is_some(), "matching", stands_in, "--loss gaussianised")?;
-    only(a.pseudo_count.is_some(), "pseudo-count", stands_in, "--loss gaussianised")?;
-    let rule = matches!(a.optimizer, RuleArg::Sgd);
-    only(a.momentum.is_some(), "momentum", rule, "--optimizer sgd")?;
-    let (one_cycle, step) =
-        (matches!(a.schedule, ScheduleArg::OneCycle), matches!(a.schedule, ScheduleArg::Step));
-    only(a.warm_up.is_some(), "warm-up", one_cycle, "--schedule one-cycle")?;
-    only(a.drop_every.is_some(), "drop-every", step, "--schedule step")?;
-    only(a.drop_factor.is_some(), "drop-factor", step, "--schedule step")?;
+    cli.only(&["matching", "pseudo-count"], stands_in, "--loss gaussianised")?;
+    cli.only(&["momentum"], matches!(a.optimizer, RuleArg::Sgd), "--optimizer sgd")?;
+    cli.only(&["warm-up"], matches!(a.schedule, ScheduleArg::OneCycle), "--schedule one-cycle")?;
+    let step = matches!(a.schedule, ScheduleArg::Step);
+    cli.only(&["drop-every", "drop-factor"], step, "--schedule step")?;
     let validated = a.validation_fraction.is_some_and(|f| f > 0.0) || !a.validation_data.is_empty();
     only(a.patience.is_some(), "patience", validated, "--validation-fraction or --validation-data")?;
     let o = &a.online;
     let kronecker = o.laplace_curvature == OnlineCurvatureArg::Kronecker;
     only(o.laplace_fisher.is_some(), "laplace-fisher", kronecker, "--laplace-curvature kronecker")?;
     let judged = o.laplace_select == Select::Validation;
-    only(judged, "laplace-select validation", validated, "--validation-fraction or --validation-data")?;
-    let wrong = [
-        (a.warm_up.is_some_and(|v| !(v > 0.0 && v < 1.0)), "--warm-up must lie between 0 and 1"),
-        (a.momentum.is_some_and(|v| !(0.0..1.0).contains(&v)), "--momentum must lie in [0, 1)"),
-        (a.drop_every == Some(0), "--drop-every must be at least 1"),
-        (
-            a.drop_factor.is_some_and(|v| !(v > 0.0 && v.is_finite())),
-            "--drop-factor must be a positive number",
-        ),
-        (a.checkpoint_every == 0, "--checkpoint-every must be at least 1"),
-        (
-            !(a.weight_decay >= 0.0 && a.weight_decay.is_finite()),
-            "--weight-decay must be a number that is not negative",
-        ),
-    ];
-    match wrong.iter().find(|w| w.0) {
-        Some((_, problem)) => Err(Failure::usage((*problem).into())),
-        None => Ok(()),
-    }
+    only(judged, "laplace-select validation", validated, "--validation-fraction or --validation-data")
 }
 
-fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
-    check_flags(a)?;
+fn request(cli: &Cli, a: &TrainArgs) -> Result<TrainRequest, Failure> {
+    check_flags(cli, a)?;
     let checkpoint = checkpoint_place(a.checkpoint.as_deref(), &a.out);
     let pseudo_count = a.pseudo_count.unwrap_or(GaussianisedLoss::PSEUDO_COUNT);
     let labels = GaussianisedLoss::new(a.matching.unwrap_or_default(), pseudo_count)
@@ -137,9 +115,9 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
 
 fn run_in<T: Precision>(cli: &Cli, request: &TrainRequest) -> Result<(), Failure> {
     let remarks = remarks(cli);
-    let progress = RefCell::new(TrainProgress::new(remarks.silent, Interrupt::listen()));
+    let progress = RefCell::new(Bar::of_training(remarks.silent, Interrupt::listen()));
     let mut announce = |plan: &posterior::network::TrainPlan, notes: &[String]| {
-        notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+        remarks.notes(notes);
         remarks.say(format!(
             "plan: {} examples ({} to validate), {} parameters, {} steps of {:.2} GFLOP, {:.2} GB beside the data",
             plan.examples,
@@ -153,8 +131,8 @@ fn run_in<T: Precision>(cli: &Cli, request: &TrainRequest) -> Result<(), Failure
     let report = train_network::<T>(
         request,
         &mut announce,
-        &mut |step, state| progress.borrow_mut().observe(step, state.history.len() > step.part),
-        &mut |stage, done, total| progress.borrow_mut().observe_stage(stage, done, total),
+        &mut |step, state| progress.borrow_mut().step(step, state.history.len() > step.part),
+        &mut |stage, done, total| progress.borrow_mut().between_epochs(stage, done, total),
     );
     progress.borrow().finish();
     let report = report?;

@@ -1,19 +1,15 @@
 //! `posterior train --laplace`: from flags to options, and what was learned as text.
 
 use crate::args::{FisherArg, OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
-use crate::output::{number, table};
+use crate::output::{number, table_under};
 use posterior::linearised::online::HyperparameterRule;
-use posterior::linearised::{Approximation, FisherEstimate, OnlineOptions, OnlineReport, PriorKind, Weights};
+use posterior::linearised::{Approximation, OnlineOptions, OnlineReport, PriorKind, Weights};
 
 pub(super) fn options(a: &OnlineArgs, memory: u64, seed: u64) -> Option<OnlineOptions> {
     if !a.laplace {
         return None;
     }
-    let estimate = match a.laplace_fisher.unwrap_or(FisherArg::Exact) {
-        FisherArg::Exact => FisherEstimate::Exact,
-        FisherArg::MonteCarlo => FisherEstimate::MonteCarlo { samples: 1, seed },
-        FisherArg::Empirical => FisherEstimate::Empirical,
-    };
+    let estimate = a.laplace_fisher.unwrap_or(FisherArg::Exact).estimate(seed);
     let (weights, approximation) = match a.laplace_curvature {
         OnlineCurvatureArg::Kronecker => (Weights::All, Approximation::Kronecker(estimate)),
         OnlineCurvatureArg::Diagonal => (Weights::All, Approximation::Diagonal),
@@ -44,29 +40,22 @@ pub(super) fn options(a: &OnlineArgs, memory: u64, seed: u64) -> Option<OnlineOp
 
 /// The moves of the hyperparameters and where they ended.
 pub(super) fn summary(report: &OnlineReport) -> Vec<String> {
-    let mut rows =
-        vec![["after epoch", "log evidence", "effective weights", "precisions"].map(String::from).to_vec()];
-    for step in &report.trace {
-        let (low, high) = step
-            .precisions
-            .iter()
-            .fold((f64::INFINITY, 0.0f64), |(low, high), a| (low.min(*a), high.max(*a)));
+    let rows = report.trace.iter().map(|step| {
+        let ends = step.precisions.iter();
+        let (low, high) = ends.fold((f64::INFINITY, 0.0f64), |(low, high), a| (low.min(*a), high.max(*a)));
         let precisions =
             if low == high { number(low) } else { format!("{} to {}", number(low), number(high)) };
-        rows.push(vec![
-            step.epoch.to_string(),
-            number(step.log_evidence),
-            number(step.effective_dimension),
-            precisions,
-        ]);
-    }
+        let effective = number(step.effective_dimension);
+        [step.epoch.to_string(), number(step.log_evidence), effective, precisions]
+    });
+    let head = ["after epoch", "log evidence", "effective weights", "precisions"];
     let final_ones: Vec<String> = report
         .groups
         .iter()
         .zip(&report.precisions)
         .map(|(group, a)| format!("{group} {}", number(*a)))
         .collect();
-    let mut lines = vec![table(&rows), String::new()];
+    let mut lines = vec![table_under(head, rows), String::new()];
     lines.push(format!("prior precisions: {}", final_ones.join(", ")));
     lines
 }

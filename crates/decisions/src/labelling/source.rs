@@ -14,18 +14,28 @@ use std::path::{Path, PathBuf};
 
 /// Which columns of a file are what.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PoolColumns {
     /// How delimited text is read.
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub text: TextOptions,
-    /// What the model looks at; all but the labels and what is shown when absent.
+    /// Columns that the model looks at [default: all but --labels and --show]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "A,B", value_delimiter = ','))]
     pub features: Option<Vec<String>>,
-    /// Columns that become one feature for each category, whatever they hold.
+    /// Columns that are categories, one 0/1 feature for each [default: columns of text]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, visible_alias = "one-hot", value_name = "A,B", value_delimiter = ',')
+    )]
     pub categories: Vec<String>,
-    /// What to do with missing cells of features.
+    /// What to do with missing cells of features
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub missing: Missing,
-    /// Labels that are known already, empty where they are not.
+    /// Column of labels that are known already, empty where they are not
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     pub labels: Option<String>,
-    /// What a person is shown of a row.
+    /// Columns to show with every row that is asked for [default: the features]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "A,B", value_delimiter = ','))]
     pub show: Vec<String>,
 }
 

@@ -1,19 +1,18 @@
 //! What a fit returns.
 
 use crate::LaplaceError;
-use crate::predict::{Latent, Wanted, check_joint};
+use crate::function_space::{finite_eigenvalues, spectrum};
+use crate::learned::Learned;
+use crate::plan::workspace::Workspace;
+use crate::predict::{Latent, Wanted, check_joint, latents};
 use faer::Mat;
-use posterior_linalg::compiled_here;
-use posterior_linalg::dense::eigenvalues;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::features::Projected;
 use posterior_linear::latent::Posteriors;
-use posterior_linear::structure::{
-    Block, BlockMatrix, Conditioned, Dense, Diagonal, Structure, StructureError,
-};
+use posterior_linear::structure::{Block, BlockMatrix, Conditioned, Dense, Structure};
 use posterior_linear::{FeatureMap, Prior};
-use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
+use posterior_networks::{Array, Network, Precision, Selection};
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::Tangent;
 use std::sync::Arc;
@@ -63,32 +62,17 @@ impl<T: Precision> Ella<T> {
     /// # Errors
     /// When the curvature is not finite.
     pub fn spectrum(&self) -> Result<Structure, LaplaceError> {
-        let name = "the curvature of the features";
-        if !self.gram.is_all_finite() {
-            return Err(StructureError::NotFinite { block: name.into() }.into());
-        }
-        let mut values =
-            eigenvalues(self.gram.as_ref()).map_err(|_| StructureError::Eigen { block: name.into() })?;
+        let mut values = finite_eigenvalues(&self.gram, "the curvature of the features")?;
         values.iter_mut().for_each(|v| *v = v.max(0.0));
         values.reverse();
-        values.resize(self.selection.len(), 0.0);
-        let (matrix, range) = (BlockMatrix::Diagonal(Diagonal::new(values)), 0..self.selection.len());
-        Ok(Structure::new(vec![Block { name: "spectrum".into(), range, matrix }])?)
+        spectrum(values, self.selection.len())
     }
 
-    /// The posterior under a prior precision and a strength of the data.
+    /// Posteriors under some prior precisions and strengths of the data, whose features are made once.
     ///
     /// # Errors
-    /// When they are not positive, or the factorisation fails.
-    pub fn condition(&self, precision: f64, strength: f64) -> Result<ConditionedElla<T>, LaplaceError> {
-        self.condition_all(&[(precision, strength)])
-    }
-
-    /// Several posteriors whose features are made once.
-    ///
-    /// # Errors
-    /// As [`Self::condition`].
-    pub fn condition_all(&self, settings: &[(f64, f64)]) -> Result<ConditionedElla<T>, LaplaceError> {
+    /// When there are none, they are not positive, or a factorisation fails.
+    pub fn condition(&self, settings: &[(f64, f64)]) -> Result<ConditionedElla<T>, LaplaceError> {
         let structure = self.structure()?;
         let condition = |(precision, strength): &(f64, f64)| {
             Ok(structure.condition(&Prior::scalar(self.gram.nrows(), *precision)?, *strength)?)
@@ -141,45 +125,28 @@ impl<T: Precision> Ella<T> {
     }
 }
 
-impl<T: Precision> ConditionedElla<T> {
-    /// Latent predictions of inputs under each posterior; the mean is the network's own output. Cost: a forward pass with K tangents for each input.
-    ///
-    /// # Errors
-    /// When inputs do not fit.
-    pub fn latents(
+impl<T: Precision> Learned<T> for ConditionedElla<T> {
+    /// Means are the network's own outputs. Cost: a forward pass with K tangents for each input.
+    fn latents(
         &self,
         network: &Network<T>,
         x: &Array<T>,
         wanted: Wanted,
     ) -> Result<Vec<Latent>, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a] latents_of, (
-            posterior: &'a ConditionedElla<T> = self,
-            network: &'a Network<T> = network,
-            x: &'a Array<T> = x,
-            wanted: Wanted = wanted,
-        ) -> Result<Vec<Latent>, LaplaceError>)
+        let tangent = Tangent::new(network, &self.selection);
+        let projected = Projected::new(&tangent, &self.basis)?;
+        let at_once = projected.examples_at_once(self.basis.ncols());
+        latents(&projected, &self.posteriors, (x, at_once), wanted)
     }
 
-    /// Latent predictions under the first posterior.
-    ///
-    /// # Errors
-    /// As [`Self::latents`].
-    pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        Ok(self.latents(network, x, wanted)?.swap_remove(0))
-    }
-
-    /// `samples` functions `g(x) + psi(x) u_k` drawn from the first posterior, `[samples, examples, C]`: the same functions for every call with the same seed. Cost: a forward pass with K tangents for each
-    /// input. The joint covariance has rank K only, and no factor that could be trusted.
-    ///
-    /// # Errors
-    /// When inputs do not fit.
-    pub fn function_samples(
+    /// Functions `g(x) + psi(x) u_k` drawn from the first posterior. Cost: a forward pass with K tangents for each input. The joint covariance has rank K only, and no factor that could be trusted.
+    fn function_samples(
         &self,
         network: &Network<T>,
         x: &Array<T>,
         samples: usize,
         seed: u64,
-    ) -> Result<Vec<f64>, LaplaceError> {
+    ) -> Result<Option<Vec<f64>>, LaplaceError> {
         let tangent = Tangent::new(network, &self.selection);
         let projected = Projected::new(&tangent, &self.basis)?;
         let draw = |k: usize| self.first.sample(Streams::new(seed).child("laplace/sample", k as u64));
@@ -198,40 +165,22 @@ impl<T: Precision> ConditionedElla<T> {
                 }
             }
         }
-        Ok(out)
+        Ok(Some(out))
     }
 
-    /// Joint covariance of all outputs of all inputs under the first posterior, `[examples * C, examples * C]`.
-    ///
-    /// # Errors
-    /// When it would pass `memory` bytes or inputs do not fit.
-    pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+    /// Under the first posterior.
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
         let tangent = Tangent::new(network, &self.selection);
         let projected = Projected::new(&tangent, &self.basis)?;
         check_joint(x.rows(), projected.outputs(), self.basis.ncols(), memory)?;
         Ok(self.posteriors.joint(&*projected.at(x.clone())?)?.swap_remove(0))
     }
-}
 
-fn latents_of<T: Precision>(
-    posterior: &ConditionedElla<T>,
-    network: &Network<T>,
-    x: &Array<T>,
-    wanted: Wanted,
-) -> Result<Vec<Latent>, LaplaceError> {
-    let tangent = Tangent::new(network, &posterior.selection);
-    let projected = Projected::new(&tangent, &posterior.basis)?;
-    let outputs = projected.outputs();
-    let mut all: Vec<Latent> = (0..posterior.posteriors.count())
-        .map(|_| Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 })
-        .collect();
-    for range in pieces(x.rows(), projected.examples_at_once(posterior.basis.ncols())) {
-        let features = projected.at(x.slice_rows(range))?;
-        let covariances = posterior.posteriors.covariances(&*features, wanted)?;
-        for (latent, covariance) in all.iter_mut().zip(covariances) {
-            latent.mean.extend(features.outputs());
-            latent.covariance.extend(covariance);
-        }
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        Workspace::at(network, &self.selection, examples).tangents(self.basis.ncols() as u64)
     }
-    Ok(all)
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        network.graph().flops() as f64 * (1.0 + 2.0 * self.basis.ncols() as f64)
+    }
 }

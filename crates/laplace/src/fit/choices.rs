@@ -37,54 +37,42 @@ impl Choices {
 
 /// The mode, where prior and mode are ones that the curvature knows: the default becomes the trained weights where it does not know the other.
 pub(super) fn known_mode(
-    mut mode: Mode,
+    mode: Mode,
     prior: &PriorKind,
     options: &FitOptions,
     (examples, likelihood): (usize, &OutputLikelihood),
 ) -> Result<Mode, LaplaceError> {
-    if matches!(options.approximation, Approximation::FunctionSpace { .. } | Approximation::Ella(_))
+    let approximation = &options.approximation;
+    if matches!(approximation, Approximation::FunctionSpace { .. } | Approximation::Ella(_))
         && *prior != PriorKind::Scalar
     {
         return Err(LaplaceError::Request(format!(
             "{} knows one prior precision: use the scalar prior, or another curvature",
-            options.approximation.name()
+            approximation.name()
         )));
     }
-    if let (Approximation::Ella(_), Mode::Linearised | Mode::LinearisedSimple) =
-        (&options.approximation, mode)
-    {
-        match options.mode {
-            Mode::Auto => mode = Mode::Trained,
-            _ => {
-                return Err(LaplaceError::Request(
-                    "ella knows no optimum of the linearised model: use the mode `trained`, or another curvature".into(),
-                ));
-            }
+    let rows = examples * likelihood.outputs();
+    let problem = match (mode, approximation) {
+        (Mode::Linearised | Mode::LinearisedSimple, Approximation::Ella(_)) => {
+            "ella knows no optimum of the linearised model: use the mode `trained`, or another curvature".into()
         }
-    }
-    if matches!(mode, Mode::Linearised | Mode::LinearisedSimple)
-        && let Approximation::FunctionSpace { points } = &options.approximation
-    {
-        let sampled = points.is_some_and(|p| p < examples);
-        let known = mode == Mode::Linearised && !sampled && is_gaussian(likelihood);
-        let rows = examples * likelihood.outputs();
-        match options.mode {
-            // The default is what there is.
-            Mode::Auto if !known || rows > LARGEST => mode = Mode::Trained,
-            _ if !known => {
-                return Err(LaplaceError::Request(
-                    "function space knows the optimum of the linearised model (with its offset) under Gaussian noise and from all examples only: use the mode `trained`, or a curvature of weights".into(),
-                ));
+        (Mode::Linearised, Approximation::FunctionSpace { points })
+            if points.is_none_or(|p| p >= examples) && is_gaussian(likelihood) =>
+        {
+            if rows <= LARGEST {
+                return Ok(mode);
             }
-            _ if rows > LARGEST => {
-                return Err(LaplaceError::Request(format!(
-                    "function space finds the optimum of the linearised model from at most {LARGEST} observed numbers, not {rows}: use the mode `trained`, or a curvature of weights"
-                )));
-            }
-            _ => {}
+            format!(
+                "function space finds the optimum of the linearised model from at most {LARGEST} observed numbers, not {rows}: use the mode `trained`, or a curvature of weights"
+            )
         }
-    }
-    Ok(mode)
+        (Mode::Linearised | Mode::LinearisedSimple, Approximation::FunctionSpace { .. }) => {
+            "function space knows the optimum of the linearised model (with its offset) under Gaussian noise and from all examples only: use the mode `trained`, or a curvature of weights".into()
+        }
+        _ => return Ok(mode),
+    };
+    // The default is what there is.
+    if options.mode == Mode::Auto { Ok(Mode::Trained) } else { Err(LaplaceError::Request(problem)) }
 }
 
 /// Entries of kernels that are held at most: a quarter of a gigabyte.

@@ -12,25 +12,18 @@ use crate::accumulate::FitSums;
 use crate::function_space::FunctionSpace;
 use crate::predict::displaced;
 use crate::prior::PriorKind;
+use crate::problem::Data;
 use crate::run::{Run, Stage};
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{DataFit, DualModel, PrimalModel, SpectralEvidence};
 use posterior_linear::mode::{self, ModeProblem, Predictor};
 use posterior_linear::structure::BlockMatrix;
-use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
 use posterior_tangent::{Observed, Tangent, batch_size, doubles, ranges};
 
 /// Targets and kernel of a posterior in function space.
 pub(super) struct Dual {
-    wide_targets: WideTargets,
     model: DualModel,
-}
-
-/// What the linear model is fitted to.
-struct WideTargets {
-    /// `R^T (y - f0)`.
-    values: Vec<f64>,
     /// `max |f0| / max |g|`.
     offset: f64,
 }
@@ -72,18 +65,7 @@ impl<T: Precision> Fitting<'_, T> {
 
     /// Targets and kernel of function space, ready to be solved for any precision and noise.
     pub(super) fn dual(&self, points: &FunctionSpace<T>, run: &mut Run<'_>) -> Result<Dual, LaplaceError> {
-        let wide_targets = self.wide_targets(points, run)?;
-        let model = DualModel::new(points.gram().as_ref(), &wide_targets.values, "the tangent kernel")?;
-        points.remember(model.eigenvalues());
-        Ok(Dual { wide_targets, model })
-    }
-
-    /// `R^T (y - g + J v)` of all points, in double precision: they are differences of large numbers.
-    fn wide_targets(
-        &self,
-        points: &FunctionSpace<T>,
-        run: &mut Run<'_>,
-    ) -> Result<WideTargets, LaplaceError> {
+        // `R^T (y - g + J v)` of all points, in double precision: they are differences of large numbers.
         let at = self.at_examples(&self.data.network.cast()?, run)?;
         let outputs = self.likelihood.outputs();
         let residuals: Vec<f64> = at.targets.iter().zip(at.offsets()).map(|(y, f)| y - f).collect();
@@ -91,7 +73,10 @@ impl<T: Precision> Fitting<'_, T> {
         let rows = doubles(points.roots().values());
         let own = rows.chunks_exact(outputs).enumerate();
         let values = own.map(|(row, root)| inner(root, &residuals[row / width * outputs..][..outputs]));
-        Ok(WideTargets { values: values.collect(), offset: at.offset() })
+        let values: Vec<f64> = values.collect();
+        let model = DualModel::new(points.gram().as_ref(), &values, "the tangent kernel")?;
+        points.remember(model.eigenvalues());
+        Ok(Dual { model, offset: at.offset() })
     }
 
     /// The linearised model's optimum for the current precision and noise.
@@ -133,7 +118,7 @@ impl<T: Precision> Fitting<'_, T> {
             products: 0,
             remaining: 0.0,
             converged: true,
-            offset: dual.wide_targets.offset,
+            offset: dual.offset,
         })
     }
 
@@ -194,12 +179,12 @@ pub(super) fn residual_slope<T: Precision>(
 
 /// Root of the mean square of `J d` over all examples and outputs.
 pub(super) fn mean_displacement<T: Precision>(
-    network: &Network<T>,
+    data: &Data<'_, T>,
     selection: &Selection,
-    examples: &dyn Examples<T>,
     direction: &[T],
     run: &mut Run<'_>,
 ) -> Result<f64, LaplaceError> {
+    let &Data { network, examples, .. } = data;
     let (mut sum, mut values, count) = (0.0, 0, examples.len());
     for range in ranges(0, count, batch_size(network, 2)) {
         let (x, _) = examples.batch(&range.clone().collect::<Vec<_>>(), None);

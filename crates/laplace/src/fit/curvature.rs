@@ -2,13 +2,15 @@
 
 use crate::LaplaceError;
 use crate::accumulate::Accumulator;
-use crate::ella::{ConditionedElla, Ella, EllaReport};
-use crate::function_space::{ConditionedFunctionSpace, FunctionSpace};
+use crate::ella::{Ella, EllaReport};
+use crate::function_space::FunctionSpace;
 use crate::learned::Learned;
+use crate::plan::workspace::Workspace;
 use crate::predict::{Latent, Predictor, Wanted};
-use crate::problem::Problem;
+use crate::scores::strength;
+use faer::Mat;
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
-use posterior_linear::curvature::is_gaussian;
 use posterior_linear::structure::{BlockMatrix, Conditioned, Structure};
 use posterior_networks::{Array, Network, Precision, Selection};
 use std::borrow::Cow;
@@ -24,42 +26,82 @@ pub(crate) enum Curvature<T> {
     Ella(Ella<T>, EllaReport),
 }
 
-/// Conditioned curvature.
-pub(crate) enum Posterior<T> {
-    Weights { conditioned: Conditioned, predictor: Predictor<T> },
-    FunctionSpace(Box<ConditionedFunctionSpace<T>>),
-    Ella(Box<ConditionedElla<T>>),
-    Learned(Box<dyn Learned<T>>),
+/// Gaussians of the weights.
+struct WeightPosterior<T> {
+    /// To draw from, where it is one.
+    only: Option<Conditioned>,
+    predictor: Predictor<T>,
 }
 
-impl<T: Precision> Posterior<T> {
-    pub(crate) fn new(
+impl<T: Precision> Learned<T> for WeightPosterior<T> {
+    fn latents(
+        &self,
         network: &Network<T>,
-        selection: &Selection,
-        curvature: &Curvature<T>,
-        prior: &Prior,
-        strength: f64,
-    ) -> Result<Self, LaplaceError> {
-        Ok(match curvature {
-            Curvature::Structure { structure, .. } => {
-                let conditioned = structure.condition(prior, strength)?;
-                let predictor = Predictor::new(network, selection, vec![conditioned.clone()])?;
-                Self::Weights { conditioned, predictor }
-            }
-            Curvature::FunctionSpace(points) => {
-                Self::FunctionSpace(Box::new(points.condition(prior.precisions()[0], strength)?))
-            }
-            Curvature::Ella(ella, _) => {
-                Self::Ella(Box::new(ella.condition(prior.precisions()[0], strength)?))
-            }
-        })
+        x: &Array<T>,
+        wanted: Wanted,
+    ) -> Result<Vec<Latent>, LaplaceError> {
+        self.predictor.latent(network, x, wanted)
+    }
+
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        Ok(self.predictor.joint(network, x, memory)?.remove(0))
+    }
+
+    fn conditioned(&self) -> Option<&Conditioned> {
+        self.only.as_ref()
+    }
+
+    fn draws_functions(&self) -> bool {
+        true
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        let space = Workspace::at(network, self.predictor.selection(), examples);
+        match self.predictor.head(network) {
+            Some(head) => space.predicted_head(&head, self.predictor.largest_dense() as u64),
+            None => space.predicted_backwards(self.predictor.largest_rows() as u64),
+        }
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        let (graph, d) = (network.graph(), self.predictor.selection().len() as f64);
+        let (forward, c) = (graph.flops() as f64, graph.output_shape().iter().product::<usize>() as f64);
+        match self.predictor.head(network) {
+            Some(_) => forward + c * d,
+            None => (1.0 + 2.0 * c) * forward + c * (2.0 * d + self.predictor.whitening_flops()),
+        }
     }
 }
 
-/// A function from inputs to latent predictions under several posteriors.
-pub(crate) type Predict<'a, T> = Box<dyn FnMut(&Array<T>, Wanted) -> Result<Vec<Latent>, LaplaceError> + 'a>;
-
 impl<T: Precision> Curvature<T> {
+    /// The posterior of these weights under some settings, each a prior with a noise variance relative to the likelihood's own. What predictions share is made once for all of them.
+    ///
+    /// # Errors
+    /// When precisions or noise are not positive, or a factorisation fails.
+    pub(super) fn conditioned(
+        &self,
+        (network, selection): (&Network<T>, &Selection),
+        likelihood: &OutputLikelihood,
+        settings: &[(Prior, f64)],
+    ) -> Result<Box<dyn Learned<T>>, LaplaceError> {
+        let one = |(prior, noise): &(Prior, f64)| (prior.precisions()[0], strength(likelihood, *noise));
+        let posterior: Box<dyn Learned<T>> = match self {
+            Self::Structure { structure, .. } => {
+                let each = |(prior, noise): &(Prior, f64)| {
+                    Ok(structure.condition(prior, strength(likelihood, *noise))?)
+                };
+                let all = settings.iter().map(each).collect::<Result<Vec<_>, LaplaceError>>()?;
+                let only = if let [only] = &all[..] { Some(only.clone()) } else { None };
+                Box::new(WeightPosterior { only, predictor: Predictor::new(network, selection, all)? })
+            }
+            Self::FunctionSpace(points) => {
+                Box::new(points.condition(&settings.iter().map(one).collect::<Vec<_>>())?)
+            }
+            Self::Ella(ella, _) => Box::new(ella.condition(&settings.iter().map(one).collect::<Vec<_>>())?),
+        };
+        Ok(posterior)
+    }
+
     /// Bytes that one conditioned posterior takes.
     pub(crate) fn posterior_bytes(&self) -> u64 {
         match self {
@@ -79,41 +121,6 @@ impl<T: Precision> Curvature<T> {
                 rows * rows * 16
             }
             Self::Ella(ella, _) => (ella.basis().ncols() as u64).pow(2) * 16,
-        }
-    }
-
-    /// Latent predictions under several settings at once.
-    pub(crate) fn predictors<'a>(
-        &self,
-        problem: &Problem<'a, T>,
-        settings: &[(Prior, f64)],
-    ) -> Result<Predict<'a, T>, LaplaceError> {
-        let network = problem.network;
-        let strength = |noise: f64| if is_gaussian(problem.likelihood) { 1.0 / noise } else { 1.0 };
-        match self {
-            Self::Structure { structure, .. } => {
-                let posteriors = settings
-                    .iter()
-                    .map(|(prior, noise)| Ok(structure.condition(prior, strength(*noise))?))
-                    .collect::<Result<Vec<_>, LaplaceError>>()?;
-                let predictor = Predictor::new(network, problem.selection, posteriors)?;
-                Ok(Box::new(move |x, wanted| predictor.latent(network, x, wanted)))
-            }
-            Self::Ella(ella, _) => {
-                let settings: Vec<(f64, f64)> =
-                    settings.iter().map(|(prior, noise)| (prior.precisions()[0], strength(*noise))).collect();
-                let posteriors = ella.condition_all(&settings)?;
-                Ok(Box::new(move |x, wanted| posteriors.latents(network, x, wanted)))
-            }
-            Self::FunctionSpace(points) => {
-                let posteriors = settings
-                    .iter()
-                    .map(|(prior, noise)| points.condition(prior.precisions()[0], strength(*noise)))
-                    .collect::<Result<Vec<_>, LaplaceError>>()?;
-                Ok(Box::new(move |x, wanted| {
-                    posteriors.iter().map(|p| p.latent(network, x, wanted)).collect()
-                }))
-            }
         }
     }
 

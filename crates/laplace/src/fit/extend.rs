@@ -2,47 +2,32 @@
 
 use super::choices::{Choices, LARGEST};
 use super::conjugate::{inner, mean_displacement, residual_slope, square, without_prior};
-use super::curvature::{Curvature, Posterior};
+use super::curvature::Curvature;
+use super::fitting::Solved;
 use super::options::{AT_REST, FitOptions, NoiseModel, Tune};
-use super::result::Laplace;
-use super::solve::{KEPT_FREE, almost_exactly, effective_dimensions, ended_at};
+use super::result::{Chosen, Laplace, Origin};
+use super::solve::{KEPT_FREE, almost_exactly, effective_dimensions, ended_at, largest_evidence};
 use super::summary::{FitSummary, LearnedReport, ModeSummary};
 use crate::LaplaceError;
 use crate::accumulate::FitSums;
 use crate::mode::Mode;
 use crate::plan::Plan;
-use crate::predict::{between, displacement};
+use crate::predict::between;
 use crate::prior::PriorKind;
 use crate::problem::{Data, Size};
 use crate::run::{Run, Stage};
-use crate::scores::scaled_noise;
 use faer::MatRef;
 use posterior_linalg::compiled_here;
 use posterior_linalg::dense::product;
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
-use posterior_linear::evidence::{
-    DataFit, EvidenceOptions, LaplaceEvidence, MOST_FITTED, MaximisedEvidence, Maximiser, PrimalModel,
-};
+use posterior_linear::evidence::{DataFit, EvidenceOptions, MOST_FITTED, PrimalModel};
 use posterior_linear::structure::{Block, BlockMatrix, Structure};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision};
 use posterior_tangent::{Tangent, doubles};
 use std::f64::consts::PI;
 use std::time::Instant;
-
-/// Weights and hyperparameters of all data.
-struct Optimum {
-    mode: Vec<f64>,
-    prior: Prior,
-    noise_variance: f64,
-    data_fit: DataFit,
-    /// How hyperparameters were found.
-    maximised: Option<MaximisedEvidence>,
-    /// Of the linearised model's optimum; None at other weights.
-    summary: Option<ModeSummary>,
-    notes: Vec<String>,
-}
 
 impl<T: Precision> Laplace<T> {
     /// The same posterior with further examples added to its sums, and hyperparameters chosen again by the evidence where they were chosen so before.
@@ -76,12 +61,28 @@ impl<T: Precision> Laplace<T> {
         options: &FitOptions,
         run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] improved, (
-            laplace: &'a Laplace<T> = self,
-            data: Data<'a, T> = Data::new(network, examples, &self.base_likelihood),
-            options: &'a FitOptions = options,
-            run: &'a mut Run<'r> = run,
-        ) -> Result<Laplace<T>, LaplaceError>)
+        if self.curvature.is_some() {
+            return Err(LaplaceError::Request("this posterior is continued with further data".into()));
+        }
+        let (clock, data) = (Instant::now(), Data::new(network, examples, &self.base_likelihood));
+        let (posterior, own) = self.posterior.improved(&data, options, run)?;
+        let mut summary = FitSummary { notes: Vec::new(), unseen: None, ..self.summary.clone() };
+        summary.plan = Plan::new(&data.size(&self.selection), options)?;
+        if let Some(LearnedReport::Sampled { header, .. }) = &mut summary.learned {
+            *header = own;
+        }
+        summary.seconds = [0.0, 0.0, 0.0, clock.elapsed().as_secs_f64()];
+        let chosen = Chosen {
+            origin: Origin::Search(posterior),
+            selection: self.selection.clone(),
+            likelihood: self.base_likelihood.clone(),
+            noise_variance: self.noise_variance,
+            prior: self.prior.clone(),
+            mode: self.mode.clone(),
+            integration: options.integration,
+            summary,
+        };
+        Self::of(network, chosen)
     }
 
     /// The curvature, where the linearised model's optimum follows from sums: dense, under Gaussian noise, with its displacement counted.
@@ -104,23 +105,16 @@ impl<T: Precision> Laplace<T> {
         structure: &Structure,
         fit: &FitSums,
         options: &FitOptions,
-    ) -> Result<Optimum, LaplaceError> {
-        let (mode, data_fit) = (self.mode.clone(), fit.data_fit(&self.base_likelihood));
-        let evidence = LaplaceEvidence::new(structure, self.prior.clone(), &mode, data_fit)?;
-        let maximiser = match options.tune {
-            Tune::None => None,
-            Tune::Mackay => Some(Maximiser::Mackay),
-            _ => Some(Maximiser::Gradient),
-        };
-        let learn_noise = options.noise == NoiseModel::Scale;
-        let maximised = maximiser
-            .map(|m| evidence.maximise(self.noise_variance, learn_noise, m, &EvidenceOptions::default()))
-            .transpose()?;
+    ) -> Result<(Solved, DataFit), LaplaceError> {
+        let data_fit = fit.data_fit(&self.base_likelihood);
+        let hyperparameters = (&self.prior, self.noise_variance);
+        let maximised = largest_evidence(structure, (&self.mode, data_fit), hyperparameters, options)?;
         let (prior, noise_variance) = match &maximised {
             Some(found) => (found.prior.clone(), found.noise_variance),
             None => (self.prior.clone(), self.noise_variance),
         };
-        Ok(Optimum { mode, prior, noise_variance, data_fit, maximised, summary: None, notes: Vec::new() })
+        let solved = Solved { maximised, ..Solved::at(self.mode.clone(), prior, noise_variance) };
+        Ok((solved, data_fit))
     }
 
     /// The optimum of the linearised model for old and new data, of the old ones' curvature and everybody's. What the old targets said is in the old optimum, `J^T B t = (M + a s) w*`, and so is how badly other
@@ -132,7 +126,7 @@ impl<T: Precision> Laplace<T> {
         (structure, fit): (&Structure, &FitSums),
         options: &FitOptions,
         run: &mut Run<'_>,
-    ) -> Result<Optimum, LaplaceError> {
+    ) -> Result<(Solved, DataFit), LaplaceError> {
         let gaussian = |fit: &FitSums| match fit.data_fit(&self.base_likelihood) {
             DataFit::Gaussian { residual_sum, values, log_relative_precision } => {
                 Some((residual_sum, values, log_relative_precision))
@@ -186,9 +180,8 @@ impl<T: Precision> Laplace<T> {
         let (mut maximised, mut rounds, mut rested) = (None, 0, !tuned);
         while !rested && rounds < options.alternations.max(1) {
             let (mode, data_fit) = optimum(&prior, noise_variance)?;
-            let evidence = LaplaceEvidence::new(structure, prior.clone(), &mode, data_fit)?;
-            let best =
-                evidence.maximise(noise_variance, true, Maximiser::Gradient, &EvidenceOptions::default())?;
+            let at = (&prior, noise_variance);
+            let Some(best) = largest_evidence(structure, (&mode, data_fit), at, options)? else { break };
             let change = (best.prior.precisions()[0] / prior.precisions()[0]).ln().abs();
             let change = change.max((best.noise_variance / noise_variance).ln().abs());
             (prior, noise_variance) = (best.prior.clone(), best.noise_variance);
@@ -207,11 +200,10 @@ impl<T: Precision> Laplace<T> {
         }
         let (mode, data_fit) = optimum(&prior, noise_variance)?;
         if !notes.is_empty() {
-            let evidence = LaplaceEvidence::new(structure, prior.clone(), &mode, data_fit)?;
-            maximised = Some(ended_at(&evidence, &prior, noise_variance)?);
+            maximised = Some(ended_at(structure, (&mode, data_fit), (&prior, noise_variance))?);
         }
         let direction = between(&trained, &mode);
-        let distance = mean_displacement(data.network, &self.selection, data.examples, &direction, run)?;
+        let distance = mean_displacement(data, &self.selection, &direction, run)?;
         let summary = ModeSummary {
             alternations: rounds + 1,
             newton_steps: rounds + 1,
@@ -223,7 +215,8 @@ impl<T: Precision> Laplace<T> {
             displacement: Some(distance),
             at_hyperparameters: true,
         };
-        Ok(Optimum { mode, prior, noise_variance, data_fit, maximised, summary: Some(summary), notes })
+        let solved = Solved::at(mode, prior, noise_variance);
+        Ok((Solved { maximised, summary: Some(summary), remarks: notes, ..solved }, data_fit))
     }
 }
 
@@ -265,87 +258,41 @@ fn extended<T: Precision>(
     let clock = Instant::now();
     let mut sums = before.clone();
     sums.extend(&data, 0, run)?;
-    let structure = sums.finish()?;
-    let g_prior = kind == PriorKind::GPrior;
-    let structure = if g_prior { structure.normalised()? } else { structure };
+    let structure = kind.scaled(sums.finish()?)?;
     let curvature_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
     let fit = *sums.fit();
-    let optimum = match conjugate {
+    let (solved, data_fit) = match conjugate {
         Some(old) => laplace.further_optimum(&data, old, (&structure, &fit), options, run)?,
         None => laplace.further_evidence(&structure, &fit, options)?,
     };
-    let Optimum { mode, prior, noise_variance, data_fit, maximised, summary: mode_summary, mut notes } =
-        optimum;
-    let evidence = LaplaceEvidence::new(&structure, prior.clone(), &mode, data_fit)?;
-    let value = evidence.at(prior.precisions(), noise_variance)?;
+    let Solved { mode, prior, noise_variance, maximised, summary, remarks: mut notes, .. } = solved;
+    let evidence = ended_at(&structure, (&mode, data_fit), (&prior, noise_variance))?;
     if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full) && is_gaussian(likelihood) {
         notes.push("the noise of each output was learned from the earlier data and kept".into());
     }
     let summary = FitSummary {
+        mode: summary,
         plan,
         fit,
-        evidence: Some(value),
+        evidence: Some(evidence.value),
         maximised,
-        held_out: None,
-        unseen: None,
-        evidence_at_trained: None,
-        mode: mode_summary,
         corrections: structure.corrections(),
         scale_invariant: laplace.summary.scale_invariant.clone(),
-        g_prior,
-        points: None,
-        learned: None,
+        g_prior: kind == PriorKind::GPrior,
         notes,
         seconds: [0.0, curvature_seconds, 0.0, clock.elapsed().as_secs_f64()],
+        ..FitSummary::default()
     };
-    let strength = if is_gaussian(likelihood) { 1.0 / noise_variance } else { 1.0 };
-    let curvature = Curvature::Structure { structure, sums: Some(sums) };
-    let posterior = Posterior::new(network, &laplace.selection, &curvature, &prior, strength)?;
-    Ok(Laplace {
-        displacement: displacement(network, &laplace.selection, &mode, summary.displacement()),
-        likelihood: scaled_noise(likelihood, noise_variance)?,
-        base_likelihood: likelihood.clone(),
+    let chosen = Chosen {
+        origin: Origin::Curvature(Box::new(Curvature::Structure { structure, sums: Some(sums) })),
+        selection: laplace.selection.clone(),
+        likelihood: likelihood.clone(),
         noise_variance,
         prior,
-        integration: options.integration,
-        selection: laplace.selection.clone(),
-        curvature: Some(curvature),
         mode,
-        posterior,
-        summary,
-    })
-}
-
-/// See [`Laplace::improved`].
-fn improved<T: Precision>(
-    laplace: &Laplace<T>,
-    data: Data<'_, T>,
-    options: &FitOptions,
-    run: &mut Run<'_>,
-) -> Result<Laplace<T>, LaplaceError> {
-    let Posterior::Learned(posterior) = &laplace.posterior else {
-        return Err(LaplaceError::Request("this posterior is continued with further data".into()));
-    };
-    let clock = Instant::now();
-    let (posterior, own) = posterior.improved(&data, options, run)?;
-    let mut summary = FitSummary { notes: Vec::new(), unseen: None, ..laplace.summary.clone() };
-    summary.plan = Plan::new(&data.size(&laplace.selection), options)?;
-    if let Some(LearnedReport::Sampled { header, .. }) = &mut summary.learned {
-        *header = own;
-    }
-    summary.seconds = [0.0, 0.0, 0.0, clock.elapsed().as_secs_f64()];
-    Ok(Laplace {
-        selection: laplace.selection.clone(),
-        likelihood: laplace.likelihood.clone(),
-        base_likelihood: laplace.base_likelihood.clone(),
-        noise_variance: laplace.noise_variance,
-        prior: laplace.prior.clone(),
         integration: options.integration,
-        curvature: None,
-        mode: laplace.mode.clone(),
-        posterior: Posterior::Learned(posterior),
-        displacement: laplace.displacement.clone(),
         summary,
-    })
+    };
+    Laplace::of(network, chosen)
 }

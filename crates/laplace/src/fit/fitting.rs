@@ -4,7 +4,7 @@ use super::curvature::Curvature;
 use super::options::{Approximation, FitOptions};
 use super::summary::ModeSummary;
 use crate::LaplaceError;
-use crate::accumulate::{Accumulator, FisherEstimate, FitSums};
+use crate::accumulate::{Accumulator, FitSums};
 use crate::ella::Ella;
 use crate::function_space::FunctionSpace;
 use crate::mode::Mode;
@@ -18,7 +18,6 @@ use posterior_linear::Prior;
 use posterior_linear::curvature::low_rank;
 use posterior_linear::evidence::{DataFit, MaximisedEvidence};
 use posterior_linear::mode;
-use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
 use posterior_networks::{Precision, Selection};
 use posterior_tangent::Tangent;
@@ -53,7 +52,7 @@ impl<T: Precision> Fitting<'_, T> {
         let problem = Problem { data: Data { examples, ..problem.data }, ..problem };
         let Problem { data, selection, .. } = problem;
         if let Some(form) = options.approximation.form() {
-            let estimate = options.approximation.estimate().unwrap_or(FisherEstimate::Exact);
+            let estimate = options.approximation.estimate();
             let mut sums = match run.keeper.earlier() {
                 Some(state) => resumed(state, data.network, selection, (form, estimate))?,
                 None => Accumulator::new(data.network, selection, form, estimate)?,
@@ -66,7 +65,7 @@ impl<T: Precision> Fitting<'_, T> {
                 return Err(error);
             }
             let fit = *sums.fit();
-            let structure = self.scaled(sums.finish()?)?;
+            let structure = self.prior.scaled(sums.finish()?)?;
             return Ok((Curvature::Structure { structure, sums: Some(sums) }, fit));
         }
         match &options.approximation {
@@ -75,7 +74,7 @@ impl<T: Precision> Fitting<'_, T> {
                 let (size, mut stage) = ((rank, iterations), run.stage(Stage::Curvature));
                 let (structure, fit) =
                     low_rank(&tangent, &observed, data.likelihood, size, options.seed, &mut stage)?;
-                Ok((Curvature::Structure { structure: self.scaled(structure)?, sums: None }, fit))
+                Ok((Curvature::Structure { structure: self.prior.scaled(structure)?, sums: None }, fit))
             }
             &Approximation::FunctionSpace { points } => {
                 let (points, fit) = FunctionSpace::new(&problem, points, run)?;
@@ -87,10 +86,6 @@ impl<T: Precision> Fitting<'_, T> {
             }
             _ => Err(LaplaceError::Request("this curvature is not made of sums".into())),
         }
-    }
-
-    fn scaled(&self, structure: Structure) -> Result<Structure, LaplaceError> {
-        Ok(if self.prior == PriorKind::GPrior { structure.normalised()? } else { structure })
     }
 }
 
@@ -107,6 +102,12 @@ pub(super) struct Solved {
 }
 
 impl Solved {
+    /// Hyperparameters and a mode without a word about how they were found.
+    pub(super) fn at(mode: Vec<f64>, prior: Prior, noise_variance: f64) -> Self {
+        let (maximised, remarks) = (None, Vec::new());
+        Self { prior, noise_variance, mode, found: None, summary: None, maximised, remarks }
+    }
+
     /// How far the optimum is from the network, where that counts.
     pub(super) fn displacement(&self) -> Option<f64> {
         self.summary.as_ref().and_then(|mode| mode.displacement)

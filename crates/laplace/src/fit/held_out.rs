@@ -46,19 +46,19 @@ impl<T: Precision> Fitting<'_, T> {
         let mut statistics =
             if full { NoiseStatistics::full(outputs) } else { NoiseStatistics::independent(outputs) };
         let settings = [(solved.prior.clone(), solved.noise_variance)];
-        let mut predict = curvature.predictors(&self.problem(), &settings)?;
+        let posterior = curvature.conditioned((network, &self.selection), likelihood, &settings)?;
         // Residuals are those of the linear model, whose posterior this is.
         let direction = displacement(network, &self.selection, &solved.mode, solved.displacement());
         let count = self.data.examples.len();
         for range in ranges(0, count, batch_size(network, outputs)) {
             let batch = Batch::read(self.data.examples, range, likelihood)?;
-            let mut latents = predict(&batch.x, Wanted::Full)?;
+            let mut latent = posterior.latent(network, &batch.x, Wanted::Full)?;
             if let Some(direction) = &direction {
                 let moved = displaced(network, &self.selection, &batch.x, direction)?;
-                latents[0].mean.iter_mut().zip(moved).for_each(|(m, d)| *m += d);
+                latent.mean.iter_mut().zip(moved).for_each(|(m, d)| *m += d);
             }
             for i in 0..batch.range.len() {
-                let latent = latents[0].example(i);
+                let latent = latent.example(i);
                 let residual: Vec<f64> =
                     batch.target(i).iter().zip(latent.mean).map(|(y, m)| y - m).collect();
                 statistics.add(&residual, latent.covariance)?;

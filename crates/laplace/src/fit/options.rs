@@ -78,11 +78,9 @@ impl Approximation {
         }
     }
 
-    pub(crate) fn estimate(&self) -> Option<FisherEstimate> {
-        match self {
-            Self::Kronecker(estimate) => Some(*estimate),
-            _ => None,
-        }
+    /// How its Fisher matrix is estimated.
+    pub fn estimate(&self) -> FisherEstimate {
+        if let Self::Kronecker(estimate) = self { *estimate } else { FisherEstimate::Exact }
     }
 
     /// Whether the posterior is found by a search of its own, which chooses everything.

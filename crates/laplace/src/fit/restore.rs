@@ -3,27 +3,23 @@
 //! The curvature is saved as it was summed and factored anew with the same prior, so that predictions are those of before.
 
 use super::choices::Choices;
-use super::curvature::{Curvature, Posterior};
+use super::curvature::Curvature;
 use super::options::{Approximation, FitOptions};
-use super::result::Laplace;
+use super::result::{Chosen, Laplace, Origin};
 use super::summary::{FitSummary, LearnedReport};
 use crate::LaplaceError;
-use crate::accumulate::{Accumulator, BlockSum, FisherEstimate};
+use crate::accumulate::{Accumulator, BlockSum};
 use crate::ella::{Ella, EllaReport};
 use crate::fixed_mean::FixedMean;
 use crate::function_space::FunctionSpace;
 use crate::gwi::Gwi;
 use crate::learned::{Learned, LearnedPosterior};
 use crate::mean_field::MeanField;
-use crate::predict::displacement;
-use crate::prior::PriorKind;
 use crate::sampled::Sampled;
-use crate::scores::scaled_noise;
 use crate::temperature::Temperature;
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
-use posterior_linear::curvature::is_gaussian;
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
 use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
 use posterior_store::{StoreError, Tensors};
@@ -150,45 +146,30 @@ impl<T: Precision> Laplace<T> {
 
 /// See [`Laplace::restore`].
 fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Result<Laplace<T>, LaplaceError> {
-    let SavedPosterior {
-        options,
-        selection,
-        base_likelihood,
-        noise_variance,
-        precisions,
-        mode,
-        curvature,
-        summary,
-    } = saved;
-    posterior_tangent::check_outputs(network, &base_likelihood)?;
+    let SavedPosterior { options, selection, noise_variance, precisions, mode, summary, .. } = saved;
+    let likelihood = saved.base_likelihood;
+    posterior_tangent::check_outputs(network, &likelihood)?;
     if mode.len() != selection.len() || mode.iter().any(|w| !w.is_finite()) {
         return Err(LaplaceError::Request("the saved mode does not belong to these weights".into()));
     }
     if !(noise_variance.is_finite() && noise_variance > 0.0) {
         return Err(LaplaceError::Request("the saved noise is not a positive number".into()));
     }
-    let kind = match &curvature {
+    let kind = match &saved.curvature {
         RestoredCurvature::Learned(_) => options.approximation.searched_prior(),
         _ => Choices::of(network.graph(), &selection, &options).prior,
     };
     let prior = kind.prior(network.graph(), &selection, 1.0)?.with_precisions(&precisions)?;
-    let scaled = |structure: Structure| -> Result<Structure, LaplaceError> {
-        Ok(if kind == PriorKind::GPrior { structure.normalised()? } else { structure })
-    };
-    let strength = if is_gaussian(&base_likelihood) { 1.0 / noise_variance } else { 1.0 };
-    let conditioned = |curvature| -> Result<_, LaplaceError> {
-        let posterior = Posterior::new(network, &selection, &curvature, &prior, strength)?;
-        Ok((Some(curvature), posterior))
-    };
-    let (curvature, posterior) = match curvature {
+    let conditioned = |curvature| Origin::Curvature(Box::new(curvature));
+    let origin = match saved.curvature {
         RestoredCurvature::Sums(blocks) => {
             let Some(form) = options.approximation.form() else {
                 return Err(LaplaceError::Request("the saved curvature is not one of sums".into()));
             };
-            let estimate = options.approximation.estimate().unwrap_or(FisherEstimate::Exact);
+            let estimate = options.approximation.estimate();
             let mut sums = Accumulator::new(network, &selection, form, estimate)?;
             sums.restore(blocks, summary.fit)?;
-            conditioned(Curvature::Structure { structure: scaled(sums.finish()?)?, sums: Some(sums) })?
+            conditioned(Curvature::Structure { structure: kind.scaled(sums.finish()?)?, sums: Some(sums) })
         }
         RestoredCurvature::LowRank { factor, residual } => {
             let d = selection.len();
@@ -199,23 +180,15 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
             }
             let matrix = BlockMatrix::LowRank(LowRank::new(factor, residual));
             let structure = Structure::new(vec![Block { name: "all weights".into(), range: 0..d, matrix }])?;
-            conditioned(Curvature::Structure { structure: scaled(structure)?, sums: None })?
+            conditioned(Curvature::Structure { structure: kind.scaled(structure)?, sums: None })
         }
-        RestoredCurvature::FunctionSpace(points) => conditioned(Curvature::FunctionSpace(points))?,
-        RestoredCurvature::Ella(ella) => conditioned(Curvature::Ella(ella, EllaReport::default()))?,
-        RestoredCurvature::Learned(LearnedPosterior(posterior)) => (None, Posterior::Learned(posterior)),
+        RestoredCurvature::FunctionSpace(points) => conditioned(Curvature::FunctionSpace(points)),
+        RestoredCurvature::Ella(ella) => conditioned(Curvature::Ella(ella, EllaReport::default())),
+        RestoredCurvature::Learned(LearnedPosterior(posterior)) => Origin::Search(posterior),
     };
-    Ok(Laplace {
-        displacement: displacement(network, &selection, &mode, summary.displacement()),
-        likelihood: scaled_noise(&base_likelihood, noise_variance)?,
-        base_likelihood,
-        noise_variance,
-        prior,
-        integration: options.integration,
-        selection,
-        curvature,
-        mode,
-        posterior,
-        summary,
-    })
+    let integration = options.integration;
+    Laplace::of(
+        network,
+        Chosen { origin, selection, likelihood, noise_variance, prior, mode, integration, summary },
+    )
 }

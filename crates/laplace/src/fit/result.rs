@@ -1,22 +1,21 @@
 //! What a fit returns: a posterior that predicts, and everything that was chosen on the way.
 
-use super::curvature::{Curvature, Posterior};
+use super::curvature::Curvature;
 use super::summary::FitSummary;
 use crate::LaplaceError;
 use crate::accumulate::Accumulator;
 use crate::ella::Ella;
 use crate::function_space::FunctionSpace;
-use crate::learned::SampledPredictions;
-use crate::predict::{Latent, Wanted, displaced};
-use crate::scores::wanted;
+use crate::learned::{Learned, SampledPredictions};
+use crate::predict::{Latent, Wanted, displaced, displacement};
+use crate::scores::{scaled_noise, wanted};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
-use posterior_linalg::compiled_here;
 use posterior_linear::Prior;
 use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
-use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
+use posterior_networks::{Array, Network, Precision, Selection};
 use posterior_store::Tensors;
 
 /// A posterior over a network's weights, ready to predict.
@@ -30,11 +29,32 @@ pub struct Laplace<T> {
     /// None where the posterior was found otherwise.
     pub(crate) curvature: Option<Curvature<T>>,
     pub(crate) mode: Vec<f64>,
-    pub(crate) posterior: Posterior<T>,
+    pub(crate) posterior: Box<dyn Learned<T>>,
     /// The mode minus the trained weights, where predictions count it.
     pub(crate) displacement: Option<Vec<T>>,
     /// What was done and chosen.
     pub summary: FitSummary,
+}
+
+/// Where a posterior comes from.
+pub(super) enum Origin<T> {
+    /// It is conditioned on a curvature.
+    Curvature(Box<Curvature<T>>),
+    /// It was found otherwise.
+    Search(Box<dyn Learned<T>>),
+}
+
+/// What was chosen for a posterior: everything else follows.
+pub(super) struct Chosen<T> {
+    pub(super) origin: Origin<T>,
+    pub(super) selection: Selection,
+    /// Before its noise is multiplied.
+    pub(super) likelihood: OutputLikelihood,
+    pub(super) noise_variance: f64,
+    pub(super) prior: Prior,
+    pub(super) mode: Vec<f64>,
+    pub(super) integration: Integration,
+    pub(super) summary: FitSummary,
 }
 
 /// The fit went through, but what came of it is of no use.
@@ -45,8 +65,34 @@ fn cannot_predict(example: usize, why: &str) -> LaplaceError {
 }
 
 impl<T: Precision> Laplace<T> {
-    pub(crate) fn posterior(&self) -> &Posterior<T> {
-        &self.posterior
+    /// The posterior that was chosen.
+    ///
+    /// # Errors
+    /// When the factorisation fails, or noise is not positive.
+    pub(super) fn of(network: &Network<T>, chosen: Chosen<T>) -> Result<Self, LaplaceError> {
+        let Chosen { origin, selection, likelihood, noise_variance, prior, mode, integration, summary } =
+            chosen;
+        let (curvature, posterior) = match origin {
+            Origin::Search(posterior) => (None, posterior),
+            Origin::Curvature(curvature) => {
+                let setting = [(prior.clone(), noise_variance)];
+                let posterior = curvature.conditioned((network, &selection), &likelihood, &setting)?;
+                (Some(*curvature), posterior)
+            }
+        };
+        Ok(Self {
+            displacement: displacement(network, &selection, &mode, summary.displacement()),
+            likelihood: scaled_noise(&likelihood, noise_variance)?,
+            base_likelihood: likelihood,
+            noise_variance,
+            prior,
+            integration,
+            selection,
+            curvature,
+            mode,
+            posterior,
+            summary,
+        })
     }
 
     /// The uncertain weights.
@@ -86,51 +132,37 @@ impl<T: Precision> Laplace<T> {
 
     /// The sums that the curvature was made of, where it is one of sums: to be saved and continued.
     pub fn sums(&self) -> Option<&Accumulator> {
-        match self.curvature.as_ref()? {
-            Curvature::Structure { sums, .. } => sums.as_ref(),
-            Curvature::FunctionSpace(_) | Curvature::Ella(..) => None,
-        }
+        if let Some(Curvature::Structure { sums, .. }) = &self.curvature { sums.as_ref() } else { None }
     }
 
     /// The curvature in blocks; None in function space.
     pub fn structure(&self) -> Option<&Structure> {
-        match self.curvature.as_ref()? {
-            Curvature::Structure { structure, .. } => Some(structure),
-            Curvature::FunctionSpace(_) | Curvature::Ella(..) => None,
+        if let Some(Curvature::Structure { structure, .. }) = &self.curvature {
+            Some(structure)
+        } else {
+            None
         }
     }
 
     /// The training points of a posterior in function space.
     pub fn function_space(&self) -> Option<&FunctionSpace<T>> {
-        match self.curvature.as_ref()? {
-            Curvature::Structure { .. } | Curvature::Ella(..) => None,
-            Curvature::FunctionSpace(points) => Some(points),
-        }
+        if let Some(Curvature::FunctionSpace(points)) = &self.curvature { Some(points) } else { None }
     }
 
     /// The directions and the curvature along them, where there are only a few.
     pub fn ella(&self) -> Option<&Ella<T>> {
-        match self.curvature.as_ref()? {
-            Curvature::Ella(ella, _) => Some(ella),
-            _ => None,
-        }
+        if let Some(Curvature::Ella(ella, _)) = &self.curvature { Some(ella) } else { None }
     }
 
     /// The arrays of a posterior that no curvature has made; whether it is one.
     pub fn add_learned(&self, tensors: &mut Tensors) -> bool {
-        if let Posterior::Learned(posterior) = &self.posterior {
-            posterior.write(tensors);
-        }
+        self.posterior.write(tensors);
         self.curvature.is_none()
     }
 
     /// Whether functions are drawn once, to be followed from input to input; else values are drawn together for all inputs of a question.
     pub fn draws_functions(&self) -> bool {
-        match &self.posterior {
-            Posterior::Weights { .. } => true,
-            Posterior::FunctionSpace(_) | Posterior::Ella(_) => false,
-            Posterior::Learned(posterior) => posterior.draws_functions(),
-        }
+        self.posterior.draws_functions()
     }
 
     /// Predicts a few examples as a user would, so that a fit that cannot predict is an error and not a file. Says how many variances rounding had made negative.
@@ -199,12 +231,7 @@ impl<T: Precision> Laplace<T> {
         x: &Array<T>,
         wanted: Wanted,
     ) -> Result<Latent, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a] tangent_latent, (
-            laplace: &'a Laplace<T> = self,
-            network: &'a Network<T> = network,
-            x: &'a Array<T> = x,
-            wanted: Wanted = wanted,
-        ) -> Result<Latent, LaplaceError>)
+        self.posterior.latent(network, x, wanted)
     }
 
     /// Predictive distributions that no Gaussian of [`Self::latent`] gives, and their log densities at `targets` `[examples, width]`; None for posteriors whose latent Gaussian says it all.
@@ -217,10 +244,7 @@ impl<T: Precision> Laplace<T> {
         x: &Array<T>,
         targets: Option<&[f64]>,
     ) -> Option<Result<SampledPredictions, LaplaceError>> {
-        match &self.posterior {
-            Posterior::Learned(posterior) => posterior.predictive(network, x, targets),
-            _ => None,
-        }
+        self.posterior.predictive(network, x, targets)
     }
 
     /// The joint covariance of all outputs of all inputs, `[examples * C, examples * C]`; on request only, since it grows with the square of the inputs.
@@ -228,47 +252,12 @@ impl<T: Precision> Laplace<T> {
     /// # Errors
     /// When it would pass `memory` bytes or inputs do not fit.
     pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a] joint, (
-            laplace: &'a Laplace<T> = self,
-            network: &'a Network<T> = network,
-            x: &'a Array<T> = x,
-            memory: u64 = memory,
-        ) -> Result<Mat<f64>, LaplaceError>)
+        let mut joint = self.posterior.joint(network, x, memory)?;
+        if let Some(displacement) = &self.displacement {
+            let moved = displaced(network, &self.selection, x, displacement)?;
+            let column = MatRef::from_column_major_slice(&moved, moved.len(), 1);
+            matmul(joint.as_mut(), Accum::Add, column, column.transpose(), 1.0, Par::Seq);
+        }
+        Ok(joint)
     }
-}
-
-/// See [`Laplace::tangent_latent`].
-fn tangent_latent<T: Precision>(
-    laplace: &Laplace<T>,
-    network: &Network<T>,
-    x: &Array<T>,
-    wanted: Wanted,
-) -> Result<Latent, LaplaceError> {
-    match &laplace.posterior {
-        Posterior::Weights { predictor, .. } => Ok(predictor.latent(network, x, wanted)?.remove(0)),
-        Posterior::FunctionSpace(posterior) => posterior.latent(network, x, wanted),
-        Posterior::Ella(posterior) => posterior.latent(network, x, wanted),
-        Posterior::Learned(posterior) => posterior.latent(network, x, wanted),
-    }
-}
-
-/// See [`Laplace::joint`].
-fn joint<T: Precision>(
-    laplace: &Laplace<T>,
-    network: &Network<T>,
-    x: &Array<T>,
-    memory: u64,
-) -> Result<Mat<f64>, LaplaceError> {
-    let mut joint = match &laplace.posterior {
-        Posterior::Weights { predictor, .. } => predictor.joint(network, x, memory)?.remove(0),
-        Posterior::FunctionSpace(posterior) => posterior.joint(network, x, memory)?,
-        Posterior::Ella(posterior) => posterior.joint(network, x, memory)?,
-        Posterior::Learned(posterior) => posterior.joint(network, x, memory)?,
-    };
-    if let Some(displacement) = &laplace.displacement {
-        let moved = displaced(network, &laplace.selection, x, displacement)?;
-        let column = MatRef::from_column_major_slice(&moved, moved.len(), 1);
-        matmul(joint.as_mut(), Accum::Add, column, column.transpose(), 1.0, Par::Seq);
-    }
-    Ok(joint)
 }

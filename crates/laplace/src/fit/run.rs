@@ -1,17 +1,17 @@
 //! The steps of a fit, in order.
 
 use super::choices::{Choices, known_mode};
-use super::curvature::{Curvature, Posterior};
+use super::curvature::Curvature;
 use super::fitting::Fitting;
 use super::held_out::noise_change;
 use super::options::{FitOptions, NoiseModel, Tune};
-use super::result::Laplace;
+use super::result::{Chosen, Laplace, Origin};
+use super::solve::{ended_at, timed};
 use super::summary::{FitSummary, LearnedReport};
 use crate::LaplaceError;
 use crate::mode::Mode;
 use crate::normalisation::explain;
 use crate::plan::Plan;
-use crate::predict::displacement;
 use crate::prior::PriorKind;
 use crate::problem::Data;
 use crate::run::Run;
@@ -20,7 +20,7 @@ use crate::scores::scaled_noise;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
 use posterior_linear::curvature::is_gaussian;
-use posterior_linear::evidence::{EvidenceValue, LaplaceEvidence};
+use posterior_linear::evidence::EvidenceValue;
 use posterior_networks::{PerNetworkPrecision, Precision};
 use std::time::Instant;
 
@@ -68,9 +68,7 @@ fn steps<T: Precision>(
         return fitting.learned(plan, choosing, run);
     }
     let mut seconds = [choosing, 0.0, 0.0, 0.0];
-    let clock = Instant::now();
-    let (mut curvature, mut fit) = fitting.curvature(examples, run)?;
-    seconds[1] = clock.elapsed().as_secs_f64();
+    let (mut curvature, mut fit) = timed(&mut seconds[1], || fitting.curvature(examples, run))?;
     let mut solved = match fitting.solve(&curvature, &fit, &mut seconds, run) {
         Err(LaplaceError::Interrupted) => {
             // The sums are whole and need not be made again.
@@ -99,62 +97,50 @@ fn steps<T: Precision>(
         }
         seconds[1] += clock.elapsed().as_secs_f64();
     }
-    let clock = Instant::now();
-    let held_out = fitting.held_out(&curvature, &fit, &mut solved, run)?;
-    seconds[3] += clock.elapsed().as_secs_f64();
+    let held_out = timed(&mut seconds[3], || fitting.held_out(&curvature, &fit, &mut solved, run))?;
     notes.extend(solved.notes(&held_out, options.seen_by_network));
 
     let Fitting { selection, likelihood, prior, trained, .. } = fitting;
-    let strength = if is_gaussian(&likelihood) { 1.0 / solved.noise_variance } else { 1.0 };
-    let posterior = Posterior::new(network, &selection, &curvature, &solved.prior, strength)?;
     let evidence_structure = curvature.evidence_structure()?;
+    let hyperparameters = (&solved.prior, solved.noise_variance);
     let at = |mode: &[f64], data_fit| -> Result<_, LaplaceError> {
-        let evidence = LaplaceEvidence::new(&evidence_structure, solved.prior.clone(), mode, data_fit)?;
-        Ok(evidence.at(solved.prior.precisions(), solved.noise_variance)?)
+        Ok(ended_at(&evidence_structure, (mode, data_fit), hyperparameters)?.value)
     };
     let own_fit = solved.data_fit(&likelihood, &fit);
     let evidence = Some(at(&solved.mode, own_fit)?);
     notes.extend(evidence.as_ref().and_then(|e| absurd(e, fit.examples, &likelihood)));
     let evidence_at_trained =
         if solved.summary.is_some() { Some(at(&trained, fit.data_fit(&likelihood))?) } else { None };
-    let (corrections, points) = match &curvature {
-        Curvature::Structure { structure, .. } => (structure.corrections(), None),
-        Curvature::FunctionSpace(points) => (Default::default(), Some(points.points())),
-        Curvature::Ella(..) => Default::default(),
-    };
-    let summary = FitSummary {
+    let mut summary = FitSummary {
         plan,
         fit,
         evidence,
         maximised: solved.maximised,
         held_out,
-        unseen: None,
         evidence_at_trained,
         mode: solved.summary,
-        corrections,
         scale_invariant,
         g_prior: prior == PriorKind::GPrior,
-        points,
-        learned: match &curvature {
-            Curvature::Ella(_, report) => Some(LearnedReport::Ella(report.clone())),
-            _ => None,
-        },
         notes,
         seconds,
+        ..FitSummary::default()
     };
-    Ok(Laplace {
-        displacement: displacement(network, &selection, &solved.mode, summary.displacement()),
-        likelihood: scaled_noise(&likelihood, solved.noise_variance)?,
-        base_likelihood: likelihood,
+    match &curvature {
+        Curvature::Structure { structure, .. } => summary.corrections = structure.corrections(),
+        Curvature::FunctionSpace(points) => summary.points = Some(points.points()),
+        Curvature::Ella(_, report) => summary.learned = Some(LearnedReport::Ella(report.clone())),
+    }
+    let chosen = Chosen {
+        origin: Origin::Curvature(Box::new(curvature)),
+        selection,
+        likelihood,
         noise_variance: solved.noise_variance,
         prior: solved.prior,
-        integration: options.integration,
-        selection,
-        curvature: Some(curvature),
         mode: solved.mode,
-        posterior,
+        integration: options.integration,
         summary,
-    })
+    };
+    Laplace::of(network, chosen)
 }
 
 /// Nats for each observed number beyond which what the evidence charges for weights says more about the approximation than about the model.
@@ -176,28 +162,24 @@ fn absurd(value: &EvidenceValue, examples: usize, likelihood: &OutputLikelihood)
 }
 
 fn check(options: &FitOptions, validation: bool) -> Result<(), LaplaceError> {
-    let refuse = |problem: String| Err(LaplaceError::Request(problem));
-    if !(options.initial_precision.is_finite() && options.initial_precision > 0.0) {
-        return refuse(format!(
-            "the prior precision is {}; it must be positive and finite",
-            options.initial_precision
-        ));
-    }
-    match options.tune {
+    let precision = options.initial_precision;
+    let problem = match options.tune {
+        _ if !(precision.is_finite() && precision > 0.0) => {
+            format!("the prior precision is {precision}; it must be positive and finite")
+        }
         Tune::Validation if !validation => {
-            refuse("tuning by held-out data needs validation examples: give some".into())
+            "tuning by held-out data needs validation examples: give some".into()
         }
-        Tune::CrossValidation { folds } if folds < 2 => {
-            refuse("cross-validation needs at least two folds".into())
-        }
-        Tune::CrossValidation { .. } if !options.seen_by_network => refuse(
+        Tune::CrossValidation { folds } if folds < 2 => "cross-validation needs at least two folds".into(),
+        Tune::CrossValidation { .. } if !options.seen_by_network => {
             "cross-validation scores rows that the network was trained on, whichever part is left out of the curvature, and so favours no error bars at all: let the evidence choose (--tune evidence), \
              give --validation-data that the network has not seen, or insist with --allow-seen-rows"
-                .into(),
-        ),
-        Tune::CrossValidation { .. } if options.approximation.form().is_none() => refuse(
-            "cross-validation needs a curvature made of sums: full, block, diagonal or kronecker".into(),
-        ),
-        _ => Ok(()),
-    }
+                .into()
+        }
+        Tune::CrossValidation { .. } if options.approximation.form().is_none() => {
+            "cross-validation needs a curvature made of sums: full, block, diagonal or kronecker".into()
+        }
+        _ => return Ok(()),
+    };
+    Err(LaplaceError::Request(problem))
 }

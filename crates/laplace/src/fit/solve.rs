@@ -4,7 +4,7 @@ use super::by_kernel::ByKernel;
 use super::conjugate::{Dual, mean_displacement, square, without_prior};
 use super::curvature::Curvature;
 use super::fitting::{Fitting, Solved};
-use super::options::{AT_REST, NoiseModel, Tune};
+use super::options::{AT_REST, FitOptions, NoiseModel, Tune};
 use super::summary::ModeSummary;
 use crate::LaplaceError;
 use crate::accumulate::FitSums;
@@ -12,11 +12,12 @@ use crate::function_space::FunctionSpace;
 use crate::mode::Mode;
 use crate::predict::between;
 use crate::run::{Run, Stage};
+use crate::scores::strength;
 use crate::weights::Weights;
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{
-    EvidenceError, EvidenceOptions, EvidenceStep, LaplaceEvidence, MOST_FITTED, MaximisedEvidence, Maximiser,
+    DataFit, EvidenceOptions, EvidenceStep, LaplaceEvidence, MOST_FITTED, MaximisedEvidence, Maximiser,
 };
 use posterior_linear::mode::{self, ModeProblem, Predictor};
 use posterior_linear::structure::Structure;
@@ -46,6 +47,14 @@ pub(super) fn effective_dimensions(found: &MaximisedEvidence) -> f64 {
     found.value.effective_dimensions.iter().sum()
 }
 
+/// What `work` returns; its seconds are added to others.
+pub(super) fn timed<R>(seconds: &mut f64, work: impl FnOnce() -> R) -> R {
+    let clock = Instant::now();
+    let out = work();
+    *seconds += clock.elapsed().as_secs_f64();
+    out
+}
+
 /// What an optimum is sought of.
 struct LinearModel<'a, T> {
     mode: Mode,
@@ -72,33 +81,29 @@ impl<T: Precision> Fitting<'_, T> {
         let all = options.weights == Weights::All;
         let chosen = conjugate && all && options.mode == Mode::Auto && self.mode == Mode::Trained;
         if self.mode == Mode::Trained && !chosen {
-            let structure = curvature.evidence_structure()?;
-            return self.at_trained(&structure, fit, seconds);
+            let (structure, mut solved) = (curvature.evidence_structure()?, self.start()?);
+            timed(&mut seconds[3], || self.maximise(&structure, fit, &mut solved))?;
+            return Ok(solved);
         }
         let mode = if chosen { Mode::Linearised } else { self.mode };
-        let clock = Instant::now();
         let dual = match curvature {
-            Curvature::FunctionSpace(points) => Some((points, self.dual(points, run)?)),
+            Curvature::FunctionSpace(points) => {
+                Some((points, timed(&mut seconds[2], || self.dual(points, run))?))
+            }
             Curvature::Structure { .. } | Curvature::Ella(..) => None,
         };
-        seconds[2] += clock.elapsed().as_secs_f64();
         let structure = curvature.evidence_structure()?;
         let mut solved = self.start()?;
         let mut spectral = None;
         if conjugate && mode == Mode::Linearised {
-            let clock = Instant::now();
             let dual = dual.as_ref().map(|d| &d.1);
-            spectral = self.spectral(curvature, dual, fit, run)?;
+            spectral = timed(&mut seconds[2], || self.spectral(curvature, dual, fit, run))?;
             let found = spectral.as_ref().and_then(|s| s.largest(&EvidenceOptions::default(), f64::INFINITY));
             solved.take_hyperparameters(found)?;
-            seconds[2] += clock.elapsed().as_secs_f64();
         }
         let by_kernel = match &dual {
             None if structure.scales().iter().all(|s| *s == 1.0) => {
-                let clock = Instant::now();
-                let found = self.by_kernel(&solved, run)?;
-                seconds[2] += clock.elapsed().as_secs_f64();
-                found
+                timed(&mut seconds[2], || self.by_kernel(&solved, run))?
             }
             _ => None,
         };
@@ -125,33 +130,19 @@ impl<T: Precision> Fitting<'_, T> {
             if within.is_some() {
                 solved.take_hyperparameters(within)?;
                 self.optimum(&model, &mut solved, seconds, run)?;
-                solved.maximised = Some(self.evidence_here(&structure, fit, &solved)?);
+                let at = (&solved.mode[..], solved.data_fit(&self.likelihood, fit));
+                let found = ended_at(&structure, at, (&solved.prior, solved.noise_variance))?;
+                solved.maximised = Some(found);
             }
         }
         if gaussian && mode == Mode::Linearised {
-            let clock = Instant::now();
-            let direction = between(&self.trained, &solved.mode);
+            let (direction, data) = (between(&self.trained, &solved.mode), &self.data);
             let distance =
-                mean_displacement(self.data.network, &self.selection, self.data.examples, &direction, run)?;
+                timed(&mut seconds[2], || mean_displacement(data, &self.selection, &direction, run))?;
             if let Some(summary) = &mut solved.summary {
                 summary.displacement = Some(distance);
             }
-            seconds[2] += clock.elapsed().as_secs_f64();
         }
-        Ok(solved)
-    }
-
-    /// The evidence's hyperparameters at the trained weights.
-    fn at_trained(
-        &self,
-        structure: &Structure,
-        fit: &FitSums,
-        seconds: &mut [f64; 4],
-    ) -> Result<Solved, LaplaceError> {
-        let mut solved = self.start()?;
-        let clock = Instant::now();
-        self.maximise(structure, fit, &mut solved)?;
-        seconds[3] += clock.elapsed().as_secs_f64();
         Ok(solved)
     }
 
@@ -159,15 +150,7 @@ impl<T: Precision> Fitting<'_, T> {
     fn start(&self) -> Result<Solved, LaplaceError> {
         let precision = self.options.initial_precision;
         let prior = self.prior.prior(self.data.network.graph(), &self.selection, precision)?;
-        Ok(Solved {
-            prior: self.in_units_of_the_weights(prior)?,
-            noise_variance: 1.0,
-            mode: self.trained.clone(),
-            found: None,
-            summary: None,
-            maximised: None,
-            remarks: Vec::new(),
-        })
+        Ok(Solved::at(self.trained.clone(), self.in_units_of_the_weights(prior)?, 1.0))
     }
 
     /// The linear model's optimum for given hyperparameters, and hyperparameters for a given optimum, until both have come to rest.
@@ -178,24 +161,13 @@ impl<T: Precision> Fitting<'_, T> {
         seconds: &mut [f64; 4],
         run: &mut Run<'_>,
     ) -> Result<(), LaplaceError> {
-        solved.summary = Some(ModeSummary {
-            alternations: 0,
-            newton_steps: 0,
-            products: 0,
-            converged: false,
-            squared_norms: (0.0, square(&self.trained)),
-            offset: 0.0,
-            log_likelihood: 0.0,
-            displacement: None,
-            at_hyperparameters: false,
-        });
+        let squared_norms = (0.0, square(&self.trained));
+        solved.summary = Some(ModeSummary { squared_norms, ..ModeSummary::default() });
         let (mut last_change, mut converged) = (f64::INFINITY, false);
         for _ in 0..self.options.alternations.max(1) {
             self.optimum(model, solved, seconds, run)?;
             let before = (solved.prior.clone(), solved.noise_variance);
-            let clock = Instant::now();
-            self.maximise(model.structure, model.fit, solved)?;
-            seconds[3] += clock.elapsed().as_secs_f64();
+            timed(&mut seconds[3], || self.maximise(model.structure, model.fit, solved))?;
             let pairs = before.0.precisions().iter().zip(solved.prior.precisions());
             let change = pairs
                 .map(|(a, b)| (b / a).ln().abs())
@@ -223,13 +195,11 @@ impl<T: Precision> Fitting<'_, T> {
         seconds: &mut [f64; 4],
         run: &mut Run<'_>,
     ) -> Result<(), LaplaceError> {
-        let clock = Instant::now();
-        let found = match (&model.dual, &model.by_kernel) {
-            (Some((points, dual)), _) => self.dual_mode(points, dual, solved, model.fit)?,
-            (None, Some(by)) => self.mode_by_kernel(by, model.mode, solved)?,
-            (None, None) => self.linear_mode(model.mode, model.structure, solved, run)?,
-        };
-        seconds[2] += clock.elapsed().as_secs_f64();
+        let found = timed(&mut seconds[2], || match (&model.dual, &model.by_kernel) {
+            (Some((points, dual)), _) => self.dual_mode(points, dual, solved, model.fit),
+            (None, Some(by)) => self.mode_by_kernel(by, model.mode, solved),
+            (None, None) => self.linear_mode(model.mode, model.structure, solved, run),
+        })?;
         if let Some(summary) = &mut solved.summary {
             summary.alternations += 1;
             summary.newton_steps += found.newton_steps;
@@ -275,7 +245,7 @@ impl<T: Precision> Fitting<'_, T> {
             .zip(&scales)
             .map(|(a, s)| if *s > 0.0 { a / (s * s) } else { f64::INFINITY })
             .collect();
-        let strength = if is_gaussian(&self.likelihood) { 1.0 / solved.noise_variance } else { 1.0 };
+        let strength = strength(&self.likelihood, solved.noise_variance);
         let own = self.problem();
         let (tangent, observed) = (Tangent::new(own.network, &self.selection), own.observed());
         let simple = mode == Mode::LinearisedSimple;
@@ -286,18 +256,6 @@ impl<T: Precision> Fitting<'_, T> {
         Ok(problem.solve(&solved.mode, &preconditioner, options, &mut stage)?)
     }
 
-    /// The evidence where hyperparameters and mode are, as a search that ended there.
-    fn evidence_here(
-        &self,
-        structure: &Structure,
-        fit: &FitSums,
-        solved: &Solved,
-    ) -> Result<MaximisedEvidence, LaplaceError> {
-        let data_fit = solved.data_fit(&self.likelihood, fit);
-        let evidence = LaplaceEvidence::new(structure, solved.prior.clone(), &solved.mode, data_fit)?;
-        Ok(ended_at(&evidence, &solved.prior, solved.noise_variance)?)
-    }
-
     /// The evidence's hyperparameters for the current mode.
     fn maximise(
         &self,
@@ -305,29 +263,42 @@ impl<T: Precision> Fitting<'_, T> {
         fit: &FitSums,
         solved: &mut Solved,
     ) -> Result<(), LaplaceError> {
-        let maximiser = match self.options.tune {
-            Tune::None => return Ok(()),
-            Tune::Mackay => Maximiser::Mackay,
-            _ => Maximiser::Gradient,
-        };
-        let data_fit = solved.data_fit(&self.likelihood, fit);
-        let evidence = LaplaceEvidence::new(structure, solved.prior.clone(), &solved.mode, data_fit)?;
-        let learn_noise = self.options.noise == NoiseModel::Scale;
-        let found =
-            evidence.maximise(solved.noise_variance, learn_noise, maximiser, &EvidenceOptions::default())?;
-        solved.prior = found.prior.clone();
-        solved.noise_variance = found.noise_variance;
-        solved.maximised = Some(found);
+        let at = (&solved.mode[..], solved.data_fit(&self.likelihood, fit));
+        let found = largest_evidence(structure, at, (&solved.prior, solved.noise_variance), self.options)?;
+        if let Some(found) = found {
+            solved.prior = found.prior.clone();
+            solved.noise_variance = found.noise_variance;
+            solved.maximised = Some(found);
+        }
         Ok(())
     }
 }
 
-/// A search for hyperparameters that needs no steps: it ends where it is told to.
+/// The evidence's hyperparameters for a mode and its fit, from a prior and a noise variance on; None where it does not choose.
+pub(super) fn largest_evidence(
+    structure: &Structure,
+    (mode, data_fit): (&[f64], DataFit),
+    (prior, noise_variance): (&Prior, f64),
+    options: &FitOptions,
+) -> Result<Option<MaximisedEvidence>, LaplaceError> {
+    let maximiser = match options.tune {
+        Tune::None => return Ok(None),
+        Tune::Mackay => Maximiser::Mackay,
+        _ => Maximiser::Gradient,
+    };
+    let evidence = LaplaceEvidence::new(structure, prior.clone(), mode, data_fit)?;
+    let learn_noise = options.noise == NoiseModel::Scale;
+    let bounds = EvidenceOptions::default();
+    Ok(Some(evidence.maximise(noise_variance, learn_noise, maximiser, &bounds)?))
+}
+
+/// The evidence at hyperparameters, as a search that needs no steps: it ends where it is told to.
 pub(super) fn ended_at(
-    evidence: &LaplaceEvidence<'_>,
-    prior: &Prior,
-    noise_variance: f64,
-) -> Result<MaximisedEvidence, EvidenceError> {
+    structure: &Structure,
+    (mode, data_fit): (&[f64], DataFit),
+    (prior, noise_variance): (&Prior, f64),
+) -> Result<MaximisedEvidence, LaplaceError> {
+    let evidence = LaplaceEvidence::new(structure, prior.clone(), mode, data_fit)?;
     let value = evidence.at(prior.precisions(), noise_variance)?;
     let (precisions, log_evidence) = (prior.precisions().to_vec(), value.log_evidence);
     let steps = vec![EvidenceStep { precisions, noise_variance, log_evidence }];

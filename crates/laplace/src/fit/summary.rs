@@ -15,7 +15,7 @@ use posterior_linear::structure::Corrections;
 use serde::{Deserialize, Serialize};
 
 /// How the optimum of the linearised model was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModeSummary {
     /// Rounds of mode and hyperparameters.
     pub alternations: usize,
@@ -39,7 +39,7 @@ pub struct ModeSummary {
 }
 
 /// Everything that was done and chosen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FitSummary {
     /// What was planned.
     pub plan: Plan,

@@ -5,16 +5,14 @@
 
 use super::curvature::Curvature;
 use crate::LaplaceError;
-use crate::predict::displaced;
 use crate::prior::scaled;
 use crate::problem::{Data, Problem};
 use crate::run::{Run, Stage};
-use crate::scores::{GridPoint, HeldOutReport, batch_nll, plain_nll, scaled_noise, wanted};
-use posterior_likelihoods::{Integration, PredictiveRule};
+use crate::scores::{GridPoint, HeldOutReport, Scored, plain_nll, scaled_noise};
+use posterior_likelihoods::Integration;
 use posterior_linear::Prior;
 use posterior_networks::Precision;
 use posterior_networks::train::Examples;
-use posterior_tangent::{Batch, ranges};
 
 /// Held-out examples, each set with the curvature of the others.
 pub(crate) struct HeldOut<'a, T> {
@@ -33,44 +31,34 @@ impl<T: Precision> HeldOut<'_, T> {
     /// Mean scores of several settings (prior, noise variance).
     fn scores(&self, settings: &[(Prior, f64)], run: &mut Run<'_>) -> Result<Vec<f64>, LaplaceError> {
         let &Problem { data: Data { network, likelihood, .. }, selection, memory, .. } = &self.problem;
-        let wanted = wanted(self.integration, likelihood);
-        let rules: Vec<PredictiveRule> = settings
-            .iter()
-            .map(|s| Ok(PredictiveRule::new(scaled_noise(likelihood, s.1)?, self.integration)?))
-            .collect::<Result<_, LaplaceError>>()?;
-        let mut sums = vec![0.0; settings.len()];
+        let displacement = self.displacement.as_ref().map(|own| (selection, &own[..]));
+        let noise_variances: Vec<f64> = settings.iter().map(|s| s.1).collect();
+        let mut sums: Vec<Result<f64, LaplaceError>> = settings.iter().map(|_| Ok(0.0)).collect();
         let (total, mut done) = (self.examples() * settings.len(), 0);
-        for (curvature, examples) in &self.sets {
+        for &(ref curvature, examples) in &self.sets {
+            let data = Data { examples, ..self.problem.data };
+            let by = Scored { data, integration: self.integration, displacement };
             // As many posteriors at a time as memory allows.
             let each =
                 (memory / 4 / curvature.posterior_bytes().max(1)).clamp(1, settings.len() as u64) as usize;
             for start in (0..settings.len()).step_by(each) {
                 let group = start..(start + each).min(settings.len());
-                let mut predict = curvature.predictors(&self.problem, &settings[group.clone()])?;
-                for range in ranges(0, examples.len(), 512) {
-                    let batch = Batch::read(*examples, range, likelihood)?;
-                    let mut latents = predict(&batch.x, wanted)?;
-                    if let Some(displacement) = &self.displacement {
-                        let moved = displaced(network, selection, &batch.x, displacement)?;
-                        latents.iter_mut().for_each(|l| l.add_squares(&moved));
-                    }
-                    for (k, latent) in group.clone().zip(&latents) {
-                        // A setting whose predictive fails is out of the race, not the whole run.
-                        sums[k] += batch_nll(&rules[k], latent, &batch).unwrap_or(f64::NAN);
-                    }
-                    done += batch.range.len() * group.len();
-                    run.step(Stage::Validation, done, total)?;
-                }
+                let weights = (network, selection);
+                let posterior = curvature.conditioned(weights, likelihood, &settings[group.clone()])?;
+                by.add(
+                    &mut |x, wanted| posterior.latents(network, x, wanted),
+                    &noise_variances[group.clone()],
+                    &mut sums[group.clone()],
+                    &mut |range| {
+                        done += range.len() * group.len();
+                        run.step(Stage::Validation, done, total)
+                    },
+                )?;
             }
         }
+        // A setting whose predictive fails is out of the race, not the whole run.
         let count = self.examples() as f64;
-        Ok(sums.into_iter().map(|s| s / count).collect())
-    }
-
-    /// The network's own score.
-    fn plain(&self, noise_variance: f64) -> Result<f64, LaplaceError> {
-        let sets: Vec<_> = self.sets.iter().map(|s| s.1).collect();
-        plain_nll(self.problem.network, &sets, &scaled_noise(self.problem.likelihood, noise_variance)?)
+        Ok(sums.into_iter().map(|sum| sum.unwrap_or(f64::NAN) / count).collect())
     }
 
     /// The search.
@@ -88,7 +76,9 @@ impl<T: Precision> HeldOut<'_, T> {
         let mut scores = |settings: &[(Prior, f64)]| self.scores(settings, run);
         let (grid, best, at_edge) = tried(start, noise_variance, learn_noise, &mut scores)?;
         let not_finite = grid.iter().filter(|p| !p.nll.is_finite()).count();
-        let plain_nll = self.plain(plain_noise)?;
+        let sets: Vec<_> = self.sets.iter().map(|s| s.1).collect();
+        let plain = scaled_noise(self.problem.likelihood, plain_noise)?;
+        let plain_nll = plain_nll(self.problem.network, &sets, &plain)?;
         Ok(HeldOutReport { examples: self.examples(), grid, best, plain_nll, at_edge, not_finite })
     }
 }

@@ -8,8 +8,8 @@ use crate::rows::{Rows, amplitudes, scored};
 use crate::run::{Run, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{
-    CurvatureSoFar, FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature,
-    SeenPoints, SparseCovariance, fit_fixed_mean,
+    ClosedForm, CurvatureSoFar, FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState,
+    ProjectedCurvature, SeenPoints, SparseCovariance, fit_fixed_mean,
 };
 use posterior_kernels::LearnedBlockKernel;
 use posterior_likelihoods::Slopes;
@@ -34,35 +34,36 @@ pub(super) struct Held<'a, P> {
 }
 
 /// All that a fit needs beside the model.
-pub(super) struct Learning<'a, 'b, P> {
+pub(super) struct Learning<'a, 'b, K: LearnedBlockKernel> {
     pub(super) rows: &'a Rows,
-    pub(super) points: &'a dyn Fn(&[usize]) -> P,
-    pub(super) held: Option<Held<'a, P>>,
+    pub(super) points: &'a dyn Fn(&[usize]) -> K::Points,
+    pub(super) held: Option<Held<'a, K::Points>>,
     pub(super) options: &'a FixedMeanOptions,
     pub(super) seed: u64,
     pub(super) run: &'a mut Run<'b>,
 }
 
-impl<P: Clone> Learning<'_, '_, P> {
-    /// The fitted model with its posterior.
+/// A fitted model with its posterior, and how it went.
+type Fitted<K> = (FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport);
+
+impl<K: LearnedBlockKernel + Clone> Learning<'_, '_, K> {
+    /// The fit.
     ///
     /// # Errors
     /// [`LaplaceError`]; interruption, after the state has been kept.
-    pub(super) fn run<K: LearnedBlockKernel<Points = P> + Clone>(
-        self,
-        model: FixedMeanModel<K>,
-    ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
+    pub(super) fn run(self, model: FixedMeanModel<K>) -> Result<Fitted<K>, LaplaceError> {
         if self.options.closed_form { self.closed_form(model) } else { self.steps(model) }
     }
 
-    fn steps<K: LearnedBlockKernel<Points = P> + Clone>(
-        mut self,
-        mut model: FixedMeanModel<K>,
-    ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
+    fn steps(mut self, mut model: FixedMeanModel<K>) -> Result<Fitted<K>, LaplaceError> {
         let (state, begun) = match earlier(&mut self.run.keeper)? {
             Some(Earlier::Steps(state, begun)) => (Some(*state), begun),
-            Some(Earlier::Pass(so_far)) => (None, self.begin(&mut model, Some(so_far))?),
-            None if self.options.closed_form_start => (None, self.begin(&mut model, None)?),
+            Some(Earlier::Pass(so_far)) => {
+                (None, self.conditioned(&mut model, Some(BEGINNING), Some(so_far))?.0)
+            }
+            None if self.options.closed_form_start => {
+                (None, self.conditioned(&mut model, Some(BEGINNING), None)?.0)
+            }
             None => (None, Begun::default()),
         };
         // Every score adds to it.
@@ -83,11 +84,11 @@ impl<P: Clone> Learning<'_, '_, P> {
             if held.is_some() { Some(&mut validate) } else { None };
         let fit = fit_fixed_mean(model, data, &settings, validate, state, &mut |progress, iterate| {
             let done = (Stage::Process, progress.step, progress.steps_planned);
-            run.offer(done, || saved(iterate.state(progress), &so_far()))
+            run.offer(done, || saved(&iterate.state(progress), &so_far()))
         });
         let fit = run.ended(fit)?;
         if fit.reason == Reason::Interrupted {
-            run.keeper.keep(|| saved(fit.state.clone(), &so_far()))?;
+            run.keeper.keep(|| saved(&fit.state, &so_far()))?;
             return Err(LaplaceError::Interrupted);
         }
         let covariance = fit.model.covariance()?;
@@ -103,28 +104,21 @@ impl<P: Clone> Learning<'_, '_, P> {
         Ok((fit.model, covariance, report))
     }
 
-    fn closed_form<K: LearnedBlockKernel<Points = P> + Clone>(
-        mut self,
-        mut model: FixedMeanModel<K>,
-    ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
+    fn closed_form(mut self, mut model: FixedMeanModel<K>) -> Result<Fitted<K>, LaplaceError> {
         let started = Instant::now();
         let so_far = match earlier(&mut self.run.keeper)? {
             Some(Earlier::Pass(so_far)) => Some(so_far),
             _ => None,
         };
-        let curvature = self.curvature(&model, None, so_far)?;
-        let (amplitudes, clipped) = self.amplitudes(&mut model, &curvature)?;
-        let found = curvature.condition(&mut model)?;
+        let (begun, found) = self.conditioned(&mut model, None, so_far)?;
         let mut report = describe(&model, found.divergence);
-        (report.amplitudes, report.jitter, report.clipped) = (amplitudes, found.jitter, clipped);
+        (report.amplitudes, report.jitter, report.clipped) = (begun.amplitudes, begun.jitter, begun.clipped);
         report.seconds = started.elapsed().as_secs_f64();
         Ok((model, found.covariance, report))
     }
-}
 
-impl<P: Clone> Learning<'_, '_, P> {
     /// The curvature that the closed form is conditioned on, of all rows or of so many drawn at random, whose sum then stands for all; on from what an interrupted pass had summed.
-    fn curvature<K: LearnedBlockKernel<Points = P> + Clone>(
+    fn curvature(
         &mut self,
         model: &FixedMeanModel<K>,
         most: Option<usize>,
@@ -162,7 +156,7 @@ impl<P: Clone> Learning<'_, '_, P> {
     }
 
     /// Where the prior variance is learned and there are validation rows: those that were tried in closed form, with their scores, and how many variances rounding had made negative. The model has the best of them then.
-    fn amplitudes<K: LearnedBlockKernel<Points = P> + Clone>(
+    fn amplitudes(
         &self,
         model: &mut FixedMeanModel<K>,
         curvature: &ProjectedCurvature,
@@ -183,16 +177,17 @@ impl<P: Clone> Learning<'_, '_, P> {
         Ok((amplitudes, clipped))
     }
 
-    /// Moves the model to the closed form of some of the rows.
-    fn begin<K: LearnedBlockKernel<Points = P> + Clone>(
+    /// Moves the model to the closed form of all rows or some ([`Self::curvature`]), with the prior variance that validation rows choose.
+    fn conditioned(
         &mut self,
         model: &mut FixedMeanModel<K>,
+        most: Option<usize>,
         so_far: Option<CurvatureSoFar>,
-    ) -> Result<Begun, LaplaceError> {
-        let curvature = self.curvature(model, Some(BEGINNING), so_far)?;
+    ) -> Result<(Begun, ClosedForm), LaplaceError> {
+        let curvature = self.curvature(model, most, so_far)?;
         let (amplitudes, clipped) = self.amplitudes(model, &curvature)?;
-        let jitter = curvature.condition(model)?.jitter;
-        Ok(Begun { amplitudes, clipped, jitter })
+        let found = curvature.condition(model)?;
+        Ok((Begun { amplitudes, clipped, jitter: found.jitter }, found))
     }
 }
 
@@ -230,22 +225,12 @@ fn scores<K: LearnedBlockKernel>(
 /// What a model says about itself.
 fn describe<K: LearnedBlockKernel>(model: &FixedMeanModel<K>, divergence: f64) -> FixedMeanReport {
     FixedMeanReport {
-        steps: 0,
-        reason: None,
-        losses: Vec::new(),
-        scores: Vec::new(),
-        best_step: None,
         companion: model.companion().is_some(),
-        plain_score: None,
-        amplitudes: Vec::new(),
         amplitude: model.amplitude(),
         kernel: named(model.kernel().segments(), model.kernel().values()),
         noise: named(model.likelihood().segments(), model.likelihood().values()),
         divergence,
-        jitter: 0.0,
-        clipped: 0,
         labels: model.labels().to_vec(),
-        trajectory: Vec::new(),
-        seconds: 0.0,
+        ..FixedMeanReport::default()
     }
 }

@@ -16,6 +16,16 @@ pub enum FixedMeanKernel {
     Features(String),
 }
 
+impl FixedMeanKernel {
+    /// The text of a kernel of rows; None for the tangent.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Tangent => None,
+            Self::Inputs(text) | Self::Features(text) => Some(text),
+        }
+    }
+}
+
 /// How a sparse process whose mean is the network is fitted. By default [`Self::fixed_mean_table`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -206,24 +216,21 @@ impl FixedMeanOptions {
     /// More than rows, fewer than outputs.
     pub(super) fn check(&self, rows: usize, outputs: usize) -> Result<(), LaplaceError> {
         let m = self.inducing(rows, outputs);
-        if rows == 0 {
-            return Err(LaplaceError::Request("there are no examples to learn from".into()));
-        }
-        if m > rows {
-            return Err(LaplaceError::Request(format!(
+        let problem = if rows == 0 {
+            "there are no examples to learn from".into()
+        } else if m > rows {
+            format!(
                 "{m} inducing points were asked for, but there are {rows} examples: ask for no more than that"
-            )));
-        }
-        if m < outputs {
-            return Err(LaplaceError::Request(format!(
+            )
+        } else if m < outputs {
+            format!(
                 "{m} inducing points were asked for, but the network has {outputs} outputs and each inducing point looks at one: ask for at least as many"
-            )));
-        }
-        if self.trajectory_every.is_some() && self.closed_form {
-            return Err(LaplaceError::Request(
-                "inducing points stay where they are in closed form: leave trajectory_every out".into(),
-            ));
-        }
-        Ok(())
+            )
+        } else if self.trajectory_every.is_some() && self.closed_form {
+            "inducing points stay where they are in closed form: leave trajectory_every out".into()
+        } else {
+            return Ok(());
+        };
+        Err(LaplaceError::Request(problem))
     }
 }

@@ -5,7 +5,7 @@ use crate::LaplaceError;
 use crate::error::check_memory;
 use crate::learned::Learned;
 use crate::predict::{Latent, Wanted};
-use crate::sight::{Sight, matrix, separable};
+use crate::sight::{Sight, as_inputs, matrix, separable};
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::fixed_mean::SparseCovariance;
 use posterior_kernels::{BlockKernel, Separable, SeparablePoints};
@@ -14,7 +14,7 @@ use posterior_networks::derivatives::tangent_feature_size;
 use posterior_networks::{Array, Network, Precision, Selection, TangentFeatures};
 use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
-use posterior_tangent::{TangentKernel, doubles};
+use posterior_tangent::TangentKernel;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -124,9 +124,7 @@ impl<T: Precision> FixedMean<T> {
         match &self.kernel {
             FixedMeanKernel::Tangent => {
                 let wide = network.cast::<f64>()?;
-                let shape = [&[m], network.graph().input_shape()].concat();
-                let by_rows = (0..m).flat_map(|i| (0..self.points.ncols()).map(move |j| (i, j)));
-                let z = Array::new(shape, by_rows.map(|at| self.points[at]).collect());
+                let z = as_inputs(&self.points, network.graph());
                 let along = self.directions::<f64>();
                 let inducing =
                     TangentKernel::new(&wide, &self.selection).prepare(&z, 0..m, Some(along.as_ref()))?;
@@ -159,25 +157,6 @@ impl<T: Precision> FixedMean<T> {
         Ok(self.ready.get_or_init(|| made))
     }
 
-    /// Latent predictions of inputs `[examples, ...]`; the mean is the network's output bit for bit. Cost for each example: its way through the network, `2 C M² + 2 C² M` flops and C rows of the kernel; with the tangent kernel
-    /// also C ways back.
-    ///
-    /// # Errors
-    /// When inputs do not fit the network.
-    pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        let ready = self.ready(network)?;
-        let outputs = self.outputs;
-        let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
-        for range in pieces(x.rows(), network.examples_at_once()) {
-            let (mean, seen) = self.sight.look(network, x.slice_rows(range))?;
-            latent.mean.extend(doubles(mean.values()));
-            let (covariance, clipped) = self.covariances(ready, &seen, wanted == Wanted::Full)?;
-            latent.covariance.extend(covariance);
-            latent.clipped += clipped;
-        }
-        Ok(latent)
-    }
-
     /// Covariances at some points, and how many variances rounding had made negative. Pieces are shared out among threads.
     fn covariances(
         &self,
@@ -207,44 +186,7 @@ impl<T: Precision> FixedMean<T> {
         }
     }
 
-    /// Joint covariance of all outputs of all inputs, `[examples * C, examples * C]`.
-    ///
-    /// # Errors
-    /// When it would pass `memory` bytes or inputs do not fit.
-    pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        let rows = (x.rows() * self.outputs) as u64;
-        let needed = rows.saturating_mul(rows + self.labels.len() as u64).saturating_mul(16);
-        let what = format_args!("the joint covariance of {} inputs", x.rows());
-        check_memory(needed, memory, what, "ask for fewer inputs at a time")?;
-        match self.ready(network)? {
-            Ready::Tangent { wide, inducing } => {
-                let kernel = TangentKernel::new(wide, &self.selection);
-                Ok(self.covariance.joint(&kernel, inducing, &x.cast())?)
-            }
-            Ready::Rows(narrow) => {
-                let Narrow { kernel, inducing, covariance } = &**narrow;
-                let mut seen = Mat::zeros(x.rows(), self.points.ncols());
-                for range in pieces(x.rows(), network.examples_at_once()) {
-                    let (_, piece) = self.sight.look(network, x.slice_rows(range.clone()))?;
-                    seen.as_mut().subrows_mut(range.start, range.len()).copy_from(matrix::<T, T>(&piece));
-                }
-                let Ok(joint) = covariance.joint(kernel, inducing, &seen);
-                Ok(joint)
-            }
-        }
-    }
-
-    /// Adds the arrays of a file.
-    pub fn write(&self, tensors: &mut Tensors) {
-        let labels: Vec<f64> = self.labels.iter().map(|l| *l as f64).collect();
-        tensors.insert_matrix("fixed_mean.points", self.points.as_ref());
-        tensors.insert_vector("fixed_mean.labels", &labels);
-        tensors.insert_vector("fixed_mean.kernel", &self.values);
-        tensors.insert_vector("fixed_mean.amplitude", &[self.covariance.amplitude()]);
-        tensors.insert_matrix("fixed_mean.whitener", self.covariance.whitener());
-    }
-
-    /// What [`Self::write`] wrote, for the same network, selection and options.
+    /// What [`Learned::write`] wrote, for the same network, selection and options.
     ///
     /// # Errors
     /// Arrays that are missing, damaged or of something else.
@@ -278,12 +220,28 @@ impl<T: Precision> FixedMean<T> {
 }
 
 impl<T: Precision> Learned<T> for FixedMean<T> {
+    /// The mean is the network's output bit for bit. Cost for each example: its way through the network, `2 C M² + 2 C² M` flops and C rows of the kernel; with the tangent kernel also C ways back.
     fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        FixedMean::latent(self, network, x, wanted)
+        let (ready, full) = (self.ready(network)?, wanted == Wanted::Full);
+        self.sight.latent(network, x, wanted, &mut |seen| self.covariances(ready, seen, full))
     }
 
     fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        FixedMean::joint(self, network, x, memory)
+        let rows = (x.rows() * self.outputs) as u64;
+        let needed = rows.saturating_mul(rows + self.labels.len() as u64).saturating_mul(16);
+        let what = format_args!("the joint covariance of {} inputs", x.rows());
+        check_memory(needed, memory, what, "ask for fewer inputs at a time")?;
+        match self.ready(network)? {
+            Ready::Tangent { wide, inducing } => {
+                let kernel = TangentKernel::new(wide, &self.selection);
+                Ok(self.covariance.joint(&kernel, inducing, &x.cast())?)
+            }
+            Ready::Rows(narrow) => {
+                let Narrow { kernel, inducing, covariance } = &**narrow;
+                let Ok(joint) = covariance.joint(kernel, inducing, &self.sight.points(network, x)?);
+                Ok(joint)
+            }
+        }
     }
 
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
@@ -318,6 +276,11 @@ impl<T: Precision> Learned<T> for FixedMean<T> {
     }
 
     fn write(&self, tensors: &mut Tensors) {
-        FixedMean::write(self, tensors);
+        let labels: Vec<f64> = self.labels.iter().map(|l| *l as f64).collect();
+        tensors.insert_matrix("fixed_mean.points", self.points.as_ref());
+        tensors.insert_vector("fixed_mean.labels", &labels);
+        tensors.insert_vector("fixed_mean.kernel", &self.values);
+        tensors.insert_vector("fixed_mean.amplitude", &[self.covariance.amplitude()]);
+        tensors.insert_matrix("fixed_mean.whitener", self.covariance.whitener());
     }
 }

@@ -4,7 +4,7 @@ use posterior_optim::{Reason, Segment};
 use serde::{Deserialize, Serialize};
 
 /// What a fit of a process whose mean is the network says about itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FixedMeanReport {
     /// Steps taken; 0 in closed form.
     pub steps: usize,

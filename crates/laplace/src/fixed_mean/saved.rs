@@ -5,7 +5,6 @@ use crate::keep::{Keeper, SavedState};
 use posterior_gp::inducing::fixed_mean::{CurvatureSoFar, FixedMeanState};
 use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
-use std::mem::take;
 
 /// Steps, and the pass for the closed form (all there is, or before the first step).
 const METHOD: &str = "fixed-mean";
@@ -23,18 +22,8 @@ pub(super) struct Begun {
 }
 
 /// A state with its long vectors as tensors, and what was found out before its first step.
-pub(super) fn saved(mut state: FixedMeanState, begun: &Begun) -> SavedState {
-    let mut tensors = Tensors::default();
-    tensors.insert_vector("theta", &take(&mut state.theta));
-    tensors.insert_vector("first", &take(&mut state.first));
-    tensors.insert_vector("second", &take(&mut state.second));
-    if let Some(best) = &mut state.best {
-        tensors.insert_vector("best", &take(&mut best.theta));
-    }
-    for (k, (_, numbers)) in state.trajectory.iter_mut().enumerate() {
-        tensors.insert_vector(format!("trajectory.{k}"), &take(numbers));
-    }
-    SavedState::new(METHOD, &(state, begun), tensors)
+pub(super) fn saved(state: &FixedMeanState, begun: &Begun) -> SavedState {
+    SavedState::of(METHOD, &(state, begun))
 }
 
 /// What a pass has summed.
@@ -63,19 +52,6 @@ pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<Earlier>, Laplac
         let ((rows, m), mut tensors) = saved.open::<(usize, usize)>(PASS)?;
         return Ok(Some(Earlier::Pass(CurvatureSoFar { rows, sum: tensors.matrix("sum", m, m)? })));
     }
-    let ((mut state, begun), mut tensors) = saved.open::<(FixedMeanState, Begun)>(METHOD)?;
-    let mut vector = |name: &str| {
-        let length = tensors.shape(name).map_or(0, |shape| shape.iter().product());
-        tensors.vector(name, length)
-    };
-    state.theta = vector("theta")?;
-    state.first = vector("first")?;
-    state.second = vector("second")?;
-    if let Some(best) = &mut state.best {
-        best.theta = vector("best")?;
-    }
-    for (k, (_, numbers)) in state.trajectory.iter_mut().enumerate() {
-        *numbers = vector(&format!("trajectory.{k}"))?;
-    }
+    let ((state, begun), _) = saved.open::<(FixedMeanState, Begun)>(METHOD)?;
     Ok(Some(Earlier::Steps(Box::new(state), begun)))
 }

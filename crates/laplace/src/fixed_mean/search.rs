@@ -8,32 +8,23 @@ use super::report::FixedMeanReport;
 use super::start::start;
 use crate::LaplaceError;
 use crate::error::check_memory;
+use crate::learned::Found;
 use crate::problem::{Data, Problem};
 use crate::rows::{Rows, input_matrix, inputs};
 use crate::run::Run;
 use crate::scores::{no_better, with_values};
-use crate::sight::{Sight, separable};
+use crate::sight::{Sight, as_inputs, separable};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{FixedMeanModel, Learned};
+use posterior_kernels::LearnedBlockKernel;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
-use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
-use posterior_networks::{Array, PerNetworkPrecision, Precision};
+use posterior_networks::Precision;
 use posterior_optim::Parameters;
 use posterior_tangent::{TangentKernel, check_outputs};
 
-/// A fitted process.
-#[derive(Debug)]
-pub struct FixedMeanFit<T: Precision> {
-    /// What predicts.
-    pub posterior: FixedMean<T>,
-    /// The likelihood with the noise that was learned.
-    pub likelihood: OutputLikelihood,
-    /// How it went.
-    pub report: FixedMeanReport,
-    /// For people.
-    pub notes: Vec<String>,
-}
+/// A fitted process; its likelihood has all of the noise that was learned.
+pub type FixedMeanFit<T> = Found<FixedMean<T>, FixedMeanReport>;
 
 /// Fits a sparse process whose mean is a trained network. The selected weights are those of the tangent kernel, and otherwise not looked at. With validation examples the fit
 /// stops early, or chooses the prior variance of a closed form; without it takes all its steps.
@@ -41,18 +32,6 @@ pub struct FixedMeanFit<T: Precision> {
 /// # Errors
 /// [`LaplaceError`]: bad inputs or targets, options that do not fit the data, a plan above the memory, a loss that is not finite (which term, at which step), interruption.
 pub fn fit<T: Precision>(
-    problem: &Problem<'_, T>,
-    options: &FixedMeanOptions,
-    run: &mut Run<'_>,
-) -> Result<FixedMeanFit<T>, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] search, (
-        problem: &'a Problem<'a, T> = problem,
-        options: &'a FixedMeanOptions = options,
-        run: &'a mut Run<'r> = run,
-    ) -> Result<FixedMeanFit<T>, LaplaceError>)
-}
-
-fn search<T: Precision>(
     problem: &Problem<'_, T>,
     options: &FixedMeanOptions,
     run: &mut Run<'_>,
@@ -83,49 +62,33 @@ fn search<T: Precision>(
         notes.push(without_validation(options));
     }
 
-    let correlated = options.correlated(c);
-    let learned = Learned {
-        inducing: options.learn_inducing,
-        amplitude: options.learn_amplitude && !correlated,
-        likelihood: options.learn_noise,
-        kernel: options.learn_kernel,
-    };
-    let amplitude = if correlated { 1.0 } else { options.initial_amplitude };
-    let boxed = likelihood.clone_box();
     let (posterior, values, mut report) = match &options.kernel {
         FixedMeanKernel::Tangent => {
             let wide = network.cast::<f64>()?;
             let kernel = TangentKernel::new(&wide, selection);
-            let shape = [&[centres.nrows()], network.graph().input_shape()].concat();
-            let by_rows = (0..centres.nrows()).flat_map(|i| (0..centres.ncols()).map(move |j| (i, j)));
-            let z = Array::new(shape, by_rows.map(|at| centres[at]).collect());
-            let mut model =
-                FixedMeanModel::new(kernel, boxed, z, labels, amplitude, options.with_companion(n))?;
-            model.learned = learned;
             let of_held = validation.map(|v| inputs(v, &(0..v.len()).collect::<Vec<_>>()));
             let held = held.as_ref().zip(of_held).map(|(rows, points)| Held { rows, points });
             let points = |chosen: &[usize]| inputs(examples, chosen);
-            let learning = Learning { rows: &rows, points: &points, held, options, seed, run };
-            let (model, covariance, report) = learning.run(model)?;
-            let z = model.points().values().to_vec();
-            let posterior =
-                FixedMean::new(network, selection, options, z, model.labels(), Vec::new(), covariance)?;
-            (posterior, model.likelihood().values(), report)
+            let begin = (as_inputs(&centres, network.graph()), labels);
+            learned(
+                problem,
+                kernel,
+                begin,
+                Learning { rows: &rows, points: &points, held, options, seed, run },
+                &likelihood,
+            )?
         }
         FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => {
-            let mut kernel = separable::<f64>(text, centres.ncols(), c, correlated)?;
+            let mut kernel = separable::<f64>(text, centres.ncols(), c, options.correlated(c))?;
             rows.begin_lengthscales(text, &mut kernel, streams);
-            let mut model =
-                FixedMeanModel::new(kernel, boxed, centres, labels, amplitude, options.with_companion(n))?;
-            model.learned = learned;
             let held = held.as_ref().map(|rows| Held { rows, points: rows.points.clone() });
-            let learning = Learning { rows: &rows, points: &of_rows, held, options, seed, run };
-            let (model, covariance, report) = learning.run(model)?;
-            let z = posterior_kernels::LearnedBlockKernel::coordinates(model.kernel(), model.points());
-            let values = model.kernel().values();
-            let posterior =
-                FixedMean::new(network, selection, options, z, model.labels(), values, covariance)?;
-            (posterior, model.likelihood().values(), report)
+            learned(
+                problem,
+                kernel,
+                (centres, labels),
+                Learning { rows: &rows, points: &of_rows, held, options, seed, run },
+                &likelihood,
+            )?
         }
     };
     report.plain_score = plain_score;
@@ -137,7 +100,35 @@ fn search<T: Precision>(
             report.clipped
         ));
     }
-    Ok(FixedMeanFit { posterior, likelihood: with_values(&likelihood, &values), report, notes })
+    let (likelihood, precision) = (with_values(&likelihood, &values), 1.0 / report.amplitude);
+    Ok(Found::new(posterior, likelihood, precision, report, notes))
+}
+
+/// The process of one kind of kernel, with the inducing points and labels that it begins at; values of the likelihood's parameters, and how it went.
+fn learned<T: Precision, K: LearnedBlockKernel + Clone>(
+    problem: &Problem<'_, T>,
+    kernel: K,
+    (points, labels): (K::Points, Vec<usize>),
+    learning: Learning<'_, '_, K>,
+    likelihood: &OutputLikelihood,
+) -> Result<(FixedMean<T>, Vec<f64>, FixedMeanReport), LaplaceError> {
+    let options = learning.options;
+    let correlated = options.correlated(likelihood.outputs());
+    let amplitude = if correlated { 1.0 } else { options.initial_amplitude };
+    let companion = options.with_companion(problem.examples.len());
+    let mut model =
+        FixedMeanModel::new(kernel, likelihood.clone_box(), points, labels, amplitude, companion)?;
+    model.learned = Learned {
+        inducing: options.learn_inducing,
+        amplitude: options.learn_amplitude && !correlated,
+        likelihood: options.learn_noise,
+        kernel: options.learn_kernel,
+    };
+    let (model, covariance, report) = learning.run(model)?;
+    let (z, values) = (model.kernel().coordinates(model.points()), model.kernel().values());
+    let (network, selection) = (problem.network, problem.selection);
+    let posterior = FixedMean::new(network, selection, options, z, model.labels(), values, covariance)?;
+    Ok((posterior, model.likelihood().values(), report))
 }
 
 fn without_validation(options: &FixedMeanOptions) -> String {

@@ -140,31 +140,23 @@ impl GwiOptions {
     /// # Errors
     /// The tangent kernel, no rows, more inducing points than rows, a regulariser of what the network predicts; what [`GeneralisedObjective::check`] refuses.
     pub(super) fn check(&self, rows: usize, likelihood: &OutputLikelihood) -> Result<(), LaplaceError> {
-        let refuse = |problem: String| Err(LaplaceError::Request(problem));
-        if self.kernel == FixedMeanKernel::Tangent {
-            return refuse(
-                "gwi has a kernel on the inputs or on the features before the last layer: the process with the tangent kernel is `valla`".into(),
-            );
-        }
-        if rows == 0 {
-            return refuse("there are no examples to learn from".into());
-        }
         let m = self.inducing(rows);
-        if m > rows {
-            return refuse(format!(
+        let problem = if self.kernel == FixedMeanKernel::Tangent {
+            "gwi has a kernel on the inputs or on the features before the last layer: the process with the tangent kernel is `valla`".into()
+        } else if rows == 0 {
+            "there are no examples to learn from".into()
+        } else if m > rows {
+            format!(
                 "{m} inducing points were asked for, but there are {rows} examples, which they are chosen among: ask for no more than that"
-            ));
-        }
-        if m == 0 {
-            return refuse("0 inducing points were asked for: ask for at least one".into());
-        }
-        if let Regulariser::Multinomial { .. } = self.objective.regulariser {
-            return refuse(
-                "the regulariser multinomial compares class probabilities, which around a network are those of the network under either process: take wasserstein or a projected regulariser".into(),
-            );
-        }
-        self.objective.check(&self.smallest(likelihood)?)?;
-        Ok(())
+            )
+        } else if m == 0 {
+            "0 inducing points were asked for: ask for at least one".into()
+        } else if let Regulariser::Multinomial { .. } = self.objective.regulariser {
+            "the regulariser multinomial compares class probabilities, which around a network are those of the network under either process: take wasserstein or a projected regulariser".into()
+        } else {
+            return Ok(self.objective.check(&self.smallest(likelihood)?)?);
+        };
+        Err(LaplaceError::Request(problem))
     }
 
     /// A process of one inducing point with everything that decides whether a regulariser is admitted, so that it can be refused before anything is learned.

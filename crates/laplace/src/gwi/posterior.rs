@@ -4,7 +4,6 @@ use super::options::GwiOptions;
 use super::prior::exact_process;
 use crate::LaplaceError;
 use crate::error::check_memory;
-use crate::fixed_mean::FixedMeanKernel;
 use crate::learned::Learned;
 use crate::predict::{Latent, Wanted};
 use crate::sight::{Sight, matrix, separable};
@@ -17,11 +16,9 @@ use posterior_gp::generalised::{
 use posterior_gp::{GpError, Observations};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
-use posterior_linalg::tiles::pieces;
 use posterior_networks::{Array, Graph, Network, Precision};
 use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
-use posterior_tangent::doubles;
 
 /// A covariance of functions around a network's outputs. The network is asked for these, and for what the kernel sees; everything else is in double precision.
 #[derive(Clone, Debug)]
@@ -53,93 +50,7 @@ impl Gwi {
         &self.process
     }
 
-    /// Latent predictions of inputs `[examples, ...]`; the mean is the network's output bit for bit, and outputs are independent. Cost for each example: its way through the network, M kernel values, `M²` flops and what the family's variances cost for each output.
-    ///
-    /// # Errors
-    /// When inputs do not fit the network.
-    pub fn latent<T: Precision>(
-        &self,
-        network: &Network<T>,
-        x: &Array<T>,
-        wanted: Wanted,
-    ) -> Result<Latent, LaplaceError> {
-        let c = self.process.functions();
-        let mut latent = Latent { outputs: c, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
-        for range in pieces(x.rows(), network.examples_at_once()) {
-            let (mean, seen) = self.sight.look(network, x.slice_rows(range))?;
-            latent.mean.extend(doubles(mean.values()));
-            let found = self.process.latent(matrix::<T, f64>(&seen).as_ref(), None)?;
-            latent.clipped += found.clipped;
-            for i in 0..seen.rows() {
-                for j in 0..c {
-                    match wanted {
-                        Wanted::Diagonal => latent.covariance.push(found.variance[(i, j)]),
-                        Wanted::Full => latent
-                            .covariance
-                            .extend((0..c).map(|k| if k == j { found.variance[(i, j)] } else { 0.0 })),
-                    }
-                }
-            }
-        }
-        Ok(latent)
-    }
-
-    /// Joint covariance of all outputs of all inputs, `[examples * C, examples * C]`.
-    ///
-    /// # Errors
-    /// When it would pass `memory` bytes or inputs do not fit; where the fixed sparse posterior kernel is no covariance at these inputs together.
-    pub fn joint<T: Precision>(
-        &self,
-        network: &Network<T>,
-        x: &Array<T>,
-        memory: u64,
-    ) -> Result<Mat<f64>, LaplaceError> {
-        let (c, count) = (self.process.functions(), x.rows());
-        let (n, m) = (count as u64, self.process.reference(0).rank() as u64);
-        let all = n.saturating_mul(c as u64);
-        // The result; of one function its covariance, what it is made of, and features.
-        let numbers = all.saturating_mul(all).saturating_add(n.saturating_mul(6 * n + 4 * m));
-        let needed = numbers.saturating_mul(8);
-        let what = format_args!("the joint covariance of {count} inputs");
-        check_memory(needed, memory, what, "ask for fewer inputs at a time")?;
-        let mut seen = Mat::zeros(count, self.process.inputs());
-        for range in pieces(count, network.examples_at_once()) {
-            let (_, piece) = self.sight.look(network, x.slice_rows(range.clone()))?;
-            seen.as_mut().subrows_mut(range.start, range.len()).copy_from(matrix::<T, f64>(&piece));
-        }
-        let mut joint = Mat::zeros(count * c, count * c);
-        for j in 0..c {
-            let own = self.process.covariance(seen.as_ref(), j)?;
-            let fixed = self.process.kernels()[j].family() == Family::FixedSparsePosterior;
-            if fixed && Cholesky::of(own.as_ref(), JitterPolicy::default()).is_err() {
-                return Err(GpError::from(GeneralisedError::NoCovariance { points: count }).into());
-            }
-            for b in 0..count {
-                for a in 0..count {
-                    joint[(a * c + j, b * c + j)] = own[(a, b)];
-                }
-            }
-        }
-        Ok(joint)
-    }
-
-    /// Adds the arrays of a file: everything that predictions need, so that nothing is computed again.
-    pub fn write(&self, tensors: &mut Tensors) {
-        let reference = self.process.reference(0);
-        let exact = reference.posterior();
-        tensors.insert_matrix("gwi.inducing", reference.inducing());
-        tensors.insert_matrix("gwi.stand_ins", exact.data().targets());
-        tensors.insert_vector("gwi.prior", &exact.model().values());
-        tensors.insert_triangle("gwi.prior_factor", exact.cholesky().factor());
-        tensors.insert_matrix("gwi.prior_weights", exact.weights());
-        tensors.insert_triangle("gwi.factor", reference.whitening().cholesky.factor());
-        for (c, kernel) in self.process.kernels().iter().enumerate() {
-            tensors.insert_vector(kernel_name(c), &kernel.values());
-        }
-        tensors.insert_vector("gwi.tempering", self.process.tempering());
-    }
-
-    /// What [`Self::write`] wrote, for the same network and options.
+    /// What [`Learned::write`] wrote, for the same network and options.
     ///
     /// # Errors
     /// Arrays that are missing, damaged or of something else.
@@ -150,9 +61,8 @@ impl Gwi {
         tensors: &mut Tensors,
     ) -> Result<Self, StoreError> {
         let sight = Sight::of(&options.kernel, graph).map_err(|e| tensors.corrupt(e))?;
-        let text = match &options.kernel {
-            FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => text,
-            FixedMeanKernel::Tangent => return Err(tensors.corrupt("gwi has no tangent kernel")),
+        let Some(text) = options.kernel.text() else {
+            return Err(tensors.corrupt("gwi has no tangent kernel"));
         };
         let (d, c) = (sight.width(graph), likelihood.outputs());
         let m = tensors.shape("gwi.inducing").and_then(|shape| shape.first().copied()).unwrap_or(0);
@@ -198,12 +108,49 @@ impl Gwi {
 }
 
 impl<T: Precision> Learned<T> for Gwi {
+    /// The mean is the network's output bit for bit, and outputs are independent. Cost for each example: its way through the network, M kernel values, `M²` flops and what the family's variances cost for each output.
     fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        Gwi::latent(self, network, x, wanted)
+        let c = self.process.functions();
+        self.sight.latent(network, x, wanted, &mut |seen| {
+            let found = self.process.latent(matrix::<T, f64>(seen).as_ref(), None)?;
+            let mut covariance = Vec::with_capacity(seen.rows() * Latent::size(c, wanted));
+            for i in 0..seen.rows() {
+                for j in 0..c {
+                    let own = found.variance[(i, j)];
+                    match wanted {
+                        Wanted::Diagonal => covariance.push(own),
+                        Wanted::Full => covariance.extend((0..c).map(|k| if k == j { own } else { 0.0 })),
+                    }
+                }
+            }
+            Ok((covariance, found.clipped))
+        })
     }
 
+    /// Refused where the fixed sparse posterior kernel is no covariance at these inputs together.
     fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        Gwi::joint(self, network, x, memory)
+        let (c, count) = (self.process.functions(), x.rows());
+        let (n, m) = (count as u64, self.process.reference(0).rank() as u64);
+        let all = n.saturating_mul(c as u64);
+        // The result; of one function its covariance, what it is made of, and features.
+        let numbers = all.saturating_mul(all).saturating_add(n.saturating_mul(6 * n + 4 * m));
+        let what = format_args!("the joint covariance of {count} inputs");
+        check_memory(numbers.saturating_mul(8), memory, what, "ask for fewer inputs at a time")?;
+        let seen: Mat<f64> = self.sight.points(network, x)?;
+        let mut joint = Mat::zeros(count * c, count * c);
+        for j in 0..c {
+            let own = self.process.covariance(seen.as_ref(), j)?;
+            let fixed = self.process.kernels()[j].family() == Family::FixedSparsePosterior;
+            if fixed && Cholesky::of(own.as_ref(), JitterPolicy::default()).is_err() {
+                return Err(GpError::from(GeneralisedError::NoCovariance { points: count }).into());
+            }
+            for b in 0..count {
+                for a in 0..count {
+                    joint[(a * c + j, b * c + j)] = own[(a, b)];
+                }
+            }
+        }
+        Ok(joint)
     }
 
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
@@ -227,8 +174,20 @@ impl<T: Precision> Learned<T> for Gwi {
         network.graph().flops() as f64 + kernel + process.functions() as f64 * own
     }
 
+    /// Everything that predictions need, so that nothing is computed again.
     fn write(&self, tensors: &mut Tensors) {
-        Gwi::write(self, tensors);
+        let reference = self.process.reference(0);
+        let exact = reference.posterior();
+        tensors.insert_matrix("gwi.inducing", reference.inducing());
+        tensors.insert_matrix("gwi.stand_ins", exact.data().targets());
+        tensors.insert_vector("gwi.prior", &exact.model().values());
+        tensors.insert_triangle("gwi.prior_factor", exact.cholesky().factor());
+        tensors.insert_matrix("gwi.prior_weights", exact.weights());
+        tensors.insert_triangle("gwi.factor", reference.whitening().cholesky.factor());
+        for (c, kernel) in self.process.kernels().iter().enumerate() {
+            tensors.insert_vector(kernel_name(c), &kernel.values());
+        }
+        tensors.insert_vector("gwi.tempering", self.process.tempering());
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn candidates(rows: usize, inducing: usize) -> usize {
 }
 
 /// What was found, as a checkpoint keeps it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct FoundPrior {
     /// a.
     pub(super) amplitude: f64,
@@ -102,10 +102,7 @@ impl PriorTask<'_> {
                     amplitude: 1.0,
                     kernel: kernel.values(),
                     noise: stand_ins(self.likelihood, self.rows, &[], &all)?.noise,
-                    tried: Vec::new(),
-                    rows: Vec::new(),
-                    from: (PriorRows::Nothing, 0),
-                    evaluations: 0,
+                    ..FoundPrior::default()
                 }
             }
         };
@@ -184,10 +181,9 @@ impl PriorTask<'_> {
             amplitude: unit,
             kernel: model.kernel().values(),
             noise: unit * model.noise().noise_variance(),
-            tried: Vec::new(),
-            rows: Vec::new(),
             from: (whose, rows.len()),
             evaluations: found.evaluations,
+            ..FoundPrior::default()
         };
         Ok((model, learned))
     }

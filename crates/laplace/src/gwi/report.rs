@@ -5,7 +5,7 @@ use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
 
 /// Which rows the prior was learned from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriorRows {
     /// Rows that the network has not seen.
@@ -13,6 +13,7 @@ pub enum PriorRows {
     /// Rows that it has learned from, whose residuals are too small.
     Training,
     /// None: it is as its text says.
+    #[default]
     Nothing,
 }
 

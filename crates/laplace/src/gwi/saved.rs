@@ -4,7 +4,6 @@ use super::prior::FoundPrior;
 use crate::LaplaceError;
 use crate::keep::{Keeper, SavedState};
 use posterior_gp::generalised::GeneralisedState;
-use posterior_store::{Tensors, numbers_from_tensors, numbers_to_tensors};
 use serde::{Deserialize, Serialize};
 
 const METHOD: &str = "gwi";
@@ -18,10 +17,7 @@ pub(super) struct GwiState {
 
 /// A state with its long vectors as tensors.
 pub(super) fn saved(state: &GwiState) -> SavedState {
-    let step = state.training.training.step;
-    let mut kept = SavedState::new(METHOD, state, Tensors::default()).after(format!("after step {step}"));
-    numbers_to_tensors(&mut kept.facts, METHOD, &mut kept.tensors);
-    kept
+    SavedState::of(METHOD, state).after(format!("after step {}", state.training.training.step))
 }
 
 /// What an earlier run left, if it left something.
@@ -29,8 +25,5 @@ pub(super) fn saved(state: &GwiState) -> SavedState {
 /// # Errors
 /// When it is another method's, or damaged.
 pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<GwiState>, LaplaceError> {
-    let Some(mut saved) = keeper.earlier() else { return Ok(None) };
-    numbers_from_tensors(&mut saved.facts, &saved.method, &mut saved.tensors);
-    let (state, _) = saved.open::<GwiState>(METHOD)?;
-    Ok(Some(state))
+    keeper.earlier().map(|saved| Ok(saved.open(METHOD)?.0)).transpose()
 }

@@ -8,7 +8,8 @@ use super::report::{GwiPrior, GwiReport, PriorRows};
 use super::saved::{GwiState, earlier, saved};
 use crate::LaplaceError;
 use crate::error::check_memory;
-use crate::fixed_mean::{FixedMeanKernel, named};
+use crate::fixed_mean::named;
+use crate::learned::Found;
 use crate::problem::{Data, Problem};
 use crate::rows::Rows;
 use crate::run::{Run, Stage};
@@ -23,9 +24,8 @@ use posterior_gp::generalised::{
 use posterior_kernels::diagonal;
 use posterior_kernels::inducing::random_rows;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
-use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
-use posterior_networks::{Graph, PerNetworkPrecision, Precision};
+use posterior_networks::{Graph, Precision};
 use posterior_optim::Reason;
 use posterior_tangent::check_outputs;
 use rand::seq::SliceRandom;
@@ -37,18 +37,8 @@ const LEAST_APART: usize = 4 * LEAST_HELD_OUT;
 /// Share of prior variance in the variance of residuals below which the evidence has found nothing but noise.
 const NOTHING: f64 = 1e-3;
 
-/// A fitted covariance.
-#[derive(Clone, Debug)]
-pub struct GwiFit {
-    /// What predicts.
-    pub posterior: Gwi,
-    /// The likelihood with its noise, tempering included.
-    pub likelihood: OutputLikelihood,
-    /// How it went.
-    pub report: GwiReport,
-    /// For people.
-    pub notes: Vec<String>,
-}
+/// A fitted covariance; its likelihood has all of the noise, tempering included.
+pub type GwiFit = Found<Gwi, GwiReport>;
 
 /// Learns a covariance around a trained network. Validation examples say when steps end and how much variances are multiplied by. Of 200 or more, one half is for this and the prior is learned from the other half.
 /// Without validation examples all steps are taken and nothing is judged.
@@ -56,18 +46,6 @@ pub struct GwiFit {
 /// # Errors
 /// [`LaplaceError`]: bad inputs or targets, options that do not fit data or each other, a plan above the memory, an objective that is no number (at which step), interruption.
 pub fn fit<T: Precision>(
-    problem: &Problem<'_, T>,
-    options: &GwiOptions,
-    run: &mut Run<'_>,
-) -> Result<GwiFit, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] search, (
-        problem: &'a Problem<'a, T> = problem,
-        options: &'a GwiOptions = options,
-        run: &'a mut Run<'r> = run,
-    ) -> Result<GwiFit, LaplaceError>)
-}
-
-fn search<T: Precision>(
     problem: &Problem<'_, T>,
     options: &GwiOptions,
     run: &mut Run<'_>,
@@ -82,9 +60,8 @@ fn search<T: Precision>(
     let remedy =
         "take fewer inducing points, a smaller batch or fewer rows for the prior, or allow more memory";
     check_memory(needed.bytes(), memory, format_args!("the process around the network"), remedy)?;
-    let text = match &options.kernel {
-        FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => text,
-        FixedMeanKernel::Tangent => return Err(LaplaceError::Request("gwi has no tangent kernel".into())),
+    let Some(text) = options.kernel.text() else {
+        return Err(LaplaceError::Request("gwi has no tangent kernel".into()));
     };
     let sight = Sight::of(&options.kernel, network.graph())?;
     let data = Data { validation, ..problem.data };
@@ -93,7 +70,8 @@ fn search<T: Precision>(
         learned(rows, network.graph(), likelihood, (options, text), (seed, memory), run)?;
     report.seconds = started.elapsed().as_secs_f64();
     let notes = notes(options, matches!(likelihood, OutputLikelihood::Gaussian(_)), &report);
-    Ok(GwiFit { posterior, likelihood, report, notes })
+    let precision = 1.0 / report.prior.amplitude;
+    Ok(Found::new(posterior, likelihood, precision, report, notes))
 }
 
 /// Prior and covariance from the rows that are learned from and others, as the network sees them; a report without seconds.

@@ -11,8 +11,7 @@ use crate::problem::{Data, Problem};
 use crate::run::{Run, Stage};
 use crate::scores::scaled_noise;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_linalg::compiled_here;
-use posterior_networks::{PerNetworkPrecision, Precision, Selection};
+use posterior_networks::{Precision, Selection};
 use posterior_optim::{Batches, Clock, Limits, Reason, Sampling, drive};
 use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
@@ -22,7 +21,7 @@ use std::sync::OnceLock;
 const METHOD: &str = "mean-field";
 
 /// Names of the arrays in what is kept, means first.
-const VALUES: [&str; 2] = ["mean_field.mean", "mean_field.log_deviation"];
+pub(super) const VALUES: [&str; 2] = ["mean_field.mean", "mean_field.log_deviation"];
 const MOMENTS: [[&str; 2]; 2] = [
     ["mean_field.mean.first", "mean_field.mean.second"],
     ["mean_field.log_deviation.first", "mean_field.log_deviation.second"],
@@ -51,62 +50,51 @@ impl<T: Precision> MeanField<T> {
         options: &MeanFieldOptions,
         run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] search, (
-            problem: &'a Problem<'a, T> = problem,
-            options: &'a MeanFieldOptions = options,
-            run: &'a mut Run<'r> = run,
-        ) -> Result<MeanField<T>, LaplaceError>)
+        let &Problem { data: Data { network, examples, likelihood, .. }, selection, seed, memory } = problem;
+        options.check()?;
+        problem.check()?;
+        if examples.is_empty() || selection.is_empty() {
+            let what =
+                if selection.is_empty() { "weights to be uncertain" } else { "examples to learn from" };
+            return Err(LaplaceError::Request(format!("there are no {what}")));
+        }
+        let plan = MeanField::plan(&problem.size(selection), options);
+        let remedy = "allow more memory, take smaller batches, or choose fewer weights";
+        let what = format_args!("mean-field fine-tuning of {} weights", selection.len());
+        check_memory(plan.bytes(), memory, what, remedy)?;
+        let trained = selection.flatten(network.parameters());
+        let (state, before) = match run.keeper.earlier() {
+            Some(saved) => read_state(saved, selection.len(), options, seed)?,
+            None => (State::start(&trained, options, seed), 0.0),
+        };
+        let names = ["laplace/mean-field/epoch", "laplace/mean-field/order"];
+        let batches = Batches::new(examples.len(), options.batch, Sampling::Permutation, seed, names);
+        let steps = batches.per_epoch() * options.epochs;
+        let mut tuning =
+            FineTuning { network: network.clone(), trained, problem, options, batches, state, loss: None };
+        let clock = Clock::after(before);
+        let limits = Limits { steps, time: None };
+        let ended = drive(&mut tuning, limits, clock, &mut |progress, tuning| {
+            let done = (Stage::FineTuning, progress.step, steps);
+            run.offer(done, || tuning.saved(clock.elapsed().as_secs_f64()))
+        });
+        let (reason, _) = run.ended(ended)?;
+        if reason == Reason::Interrupted && tuning.state.step < steps {
+            run.keeper.keep(|| tuning.saved(clock.elapsed().as_secs_f64()))?;
+            return Err(LaplaceError::Interrupted);
+        }
+        let State { values: [mean, log_deviation], noise_factor, history, restarts, .. } = tuning.state;
+        Ok(MeanField {
+            selection: selection.clone(),
+            likelihood: scaled_noise(likelihood, noise_factor)?,
+            mean,
+            log_deviation,
+            samples: options.samples,
+            seed,
+            draws: OnceLock::new(),
+            summary: Summary { history, restarts, seconds: clock.elapsed().as_secs_f64() },
+        })
     }
-}
-
-fn search<T: Precision>(
-    problem: &Problem<'_, T>,
-    options: &MeanFieldOptions,
-    run: &mut Run<'_>,
-) -> Result<MeanField<T>, LaplaceError> {
-    let &Problem { data: Data { network, examples, likelihood, .. }, selection, seed, memory } = problem;
-    options.check()?;
-    problem.check()?;
-    if examples.is_empty() || selection.is_empty() {
-        let what = if selection.is_empty() { "weights to be uncertain" } else { "examples to learn from" };
-        return Err(LaplaceError::Request(format!("there are no {what}")));
-    }
-    let plan = MeanField::plan(&problem.size(selection), options);
-    let remedy = "allow more memory, take smaller batches, or choose fewer weights";
-    let what = format_args!("mean-field fine-tuning of {} weights", selection.len());
-    check_memory(plan.bytes(), memory, what, remedy)?;
-    let trained = selection.flatten(network.parameters());
-    let (state, before) = match run.keeper.earlier() {
-        Some(saved) => read_state(saved, selection.len(), options, seed)?,
-        None => (State::start(&trained, options, seed), 0.0),
-    };
-    let names = ["laplace/mean-field/epoch", "laplace/mean-field/order"];
-    let batches = Batches::new(examples.len(), options.batch, Sampling::Permutation, seed, names);
-    let steps = batches.per_epoch() * options.epochs;
-    let mut tuning =
-        FineTuning { network: network.clone(), trained, problem, options, batches, state, loss: None };
-    let clock = Clock::after(before);
-    let limits = Limits { steps, time: None };
-    let ended = drive(&mut tuning, limits, clock, &mut |progress, tuning| {
-        let done = (Stage::FineTuning, progress.step, steps);
-        run.offer(done, || tuning.saved(clock.elapsed().as_secs_f64()))
-    });
-    let (reason, _) = run.ended(ended)?;
-    if reason == Reason::Interrupted && tuning.state.step < steps {
-        run.keeper.keep(|| tuning.saved(clock.elapsed().as_secs_f64()))?;
-        return Err(LaplaceError::Interrupted);
-    }
-    let State { values: [mean, log_deviation], noise_factor, history, restarts, .. } = tuning.state;
-    Ok(MeanField {
-        selection: selection.clone(),
-        likelihood: scaled_noise(likelihood, noise_factor)?,
-        mean,
-        log_deviation,
-        samples: options.samples,
-        seed,
-        draws: OnceLock::new(),
-        summary: Summary { history, restarts, seconds: clock.elapsed().as_secs_f64() },
-    })
 }
 
 impl<T: Precision> FineTuning<'_, T> {
@@ -158,13 +146,7 @@ fn read_state<T: Precision>(
 }
 
 impl<T: Precision> MeanField<T> {
-    /// Adds means and deviations to a file's arrays; selection, likelihood, samples, seed and summary belong to the header.
-    pub fn write(&self, tensors: &mut Tensors) {
-        tensors.insert_vector(VALUES[0], &self.mean);
-        tensors.insert_vector(VALUES[1], &self.log_deviation);
-    }
-
-    /// The same again; `likelihood` is that of [`Self::likelihood`].
+    /// What [`Learned::write`](crate::learned::Learned::write) wrote; `likelihood` is that of [`Self::likelihood`], and selection, draws and summary belong to the header.
     ///
     /// # Errors
     /// When arrays are missing or of another size, or there are fewer than two draws.

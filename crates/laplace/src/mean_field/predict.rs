@@ -1,6 +1,7 @@
 //! Predictions of the network at draws of its weights.
 
 use super::MeanField;
+use super::fit::VALUES;
 use super::steps::{drawn, normals};
 use crate::LaplaceError;
 use crate::learned::{Learned, SampledPredictions};
@@ -11,10 +12,9 @@ use posterior_likelihoods::{
     Covariance, Integration, LatentGaussian, OutputLikelihood, Prediction, PredictiveRule,
     PredictiveWorkspace,
 };
-use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
-use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
+use posterior_networks::{Array, Network, Precision, Selection};
 use posterior_store::Tensors;
 use posterior_tangent::{batch_size, check_outputs, doubles};
 
@@ -62,30 +62,16 @@ impl<T: Precision> MeanField<T> {
     /// # Errors
     /// When inputs do not fit the network, or the network is not the one of the fit.
     pub fn sampled_outputs(&self, network: &Network<T>, x: &Array<T>) -> Result<Vec<f64>, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a] outputs, (
-            posterior: &'a MeanField<T> = self,
-            network: &'a Network<T> = network,
-            x: &'a Array<T> = x,
-        ) -> Result<Vec<f64>, LaplaceError>)
-    }
-
-    /// Mean and covariance of the draws' outputs, as other posteriors give them. **The mean is not the network's**, and the Gaussian of these moments is an approximation: [`Self::predictive`] has none.
-    ///
-    /// # Errors
-    /// As [`Self::sampled_outputs`].
-    pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        let sampled = self.sampled_outputs(network, x)?;
-        let (outputs, size) = (self.likelihood.outputs(), x.rows() * self.likelihood.outputs());
-        let draws: Vec<&[f64]> = sampled.chunks_exact(size.max(1)).collect();
-        let mean = if size == 0 { Vec::new() } else { average(&draws) };
-        let covariance = vec![0.0; x.rows() * Latent::size(outputs, wanted)];
-        let mut latent = Latent { outputs, mean, covariance, wanted, clipped: 0 };
-        let each = 1.0 / (self.samples as f64).sqrt();
-        for draw in draws {
-            let apart: Vec<f64> = draw.iter().zip(&latent.mean).map(|(f, m)| each * (f - m)).collect();
-            latent.add_squares(&apart);
+        check_outputs(network, &self.likelihood)?;
+        let mut own = network.clone();
+        let mut out = Vec::with_capacity(self.samples * x.rows() * self.likelihood.outputs());
+        for k in 0..self.samples {
+            self.selection.assign(self.draw(k), own.parameters_mut());
+            for range in pieces(x.rows(), batch_size(network, 1)) {
+                out.extend(doubles(own.forward(&x.slice_rows(range))?.values()));
+            }
         }
-        Ok(latent)
+        Ok(out)
     }
 
     /// Predictive distributions: averages over the draws of what the likelihood says at each of them, and their densities at `targets` `[examples, target width]`.
@@ -127,8 +113,20 @@ impl<T: Precision> MeanField<T> {
 }
 
 impl<T: Precision> Learned<T> for MeanField<T> {
+    /// Mean and covariance of the draws' outputs. **The mean is not the network's**, and the Gaussian of these moments is an approximation: [`Learned::predictive`] has none.
     fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        MeanField::latent(self, network, x, wanted)
+        let sampled = self.sampled_outputs(network, x)?;
+        let (outputs, size) = (self.likelihood.outputs(), x.rows() * self.likelihood.outputs());
+        let draws: Vec<&[f64]> = sampled.chunks_exact(size.max(1)).collect();
+        let mean = if size == 0 { Vec::new() } else { average(&draws) };
+        let covariance = vec![0.0; x.rows() * Latent::size(outputs, wanted)];
+        let mut latent = Latent { outputs, mean, covariance, wanted, clipped: 0 };
+        let each = 1.0 / (self.samples as f64).sqrt();
+        for draw in draws {
+            let apart: Vec<f64> = draw.iter().zip(&latent.mean).map(|(f, m)| each * (f - m)).collect();
+            latent.add_squares(&apart);
+        }
+        Ok(latent)
     }
 
     fn predictive(
@@ -165,11 +163,11 @@ impl<T: Precision> Learned<T> for MeanField<T> {
         x: &Array<T>,
         samples: usize,
         _seed: u64,
-    ) -> Result<Vec<f64>, LaplaceError> {
+    ) -> Result<Option<Vec<f64>>, LaplaceError> {
         let outputs = x.rows() * self.likelihood().outputs();
         let (own, drawn) = (self.samples().0, self.sampled_outputs(network, x)?);
         let draw = |k: usize| &drawn[(k % own) * outputs..][..outputs];
-        Ok((0..samples).flat_map(|k| draw(k).iter().copied()).collect())
+        Ok(Some((0..samples).flat_map(|k| draw(k).iter().copied()).collect()))
     }
 
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
@@ -185,7 +183,8 @@ impl<T: Precision> Learned<T> for MeanField<T> {
     }
 
     fn write(&self, tensors: &mut Tensors) {
-        MeanField::write(self, tensors);
+        tensors.insert_vector(VALUES[0], &self.mean);
+        tensors.insert_vector(VALUES[1], &self.log_deviation);
     }
 }
 
@@ -211,21 +210,4 @@ fn mixture(predictions: &[Prediction], latents: &[&[f64]]) -> Prediction {
             Prediction::Moments { mean, variance, latent_variance }
         }
     }
-}
-
-fn outputs<T: Precision>(
-    posterior: &MeanField<T>,
-    network: &Network<T>,
-    x: &Array<T>,
-) -> Result<Vec<f64>, LaplaceError> {
-    check_outputs(network, &posterior.likelihood)?;
-    let mut own = network.clone();
-    let mut out = Vec::with_capacity(posterior.samples * x.rows() * posterior.likelihood.outputs());
-    for k in 0..posterior.samples {
-        posterior.selection.assign(posterior.draw(k), own.parameters_mut());
-        for range in pieces(x.rows(), batch_size(network, 1)) {
-            out.extend(doubles(own.forward(&x.slice_rows(range))?.values()));
-        }
-    }
-    Ok(out)
 }

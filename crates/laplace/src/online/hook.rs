@@ -5,7 +5,7 @@ use super::likelihood::{decay_of_unit_precision, decays, gradient, likelihood, r
 use super::{OnlineOptions, OnlineReport, OnlineStep, Select};
 use crate::problem::Data;
 use crate::run::Run;
-use crate::{Accumulator, Approximation, FisherEstimate, FitOptions, LaplaceError, Mode, Plan, PriorKind};
+use crate::{Accumulator, FisherEstimate, FitOptions, LaplaceError, Mode, Plan, PriorKind};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
@@ -14,6 +14,7 @@ use posterior_networks::train::{
 };
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::Adaptive;
+use posterior_tangent::doubles;
 use serde::{Deserialize, Serialize};
 
 /// What lasts from epoch to epoch.
@@ -133,13 +134,10 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
         }
         let likelihood: OutputLikelihood =
             likelihood(network, self.examples, self.options.loss, &memory.relative)?;
-        let estimate = match self.online.approximation {
-            Approximation::Kronecker(FisherEstimate::MonteCarlo { samples, seed }) => {
-                FisherEstimate::MonteCarlo { samples, seed: seed.wrapping_add(epoch as u64) }
-            }
-            Approximation::Kronecker(estimate) => estimate,
-            _ => FisherEstimate::Exact,
-        };
+        let mut estimate = self.online.approximation.estimate();
+        if let FisherEstimate::MonteCarlo { seed, .. } = &mut estimate {
+            *seed = seed.wrapping_add(epoch as u64);
+        }
         let mut sums = Accumulator::new(network, &self.selection, form, estimate)?;
         let data = Data::new(network, self.examples, &likelihood);
         match sums.extend(&data, 0, &mut self.run) {
@@ -155,8 +153,7 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
             None
         };
         let structure = sums.finish()?;
-        let weights: Vec<f64> =
-            self.selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
+        let weights = doubles(&self.selection.flatten(network.parameters()));
         let fit = sums.fit().data_fit(&likelihood);
         let prior = self.prior.with_precisions(&memory.precisions)?;
         let evidence = TangentEvidence::new(&structure, prior, &weights, first_order.as_deref(), fit)?;

@@ -1,11 +1,13 @@
-//! What a search needs.
+//! What a fit needs.
 
-/// Memory and work of a search, known before it starts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+use serde::{Deserialize, Serialize};
+
+/// Memory and work of a fit or a search, known before it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Needs {
-    /// Bytes of what is learned, of matrices beside it, and of what all rows are known by.
+    /// Bytes of the curvature, its factors and copies while it is factored; in a search of what is learned, of matrices beside it, and of what all rows are known by.
     pub curvature_bytes: u64,
-    /// Bytes of one batch, or of what else is alive at one time only.
+    /// Bytes of one batch's activations, sensitivities and gradients, or of what else is alive at one time only.
     pub batch_bytes: u64,
     /// Multiplications and additions.
     pub flops: f64,

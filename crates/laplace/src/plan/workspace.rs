@@ -44,6 +44,12 @@ impl<'a, T: Precision> Workspace<'a, T> {
         Self { network, selection, examples: examples as u64, outputs: likelihood.outputs() as u64 }
     }
 
+    /// For so many inputs that are predicted.
+    pub(crate) fn at(network: &'a Network<T>, selection: &'a Selection, examples: usize) -> Self {
+        let outputs = network.graph().output_shape().iter().product::<usize>() as u64;
+        Self { network, selection, examples: examples as u64, outputs }
+    }
+
     fn number(&self) -> u64 {
         size_of::<T>() as u64
     }
@@ -353,7 +359,6 @@ pub(crate) fn moved_bytes<T: Precision>(
     examples: usize,
     vectors: usize,
 ) -> u64 {
-    let outputs = network.graph().output_shape().iter().product::<usize>() as u64;
-    let space = Workspace { network, selection, examples: examples as u64, outputs };
-    space.tangents(vectors as u64).saturating_add(examples as u64 * outputs * vectors as u64 * 8)
+    let space = Workspace::at(network, selection, examples);
+    space.tangents(vectors as u64).saturating_add(examples as u64 * space.outputs * vectors as u64 * 8)
 }

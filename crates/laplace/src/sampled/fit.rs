@@ -1,19 +1,20 @@
 //! The turns, and the samples for predictions.
 
-use super::held_out::{Scored, Search};
+use super::held_out::Search;
 use super::options::{SampledOptions, Solver};
 use super::plan::chosen;
 use super::posterior::{Sampled, check_samples, narrowed};
 use super::report::SampledReport;
 use super::saved;
-use super::setting::Setting;
+use super::setting::{Setting, Solving};
 use super::turns::Course;
 use super::way::Way;
+use crate::learned::{Found, Learned};
 use crate::predict::between;
 use crate::prior::scaled;
 use crate::problem::{Data, Problem};
 use crate::run::{Run, Stage};
-use crate::scores::{HeldOutReport, plain_noise};
+use crate::scores::{HeldOutReport, Scored, plain_nll, plain_noise, scaled_noise, strength};
 use crate::{LaplaceError, PriorKind};
 use posterior_likelihoods::Integration;
 use posterior_linalg::compiled_here;
@@ -22,26 +23,11 @@ use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{EvidenceOptions, MOST_FITTED};
 use posterior_linear::sampled::{Drawn, SampledModel, Span, Turn, TurnsState};
 use posterior_networks::{PerNetworkPrecision, Precision, Selection};
-use posterior_optim::Reason;
-use posterior_tangent::Tangent;
+use posterior_optim::{Reason, Signal};
+use posterior_tangent::{Tangent, doubles};
 
-/// What a fit returns.
-pub struct SampledFit<T> {
-    /// The samples.
-    pub posterior: Sampled<T>,
-    /// Prior precisions by group, in the coordinates that the prior acts on.
-    pub precisions: Vec<f64>,
-    /// Noise variance relative to the likelihood's own; 1 without Gaussian noise.
-    pub noise_variance: f64,
-    /// The linearised model's optimum in the network's own coordinates; None without turns.
-    pub mode: Option<Vec<f64>>,
-    /// What was done.
-    pub report: SampledReport,
-    /// What unseen examples said of precisions, as factors on those of the turns, and noise, where they chose.
-    pub held_out: Option<HeldOutReport>,
-    /// Things to know, in sentences.
-    pub notes: Vec<String>,
-}
+/// What a fit returns; it has no mode without turns.
+pub type SampledFit<T> = Found<Sampled<T>, SampledReport>;
 
 /// Fits samples to a trained network. An interrupted call keeps where it stands, from which the same call goes on with the same numbers.
 ///
@@ -109,7 +95,8 @@ fn search<T: Precision>(
     let directions =
         if over.is_some() && !conjugate { 0 } else { options.directions(way.dimension(&model), rows) };
     let curvature = way.curvature(&model, &diagonal, directions, seed, &mut run.stage(Stage::Curvature))?;
-    let found = curvature.directions();
+    let by = Solving { way, curvature, objective: options.objective };
+    let (way, found) = (&by.way, by.curvature.directions());
     let whole = selection.len() == Selection::all(network.graph()).len();
     let over = if options.em_steps == 0 { Some(Reason::Steps) } else { over };
     let saved = if over.is_some() { state.solving.take() } else { None };
@@ -117,11 +104,11 @@ fn search<T: Precision>(
         (state, reason)
     } else {
         let seed = streams.child("laplace/sampled/turns", 0).seed();
-        let course = Course { curvature: &curvature, fit, options, whole, seed, space };
-        course.run(&model, &way, &prior, state, run)?
+        let course = Course { curvature: &by.curvature, fit, options, whole, seed, space };
+        course.run(&model, way, &prior, state, run)?
     };
     let found_prior = prior.with_precisions(&state.precisions)?;
-    let strength = |noise: f64| if is_gaussian(likelihood) { 1.0 / noise } else { 1.0 };
+    let strength = |noise: f64| strength(likelihood, noise);
     let bare = TurnsState { samples: None, solving: None, ..state.clone() };
     let mode = match &state.mode {
         Some(mode) => Some(way.own_weights(&model, mode.weights.clone())?),
@@ -131,56 +118,61 @@ fn search<T: Precision>(
     setting.prior = found_prior.clone();
     let mut held_out = None;
     if let Some(examples) = validation.filter(|_| options.validation_tries > 0) {
-        let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
+        let trained = doubles(&selection.flatten(network.parameters()));
         let away = mode.as_ref().filter(|_| is_gaussian(likelihood)).map(|mode| between(&trained, mode));
-        let by = Scored { network, likelihood, examples, integration, displacement: away };
+        let displacement = away.as_ref().map(|away| (selection, &away[..]));
+        let (data, count) = (Data { examples, ..problem.data }, examples.len());
+        let score = Scored { data, integration, displacement };
         let learn_noise = is_gaussian(likelihood) && options.learn_noise.unwrap_or(whole);
         let mut search =
             Search { tries: options.validation_tries, noise_variance, learn_noise, scored: &mut scored };
-        let found = search.run(&mut |point, scored| {
+        let (best, at_edge) = search.run(&mut |point, scored| {
             let mut tried = setting.clone();
             tried.prior = scaled(&found_prior, point.precision_factor)?;
             tried.strength = strength(point.noise_variance);
-            let solved = tried.solve(
-                &model,
-                &way,
-                &curvature,
-                0..options.samples,
-                options.objective,
-                None,
-                &mut |progress, _| {
-                    let done = (Stage::Samples, progress.step, progress.steps_planned);
-                    run.save(done, || saved::save(space, (Some(turns_ended), scored), &bare))
-                },
-            );
+            let solved = tried.solve(&model, &by, 0..options.samples, None, &mut |progress, _| {
+                let done = (Stage::Samples, progress.step, progress.steps_planned);
+                run.save(done, || saved::save(space, (Some(turns_ended), scored), &bare))
+            });
             let samples = narrowed(&model, &run.ended(solved)?.samples);
             let posterior =
                 Sampled { selection: selection.clone(), samples, setting: tried, diagonal: diagonal.clone() };
-            let nll = by.nll(&posterior, point.noise_variance, &mut |done, all| {
-                let done = (Stage::Validation, done, all);
-                run.save(done, || saved::save(space, (Some(turns_ended), scored), &bare))
-            });
-            run.ended(nll)
+            let mut sums = [Ok(0.0)];
+            let added = score.add(
+                &mut |x, wanted| posterior.latents(network, x, wanted),
+                &[point.noise_variance],
+                &mut sums,
+                &mut |range| {
+                    let done = (Stage::Validation, range.end, count);
+                    match run.save(done, || saved::save(space, (Some(turns_ended), scored), &bare)) {
+                        Signal::Continue => Ok(()),
+                        Signal::Stop => Err(LaplaceError::Interrupted),
+                    }
+                },
+            );
+            run.ended(added)?;
+            let [sum] = sums;
+            Ok(sum? / count as f64)
         })?;
-        held_out = Some(search.report(&by, found, plain_noise(&fit, likelihood, learn_noise))?);
-        noise_variance = found.0.noise_variance;
-        setting.prior = scaled(&found_prior, found.0.precision_factor)?;
+        let plain = scaled_noise(likelihood, plain_noise(&fit, likelihood, learn_noise))?;
+        held_out = Some(HeldOutReport {
+            examples: count,
+            grid: scored.clone(),
+            best,
+            plain_nll: plain_nll(network, &[examples], &plain)?,
+            at_edge,
+            not_finite: 0,
+        });
+        noise_variance = best.noise_variance;
+        setting.prior = scaled(&found_prior, best.precision_factor)?;
     }
     setting.strength = strength(noise_variance);
-    let solved = setting.solve(
-        &model,
-        &way,
-        &curvature,
-        0..options.samples,
-        options.objective,
-        saved,
-        &mut |progress, solving| {
-            run.save((Stage::Samples, progress.step, progress.steps_planned), || {
-                let state = TurnsState { solving: Some(solving()), ..bare.clone() };
-                saved::save(space, (Some(turns_ended), &scored), &state)
-            })
-        },
-    );
+    let solved = setting.solve(&model, &by, 0..options.samples, saved, &mut |progress, solving| {
+        run.save((Stage::Samples, progress.step, progress.steps_planned), || {
+            let state = TurnsState { solving: Some(solving()), ..bare.clone() };
+            saved::save(space, (Some(turns_ended), &scored), &state)
+        })
+    });
     let drawn = run.ended(solved)?;
     let (samples, solver) = (drawn.samples.as_ref(), &options.solver);
     let gradient_variances =
@@ -218,7 +210,8 @@ fn search<T: Precision>(
         gradient_variances,
     };
     let samples = narrowed(&model, &drawn.samples);
-    Ok(SampledFit {
+    Ok(Found {
+        likelihood: likelihood.clone(),
         precisions: setting.prior.precisions().to_vec(),
         noise_variance,
         posterior: Sampled { selection: selection.clone(), samples, setting, diagonal },

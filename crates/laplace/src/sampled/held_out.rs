@@ -2,70 +2,14 @@
 //!
 //! Few examples leave the prior where they do not reach, however well its precision suits them: what turns find is then too small for predictions, and only examples that neither network nor samples have seen tell.
 
-use super::posterior::Sampled;
 use crate::LaplaceError;
-use crate::predict::displaced;
-use crate::scores::{GridPoint, HeldOutReport, batch_nll, plain_nll, scaled_noise, wanted};
-use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
-use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision};
-use posterior_optim::Signal;
-use posterior_tangent::{Batch, ranges};
+use crate::scores::GridPoint;
 
 /// Factor between neighbouring prior precisions: half a decade, within which scores hardly move.
 const PRECISION_STEP: f64 = 3.162_277_660_168_379_5;
 
 /// Factor between neighbouring noise variances: an eighth of a decade.
 const NOISE_STEP: f64 = 1.333_521_432_163_324;
-
-/// Inputs whose outputs are predicted at one time.
-const BATCH: usize = 512;
-
-/// What scores samples.
-pub(super) struct Scored<'a, T> {
-    pub(super) network: &'a Network<T>,
-    pub(super) likelihood: &'a OutputLikelihood,
-    /// Examples that neither network nor samples have learned from.
-    pub(super) examples: &'a dyn Examples<T>,
-    /// How predictive distributions are made of latent ones.
-    pub(super) integration: Integration,
-    /// What predictions count beside the samples ([`super::SampledReport::displacement`]).
-    pub(super) displacement: Option<Vec<T>>,
-}
-
-impl<T: Precision> Scored<'_, T> {
-    /// Mean negative log predictive density under samples and a noise variance relative to the likelihood's own.
-    pub(super) fn nll(
-        &self,
-        posterior: &Sampled<T>,
-        noise_variance: f64,
-        observer: &mut dyn FnMut(usize, usize) -> Signal,
-    ) -> Result<f64, LaplaceError> {
-        let &Self { examples, integration, .. } = self;
-        let rule = PredictiveRule::new(scaled_noise(self.likelihood, noise_variance)?, integration)?;
-        let (wanted, count) = (wanted(integration, self.likelihood), examples.len());
-        let mut sum = 0.0;
-        for range in ranges(0, count, BATCH) {
-            let end = range.end;
-            let batch = Batch::read(examples, range, self.likelihood)?;
-            let mut latent = posterior.latent(self.network, &batch.x, wanted)?;
-            if let Some(displacement) = &self.displacement {
-                latent.add_squares(&displaced(self.network, posterior.selection(), &batch.x, displacement)?);
-            }
-            sum += batch_nll(&rule, &latent, &batch)?;
-            if observer(end, count) == Signal::Stop {
-                return Err(LaplaceError::Interrupted);
-            }
-        }
-        Ok(sum / count as f64)
-    }
-
-    /// The network's own score, with this noise variance.
-    fn plain(&self, noise_variance: f64) -> Result<f64, LaplaceError> {
-        let likelihood = scaled_noise(self.likelihood, noise_variance)?;
-        plain_nll(self.network, &[self.examples], &likelihood)
-    }
-}
 
 /// The score of a point that is not known yet, given all that are.
 type Score<'a> = &'a mut dyn FnMut(GridPoint, &[GridPoint]) -> Result<f64, LaplaceError>;
@@ -125,23 +69,6 @@ impl Search<'_> {
             }
         }
         Ok((best, edge))
-    }
-
-    /// What is told of it.
-    pub(super) fn report<T: Precision>(
-        &self,
-        scored: &Scored<'_, T>,
-        (best, at_edge): (GridPoint, bool),
-        plain_noise: f64,
-    ) -> Result<HeldOutReport, LaplaceError> {
-        Ok(HeldOutReport {
-            examples: scored.examples.len(),
-            grid: self.scored.clone(),
-            best,
-            plain_nll: scored.plain(plain_noise)?,
-            at_edge,
-            not_finite: 0,
-        })
     }
 }
 

@@ -42,11 +42,16 @@ impl Default for DualOptions {
 /// Where optimum, samples and turns are worked on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Space {
-    /// Weights: each step is a pass over the data with products from both sides. What solvers of their own space, several precisions and the g-prior know.
+    /// Among the weights, with passes over the data
+    ///
+    /// Each step is a pass over the data with products from both sides. What solvers of their own space, several precisions and the g-prior know.
     #[default]
     Weights,
-    /// The span of what the examples move ([`posterior_linear::sampled::Span`]): the tangent kernel is made and decomposed once, and then nothing but products with a matrix of observed numbers. For conjugate gradients under one
+    /// In the span of what the examples move, with their tangent kernel: for few examples
+    ///
+    /// The span is [`posterior_linear::sampled::Span`]: the tangent kernel is made and decomposed once, and then nothing but products with a matrix of observed numbers. For conjugate gradients under one
     /// precision, and few observed numbers: its work grows with their square and their cube.
     Functions,
 }
@@ -149,34 +154,22 @@ impl SampledOptions {
     }
 
     pub(super) fn check(&self) -> Result<(), LaplaceError> {
-        let refuse = |problem: String| Err(LaplaceError::Request(problem));
-        if self.samples == 0 || (self.samples_em == 0 && self.em_steps > 0) {
-            return refuse("at least one sample is needed, for predictions and for each turn".into());
-        }
-        if !(self.initial_precision > 0.0 && self.initial_precision.is_finite()) {
-            return refuse(format!(
-                "the prior precision is {}; it must be positive and finite",
-                self.initial_precision
-            ));
-        }
-        if self.tolerance.is_nan() || self.tolerance < 0.0 {
-            return refuse(format!("the tolerance is {}; it must be zero or positive", self.tolerance));
-        }
-        if self.space == Some(Space::Functions) && !self.suits_functions() {
-            return refuse(
-                "function space knows conjugate gradients, Newton's method and one prior precision of the weights as they are: choose these, or stay in weight space".into(),
-            );
-        }
-        if self.layerwise && matches!(self.solver, Solver::DualDescent(_)) {
-            return refuse(
-                "dual descent knows one prior precision: choose another solver, or one precision for all layers".into(),
-            );
-        }
-        if self.layerwise && self.update == Update::Evidence {
-            return refuse(
-                "the bound's maximum is known for one precision of all weights: choose another update, or one precision for all layers".into(),
-            );
-        }
-        Ok(())
+        let problem = if self.samples == 0 || (self.samples_em == 0 && self.em_steps > 0) {
+            "at least one sample is needed, for predictions and for each turn".into()
+        } else if !(self.initial_precision > 0.0 && self.initial_precision.is_finite()) {
+            format!("the prior precision is {}; it must be positive and finite", self.initial_precision)
+        } else if self.tolerance.is_nan() || self.tolerance < 0.0 {
+            format!("the tolerance is {}; it must be zero or positive", self.tolerance)
+        } else if self.space == Some(Space::Functions) && !self.suits_functions() {
+            "function space knows conjugate gradients, Newton's method and one prior precision of the weights as they are: choose these, or stay in weight space".into()
+        } else if self.layerwise && matches!(self.solver, Solver::DualDescent(_)) {
+            "dual descent knows one prior precision: choose another solver, or one precision for all layers"
+                .into()
+        } else if self.layerwise && self.update == Update::Evidence {
+            "the bound's maximum is known for one precision of all weights: choose another update, or one precision for all layers".into()
+        } else {
+            return Ok(());
+        };
+        Err(LaplaceError::Request(problem))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::options::SampledOptions;
 use super::plan::{chosen, plan};
-use super::setting::Setting;
+use super::setting::{Setting, Solving};
 use super::way::Way;
 use crate::LaplaceError;
 use crate::error::check_memory;
@@ -10,17 +10,16 @@ use crate::fit::{Approximation, FitOptions};
 use crate::learned::Learned;
 use crate::plan::needs::Needs;
 use crate::plan::workspace::moved_bytes;
-use crate::predict::{Latent, Wanted, check_joint};
+use crate::predict::{Latent, Wanted, check_joint, no_inputs};
 use crate::problem::{Data, Problem};
 use crate::run::{Run, Stage};
 use faer::Mat;
-use posterior_linalg::compiled_here;
 use posterior_linalg::dense::product;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::latent::add_inner_products;
 use posterior_linear::sampled::SampledModel;
 use posterior_linear::{FeatureMap, Prior};
-use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
+use posterior_networks::{Array, Network, Precision, Selection};
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{Tangent, check_outputs};
 use serde::{Deserialize, Serialize};
@@ -67,74 +66,14 @@ impl<T: Precision> Sampled<T> {
         x: &Array<T>,
         visit: &mut dyn FnMut(Vec<f64>, Mat<f64>),
     ) -> Result<(), LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] moved_by, (
-            posterior: &'a Sampled<T> = self,
-            network: &'a Network<T> = network,
-            x: &'a Array<T> = x,
-            visit: &'a mut (dyn FnMut(Vec<f64>, Mat<f64>) + 'b) = visit,
-        ) -> Result<(), LaplaceError>)
-    }
-
-    /// Latent predictions: the network's outputs, and second moments of `J zeta` about zero, their known mean. Cost: a forward pass with K tangents for each input.
-    ///
-    /// # Errors
-    /// When inputs do not fit.
-    pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        let outputs: usize = network.graph().output_shape().iter().product();
-        let root = (self.samples.ncols() as f64).sqrt();
-        let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
-        self.moved(network, x, &mut |mean, mut moved| {
-            moved *= faer::Scale(1.0 / root);
-            let start = latent.covariance.len();
-            let examples = mean.len() / outputs;
-            latent.covariance.resize(start + examples * Latent::size(outputs, wanted), 0.0);
-            add_inner_products(moved.as_ref(), outputs, wanted, &mut latent.covariance[start..]);
-            latent.mean.extend(mean);
-        })?;
-        Ok(latent)
-    }
-
-    /// Joint second moments of all outputs of all inputs, `[examples * C, examples * C]`: of rank K at most.
-    ///
-    /// # Errors
-    /// When they would pass `memory` bytes or inputs do not fit.
-    pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        let outputs: usize = network.graph().output_shape().iter().product();
-        let k = self.samples.ncols();
-        check_joint(x.rows(), outputs, k, memory)?;
-        let (mut rows, mut start) = (Mat::zeros(x.rows() * outputs, k), 0);
-        self.moved(network, x, &mut |_, moved| {
-            rows.subrows_mut(start, moved.nrows()).copy_from(&moved);
-            start += moved.nrows();
-        })?;
-        Ok(product(rows.as_ref(), rows.transpose()) * faer::Scale(1.0 / k as f64))
-    }
-
-    /// The linearised network under each of the first `samples` draws, `g(x) + J(x) zeta_j`, `[examples * C, samples]`.
-    ///
-    /// # Errors
-    /// When there are not as many draws, or inputs do not fit.
-    pub fn function_samples(
-        &self,
-        network: &Network<T>,
-        x: &Array<T>,
-        samples: usize,
-    ) -> Result<Mat<f64>, LaplaceError> {
-        let kept = self.samples.ncols();
-        if samples > kept {
-            return Err(LaplaceError::Request(format!(
-                "{samples} function samples were asked for, the posterior has {kept}: ask for no more, or extend it"
-            )));
+        let tangent = Tangent::new(network, &self.selection);
+        for range in pieces(x.rows(), tangent.examples_at_once(self.samples.ncols())) {
+            let features = tangent.at(x.slice_rows(range))?;
+            let moved = features.apply(self.samples.as_ref())?;
+            let wide = Mat::from_fn(moved.nrows(), moved.ncols(), |i, j| moved[(i, j)].to_f64());
+            visit(features.outputs(), wide);
         }
-        let outputs: usize = network.graph().output_shape().iter().product();
-        let (mut out, mut start) = (Mat::zeros(x.rows() * outputs, samples), 0);
-        self.moved(network, x, &mut |mean, moved| {
-            for j in 0..samples {
-                (0..mean.len()).for_each(|i| out[(start + i, j)] = mean[i] + moved[(i, j)]);
-            }
-            start += mean.len();
-        })?;
-        Ok(out)
+        Ok(())
     }
 
     /// The same posterior with `more` samples, those before untouched: sample j is the same as if all had been asked for at once, up to the solver's tolerance. The data and options are those of the fit, and so is the space.
@@ -149,26 +88,43 @@ impl<T: Precision> Sampled<T> {
         memory: u64,
         run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'r: 'a] extend, (
-            posterior: &'a Sampled<T> = self,
-            data: &'a Data<'a, T> = data,
-            more: usize = more,
-            options: &'a SampledOptions = options,
-            memory: u64 = memory,
-            run: &'a mut Run<'r> = run,
-        ) -> Result<Sampled<T>, LaplaceError>)
+        let &Data { network, examples, likelihood, .. } = data;
+        check_outputs(network, likelihood)?;
+        let tangent = Tangent::new(network, &self.selection);
+        let observed = data.observed();
+        let model = self.setting.model(&tangent, &observed, likelihood, &self.diagonal)?;
+        let kept = self.samples.ncols();
+        let (layerwise, g_prior) = (self.prior().names().len() > 1, self.setting.g_prior);
+        let asked = SampledOptions { layerwise, g_prior, ..options.clone() };
+        // Where the fit worked, not where these alone would be less work.
+        let size = data.size(&self.selection);
+        let (space, _) = chosen(&size, &asked);
+        let options = SampledOptions { samples: more, em_steps: 0, space: Some(space), ..asked };
+        let needs = plan(&size, &options);
+        check_samples(more, needs, memory)?;
+        let seed = self.setting.seed;
+        let memory = memory - needs.bytes();
+        let problem = Problem { data: *data, selection: &self.selection, seed, memory };
+        let way = Way::of(&problem, &model, (space, &options.solver), run)?;
+        let directions = options.directions(way.dimension(&model), examples.len() * likelihood.root_width());
+        let mut stage = run.stage(Stage::Curvature);
+        let curvature = way.curvature(&model, &self.diagonal, directions, seed, &mut stage)?;
+        drop(stage);
+        let by = Solving { way, curvature, objective: options.objective };
+        let drawn = self.setting.solve(&model, &by, kept..kept + more, None, &mut |progress, _| {
+            run.tell(Stage::Samples, progress.step, progress.steps_planned)
+        })?;
+        let own = narrowed(&model, &drawn.samples);
+        let samples = Mat::from_fn(self.samples.nrows(), kept + more, |i, j| {
+            if j < kept { self.samples[(i, j)] } else { own[(i, j - kept)] }
+        });
+        Ok(Sampled { samples, ..self.clone() })
     }
 
     /// What belongs to the header of a file.
     pub fn header(&self) -> serde_json::Value {
         let header = Header { setting: self.setting.clone(), samples: self.samples.ncols() };
         posterior_store::to_shown_value(&header).unwrap_or_default()
-    }
-
-    /// Adds it to the arrays of a file.
-    pub fn write(&self, tensors: &mut Tensors) {
-        tensors.insert_columns("sampled.samples", self.samples.as_ref());
-        tensors.insert_vector("sampled.diagonal", &self.diagonal);
     }
 
     /// Takes it from the arrays of a file and its [`Self::header`].
@@ -197,68 +153,6 @@ impl<T: Precision> Sampled<T> {
     }
 }
 
-fn moved_by<T: Precision>(
-    posterior: &Sampled<T>,
-    network: &Network<T>,
-    x: &Array<T>,
-    visit: &mut dyn FnMut(Vec<f64>, Mat<f64>),
-) -> Result<(), LaplaceError> {
-    let tangent = Tangent::new(network, &posterior.selection);
-    for range in pieces(x.rows(), tangent.examples_at_once(posterior.samples.ncols())) {
-        let features = tangent.at(x.slice_rows(range))?;
-        let moved = features.apply(posterior.samples.as_ref())?;
-        let wide = Mat::from_fn(moved.nrows(), moved.ncols(), |i, j| moved[(i, j)].to_f64());
-        visit(features.outputs(), wide);
-    }
-    Ok(())
-}
-
-fn extend<T: Precision>(
-    posterior: &Sampled<T>,
-    data: &Data<'_, T>,
-    more: usize,
-    options: &SampledOptions,
-    memory: u64,
-    run: &mut Run<'_>,
-) -> Result<Sampled<T>, LaplaceError> {
-    let &Data { network, examples, likelihood, .. } = data;
-    check_outputs(network, likelihood)?;
-    let tangent = Tangent::new(network, &posterior.selection);
-    let observed = data.observed();
-    let model = posterior.setting.model(&tangent, &observed, likelihood, &posterior.diagonal)?;
-    let kept = posterior.samples.ncols();
-    let (layerwise, g_prior) = (posterior.prior().names().len() > 1, posterior.setting.g_prior);
-    let asked = SampledOptions { layerwise, g_prior, ..options.clone() };
-    // Where the fit worked, not where these alone would be less work.
-    let size = data.size(&posterior.selection);
-    let (space, _) = chosen(&size, &asked);
-    let options = SampledOptions { samples: more, em_steps: 0, space: Some(space), ..asked };
-    let needs = plan(&size, &options);
-    check_samples(more, needs, memory)?;
-    let seed = posterior.setting.seed;
-    let memory = memory - needs.bytes();
-    let problem = Problem { data: *data, selection: &posterior.selection, seed, memory };
-    let way = Way::of(&problem, &model, (space, &options.solver), run)?;
-    let directions = options.directions(way.dimension(&model), examples.len() * likelihood.root_width());
-    let mut stage = run.stage(Stage::Curvature);
-    let curvature = way.curvature(&model, &posterior.diagonal, directions, seed, &mut stage)?;
-    drop(stage);
-    let drawn = posterior.setting.solve(
-        &model,
-        &way,
-        &curvature,
-        kept..kept + more,
-        options.objective,
-        None,
-        &mut |progress, _| run.tell(Stage::Samples, progress.step, progress.steps_planned),
-    )?;
-    let own = narrowed(&model, &drawn.samples);
-    let samples = Mat::from_fn(posterior.samples.nrows(), kept + more, |i, j| {
-        if j < kept { posterior.samples[(i, j)] } else { own[(i, j - kept)] }
-    });
-    Ok(Sampled { samples, ..posterior.clone() })
-}
-
 /// Refuses samples that pass the memory.
 pub(super) fn check_samples(samples: usize, needs: Needs, memory: u64) -> Result<(), LaplaceError> {
     let remedy = "take fewer samples, stay in weight space (`--space weights`), or allow more memory";
@@ -275,12 +169,33 @@ pub(super) fn narrowed<T: Precision>(
 }
 
 impl<T: Precision> Learned<T> for Sampled<T> {
+    /// The network's outputs, and second moments of `J zeta` about zero, their known mean. Cost: a forward pass with K tangents for each input.
     fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        Sampled::latent(self, network, x, wanted)
+        let outputs: usize = network.graph().output_shape().iter().product();
+        let root = (self.samples.ncols() as f64).sqrt();
+        let mut latent = no_inputs(outputs, wanted);
+        self.moved(network, x, &mut |mean, mut moved| {
+            moved *= faer::Scale(1.0 / root);
+            let start = latent.covariance.len();
+            let examples = mean.len() / outputs;
+            latent.covariance.resize(start + examples * Latent::size(outputs, wanted), 0.0);
+            add_inner_products(moved.as_ref(), outputs, wanted, &mut latent.covariance[start..]);
+            latent.mean.extend(mean);
+        })?;
+        Ok(latent)
     }
 
+    /// Second moments, of rank K at most.
     fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        Sampled::joint(self, network, x, memory)
+        let outputs: usize = network.graph().output_shape().iter().product();
+        let k = self.samples.ncols();
+        check_joint(x.rows(), outputs, k, memory)?;
+        let (mut rows, mut start) = (Mat::zeros(x.rows() * outputs, k), 0);
+        self.moved(network, x, &mut |_, moved| {
+            rows.subrows_mut(start, moved.nrows()).copy_from(&moved);
+            start += moved.nrows();
+        })?;
+        Ok(product(rows.as_ref(), rows.transpose()) * faer::Scale(1.0 / k as f64))
     }
 
     fn draws_functions(&self) -> bool {
@@ -310,16 +225,27 @@ impl<T: Precision> Learned<T> for Sampled<T> {
         Ok((Box::new(extended), header))
     }
 
-    /// The samples that the file holds, the first so many.
+    /// The linearised network under each of the first draws that the file holds, `g(x) + J(x) zeta_j`.
     fn function_samples(
         &self,
         network: &Network<T>,
         x: &Array<T>,
         samples: usize,
         _seed: u64,
-    ) -> Result<Vec<f64>, LaplaceError> {
-        let drawn = Sampled::function_samples(self, network, x, samples)?;
-        Ok((0..drawn.ncols()).flat_map(|k| drawn.col_as_slice(k).to_vec()).collect())
+    ) -> Result<Option<Vec<f64>>, LaplaceError> {
+        let kept = self.samples.ncols();
+        if samples > kept {
+            return Err(LaplaceError::Request(format!(
+                "{samples} function samples were asked for, the posterior has {kept}: ask for no more, or extend it"
+            )));
+        }
+        let mut drawn = vec![Vec::new(); samples];
+        self.moved(network, x, &mut |mean, moved| {
+            for (j, own) in drawn.iter_mut().enumerate() {
+                own.extend(mean.iter().enumerate().map(|(i, mean)| mean + moved[(i, j)]));
+            }
+        })?;
+        Ok(Some(drawn.concat()))
     }
 
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
@@ -331,6 +257,7 @@ impl<T: Precision> Learned<T> for Sampled<T> {
     }
 
     fn write(&self, tensors: &mut Tensors) {
-        Sampled::write(self, tensors);
+        tensors.insert_columns("sampled.samples", self.samples.as_ref());
+        tensors.insert_vector("sampled.diagonal", &self.diagonal);
     }
 }

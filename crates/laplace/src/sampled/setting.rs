@@ -18,6 +18,14 @@ use posterior_tangent::{Observed, Tangent};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
+/// A solver in its space.
+pub(super) struct Solving<'a, 'f, T: Precision> {
+    pub(super) way: Way<'a, 'f, T>,
+    /// What conjugate gradients are preconditioned with, in coordinates of the space.
+    pub(super) curvature: Structure,
+    pub(super) objective: Objective,
+}
+
 /// What samples are known by: enough to draw further ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Setting {
@@ -44,16 +52,15 @@ impl Setting {
     pub(super) fn solve<'f, T: Precision>(
         &self,
         model: &SampledModel<'_, T, Tangent<'f, T>>,
-        way: &Way<'_, 'f, T>,
-        curvature: &Structure,
+        by: &Solving<'_, 'f, T>,
         samples: Range<usize>,
-        objective: Objective,
         state: Option<AnyState>,
         watch: &mut WatchSolver<'_, AnyState>,
     ) -> Result<Drawn, LaplaceError> {
         let each = self.prior.precision_of_each(0..model.dimension());
         let go = &mut |_, _| Signal::Continue;
-        let drawn = match way {
+        let curvature = &by.curvature;
+        let drawn = match &by.way {
             Way::Functions(solve, span) => {
                 let (own, noise) =
                     (span.model(model.likelihood()), span.noise(model, samples, self.seed, go)?);
@@ -62,15 +69,10 @@ impl Setting {
                     AnySampler::Functions(FunctionSpace { model, span, own, noise, curvature, solve });
                 sampler.samples(&each, self.strength, None, state, watch)?
             }
-            _ => {
+            way => {
                 let noise = Noise::draw(model, samples, self.seed, go)?;
-                way.sampler(model, &noise, curvature, objective).samples(
-                    &each,
-                    self.strength,
-                    None,
-                    state,
-                    watch,
-                )?
+                let mut sampler = way.sampler(model, &noise, curvature, by.objective);
+                sampler.samples(&each, self.strength, None, state, watch)?
             }
         };
         if drawn.reason == Reason::Interrupted {

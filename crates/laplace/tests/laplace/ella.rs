@@ -4,7 +4,7 @@ use crate::common::{brute_curvature, data, difference, inverse, jacobian, networ
 use faer::{Mat, Scale};
 use posterior_laplace::ella::{Ella, EllaOptions, EllaReport, plan};
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{Data, LaplaceError, Problem, Run, Size, Wanted};
+use posterior_laplace::{Data, LaplaceError, Learned, Problem, Run, Size, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linear::Prior;
 use posterior_linear::evidence::{DataFit, LaplaceEvidence};
@@ -66,7 +66,7 @@ fn with_all_directions_it_is_the_whole_linearised_model() {
     assert!((gram - Mat::<f64>::identity(21, 21)).norm_max() < 1e-8);
     let x = crate::common::inputs(network, 6, 90);
     let expected = exact(&case, &jacobian(network, selection, &x), 0.4);
-    let posterior = ella.condition(0.4, 1.0).unwrap();
+    let posterior = ella.condition(&[(0.4, 1.0)]).unwrap();
     let joint = posterior.joint(network, &x, MEMORY).unwrap();
     assert!(difference(&joint, &expected) < 1e-7, "{}", difference(&joint, &expected));
     let latent = posterior.latent(network, &x, Wanted::Full).unwrap();
@@ -79,8 +79,8 @@ fn with_all_directions_it_is_the_whole_linearised_model() {
     }
     // Draws are functions: those of some inputs are those of all, however alike inputs are, and have the covariance.
     let count = 4000;
-    let draws = posterior.function_samples(network, &x, count, 3).unwrap();
-    let few = posterior.function_samples(network, &x.slice_rows(2..4), 5, 3).unwrap();
+    let draws = posterior.function_samples(network, &x, count, 3).unwrap().unwrap();
+    let few = posterior.function_samples(network, &x.slice_rows(2..4), 5, 3).unwrap().unwrap();
     (0..5).for_each(|k| assert_eq!(few[6 * k..6 * (k + 1)], draws[18 * k + 6..18 * k + 12]));
     for i in 0..18 {
         for k in 0..18 {
@@ -117,18 +117,18 @@ fn few_directions_are_never_surer_and_survive_a_file() {
         assert_eq!((report.eigenvalues.len(), report.dropped), (6, 0));
         assert!(report.eigenvalues.is_sorted_by(|a, b| a >= b));
         let x = crate::common::inputs(network, 5, 91);
-        let few = ella.condition(0.4, 1.0).unwrap().joint(network, &x, MEMORY).unwrap();
+        let few = ella.condition(&[(0.4, 1.0)]).unwrap().joint(network, &x, MEMORY).unwrap();
         let gap = exact(&case, &jacobian(network, selection, &x), 0.4) - &few;
         assert!(posterior_linalg::dense::eigenvalues(gap.as_ref()).unwrap()[0] > -1e-9);
         // Several posteriors at once are those one by one.
-        let both = ella.condition_all(&[(2.0, 1.0), (0.4, 1.0)]).unwrap();
+        let both = ella.condition(&[(2.0, 1.0), (0.4, 1.0)]).unwrap();
         let latents = both.latents(network, &x, Wanted::Diagonal).unwrap();
         assert!((0..15).all(|i| (latents[1].covariance[i] - few[(i, i)]).abs() < 1e-12));
         assert!((0..15).all(|i| latents[0].covariance[i] < latents[1].covariance[i] + 1e-12));
         let mut tensors = Tensors::default();
         ella.write(&mut tensors);
         let again = Ella::<f64>::read(selection, &mut tensors.clone()).unwrap();
-        let same = again.condition(0.4, 1.0).unwrap().joint(network, &x, MEMORY).unwrap();
+        let same = again.condition(&[(0.4, 1.0)]).unwrap().joint(network, &x, MEMORY).unwrap();
         assert_eq!(same, few);
         let other = Selection::last_layer(network.graph()).unwrap();
         assert!(Ella::<f64>::read(&other, &mut tensors).unwrap_err().to_string().contains("weights"));

@@ -11,7 +11,7 @@ use posterior_laplace::fixed_mean::{
     FEW_ROWS, FixedMean, FixedMeanFit, FixedMeanKernel, FixedMeanOptions, FixedMeanReport, fit, plan,
 };
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{Data, LaplaceError, Problem, Run, Size, Stage, Wanted};
+use posterior_laplace::{Data, LaplaceError, Learned as _, Problem, Run, Size, Stage, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, HeteroscedasticGaussian, Likelihood, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular, Targets};
 use posterior_networks::{Array, Network, Precision, Selection};

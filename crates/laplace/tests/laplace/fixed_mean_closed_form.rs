@@ -7,7 +7,7 @@ use posterior_kernels::BlockKernel;
 use posterior_laplace::ella::{Ella, EllaOptions};
 use posterior_laplace::fixed_mean::{FixedMeanFit, FixedMeanOptions, fit};
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{Data, LaplaceError, Problem, Run, Stage, Wanted};
+use posterior_laplace::{Data, LaplaceError, Learned, Problem, Run, Stage, Wanted};
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular};
 use posterior_networks::{Array, Network, Selection};
@@ -36,7 +36,7 @@ fn the_optimum_is_ella_and_the_prior_across_its_span() {
     let (ella, _, report) = Ella::fit(&problem, &options, &mut Run::default()).unwrap();
     assert_eq!((report.landmarks, report.dropped), (n, 0));
     let there = inputs(&network, 5, 30);
-    let of_ella = ella.condition(precision, 1.0).unwrap().joint(&network, &there, 1 << 30).unwrap();
+    let of_ella = ella.condition(&[(precision, 1.0)]).unwrap().joint(&network, &there, 1 << 30).unwrap();
 
     let kernel = TangentKernel::new(&network, &selection);
     let amplitude = 1.0 / precision;

@@ -13,7 +13,7 @@ use posterior_kernels::{Kernel, KernelExpression};
 use posterior_laplace::fixed_mean::FixedMeanKernel;
 use posterior_laplace::gwi::{Gwi, GwiFit, GwiNoise, GwiOptions, GwiReport, PriorRows, fit, plan};
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{Data, LaplaceError, Problem, Run, Size, Stage, Wanted};
+use posterior_laplace::{Data, LaplaceError, Learned, Problem, Run, Size, Stage, Wanted};
 use posterior_likelihoods::{CloneLikelihood, Gaussian, OutputLikelihood, Poisson};
 use posterior_linear::training::Patience;
 use posterior_networks::train::{Examples, Tabular, Targets};
@@ -110,7 +110,7 @@ fn means_are_the_network_and_files_predict_the_same() {
                 assert!((&joint - joint.transpose()).norm_max() < 1e-12 * scale);
             }
             let mut tensors = Tensors::default();
-            fit.posterior.write(&mut tensors);
+            Learned::<f64>::write(&fit.posterior, &mut tensors);
             let again = Gwi::read(network.graph(), &options, &fit.likelihood, &mut tensors.clone()).unwrap();
             assert_eq!(again.latent(&network, &x, Wanted::Full).unwrap(), full, "{family:?}");
             tensors.insert_vector("gwi.tempering", &[-1.0; 3]);
@@ -404,7 +404,7 @@ fn what_is_no_covariance_is_not_drawn_from() {
     options.objective.regulariser = "projected-wasserstein".parse().unwrap();
     let fit = learn(&network, &examples, None, &gaussian(0.3), &options).unwrap();
     let mut tensors = Tensors::default();
-    fit.posterior.write(&mut tensors);
+    Learned::<f64>::write(&fit.posterior, &mut tensors);
     let mut own = fit.posterior.process().kernels()[0].values();
     // Three times the prior.
     own[0] = 3.0 * fit.report.prior.amplitude;

@@ -3,7 +3,7 @@
 use crate::common::*;
 use faer::Mat;
 use posterior_laplace::keep::{Keeper, SavedState};
-use posterior_laplace::{Data, LaplaceError, MeanField, MeanFieldOptions, Problem, Run, Wanted};
+use posterior_laplace::{Data, LaplaceError, Learned, MeanField, MeanFieldOptions, Problem, Run, Wanted};
 use posterior_likelihoods::{Gaussian, OutputLikelihood, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular, Targets};

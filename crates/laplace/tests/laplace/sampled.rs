@@ -10,7 +10,8 @@ use posterior_laplace::sampled::{
     Space, Update, fit, plan,
 };
 use posterior_laplace::{
-    Approximation, Data, FitOptions, Laplace, LaplaceError, ModeOptions, Problem, Run, Size, Stage, Wanted,
+    Approximation, Data, FitOptions, Laplace, LaplaceError, Learned, ModeOptions, Problem, Run, Size, Stage,
+    Wanted,
 };
 use posterior_likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood};
 use posterior_linalg::random::Streams;
@@ -153,12 +154,14 @@ fn second_moments_are_those_of_the_dense_posterior_and_of_function_space() {
             }
         }
         let (points, _) = FunctionSpace::new(&case.problem(MEMORY), None, &mut Run::default()).unwrap();
-        let function_space = points.condition(0.7, 1.0).unwrap().joint(&case.network, &x, MEMORY).unwrap();
+        let function_space =
+            points.condition(&[(0.7, 1.0)]).unwrap().joint(&case.network, &x, MEMORY).unwrap();
         assert!(close(&function_space, &expected) < 1e-9);
-        let draws = found.posterior.function_samples(&case.network, &x, 3).unwrap();
+        let draws = |count| found.posterior.function_samples(&case.network, &x, count, 0);
+        let drawn = draws(3).unwrap().unwrap();
         let moved = &j * found.posterior.samples().subcols(1, 1);
-        assert!((0..12).all(|i| (draws[(i, 1)] - latent.mean[i] - moved[(i, 0)]).abs() < 1e-11));
-        assert!(found.posterior.function_samples(&case.network, &x, count + 1).is_err());
+        assert!((0..12).all(|i| (drawn[12 + i] - latent.mean[i] - moved[(i, 0)]).abs() < 1e-11));
+        assert!(draws(count + 1).is_err());
     }
 }
 

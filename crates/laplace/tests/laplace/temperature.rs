@@ -1,7 +1,7 @@
 //! Temperature scaling against a grid, its own stationarity and closed forms.
 
 use crate::common::*;
-use posterior_laplace::{Data, LaplaceError, Problem, Run, Temperature, Wanted};
+use posterior_laplace::{Data, LaplaceError, Learned, Problem, Run, Temperature, Wanted};
 use posterior_likelihoods::{Bernoulli, Categorical, FullGaussian, Gaussian, Link, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular, Targets};
 use posterior_networks::{Array, Network, Selection};
@@ -156,7 +156,7 @@ fn latents_are_scaled_logits_and_files_hold_them() {
         network.forward(&x).unwrap().values().iter().map(|f| f / found.temperature()).collect();
     assert_eq!((latent.mean, latent.covariance), (expected, vec![0.0; 18]));
     let mut tensors = Tensors::default();
-    found.write(&mut tensors);
+    Learned::<f64>::write(&found, &mut tensors);
     let read = Temperature::read(&likelihood, found.report, &mut tensors).unwrap();
     assert_eq!(read, found);
     assert!(Temperature::read(&likelihood, found.report, &mut tensors).is_err());

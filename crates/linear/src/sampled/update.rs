@@ -7,13 +7,20 @@ use serde::{Deserialize, Serialize};
 /// How a turn of expectation maximisation chooses a precision from the mode and the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Update {
-    /// MacKay's `gamma / |w|²`: two turns where the full update needs a hundred.
+    /// MacKay's update
+    ///
+    /// `gamma / |w|²`: two turns where the full update needs a hundred.
     #[default]
     Mackay,
-    /// The maximum of the evidence's bound for the mode, `a |w|² = sum lambda / (lambda + a)`.
+    /// The maximum of the bound on the evidence
+    ///
+    /// For the mode, `a |w|² = sum lambda / (lambda + a)`.
     Evidence,
-    /// The maximum of the variational bound whose covariance stays, `d / (|w|² + Tr H^-1)`: the classical update.
+    /// The decoupled bound: classical expectation maximisation
+    ///
+    /// The maximum of the variational bound whose covariance stays, `d / (|w|² + Tr H^-1)`.
     DecoupledElbo,
 }
 

@@ -38,30 +38,43 @@ pub enum DesignPrior {
 
 /// What is asked.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct DesignRequest {
-    /// The scanner with all angles that it could measure.
+    /// The scanner with all angles that it could measure
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.toml"))]
     pub geometry: PathBuf,
-    /// Numbers of the angles that were measured.
+    /// Numbers of the angles that were measured, from 0
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N,...", value_delimiter = ',', required = true))]
     pub measured: Vec<usize>,
-    /// What they measured.
+    /// What they measured, in that order
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.npy"))]
     pub sinogram: PathBuf,
-    /// Whether that are counts of photons.
+    /// They are counts of photons, not line integrals
+    #[cfg_attr(feature = "clap", arg(long))]
     pub counts: bool,
-    /// The prior.
+    /// What is believed of pictures
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value = "g-prior"))]
     pub prior: DesignPrior,
-    /// The network that explains them.
+    /// The network that explains them, for --prior g-prior
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.safetensors"))]
     pub network: Option<PathBuf>,
-    /// What is maximised.
-    pub acquisition: Acquisition,
-    /// Further angles.
+    /// What is maximised
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value = "variance"))]
+    pub criterion: Acquisition,
+    /// Further angles
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 5))]
     pub count: usize,
-    /// Draws of the picture; None: exactly.
-    pub samples: Option<usize>,
-    /// Seed of the draws.
+    /// Draws of the picture; 0 computes covariances exactly
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 1000))]
+    pub samples: usize,
+    /// Seed of the draws
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0))]
     pub seed: u64,
     /// Where the state is kept.
+    #[cfg_attr(feature = "clap", arg(skip))]
     pub checkpoint: PathBuf,
     /// Most memory.
+    #[cfg_attr(feature = "clap", arg(skip))]
     pub memory: u64,
 }
 
@@ -144,15 +157,15 @@ pub fn design(
     };
     let settings = posterior_store::json!({
         "command": "design", "geometry": scanner.geometry(), "measured": request.measured, "prior": request.prior,
-        "network": network.as_ref().map(|read| network_digest(&read.network)), "acquisition": request.acquisition,
+        "network": network.as_ref().map(|read| network_digest(&read.network)), "acquisition": request.criterion,
         "count": request.count, "counts": request.counts, "samples": request.samples, "seed": request.seed,
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&sinogram]) };
     let mut keeper = Keeper::in_file(&request.checkpoint, identity);
     let earlier = keeper.earlier::<Kept>()?.map_or_else(Vec::new, |(kept, _)| kept.angles);
     let method = match request.samples {
-        Some(samples) => DesignMethod::Sampled { samples },
-        None => DesignMethod::Exact,
+        0 => DesignMethod::Exact,
+        samples => DesignMethod::Sampled { samples },
     };
     let plan_design = |columns: usize, seen: Option<(&Network<f32>, &Array<f32>)>| {
         let all = request.measured.len() + request.count;
@@ -171,7 +184,7 @@ pub fn design(
         let planned = plan_design(root.shape().1, seen)?;
         announce(&format!("the angles: {}", planned.describe()), &warnings);
         let settings = DesignSettings {
-            acquisition: request.acquisition,
+            acquisition: request.criterion,
             method,
             noise_variance,
             stabiliser: 0.0,

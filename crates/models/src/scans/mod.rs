@@ -25,5 +25,5 @@ pub use angles::{DesignOutcome, DesignPrior, DesignRequest, design};
 pub use error::ScanError;
 pub use picture::{ReconstructOutcome, ReconstructRequest, reconstruct};
 pub use project::{PhantomName, ProjectOutcome, ProjectRequest, project};
-pub use scan::{PlannedWork, Scan};
+pub use scan::{PlannedWork, Scan, ScanFiles};
 pub use uncertain::{Score, UncertainOutcome, UncertainRequest, uncertainty};

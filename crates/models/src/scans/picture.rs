@@ -1,6 +1,6 @@
 //! A picture from a sinogram.
 
-use super::scan::{PlannedWork, Scan, network_digest, read_truth};
+use super::scan::{PlannedWork, Scan, ScanFiles, network_digest, read_truth};
 use super::{ScanError, pages};
 use posterior_data::{ReadOptions, create_atomically, write_picture};
 use posterior_linalg::random::Streams;
@@ -18,12 +18,8 @@ use std::path::PathBuf;
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct ReconstructRequest {
-    /// The scan.
-    pub geometry: PathBuf,
-    /// What it measured.
-    pub sinogram: PathBuf,
-    /// Whether that are counts of photons.
-    pub counts: bool,
+    /// The scan and what it measured.
+    pub scan: ScanFiles,
     /// How.
     pub method: Method,
     /// A network to begin with.
@@ -74,7 +70,7 @@ pub fn reconstruct(
     watch: &mut Watch<'_>,
 ) -> Result<ReconstructOutcome, ScanError> {
     let begun = std::time::Instant::now();
-    let scan = Scan::read(&request.geometry, &request.sinogram, request.counts, request.memory)?;
+    let scan = Scan::read(&request.scan, request.memory)?;
     let geometry = scan.projector.geometry();
     let options = ReadOptions::limited(request.memory);
     let truth = request.truth.as_ref().map(|path| read_truth(geometry, path, &options)).transpose()?;
@@ -121,7 +117,7 @@ pub fn reconstruct(
     announce(&planned, &warnings);
     let began = start.as_ref().map(network_digest);
     let settings = json!({
-        "command": "reconstruct", "geometry": geometry, "method": request.method, "counts": request.counts, "start": began,
+        "command": "reconstruct", "geometry": geometry, "method": request.method, "counts": request.scan.counts, "start": began,
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&scan.sinogram]) };
     // What is made at once keeps nothing, and leaves alone what another method has kept there.

@@ -27,22 +27,34 @@ pub enum PhantomName {
 
 /// What is asked.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ProjectRequest {
-    /// The scan.
-    pub geometry: PathBuf,
-    /// A picture, or
+    /// Picture or volume (.npy, .tiff, .png)
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "FILE", conflicts_with = "phantom", required_unless_present = "phantom")
+    )]
     pub image: Option<PathBuf>,
-    /// a phantom.
+    /// Or a phantom
+    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "NAME"))]
     pub phantom: Option<PhantomName>,
-    /// Noise as a share of the mean measurement.
+    /// The scan: kind, height, width, angles
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.toml"))]
+    pub geometry: PathBuf,
+    /// Standard deviation of the noise, as a share of the mean measurement
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SHARE", default_value_t = 0.05))]
     pub noise: f64,
-    /// Seed of phantom and noise.
+    /// Seed of phantom and noise
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0))]
     pub seed: u64,
-    /// Where the sinogram goes (NPY).
+    /// Where the sinogram goes
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.npy"))]
     pub out: PathBuf,
-    /// Where the picture goes.
+    /// Where the picture goes (.npy, .tiff, .png)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub image_out: Option<PathBuf>,
     /// Most memory.
+    #[cfg_attr(feature = "clap", arg(skip))]
     pub memory: u64,
 }
 

@@ -9,8 +9,23 @@ use posterior_store::numbers_digest;
 use posterior_tomography::running::Plan;
 use posterior_tomography::{Geometry, Projector};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Files of a scan.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct ScanFiles {
+    /// Measurements, angles first
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.npy"))]
+    pub sinogram: PathBuf,
+    /// The scan
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.toml"))]
+    pub geometry: PathBuf,
+    /// The measurements are counts of photons, not line integrals
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub counts: bool,
+}
 
 /// What was measured, and how.
 #[derive(Clone, Debug)]
@@ -111,10 +126,10 @@ impl Scan {
     ///
     /// # Errors
     /// [`ScanError`] with the file.
-    pub fn read(geometry: &Path, sinogram: &Path, counts: bool, memory: u64) -> Result<Self, ScanError> {
+    pub fn read(files: &ScanFiles, memory: u64) -> Result<Self, ScanError> {
         let options = ReadOptions::limited(memory);
-        let (geometry, mut warnings) = read_geometry(geometry)?;
-        let (values, dark) = read_sinogram(&geometry, sinogram, counts, &options)?;
+        let (geometry, mut warnings) = read_geometry(&files.geometry)?;
+        let (values, dark) = read_sinogram(&geometry, &files.sinogram, files.counts, &options)?;
         warnings.extend(dark);
         Ok(Self { projector: Projector::new(geometry)?, sinogram: values, warnings })
     }

@@ -43,6 +43,11 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// Line integrals of the scan.
+fn scanned(at: &Path, sinogram: &str) -> ScanFiles {
+    ScanFiles { geometry: at.join("scan.toml"), sinogram: at.join(sinogram), counts: false }
+}
+
 fn network() -> Method {
     let mut own = DeepImagePriorRequest { weight: Some(1e-4), ..DeepImagePriorRequest::default() };
     own.network.channels = vec![8, 8];
@@ -59,9 +64,7 @@ fn picture(
 ) -> Result<(), ScanError> {
     let network_out = matches!(method, Method::DeepImagePrior(_)).then(|| at.join("net.safetensors"));
     let request = ReconstructRequest {
-        geometry: at.join("scan.toml"),
-        sinogram: at.join("sinogram.npy"),
-        counts: false,
+        scan: scanned(at, "sinogram.npy"),
         method,
         start,
         truth: None,
@@ -116,9 +119,7 @@ fn a_given_noise_is_one_of_the_measurements_whatever_their_unit() {
         let own = GPriorOptions { samples: 4, turns: 3, noise_variance, solver, ..GPriorOptions::default() };
         let prior = ImagePriorChoice::GPrior(own);
         let request = UncertainRequest {
-            geometry: at.join("scan.toml"),
-            sinogram: at.join("own.npy"),
-            counts: false,
+            scan: scanned(at, "own.npy"),
             network: at.join("net.safetensors"),
             options: UncertaintyOptions {
                 prior,
@@ -165,9 +166,9 @@ fn a_design_goes_on_to_the_same_angles_and_takes_counts() {
         counts,
         prior,
         network: (prior == DesignPrior::GPrior).then(|| at.join("net.safetensors")),
-        acquisition: Acquisition::Variance,
+        criterion: Acquisition::Variance,
         count: 4,
-        samples: Some(64),
+        samples: 64,
         seed: 2,
         checkpoint: at.join("design.checkpoint"),
         memory: MEMORY,

@@ -1,6 +1,6 @@
 //! Where not to trust the picture.
 
-use super::scan::{PlannedWork, Scan, network_digest, read_scan_network, read_truth};
+use super::scan::{PlannedWork, Scan, ScanFiles, network_digest, read_scan_network, read_truth};
 use super::{ScanError, pages};
 use posterior_data::{ArrayValues, NumericArray, ReadOptions, create_atomically, write_npy, write_picture};
 use posterior_store::json;
@@ -29,12 +29,8 @@ const PATCHES: [usize; 5] = [1, 2, 3, 5, 10];
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct UncertainRequest {
-    /// The scan.
-    pub geometry: PathBuf,
-    /// What it measured.
-    pub sinogram: PathBuf,
-    /// Whether that are counts of photons.
-    pub counts: bool,
+    /// The scan and what it measured.
+    pub scan: ScanFiles,
     /// The network that made the picture.
     pub network: PathBuf,
     /// How.
@@ -104,7 +100,7 @@ pub fn uncertainty(
     watch: &mut Watch<'_>,
 ) -> Result<UncertainOutcome, ScanError> {
     let begun = std::time::Instant::now();
-    let scan = Scan::read(&request.geometry, &request.sinogram, request.counts, request.memory)?;
+    let scan = Scan::read(&request.scan, request.memory)?;
     let geometry = scan.projector.geometry();
     let shape = geometry.image_shape();
     let reading = ReadOptions::limited(request.memory);
@@ -120,7 +116,7 @@ pub fn uncertainty(
         PlannedWork::of(&plan, &scan.projector, Some((&read.network, &input)), request.memory, remedy)?;
     announce(&planned, &warnings);
     let settings = json!({
-        "command": "uncertainty", "geometry": geometry, "options": request.options, "counts": request.counts, "network": network_digest(&read.network),
+        "command": "uncertainty", "geometry": geometry, "options": request.options, "counts": request.scan.counts, "network": network_digest(&read.network),
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&scan.sinogram]) };
     let mut keeper = Keeper::in_file(&request.checkpoint, identity);

@@ -1,16 +1,18 @@
 //! The table of a network's layers.
 
 use super::structure::Graph;
+use serde::Serialize;
 use std::fmt;
 
 /// One layer of a [`LayerTable`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LayerRow {
     /// Its name.
     pub name: String,
     /// What it computes, as [`Operation::name`](crate::Operation::name).
     pub operation: &'static str,
     /// Shape of its output for one example.
+    #[serde(rename = "output")]
     pub output_shape: Vec<usize>,
     /// Trainable values; a shared parameter counts in the first layer that uses it.
     pub parameters: usize,
@@ -28,11 +30,13 @@ impl LayerRow {
 }
 
 /// The layers of a graph in the order they are computed, with totals. Its `Display` is an aligned table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LayerTable {
     /// Shape of one example of the input.
+    #[serde(rename = "input")]
     pub input_shape: Vec<usize>,
     /// The layers.
+    #[serde(rename = "layers")]
     pub rows: Vec<LayerRow>,
     /// All trainable values.
     pub parameters: usize,

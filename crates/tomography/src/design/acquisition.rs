@@ -18,13 +18,20 @@ use serde::{Deserialize, Serialize};
 /// How angles are compared; larger is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Acquisition {
-    /// The expected information gain (EIG).
+    /// Sum of the variances of what it would measure (ESE)
+    ///
+    /// The expected squared error.
+    Variance,
+    /// Information about the picture (EIG)
+    ///
+    /// The expected information gain.
     Information,
+    /// The same without correlations of detector elements
+    ///
     /// The information gain of detector elements that were independent.
     DiagonalInformation,
-    /// The expected squared error (ESE).
-    Variance,
 }
 
 impl Acquisition {

@@ -24,11 +24,16 @@ use std::f64::consts::{PI, TAU};
 /// What a projection is filtered with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Filter {
-    /// The ramp itself: sharp, and noisy.
+    /// Sharp
+    ///
+    /// The ramp itself, and noisy.
     #[default]
     RamLak,
-    /// The ramp times Hann's window: smoother.
+    /// Smooth
+    ///
+    /// The ramp times Hann's window.
     Hann,
 }
 

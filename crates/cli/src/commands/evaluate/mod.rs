@@ -3,41 +3,24 @@
 //! | file | does |
 //! |---|---|
 //! | `scoring` | finds out |
-//! | `targets` | goes through a model of several targets |
 //! | `text`, `json`, `report` | say it to people, to programs, in a page with pictures |
 
 pub(super) mod json;
 pub(super) mod report;
 pub(super) mod scoring;
-mod targets;
 pub(super) mod text;
 
-use super::{load_for, remarks};
+use super::{load, load_for, print_report, print_written, remarks};
 use crate::args::{Cli, EvaluateArgs};
 use crate::laplace_settings::only;
-use crate::output::{Failure, check_outputs, print, print_json, set_threads};
-use posterior::data::OutputKind;
+use crate::output::{Failure, check_outputs, print, set_threads};
+use posterior::data::{OutputKind, json};
 use posterior::report::Report;
-use posterior::{Effects, Portrait, Question, peak_memory_bytes};
-use serde::Serialize;
-use std::path::Path;
+use posterior::{Model, Portrait, Question};
+use scoring::of_target;
 use std::time::Instant;
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Output<'a> {
-    #[serde(flatten)]
-    found: json::Output<'a>,
-    planned_memory_bytes: u64,
-    peak_memory_bytes: Option<u64>,
-    seconds: f64,
-    /// What columns do, where a report was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effects: Option<Effects>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<&'a Path>,
-}
-
+/// Scores a model; of one of several targets each target, one after the other, on the rows that have it and beside its own baseline. What stays of each is what is said of it.
 pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
     let started = Instant::now();
     let asked = &a.question;
@@ -52,31 +35,77 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
     let joint_points = a.joint_kappa.iter().flat_map(|points| points.0.clone()).collect();
     let question = Question { joint_points, ..asked.question()? };
     model.check(&question)?;
-    if !model.targets().is_empty() {
-        return targets::run(cli, a, &*model, &question, started);
+    let remarks = remarks(cli);
+    let mut targets = model.targets();
+    let several = !targets.is_empty();
+    if several {
+        check_compared(a, &targets)?;
+    } else {
+        targets.push(&*model);
     }
-    let findings = scoring::find(&*model, a, &question, remarks(cli))?;
-    let mut effects = None;
+    let (mut texts, mut each, mut sections) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut planned, mut title) = (0, String::new());
+    for (place, own) in targets.iter().enumerate() {
+        let target = own.target();
+        if several {
+            remarks.say(format!("target {target} ({} of {})", place + 1, targets.len()));
+        }
+        let mut findings = scoring::find(*own, a, &question, remarks)?;
+        planned = planned.max(findings.planned_bytes);
+        let effects = match report {
+            Some(_) if !several => own.effects(Some(&findings.data))?,
+            _ => None,
+        };
+        if cli.json {
+            let mut found = json::found(&findings)?;
+            if several {
+                found["target"] = json!(target);
+            }
+            // What columns do, where a report was asked for.
+            if let Some(effects) = &effects {
+                found["effects"] = json!(effects);
+            }
+            each.push(found);
+        } else {
+            let heading = if several { format!("Target {target}\n") } else { String::new() };
+            texts.push(format!("{heading}{}", text::findings(&findings)));
+        }
+        if report.is_some() {
+            let portrait = Portrait { effects, ..own.portrait()? };
+            let name = if several { model.portrait()?.title } else { portrait.title };
+            title = format!("{name} on {}", findings.data.name);
+            if several {
+                findings.data.name = format!("{}, target {target}", findings.data.name);
+            }
+            sections.extend(report::sections(*own, portrait, &findings)?);
+        }
+    }
     if let Some(path) = report {
-        effects = model.effects(Some(&findings.data))?;
-        let portrait = Portrait { effects: effects.clone(), ..model.portrait()? };
-        let title = format!("{} on {}", portrait.title, findings.data.name);
-        let sections = report::sections(&*model, portrait, &findings)?;
         report::write(path, &Report::new("How sure, and how right?", title, sections))?;
     }
     if cli.json {
-        return print_json(&Output {
-            found: json::Output::of(&findings)?,
-            planned_memory_bytes: findings.planned_bytes,
-            peak_memory_bytes: peak_memory_bytes(),
-            seconds: started.elapsed().as_secs_f64(),
-            effects,
-            report,
-        });
+        let mut out = if several { json!({ "targets": each }) } else { each.remove(0) };
+        out["planned_memory_bytes"] = json!(planned);
+        if several || report.is_some() {
+            out["report"] = json!(report);
+        }
+        return print_report(&out, started);
     }
-    print(text::findings(&findings))?;
-    match report {
-        Some(path) if !cli.quiet => print(format!("\nreport written to {}", path.display())),
-        _ => Ok(()),
+    print(texts.join("\n\n"))?;
+    report.map_or(Ok(()), |path| print_written(cli, "report", path))
+}
+
+/// Refuses models without one of the targets.
+fn check_compared(a: &EvaluateArgs, targets: &[&dyn Model]) -> Result<(), Failure> {
+    for path in &a.compare {
+        let other = load(path)?;
+        let lacks = |target: &String| of_target(&*other, target).is_none_or(|own| own.target() != *target);
+        if let Some(target) = targets.iter().map(|own| own.target()).find(lacks) {
+            return Err(Failure::usage(format!(
+                "{} has no target `{target}`: compare models of all targets of the first, or fit the targets apart",
+                path.display()
+            )));
+        }
     }
+    Ok(())
 }

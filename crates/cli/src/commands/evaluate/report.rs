@@ -206,20 +206,17 @@ impl Shown<'_> {
         let moments = |scores: &Scores| -> Option<RegressionScores> {
             if let Scores::Values { scores, .. } = scores { Some(*scores) } else { None }
         };
-        let mut summary = self.model.summary();
-        summary.extend(nll_difference.map(|d| {
+        let mut report = learned(self.model, &self.portrait);
+        report.summary.extend(nll_difference.map(|d| {
             let label = format!("NLL minus the baseline's ({})", compared.baseline_name);
             SummaryRow::new(label, plus_minus(d.mean, d.standard_error))
         }));
-        summary.extend(evaluation.intervals.iter().map(interval_row));
-        let Portrait { hyperparameters, posterior, maps, tables, warps, .. } = &self.portrait;
+        report.summary.extend(evaluation.intervals.iter().map(interval_row));
         Ok(RegressionReport {
             dataset: match rows {
                 ScoredRows::Training => format!("{}: rows of the training", self.findings.data.name),
                 _ => self.findings.data.name.clone(),
             },
-            target: self.model.target(),
-            summary,
             rows,
             scores: moments(scores),
             baseline: moments(baseline)
@@ -230,17 +227,28 @@ impl Shown<'_> {
                 truth: values.clone(),
                 distribution: distribution(&compared.model, values),
             }),
-            hyperparameters: hyperparameters.clone(),
-            lengthscales: shown_lengthscales(&self.portrait),
-            more: effects(self.model, &self.portrait),
+            maps: self.portrait.maps.clone(),
             notes: self.notes(&compared.model),
-            posterior: posterior.clone(),
-            maps: maps.clone(),
-            tables: tables.clone(),
-            warps: warps.clone(),
-            ..RegressionReport::default()
+            ..report
         }
         .into())
+    }
+}
+
+/// What a model of numbers has learned, before any score.
+pub(crate) fn learned(model: &dyn Model, portrait: &Portrait) -> RegressionReport {
+    let Portrait { hyperparameters, posterior, tables, warps, .. } = portrait;
+    RegressionReport {
+        target: model.target(),
+        summary: model.summary(),
+        hyperparameters: hyperparameters.clone(),
+        lengthscales: shown_lengthscales(portrait),
+        more: effects(model, portrait),
+        posterior: posterior.clone(),
+        tables: tables.clone(),
+        warps: warps.clone(),
+        notes: model.notes(),
+        ..RegressionReport::default()
     }
 }
 
@@ -252,12 +260,12 @@ fn distribution(predictive: &Predictive, truths: &[f64]) -> Option<PredictedDist
 }
 
 /// What columns do, as pictures.
-pub(crate) fn effects(model: &dyn Model, portrait: &Portrait) -> Vec<Item> {
+fn effects(model: &dyn Model, portrait: &Portrait) -> Vec<Item> {
     portrait.effects.as_ref().map(|effects| effects.items(&model.target())).unwrap_or_default()
 }
 
 /// Lengthscales as a picture, where no importance of columns says more: of a column of text there is one for each category. The table of hyperparameters has them in any case.
-pub(crate) fn shown_lengthscales(portrait: &Portrait) -> Vec<FeatureLengthscale> {
+fn shown_lengthscales(portrait: &Portrait) -> Vec<FeatureLengthscale> {
     match &portrait.effects {
         Some(effects) if !effects.importance.is_empty() => Vec::new(),
         _ => portrait.lengthscales.clone(),

@@ -120,11 +120,11 @@ pub(super) fn find(
         Some(training) => remark(ScoredRows::Training, training.len()),
         None => remark(rows, data.len()),
     });
-    data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.notes(&data.notes);
     remarks.say(format!("plan: {plan}"));
     let first = model.evaluate(&data, question)?;
     let notes = notes_of(&first, model);
-    notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.notes(&notes);
     data.notes.extend(notes);
     let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
     for path in &a.compare {
@@ -136,7 +136,7 @@ pub(super) fn find(
                 path.display()
             ));
         }
-        notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+        remarks.notes(&notes);
         data.notes.extend(notes);
         scored.push(other);
     }
@@ -156,7 +156,7 @@ pub(super) fn find(
     let mut inputs = InputMoments::default();
     own.into_iter().flatten().for_each(|own| inputs.merge(own.inputs.clone()));
     let unlike = model.departures(&inputs);
-    unlike.iter().flatten().for_each(|departure| remarks.say(format!("warning: {departure}")));
+    remarks.warnings(unlike.iter().flatten());
     let planned_bytes = plan.peak_bytes;
     Ok(Findings { data, rows, scored, training, solves, unlike, shifts, strange, joint, planned_bytes })
 }
@@ -172,8 +172,8 @@ fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<Model
     if a.split.crosses() {
         return Err(Failure::usage("--folds wants the --fold that is scored".into()));
     }
-    let held_out = a.split.held_out()?;
-    if held_out.is_nothing() {
+    a.split.check()?;
+    if a.split.is_nothing() {
         return asked_data(model, files, &a.question);
     }
     let seed = model.split_seed()?;
@@ -182,8 +182,7 @@ fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<Model
         return Err(Failure::usage("--folds and --test-fraction are for the rows of a table".into()));
     };
     let strata = model.strata(table)?;
-    let split =
-        held_out.split(Some(&**table), table.rows(), strata.as_deref(), (seed, model.date_order()))?;
+    let split = a.split.split(Some(&**table), table.rows(), strata.as_deref(), (seed, model.date_order()))?;
     let rows = if split.test.is_empty() { split.train } else { split.test };
     Ok(data.selected(&data.examples_of(&rows))?)
 }

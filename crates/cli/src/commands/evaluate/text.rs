@@ -1,7 +1,7 @@
 //! Findings in words.
 
 use super::scoring::{Findings, Scored};
-use crate::output::{number, table};
+use crate::output::{number, table, table_under};
 use posterior::metrics::{Classes, RegressionScores};
 use posterior::report::ScoredRows;
 use posterior::{Evaluation, OutOfDistribution, Predicted, Scores, Truth};
@@ -58,44 +58,35 @@ pub(crate) fn findings(findings: &Findings) -> String {
     }
     let other = format!("({baseline})");
     for shift in &findings.shifts {
-        let head = [&shift.parameter, "NLL", &other, "accuracy", "ECE", &other];
-        let mut rows = vec![head.map(String::from).to_vec()];
         let [own, plain] = &shift.methods[..] else { continue };
-        for i in 0..own.at.len() {
-            rows.push(vec![
-                own.at[i].to_string(),
-                number(own.nll[i]),
-                number(plain.nll[i]),
-                format!("{:.1} %", 100.0 * own.accuracy[i]),
-                number(own.ece[i]),
-                number(plain.ece[i]),
-            ]);
-        }
-        parts.push(table(&rows));
+        let row = |i: usize| {
+            let accuracy = format!("{:.1} %", 100.0 * own.accuracy[i]);
+            let [nll, ece] = [&own.nll, &own.ece].map(|of| number(of[i]));
+            [own.at[i].to_string(), nll, number(plain.nll[i]), accuracy, ece, number(plain.ece[i])]
+        };
+        let head = [&shift.parameter, "NLL", &other, "accuracy", "ECE", &other];
+        parts.push(table_under(head, (0..own.at.len()).map(row)));
     }
     if let Some(strange) = &findings.strange {
         let row = |name: &str, auc: &OutOfDistribution| {
-            vec![name.to_string(), format!("{:.4}", auc.entropy), format!("{:.4}", auc.maximum_probability)]
+            [name.to_string(), format!("{:.4}", auc.entropy), format!("{:.4}", auc.maximum_probability)]
         };
-        let head =
-            [format!("{} told from these (AUC)", strange.name), "by entropy".into(), "by probability".into()];
-        parts.push(table(&[
-            head.to_vec(),
-            row("model", &strange.model_auc),
-            row(baseline, &strange.baseline_auc),
-        ]));
+        let told = format!("{} told from these (AUC)", strange.name);
+        parts.push(table_under(
+            [&told, "by entropy", "by probability"],
+            [row("model", &strange.model_auc), row(baseline, &strange.baseline_auc)],
+        ));
     }
     if !findings.joint.is_empty() {
         let head = ["labels scored jointly", "log-likelihood of the model", &format!("of the {baseline}")];
-        let mut rows = vec![head.map(String::from).to_vec()];
-        for row in &findings.joint {
-            rows.push(vec![
+        let rows = findings.joint.iter().map(|row| {
+            [
                 format!("{} points, {} labels", row.points, row.model.labels),
                 plus_minus(row.model.mean, row.model.standard_error),
                 plus_minus(row.plain.mean, row.plain.standard_error),
-            ]);
-        }
-        parts.push(table(&rows));
+            ]
+        });
+        parts.push(table_under(head, rows));
     }
     parts.join("\n\n")
 }
@@ -107,10 +98,7 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
     let named: Vec<(&str, &Scores)> =
         scored.iter().map(|s| (s.name.as_str(), &s.evaluation.scores)).chain([baseline]).collect();
     let probabilities = || {
-        let mut rows = vec![
-            ["", "accuracy", "NLL", "ECE", "Brier", "AUC", "mean confidence"].map(String::from).to_vec(),
-        ];
-        rows.extend(named.iter().filter_map(|(name, scores)| {
+        let rows = named.iter().filter_map(|(name, scores)| {
             let (accuracy, [nll, ece, brier], auc, confidence) = match scores {
                 Scores::Classes(s) => {
                     (s.accuracy, [s.nll, s.ece, s.brier], s.auc, percent(s.mean_confidence))
@@ -120,9 +108,9 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
             };
             let auc = auc.map_or("-".into(), number);
             let name = name.to_string();
-            Some(vec![name, percent(accuracy), number(nll), number(ece), number(brier), auc, confidence])
-        }));
-        table(&rows)
+            Some([name, percent(accuracy), number(nll), number(ece), number(brier), auc, confidence])
+        });
+        table_under(["", "accuracy", "NLL", "ECE", "Brier", "AUC", "mean confidence"], rows)
     };
     match (&first.scores, &first.baseline) {
         (Scores::Classes(_), _) => {
@@ -160,25 +148,23 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
 
 /// What the model's intervals of counts or of numbers with outliers are worth; nothing where no rows tell them.
 fn intervals(evaluation: &Evaluation) -> String {
-    if evaluation.intervals.is_empty() {
-        return String::new();
-    }
-    let mut rows = vec![["intervals", "hold the truth", "mean width"].map(String::from).to_vec()];
-    let each = evaluation.intervals.iter();
-    rows.extend(each.map(|s| vec![percent(s.level), percent(s.coverage), number(s.mean_width)]));
-    format!("\n\n{}", table(&rows))
+    let each = evaluation.intervals.iter().map(|s| (s.level, s.coverage, s.mean_width));
+    levels(["intervals", "hold the truth", "mean width"], each)
 }
 
 /// What the model's sets of classes are worth; nothing where it has none.
 fn sets(evaluation: &Evaluation) -> String {
-    if evaluation.sets.is_empty() {
+    let each = evaluation.sets.iter().map(|s| (s.level, s.coverage, s.mean_size));
+    levels(["sets of classes", "hold the true one", "mean size"], each)
+}
+
+/// Levels, coverages and sizes as a table of its own, where there are any.
+fn levels(head: [&str; 3], each: impl ExactSizeIterator<Item = (f64, f64, f64)>) -> String {
+    if each.len() == 0 {
         return String::new();
     }
-    let mut rows = vec![["sets of classes", "hold the true one", "mean size"].map(String::from).to_vec()];
-    rows.extend(
-        evaluation.sets.iter().map(|s| vec![percent(s.level), percent(s.coverage), number(s.mean_size)]),
-    );
-    format!("\n\n{}", table(&rows))
+    let rows = each.map(|(level, coverage, size)| [percent(level), percent(coverage), number(size)]);
+    format!("\n\n{}", table_under(head, rows))
 }
 
 /// Classes beyond this make no table that anyone reads.

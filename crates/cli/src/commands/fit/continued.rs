@@ -1,10 +1,10 @@
 //! `posterior fit gp --continue`: rows that are added to a model.
 
-use super::super::{read_files, remarks};
+use super::super::{print_written, read_files, remarks};
 use super::report;
 use crate::args::{Cli, FitArgs};
 use crate::output::{Failure, check_outputs, print, print_json, set_threads};
-use posterior::data::{OutputKind, ReadOptions};
+use posterior::data::OutputKind;
 use posterior::{AnyModel, Model as _, ProcessModel};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -17,12 +17,11 @@ pub(super) fn run(cli: &Cli, arguments: &FitArgs, path: &PathBuf) -> Result<(), 
     check_outputs(&[(Some(arguments.out.as_path()), OutputKind::Model)], inputs, arguments.force)?;
     let model = process(path)?;
     let request = &arguments.request;
-    let reading = ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) };
-    let table = read_files(&arguments.data, &reading, remarks)?;
+    let table = read_files(&arguments.data, request.text, request.memory, remarks)?;
     let rows: Vec<usize> = (0..table.rows()).collect();
     let new = model.new_rows(&table, &rows)?;
     // What was done to these rows; what all are like stands in the model.
-    new.notes().of_cells().sentences().iter().for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.notes(new.notes().of_cells().sentences());
     let plan = model.continuation_plan(&new, request.memory)?;
     remarks.say(format!("plan: {plan}"));
     drop(table);
@@ -31,11 +30,11 @@ pub(super) fn run(cli: &Cli, arguments: &FitArgs, path: &PathBuf) -> Result<(), 
     if cli.json {
         return print_json(&report(&model, started.elapsed().as_secs_f64(), &arguments.out));
     }
-    if !cli.quiet {
-        print(model.described())?;
-        print(format!("\nmodel written to {}", arguments.out.display()))?;
+    if cli.quiet {
+        return Ok(());
     }
-    Ok(())
+    print(model.described())?;
+    print_written(cli, "model", &arguments.out)
 }
 
 /// The model, where rows can be added to it.

@@ -1,19 +1,15 @@
 //! Every fold left out in turn and scored, then a model of all rows.
 
-use super::left_out::LeftOutScores;
-use super::{fitted, parted, rows_of, summary};
-use crate::args::FitArgs;
+use super::{Fits, summary};
+use crate::args::SplitArgs;
 use crate::output::{Failure, Remarks, number, table};
-use posterior::data::json;
-use posterior::data::{Split, Table};
-use posterior::{AnyModel, ChosenLikelihood, FitRequest};
+use posterior::FitRequest;
+use posterior::data::{Table, json};
 use serde_json::{Map, Value};
 
-/// Scores of models that did not see the fold that they are of.
-pub(super) struct FoldScores(Vec<(i64, LeftOutScores)>);
-
-/// A fold with its scores by name.
-type Named = (i64, Map<String, Value>);
+/// Scores of models of a target that did not see the fold that they are of.
+#[derive(Default)]
+pub(super) struct FoldScores(Vec<(i64, Value)>);
 
 /// Scores that people are shown, where there are such.
 const SHOWN: [(&str, &str); 8] = [
@@ -27,34 +23,33 @@ const SHOWN: [(&str, &str); 8] = [
     ("auc", "AUC"),
 ];
 
-/// Fits as many models as there are folds, and one of all rows. A time budget is that of all of them, in equal parts.
+/// Fits as many times as there are folds, each without one, and then to all rows. A time budget is that of all of them, in equal parts.
 pub(super) fn fit_and_score(
-    arguments: &FitArgs,
-    request: &FitRequest,
-    table: &Table,
-    looks: &ChosenLikelihood,
-    remarks: Remarks,
-) -> Result<(AnyModel, FoldScores), Failure> {
-    let folds = arguments.split.all_folds(table)?;
-    let parts = folds.len() + 1;
-    let time_budget = request.time_budget.map(|seconds| seconds / parts as f64);
-    let each = FitRequest { time_budget, ..request.clone() };
-    let mut scores = Vec::with_capacity(folds.len());
+    split: &SplitArgs,
+    (table, memory, remarks): (&Table, u64, Remarks),
+    budget: Option<f64>,
+    mut fit: impl FnMut(&SplitArgs, Option<i64>, Option<f64>) -> Result<Fits, Failure>,
+) -> Result<(Fits, Vec<FoldScores>), Failure> {
+    let folds = split.all_folds(table)?;
+    let each = budget.map(|seconds| seconds / (folds.len() + 1) as f64);
+    let mut scores: Vec<FoldScores> = Vec::new();
     for (place, fold) in folds.iter().enumerate() {
         remarks.say(format!("fold {fold} ({} of {}) is left out", place + 1, folds.len()));
-        let own = for_fold(&each, *fold);
-        let held_out = arguments.split.held_out_fold(Some(*fold))?;
-        let (rows, left_out) = parted((table, looks), &own, &held_out, remarks)?;
-        let model = fitted(rows, &own, remarks, arguments)?;
-        scores.push((*fold, left_out.score(model.model(), request.memory, remarks)));
+        let Fits { models, left_out, .. } = fit(&split.of_fold(*fold), Some(*fold), each)?;
+        scores.resize_with(models.len(), FoldScores::default);
+        for ((own, model), rows) in scores.iter_mut().zip(&models).zip(left_out) {
+            own.0.push((*fold, rows.score(model.model(), memory, remarks).json()?));
+        }
     }
     remarks.say("all rows");
-    let rows = rows_of(table, &Split::all(table.rows()), &each, looks, remarks)?;
-    Ok((fitted(rows, &each, remarks, arguments)?, FoldScores(scores)))
+    let fits = fit(&SplitArgs::default(), None, each)?;
+    scores.resize_with(fits.models.len(), FoldScores::default);
+    Ok((fits, scores))
 }
 
-/// The request of one fold: it has a checkpoint of its own, and its training rows may be few or have equal targets.
-pub(super) fn for_fold(request: &FitRequest, fold: i64) -> FitRequest {
+/// The request of a fold: it has a checkpoint of its own, and its training rows may be few or have equal targets. Without a fold, the request of all rows.
+pub(super) fn for_fold(request: &FitRequest, fold: Option<i64>) -> FitRequest {
+    let Some(fold) = fold else { return request.clone() };
     let mut own = FitRequest { of_fold: true, ..request.clone() };
     if let Some(place) = own.method.large_mut().and_then(|large| large.checkpoint.as_mut()) {
         place.as_mut_os_string().push(format!(".fold{fold}"));
@@ -63,36 +58,21 @@ pub(super) fn for_fold(request: &FitRequest, fold: i64) -> FitRequest {
 }
 
 impl FoldScores {
-    /// Of each fold, in order.
-    pub(super) fn of(scores: Vec<(i64, LeftOutScores)>) -> Self {
-        Self(scores)
-    }
-
     /// The numbers of each fold that has scores.
-    fn numbers(&self) -> Result<Vec<Named>, Failure> {
-        let mut out = Vec::new();
-        for (fold, scores) in &self.0 {
-            if let Value::Object(scores) = scores.json()?
-                && !scores.contains_key("failed")
-            {
-                out.push((*fold, scores));
-            }
-        }
-        Ok(out)
+    fn numbers(&self) -> Vec<(i64, &Map<String, Value>)> {
+        let numbers = self.0.iter().filter_map(|(fold, scores)| Some((*fold, scores.as_object()?)));
+        numbers.filter(|(_, scores)| !scores.contains_key("failed")).collect()
     }
 
     /// For people.
-    pub(super) fn text(&self) -> Result<String, Failure> {
-        let scored = self.numbers()?;
-        let mut failed = Vec::new();
-        for (fold, scores) in &self.0 {
-            if let Some(why) = scores.json()?["failed"].as_str() {
-                failed.push(format!("fold {fold} has no score: {why}"));
-            }
-        }
-        let failed = failed.join("\n");
+    pub(super) fn text(&self) -> String {
+        let scored = self.numbers();
+        let failed = self.0.iter().filter_map(|(fold, scores)| {
+            Some(format!("fold {fold} has no score: {}", scores["failed"].as_str()?))
+        });
+        let failed = failed.collect::<Vec<_>>().join("\n");
         if scored.is_empty() {
-            return Ok(failed);
+            return failed;
         }
         let there =
             |key: &str| scored.iter().all(|(_, scores)| scores.get(key).is_some_and(Value::is_number));
@@ -107,7 +87,7 @@ impl FoldScores {
             let rows = scores.get("n").map_or_else(|| "-".to_string(), ToString::to_string);
             lines.push([fold.to_string(), rows].into_iter().chain(own).collect());
         }
-        let (mean, error) = summary::of(scored.iter().map(|(_, scores)| scores));
+        let (mean, error) = summary::of(scored.iter().map(|(_, scores)| *scores));
         for (name, values) in [("mean", &mean), ("standard error", &error)] {
             let own = shown.iter().map(|(key, _)| cell(values, key));
             lines.push([name.to_string(), String::new()].into_iter().chain(own).collect());
@@ -116,26 +96,24 @@ impl FoldScores {
         let text = format!(
             "Scores of each fold by a model that did not see it; the model below is of all rows\n{lines}"
         );
-        Ok(if failed.is_empty() { text } else { format!("{text}\n{failed}") })
+        if failed.is_empty() { text } else { format!("{text}\n{failed}") }
     }
 
     /// For programs: each fold with the keys of `evaluate`, and means with standard errors over folds.
-    pub(super) fn json(&self) -> Result<Value, Failure> {
-        let mut each = Vec::new();
-        for (fold, scores) in &self.0 {
-            let mut own = scores.json()?;
+    pub(super) fn json(&self) -> Value {
+        let each = self.0.iter().map(|(fold, scores)| {
+            let mut own = scores.clone();
             own["fold"] = json!(fold);
-            each.push(own);
-        }
-        let scored = self.numbers()?;
-        let (mean, error) = summary::of(scored.iter().map(|(_, scores)| scores));
-        let failed = self.0.len() - scored.len();
-        Ok(json!({
-            "each": each,
+            own
+        });
+        let scored = self.numbers();
+        let (mean, error) = summary::of(scored.iter().map(|(_, scores)| *scores));
+        json!({
+            "each": each.collect::<Vec<_>>(),
             "scored": scored.len(),
-            "failed": failed,
+            "failed": self.0.len() - scored.len(),
             "mean": mean,
             "standard_error": error,
-        }))
+        })
     }
 }

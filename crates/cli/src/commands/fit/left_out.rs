@@ -32,8 +32,7 @@ impl LeftOut {
             model.plan(&data, &question, 1)?.check(memory)?;
             let evaluation = model.evaluate(&data, &question)?;
             data.notes = notes_of(&evaluation, model);
-            let say = |note: &String| remarks.say(format!("note: of the rows that were left out, {note}"));
-            data.notes.iter().for_each(say);
+            remarks.notes(data.notes.iter().map(|note| format!("of the rows that were left out, {note}")));
             Ok(Findings::held_out(data, "model", evaluation, None))
         };
         let of_table = |error: ModelError, rows: &[usize]| match error {
@@ -44,7 +43,7 @@ impl LeftOut {
         let found = found.transpose();
         LeftOutScores(found.map_err(|error| {
             let why = error.to_string();
-            remarks.say(format!("warning: the rows that were left out have no scores: {why}"));
+            remarks.warnings([format!("the rows that were left out have no scores: {why}")]);
             why
         }))
     }

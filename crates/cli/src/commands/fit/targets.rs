@@ -1,27 +1,20 @@
 //! Several targets of one table: a model of each, one after the other, all in one file.
 
-use super::cross_validation::{FoldScores, for_fold};
-use super::left_out::{LeftOut, LeftOutScores};
+use super::cross_validation::{fit_and_score, for_fold};
+use super::left_out::LeftOut;
 use super::{
-    Found, Rows, draws_of, finished, fitted, generalised_report, observed_by, parted, read, refuse_folds,
-    report, streamed,
+    Fits, Fitted, Found, Rows, draws_of, finished, first_part, fitted, observed_by, parted, read,
+    refuse_folds, streamed,
 };
 use crate::args::{FitArgs, SplitArgs};
 use crate::commands::{in_parts, read_files};
-use crate::held_out::HeldOut;
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, Remarks, check_outputs, print, print_json};
-use posterior::data::json;
-use posterior::data::stream::{StreamOptions, TableParts};
-use posterior::data::{OutputKind, ReadOptions, Split, Table};
+use crate::output::{Failure, Remarks, check_outputs};
+use posterior::data::{OutputKind, Split, Table};
 use posterior::gp::GpError;
 use posterior::targets::shared::{SharedKernel, SharedRows};
 use posterior::targets::{TargetPlan, TargetsPlan, may_be_several, named, request_of};
-use posterior::{
-    AnyModel, ChosenLikelihood, FitRequest, Model as _, PreparedTable, TargetsModel, choose_likelihood,
-    peak_memory_bytes,
-};
-use serde_json::Value;
+use posterior::{ChosenLikelihood, FitRequest, PreparedTable, choose_likelihood};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -51,17 +44,13 @@ pub(super) fn asked(arguments: &FitArgs, request: &FitRequest, remarks: Remarks)
     }
     let files = &arguments.data[..];
     let first = match in_parts(streamed(arguments, request), files)? {
-        true => {
-            let options = StreamOptions { text: request.text, ..StreamOptions::default() };
-            TableParts::open(files, &options)?.next().transpose()?
-        }
+        true => first_part(files, request)?,
         false => None,
     };
     let (names, table) = match first {
-        Some(part) => (named(text, &part.table)?, None),
+        Some(part) => (named(text, &part)?, None),
         None => {
-            let reading = ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) };
-            let table = read_files(files, &reading, remarks)?;
+            let table = read_files(files, request.text, request.memory, remarks)?;
             (named(text, &table)?, Some(table))
         }
     };
@@ -71,74 +60,28 @@ pub(super) fn asked(arguments: &FitArgs, request: &FitRequest, remarks: Remarks)
     }
 }
 
-/// Fits, writes and says all of it.
-pub(super) fn run(
-    json: bool,
+/// Models of all of them.
+pub(super) fn fit(
     arguments: &FitArgs,
     request: &FitRequest,
     several: Several,
+    held_out: &SplitArgs,
     (remarks, started): (Remarks, Instant),
-) -> Result<(), Failure> {
+) -> Result<Fitted, Failure> {
     // From here on Ctrl-C ends whichever fit is under way, or is the next.
     Interrupt::listen();
     let work = Work::of(arguments, request, several, remarks)?;
     let budget = request.time_budget.map(|s| (s - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE));
-    let (fits, folds) = match &work.table {
-        Some(table) if arguments.split.crosses() => work.crossed(table, budget)?,
-        _ => (work.fit(&arguments.split.held_out()?, None, budget)?, None),
-    };
-    let Fits { models, left_out, shared, plan } = fits;
-    let model = TargetsModel::of(models, shared)?;
-    model.save(&arguments.out)?;
-    let scored = left_out.into_iter().zip(model.targets());
-    let scores: Vec<LeftOutScores> =
-        scored.map(|(rows, own)| rows.score(own, request.memory, remarks)).collect();
-    if json {
-        let mut each = Vec::with_capacity(scores.len());
-        for (k, (own, scores)) in model.models().iter().zip(&scores).enumerate() {
-            let seconds = own.model().seconds();
-            let mut found = match own {
-                AnyModel::Generalised(own) => generalised_report(own, seconds, &arguments.out),
-                AnyModel::Process(own) => report(own, seconds, &arguments.out),
-                AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => Value::Null,
-            };
-            found["left_out"] = scores.json()?;
-            found["folds"] = folds.as_ref().map_or(Ok(Value::Null), |folds| folds[k].json())?;
-            each.push(found);
+    match &work.table {
+        Some(table) if arguments.split.crosses() => {
+            let from = (table, work.memory, remarks);
+            let (fits, folds) = fit_and_score(&arguments.split, from, budget, |held_out, fold, budget| {
+                work.fit(held_out, fold, budget)
+            })?;
+            Ok((fits, Some(folds)))
         }
-        return print_json(&json!({
-            "targets": each,
-            // Null where each has its own.
-            "shared_kernel": model.shared(),
-            "planned_memory_bytes": plan.peak_bytes,
-            "peak_memory_bytes": peak_memory_bytes(),
-            "seconds": started.elapsed().as_secs_f64(),
-            "seed": request.seed,
-            "model": arguments.out.display().to_string(),
-        }));
+        _ => Ok((work.fit(held_out, None, budget)?, None)),
     }
-    // Under --quiet there are no remarks either.
-    if !remarks.silent {
-        for (name, folds) in model.names().iter().zip(folds.iter().flatten()) {
-            print(format!("Target {name}\n{}\n", folds.text()?))?;
-        }
-        print(model.described())?;
-        for (name, scores) in model.names().iter().zip(&scores) {
-            if let Some(scores) = scores.text() {
-                print(format!("\nTarget {name}\n{scores}"))?;
-            }
-        }
-        print(format!("\nmodel written to {}", arguments.out.display()))?;
-    }
-    Ok(())
-}
-
-/// Models of all targets, with the rows that each left out.
-struct Fits {
-    models: Vec<AnyModel>,
-    left_out: Vec<LeftOut>,
-    shared: Option<SharedKernel>,
-    plan: TargetsPlan,
 }
 
 /// What is to be done.
@@ -207,30 +150,8 @@ impl<'a> Work<'a> {
         Ok(Self { arguments, memory, requests, table, looks, sharing, remarks })
     }
 
-    /// Every fold left out in turn, and models of all rows.
-    fn crossed(
-        &self,
-        table: &Table,
-        budget: Option<f64>,
-    ) -> Result<(Fits, Option<Vec<FoldScores>>), Failure> {
-        let folds = self.arguments.split.all_folds(table)?;
-        let each = budget.map(|seconds| seconds / (folds.len() + 1) as f64);
-        let mut scores: Vec<Vec<(i64, LeftOutScores)>> = self.requests.iter().map(|_| Vec::new()).collect();
-        for (place, fold) in folds.iter().enumerate() {
-            self.remarks.say(format!("fold {fold} ({} of {}) is left out", place + 1, folds.len()));
-            let held_out = self.arguments.split.held_out_fold(Some(*fold))?;
-            let Fits { models, left_out, .. } = self.fit(&held_out, Some(*fold), each)?;
-            for ((own, model), rows) in scores.iter_mut().zip(&models).zip(left_out) {
-                own.push((*fold, rows.score(model.model(), self.memory, self.remarks)));
-            }
-        }
-        self.remarks.say("all rows");
-        let fits = self.fit(&SplitArgs::default().held_out()?, None, each)?;
-        Ok((fits, Some(scores.into_iter().map(FoldScores::of).collect())))
-    }
-
     /// All targets, of the rows that are not held out; a time budget is shared among those that are left.
-    fn fit(&self, held_out: &HeldOut<'_>, fold: Option<i64>, budget: Option<f64>) -> Result<Fits, Failure> {
+    fn fit(&self, held_out: &SplitArgs, fold: Option<i64>, budget: Option<f64>) -> Result<Fits, Failure> {
         let begun = Instant::now();
         let left = |parts: usize| {
             budget.map(|s| ((s - begun.elapsed().as_secs_f64()) / parts as f64).max(f64::MIN_POSITIVE))
@@ -252,20 +173,19 @@ impl<'a> Work<'a> {
             }
             self.remarks.say(format!("plan: {all}"));
         }
-        let mut out = Fits { models: Vec::new(), left_out: Vec::new(), shared: None, plan: beside };
+        let (mut plan, mut models, mut apart) = (beside, Vec::new(), Vec::new());
         for k in 0..count {
-            let own = self.request((k, fold), shared.as_ref(), left(count - k), out.plan.left(self.memory)?);
+            let own = self.request((k, fold), shared.as_ref(), left(count - k), plan.left(self.memory)?);
             self.remarks.say(format!("target {} ({} of {count})", own.selection.target, k + 1));
             let (rows, left_out) = match ready.remove(&k) {
                 Some(rows) => (Rows::Gaussian(Box::new(rows)), self.left_out(k, held_out)?),
                 None => self.rows(k, &own, held_out, self.remarks)?,
             };
-            out.plan.then(&planned(&rows, &own)?, own.memory)?;
-            out.models.push(fitted(rows, &own, self.remarks, self.arguments)?);
-            out.left_out.push(left_out);
+            plan.then(&planned(&rows, &own)?, own.memory)?;
+            models.push(fitted(rows, &own, self.remarks, self.arguments)?);
+            apart.push(left_out);
         }
-        out.shared = shared;
-        Ok(out)
+        Ok(Fits { models, left_out: apart, shared, planned_bytes: plan.peak_bytes })
     }
 
     /// What is asked for of a target in a fold, within so many seconds and bytes.
@@ -276,8 +196,7 @@ impl<'a> Work<'a> {
         time_budget: Option<f64>,
         memory: u64,
     ) -> FitRequest {
-        let own = &self.requests[k];
-        let mut own = fold.map_or_else(|| own.clone(), |fold| for_fold(own, fold));
+        let mut own = for_fold(&self.requests[k], fold);
         (own.time_budget, own.memory) = (time_budget, memory);
         if let (Some(shared), Some(place)) = (shared, self.sharing.iter().position(|own| *own == k)) {
             own.hyperparameters = Some(shared.of_target(place));
@@ -290,38 +209,33 @@ impl<'a> Work<'a> {
         &self,
         k: usize,
         own: &FitRequest,
-        held_out: &HeldOut<'_>,
+        held_out: &SplitArgs,
         remarks: Remarks,
     ) -> Result<(Rows, LeftOut), Failure> {
         if let Some(table) = &self.table {
-            return parted((table, &self.looks[k]), own, held_out, remarks);
+            return parted(table, &self.looks[k], own, held_out, remarks);
         }
         match read(self.arguments, own, held_out, remarks)? {
             Found::Rows(rows) => Ok((rows, LeftOut::none())),
-            Found::Table(table, looks) => parted((&table, &looks), own, held_out, remarks),
+            Found::Table(table, looks) => parted(&table, &looks, own, held_out, remarks),
         }
     }
 
     /// The rows of a target that do not train, of a table in memory.
-    fn left_out(&self, k: usize, held_out: &HeldOut<'_>) -> Result<LeftOut, Failure> {
+    fn left_out(&self, k: usize, held_out: &SplitArgs) -> Result<LeftOut, Failure> {
         let Some(table) = &self.table else { return Ok(LeftOut::none()) };
         Ok(LeftOut::of(table, &self.split(table, k, held_out)?.test))
     }
 
     /// The rows that train and those that do not: of classes each gives its share, so that every target is parted as it would be alone.
-    fn split(&self, table: &Table, k: usize, held_out: &HeldOut<'_>) -> Result<Split, Failure> {
+    fn split(&self, table: &Table, k: usize, held_out: &SplitArgs) -> Result<Split, Failure> {
         let own = &self.requests[k];
         let strata = self.looks[k].strata(table, &own.selection.target)?;
         held_out.split(Some(table), table.rows(), strata.as_deref(), draws_of(own))
     }
 
     /// Learns what numeric targets share, where they are to, from the rows that train.
-    fn share(
-        &self,
-        held_out: &HeldOut<'_>,
-        fold: Option<i64>,
-        budget: Option<f64>,
-    ) -> Result<Shared, Failure> {
+    fn share(&self, held_out: &SplitArgs, fold: Option<i64>, budget: Option<f64>) -> Result<Shared, Failure> {
         let (Some(table), Some(&first)) = (&self.table, self.sharing.first()) else {
             return Ok((None, BTreeMap::new()));
         };

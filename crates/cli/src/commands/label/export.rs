@@ -1,17 +1,17 @@
 //! `posterior label export`
 
-use super::load;
 use crate::args::{Cli, LabelExportArgs};
 use crate::commands::remarks;
 use crate::output::{Failure, check_outputs, print_json, set_threads};
 use posterior::data::json;
 use posterior::data::{Column, Missing, OutputKind, Table, Values, write_table};
+use posterior::decisions::SharedState;
 use posterior::decisions::labelling::{Labelling, Pool};
 
 pub(super) fn export(cli: &Cli, arguments: &LabelExportArgs) -> Result<(), Failure> {
     set_threads(arguments.pool.threads)?;
     let own = &arguments.pool;
-    let labelling = load(&own.state)?;
+    let labelling = Labelling::load(&own.state)?;
     let pool_at = own.pool.clone().unwrap_or_else(|| labelling.pool().path.clone());
     let outputs = [(Some(arguments.out.as_path()), OutputKind::Table)];
     check_outputs(&outputs, [&own.state, &pool_at], arguments.force)?;

@@ -1,13 +1,14 @@
 //! `posterior label tell`
 
-use super::{say_all, shown, update};
+use super::{say_all, shown};
 use crate::args::{Cli, LabelTellArgs};
+use crate::commands::state::update;
 use crate::commands::{read, remarks};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, print_json};
 use posterior::data::json;
 use posterior::decisions::campaign::Told;
-use posterior::decisions::labelling::{Answer, Which};
+use posterior::decisions::labelling::{Answer, Labelling, Which};
 use std::path::Path;
 
 pub(super) fn tell(cli: &Cli, arguments: &LabelTellArgs) -> Result<(), Failure> {
@@ -29,8 +30,12 @@ pub(super) fn tell(cli: &Cli, arguments: &LabelTellArgs) -> Result<(), Failure> 
             ));
         }
     };
-    let ((news, notes), labelling) =
-        update(cli, &arguments.state, &arguments.lock, &Interrupt::default(), |labelling| {
+    let ((news, notes), labelling) = update(
+        cli,
+        &arguments.state,
+        &arguments.lock,
+        &Interrupt::default(),
+        |labelling: &mut Labelling| {
             let (mut news, mut notes) = (0, Vec::new());
             for (which, answer) in told {
                 let (done, noted) = labelling.tell(which, answer, arguments.replace)?;
@@ -38,7 +43,8 @@ pub(super) fn tell(cli: &Cli, arguments: &LabelTellArgs) -> Result<(), Failure> 
                 notes.extend(noted);
             }
             Ok((news, notes))
-        })?;
+        },
+    )?;
     if cli.json {
         let mut out = shown::status_json(&labelling, None, None);
         if let Some(map) = out.as_object_mut() {

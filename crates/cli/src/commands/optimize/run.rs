@@ -2,32 +2,21 @@
 
 use super::template::Template;
 use super::trial::{self, Attempt};
-use super::{names, propose, status, update};
+use super::{names, propose, status};
 use crate::args::{Cli, RunArgs};
 use crate::commands::remarks;
+use crate::commands::state::update;
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, number, set_threads};
-use posterior::decisions::Campaign;
 use posterior::decisions::campaign::{Outcome, Trial};
+use posterior::decisions::{Campaign, SharedState};
 use std::time::Duration;
 
 pub(super) fn run(cli: &Cli, arguments: &RunArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
-    let timeout = match arguments.timeout {
-        Some(s) if !(s > 0.0 && s < 1e9) => {
-            return Err(Failure::usage("--timeout must be a positive number of seconds".into()));
-        }
-        other => other.map(Duration::from_secs_f64),
-    };
-    let most = trial::MOST_AT_ONCE;
-    if !(1..=most).contains(&arguments.batch) {
-        return Err(Failure::usage(format!(
-            "--batch is {}; 1 to {most} programs can run at a time",
-            arguments.batch
-        )));
-    }
+    let timeout = arguments.timeout.map(Duration::from_secs_f64);
     let remarks = remarks(cli);
-    let names = names(&super::load(&arguments.state)?);
+    let names = names(&Campaign::load(&arguments.state)?);
     let template = Template::check(&arguments.command, &names, |note| remarks.say(format!("note: {note}")))?;
     let _trials = Campaign::lock_trials(&arguments.state).map_err(|e| {
         Failure::new(format!(
@@ -37,17 +26,18 @@ pub(super) fn run(cli: &Cli, arguments: &RunArgs) -> Result<(), Failure> {
     let interrupt = Interrupt::listen();
     while !interrupt.requested() {
         // The lock is held to look and to ask, never while a program runs: others may tell and ask meanwhile.
-        let (trials, _) = update(cli, &arguments.state, &arguments.lock, &interrupt, |campaign| {
-            let told = campaign.trials().iter().filter(|t| !t.is_pending()).count();
-            let count = arguments.batch.min(arguments.evaluations.saturating_sub(told));
-            // Asked for before, by a run that was ended perhaps.
-            let waiting: Vec<usize> = campaign.pending().map(|t| t.id).take(count).collect();
-            let ids = match waiting.is_empty() && count > 0 {
-                true => propose(cli, campaign, count, interrupt.clone())?.ids,
-                false => waiting,
-            };
-            Ok(ids.iter().filter_map(|id| campaign.trials().get(id - 1)).cloned().collect::<Vec<Trial>>())
-        })?;
+        let (trials, _) =
+            update(cli, &arguments.state, &arguments.lock, &interrupt, |campaign: &mut Campaign| {
+                let told = campaign.trials().iter().filter(|t| !t.is_pending()).count();
+                let count = arguments.batch.min(arguments.evaluations.saturating_sub(told));
+                // Asked for before, by a run that was ended perhaps.
+                let waiting: Vec<usize> = campaign.pending().map(|t| t.id).take(count).collect();
+                let ids = match waiting.is_empty() && count > 0 {
+                    true => propose(cli, campaign, count, interrupt.clone())?.ids,
+                    false => waiting,
+                };
+                Ok(ids.iter().filter_map(|id| campaign.trials().get(id - 1)).cloned().collect::<Vec<Trial>>())
+            })?;
         if trials.is_empty() {
             break;
         }
@@ -73,7 +63,7 @@ pub(super) fn run(cli: &Cli, arguments: &RunArgs) -> Result<(), Failure> {
             arguments.state.display()
         )));
     }
-    status(cli, &super::load(&arguments.state)?)
+    status(cli, &Campaign::load(&arguments.state)?)
 }
 
 /// Tells what came out, unless somebody else told something of the point while it was tried.
@@ -85,7 +75,7 @@ fn record(cli: &Cli, arguments: &RunArgs, trial: &Trial, outcome: Outcome) -> Re
     };
     let id = trial.id;
     let (kept, campaign) =
-        update(cli, &arguments.state, &arguments.lock, &Interrupt::default(), |campaign| {
+        update(cli, &arguments.state, &arguments.lock, &Interrupt::default(), |campaign: &mut Campaign| {
             let open = campaign.trials().get(id - 1).is_some_and(Trial::is_pending);
             if open {
                 campaign.tell(id, outcome, false)?;

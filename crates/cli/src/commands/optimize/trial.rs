@@ -16,9 +16,6 @@ const KEPT: usize = 1 << 20;
 /// How often a running program is looked at.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Most programs that run at once.
-pub(super) const MOST_AT_ONCE: usize = 500;
-
 /// What became of an attempt.
 pub(super) enum Attempt {
     /// The program ran: this is to be told.
