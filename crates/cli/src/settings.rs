@@ -44,29 +44,25 @@ type Given = (Vec<Hyperparameter>, Option<TargetTransform>);
 /// Those of a process, of several targets those of this one. What is learned of the noise of places is no number that could be given.
 fn of_model(model: &AnyModel, path: &Path, target: &str) -> Result<Given, Failure> {
     let shown = path.display();
-    match model {
-        AnyModel::Process(model) => {
-            let header = model.header();
-            if header.noise.is_some() {
-                return Err(Failure::usage(format!(
-                    "{shown} has a noise for each place, which its hyperparameters do not say: learn them anew, with --noise heteroscedastic or without"
-                )));
-            }
-            let transform = header.standardisation.transform.as_ref().map(|own| own.by);
-            Ok((header.hyperparameters.clone(), transform))
-        }
-        AnyModel::Generalised(model) => Ok((model.header().hyperparameters.clone(), None)),
-        AnyModel::Targets(model) => match model.of_target(target) {
-            Some(own) => of_model(own, path, target),
-            None => Err(Failure::usage(format!(
+    let model = match model {
+        AnyModel::Process(own) => own,
+        AnyModel::Targets(own) => own.of_target(target).ok_or_else(|| {
+            Failure::usage(format!(
                 "{shown} has no target `{target}`, whose hyperparameters it could give: it has {}",
-                model.names().join(", ")
-            ))),
-        },
+                own.names().join(", ")
+            ))
+        })?,
         AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
-            Err(Failure::usage(format!("{shown} is no Gaussian process: it has no kernel")))
+            return Err(Failure::usage(format!("{shown} is no Gaussian process: it has no kernel")));
         }
+    };
+    if model.output().gaussian().is_some_and(|own| own.noise.is_some()) {
+        return Err(Failure::usage(format!(
+            "{shown} has a noise for each place, which its hyperparameters do not say: learn them anew, with --noise heteroscedastic or without"
+        )));
     }
+    let transform = model.inputs().standardisation.transform.as_ref();
+    Ok((model.record().hyperparameters.clone(), transform.map(|own| own.by)))
 }
 
 /// Where the checkpoint of a command goes: where it is told to, through links that the user names, or beside its output. Whatever link is found there later is replaced.

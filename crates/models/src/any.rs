@@ -3,17 +3,15 @@
 use crate::Model;
 use crate::ensemble::{EnsembleHeader, EnsembleModel};
 use crate::laplace::{LaplaceHeader, LaplaceModel};
-use crate::process::{GeneralisedHeader, GeneralisedModel, ProcessModel, StreamState};
+use crate::process::{ProcessModel, StreamState};
 use crate::targets::{TargetsHeader, TargetsModel};
 use posterior_store::{Container, StoreError};
 use std::path::Path;
 
 /// A model of any method.
 pub enum AnyModel {
-    /// A Gaussian process.
+    /// A Gaussian process, whatever is observed.
     Process(Box<ProcessModel>),
-    /// A Gaussian process under another likelihood than Gaussian noise.
-    Generalised(Box<GeneralisedModel>),
     /// A network with error bars.
     Laplace(Box<LaplaceModel>),
     /// Several of those.
@@ -28,22 +26,9 @@ impl AnyModel {
     pub fn model(&self) -> &dyn Model {
         match self {
             Self::Process(model) => &**model,
-            Self::Generalised(model) => &**model,
             Self::Laplace(model) => &**model,
             Self::Ensemble(model) => &**model,
             Self::Targets(model) => &**model,
-        }
-    }
-
-    /// The same, to be changed.
-    #[inline(never)]
-    pub(crate) fn model_mut(&mut self) -> &mut dyn Model {
-        match self {
-            Self::Process(model) => &mut **model,
-            Self::Generalised(model) => &mut **model,
-            Self::Laplace(model) => &mut **model,
-            Self::Ensemble(model) => &mut **model,
-            Self::Targets(model) => &mut **model,
         }
     }
 
@@ -52,7 +37,6 @@ impl AnyModel {
     pub fn into_model(self) -> Box<dyn Model> {
         match self {
             Self::Process(model) => model,
-            Self::Generalised(model) => model,
             Self::Laplace(model) => model,
             Self::Ensemble(model) => model,
             Self::Targets(model) => model,
@@ -83,9 +67,6 @@ impl AnyModel {
             }
             TargetsHeader::METHOD => {
                 Self::Targets(Box::new(TargetsModel::from_container(container.typed()?)?))
-            }
-            method if GeneralisedHeader::is_method(method) => {
-                Self::Generalised(Box::new(GeneralisedModel::from_container(container.typed()?)?))
             }
             _ => Self::Process(Box::new(ProcessModel::from_container(container.typed()?)?)),
         })

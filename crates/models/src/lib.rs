@@ -19,8 +19,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ProcessModel`] | a Gaussian process on a table: roles of columns, hyperparameters, posterior, file |
-//! | [`GeneralisedModel`] | the same for classes, counts and numbers with outliers |
+//! | [`ProcessModel`] | a Gaussian process on a table, whatever is observed: [`TableInputs`], a [`Predictor`], an [`Output`], a [`ProcessRecord`], file |
 //! | [`StreamModel`], [`StreamState`] | a process that goes on learning from rows as they arrive |
 //! | [`Predictor`], [`Latent`] | latent functions, by one of the methods (`method`), and Gaussians over their values |
 //! | [`TrainingRows`], [`Apart`], [`CheckedOn`] | rows that are set apart (`rows`): which of them a model has learned from, and which a score goes by |
@@ -42,6 +41,7 @@ mod error;
 mod evaluation;
 mod family;
 mod hyperparameter;
+mod inputs;
 pub mod laplace;
 mod latent;
 mod mapped;
@@ -50,6 +50,7 @@ mod method;
 mod model;
 pub mod network;
 pub mod options;
+mod output;
 mod plan;
 mod predictive;
 mod predictor;
@@ -75,12 +76,14 @@ pub use error::ModelError;
 pub use evaluation::{Comparison, Evaluation, JointRow, OutOfDistribution, Scores};
 pub use family::Family;
 pub use hyperparameter::Hyperparameter;
+pub use inputs::TableInputs;
 pub use latent::{Latent, VarianceMethod, VarianceSolves};
 pub use mapped::{MappedPredictions, TargetMap};
 pub use memory::{peak_memory_bytes, reset_peak_memory};
 pub use method::{IndependentFunctions, Solved, SolverPrecision};
 pub use model::{Files, Model, Portrait};
 pub use options::{FitRequest, Method};
+pub use output::{GaussianOutput, LikelihoodOutput, NoiseSummary, Output, Predictions, Target};
 pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
@@ -90,14 +93,14 @@ pub use process::{
     Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, Chosen,
     ChosenLikelihood, CompressionPlan, ContinuationPlan, ContinuedRows, DeepSummary, Dependence,
     EXACT_POSTERIOR_ROWS, EXACT_ROWS, Effects, EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck,
-    FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, GviSummary, Header,
-    Importance, InferencePlan, KernelNetwork, KernelParts, LabelCheck, LabelScores, LearnedNoise, MeanKind,
-    ModeSummary, NewRows, NoiseSummary, Observed, ParsedRows, Place, PlaceUnit, PlainProcess, PredictOptions,
-    Predictions, Prepared, PreparedTable, PriorSummary, ProcessModel, RowsOf, RunningScore, ScalablePlan,
-    ScalableSummary, ScoreSums, Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput,
-    StreamPlan, StreamState, StreamedRows, TakenRows, Target, TransformChoice, TriedInference, TriedMethod,
-    TriedPseudoCount, TriedSetting, TriedTransform, TriedWay, VariationSummary, WarpCurve, choose,
-    choose_likelihood, no_exposure,
+    FitRecord, FitStage, FitSummary, GeneralisedSummary, GviSummary, Header, Importance, InferencePlan,
+    KernelNetwork, KernelParts, LabelCheck, LabelScores, LearnedNoise, MeanKind, ModeSummary, NewRows,
+    Observed, ParsedRows, Place, PlaceUnit, PlainProcess, PredictOptions, Prepared, PreparedTable,
+    PriorSummary, ProcessModel, ProcessRecord, RowsOf, RunningScore, ScalablePlan, ScalableSummary,
+    ScoreSums, Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan,
+    StreamState, StreamedRows, TakenRows, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount,
+    TriedSetting, TriedTransform, TriedWay, VariationSummary, WarpCurve, choose, choose_likelihood,
+    no_exposure,
 };
 pub use question::{PredictedInto, Question};
 pub use rows::{Apart, CheckedOn, TrainedOn, TrainingRows};

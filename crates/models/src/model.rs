@@ -58,6 +58,9 @@ pub struct Portrait {
     pub effects: Option<Effects>,
 }
 
+/// What can be done about errors that grow with the prediction, where the family has no way of its own.
+pub(crate) const NETWORK_REMEDY: &str = "a network with a second output for the logarithm of the noise (`posterior train --loss gaussian`) learns how far each place scatters";
+
 /// A fitted model of any family. What is required is what only the family knows; refusals ([`Self::check`]), answers ([`Self::predict`]), scores ([`Self::evaluate`]) and descriptions
 /// follow from it, the same for all.
 pub trait Model: Send + Sync {
@@ -231,7 +234,7 @@ pub trait Model: Send + Sync {
 
     /// What can be done about errors that grow with the prediction, or shrink.
     fn funnel_remedy(&self, _grow: bool) -> String {
-        "a network with a second output for the logarithm of the noise (`posterior train --loss gaussian`) learns how far each place scatters".into()
+        NETWORK_REMEDY.into()
     }
 
     /// Joint draws of the noiseless function at all examples that have a prediction, `[draws, examples, outputs]`, regression in the target's units; as many as the question's `samples`, by

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
 
     let predictions = model.predict_with_truth(&table, Some(&split.test))?;
-    let scores = predictions.scores(model.header().standardisation.target_in_units().1)?;
+    let scores = predictions.scores(model.inputs().standardisation.target_in_units().1)?;
     println!(
         "RMSE {:.3}, 95 % intervals hold {:.1} % of the truths",
         scores.rmse,

@@ -5,7 +5,7 @@ use crate::rows::Rows;
 use posterior_data::{ReadOptions, Split, Table, Values, read_table};
 use posterior_models::options::LikelihoodName;
 use posterior_models::{
-    FitRequest, GeneralisedModel, Model, ModelData, ModelError, Observed, Predictive, Question, StoreError,
+    FitRequest, Model, ModelData, ModelError, Observed, Predictive, ProcessModel, Question, StoreError,
     choose_likelihood,
 };
 use posterior_optim::Signal;
@@ -13,8 +13,8 @@ use std::fmt::Display;
 use std::path::Path;
 
 impl GpBuilder {
-    /// Learns classes from n rows of inputs (n x D) and n labels, which are told apart by their texts; [`FittedLabels::class_names`] has their order. Cost and memory: as [`GeneralisedModel::fit`], whose plan is
-    /// [`GeneralisedModel::plan`].
+    /// Learns classes from n rows of inputs (n x D) and n labels, which are told apart by their texts; [`FittedLabels::class_names`] has their order. Cost and memory: as [`ProcessModel::fit_observed`], whose plan is
+    /// [`ProcessModel::plan_observed`].
     ///
     /// # Errors
     /// As [`GpBuilder::fit`]; one class only, or as many as rows.
@@ -61,7 +61,7 @@ fn labelled(
     let selection = &request.selection;
     let chosen = choose_likelihood(table, &selection.target, &rows, request.labels.likelihood, selection)?;
     let observed = Observed::from_table(table, &rows, &request, chosen)?;
-    let model = GeneralisedModel::fit(observed, &request, &mut |_, _| Signal::Continue)?;
+    let model = ProcessModel::fit_observed(observed, &request, &mut |_, _| Signal::Continue)?;
     Ok(FittedLabels { model })
 }
 
@@ -84,7 +84,7 @@ fn labelled(
 /// ```
 #[derive(Clone, Debug)]
 pub struct FittedLabels {
-    model: GeneralisedModel,
+    model: ProcessModel,
 }
 
 impl FittedLabels {
@@ -93,11 +93,11 @@ impl FittedLabels {
     /// # Errors
     /// A [`StoreError`] that says what is wrong with the file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Ok(Self { model: GeneralisedModel::load(path.as_ref())? })
+        Ok(Self { model: ProcessModel::load(path.as_ref())? })
     }
 
     /// The model: what was found and chosen, its file, scores of rows that were left out.
-    pub fn model(&self) -> &GeneralisedModel {
+    pub fn model(&self) -> &ProcessModel {
         &self.model
     }
 
@@ -111,7 +111,7 @@ impl FittedLabels {
     /// # Errors
     /// Rows of another width, numbers that are not finite.
     pub fn predict<R: Rows + ?Sized>(&self, x: &R) -> Result<Predictive, ProcessError> {
-        self.asked(table_of(&self.model.header().schema, &x.to_matrix()?)?)
+        self.asked(table_of(&self.model.inputs().schema, &x.to_matrix()?)?)
     }
 
     /// The same for the rows of a table file with the columns of the fit.

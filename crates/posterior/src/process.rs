@@ -247,9 +247,17 @@ impl FittedGp {
     /// Opens a saved process.
     ///
     /// # Errors
-    /// A [`StoreError`] that says what is wrong with the file.
+    /// A [`StoreError`] that says what is wrong with the file; models of classes, counts and outliers are [`FittedLabels`](crate::FittedLabels).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Ok(Self { model: ProcessModel::load(path.as_ref())? })
+        let path = path.as_ref();
+        let model = ProcessModel::load(path)?;
+        match model.output().gaussian() {
+            Some(_) => Ok(Self { model }),
+            None => Err(StoreError::Corrupt {
+                path: path.into(),
+                reason: "its target is not numbers with Gaussian noise".into(),
+            }),
+        }
     }
 
     /// The model: what was found and chosen, its file, scores.
@@ -275,7 +283,7 @@ impl FittedGp {
     }
 
     fn table(&self, x: &Mat<f64>) -> Result<Table, ProcessError> {
-        table_of(&self.model.header().schema, x)
+        table_of(&self.model.inputs().schema, x)
     }
 
     /// Samples from the posterior that are functions: they can be evaluated anywhere, again and again, and agree with each other. Without noise, in the
@@ -324,16 +332,15 @@ impl Functions {
     /// # Errors
     /// Rows of another width, numbers that are not finite.
     pub fn values<R: Rows + ?Sized>(&self, x: &R) -> Result<Mat<f64>, ProcessError> {
-        let header = self.process.model.header();
+        let standard = &self.process.model.inputs().standardisation;
         let table = self.process.table(&x.to_matrix()?)?;
         let x = self.process.model.standard_inputs(&table)?;
         let values = match &self.drawn {
             Some(drawn) => drawn.values(x.as_ref())?,
             None => Mat::zeros(x.nrows(), 0),
         };
-        let back = |m: MatRef<'_, f64>| {
-            Mat::from_fn(m.nrows(), self.count, |i, j| header.standardisation.target_back(m[(i, j)]))
-        };
+        let back =
+            |m: MatRef<'_, f64>| Mat::from_fn(m.nrows(), self.count, |i, j| standard.target_back(m[(i, j)]));
         Ok(back(values.as_ref()))
     }
 }

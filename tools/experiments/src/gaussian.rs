@@ -362,7 +362,7 @@ impl MethodSettings {
         let model = ProcessModel::fit_prepared(prepared, &request, &mut |progress, stage| {
             watch(progress, *stage == FitStage::Solve)
         })?;
-        let steps = model.header().fit.steps;
+        let steps = model.record().fit.gaussian().map_or(0, |fit| fit.steps);
         Ok((model.into_predictor(), steps))
     }
 

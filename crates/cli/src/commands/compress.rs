@@ -12,12 +12,15 @@ pub(crate) fn run(cli: &Cli, a: &CompressArgs) -> Result<(), Failure> {
     let remarks = remarks(cli);
     set_threads(a.threads)?;
     check_outputs(&[(Some(a.out.as_path()), OutputKind::Model)], [&a.model], a.force)?;
-    let AnyModel::Process(model) = AnyModel::load(&a.model)? else {
-        let problem = format!(
-            "{} is no process of numbers: only those fitted by sdd, sap, cg or sgd are compressed",
-            a.model.display()
-        );
-        return Err(Failure::usage(problem));
+    let model = match AnyModel::load(&a.model)? {
+        AnyModel::Process(model) if model.output().gaussian().is_some() => model,
+        _ => {
+            let problem = format!(
+                "{} is no process of numbers: only those fitted by sdd, sap, cg or sgd are compressed",
+                a.model.display()
+            );
+            return Err(Failure::usage(problem));
+        }
     };
     let plan = model.compression_plan(a.inducing, a.memory)?;
     remarks.say(format!("plan: {plan}"));

@@ -27,8 +27,9 @@ use posterior::optim::Observer;
 use posterior::targets::TargetsModel;
 use posterior::targets::shared::SharedKernel;
 use posterior::{
-    AnyModel, ChosenLikelihood, FitRequest, FitStage, GeneralisedModel, Method, Model as _, ModelError,
-    Observed, Prepared, PreparedTable, ProcessModel, choose_likelihood, no_exposure, peak_memory_bytes,
+    AnyModel, ChosenLikelihood, FitRecord, FitRequest, FitStage, FitSummary, GaussianOutput,
+    GeneralisedSummary, LikelihoodOutput, Method, Model as _, ModelError, Observed, Output, Prepared,
+    PreparedTable, ProcessModel, ProcessRecord, choose_likelihood, no_exposure, peak_memory_bytes,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
 
 /// Models of all targets, with the rows that each left out.
 struct Fits {
-    models: Vec<AnyModel>,
+    models: Vec<ProcessModel>,
     left_out: Vec<LeftOut>,
     /// What several targets share.
     shared: Option<SharedKernel>,
@@ -70,7 +71,7 @@ type Fitted = (Fits, Option<Vec<FoldScores>>);
 
 impl Fits {
     /// Of one target.
-    fn one(model: AnyModel, left_out: LeftOut) -> Self {
+    fn one(model: ProcessModel, left_out: LeftOut) -> Self {
         Self { models: vec![model], left_out: vec![left_out], shared: None, planned_bytes: 0 }
     }
 }
@@ -118,26 +119,22 @@ fn finish(
     let several = models.len() > 1;
     let model = match several {
         true => AnyModel::Targets(Box::new(TargetsModel::of(models, shared)?)),
-        false => models.remove(0),
+        false => AnyModel::Process(Box::new(models.remove(0))),
     };
     model.model().save(&arguments.out)?;
     let each = match &model {
         AnyModel::Targets(own) => own.models(),
-        own => std::slice::from_ref(own),
+        AnyModel::Process(own) => std::slice::from_ref(&**own),
+        AnyModel::Laplace(_) | AnyModel::Ensemble(_) => &[],
     };
     let (remarks, memory) = (remarks(cli), arguments.request.memory);
     let scored = left_out.into_iter().zip(each);
-    let scores: Vec<LeftOutScores> =
-        scored.map(|(rows, own)| rows.score(own.model(), memory, remarks)).collect();
+    let scores: Vec<LeftOutScores> = scored.map(|(rows, own)| rows.score(own, memory, remarks)).collect();
     if cli.json {
         let mut reports = Vec::with_capacity(each.len());
         for (k, (own, scores)) in each.iter().zip(&scores).enumerate() {
-            let seconds = if several { own.model().seconds() } else { started.elapsed().as_secs_f64() };
-            let mut found = match own {
-                AnyModel::Generalised(model) => generalised_report(model, seconds, &arguments.out),
-                AnyModel::Process(model) => report(model, seconds, &arguments.out),
-                AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => Value::Null,
-            };
+            let seconds = if several { own.seconds() } else { started.elapsed().as_secs_f64() };
+            let mut found = report(own, seconds, &arguments.out);
             // How good it is on the rows of --fold or --test-fraction, and models like it on each fold.
             found["left_out"] = scores.json()?;
             found["folds"] = folds.map_or(Value::Null, |folds| folds[k].json());
@@ -157,8 +154,8 @@ fn finish(
     if cli.quiet {
         return Ok(());
     }
-    let heading = |own: &AnyModel| match several {
-        true => format!("Target {}\n", own.model().target()),
+    let heading = |own: &ProcessModel| match several {
+        true => format!("Target {}\n", own.target()),
         false => String::new(),
     };
     for (own, folds) in each.iter().zip(folds.into_iter().flatten()) {
@@ -179,35 +176,33 @@ fn fitted(
     request: &FitRequest,
     remarks: Remarks,
     arguments: &FitArgs,
-) -> Result<AnyModel, Failure> {
-    let found = match rows {
+) -> Result<ProcessModel, Failure> {
+    let fitted = match rows {
         Rows::Gaussian(prepared) => {
-            let (names, rows) = (prepared.names(), prepared.rows());
             remarks.say(format!("plan: {}", prepared.plan(request)));
-            let chosen = posterior::choose(request, rows, &names).method;
-            if !matches!(chosen, Method::Exact(_)) || request.method.large().is_some_and(|large| large.fresh)
-            {
+            let chosen = posterior::choose(request, prepared.rows(), &prepared.names()).method;
+            let fresh = request.method.large().is_some_and(|large| large.fresh);
+            if !matches!(chosen, Method::Exact(_)) || fresh {
                 say_kept(request, remarks);
             }
-            let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
+            observed_by(remarks, Interrupt::listen(), |observer| {
                 ProcessModel::fit_table(*prepared, request, observer)
-            });
-            fitted.and_then(|model| match model.was_interrupted() {
-                true => Err(ModelError::Interrupted),
-                false => Ok(AnyModel::Process(Box::new(model))),
             })
         }
         Rows::Other(observed) => {
-            let plan = GeneralisedModel::plan(&observed, request)?;
+            let plan = ProcessModel::plan_observed(&observed, request)?;
             remarks.say(format!("plan: {}", plan.describe()));
             say_kept(request, remarks);
-            let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
-                GeneralisedModel::fit(*observed, request, observer)
-            });
-            fitted.map(|model| AnyModel::Generalised(Box::new(model)))
+            observed_by(remarks, Interrupt::listen(), |observer| {
+                ProcessModel::fit_observed(*observed, request, observer)
+            })
         }
     };
-    finished(found, request, arguments)
+    let ended = fitted.and_then(|model| match model.was_interrupted() {
+        true => Err(ModelError::Interrupted),
+        false => Ok(model),
+    });
+    finished(ended, request, arguments)
 }
 
 /// Says what becomes of what an earlier run left.
@@ -412,53 +407,68 @@ fn say_gaussian(request: &FitRequest, looks: &ChosenLikelihood, remarks: Remarks
 
 /// What `--json` prints.
 fn report(model: &ProcessModel, seconds: f64, out: &Path) -> Value {
-    let header = model.header();
-    let fit = &header.fit;
+    let (schema, record) = (&model.inputs().schema, model.record());
     let notes: Vec<String> = model.notes().into_iter().map(|n| n.text).collect();
+    let mut found = match (model.output(), &record.fit) {
+        (Output::Gaussian(output), FitRecord::Gaussian(fit)) => numbers_report(output, record, fit),
+        (Output::Likelihood(output), FitRecord::Likelihood(fit)) => labels_report(output, fit),
+        _ => json!({}),
+    };
+    let shared = json!({
+        "method": record.method,
+        "n": record.rows,
+        "features": schema.feature_names(),
+        "target": schema.target,
+        "kernel": record.kernel.to_string(),
+        "hyperparameters": record.hyperparameters,
+        "peak_memory_bytes": peak_memory_bytes(),
+        "seconds": seconds,
+        "notes": notes,
+        "seed": record.seed,
+        "model": out.display().to_string(),
+    });
+    if let (Value::Object(found), Value::Object(shared)) = (&mut found, shared) {
+        if let Some(solver) = &record.solver {
+            found.insert("solver".into(), solver.clone().into());
+            found.insert("classes".into(), model.class_names().into());
+        }
+        found.extend(shared);
+    }
+    found
+}
+
+/// What only models of numbers with Gaussian noise have, and how their fit went.
+fn numbers_report(output: &GaussianOutput, record: &ProcessRecord, fit: &FitSummary) -> Value {
     json!({
-        "method": header.method,
         "choice": fit.choice,
-        "n": header.rows,
-        "features": header.schema.feature_names(),
-        "target": header.schema.target,
         // What it is mapped by, and what was compared.
         "target_transform": fit.transform,
         // How far observations scatter at each place, and what weighs rows.
-        "noise_of_places": header.noise,
+        "noise_of_places": output.noise,
         "weights": fit.weights,
-        "kernel": header.kernel.to_string(),
         "log_evidence": fit.log_evidence,
         // Rows that were added to a fit whose hyperparameters stayed.
-        "continued": header.continued,
+        "continued": record.continued,
         "large_table": fit.scalable,
         // How good it is on rows that had no part in it.
         "check": fit.check,
         "recalibration": fit.recalibration,
         "hyperparameter_source": fit.hyperparameter_source,
         "at_bounds": fit.at_bounds,
-        "hyperparameters": header.hyperparameters,
         "hyperpriors": fit.hyperpriors,
         "steps": fit.steps,
         "evaluations": fit.evaluations,
         "ended": fit.reason,
         "starts": fit.attempts,
-        "jitter": header.cholesky.jitter,
+        "jitter": record.cholesky.unwrap_or_default().jitter,
         "largest_jitter": fit.largest_jitter,
         "planned_memory_bytes": fit.plan.peak_bytes,
-        "peak_memory_bytes": peak_memory_bytes(),
-        "seconds": seconds,
         "data": fit.data,
-        "notes": notes,
-        "seed": header.seed,
-        "model": out.display().to_string(),
     })
 }
 
-/// The same of a process under another likelihood.
-fn generalised_report(model: &GeneralisedModel, seconds: f64, out: &Path) -> Value {
-    let header = model.header();
-    let fit = &header.fit;
-    let notes: Vec<String> = model.notes().into_iter().map(|n| n.text).collect();
+/// The same of models under another likelihood.
+fn labels_report(output: &LikelihoodOutput, fit: &GeneralisedSummary) -> Value {
     let stand_ins = fit.stand_ins.as_ref().map(|s| {
         json!({
             "matching": s.gaussianised.matching(),
@@ -469,18 +479,11 @@ fn generalised_report(model: &GeneralisedModel, seconds: f64, out: &Path) -> Val
         })
     });
     json!({
-        "method": header.method,
-        "solver": header.solver,
         "choice": fit.choice,
         "tried": fit.tried,
-        "likelihood": header.likelihood,
+        "likelihood": output.likelihood,
         "likelihood_choice": fit.likelihood_choice,
-        "classes": model.class_names(),
-        "marginal": header.marginal,
-        "n": header.rows,
-        "features": header.schema.feature_names(),
-        "target": header.schema.target,
-        "kernel": header.kernel.to_string(),
+        "marginal": output.marginal,
         "labels_as_numbers": stand_ins,
         "bound": fit.bound,
         "mode": fit.mode,
@@ -491,7 +494,6 @@ fn generalised_report(model: &GeneralisedModel, seconds: f64, out: &Path) -> Val
         "intervals": fit.intervals,
         "weights": fit.weights,
         "at_bounds": fit.at_bounds,
-        "hyperparameters": header.hyperparameters,
         "hyperparameter_source": fit.hyperparameter_source,
         "hyperpriors": fit.hyperpriors,
         "steps": fit.steps,
@@ -499,11 +501,6 @@ fn generalised_report(model: &GeneralisedModel, seconds: f64, out: &Path) -> Val
         "ended": fit.reason,
         "largest_jitter": fit.largest_jitter,
         "planned_memory_bytes": fit.plan.peak_bytes,
-        "peak_memory_bytes": peak_memory_bytes(),
-        "seconds": seconds,
         "data": fit.data,
-        "notes": notes,
-        "seed": header.seed,
-        "model": out.display().to_string(),
     })
 }

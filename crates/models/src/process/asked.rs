@@ -1,20 +1,24 @@
 //! A process as a [`Model`].
 
-use super::{Effects, PredictOptions, Predictions, ProcessModel, describe, panel};
+use super::joint::NO_JOINT;
+use super::{Effects, ProcessModel, describe, panel};
+use crate::latent::Latent;
+use crate::model::NETWORK_REMEDY;
+use crate::output::{LikelihoodOutput, Output, Predictions, Target};
 use crate::{
     Family, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive, Question,
-    TrainedOn, Truth,
+    TrainedOn, Truth, VarianceMethod,
 };
-use faer::Mat;
-use posterior_data::stream::{StreamOptions, TableParts};
+use faer::{Mat, MatRef};
+use posterior_data::stream::StreamOptions;
 use posterior_data::{
-    ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, Schema, Table, TimeForm,
+    ArrayValues, DataError, Departure, Extracted, InputMoments, NumericArray, Schema, Table, TimeForm,
 };
+use posterior_linalg::random::Streams;
+use posterior_metrics::LabelSets;
 use posterior_report::{Note, SummaryRow};
-use posterior_store::StoreError;
-use posterior_store::json;
+use posterior_store::{StoreError, json};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The table of data, with the rows that were asked about.
@@ -24,57 +28,109 @@ pub(super) fn table(data: &ModelData) -> Result<(&Table, &[usize]), ModelError> 
 }
 
 impl ProcessModel {
-    /// Predictions of rows of a table: of a part of a large one there may be no row with one, and errors name rows of the file.
-    fn predict_part(&self, data: &ModelData, question: &Question) -> Result<Predictions, ModelError> {
-        let options =
-            PredictOptions { truth: question.truth, variances: question.variances.unwrap_or_default() };
+    /// The rows of a table as the model takes them; of a part of a large one there may be none, and errors name rows of the file.
+    fn asked(&self, data: &ModelData, truth: bool) -> Result<Option<Extracted>, ModelError> {
         let (table, rows) = table(data)?;
-        if question.leave_one_out {
-            return self.leave_one_out(table, rows, question.truth);
+        let found = match (data.part, self.extract(table, rows, truth)) {
+            (Some(_), Err(ModelError::Data(DataError::NothingLeft { .. }))) => return Ok(None),
+            (Some(first), Err(ModelError::Data(error))) => return Err(error.in_part(first).into()),
+            (_, other) => other?,
+        };
+        if let Some(target) = self.output.target() {
+            target.check_places(&self.inputs.schema, (table, data.part.unwrap_or(0)), &found)?;
         }
-        match (data.part, self.predict_with(table, Some(rows), options)) {
-            (Some(_), Err(ModelError::Data(DataError::NothingLeft { .. }))) => Ok(Predictions::default()),
-            (Some(first), Err(ModelError::Data(error))) => Err(error.in_part(first).into()),
-            (_, other) => other,
+        Ok(Some(found))
+    }
+
+    /// What is added to the latent values of rows before the likelihood sees them.
+    pub(super) fn offsets(&self, extracted: &Extracted) -> Option<Vec<f64>> {
+        self.output.target()?.offsets(extracted.exposures.as_deref())
+    }
+
+    /// `count` joint draws of all functions at standardised inputs: a matrix m x count for each.
+    pub(super) fn drawn(
+        &self,
+        x: MatRef<'_, f64>,
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<Mat<f64>>, ModelError> {
+        let streams = Streams::new(seed);
+        let stream = |c: usize| match &self.output {
+            Output::Gaussian(_) => streams.stream("model/samples"),
+            Output::Likelihood(_) => streams.child("model/samples", c as u64).stream("draws"),
+        };
+        self.predictor.samples(x, count, &stream)
+    }
+
+    /// Numbers with Gaussian noise.
+    fn predictive_numbers(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
+        let (table, rows) = table(data)?;
+        let found = match question.leave_one_out {
+            true => self.leave_one_out(table, rows, question.truth)?,
+            false => match self.asked(data, question.truth)? {
+                Some(extracted) => self.predictions(&extracted, question.variances.unwrap_or_default())?,
+                None => Predictions::default(),
+            },
+        };
+        // Rows are left out, and stay in their order.
+        let mut left = found.rows.into_iter().peekable();
+        let own = rows.iter().enumerate();
+        let examples = own.filter(|(_, row)| left.next_if_eq(*row).is_some()).map(|(example, _)| example);
+        let examples = Some(examples.collect());
+        let (truth, deviation) = (found.truth, &found.deviation);
+        let own = Predictive::gaussian(found.mean, deviation, found.latent_deviation, truth.as_deref());
+        let own = match found.mapped {
+            Some(mapped) => own.behind(mapped, truth.as_deref()),
+            None => own,
+        };
+        Ok(Predictive {
+            examples,
+            truth: truth.map(|values| Truth::Values { values, width: 1 }),
+            clipped: found.clipped,
+            data: found.data,
+            solves: found.solves,
+            intervals: found.intervals.map(Some).into_iter().collect(),
+            inputs: found.inputs,
+            ..own
+        })
+    }
+
+    /// All else.
+    fn predictive_observations(
+        &self,
+        output: &LikelihoodOutput,
+        data: &ModelData,
+        question: &Question,
+    ) -> Result<Predictive, ModelError> {
+        if question.truth && matches!(output.target, Target::Events { .. }) {
+            return Err(ModelError::Request(
+                "a Cox process predicts an intensity, which no row of a table tells: the events that its fit held back (--held-back) say how good it is, see `posterior inspect`".into(),
+            ));
         }
+        let extracted = self.asked(data, question.truth)?;
+        let latents = match &extracted {
+            Some(extracted) => {
+                let x = self.inputs.standard(extracted);
+                let latents = self.predictor.latent(x.as_ref(), VarianceMethod::default())?;
+                latents.with_offsets(self.offsets(extracted).as_deref())
+            }
+            None => Latent::new(Vec::new(), Vec::new(), output.likelihood.outputs()),
+        };
+        let truths = extracted.as_ref().and_then(|own| own.y.as_deref());
+        let mut own = output.predictive(&latents, truths, question.integration)?;
+        if let Some(known) = self.calibration.under(question.integration, None) {
+            known.apply(&question.sets, &mut own);
+        }
+        let Some(extracted) = extracted else { return Ok(own) };
+        let examples = Some(data.examples_of(&extracted.rows));
+        let truth = extracted.y.as_deref().map(|targets| output.truth(targets));
+        let inputs = self.inputs.input_ranges.moments(extracted.x.as_ref());
+        Ok(Predictive { examples, truth, data: extracted.notes, inputs, ..own })
     }
-}
-
-/// Draws `[draws, rows, 1]`.
-fn array(draws: Vec<Vec<f64>>) -> Result<NumericArray, ModelError> {
-    let shape = vec![draws.len(), draws.first().map_or(0, Vec::len), 1];
-    Ok(NumericArray::new(shape, ArrayValues::F64(draws.concat()))?)
-}
-
-/// Parts of a table whose rows take so many numbers each while they are predicted.
-pub(super) fn cut_of(
-    schema: &Schema,
-    files: &[PathBuf],
-    question: &Question,
-    numbers: usize,
-) -> Result<StreamOptions, ModelError> {
-    let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
-    let text_columns = schema.text_columns();
-    let mut options = StreamOptions { text_columns, text: question.text, ..StreamOptions::default() };
-    let most = usize::try_from(question.memory / 8).unwrap_or(usize::MAX);
-    options.part_bytes = options.part_bytes.min(most).max(1 << 16);
-    options.part_bytes =
-        (options.part_bytes * sources.len() / numbers.max(1)).clamp(1 << 16, options.part_bytes);
-    // Parquet says which columns are numbers.
-    let parquet = |path: &PathBuf| {
-        path.extension().is_some_and(|e| ["parquet", "pq"].iter().any(|p| e.eq_ignore_ascii_case(p)))
-    };
-    if !files.iter().all(parquet)
-        && let Some(first) = TableParts::open(files, &options)?.next()
-    {
-        let numeric = |name: &String| sources.contains(name.as_str()) || schema.noise.as_ref() == Some(name);
-        options.text_columns.extend(first?.table.names().into_iter().filter(|name| !numeric(name)));
-    }
-    Ok(options)
 }
 
 /// A model's description for programs, with what its kernel is made of where that is something.
-pub(super) fn described(header: Value, parts: Value) -> Value {
+fn described(header: Value, parts: Value) -> Value {
     match parts.as_object().is_some_and(serde_json::Map::is_empty) {
         true => json!({ "kind": "model", "header": header }),
         false => json!({ "kind": "model", "header": header, "parts": parts }),
@@ -91,11 +147,11 @@ impl Model for ProcessModel {
     }
 
     fn predicts(&self) -> PredictedKind {
-        PredictedKind::Values
+        self.output.predicts()
     }
 
     fn seconds(&self) -> f64 {
-        self.header.fit.seconds
+        self.record.fit.seconds()
     }
 
     fn save(&self, path: &Path) -> Result<(), StoreError> {
@@ -103,21 +159,21 @@ impl Model for ProcessModel {
     }
 
     fn summary(&self) -> Vec<SummaryRow> {
-        describe::summary(&self.header)
+        describe::summary(self)
     }
 
     fn notes(&self) -> Vec<Note> {
-        describe::notes(&self.header)
+        describe::notes(self)
     }
 
     fn tables(&self) -> Vec<String> {
-        let learned = describe::table_of(describe::hyperparameters(&self.header));
+        let learned = describe::table_of(describe::hyperparameters(self));
         std::iter::once(learned).chain(self.parts().tables()).collect()
     }
 
     fn report(&self) -> Result<Value, StoreError> {
         Ok(described(
-            posterior_store::to_shown_value(&self.header)?,
+            posterior_store::to_shown_value(&self.header())?,
             posterior_store::to_shown_value(&self.parts())?,
         ))
     }
@@ -129,10 +185,10 @@ impl Model for ProcessModel {
             tables: parts.report_tables(),
             warps: parts.curves(),
             maps: self.maps(posterior.as_ref())?,
-            title: "A Gaussian process",
+            title: self.output.title(),
             method: "Gaussian process",
-            hyperparameters: describe::hyperparameters(&self.header),
-            lengthscales: describe::lengthscales(&self.header),
+            hyperparameters: describe::hyperparameters(self),
+            lengthscales: describe::lengthscales(self),
             posterior,
             ..Portrait::default()
         })
@@ -145,29 +201,44 @@ impl Model for ProcessModel {
     }
 
     fn effects(&self, data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
-        let given = match (self.predictor.training(), data) {
-            (None, Some(data)) => {
-                let (table, rows) = table(data)?;
-                Some(self.header.standardisation.features(self.extract(table, rows, false)?.x.as_ref()))
-            }
+        let given = match (self.predictor.training_inputs(), data) {
+            (None, Some(data)) => self.asked(data, false)?.map(|found| self.inputs.standard(&found)),
             _ => None,
         };
         Effects::of(self, given.as_ref().map(Mat::as_ref))
     }
 
     fn schemas_mut(&mut self) -> Vec<&mut Schema> {
-        vec![&mut self.header.schema]
+        vec![&mut self.inputs.schema]
     }
 
     fn target(&self) -> String {
-        self.header.schema.target.clone()
+        self.inputs.schema.target.clone()
+    }
+
+    fn class_names(&self) -> Vec<String> {
+        self.output.class_names()
+    }
+
+    fn sets(&self) -> Option<&LabelSets> {
+        self.calibration.sets()
     }
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
+        let gaussian = self.output.gaussian().is_some();
+        if question.joint && !gaussian {
+            return Err(ModelError::Usage(NO_JOINT.into()));
+        }
         self.family().without(&[
-            (question.integration.is_some(), "predictive"),
+            (gaussian && question.integration.is_some(), "predictive"),
+            (!gaussian && question.variances.is_some(), "variances"),
             (!question.joint_points.is_empty(), "joint-kappa"),
         ])?;
+        let classes = self.output.predicts() == PredictedKind::Classes;
+        if classes && question.samples > 0 && !question.draws_apart {
+            let problem = "draws of latent functions of classes are an array: give --samples-out FILE.npy";
+            return Err(ModelError::Usage(problem.into()));
+        }
         self.check_joint(question)
     }
 
@@ -185,58 +256,59 @@ impl Model for ProcessModel {
     }
 
     fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
-        let Predictions {
-            rows,
-            mean,
-            deviation,
-            latent_deviation,
-            truth,
-            clipped,
-            data: found,
-            solves,
-            intervals,
-            inputs,
-            mapped,
-        } = self.predict_part(data, question)?;
-        // Rows are left out, and stay in their order.
-        let mut left = rows.into_iter().peekable();
-        let own = table(data)?.1.iter().enumerate();
-        let examples = own.filter(|(_, row)| left.next_if_eq(*row).is_some()).map(|(example, _)| example);
-        let examples = Some(examples.collect());
-        let own = Predictive::gaussian(mean, &deviation, latent_deviation, truth.as_deref());
-        let own = match mapped {
-            Some(mapped) => own.behind(mapped, truth.as_deref()),
-            None => own,
-        };
-        let truth = truth.map(|values| Truth::Values { values, width: 1 });
-        let intervals = intervals.map(Some).into_iter().collect();
-        Ok(Predictive { examples, truth, clipped, data: found, solves, intervals, inputs, ..own })
+        match &self.output {
+            Output::Gaussian(_) => self.predictive_numbers(data, question),
+            Output::Likelihood(output) => self.predictive_observations(output, data, question),
+        }
     }
 
-    /// Always mean and deviation of the training targets.
-    fn baseline(&self, _: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError> {
-        let (n, standard) = (own.len(), &self.header.standardisation);
-        let constant = |value: f64| vec![value; n];
-        let truths = match &own.truth {
-            Some(Truth::Values { values, .. }) => Some(&values[..]),
-            _ => None,
-        };
-        let (mean, deviation) = standard.target_in_units();
-        let (mean, deviation) = (constant(mean), constant(deviation));
-        Ok(("always the training mean", Predictive::gaussian(mean, &deviation, constant(0.0), truths)))
+    /// Always the distribution of the training targets: under Gaussian noise their mean and deviation.
+    fn baseline(&self, data: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError> {
+        match &self.output {
+            Output::Gaussian(output) => Ok(("always the training mean", output.baseline(&self.inputs, own))),
+            Output::Likelihood(output) => {
+                let truth = own.truth.is_some();
+                let found = match truth || self.inputs.schema.exposure.is_some() {
+                    true => self.asked(data, truth)?,
+                    false => None,
+                };
+                let offsets = found.as_ref().and_then(|found| self.offsets(found));
+                let truths = found.as_ref().and_then(|found| found.y.as_deref());
+                Ok(output.baseline(own.len(), truths, offsets.as_deref()))
+            }
+        }
     }
 
     fn target_scale(&self) -> f64 {
-        self.header.standardisation.target_in_units().1
+        self.output.target_scale(&self.inputs)
     }
 
     fn funnel_remedy(&self, grow: bool) -> String {
-        describe::funnel_remedy(&self.header, grow)
+        match (&self.output, self.record.fit.gaussian()) {
+            (Output::Gaussian(own), Some(fit)) => describe::funnel_remedy(&self.inputs, own, fit, grow),
+            _ => NETWORK_REMEDY.into(),
+        }
     }
 
+    /// Of latent functions: numbers in their own units, log-odds, logarithms of rates (for each unit of exposure) and of intensities.
     fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
-        let (table, rows) = table(data)?;
-        array(self.sample(table, rows, question.samples, question.seed, question.memory)?)
+        let (count, outputs) = (question.samples, self.output.functions());
+        self.check_stored(count)?;
+        let found = self.asked(data, false)?;
+        let draws = match &found {
+            Some(extracted) => self.drawn_in_units(extracted, (count, question.seed), question.memory)?,
+            None => Vec::new(),
+        };
+        let rows = found.map_or(0, |extracted| extracted.rows.len());
+        let mut values = vec![0.0; count * rows * outputs];
+        for (c, draws) in draws.iter().enumerate() {
+            for s in 0..count {
+                for i in 0..rows {
+                    values[(s * rows + i) * outputs + c] = draws[(i, s)];
+                }
+            }
+        }
+        Ok(NumericArray::new(vec![count, rows, outputs], ArrayValues::F64(values))?)
     }
 
     fn covariance(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
@@ -247,27 +319,34 @@ impl Model for ProcessModel {
         if self.training.fingerprints().is_none() {
             return Ok(None);
         }
-        let (table, rows) = table(data)?;
-        let extracted = self.extract(table, rows, true)?;
-        Ok(self.training.among_rows(data, (&extracted, extracted.y.as_deref())))
+        Ok(match self.asked(data, true)? {
+            Some(extracted) => self.training.among_rows(data, (&extracted, extracted.y.as_deref())),
+            None => Some(TrainedOn::default()),
+        })
     }
 
     fn date_order(&self) -> Option<TimeForm> {
-        self.header.schema.date_order
+        self.inputs.schema.date_order
     }
 
     fn split_seed(&self) -> Result<u64, ModelError> {
-        Ok(self.header.seed)
+        Ok(self.record.seed)
+    }
+
+    fn strata(&self, table: &Table) -> Result<Option<Vec<usize>>, ModelError> {
+        Ok(self.output.strata(table, &self.inputs.schema.target)?)
     }
 
     fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
-        Some(self.header.input_ranges.departures(inputs))
+        Some(self.inputs.input_ranges.departures(inputs))
     }
 
-    /// Cells that the model does not look at pass through as text, whatever they look like in which part, and a part's inputs and draws take no more than its cells would.
     fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
+        let gaussian = self.output.gaussian().is_some();
         if !self.answers_parts(question) {
-            let problem = if question.joint {
+            let problem = if !gaussian {
+                "--samples are drawn jointly for all rows, which --stream never has; leave one out"
+            } else if question.joint {
                 "--joint is the covariance of all rows, which --stream never has; leave one out"
             } else if question.leave_one_out {
                 "--leave-one-out looks at all training rows at once, which --stream never has; leave one out"
@@ -277,14 +356,14 @@ impl Model for ProcessModel {
             return Err(ModelError::Usage(problem.into()));
         }
         let kept = self.predictor.stored_samples().filter(|_| question.samples > 0);
-        let numbers = 3 * self.header.schema.features.len() + 2 * kept.unwrap_or(0);
-        cut_of(&self.header.schema, files, question, numbers)
+        let numbers = 3 * self.inputs.schema.features.len() + 2 * kept.unwrap_or(0);
+        self.inputs.cut(files, question, numbers)
     }
 
     /// Not where rows are asked about together, all of which must be there, or draws are one array.
     fn answers_parts(&self, question: &Question) -> bool {
         let together = question.joint || question.leave_one_out;
-        !together
-            && (question.samples == 0 || (self.predictor.stored_samples().is_some() && !question.draws_apart))
+        let kept = self.output.gaussian().is_some() && self.predictor.stored_samples().is_some();
+        !together && (question.samples == 0 || (kept && !question.draws_apart))
     }
 }

@@ -3,7 +3,7 @@
 use super::check::CONVERGED;
 use super::file_rows::CANDIDATES;
 use super::scalable::Solver;
-use super::{ModelError, ProcessModel};
+use super::{FitRecord, ModelError, ProcessModel};
 use crate::method::COMPARED;
 use crate::speed::dense_rate;
 use crate::text::{time, work};
@@ -79,7 +79,7 @@ impl ProcessModel {
     /// [`ModelError::Usage`] where there is nothing to compress, [`ModelError::Request`] where it does not fit `memory` bytes.
     pub fn compression_plan(&self, points: usize, memory: u64) -> Result<CompressionPlan, ModelError> {
         let rows = self.carried_by_rows(points)?;
-        let (m, d) = (points as u64, self.header().schema.features.len() as u64);
+        let (m, d) = (points as u64, self.inputs.schema.features.len() as u64);
         // Both models predict rows to be compared by, and the one that is there predicts the points.
         let question = Question { memory: u64::MAX, timed: true, ..Question::default() };
         let predicted = self.plan_of((points.saturating_add(2 * COMPARED.min(rows)), 0), &question, 0)?;
@@ -112,25 +112,27 @@ impl ProcessModel {
         let found = self.predictor.compressed(points, seed);
         let (predictor, compression) = found.ok_or_else(|| ModelError::Usage(CLOSED.into()))??;
         let mut own = Self { predictor, ..self.clone() };
-        if let Some(recalibration) = &mut own.header.fit.recalibration {
-            recalibration.guarantee = Guarantee::Compressed;
-        }
-        if let Some(summary) = &mut own.header.fit.scalable {
-            summary.solver = Solver::Inducing(InducingDescentOptions::default());
-            summary.inducing = compression.points;
-            summary.compressed = Some(compression);
+        if let FitRecord::Gaussian(fit) = &mut own.record.fit {
+            if let Some(recalibration) = &mut fit.recalibration {
+                recalibration.guarantee = Guarantee::Compressed;
+            }
+            if let Some(summary) = &mut fit.scalable {
+                summary.solver = Solver::Inducing(InducingDescentOptions::default());
+                summary.inducing = compression.points;
+                summary.compressed = Some(compression);
+            }
         }
         Ok(own)
     }
 
     /// How far it is from the model that it was compressed from, if it was.
     pub fn compression(&self) -> Option<&Compression> {
-        self.header().fit.scalable.as_ref()?.compressed.as_ref()
+        self.record.fit.scalable()?.compressed.as_ref()
     }
 
     /// Rows that carry the functions, where they are more than `points`.
     fn carried_by_rows(&self, points: usize) -> Result<usize, ModelError> {
-        let summary = self.header().fit.scalable.as_ref();
+        let summary = self.record.fit.scalable();
         let Some(summary) = summary.filter(|own| matches!(own.solver, Solver::Rows(_))) else {
             let why = match summary.and_then(|own| own.compressed.as_ref()) {
                 Some(own) => format!("this model is compressed already, to {} points", own.points),
@@ -138,7 +140,7 @@ impl ProcessModel {
             };
             return Err(ModelError::Usage(why));
         };
-        let rows = self.header().rows;
+        let rows = self.record.rows;
         if points == 0 || points >= rows || summary.inducing > 0 {
             return Err(ModelError::Usage(format!(
                 "{points} points instead of {rows} rows: give at least 1 and fewer than there are rows (--inducing)"

@@ -2,7 +2,7 @@
 
 use super::fit::{each_from_the_others, recalibrate};
 use super::maps::densest_place;
-use super::{ContinuedRows, ModelError, ProcessModel};
+use super::{ContinuedRows, FitRecord, ModelError, ProcessModel};
 use crate::options::CalibrateName;
 use crate::rows::{CheckedOn, LeftOut};
 use crate::speed::{dense_rate, seconds_of_pair};
@@ -171,11 +171,11 @@ impl ProcessModel {
     /// # Errors
     /// [`ModelError::Usage`] with the way out, for all but exact processes.
     pub fn check_continued(&self) -> Result<(), ModelError> {
-        match self.header.fit.weights {
+        match self.record.fit.weights() {
             Some(_) => Err(ModelError::Usage(
                 "this model weighs its rows (--row-weights), and further ones have no weights: fit all rows anew (`posterior fit gp`)".into(),
             )),
-            None => self.predictor.exact().map(|_| ()).ok_or_else(|| not_exact(&self.header.method)),
+            None => self.predictor.exact().map(|_| ()).ok_or_else(|| not_exact(&self.record.method)),
         }
     }
 
@@ -184,6 +184,7 @@ impl ProcessModel {
     /// # Errors
     /// [`ModelError::Data`] naming the cell or the column; [`ModelError::Gp`].
     pub fn new_rows(&self, table: &Table, rows: &[usize]) -> Result<NewRows, ModelError> {
+        self.numbers()?;
         let extracted = self.extract(table, rows, true)?;
         let (data, y) = self.observations(&extracted)?;
         let fingerprints = table_fingerprints(extracted.x.as_ref(), &y);
@@ -199,12 +200,12 @@ impl ProcessModel {
 
     /// Rows with targets in the model's units, and these targets in their own.
     pub(super) fn observations(&self, extracted: &Extracted) -> Result<(Observations, Vec<f64>), ModelError> {
-        let standard = &self.header.standardisation;
-        let x = standard.features(extracted.x.as_ref());
+        let standard = &self.inputs.standardisation;
+        let x = self.inputs.standard(extracted);
         let y = extracted.y.clone().unwrap_or_default();
         let targets = Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i]));
         let square = standard.target_scale * standard.target_scale;
-        let noise = match &self.noise {
+        let noise = match self.noise_of_places() {
             None => extracted.noise.as_ref().map(|v| v.iter().map(|v| v / square).collect()),
             Some(own) => {
                 let mean = self.predictor.latent(x.as_ref(), VarianceMethod::default())?.mean;
@@ -219,7 +220,7 @@ impl ProcessModel {
     /// # Errors
     /// As [`Self::check_continued`]; [`ModelError::Request`] where it does not fit `memory` bytes.
     pub fn continuation_plan(&self, new: &NewRows, memory: u64) -> Result<ContinuationPlan, ModelError> {
-        let posterior = self.predictor.exact().ok_or_else(|| not_exact(&self.header.method))?;
+        let posterior = self.predictor.exact().ok_or_else(|| not_exact(&self.record.method))?;
         let (peak_bytes, flops) = need(posterior, new);
         let (n, k) = (posterior.data().rows(), new.len());
         let pair = seconds_of_pair(posterior.model().kernel(), posterior.data().inputs(), 1);
@@ -248,8 +249,11 @@ impl ProcessModel {
     pub fn continued(self, new: NewRows, calibrate: CalibrateName) -> Result<Self, ModelError> {
         let started = Instant::now();
         let request = FitRequest { calibrate, ..FitRequest::default() };
-        crate::calibration::check(calibrate, self.header.rows + new.len(), true)?;
-        let Self { mut header, mut predictor, training, noise, .. } = self;
+        crate::calibration::check(calibrate, self.record.rows + new.len(), true)?;
+        let Self { mut inputs, mut predictor, output, training, mut record, .. } = self;
+        let (FitRecord::Gaussian(fit), Some(observed)) = (&mut record.fit, output.gaussian()) else {
+            return Err(not_exact(&record.method));
+        };
         if Arc::get_mut(&mut predictor).is_none()
             && let Some(shared) = predictor.exact()
         {
@@ -258,7 +262,7 @@ impl ProcessModel {
             predictor = own;
         }
         let Some(posterior) = Arc::get_mut(&mut predictor).and_then(|own| own.exact_mut()) else {
-            return Err(not_exact(&header.method));
+            return Err(not_exact(&record.method));
         };
         let (n, k) = (posterior.data().rows(), new.len());
         let (peak_bytes, flops_per_evaluation) = need(posterior, &new);
@@ -267,27 +271,26 @@ impl ProcessModel {
         posterior.append(&new.data)?;
         let ahead = posterior.one_step_ahead(n);
         let added: Vec<(f64, f64)> = ahead.residuals.into_iter().zip(ahead.log_densities).collect();
-        header.continued.push(ContinuedRows::of(&before, &added, repeated));
+        record.continued.push(ContinuedRows::of(&before, &added, repeated));
 
         let data = posterior.data();
         let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
-        let (check, residuals) = each_from_the_others(posterior, &header)?.unzip();
-        let fit = &mut header.fit;
+        let (check, residuals) = each_from_the_others(posterior, (&inputs, observed, &**fit))?.unzip();
         let least = &mut fit.transform.least;
         *least = least.map(|known| new.least.min(known));
         fit.data.count(&new.notes);
-        fit.data = std::mem::take(&mut fit.data).of_all(data.inputs(), &y, &header.schema.feature_names());
+        fit.data = std::mem::take(&mut fit.data).of_all(data.inputs(), &y, &inputs.schema.feature_names());
         // Rows that were held back lay within the ranges as well.
         let judged = fit.check.as_ref().filter(|check| check.on == CheckedOn::HeldBack);
         let known = n + judged.map_or(0, |check| check.rows);
-        header.input_ranges = header.input_ranges.with(known, new.x.as_ref());
-        if header.densest.is_some() {
-            let standard = &header.standardisation;
+        inputs.input_ranges = inputs.input_ranges.with(known, new.x.as_ref());
+        if inputs.densest.is_some() {
+            let standard = &inputs.standardisation;
             let back = |j: usize, v: f64| standard.feature_means[j] + standard.feature_scales[j] * v;
-            header.densest = densest_place(data.inputs()).map(|[a, b]| [back(0, a), back(1, b)]);
+            inputs.densest = densest_place(data.inputs()).map(|[a, b]| [back(0, a), back(1, b)]);
         }
-        header.rows = n + k;
-        header.cholesky = posterior.info();
+        record.rows = n + k;
+        record.cholesky = Some(posterior.info());
         fit.log_evidence = Some(posterior.log_evidence());
         // Nothing was maximised for these rows.
         fit.criterion_value = None;
@@ -298,12 +301,12 @@ impl ProcessModel {
         });
         (fit.check, fit.recalibration) = (check, None);
         let calibration = recalibrate(&request, fit, residuals.unwrap_or_default())?;
-        let inputs = data.inputs().ncols();
-        fit.plan = Plan { rows: n + k, inputs, targets: 1, peak_bytes, flops_per_evaluation };
+        let columns = data.inputs().ncols();
+        fit.plan = Plan { rows: n + k, inputs: columns, targets: 1, peak_bytes, flops_per_evaluation };
         fit.seconds = started.elapsed().as_secs_f64();
         // Without the rows that were there, nothing can be said of which are known.
         let training = training.with(new.fingerprints);
-        Ok(Self { header, predictor, training, calibration, noise })
+        Ok(Self { inputs, predictor, output, calibration, training, record })
     }
 }
 

@@ -2,8 +2,13 @@
 
 use super::check::CONVERGED;
 use super::gvi::{GviSummary, factors};
-use super::{CheckScores, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
+use super::{
+    CheckScores, DeepSummary, FitCheck, FitRecord, FitSummary, ProcessModel, ScalableSummary, Solver,
+    generalised,
+};
 use crate::Compression;
+use crate::inputs::TableInputs;
+use crate::output::{GaussianOutput, Output};
 use crate::rows::equals_in_words;
 use crate::text::{number, table, time};
 use posterior_data::Feature;
@@ -16,38 +21,49 @@ use posterior_report::{Hyperparameter, Note, SummaryRow};
 
 mod hyperparameters;
 
-pub(crate) use hyperparameters::{hyperparameters, lengthscales};
-pub(super) use hyperparameters::{learned, lengthscales_of};
+pub(super) use hyperparameters::{hyperparameters, lengthscales};
 
 /// The facts about a model, in order.
-pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
-    let fit = &header.fit;
+pub(super) fn summary(model: &ProcessModel) -> Vec<SummaryRow> {
+    match (&model.output, &model.record.fit) {
+        (Output::Gaussian(output), FitRecord::Gaussian(fit)) => of_numbers(model, output, fit),
+        (Output::Likelihood(output), FitRecord::Likelihood(fit)) => {
+            generalised::summary(&model.inputs, output, &model.record, fit)
+        }
+        // No file has both ([`ProcessModel::load`]).
+        _ => Vec::new(),
+    }
+}
+
+/// The same under Gaussian noise.
+fn of_numbers(model: &ProcessModel, output: &GaussianOutput, fit: &FitSummary) -> Vec<SummaryRow> {
+    let ProcessModel { inputs, record, .. } = model;
     let mut rows = vec![SummaryRow::new("method", &fit.choice)];
     match fit.scalable.as_ref().and_then(|large| large.deep.as_ref()) {
-        Some(deep) => rows.extend(features(deep, &header.kernel)),
+        Some(deep) => rows.extend(features(deep, &record.kernel)),
         None => rows.extend([
-            SummaryRow::new("kernel", header.kernel.to_string()),
-            SummaryRow::new("mean", mean_form(header.mean)),
+            SummaryRow::new("kernel", record.kernel.to_string()),
+            SummaryRow::new("mean", mean_form(record.mean)),
             SummaryRow::new("beliefs", beliefs(&fit.hyperpriors)),
         ]),
     }
     if let Some(gvi) = fit.scalable.as_ref().and_then(|large| large.gvi.as_ref()) {
         rows.extend(variation(gvi));
     }
-    if let Some(text) = fit.transform.sentence(&header.schema.target) {
+    if let Some(text) = fit.transform.sentence(&inputs.schema.target) {
         rows.push(SummaryRow::new("target", text));
     }
-    if let Some(noise) = &header.noise {
-        let unit = header.standardisation.image_of(&header.schema.target);
-        rows.push(SummaryRow::new("noise", noise.sentence(header.standardisation.target_scale, &unit)));
+    if let Some(noise) = &output.noise {
+        let unit = inputs.standardisation.image_of(&inputs.schema.target);
+        rows.push(SummaryRow::new("noise", noise.sentence(inputs.standardisation.target_scale, &unit)));
     }
-    rows.push(SummaryRow::new("rows learned from", header.rows.to_string()));
+    rows.push(SummaryRow::new("rows learned from", record.rows.to_string()));
     if let Some(weights) = &fit.weights {
         rows.push(SummaryRow::new("weights", weights));
     }
-    rows.extend(header.continued.iter().map(|own| SummaryRow::new("rows added", own.sentence())));
+    rows.extend(record.continued.iter().map(|own| SummaryRow::new("rows added", own.sentence())));
     if let Some(check) = &fit.check {
-        let before = compressed(header).map_or("", |_| " before it was compressed");
+        let before = compressed(fit).map_or("", |_| " before it was compressed");
         rows.extend(checked(check, before));
     }
     if let Some(own) = &fit.recalibration {
@@ -70,26 +86,31 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
                     reason(fit.reason)
                 ),
             ),
-            SummaryRow::new("starts", attempts(header)),
+            SummaryRow::new("starts", attempts(fit)),
         ]),
     }
     rows.extend([
         SummaryRow::new("seconds", format!("{:.2}", fit.seconds)),
-        SummaryRow::new("seed", header.seed.to_string()),
+        SummaryRow::new("seed", record.seed.to_string()),
     ]);
     rows
 }
 
 /// What can be done about errors that grow with the prediction, or shrink.
-pub(super) fn funnel_remedy(header: &Header, grow: bool) -> String {
-    if header.schema.noise.is_some() {
+pub(super) fn funnel_remedy(
+    inputs: &TableInputs,
+    output: &GaussianOutput,
+    fit: &FitSummary,
+    grow: bool,
+) -> String {
+    if inputs.schema.noise.is_some() {
         return "the known variances (--noise) do not explain it: correct them, or leave them out".into();
     }
-    if header.noise.is_some() {
+    if output.noise.is_some() {
         return "the noise of places is learned already: another kernel (--kernel) may fit better".into();
     }
-    let positive = header.fit.transform.least.is_none_or(|least| least > 0.0);
-    let map = match (&header.standardisation.transform, grow && positive) {
+    let positive = fit.transform.least.is_none_or(|least| least > 0.0);
+    let map = match (&inputs.standardisation.transform, grow && positive) {
         (None, true) => "--target-transform log",
         (None, false) => "--target-transform yeo-johnson",
         (Some(_), _) => "another --target-transform",
@@ -462,35 +483,48 @@ pub(super) fn beliefs(hyperpriors: &[posterior_gp::Hyperprior]) -> String {
     if all.is_empty() { "none".into() } else { all.join("; ") }
 }
 
-fn attempts(header: &Header) -> String {
-    let failed = header.fit.attempts.iter().filter(|a| a.value.is_none()).count();
-    let count = header.fit.attempts.len();
+fn attempts(fit: &FitSummary) -> String {
+    let failed = fit.attempts.iter().filter(|a| a.value.is_none()).count();
+    let count = fit.attempts.len();
     if failed == 0 { count.to_string() } else { format!("{count}, of which {failed} failed") }
 }
 
 /// How far a model is from the one that it was compressed from, if it was.
-fn compressed(header: &Header) -> Option<&Compression> {
-    header.fit.scalable.as_ref()?.compressed.as_ref()
+fn compressed(fit: &FitSummary) -> Option<&Compression> {
+    fit.scalable.as_ref()?.compressed.as_ref()
 }
 
 /// Everything that was added, chosen, dropped or is odd.
-pub(crate) fn notes(header: &Header) -> Vec<Note> {
+pub(super) fn notes(model: &ProcessModel) -> Vec<Note> {
+    match (&model.output, &model.record.fit) {
+        (Output::Gaussian(output), FitRecord::Gaussian(fit)) => notes_of_numbers(model, output, fit),
+        (Output::Likelihood(output), FitRecord::Likelihood(fit)) => {
+            generalised::notes(output, &model.record, fit)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The same under Gaussian noise.
+fn notes_of_numbers(model: &ProcessModel, output: &GaussianOutput, fit: &FitSummary) -> Vec<Note> {
     use posterior_optim::Reason;
-    let mut out: Vec<Note> = header.fit.data.sentences().into_iter().map(Note::information).collect();
-    out.extend(header.continued.iter().filter_map(|own| own.warning()).map(Note::warning));
-    out.extend(header.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
-    out.extend(header.fit.transform.warning().map(Note::warning));
-    if header.fit.largest_jitter > 0.0 {
+    let ProcessModel { inputs, record, .. } = model;
+    let mut out: Vec<Note> = fit.data.sentences().into_iter().map(Note::information).collect();
+    out.extend(record.continued.iter().filter_map(|own| own.warning()).map(Note::warning));
+    out.extend(record.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
+    out.extend(fit.transform.warning().map(Note::warning));
+    if fit.largest_jitter > 0.0 {
         out.push(Note::warning(format!(
             "up to {:.1e} (in standard units) was added to the kernel matrix's diagonal during the search, {:.1e} in the final model",
-            header.fit.largest_jitter, header.cholesky.jitter
+            fit.largest_jitter,
+            record.cholesky.unwrap_or_default().jitter
         )));
     }
     let noise =
-        header.hyperparameter("noise_variance").and_then(|v| v.first()).copied().unwrap_or(f64::INFINITY);
-    let learned = header.fit.scalable.as_ref().is_some_and(|large| large.deep.is_some());
+        record.hyperparameter("noise_variance").and_then(|v| v.first()).copied().unwrap_or(f64::INFINITY);
+    let learned = fit.scalable.as_ref().is_some_and(|large| large.deep.is_some());
     // That of the places is all of it, where it is learned.
-    if header.noise.is_none() && noise <= header.noise_floor * 1.01 {
+    if output.noise.is_none() && noise <= record.noise_floor.unwrap_or(0.0) * 1.01 {
         out.push(match learned {
             true => Note::information(
                 "the noise that all rows share is at its floor: how sure a prediction is comes from its features alone",
@@ -498,37 +532,37 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
             false => Note::warning("the noise is at its floor (--noise-floor): the data look noiseless to this kernel"),
         });
     }
-    if header.fit.reason == Reason::Steps && header.fit.scalable.is_none() {
+    if fit.reason == Reason::Steps && fit.scalable.is_none() {
         out.push(Note::warning(
             "the search ended at its limit of steps: more (--steps) may improve the model",
         ));
     }
-    if let Some(check) = &header.fit.check {
-        out.extend(check.warnings(header.fit.recalibration.is_some()).map(Note::warning));
+    if let Some(check) = &fit.check {
+        out.extend(check.warnings(fit.recalibration.is_some()).map(Note::warning));
     }
-    out.extend(header.fit.scalable.iter().flat_map(|fit| &fit.warnings).map(Note::warning));
-    if header.fit.check.as_ref().is_some_and(|check| 10 * check.copies >= check.rows) {
+    out.extend(fit.scalable.iter().flat_map(|large| &large.warnings).map(Note::warning));
+    if fit.check.as_ref().is_some_and(|check| 10 * check.copies >= check.rows) {
         out.push(Note::warning("the table holds copies of its rows, which count as observations of their own: their agreement looks like little noise, and the function follows single rows too closely. Drop them"));
     }
-    if let Some(own) = &header.fit.recalibration {
+    if let Some(own) = &fit.recalibration {
         out.push(Note::information(own.sentence()));
     }
     // Learned features use few directions nearly always, and facts say how many; where intervals do not fit, that is why. A process that is a constant is another matter.
-    let narrow = header.fit.check.as_ref().is_none_or(|check| check.scores.coverage_95 < check.chance[0]);
+    let narrow = fit.check.as_ref().is_none_or(|check| check.scores.coverage_95 < check.chance[0]);
     if let Some(deep) =
-        header.fit.scalable.as_ref().and_then(|large| large.deep.as_ref()).filter(|deep| narrow || deep.dense)
+        fit.scalable.as_ref().and_then(|large| large.deep.as_ref()).filter(|deep| narrow || deep.dense)
     {
         out.extend(deep.warnings().iter().map(Note::warning));
     }
-    out.extend(compressed(header).filter(|own| own.is_coarse()).map(|own| Note::warning(own.warning())));
-    if let Some(gvi) = header.fit.scalable.as_ref().and_then(|large| large.gvi.as_ref()) {
+    out.extend(compressed(fit).filter(|own| own.is_coarse()).map(|own| Note::warning(own.warning())));
+    if let Some(gvi) = fit.scalable.as_ref().and_then(|large| large.gvi.as_ref()) {
         out.extend(gvi.warnings().iter().map(Note::warning));
     }
-    out.extend(bounds_reached(&header.fit.at_bounds));
-    for attempt in header.fit.attempts.iter().filter(|a| a.value.is_none()) {
+    out.extend(bounds_reached(&fit.at_bounds));
+    for attempt in fit.attempts.iter().filter(|a| a.value.is_none()) {
         out.push(Note::warning(format!("a start failed: {}", attempt.ended)));
     }
-    let categories = header.schema.features.iter().filter(|f| matches!(f, Feature::Category { .. })).count();
+    let categories = inputs.schema.features.iter().filter(|f| matches!(f, Feature::Category { .. })).count();
     if categories > 0 {
         out.push(Note::information(format!("{categories} features are 0/1 columns made from categories")));
     }

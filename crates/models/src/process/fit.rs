@@ -9,16 +9,20 @@ use super::scalable::{
     Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
     set_hyperparameters, unused_by_exact, whole_posterior,
 };
-use super::{CheckScores, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel};
+use super::{
+    CheckScores, FitCheck, FitRecord, FitSummary, Hyperparameter, ModelError, ProcessModel, ProcessRecord,
+};
 use crate::calibration::{self, Calibration};
 use crate::evaluation::funnel_in_words;
 use crate::hyperparameter::add_weak_priors;
+use crate::inputs::TableInputs;
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
+use crate::output::{GaussianOutput, Output};
 use crate::rows::{CheckedOn, LeftOut, TrainingRows};
 use crate::text::{time, work};
 use crate::{FitRequest, Method, Predictor};
 use faer::Mat;
-use posterior_data::{Feature, Reading, Table};
+use posterior_data::Table;
 use posterior_gp::exact::{Criterion, ExactGp, ExactPosterior, Plan, fit};
 use posterior_gp::{GpError, Observations, RowSource};
 use posterior_likelihoods::Gaussian;
@@ -110,10 +114,11 @@ impl ProcessModel {
         let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
         let chosen = choose(request, rows, &prepared.schema.feature_names());
         let plan = plan_of(request, &chosen.method, rows, features);
-        let densest = densest(&prepared, || Ok(prepared.data.inputs().to_owned()))?;
-        let mut header = begun(&prepared, rows, densest, (request, &chosen, plan))?;
-        let (noise, summary) = noise.unzip();
-        header.noise = summary;
+        let mut header = begun(&prepared, rows, (request, &chosen, plan))?;
+        header.inputs.densest = densest(&header.inputs, || Ok(prepared.data.inputs().to_owned()))?;
+        if let Some((process, summary)) = noise {
+            header.output = GaussianOutput { noise: Some(summary), process: Some(process) };
+        }
         let training = prepared.training.clone();
         let (predictor, residuals) = if let Method::Exact(options) = &chosen.method {
             fit_exact(prepared, request, options, &mut header, observer)?
@@ -121,8 +126,7 @@ impl ProcessModel {
             let (fitted, residuals) = fit_scalable(prepared, request, &chosen.method, observer)?;
             (recorded(&mut header, fitted, request, &chosen), residuals)
         };
-        let ended = Self::ended(header, (predictor, residuals), training, request, started)?;
-        Ok(Self { noise, ..ended })
+        header.ended((predictor, residuals), training, request, started)
     }
 
     /// As [`ProcessModel::fit_prepared`], for rows in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
@@ -146,29 +150,55 @@ impl ProcessModel {
         let plan = ScalablePlan::from_disk(request, &chosen.method, rows, features)
             .ok_or_else(|| not_from_disk(&chosen.method))?
             .as_exact();
-        let densest = densest(&prepared, || prepared.data.inputs())?;
-        let mut header = begun(&prepared, rows, densest, (request, &chosen, plan))?;
+        let mut header = begun(&prepared, rows, (request, &chosen, plan))?;
+        header.inputs.densest = densest(&header.inputs, || prepared.data.inputs())?;
         let training = prepared.training.clone();
         let (fitted, residuals) = fit_from_disk(prepared, request, &chosen.method, observer)?;
         let predictor = recorded(&mut header, fitted, request, &chosen);
-        Self::ended(header, (predictor, residuals), training, request, started)
+        header.ended((predictor, residuals), training, request, started)
     }
+}
 
+/// What is known of a model while it is fitted.
+struct Draft {
+    inputs: TableInputs,
+    output: GaussianOutput,
+    method: String,
+    rows: usize,
+    hyperparameters: Vec<Hyperparameter>,
+    noise_floor: f64,
+    cholesky: CholeskyInfo,
+    fit: FitSummary,
+}
+
+impl Draft {
+    /// The model, with the predictor that came of it and the residuals that it was judged by.
     fn ended(
-        mut header: Header,
+        mut self,
         (predictor, residuals): (Arc<dyn Predictor>, Vec<f64>),
         training: TrainingRows,
         request: &FitRequest,
         started: Instant,
-    ) -> Result<Self, ModelError> {
-        let calibration = recalibrate(request, &mut header.fit, residuals)?;
-        header.fit.seconds = started.elapsed().as_secs_f64();
-        Ok(Self { header, predictor, training, calibration, noise: None })
-    }
-
-    /// Whether the search was ended by its observer.
-    pub fn was_interrupted(&self) -> bool {
-        self.header.fit.reason == Reason::Interrupted
+    ) -> Result<ProcessModel, ModelError> {
+        let calibration = recalibrate(request, &mut self.fit, residuals)?;
+        self.fit.seconds = started.elapsed().as_secs_f64();
+        let Self { inputs, output, .. } = self;
+        let record = ProcessRecord {
+            method: self.method,
+            solver: None,
+            rows: self.rows,
+            kernel: request.kernel.clone(),
+            mean: request.mean,
+            hyperparameters: self.hyperparameters,
+            noise_floor: Some(self.noise_floor),
+            cholesky: Some(self.cholesky),
+            seed: request.seed,
+            fit: FitRecord::Gaussian(Box::new(self.fit)),
+            streamed: None,
+            continued: Vec::new(),
+        };
+        let output = Output::Gaussian(output);
+        Ok(ProcessModel { inputs, predictor, output, calibration, training, record })
     }
 }
 
@@ -176,28 +206,24 @@ impl ProcessModel {
 fn begun<D>(
     prepared: &Prepared<D>,
     rows: usize,
-    densest: Option<[f64; 2]>,
     (request, chosen, plan): (&FitRequest, &Chosen, Plan),
-) -> Result<Header, ModelError> {
+) -> Result<Draft, ModelError> {
     let name = chosen.method.name();
     let choice = format!("{name}, {}", chosen.why);
     let evidence = chosen.method.evidence();
-    let header = Header {
+    let header = Draft {
+        inputs: TableInputs {
+            schema: prepared.schema.clone(),
+            standardisation: prepared.standardisation.clone(),
+            input_ranges: prepared.input_ranges.clone(),
+            densest: None,
+        },
+        output: GaussianOutput::default(),
         method: name.as_str().into(),
         rows,
-        schema: prepared.schema.clone(),
-        standardisation: prepared.standardisation.clone(),
-        input_ranges: prepared.input_ranges.clone(),
-        densest,
-        kernel: request.kernel.clone(),
-        mean: request.mean,
         hyperparameters: Vec::new(),
         noise_floor: if chosen.method.sets_aside() { deep::floor(request) } else { request.noise_floor },
         cholesky: CholeskyInfo::default(),
-        noise: None,
-        seed: request.seed,
-        streamed: None,
-        continued: Vec::new(),
         fit: FitSummary {
             log_evidence: None,
             criterion: evidence.map(EvidenceOptions::criterion).transpose()?.unwrap_or_default(),
@@ -232,7 +258,7 @@ fn begun<D>(
 
 /// Writes into the header what became of a fit to a large table, and leaves its predictor.
 fn recorded(
-    header: &mut Header,
+    header: &mut Draft,
     fitted: ScalableFit,
     request: &FitRequest,
     chosen: &Chosen,
@@ -298,17 +324,15 @@ fn instead_in_words(request: &FitRequest, method: &Method, names: &[String], row
 }
 
 /// The densest place of the rows of two numeric inputs, in their own units.
-fn densest<D>(
-    prepared: &Prepared<D>,
-    inputs: impl FnOnce() -> Result<Mat<f64>, GpError>,
+fn densest(
+    inputs: &TableInputs,
+    x: impl FnOnce() -> Result<Mat<f64>, GpError>,
 ) -> Result<Option<[f64; 2]>, ModelError> {
-    let numeric =
-        prepared.schema.features.iter().all(|f| matches!(f, Feature::Number { reading: Reading::Plain, .. }));
-    let standard = &prepared.standardisation;
-    if !numeric || prepared.schema.features.len() != 2 {
+    if inputs.numeric::<2>().is_none() {
         return Ok(None);
     }
-    let Some(place) = densest_place(inputs()?.as_ref()) else { return Ok(None) };
+    let Some(place) = densest_place(x()?.as_ref()) else { return Ok(None) };
+    let standard = &inputs.standardisation;
     let back = |j: usize| standard.feature_means[j] + standard.feature_scales[j] * place[j];
     Ok(Some([back(0), back(1)]))
 }
@@ -317,7 +341,7 @@ fn fit_exact(
     prepared: Prepared,
     request: &FitRequest,
     asked: &ExactOptions,
-    header: &mut Header,
+    header: &mut Draft,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(Arc<dyn Predictor>, Vec<f64>), ModelError> {
     let mut kernel = request.kernel.build(&prepared.schema.feature_names())?;
@@ -358,16 +382,17 @@ fn fit_exact(
     let mut residuals = Vec::new();
     // One row cannot be predicted from the others.
     if header.rows > 1 && fitted.reason != Reason::Interrupted {
-        let (check, own) = each_from_the_others(&fitted.posterior, header)?.unzip();
+        let (check, own) =
+            each_from_the_others(&fitted.posterior, (&header.inputs, &header.output, &header.fit))?.unzip();
         (header.fit.check, residuals) = (check, own.unwrap_or_default());
     }
     Ok((Arc::new(fitted.posterior), residuals))
 }
 
-/// How good a posterior is on its own rows, each predicted from all others that are no copies of it, and their standardised residuals; what can be done about errors that grow with the prediction is told by the header. Cost `n³/3` flops.
+/// How good a posterior is on its own rows, each predicted from all others that are no copies of it, and their standardised residuals; what can be done about errors that grow with the prediction is told by inputs, output and fit. Cost `n³/3` flops.
 pub(super) fn each_from_the_others(
     posterior: &ExactPosterior,
-    header: &Header,
+    (inputs, output, fit): (&TableInputs, &GaussianOutput, &FitSummary),
 ) -> Result<Option<(FitCheck, Vec<f64>)>, ModelError> {
     let Some(LeftOut { mean, variance, truths, copies }) = LeftOut::of(posterior)? else { return Ok(None) };
     let scores = CheckScores::of(&mean, &variance, &truths)?;
@@ -375,7 +400,7 @@ pub(super) fn each_from_the_others(
     let check = FitCheck::new(CheckedOn::LeaveOneOut, truths.len(), scores, None);
     let mut check = FitCheck { copies, ..check.with_outliers(&residuals) };
     if let Some(funnel) = Funnel::of(&mean, &residuals).filter(|own| own.is_sure()) {
-        let remedy = super::describe::funnel_remedy(header, funnel.rank_correlation > 0.0);
+        let remedy = super::describe::funnel_remedy(inputs, output, fit, funnel.rank_correlation > 0.0);
         check.warnings.push(funnel_in_words(funnel, truths.len(), &remedy));
     }
     Ok(Some((check, residuals)))

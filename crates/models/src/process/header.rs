@@ -1,8 +1,10 @@
 //! What stands in a model file besides arrays.
 
-use super::{FitCheck, NoiseSummary, ScalableSummary, StreamedRows, TransformChoice};
+use super::{FitCheck, GeneralisedSummary, ScalableSummary, StreamedRows, TransformChoice};
+use crate::inputs::TableInputs;
+use crate::output::Output;
 use crate::{Hyperparameter, Recalibration};
-use posterior_data::{InputRanges, Notes, Schema, Standardisation};
+use posterior_data::Notes;
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
@@ -84,39 +86,81 @@ pub struct FitSummary {
     pub scalable: Option<ScalableSummary>,
 }
 
-/// A model's description: all of it but the arrays.
+/// How a fit went, by what was observed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Header {
-    /// The method: a name of [`MethodName`](crate::options::MethodName) other than `auto`.
+#[serde(untagged)]
+pub enum FitRecord {
+    /// Numbers with Gaussian noise.
+    Gaussian(Box<FitSummary>),
+    /// Classes, counts, events, numbers with outliers.
+    Likelihood(Box<GeneralisedSummary>),
+}
+
+impl FitRecord {
+    /// Of numbers with Gaussian noise.
+    pub fn gaussian(&self) -> Option<&FitSummary> {
+        match self {
+            Self::Gaussian(own) => Some(own),
+            Self::Likelihood(_) => None,
+        }
+    }
+
+    /// Of other targets.
+    pub fn likelihood(&self) -> Option<&GeneralisedSummary> {
+        match self {
+            Self::Gaussian(_) => None,
+            Self::Likelihood(own) => Some(own),
+        }
+    }
+
+    /// What methods for large tables have to say; none of other targets than numbers with Gaussian noise.
+    pub(crate) fn scalable(&self) -> Option<&ScalableSummary> {
+        self.gaussian()?.scalable.as_ref()
+    }
+
+    /// Wall-clock seconds.
+    pub fn seconds(&self) -> f64 {
+        match self {
+            Self::Gaussian(own) => own.seconds,
+            Self::Likelihood(own) => own.seconds,
+        }
+    }
+
+    /// What weighs rows, in words; none where all count the same.
+    pub fn weights(&self) -> Option<&str> {
+        match self {
+            Self::Gaussian(own) => own.weights.as_deref(),
+            Self::Likelihood(own) => own.weights.as_deref(),
+        }
+    }
+}
+
+/// How a model came about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessRecord {
+    /// The method: a name of [`MethodName`](crate::options::MethodName) other than `auto` under Gaussian noise; `gaussianised`, `variational` or `laplace process` under other likelihoods.
     pub method: String,
+    /// How the posterior is computed under other likelihoods: `exact`, `sgpr`, ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solver: Option<String>,
     /// Rows trained on.
     pub rows: usize,
-    /// Roles of the columns.
-    pub schema: Schema,
-    /// Means and scales.
-    pub standardisation: Standardisation,
-    /// Where the inputs lay in training, in their own units.
-    pub input_ranges: InputRanges,
-    /// The densest place of the training rows in their own units, of models of two numeric inputs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub densest: Option<[f64; 2]>,
     /// The kernel.
     pub kernel: KernelExpression,
     /// The mean's form.
     pub mean: MeanForm,
-    /// Everything learned.
+    /// Everything learned, in standard units.
     pub hyperparameters: Vec<Hyperparameter>,
-    /// The least noise variance that could be learned.
-    pub noise_floor: f64,
-    /// What the final factorisation needed.
-    pub cholesky: CholeskyInfo,
-    /// How far observations scatter at each place, where that was learned: the noise variance among the hyperparameters is added to it.
+    /// The least Gaussian noise variance that could be learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub noise: Option<NoiseSummary>,
+    pub noise_floor: Option<f64>,
+    /// What the final factorisation needed, under Gaussian noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cholesky: Option<CholeskyInfo>,
     /// The seed.
     pub seed: u64,
     /// How the fit went.
-    pub fit: FitSummary,
+    pub fit: FitRecord,
     /// What was learned afterwards, row by row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streamed: Option<StreamedRows>,
@@ -125,18 +169,23 @@ pub struct Header {
     pub continued: Vec<ContinuedRows>,
 }
 
-impl Header {
-    /// What of its fit the rows of a stream have no place for, as it stands on the command line.
-    pub(super) fn not_for_streams(&self) -> Option<String> {
-        match (&self.standardisation.transform, &self.noise) {
-            (Some(own), _) => Some(format!("a mapped target ({}; --target-transform)", own.by)),
-            (None, Some(_)) => Some("--noise heteroscedastic".into()),
-            (None, None) => None,
-        }
-    }
-
+impl ProcessRecord {
     /// The values of a hyperparameter.
     pub fn hyperparameter(&self, name: &str) -> Option<&[f64]> {
         self.hyperparameters.iter().find(|h| h.name == name).map(|h| h.values.as_slice())
     }
+}
+
+/// A model's description: all of it but the arrays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// What it reads.
+    #[serde(flatten)]
+    pub inputs: TableInputs,
+    /// What is observed.
+    #[serde(flatten)]
+    pub output: Output,
+    /// How it came about.
+    #[serde(flatten)]
+    pub record: ProcessRecord,
 }

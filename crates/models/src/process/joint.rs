@@ -40,11 +40,11 @@ impl ProcessModel {
             )));
         }
         let extracted = self.extract(table, rows, false)?;
-        let x = self.header.standardisation.features(extracted.x.as_ref());
+        let x = self.inputs.standard(&extracted);
         let found = self.predictor.joint(x.as_ref());
         let found = found.ok_or_else(|| ModelError::Usage(NO_JOINT.into()))??.covariance;
         let m = found.nrows();
-        let square = self.header.standardisation.variance_back(1.0);
+        let square = self.inputs.standardisation.variance_back(1.0);
         // Rounding leaves a matrix that is not quite symmetric, and variances that may be below 0.
         let entry = |i: usize, j: usize| match i == j {
             true => square * found[(i, i)].max(0.0),

@@ -1,7 +1,8 @@
 //! A table's training rows, each predicted from all others.
 
-use super::{ModelError, Predictions, ProcessModel};
+use super::{ModelError, ProcessModel};
 use crate::latent::Latent;
+use crate::output::Predictions;
 use crate::rows::no_leave_one_out;
 use posterior_data::{DataError, Table, row_fingerprint};
 use posterior_gp::Observations;
@@ -26,7 +27,7 @@ impl ProcessModel {
         };
         let mut extracted = self.extract(table, rows, true)?;
         let (asked, _) = self.observations(&extracted)?;
-        let places = places(known, &asked, self.noise.is_none()).map_err(|stranger| {
+        let places = places(known, &asked, self.noise_of_places().is_none()).map_err(|stranger| {
             let row = extracted.rows[stranger] + 1;
             DataError::NotTrainedOn { path: table.source.clone(), row }.in_table(table)
         })?;

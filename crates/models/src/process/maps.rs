@@ -4,7 +4,7 @@
 
 use super::{ModelError, ProcessModel};
 use faer::{Mat, MatRef};
-use posterior_data::{Column, Feature, Reading, Table};
+use posterior_data::{Column, Table};
 use posterior_gp::Observations;
 use posterior_linalg::tiles::pieces;
 use posterior_report::{Plane, PlaneKind, PlanePanel, PosteriorPanel};
@@ -72,22 +72,9 @@ fn correlation(covariance: f64, a: f64, b: f64) -> f64 {
 }
 
 impl ProcessModel {
-    /// The columns of a model whose inputs are so many numbers.
+    /// The columns of a model of numbers with Gaussian noise whose inputs are so many numbers.
     fn numeric_inputs<const D: usize>(&self) -> Option<[&str; D]> {
-        let columns: Vec<&str> = self
-            .header
-            .schema
-            .features
-            .iter()
-            .filter_map(|feature| match feature {
-                Feature::Number { column, reading: Reading::Plain, .. } => Some(column.as_str()),
-                _ => None,
-            })
-            .collect();
-        if columns.len() != self.header.schema.features.len() {
-            return None;
-        }
-        columns.try_into().ok()
+        self.output.gaussian().and_then(|_| self.inputs.numeric())
     }
 
     /// How the prior thinks that places of a model of one numeric input go together, over all pairs of `grid` (in the column's units; row-major): the covariance of the function in
@@ -103,7 +90,7 @@ impl ProcessModel {
         let each = |value: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
             (0..grid.len()).flat_map(|i| (0..grid.len()).map(move |j| value(i, j))).collect()
         };
-        let standard = &self.header.standardisation;
+        let standard = &self.inputs.standardisation;
         let covariances = each(&|i, j| standard.variance_back(gram[(i, j)]));
         let correlations = each(&|i, j| correlation(gram[(i, j)], gram[(i, i)], gram[(j, j)]));
         Ok(Some([
@@ -186,25 +173,25 @@ impl ProcessModel {
     }
 
     fn two_inputs(&self) -> Result<Vec<Plane>, ModelError> {
-        let header = &self.header;
+        let inputs = &self.inputs;
         let Some([x, y]) = self.numeric_inputs::<2>() else { return Ok(Vec::new()) };
-        if !header.kernel.count_columns(&header.schema.feature_names()).is_empty() {
+        if !self.record.kernel.count_columns(&inputs.schema.feature_names()).is_empty() {
             return Ok(Vec::new());
         }
-        let standard = &header.standardisation;
+        let standard = &inputs.standardisation;
         let back = |z: f64, j: usize| standard.feature_means[j] + standard.feature_scales[j] * z;
         let (training, of) = match self.predictor.training() {
             Some(data) => {
-                let inputs = data.inputs();
-                let every = inputs.nrows().div_ceil(DOTS).max(1);
-                let rows = (0..inputs.nrows()).step_by(every);
-                let points = rows.map(|i| [back(inputs[(i, 0)], 0), back(inputs[(i, 1)], 1)]).collect();
-                (points, inputs.nrows())
+                let known = data.inputs();
+                let every = known.nrows().div_ceil(DOTS).max(1);
+                let rows = (0..known.nrows()).step_by(every);
+                let points = rows.map(|i| [back(known[(i, 0)], 0), back(known[(i, 1)], 1)]).collect();
+                (points, known.nrows())
             }
             None => (Vec::new(), 0),
         };
         // A column whose moments are not finite has no range.
-        let range = |j: usize| header.input_ranges.0.iter().find(|range| range.input == j);
+        let range = |j: usize| inputs.input_ranges.0.iter().find(|range| range.input == j);
         let (Some(first), Some(second)) = (range(0), range(1)) else { return Ok(Vec::new()) };
         let ranges = [first, second].map(|range| (range.minimum, range.maximum));
         if ranges.iter().any(|(low, high)| !(high - low > 0.0 && (high - low).is_finite())) {
@@ -218,7 +205,7 @@ impl ProcessModel {
         let grids = ranges.map(padded);
         let middle = ranges.map(|(low, high)| 0.5 * low + 0.5 * high);
         let mut places = vec![("the middle", middle)];
-        if let Some(densest) = header.densest {
+        if let Some(densest) = inputs.densest {
             places.insert(0, ("the densest place", densest));
         }
         let Some(mut panels) = self.map_panels((&grids[0], &grids[1]), &places)? else {
@@ -242,8 +229,8 @@ impl ProcessModel {
             points_class: vec![0; training.len()],
             caption,
         };
-        let target = &header.schema.target;
-        let densest = match header.densest {
+        let target = &inputs.schema.target;
+        let densest = match inputs.densest {
             Some(_) => "the place where training rows lie most densely and ",
             None => "",
         };

@@ -3,7 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `header` | what the JSON says |
+//! | `header` | how a fit went, and what the JSON says |
 //! | `fit` | table in, model out |
 //! | `noise` | how far observations scatter at each place |
 //! | `target_transform` | which map the target goes through |
@@ -16,11 +16,11 @@
 //! | `rates` | what this machine does in a second |
 //! | `predict` | table in, predictions and scores out |
 //! | `predict_plan` | what that takes |
-//! | [`GeneralisedModel`] | the same under any likelihood: classes, counts, outliers |
+//! | `generalised` | fits under any likelihood: classes, counts, outliers |
 //! | `panel`, `maps` | the posterior over a grid, for one input; the prior's covariance, predictions over the plane |
 //! | `parts` | what a kernel is made of: covariances of categories, curves of columns, shares of a sum |
 //! | `file` | model to container and back, bit for bit |
-//! | [`Effects`], `effective` | what columns do: importance, partial dependence; for numbers with Gaussian noise |
+//! | [`Effects`], `effective` | what columns do: importance, partial dependence |
 //! | `continued` | further rows for a saved exact process, its hyperparameters kept |
 //! | `compress` | a model of many rows, carried by fewer points |
 //! | `left_out` | a table's training rows, each predicted from all others |
@@ -68,17 +68,14 @@ pub use effects::{Averaged, Dependence, Effects, Importance, Place, PlaceUnit, R
 pub(crate) use file_rows::CANDIDATES;
 pub use file_rows::FileRows;
 pub use generalised::{
-    BoundSummary, BoundedPseudoCount, ChosenLikelihood, FeatureSummary, GeneralisedHeader, GeneralisedModel,
-    GeneralisedSummary, InferencePlan, LabelCheck, LabelScores, ModeSummary, Observed, PlainProcess,
-    StandInSummary, Target, TriedInference, TriedPseudoCount, VariationSummary, choose_likelihood,
-    no_exposure,
+    BoundSummary, BoundedPseudoCount, ChosenLikelihood, FeatureSummary, GeneralisedSummary, InferencePlan,
+    LabelCheck, LabelScores, ModeSummary, Observed, PlainProcess, StandInSummary, TriedInference,
+    TriedPseudoCount, VariationSummary, choose_likelihood, no_exposure,
 };
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
-pub use header::{ContinuedRows, FitSummary, Header};
-pub(crate) use noise::NoiseProcess;
-pub use noise::NoiseSummary;
+pub use header::{ContinuedRows, FitRecord, FitSummary, Header, ProcessRecord};
 pub use parts::{CategoryCovariance, KernelParts, WarpCurve};
-pub use predict::{PredictOptions, Predictions};
+pub use predict::PredictOptions;
 pub use prepared::{FitStage, Prepared};
 pub use prepared_table::PreparedTable;
 pub(crate) use rates::expected_seconds;
@@ -95,26 +92,50 @@ pub(crate) use target_transform::{AT_THE_FIT, no_image};
 pub use target_transform::{TransformChoice, TriedTransform};
 
 use crate::calibration::Calibration;
+use crate::inputs::TableInputs;
+use crate::output::{GaussianOutput, NoiseProcess, Output};
 use crate::{Hyperparameter, Intervals, ModelError, Predictor, TrainingRows};
+use posterior_gp::inducing::InducingPosterior;
+use posterior_optim::Reason;
 use std::sync::Arc;
 
 /// A fitted model.
 #[derive(Clone, Debug)]
 pub struct ProcessModel {
-    header: Header,
-    predictor: Arc<dyn Predictor>,
+    /// Rows of a table as standardised inputs.
+    pub(crate) inputs: TableInputs,
+    /// What predicts the latent functions, in standard units.
+    pub(crate) predictor: Arc<dyn Predictor>,
+    /// What is observed of them.
+    pub(crate) output: Output,
+    /// What rows that it was judged on say of its predictions.
+    pub(crate) calibration: Calibration,
     /// Not known once rows of a stream were learned.
-    training: TrainingRows,
-    /// What rows that it was judged on say of its intervals.
-    calibration: Calibration,
-    /// How far observations scatter at each place, where that was learned.
-    noise: Option<Arc<NoiseProcess>>,
+    pub(crate) training: TrainingRows,
+    /// How it came about.
+    pub(crate) record: ProcessRecord,
 }
 
 impl ProcessModel {
-    /// What it is and how it came about.
-    pub fn header(&self) -> &Header {
-        &self.header
+    /// What it reads.
+    pub fn inputs(&self) -> &TableInputs {
+        &self.inputs
+    }
+
+    /// What is observed of its functions.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// How it came about.
+    pub fn record(&self) -> &ProcessRecord {
+        &self.record
+    }
+
+    /// What stands in its file besides arrays.
+    pub fn header(&self) -> Header {
+        let Self { inputs, output, record, .. } = self.clone();
+        Header { inputs, output, record }
     }
 
     /// Which rows it was trained on; not known once rows of a stream were learned.
@@ -127,7 +148,7 @@ impl ProcessModel {
         self.calibration.intervals().pop().flatten()
     }
 
-    /// What predicts the function, in standard units.
+    /// What predicts the functions, in standard units.
     pub fn predictor(&self) -> &dyn Predictor {
         &*self.predictor
     }
@@ -135,5 +156,59 @@ impl ProcessModel {
     /// The predictor without what is known of columns and units.
     pub fn into_predictor(self) -> Arc<dyn Predictor> {
         self.predictor
+    }
+
+    /// Whether the search was ended by its observer.
+    pub fn was_interrupted(&self) -> bool {
+        self.record.fit.gaussian().is_some_and(|fit| fit.reason == Reason::Interrupted)
+    }
+
+    /// Its output, where that is numbers with Gaussian noise.
+    ///
+    /// # Errors
+    /// [`ModelError::Usage`] for other models.
+    pub(super) fn numbers(&self) -> Result<&GaussianOutput, ModelError> {
+        self.output.gaussian().ok_or_else(|| {
+            ModelError::Usage(
+                "this is of numbers with Gaussian noise, and the model is of another likelihood: ask for its predictive distributions".into(),
+            )
+        })
+    }
+
+    /// What predicts the noise of places, where that was learned.
+    fn noise_of_places(&self) -> Option<&NoiseProcess> {
+        self.output.gaussian()?.process.as_deref()
+    }
+
+    /// The same model after more rows, with as many posteriors of inducing points as it has. Which rows these were is not known, so that none can be told apart later.
+    fn go_on_with(&mut self, new: Vec<InducingPosterior>, streamed: StreamedRows) {
+        let inducing = new.first().map_or(0, |p| p.inducing().nrows());
+        // Told of the model before these rows.
+        match &mut self.record.fit {
+            FitRecord::Gaussian(fit) => {
+                fit.scalable.iter_mut().for_each(|own| own.inducing = inducing);
+                fit.recalibration = None;
+            }
+            FitRecord::Likelihood(fit) => {
+                fit.bound.iter_mut().for_each(|own| own.inducing = inducing);
+                for member in fit.stand_ins.iter_mut().flat_map(|own| &mut own.members) {
+                    if let FitRecord::Gaussian(fit) = &mut member.record.fit {
+                        fit.scalable.iter_mut().for_each(|own| own.inducing = inducing);
+                    }
+                }
+                (fit.recalibration, fit.intervals) = (None, None);
+            }
+        }
+        self.calibration = Calibration::default();
+        let noise = new.first().and_then(|own| own.likelihood().shared_noise_variance());
+        if let (Output::Gaussian(_), Some(variance)) = (&self.output, noise) {
+            let noise = self.record.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
+            noise.for_each(|h| h.values = vec![variance]);
+        }
+        if let Some(predictor) = self.predictor.with_inducing(new) {
+            self.predictor = predictor;
+        }
+        self.record.streamed = Some(streamed);
+        self.training = TrainingRows::default();
     }
 }

@@ -1,7 +1,9 @@
 //! The posterior over a grid, for a model with one numeric feature.
 
 use super::{ModelError, ProcessModel};
-use posterior_data::{Column, Feature, Reading, Table};
+use crate::output::Target;
+use crate::{Model, ModelData, Question};
+use posterior_data::{Column, Table};
 use posterior_report::PosteriorPanel;
 
 /// Points of the grid; joint draws cost the cube of it.
@@ -10,13 +12,20 @@ const GRID: usize = 300;
 /// Draws that are shown, where the model keeps as many.
 const SAMPLES: usize = 6;
 
-/// The posterior over a grid that reaches a little beyond the training rows; none for several features, or one of categories.
+/// The posterior over a grid that reaches a little beyond the training rows, or over the window of events; none for several features, one of categories, and other targets.
 pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPanel>, ModelError> {
-    let header = model.header();
-    let [Feature::Number { column, reading: Reading::Plain, .. }] = &header.schema.features[..] else {
-        return Ok(None);
-    };
-    let standard = &header.standardisation;
+    match model.output().target() {
+        None => numbers(model),
+        Some(Target::Events { window, .. }) => intensity(model, window),
+        Some(_) => Ok(None),
+    }
+}
+
+/// Of numbers with Gaussian noise.
+fn numbers(model: &ProcessModel) -> Result<Option<PosteriorPanel>, ModelError> {
+    let (inputs, record) = (model.inputs(), model.record());
+    let Some([column]) = inputs.numeric() else { return Ok(None) };
+    let standard = &inputs.standardisation;
     let back = |z: f64| standard.feature_means[0] + standard.feature_scales[0] * z;
     // Bands are drawn where predictions are Gaussian.
     let level = |z: f64| standard.target_mean + standard.target_scale * z;
@@ -34,7 +43,7 @@ pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPa
     let (low, high) = (ends(-2.0, f64::min), ends(2.0, f64::max));
     let margin = 0.08 * (high - low).max(standard.feature_scales[0] * 1e-3);
     // Counts have no margin below zero.
-    let counts = !header.kernel.count_columns(&header.schema.feature_names()).is_empty();
+    let counts = !record.kernel.count_columns(&inputs.schema.feature_names()).is_empty();
     let start = (low - margin).max(if counts { 0.0 } else { f64::NEG_INFINITY });
     let at = |k: usize| start + (high + margin - start) * k as f64 / (GRID - 1) as f64;
     let grid: Vec<f64> = (0..GRID).map(at).collect();
@@ -42,18 +51,18 @@ pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPa
     let mut predictions = model.predict(&table, None)?;
     let rows: Vec<usize> = (0..GRID).collect();
     let count = model.predictor().stored_samples().map_or(SAMPLES, |kept| kept.min(SAMPLES));
-    let mut samples = model.sample(&table, &rows, count, header.seed, u64::MAX)?;
+    let mut samples = model.sample(&table, &rows, count, record.seed, u64::MAX)?;
     let target = predictions.mapped.take().map(|mapped| {
         let units = |values: Vec<f64>| values.into_iter().map(|s| standard.target_scale * s).collect();
         predictions.mean = mapped.mean.into_iter().map(level).collect();
         (predictions.deviation, predictions.latent_deviation) =
             (units(mapped.deviation), units(mapped.latent_deviation));
         samples.iter_mut().flatten().for_each(|y| *y = level(mapped.map.standard(*y)));
-        standard.image_of(&header.schema.target)
+        standard.image_of(&inputs.schema.target)
     });
     Ok(Some(PosteriorPanel {
         target,
-        input: column.clone(),
+        input: column.to_string(),
         grid,
         mean: predictions.mean,
         latent_standard_deviation: predictions.latent_deviation,
@@ -61,6 +70,30 @@ pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPa
         samples,
         train_input,
         train_target,
+        ..PosteriorPanel::default()
+    }))
+}
+
+/// The intensity of events along their window, for one column of it.
+fn intensity(model: &ProcessModel, window: &[[f64; 2]]) -> Result<Option<PosteriorPanel>, ModelError> {
+    let ([[low, high]], [column]) = (window, &model.inputs().schema.feature_names()[..]) else {
+        return Ok(None);
+    };
+    let at = |k: usize| (low + (high - low) * k as f64 / (GRID - 1) as f64).clamp(*low, *high);
+    let grid: Vec<f64> = (0..GRID).map(at).collect();
+    let table = Table::new("grid", vec![Column::numeric(column.clone(), grid.clone())]);
+    let data = ModelData::of_table(table)?;
+    let found = model.predictive(&data, &Question::default())?;
+    let asked =
+        Question { samples: SAMPLES, memory: u64::MAX, seed: model.record().seed, ..Question::default() };
+    let samples = Model::sample(model, &data, &asked)?.to_f64();
+    Ok(Some(PosteriorPanel {
+        input: column.clone(),
+        grid,
+        mean: found.latent_mean,
+        latent_standard_deviation: found.latent_deviation.clone(),
+        observed_standard_deviation: found.latent_deviation,
+        samples: samples.chunks(GRID).map(|draw| draw.iter().map(|f| f.exp()).collect()).collect(),
         ..PosteriorPanel::default()
     }))
 }

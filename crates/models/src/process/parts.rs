@@ -1,6 +1,6 @@
 //! What a learned kernel is made of: covariances of categories, curves of warped columns, shares of the terms of a sum.
 
-use super::{GeneralisedModel, Hyperparameter, ProcessModel};
+use super::{FitRecord, Hyperparameter, ProcessModel};
 use crate::VarianceShares;
 use crate::text::table;
 use faer::MatRef;
@@ -199,35 +199,25 @@ impl CategoryCovariance {
 }
 
 impl ProcessModel {
-    /// What its kernel is made of; nothing where it acts on what a network makes of the columns. Shares of sums take at most some hundred million values of the kernel, at 2,000 rows (of inducing points: at these) or
+    /// What its kernel is made of; nothing where it acts on what a network makes of the columns. Shares of sums are those of functions under Gaussian noise: they take at most some hundred million values of the kernel, at 2,000 rows (of inducing points: at these) or
     /// fewer; they are left out where that is not enough for 100.
     pub fn parts(&self) -> KernelParts {
-        let header = &self.header;
-        let large = header.fit.scalable.as_ref();
-        let behind = large.is_some_and(|large| {
-            large.deep.is_some() || large.gvi.as_ref().is_some_and(|gvi| gvi.prior.network.is_some())
-        });
-        if behind {
+        let (deep, gvi) = match &self.record.fit {
+            FitRecord::Gaussian(fit) => {
+                let large = fit.scalable.as_ref();
+                (large.is_some_and(|own| own.deep.is_some()), large.and_then(|own| own.gvi.as_ref()))
+            }
+            FitRecord::Likelihood(fit) => {
+                (fit.features.is_some(), fit.variation.as_ref().map(|own| &own.learned))
+            }
+        };
+        if deep || gvi.is_some_and(|gvi| gvi.prior.network.is_some()) {
             return KernelParts::default();
         }
-        let columns = (&header.schema, &header.standardisation);
-        let learned = KernelParts::learned(&header.kernel, columns, &header.hyperparameters);
-        let shares =
-            self.predictor.shares(&header.schema.feature_names(), header.standardisation.target_scale);
+        let columns = (&self.inputs.schema, &self.inputs.standardisation);
+        let learned = KernelParts::learned(&self.record.kernel, columns, &self.record.hyperparameters);
+        let (names, scale) = (self.inputs.schema.feature_names(), self.inputs.standardisation.target_scale);
+        let shares = self.output.gaussian().and_then(|_| self.predictor.shares(&names, scale));
         KernelParts { shares, ..learned }
-    }
-}
-
-impl GeneralisedModel {
-    /// What its kernel is made of, shares of sums excepted; nothing where it acts on what a network makes of the columns.
-    pub fn parts(&self) -> KernelParts {
-        let header = self.header();
-        let fit = &header.fit;
-        let network = fit.variation.as_ref().and_then(|own| own.learned.prior.network.as_ref());
-        if fit.features.is_some() || network.is_some() {
-            return KernelParts::default();
-        }
-        let columns = (&header.schema, &header.standardisation);
-        KernelParts::learned(&header.kernel, columns, &header.hyperparameters)
     }
 }

@@ -4,7 +4,7 @@ use super::{TargetsModel, column_name, same_column};
 use crate::text::table;
 use crate::{
     Answer, Family, Files, Model, ModelData, ModelError, Portrait, PredictedInto, PredictedKind,
-    PredictionPlan, Predictive, Question, TrainedOn, VarianceSolves,
+    PredictionPlan, Predictive, ProcessModel, Question, TrainedOn, VarianceSolves,
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{Departure, InputMoments, NumericArray, Schema, TimeForm};
@@ -25,7 +25,7 @@ impl TargetsModel {
     /// Each target's model, and what of a question is for it: quantiles are of numbers, the most probable classes and sets of them of classes, where there are both.
     fn asked(&self, question: &Question) -> Vec<(&dyn Model, Question)> {
         let numbers = |model: &dyn Model| model.predicts() == PredictedKind::Values;
-        let both = |wanted: bool| self.models.iter().any(|model| numbers(model.model()) == wanted);
+        let both = |wanted: bool| self.models.iter().any(|model| numbers(model) == wanted);
         let mixed = both(true) && both(false);
         let mut out = Vec::with_capacity(self.models.len());
         for (k, model) in self.targets().into_iter().enumerate() {
@@ -90,16 +90,16 @@ impl Model for TargetsModel {
 
     /// Of the first target; others may be of another kind.
     fn predicts(&self) -> PredictedKind {
-        self.models[0].model().predicts()
+        self.models[0].predicts()
     }
 
     fn targets(&self) -> Vec<&dyn Model> {
-        self.models.iter().map(|model| model.model()).collect()
+        self.models.iter().map(ProcessModel::as_model).collect()
     }
 
     fn seconds(&self) -> f64 {
         let search = self.shared.as_ref().map_or(0.0, |shared| shared.seconds);
-        search + self.models.iter().map(|model| model.model().seconds()).sum::<f64>()
+        search + self.models.iter().map(|model| model.seconds()).sum::<f64>()
     }
 
     fn save(&self, path: &Path) -> Result<(), StoreError> {
@@ -158,7 +158,7 @@ impl Model for TargetsModel {
     }
 
     fn schemas_mut(&mut self) -> Vec<&mut Schema> {
-        self.models.iter_mut().flat_map(|model| model.model_mut().schemas_mut()).collect()
+        self.models.iter_mut().flat_map(Model::schemas_mut).collect()
     }
 
     /// All of them.
@@ -194,11 +194,11 @@ impl Model for TargetsModel {
     }
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
-        self.models[0].model().read(files)
+        self.models[0].read(files)
     }
 
     fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError> {
-        self.models[0].model().check_inputs(data, allowed)
+        self.models[0].check_inputs(data, allowed)
     }
 
     /// Targets are predicted one after the other; the columns of each stay until all are there.
@@ -275,7 +275,7 @@ impl Model for TargetsModel {
 
     /// Of the first target.
     fn target_scale(&self) -> f64 {
-        self.models[0].model().target_scale()
+        self.models[0].target_scale()
     }
 
     fn sample(&self, _: &ModelData, _: &Question) -> Result<NumericArray, ModelError> {
@@ -287,18 +287,18 @@ impl Model for TargetsModel {
     }
 
     fn split_seed(&self) -> Result<u64, ModelError> {
-        self.models[0].model().split_seed()
+        self.models[0].split_seed()
     }
 
     fn date_order(&self) -> Option<TimeForm> {
-        self.models[0].model().date_order()
+        self.models[0].date_order()
     }
 
     /// Of each target's model; what several say of a column is said once.
     fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
         let mut all: Vec<Departure> = Vec::new();
         for (model, own) in self.models.iter().zip(inputs.side_by_side()) {
-            for departure in model.model().departures(own)? {
+            for departure in model.departures(own)? {
                 if !all.iter().any(|d| d.column == departure.column && d.sign == departure.sign) {
                     all.push(departure);
                 }

@@ -2,7 +2,7 @@
 
 use super::TargetsModel;
 use super::shared::SharedKernel;
-use crate::AnyModel;
+use crate::ProcessModel;
 use posterior_store::{Container, StoreError, Tensors};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,18 +36,7 @@ impl TargetsModel {
         let mut tensors = Tensors::default();
         let mut models = Vec::with_capacity(self.models.len());
         for (k, model) in self.models.iter().enumerate() {
-            let (header, own) = match model {
-                AnyModel::Process(model) => {
-                    let own = model.container();
-                    (posterior_store::to_value(&own.header)?, own.tensors)
-                }
-                AnyModel::Generalised(model) => {
-                    let own = model.container();
-                    (posterior_store::to_value(&own.header)?, own.tensors)
-                }
-                // There are none ([`TargetsModel::of`]).
-                AnyModel::Laplace(_) | AnyModel::Ensemble(_) | AnyModel::Targets(_) => continue,
-            };
+            let (header, own) = model.stored()?;
             models.push(header);
             tensors.extend_under(&prefix(k), own);
         }
@@ -77,7 +66,7 @@ impl TargetsModel {
                 return Err(tensors.corrupt("a model of several targets is within another"));
             }
             let own = tensors.take_under(&prefix(k));
-            models.push(AnyModel::from_container(Container { header, tensors: own })?);
+            models.push(ProcessModel::from_container(Container { header, tensors: own }.typed()?)?);
         }
         if let Some((name, _)) = tensors.iter().next() {
             return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));

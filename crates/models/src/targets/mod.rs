@@ -23,13 +23,13 @@ pub use file::TargetsHeader;
 pub use names::{may_be_several, named, request_of};
 pub use plan::{TargetPlan, TargetsPlan};
 
-use crate::{AnyModel, Model, ModelError, PredictedKind};
+use crate::{Model, ModelError, PredictedKind, ProcessModel};
 use shared::SharedKernel;
 use std::collections::BTreeSet;
 
 /// Models of several targets of one table.
 pub struct TargetsModel {
-    models: Vec<AnyModel>,
+    models: Vec<ProcessModel>,
     shared: Option<SharedKernel>,
 }
 
@@ -37,25 +37,22 @@ impl TargetsModel {
     /// Of processes in the order of their targets, with what some of them share.
     ///
     /// # Errors
-    /// [`ModelError::Request`] for fewer than two, for others than processes, and for targets whose predictions would stand in columns of the same name.
-    pub fn of(models: Vec<AnyModel>, shared: Option<SharedKernel>) -> Result<Self, ModelError> {
+    /// [`ModelError::Request`] for fewer than two, and for targets whose predictions would stand in columns of the same name.
+    pub fn of(models: Vec<ProcessModel>, shared: Option<SharedKernel>) -> Result<Self, ModelError> {
         let problem = |problem: String| Err(ModelError::Request(problem));
         if models.len() < 2 {
             return problem(format!("a model of several targets has at least two, not {}", models.len()));
         }
-        if models.iter().any(|model| !matches!(model, AnyModel::Process(_) | AnyModel::Generalised(_))) {
-            return problem("a model of several targets is made of Gaussian processes".into());
-        }
         let mut columns = BTreeSet::new();
         for model in &models {
-            for column in usual_columns(model.model()) {
+            for column in usual_columns(model) {
                 if columns.contains(&column) {
                     return problem(same_column(&column));
                 }
                 columns.insert(column);
             }
         }
-        let names: Vec<String> = models.iter().map(|model| model.model().target()).collect();
+        let names: Vec<String> = models.iter().map(Model::target).collect();
         let shares = shared.as_ref().map_or(&[][..], |shared| &shared.targets);
         if let Some(other) = shares.iter().find(|name| !names.contains(name)) {
             return problem(format!("`{other}` shares a kernel, and is no target of the model"));
@@ -64,7 +61,7 @@ impl TargetsModel {
     }
 
     /// The models, in the order of the targets.
-    pub fn models(&self) -> &[AnyModel] {
+    pub fn models(&self) -> &[ProcessModel] {
         &self.models
     }
 
@@ -75,12 +72,12 @@ impl TargetsModel {
 
     /// Names of the targets.
     pub fn names(&self) -> Vec<String> {
-        self.models.iter().map(|model| model.model().target()).collect()
+        self.models.iter().map(Model::target).collect()
     }
 
     /// The model of a target; None where it is no target.
-    pub fn of_target(&self, target: &str) -> Option<&AnyModel> {
-        self.models.iter().find(|model| model.model().target() == target)
+    pub fn of_target(&self, target: &str) -> Option<&ProcessModel> {
+        self.models.iter().find(|model| model.target() == target)
     }
 }
 

@@ -1,8 +1,6 @@
 //! What fits of several targets take together.
 
-use crate::process::{
-    GeneralisedModel, Observed, PreparedTable, ProcessModel, ScalablePlan, choose, expected_seconds,
-};
+use crate::process::{Observed, PreparedTable, ProcessModel, ScalablePlan, choose, expected_seconds};
 use crate::text::time;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::GpError;
@@ -53,9 +51,9 @@ impl TargetPlan {
     /// For rows of a target under another likelihood.
     ///
     /// # Errors
-    /// As [`GeneralisedModel::plan`].
+    /// As [`ProcessModel::plan_observed`].
     pub fn of_labels(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
-        let found = GeneralisedModel::plan(observed, request)?;
+        let found = ProcessModel::plan_observed(observed, request)?;
         let budget = request.time_budget.unwrap_or(f64::INFINITY);
         let seconds = found.seconds.map(|s| s.min(budget));
         Ok(Self { plan: found.plan, kept_bytes: found.plan.peak_bytes, seconds })

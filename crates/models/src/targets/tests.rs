@@ -43,11 +43,8 @@ fn rows() -> Vec<usize> {
 }
 
 fn apart(table: &Table) -> TargetsModel {
-    let fit = |own: &FitRequest| {
-        AnyModel::Process(Box::new(
-            ProcessModel::fit(table, &rows(), own, &mut |_, _| Signal::Continue).unwrap(),
-        ))
-    };
+    let fit =
+        |own: &FitRequest| ProcessModel::fit(table, &rows(), own, &mut |_, _| Signal::Continue).unwrap();
     TargetsModel::of(requests(MeanForm::Constant).iter().map(fit).collect(), None).unwrap()
 }
 
@@ -70,8 +67,8 @@ fn a_shared_kernel_maximises_the_sum_of_the_evidences_of_its_targets() {
         for (place, (prepared, own)) in joint.clone().into_own().into_iter().zip(&mut requests).enumerate() {
             own.hyperparameters = Some(shared.of_target(place));
             let model = ProcessModel::fit_prepared(prepared, own, &mut |_, _| Signal::Continue).unwrap();
-            assert_eq!(model.header().hyperparameters, shared.of_target(place));
-            sum += model.header().fit.log_evidence.unwrap();
+            assert_eq!(model.record().hyperparameters, shared.of_target(place));
+            sum += model.record().fit.gaussian().unwrap().log_evidence.unwrap();
         }
         assert!((sum - shared.log_evidence).abs() < 1e-9 * sum.abs(), "{sum} {}", shared.log_evidence);
         // By brute force: a process of each target, the sum of whose evidences no step along a parameter makes larger.
@@ -217,9 +214,7 @@ fn a_file_holds_all_models_and_damaged_ones_are_refused() {
     assert_eq!(columns(&back), columns(&model));
     assert_eq!((back.names(), back.described()), (model.names(), model.described()));
     assert_eq!(back.report().unwrap()["targets"][1]["target"], "b");
-    assert!(
-        back.of_target("b").is_some_and(|own| own.model().target() == "b") && back.of_target("z").is_none()
-    );
+    assert!(back.of_target("b").is_some_and(|own| own.target() == "b") && back.of_target("z").is_none());
 
     let refused = |change: &dyn Fn(&mut Value, &mut posterior_store::Tensors), part: &str| {
         let mut container = Container::<Value>::read(&path).unwrap();
@@ -263,9 +258,7 @@ fn models_that_would_share_a_column_are_refused() {
             let mut request = FitRequest::default();
             request.selection.target = name.clone();
             request.selection.exclude = names.iter().filter(|other| *other != name).cloned().collect();
-            AnyModel::Process(Box::new(
-                ProcessModel::fit(&own, &rows(), &request, &mut |_, _| Signal::Continue).unwrap(),
-            ))
+            ProcessModel::fit(&own, &rows(), &request, &mut |_, _| Signal::Continue).unwrap()
         };
         names.iter().map(fit).collect::<Vec<_>>()
     };

@@ -52,7 +52,7 @@ fn fit(request: &FitRequest) -> Result<ProcessModel, ModelError> {
 #[test]
 fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
     let model = fit(&request(MethodName::Auto)).unwrap();
-    let check = model.header().fit.check.clone().unwrap();
+    let check = model.record().fit.gaussian().unwrap().check.clone().unwrap();
     assert_eq!((check.on, check.rows), (CheckedOn::HeldBack, ROWS / 20));
     // Every posterior that was tried is recorded, and the one with the best score is the model: of recalibrated intervals where they would be.
     let tried: Vec<_> = check.tried.iter().filter(|t| t.scores.is_some()).collect();
@@ -63,11 +63,11 @@ fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
     }
     let score = |own: &TriedMethod| own.recalibrated_nll.unwrap_or(own.scores.unwrap().nll);
     let best = tried.iter().min_by(|a, b| score(a).total_cmp(&score(b))).unwrap();
-    assert_eq!((&model.header().method, check.scores), (&best.method, best.scores.unwrap()));
-    let recalibrated = model.header().fit.recalibration.as_ref().map(|own| own.nll_after);
+    assert_eq!((&model.record().method, check.scores), (&best.method, best.scores.unwrap()));
+    let recalibrated = model.record().fit.gaussian().unwrap().recalibration.as_ref().map(|own| own.nll_after);
     assert_eq!(recalibrated, best.recalibrated_nll);
     // The truth's noise is 0.2: nothing can do better than that, and the mean of the target has an error of 1.
-    let scale = model.header().standardisation.target_scale;
+    let scale = model.inputs().standardisation.target_scale;
     assert!(check.scores.rmse > 0.17 / scale && check.scores.rmse < 0.5, "{check:?}");
     // Intervals that do not fit are said to.
     let fits = (check.chance[0]..=check.chance[1]).contains(&check.scores.coverage_95);
@@ -91,7 +91,7 @@ fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
         again.predict(&table(20), Some(&few)).unwrap(),
         model.predict(&table(20), Some(&few)).unwrap()
     );
-    assert_eq!(again.header().fit.check, model.header().fit.check);
+    assert_eq!(again.record().fit.gaussian().unwrap().check, model.record().fit.gaussian().unwrap().check);
 }
 
 /// The exact posterior of all rows is the model, is better than that of few rows, and is the one of its hyperparameters.
@@ -99,10 +99,10 @@ fn check_whole_posterior(asked: &FitRequest, rows: usize) -> ProcessModel {
     let table = table(rows);
     let all = Split::all(rows).train;
     let model = ProcessModel::fit(&table, &all, asked, &mut |_, _| Signal::Continue).unwrap();
-    let fitted = &model.header().fit;
+    let fitted = model.record().fit.gaussian().unwrap();
     let check = fitted.check.clone().unwrap();
     let learned = rows - check.rows;
-    assert_eq!((model.header().method.as_str(), model.header().rows), ("exact", learned), "{check:?}");
+    assert_eq!((model.record().method.as_str(), model.record().rows), ("exact", learned), "{check:?}");
     assert!(fitted.choice.contains(&format!("{learned} of {rows} rows")), "{}", fitted.choice);
     let of = |method: &str| check.tried.iter().filter(|t| t.method == method).collect::<Vec<_>>();
     let (exact, descent) = (of("exact"), of("sdd"));
@@ -112,7 +112,7 @@ fn check_whole_posterior(asked: &FitRequest, rows: usize) -> ProcessModel {
     assert!(descent[0].scores.is_none() && descent[0].outcome.contains("where it goes"), "{descent:?}");
     // It is the posterior of these hyperparameters: rows that were held back, predicted by a fit to the others.
     let own = FitRequest {
-        hyperparameters: Some(model.header().hyperparameters.clone()),
+        hyperparameters: Some(model.record().hyperparameters.clone()),
         ..request(MethodName::Exact)
     };
     let kept = model.predictor().exact().unwrap();
@@ -152,7 +152,7 @@ fn where_all_rows_fit_their_exact_posterior_is_made() {
     set(&mut asked, json!({"steps": 2, "refining-rows": 4000}));
     let model = check_whole_posterior(&asked, ROWS);
     // Where hyperparameters come from is said in the place of a search that there was not.
-    let learned = model.header().rows;
+    let learned = model.record().rows;
     let facts = Model::summary(&model);
     let fact = |label: &str| facts.iter().find(|fact| fact.label == label);
     let searched = &fact("hyperparameters").unwrap().value;
@@ -207,10 +207,10 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
         Signal::Continue
     })
     .unwrap();
-    assert_eq!(model.header().fit.scalable.clone().unwrap().resumed_from, 3);
+    assert_eq!(model.record().fit.gaussian().unwrap().scalable.clone().unwrap().resumed_from, 3);
     // Little noise: only factored blocks get there, and they are better than fewer rows exactly.
-    let found = model.header().fit.check.clone().unwrap();
-    assert_eq!(model.header().method, "sap", "{found:?}");
+    let found = model.record().fit.gaussian().unwrap().check.clone().unwrap();
+    assert_eq!(model.record().method, "sap", "{found:?}");
     let solvers: Vec<&TriedMethod> =
         found.tried.iter().filter(|t| t.method != "exact" && t.method != "svgp").collect();
     assert_eq!((solvers.len(), solvers[0].method.as_str()), (3, "sap"), "{solvers:?}");
@@ -236,7 +236,7 @@ fn a_refined_search_that_was_asked_for_is_judged() {
     let source = |asked: &FitRequest| {
         let model =
             ProcessModel::fit_prepared(prepared.clone(), asked, &mut |_, _| Signal::Continue).unwrap();
-        let summary = model.header().fit.scalable.clone().unwrap();
+        let summary = model.record().fit.gaussian().unwrap().scalable.clone().unwrap();
         (summary.search.is_some(), summary.hyperparameter_source)
     };
     let (searched, usual) = source(&asked);
@@ -259,7 +259,7 @@ fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
     let table = table(rows);
     let prepared = Prepared::from_table(&table, &Split::all(rows).train, &asked).unwrap();
     let whole = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, _| Signal::Continue).unwrap();
-    let summary = whole.header().fit.scalable.clone().unwrap();
+    let summary = whole.record().fit.gaussian().unwrap().scalable.clone().unwrap();
     let search = summary.search.clone().unwrap();
     assert_eq!(search.steps, 4);
     assert!(summary.blocks.len() == 2 && summary.blocks[1].sizes[0] < 4000, "{:?}", summary.blocks);
@@ -278,17 +278,17 @@ fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
         Signal::Continue
     })
     .unwrap();
-    assert_eq!(resumed.header().hyperparameters, whole.header().hyperparameters);
+    assert_eq!(resumed.record().hyperparameters, whole.record().hyperparameters);
     let few: Vec<usize> = (0..50).collect();
     assert_eq!(resumed.predict(&table, Some(&few)).unwrap(), whole.predict(&table, Some(&few)).unwrap());
     // Steps so long that hyperparameters run away: what blocks found stays, the result says why, and time stays taken.
     set(&mut asked, json!({"checkpoint": null, "learning-rate": 1.5}));
     let kept = ProcessModel::fit_prepared(prepared, &asked, &mut |_, _| Signal::Continue).unwrap();
-    let summary = kept.header().fit.scalable.clone().unwrap();
+    let summary = kept.record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert!(summary.search.is_none() && summary.blocks.len() == 2, "{:?}", summary.search);
     let source = &summary.hyperparameter_source;
     assert!(source.contains("failed (the evidence of 2000 rows would have fallen from"), "{source}");
-    assert_ne!(kept.header().hyperparameters, whole.header().hyperparameters);
+    assert_ne!(kept.record().hyperparameters, whole.record().hyperparameters);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_larger_block_that_is_told_is_the_last() {
     let rows = 1000;
     let told = ProcessModel::fit(&table(rows), &Split::all(rows).train, &asked, &mut |_, _| Signal::Continue)
         .unwrap();
-    let summary = told.header().fit.scalable.clone().unwrap();
+    let summary = told.record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert!(summary.search.is_none() && !summary.hyperparameter_source.contains("all rows"));
 }
 
@@ -308,7 +308,7 @@ fn a_solver_that_cannot_finish_is_not_called_finished() {
     let mut hasty = request(MethodName::Sdd);
     set(&mut hasty, json!({"iterations": 160, "step-size": 0.02}));
     let model = fit(&hasty).unwrap();
-    let check = model.header().fit.check.clone().unwrap();
+    let check = model.record().fit.gaussian().unwrap().check.clone().unwrap();
     assert_eq!(check.converged, Some(false), "{check:?}");
     assert!(check.warnings.iter().any(|w| w.contains("has not converged")), "{:?}", check.warnings);
     assert!(check.tried.is_empty());
@@ -340,7 +340,7 @@ fn one_budget_is_for_everything() {
     // A machine that does other things too may need longer for a step, but not for three budgets.
     assert!(started.elapsed().as_secs_f64() < 12.0, "{:?}", started.elapsed());
     assert!(stages.starts_with(&["blocks"]), "{stages:?}");
-    assert!(model.header().fit.check.is_some());
+    assert!(model.record().fit.gaussian().unwrap().check.is_some());
 }
 
 #[test]
@@ -393,9 +393,13 @@ fn noise_is_kept_where_an_iterative_solver_can_follow() {
     let fitted = |request: &FitRequest| {
         let all = Split::all(rows).train;
         let model = ProcessModel::fit(&table, &all, request, &mut |_, _| Signal::Continue).unwrap();
-        let of = |name: &str| model.header().hyperparameter(name).unwrap()[0];
+        let of = |name: &str| model.record().hyperparameter(name).unwrap()[0];
         let found = (of("noise_variance"), of("se.variance"));
-        (found, model.header().fit.scalable.clone().unwrap(), model.header().fit.check.clone())
+        (
+            found,
+            model.record().fit.gaussian().unwrap().scalable.clone().unwrap(),
+            model.record().fit.gaussian().unwrap().check.clone(),
+        )
     };
     // A second search finds what can be solved: single precision 10⁵, and no function needs more than ten of the target's variances.
     let ((noise, variance), summary, _) = fitted(&request);
@@ -447,7 +451,7 @@ fn of_a_smooth_function(method: MethodName) -> (f64, Option<ScalableSummary>) {
     let model = ProcessModel::fit(&table, &known, &asked, &mut |_, _| Signal::Continue).unwrap();
     let found = model.predict_with_truth(&table, Some(&new)).unwrap();
     let rmse = found.scores(1.0).unwrap().standardised.rmse;
-    (rmse, model.header().fit.scalable.clone())
+    (rmse, model.record().fit.gaussian().unwrap().scalable.clone())
 }
 
 /// The error of an iterative method, which found less variance than the evidence alone wanted, in double precision.
@@ -486,16 +490,19 @@ fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     let exact = request(MethodName::Exact);
     let all = Split::all(rows).train;
     let model = ProcessModel::fit(&source, &all, &exact, &mut |_, _| Signal::Continue).unwrap();
-    let check = model.header().fit.check.clone().unwrap();
+    let check = model.record().fit.gaussian().unwrap().check.clone().unwrap();
     assert_eq!((check.on, check.rows, check.converged), (CheckedOn::LeaveOneOut, rows, None));
     // Against fits to the others with the same hyperparameters.
     let mut given = exact.clone();
-    given.hyperparameters = Some(model.header().hyperparameters.clone());
+    given.hyperparameters = Some(model.record().hyperparameters.clone());
     let whole = ProcessModel::fit(&source, &all, &given, &mut |_, _| Signal::Continue).unwrap();
-    assert_eq!(whole.header().hyperparameters, model.header().hyperparameters);
-    assert_eq!((whole.header().fit.evaluations, whole.header().method.as_str()), (0, "exact"));
-    assert_eq!(whole.header().fit.check, model.header().fit.check);
-    let standard = &model.header().standardisation;
+    assert_eq!(whole.record().hyperparameters, model.record().hyperparameters);
+    assert_eq!(
+        (whole.record().fit.gaussian().unwrap().evaluations, whole.record().method.as_str()),
+        (0, "exact")
+    );
+    assert_eq!(whole.record().fit.gaussian().unwrap().check, model.record().fit.gaussian().unwrap().check);
+    let standard = &model.inputs().standardisation;
     let mut squares = 0.0;
     let process = whole.predictor().exact().unwrap().model().clone();
     let data = Prepared::from_table(&source, &all, &given).unwrap().data;
@@ -513,6 +520,6 @@ fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     let between = Constraint::Between { parameter: "noise_variance".into(), lower: 0.3, upper: 0.9 };
     set(&mut held, json!({"fix": [fixed], "bound": [between], "steps": 100}));
     let model = ProcessModel::fit(&source, &all, &held, &mut |_, _| Signal::Continue).unwrap();
-    assert_eq!(model.header().hyperparameter("matern32.variance"), Some(&[2.0][..]));
-    assert_eq!(model.header().fit.at_bounds, [("noise_variance".to_string(), 0.3)]);
+    assert_eq!(model.record().hyperparameter("matern32.variance"), Some(&[2.0][..]));
+    assert_eq!(model.record().fit.gaussian().unwrap().at_bounds, [("noise_variance".to_string(), 0.3)]);
 }

@@ -74,10 +74,10 @@ fn scores_and_guarantees_stay_with_the_model_before() {
     set(&mut asked, json!({"held-back": 60}));
     asked.calibrate = posterior::options::CalibrateName::Conformal;
     let model = fit(&asked);
-    let own = model.header().fit.recalibration.clone().unwrap();
+    let own = model.record().fit.gaussian().unwrap().recalibration.clone().unwrap();
     assert_ne!(own.guarantee, Guarantee::Compressed);
     let small = model.compressed(150, 1).unwrap();
-    let kept = small.header().fit.recalibration.clone().unwrap();
+    let kept = small.record().fit.gaussian().unwrap().recalibration.clone().unwrap();
     assert_eq!((kept.guarantee, kept.factor), (Guarantee::Compressed, own.factor));
     assert!(
         Model::notes(&small).iter().any(|note| note.text.contains("fewer points carry the functions since"))

@@ -54,10 +54,10 @@ fn exact(model: &ProcessModel) -> &ExactPosterior {
 
 /// All rows in the model's units, by another way than the model's.
 fn in_its_units(model: &ProcessModel, table: &Table) -> Observations {
-    let header = model.header();
+    let inputs = model.inputs();
     let all: Vec<usize> = (0..table.rows()).collect();
-    let found = header.schema.extract(table, &all, true).unwrap();
-    let standard = &header.standardisation;
+    let found = inputs.schema.extract(table, &all, true).unwrap();
+    let standard = &inputs.standardisation;
     let y = found.y.unwrap();
     let targets = faer::Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i]));
     let noise = found.noise.unwrap().iter().map(|v| v / standard.target_scale.powi(2)).collect();
@@ -90,33 +90,35 @@ fn rows_that_are_added_are_as_if_they_had_been_there() {
         refused.contains("--memory") && refused.contains("--method sdd") && refused.len() < 300,
         "{refused}"
     );
-    let kept = before.header().clone();
+    let kept = before.header();
     let after = before.clone().continued(new, CalibrateName::Conformal).unwrap();
     // The model that it was made from is as it was.
-    assert_eq!((before.header(), exact(&before).data().rows()), (&kept, 70));
+    assert_eq!((&before.header(), exact(&before).data().rows()), (&kept, 70));
     after.save(&path).unwrap();
     let after = ProcessModel::load(&path).unwrap();
-    let header = after.header();
-    assert_eq!((header.rows, &header.hyperparameters), (110, &kept.hyperparameters));
-    assert_eq!((&header.schema, &header.standardisation), (&kept.schema, &kept.standardisation));
+    let (inputs, record) = (after.inputs(), after.record());
+    let (told, earlier) = (record.fit.gaussian().unwrap(), kept.record.fit.gaussian().unwrap());
+    assert_eq!((record.rows, &record.hyperparameters), (110, &kept.record.hyperparameters));
+    let of_before = (&kept.inputs.schema, &kept.inputs.standardisation);
+    assert_eq!((&inputs.schema, &inputs.standardisation), of_before);
 
     // Predictions are those of all rows conditioned on at once.
     let x = after.standard_inputs(&rows(50, "fresh", 0.3)).unwrap();
     let (ours, theirs) = (exact(&after).predict(x.as_ref()).unwrap(), whole.predict(x.as_ref()).unwrap());
     assert!((&ours.mean - &theirs.mean).norm_max() < 1e-9);
     close(&ours.latent_variance, &theirs.latent_variance, 1e-9);
-    assert!((header.fit.log_evidence.unwrap() - whole.log_evidence()).abs() < 1e-8);
+    assert!((told.log_evidence.unwrap() - whole.log_evidence()).abs() < 1e-8);
 
     // So is the check, and what recalibrates.
     let (left_out, data) = (whole.leave_one_out(), whole.data());
     let z: Vec<f64> = (0..110)
         .map(|i| (data.targets()[(i, 0)] - left_out.mean[(i, 0)]) / left_out.variance[i].sqrt())
         .collect();
-    let check = header.fit.check.as_ref().unwrap();
+    let check = told.check.as_ref().unwrap();
     let inside = z.iter().filter(|z| z.abs() <= 1.959_963_984_540_054).count() as f64 / 110.0;
     assert!(check.rows == 110 && (check.scores.coverage_95 - inside).abs() < 1e-12);
     assert!((check.scores.nll + left_out.log_score / 110.0).abs() < 1e-9);
-    let own = header.fit.recalibration.as_ref().unwrap();
+    let own = told.recalibration.as_ref().unwrap();
     assert_eq!(own.rows, 110);
     let mut sizes: Vec<f64> = z.iter().map(|z| z.abs()).collect();
     sizes.sort_by(f64::total_cmp);
@@ -136,24 +138,24 @@ fn rows_that_are_added_are_as_if_they_had_been_there() {
                 .unwrap()
         )
     );
-    let all = header.schema.extract(&table, &Split::all(110).train, true).unwrap();
-    let expected = InputRanges::learn(&header.schema, all.x.as_ref());
-    for (found, expected) in header.input_ranges.0.iter().zip(&expected.0) {
+    let all = inputs.schema.extract(&table, &Split::all(110).train, true).unwrap();
+    let expected = InputRanges::learn(&inputs.schema, all.x.as_ref());
+    for (found, expected) in inputs.input_ranges.0.iter().zip(&expected.0) {
         assert_eq!((found.minimum, found.maximum), (expected.minimum, expected.maximum));
         close(&[found.mean, found.deviation], &[expected.mean, expected.deviation], 1e-12);
     }
-    let notes = &header.fit.data;
+    let notes = &told.data;
     assert_eq!(
         (notes.filled_cells, notes.duplicate_rows),
         (all.notes.filled_cells, all.notes.duplicate_rows)
     );
 
     // What was added is told: the rows' own evidence, given those before.
-    let told = &header.continued[0];
+    let told = &record.continued[0];
     assert_eq!((told.rows_before, told.rows_added, told.repeated), (70, 40, 0));
-    let gained = whole.log_evidence() - kept.fit.log_evidence.unwrap();
+    let gained = whole.log_evidence() - earlier.log_evidence.unwrap();
     assert!((told.log_density - gained / 40.0).abs() < 1e-9, "{told:?}");
-    let earlier = -kept.fit.check.as_ref().unwrap().scores.nll;
+    let earlier = -earlier.check.as_ref().unwrap().scores.nll;
     assert!((told.log_density_before - earlier).abs() < 1e-9, "{told:?} {earlier}");
 }
 
@@ -165,7 +167,7 @@ fn rows_that_do_not_fit_and_rows_that_repeat_are_told() {
     let other = rows(40, "other", 3.0);
     let new = model.new_rows(&other, &(0..40).collect::<Vec<_>>()).unwrap();
     let wrong = model.clone().continued(new, CalibrateName::Auto).unwrap();
-    let told = &wrong.header().continued[0];
+    let told = &wrong.record().continued[0];
     let warning = told.warning().unwrap();
     assert!(!told.fit() && warning.contains("do not fit") && warning.len() < 300, "{warning}");
     assert!(wrong.notes().iter().any(|note| note.text == warning));
@@ -173,8 +175,8 @@ fn rows_that_do_not_fit_and_rows_that_repeat_are_told() {
     // Twenty rows that are there, and twenty that are not.
     let new = model.new_rows(&table, &(40..80).collect::<Vec<_>>()).unwrap();
     let twice = model.clone().continued(new, CalibrateName::Auto).unwrap();
-    let told = &twice.header().continued[0];
-    assert_eq!((told.repeated, twice.header().rows), (20, 100));
+    let told = &twice.record().continued[0];
+    assert_eq!((told.repeated, twice.record().rows), (20, 100));
     assert!(told.sentence().contains("20 of which equal rows"), "{}", told.sentence());
     assert!(twice.summary().iter().any(|row| row.value == told.sentence()));
     // Two continuations are one.
@@ -183,7 +185,7 @@ fn rows_that_do_not_fit_and_rows_that_repeat_are_told() {
         model.continued(new, CalibrateName::None).unwrap()
     };
     let (once, parts) = (added(model.clone(), 60..80), added(added(model.clone(), 60..66), 66..80));
-    assert_eq!(parts.header().continued.len(), 2);
+    assert_eq!(parts.record().continued.len(), 2);
     let fresh = rows(20, "fresh", 0.3);
     let [a, b] = [&once, &parts].map(|m| m.predict(&fresh, None).unwrap());
     close(&a.mean, &b.mean, 1e-10);
@@ -210,7 +212,7 @@ fn rows_like_those_that_were_there_are_not_warned_of() {
         let selection = Selection { noise: None, ..request.selection.clone() };
         let model = fit(&table, &(0..100).collect::<Vec<_>>(), &FitRequest { selection, ..request });
         let new = model.new_rows(&table, &(100..160).collect::<Vec<_>>()).unwrap();
-        let told = model.continued(new, CalibrateName::Auto).unwrap().header().continued[0].clone();
+        let told = model.continued(new, CalibrateName::Auto).unwrap().record().continued[0].clone();
         assert_eq!(told.fit(), told.warning().is_none());
         println!("{seed}: {:.2} of {:.2}", told.squared_error, told.squared_error_explained);
         warned += usize::from(!told.fit());
@@ -247,13 +249,14 @@ fn training_rows_are_predicted_as_by_fits_without_them() {
     }
     for calibrate in [CalibrateName::None, CalibrateName::Conformal] {
         let model = fit(&table, &(0..40).collect::<Vec<_>>(), &asked(calibrate));
-        let factor = model.header().fit.recalibration.as_ref().map_or(1.0, |own| own.factor);
+        let factor =
+            model.record().fit.gaussian().unwrap().recalibration.as_ref().map_or(1.0, |own| own.factor);
         assert_eq!(calibrate == CalibrateName::None, factor == 1.0);
         // Some rows, in another order.
         let rows = [17, 3, 39, 0];
         let found = model.leave_one_out(&table, &rows, true).unwrap();
         assert_eq!(found.rows, rows);
-        let (data, standard) = (in_its_units(&model, &table), &model.header().standardisation);
+        let (data, standard) = (in_its_units(&model, &table), &model.inputs().standardisation);
         for (place, &row) in rows.iter().enumerate() {
             let others: Vec<usize> = (0..40).filter(|i| *i != row).collect();
             let without = exact(&model).model().clone().condition(data.select(&others).unwrap()).unwrap();
@@ -322,7 +325,7 @@ fn covariances_are_those_of_the_function() {
     let cross = posterior::kernels::cross(kernel, x.as_ref(), known.inputs());
     let solved = faer::prelude::Solve::solve(&matrix.partial_piv_lu(), cross.transpose());
     let expected = posterior::kernels::gram(kernel, x.as_ref()) - &cross * solved;
-    let square = model.header().standardisation.target_scale.powi(2);
+    let square = model.inputs().standardisation.target_scale.powi(2);
     let found = model.covariance(&data, &question).unwrap();
     assert_eq!(found.shape(), [12, 12]);
     let found = found.to_f64();

@@ -6,7 +6,7 @@ use posterior::data::{Column, Selection, Split, Table};
 use posterior::linalg::random::Streams;
 use posterior::options::{CalibrateName, InferenceName, LikelihoodName, MethodName};
 use posterior::{
-    AnyModel, FitRequest, GeneralisedModel, Guarantee, Model, ModelData, Predicted, Question, StreamModel,
+    AnyModel, FitRequest, Guarantee, Model, ModelData, Predicted, ProcessModel, Question, StreamModel,
 };
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, Gamma, Poisson, StudentT};
@@ -50,7 +50,7 @@ fn request(target: &str, method: MethodName, calibrate: CalibrateName) -> FitReq
     request
 }
 
-fn fitted(table: &Table, request: &FitRequest) -> GeneralisedModel {
+fn fitted(table: &Table, request: &FitRequest) -> ProcessModel {
     fit(table, &Split::all(table.rows()).train, request).unwrap()
 }
 
@@ -59,7 +59,7 @@ fn data(table: &Table) -> ModelData {
 }
 
 /// Shares of new rows between both ends, and where the ends are wrong on their own.
-fn held(model: &GeneralisedModel, fresh: &Table, level: f64) -> [f64; 3] {
+fn held(model: &ProcessModel, fresh: &Table, level: f64) -> [f64; 3] {
     let found = model.predictive(&data(fresh), &question(true)).unwrap();
     let Some(posterior::Truth::Values { values, .. }) = &found.truth else { panic!("numbers") };
     let [low, high] = [0.5 - 0.5 * level, 0.5 + 0.5 * level].map(|at| found.quantiles(at, true).unwrap());
@@ -86,7 +86,7 @@ fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
             fitted(&train, &asked)
         };
         let model = of(CalibrateName::Auto);
-        let own = model.header().fit.intervals.clone().unwrap();
+        let own = model.record().fit.likelihood().unwrap().intervals.clone().unwrap();
         let guarantee = if method == MethodName::Exact { Guarantee::LeftOut } else { Guarantee::Holds };
         assert_eq!(own.guarantee, guarantee, "{own:?}");
         for level in [0.8, 0.95] {
@@ -104,8 +104,8 @@ fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.posterior");
         model.save(&path).unwrap();
-        let AnyModel::Generalised(again) = AnyModel::load(&path).unwrap() else { panic!("kind") };
-        let of_rows = |model: &GeneralisedModel| {
+        let AnyModel::Process(again) = AnyModel::load(&path).unwrap() else { panic!("kind") };
+        let of_rows = |model: &ProcessModel| {
             let found = model.predictive(&data(&fresh), &question(false)).unwrap();
             [0.025, 0.5, 0.99].map(|at| found.quantiles(at, true).unwrap())
         };
@@ -119,10 +119,13 @@ fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
             panic!("counts")
         };
         assert_eq!(a, b);
-        assert!(plain.header().fit.intervals.is_none() && not.quantiles(0.5, true).is_none());
+        assert!(
+            plain.record().fit.likelihood().unwrap().intervals.is_none()
+                && not.quantiles(0.5, true).is_none()
+        );
         assert!(told.quantiles(0.5, false).is_none());
         let asked = Question { quantiles: vec![0.5], ..question(false) };
-        let error = plain.predict(&data(&fresh), &asked).unwrap_err().to_string();
+        let error = Model::predict(&plain, &data(&fresh), &asked).unwrap_err().to_string();
         assert!(error.contains("--calibrate auto"), "{error}");
         let answer =
             Model::predict(&model, &data(&fresh), &Question { quantiles: vec![0.9999], ..question(false) })
@@ -152,8 +155,8 @@ fn a_stream_forgets_what_was_told_before_its_rows() {
     let mut asked = request("count", MethodName::Sgpr, CalibrateName::Auto);
     set(&mut asked, json!({"held-back": 99, "inducing": 15, "iterations": 4}));
     let model = fitted(&train, &asked);
-    assert!(model.header().fit.intervals.is_some());
-    let mut stream = StreamModel::start(AnyModel::Generalised(Box::new(model)), 20).unwrap();
+    assert!(model.record().fit.likelihood().unwrap().intervals.is_some());
+    let mut stream = StreamModel::start(AnyModel::Process(Box::new(model)), 20).unwrap();
     let told = |stream: &StreamModel| {
         stream.model().report().unwrap()["header"]["fit"].get("intervals").is_some_and(|v| !v.is_null())
     };

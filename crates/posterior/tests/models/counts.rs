@@ -35,11 +35,11 @@ fn numbers(table: &Table, name: &str) -> Vec<f64> {
 fn predictions_are_those_of_the_counts() {
     let (train, fresh) = (table(25, 0.0), table(40, 0.0));
     let model = fit(&train, "tanimoto").unwrap();
-    let standard = &model.header().standardisation;
+    let standard = &model.inputs().standardisation;
     assert_eq!((&standard.feature_means[..], &standard.feature_scales[..]), (&[0.0; 3][..], &[1.0; 3][..]));
     let value = |name: &str| {
-        let found = model.header().hyperparameters.iter().find(|h| h.name.contains(name));
-        found.unwrap_or_else(|| panic!("{name}: {:?}", model.header().hyperparameters)).values[0]
+        let found = model.record().hyperparameters.iter().find(|h| h.name.contains(name));
+        found.unwrap_or_else(|| panic!("{name}: {:?}", model.record().hyperparameters)).values[0]
     };
     let (variance, noise, mean) = (value("tanimoto.variance"), value("noise"), value("mean"));
     let rows = |t: &Table| -> Vec<[f64; 3]> {
@@ -68,7 +68,7 @@ fn only_columns_that_are_compared_must_be_counts() {
     let below = table(25, -2.0);
     // Other columns are standardised as ever.
     let model = fit(&below, "tanimoto(a, b) + se(c)").unwrap();
-    let standard = &model.header().standardisation;
+    let standard = &model.inputs().standardisation;
     assert_eq!(standard.feature_scales[..2], [1.0, 1.0]);
     assert!(standard.feature_means[2] != 0.0 && standard.feature_scales[2] != 1.0);
     assert!(model.predict(&below, None).unwrap().mean.iter().all(|m| m.is_finite()));

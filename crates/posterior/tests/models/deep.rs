@@ -59,8 +59,8 @@ fn every_method_learns_chooses_on_rows_set_aside_and_survives_its_file() {
     ] {
         let chooses = change == json!({});
         let model = fit(&request(method, change.clone())).unwrap();
-        let header = model.header();
-        let deep = header.fit.scalable.as_ref().unwrap().deep.as_ref().unwrap();
+        let own = model.record().fit.gaussian().unwrap();
+        let deep = own.scalable.as_ref().unwrap().deep.as_ref().unwrap();
         assert_eq!((deep.validation_rows, deep.rank), (36, 16), "{method}");
         // Where noise begins is chosen in predictive training, too.
         // All rows are looked at after batches have led there.
@@ -73,7 +73,7 @@ fn every_method_learns_chooses_on_rows_set_aside_and_survives_its_file() {
         assert!(deep.tried.iter().all(|t| best(t) >= best(chosen)));
         assert!(deep.diagnostics.effective_rank >= 1.0 && deep.diagnostics.effective_rank <= 16.0);
         // Better than the mean of the target, on rows that nobody has seen.
-        let check = header.fit.check.as_ref().unwrap();
+        let check = own.check.as_ref().unwrap();
         assert!(check.scores.rmse < 0.75, "{method} {change}: {:?}", check.scores);
         // Beside it, what a plain process says of the same rows.
         assert_eq!(check.tried.len(), 1);
@@ -85,7 +85,7 @@ fn every_method_learns_chooses_on_rows_set_aside_and_survives_its_file() {
         assert!(predictions.deviation.iter().all(|d| *d > 0.0 && d.is_finite()));
         let again = saved(&model, &folder.path().join("model.posterior"));
         assert_eq!(again.predict(&fresh, None).unwrap(), predictions, "{method} {change}");
-        assert_eq!(again.header(), header);
+        assert_eq!(again.header(), model.header());
     }
 }
 
@@ -118,7 +118,7 @@ fn an_interrupted_training_goes_on_to_the_same_model() {
         // How often a checkpoint is written is no part of what it belongs to.
         set(&mut request, json!({"checkpoint-every": 60}));
         let resumed = fit(&request).unwrap();
-        assert!(resumed.header().fit.scalable.as_ref().unwrap().resumed_from > 0);
+        assert!(resumed.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from > 0);
         assert_eq!(resumed.predict(&fresh, None).unwrap().mean, whole.mean, "{method}");
         assert!(!path.exists());
     }
@@ -140,16 +140,16 @@ fn trained_networks_are_begun_from_or_kept_and_what_does_not_fit_is_refused() {
         fit(&request(MethodName::Dbk, all))
     };
     let frozen = with(json!({"basis": path, "freeze-basis": true})).unwrap();
-    let deep = frozen.header().fit.scalable.as_ref().unwrap().deep.clone().unwrap();
+    let deep = frozen.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().deep.clone().unwrap();
     assert_eq!((deep.rank, deep.chosen.as_str()), (6, "the evidence of all rows"));
     assert!(deep.origin.contains("net.safetensors"), "{}", deep.origin);
     // The network is as it was: its last layer is regressed on, nothing else is learned.
     let begun = with(json!({"basis": path})).unwrap();
     assert!(
-        begun.header().fit.check.as_ref().unwrap().scores.nll
-            < frozen.header().fit.check.as_ref().unwrap().scores.nll
+        begun.record().fit.gaussian().unwrap().check.as_ref().unwrap().scores.nll
+            < frozen.record().fit.gaussian().unwrap().check.as_ref().unwrap().scores.nll
     );
-    assert_eq!(with(json!({"basis": text})).unwrap().header().method, "dbk");
+    assert_eq!(with(json!({"basis": text})).unwrap().record().method, "dbk");
     for (change, message) in [
         (json!({"basis": path, "rank": 7}), "has 6 outputs, and --rank asks for 7"),
         (json!({"basis": text, "freeze-basis": true}), "has no weights that --freeze-basis could keep"),
@@ -238,7 +238,7 @@ fn more_basis_functions_than_rows_and_features_that_are_all_equal_are_fitted_and
     write(&path, &network, &architecture);
     let change = json!({"rank": null, "objective": "evidence", "basis": path, "freeze-basis": true});
     let model = fit(&self::request(MethodName::Dbk, change)).unwrap();
-    let deep = model.header().fit.scalable.as_ref().unwrap().deep.clone().unwrap();
+    let deep = model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().deep.clone().unwrap();
     assert!(deep.diagnostics.effective_rank < 1.01, "{:?}", deep.diagnostics);
     assert!(model.described().contains("effective rank 1.00"), "{}", model.described());
     let change =
@@ -259,7 +259,9 @@ fn noise_begins_above_its_floor_wherever_that_is_and_a_fit_that_ends_there_says_
         (request.noise_floor, request.initial_noise) = (floor, initial);
         fit(&request).unwrap()
     };
-    let ways = |model: &ProcessModel| model.header().fit.scalable.clone().unwrap().deep.unwrap().tried.len();
+    let ways = |model: &ProcessModel| {
+        model.record().fit.gaussian().unwrap().scalable.clone().unwrap().deep.unwrap().tried.len()
+    };
     // A first noise from below is no way where the floor is no lower; said by a user it is no choice either.
     assert_eq!(ways(&with(1e-4, None, json!({}))), 7);
     assert_eq!(ways(&with(0.05, None, json!({}))), 6);
@@ -270,11 +272,11 @@ fn noise_begins_above_its_floor_wherever_that_is_and_a_fit_that_ends_there_says_
         None,
         json!({"objective": "point", "iterations": 3000, "step-size": 0.02, "patience": 9000}),
     );
-    let noise = model.header().hyperparameter("noise_variance").unwrap()[0];
+    let noise = model.record().hyperparameter("noise_variance").unwrap()[0];
     assert!((0.6..0.606).contains(&noise), "{noise}");
     assert!(model.described().contains("is at its floor"), "{}", model.described());
-    assert_eq!(model.header().noise_floor, 0.6);
-    assert_eq!(with(0.0, None, json!({"objective": "point"})).header().noise_floor, 1e-6);
+    assert_eq!(model.record().noise_floor, Some(0.6));
+    assert_eq!(with(0.0, None, json!({"objective": "point"})).record().noise_floor, Some(1e-6));
 }
 
 /// The exact process behind a network.
@@ -290,8 +292,8 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let fresh = table(60, 2);
     let model = fit(&dense(json!({}))).unwrap();
-    let header = model.header();
-    let summary = header.fit.scalable.clone().unwrap();
+    let own = model.record().fit.gaussian().unwrap();
+    let summary = own.scalable.clone().unwrap();
     let deep = summary.deep.clone().unwrap();
     assert!(deep.dense && !deep.inducing && deep.rank == 2);
     assert_eq!((deep.tried.len(), deep.chosen.as_str()), (1, "the evidence of all rows"));
@@ -300,18 +302,18 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
     let exact = behind.exact();
     assert_eq!(exact.data().rows(), 324);
     let evidence = posterior::gp::exact::log_evidence(exact.model(), exact.data(), None).unwrap().value;
-    assert!((header.fit.log_evidence.unwrap() - evidence).abs() < 1e-9 * evidence.abs());
+    assert!((own.log_evidence.unwrap() - evidence).abs() < 1e-9 * evidence.abs());
     // What the rows set aside said of it is what its predictions say of them: the check on other rows is as good.
-    let check = header.fit.check.as_ref().unwrap();
+    let check = own.check.as_ref().unwrap();
     assert!(check.scores.rmse < 0.75, "{:?}", check.scores);
     assert_eq!((check.tried.len(), check.tried[0].outcome.as_str()), (1, "360 rows"));
     assert!(deep.smallest_correlation.unwrap() < 0.99 && deep.diagnostics.effective_rank >= 1.0);
-    assert!(header.hyperparameters.len() > 1, "{:?}", header.hyperparameters);
+    assert!(model.record().hyperparameters.len() > 1, "{:?}", model.record().hyperparameters);
     let again = saved(&model, &folder.path().join("dense.posterior"));
     let predictions = model.predict(&fresh, None).unwrap();
     assert!(predictions.deviation.iter().all(|d| *d > 0.0 && d.is_finite()));
     assert_eq!(again.predict(&fresh, None).unwrap(), predictions);
-    assert_eq!(again.header(), header);
+    assert_eq!(again.header(), model.header());
     // Hyperparameters are those of the kernel behind the network, and of no column.
     let portrait = posterior::Model::portrait(&model).unwrap();
     assert!(portrait.lengthscales.is_empty());
@@ -367,7 +369,7 @@ fn an_interrupted_training_of_the_process_itself_goes_on_to_the_same_model() {
     });
     assert!(stopped.unwrap().was_interrupted() && path.exists());
     let resumed = fit(&request).unwrap();
-    assert_eq!(resumed.header().fit.scalable.as_ref().unwrap().resumed_from, 33);
+    assert_eq!(resumed.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from, 33);
     assert_eq!(resumed.predict(&fresh, None).unwrap(), whole);
     assert!(!path.exists());
 }
@@ -422,7 +424,7 @@ fn the_process_itself_keeps_a_frozen_network_and_refuses_what_means_nothing_besi
     let standard = kept.standard_inputs(&table(400, 1)).unwrap();
     assert_eq!((of(&kept).0, of(&kept).1.ncols()), (0, 3));
     assert!(of(&learned).0 > 0 && of(&learned).1 != of(&kept).1 && standard.ncols() == 10);
-    assert_ne!(kept.header().hyperparameter("noise_variance").unwrap(), [0.3]);
+    assert_ne!(kept.record().hyperparameter("noise_variance").unwrap(), [0.3]);
     // From a file it is a network like another.
     let again = saved(&kept, &folder.path().join("kept.posterior"));
     let fresh = table(20, 3);
@@ -433,7 +435,7 @@ fn the_process_itself_keeps_a_frozen_network_and_refuses_what_means_nothing_besi
     let constant = folder.path().join("constant.safetensors");
     write(&constant, &same, &architecture);
     let model = fit(&dense(json!({"basis": constant, "freeze-basis": true}))).unwrap();
-    let deep = model.header().fit.scalable.as_ref().unwrap().deep.clone().unwrap();
+    let deep = model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().deep.clone().unwrap();
     assert!(deep.smallest_correlation.unwrap() > 0.999);
     let told = posterior::Model::notes(&model);
     assert!(told.iter().any(|note| note.text.contains("is a constant")), "{told:?}");

@@ -54,7 +54,7 @@ fn fit(request: &FitRequest) -> Result<ProcessModel, String> {
 }
 
 fn deep(model: &ProcessModel) -> &DeepSummary {
-    model.header().fit.scalable.as_ref().unwrap().deep.as_ref().unwrap()
+    model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().deep.as_ref().unwrap()
 }
 
 fn low_rank(model: &ProcessModel) -> &LowRankPosterior {
@@ -62,22 +62,22 @@ fn low_rank(model: &ProcessModel) -> &LowRankPosterior {
 }
 
 fn noise(model: &ProcessModel) -> f64 {
-    model.header().hyperparameter("noise_variance").unwrap()[0]
+    model.record().hyperparameter("noise_variance").unwrap()[0]
 }
 
 /// Inputs and targets of a table in the units of a model.
 fn standardised(model: &ProcessModel, table: &Table) -> (Mat<f64>, Vec<f64>) {
-    let header = model.header();
+    let inputs = model.inputs();
     let rows = Split::all(table.rows()).train;
-    let Extracted { x, y, .. } = header.schema.extract(table, &rows, true).unwrap();
-    let y = y.unwrap().into_iter().map(|y| header.standardisation.target(y)).collect();
-    (header.standardisation.features(x.as_ref()), y)
+    let Extracted { x, y, .. } = inputs.schema.extract(table, &rows, true).unwrap();
+    let y = y.unwrap().into_iter().map(|y| inputs.standardisation.target(y)).collect();
+    (inputs.standardisation.features(x.as_ref()), y)
 }
 
 /// The rows that a model was trained on: all but the tenth that it drew to stop by.
 fn trained_on(model: &ProcessModel) -> (Mat<f64>, Vec<f64>) {
     let (x, y) = standardised(model, &table(1));
-    let mut rng = Streams::new(model.header().seed).stream("model/set-aside");
+    let mut rng = Streams::new(model.record().seed).stream("model/set-aside");
     let aside: Vec<usize> = rand::seq::index::sample(&mut rng, ROWS, ROWS / 10).into_iter().collect();
     let rest: Vec<usize> = (0..ROWS).filter(|i| !aside.contains(i)).collect();
     assert_eq!(deep(model).trained_rows, rest.len());
@@ -430,12 +430,12 @@ struct Dense {
 }
 
 fn dense(model: &ProcessModel, path: &Path, x: &Mat<f64>, at: &Mat<f64>) -> Dense {
-    let header = model.header();
-    let mut kernel = header.kernel.build::<f64>(&header.schema.feature_names()).unwrap();
+    let record = model.record();
+    let mut kernel = record.kernel.build::<f64>(&model.inputs().schema.feature_names()).unwrap();
     let values: Vec<f64> = kernel
         .segments()
         .iter()
-        .flat_map(|segment| header.hyperparameter(&segment.name).unwrap().to_vec())
+        .flat_map(|segment| record.hyperparameter(&segment.name).unwrap().to_vec())
         .collect();
     kernel.set_values(&values);
     model.save(path).unwrap();
@@ -509,7 +509,7 @@ fn inducing_points_among_the_rows_are_the_published_approximations() {
         loads_the_same(&model, folder.path());
         predicted.push(found.1);
         // Of its hyperparameters those of the kernel belong to columns.
-        assert_eq!(model.header().hyperparameter("matern52.lengthscale").map(<[f64]>::len), Some(10));
+        assert_eq!(model.record().hyperparameter("matern52.lengthscale").map(<[f64]>::len), Some(10));
         if correction == "full" {
             is_the_collapsed_bound(&model, (&x, &y), dense);
         }

@@ -9,7 +9,7 @@ use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{InferenceName, LikelihoodName};
 use posterior::{
-    AnyModel, FitRequest, GeneralisedModel, Model, ModelData, ModelError, Predicted, Question, Target,
+    AnyModel, FitRequest, Model, ModelData, ModelError, Predicted, ProcessModel, Question, Target,
 };
 use rand_distr::Distribution;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn request(target: &str, method: Value) -> FitRequest {
 }
 
 /// The same predictions from the file, and draws of each function that have its mean.
-fn survives(model: &GeneralisedModel, table: &Table, what: &str) {
+fn survives(model: &ProcessModel, table: &Table, what: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     model.save(&path).unwrap();
@@ -57,19 +57,19 @@ fn survives(model: &GeneralisedModel, table: &Table, what: &str) {
     let few = data.selected(&[0, 3]).unwrap();
     let drawn = Question { samples: 400, draws_apart: true, ..question(false) };
     let draws = back.sample(&few, &drawn).unwrap();
-    let functions = model.header().likelihood.outputs();
+    let functions = model.output().likelihood().unwrap().likelihood.outputs();
     assert_eq!(draws.shape(), [400, 2, functions], "{what}");
     let posterior = model.predictor().low_rank().unwrap();
-    let level = model.header().fit.features.as_ref().unwrap().level;
-    let standard = &model.header().standardisation;
-    let extracted = model.header().schema.extract(table, &[0, 3], false).unwrap();
+    let level = model.record().fit.likelihood().unwrap().features.as_ref().unwrap().level;
+    let standard = &model.inputs().standardisation;
+    let extracted = model.inputs().schema.extract(table, &[0, 3], false).unwrap();
     let latent = posterior.latent(standard.features(extracted.x.as_ref()).as_ref()).unwrap();
     let values = draws.to_f64();
     for i in 0..2 {
         for c in 0..functions {
             let mean = (0..400).map(|s| values[(s * 2 + i) * functions + c]).sum::<f64>() / 400.0;
             // Numbers are in their own units, counts for each unit of exposure.
-            let (shift, scale) = match model.header().target {
+            let (shift, scale) = match model.output().likelihood().unwrap().target {
                 Target::Numbers { mean, scale } => (mean, scale),
                 Target::Counts { rate } => (rate.ln(), 1.0),
                 _ => (0.0, 1.0),
@@ -96,7 +96,7 @@ fn check_classes(classes: usize, method: Value) {
         nll < least + 0.15 && nll < baseline - 0.5 * (baseline - least),
         "{what}: {nll} {least} {baseline}"
     );
-    let fit = &model.header().fit;
+    let fit = model.record().fit.likelihood().unwrap();
     let features = fit.features.as_ref().unwrap();
     let outputs = if classes == 2 { 1 } else { classes };
     let point = features.learned.chosen == "the network alone";
@@ -283,7 +283,7 @@ fn an_interrupted_training_on_labels_goes_on_to_the_same_model() {
     let table = smooth_classes(130, 2, 3, (1.5, 2.5), Streams::new(7)).unwrap().table();
     let rows: Vec<usize> = (0..130).collect();
     let data = ModelData::of_table(table.clone()).unwrap();
-    let predicted = |model: &GeneralisedModel| model.predictive(&data, &question(false)).unwrap();
+    let predicted = |model: &ProcessModel| model.predictive(&data, &question(false)).unwrap();
     // The likelihood of three classes takes most of the time.
     let method =
         json!({"method": "svdbk", "iterations": 60, "held-back": 0, "basis": network(2, 4), "rank": 4});
@@ -295,14 +295,17 @@ fn an_interrupted_training_on_labels_goes_on_to_the_same_model() {
     for stop in [60, 250] {
         let mut seen = 0;
         let stopped =
-            GeneralisedModel::fit(observed(&table, &rows, &request).unwrap(), &request, &mut |_, _| {
+            ProcessModel::fit_observed(observed(&table, &rows, &request).unwrap(), &request, &mut |_, _| {
                 seen += 1;
                 if seen == stop { Signal::Stop } else { Signal::Continue }
             });
         assert!(matches!(stopped, Err(ModelError::Interrupted)), "{stop}");
         assert!(path.exists(), "{stop}");
         let resumed = fit(&table, &rows, &request).unwrap();
-        assert!(resumed.header().fit.features.as_ref().unwrap().resumed_from >= stop - 5, "{stop}");
+        assert!(
+            resumed.record().fit.likelihood().unwrap().features.as_ref().unwrap().resumed_from >= stop - 5,
+            "{stop}"
+        );
         assert_eq!(predicted(&resumed), whole, "{stop}");
         assert!(!path.exists(), "{stop}");
     }
@@ -404,7 +407,7 @@ fn functions_share_a_covariance_where_there_are_many() {
     let model = fit(&table, &rows, &request).unwrap();
     let classes = model.class_names().len();
     assert!(classes > 31);
-    assert_eq!(model.header().fit.features.as_ref().unwrap().learned.roots, 1);
+    assert_eq!(model.record().fit.likelihood().unwrap().features.as_ref().unwrap().learned.roots, 1);
     assert!(model.described().contains("one covariance of their weights for all"));
     survives(&model, &table, "40 classes");
 }

@@ -114,7 +114,7 @@ fn importance_is_that_of_tables_whose_cells_are_exchanged() {
     let found = model.effects(None).unwrap().unwrap();
     assert_eq!((found.rows_of, found.rows, found.of), (RowsOf::Training, ROWS, ROWS));
     // One for each column of the table, whatever was made of it.
-    assert_eq!(model.header().schema.features.len(), 11);
+    assert_eq!(model.inputs().schema.features.len(), 11);
     let shares = shares(&found);
     assert!(shares.windows(2).all(|pair| pair[0].1 >= pair[1].1), "{shares:?}");
     let mut columns: Vec<&str> = shares.iter().map(|s| s.0).collect();
@@ -134,7 +134,7 @@ fn curves_are_averages_of_predictions_with_the_band_of_the_average() {
     let (table, model) = (flats(ROWS), fit(MethodName::Exact));
     let found = model.effects(None).unwrap().unwrap();
     assert_eq!(found.averaged_rows, ROWS);
-    let scale = model.header().standardisation.target_scale;
+    let scale = model.inputs().standardisation.target_scale;
     let mut checked = 0;
     for curve in &found.dependence {
         let [output] = &curve.outputs[..] else { panic!("one target") };
@@ -209,11 +209,11 @@ fn every_method_has_them_at_rows_of_its_own_or_at_those_given() {
         let found = model.effects(Some(&data)).unwrap().unwrap();
         assert_eq!(found.rows_of, if keeps { RowsOf::Training } else { RowsOf::Given }, "{method:?}");
         assert_eq!(found.importance.len(), 4, "{method:?}");
-        let scale = model.header().standardisation.target_scale;
+        let scale = model.inputs().standardisation.target_scale;
         let curve = found.dependence.iter().find(|d| d.column == "town").unwrap();
         let output = &curve.outputs[0];
-        let towns: Vec<usize> = (0..model.header().schema.features.len())
-            .filter(|j| model.header().schema.features[*j].column() == "town")
+        let towns: Vec<usize> = (0..model.inputs().schema.features.len())
+            .filter(|j| model.inputs().schema.features[*j].column() == "town")
             .collect();
         for (k, place) in curve.at.iter().enumerate() {
             // A method may hold rows back to judge by: of its own it has those that are left.
@@ -223,7 +223,7 @@ fn every_method_has_them_at_rows_of_its_own_or_at_those_given() {
             assert_eq!((found.of, found.averaged_rows), (n, n), "{method:?}");
             towns.iter().for_each(|&j| (0..n).for_each(|i| x[(i, j)] = given[(0, j)]));
             let joint = model.predictor().joint(x.as_ref()).unwrap().unwrap();
-            let back = |z: f64| model.header().standardisation.target_back(z);
+            let back = |z: f64| model.inputs().standardisation.target_back(z);
             let mean = back(joint.mean.col(0).iter().sum::<f64>() / n as f64);
             let sum: f64 = (0..n).map(|j| joint.covariance.col(j).iter().sum::<f64>()).sum();
             let half = Z95 * scale * sum.max(0.0).sqrt() / n as f64;

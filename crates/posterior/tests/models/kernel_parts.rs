@@ -118,7 +118,7 @@ fn several_targets_are_the_model_of_coregionalisation() {
         ("mean.constant", &[level]),
     ]);
     let model = fit(&table, &request);
-    let standard = &model.header().standardisation;
+    let standard = &model.inputs().standardisation;
     // Columns of categories are 0 and 1 as they were.
     assert_eq!(standard.feature_scales[1..], [1.0; 3]);
     assert_eq!(standard.feature_means[1..], [0.0; 3]);
@@ -185,9 +185,9 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     let path = folder.path().join("signed.posterior");
     signed.save(&path).unwrap();
     assert_eq!(ProcessModel::load(&path).unwrap().parts(), signed.parts());
-    loaded.hyperparameters = Some(signed.header().hyperparameters.clone());
+    loaded.hyperparameters = Some(signed.record().hyperparameters.clone());
     let negative = |h: &Hyperparameter| h.name == "categorical.loading" && h.values.iter().any(|v| *v < 0.0);
-    assert!(signed.header().hyperparameters.iter().any(negative), "{:?}", signed.header().hyperparameters);
+    assert!(signed.record().hyperparameters.iter().any(negative), "{:?}", signed.record().hyperparameters);
     for method in [MethodName::Cg, MethodName::Sgpr] {
         loaded.method = method.into();
         set(
@@ -203,10 +203,11 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     set(&mut exact, json!({"restarts": 1, "steps": 20}));
     let first = fit(&table, &exact);
     // Without beliefs about a lengthscale that is no distance.
-    let believed: Vec<&str> = first.header().fit.hyperpriors.iter().map(|h| h.parameter.as_str()).collect();
+    let believed: Vec<&str> =
+        first.record().fit.gaussian().unwrap().hyperpriors.iter().map(|h| h.parameter.as_str()).collect();
     assert_eq!(believed, ["matern32.lengthscale"]);
     let mut other = exact.clone();
-    other.hyperparameters = Some(first.header().hyperparameters.clone());
+    other.hyperparameters = Some(first.record().hyperparameters.clone());
     other.method = MethodName::Cg.into();
     set(
         &mut other,
@@ -214,7 +215,7 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     );
     let solved = fit(&table, &other);
     let (a, b) = (first.predict(&table, None).unwrap(), solved.predict(&table, None).unwrap());
-    let scale = first.header().standardisation.target_scale;
+    let scale = first.inputs().standardisation.target_scale;
     for i in 0..a.mean.len() {
         assert!((a.mean[i] - b.mean[i]).abs() < 1e-4 * scale, "{} {}", a.mean[i], b.mean[i]);
     }
@@ -278,7 +279,7 @@ fn shares_of_a_sum_are_those_of_its_components() {
         a.iter().zip(b).map(|(x, y)| (x - of(a)) * (y - of(b))).sum::<f64>() / n as f64
     };
     let whole = mean(&|i, j| order(1, i, j) + order(2, i, j) + linear(i, j));
-    let square = model.header().standardisation.target_scale.powi(2);
+    let square = model.inputs().standardisation.target_scale.powi(2);
     let shares = model.parts().shares.unwrap();
     assert_eq!((shares.rows, shares.of, shares.components.len()), (n, n, 3));
     let own_prior = (0..n).map(|i| linear(i, i)).sum::<f64>() / n as f64;
@@ -381,7 +382,7 @@ fn warps_and_mixtures_are_described() {
     let parts = model.parts();
     let columns: Vec<&str> = parts.warps.iter().map(|w| w.feature.as_str()).collect();
     assert_eq!(columns, ["x1", "x3"]);
-    let standard = &model.header().standardisation;
+    let standard = &model.inputs().standardisation;
     for (curve, j) in parts.warps.iter().zip([0, 2]) {
         let middle = curve.x.len() / 2;
         assert!(

@@ -3,7 +3,7 @@
 use posterior::data::Table;
 use posterior::optim::Signal;
 use posterior::{
-    FitRequest, GeneralisedModel, Model, ModelData, ModelError, Observed, Question, Scores, choose_likelihood,
+    FitRequest, Model, ModelData, ModelError, Observed, ProcessModel, Question, Scores, choose_likelihood,
 };
 
 /// The given rows, as their target looks.
@@ -14,12 +14,8 @@ pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
 }
 
 /// A fit that nobody interrupts.
-pub(crate) fn fit(
-    table: &Table,
-    rows: &[usize],
-    request: &FitRequest,
-) -> Result<GeneralisedModel, ModelError> {
-    GeneralisedModel::fit(observed(table, rows, request)?, request, &mut |_, _| Signal::Continue)
+pub(crate) fn fit(table: &Table, rows: &[usize], request: &FitRequest) -> Result<ProcessModel, ModelError> {
+    ProcessModel::fit_observed(observed(table, rows, request)?, request, &mut |_, _| Signal::Continue)
 }
 
 /// What predictions are asked with.

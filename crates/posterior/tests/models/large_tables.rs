@@ -110,11 +110,11 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
     let fresh = synthetic::friedman(60, Streams::new(2));
     let truth = exact.predict(&fresh, None).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let evidence = exact.header().fit.log_evidence.unwrap();
+    let evidence = exact.record().fit.gaussian().unwrap().log_evidence.unwrap();
     let mut collapsed: Option<(Predictions, f64)> = None;
     for &(method, steps, tolerances) in methods {
         let mut request = request(method);
-        request.hyperparameters = Some(exact.header().hyperparameters.clone());
+        request.hyperparameters = Some(exact.record().hyperparameters.clone());
         set(&mut request, json!({"iterations": steps, "batch": 64, "fixed-inducing": true}));
         if matches!(method, MethodName::Cg | MethodName::Sap) {
             set(&mut request, json!({"tolerance": 1e-8}));
@@ -216,7 +216,7 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
             MethodName::InducingSgd => assert!(whole.unwrap_err().to_string().contains("inducing points")),
             _ => assert!(whole.unwrap_err().to_string().contains("variances in closed form")),
         }
-        let estimate = model.header().fit.scalable.as_ref().unwrap().log_evidence;
+        let estimate = model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().log_evidence;
         assert_eq!(estimate.is_some(), method == MethodName::Cg);
         if let Some(estimate) = estimate {
             // At the exact process's hyperparameters, its evidence.
@@ -225,7 +225,7 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
             let row = posterior::Model::summary(&model).into_iter().find(|row| row.label == "log evidence");
             assert!(row.unwrap().value.contains("+-"));
         }
-        if let Some(bound) = model.header().fit.scalable.as_ref().unwrap().bound {
+        if let Some(bound) = model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().bound {
             assert!(bound < evidence, "{method:?}: {bound} {evidence}");
             match &collapsed {
                 None => collapsed = Some((predictions.clone(), bound)),
@@ -237,8 +237,8 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
                 }
             }
         }
-        assert_eq!(model.header().method, method.as_str());
-        let summary = model.header().fit.scalable.clone().unwrap();
+        assert_eq!(model.record().method, method.as_str());
+        let summary = model.record().fit.gaussian().unwrap().scalable.clone().unwrap();
         assert_eq!(summary.hyperparameter_source, "given");
         let path = folder.path().join(format!("{}.posterior", method));
         model.save(&path).unwrap();
@@ -250,7 +250,7 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
             assert!(ProcessModel::parse(&bytes[..cut], &path).is_err());
         }
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(20_000)]).into_owned();
-        let claim = format!("\"rows\":{}", model.header().rows);
+        let claim = format!("\"rows\":{}", model.record().rows);
         if let Some(at) = text.find(&claim) {
             let mut other = bytes.clone();
             other[at + 7] = b'9';
@@ -275,8 +275,8 @@ fn single_precision_differs_by_rounding() {
     let (mean, variance) =
         compare(&single.predict(&fresh, None).unwrap(), &double.predict(&fresh, None).unwrap());
     assert!(mean < 1e-2 && (variance - 1.0).abs() < 1e-2, "{mean} {variance}");
-    assert_eq!(single.header().hyperparameters, double.header().hyperparameters);
-    let summary = single.header().fit.scalable.clone().unwrap();
+    assert_eq!(single.record().hyperparameters, double.record().hyperparameters);
+    let summary = single.record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert_eq!(summary.neighbourhood_evidences.len(), 2);
     assert!(summary.step_size.unwrap() > 0.0 && summary.ended == "steps" && summary.steps == 3000);
     // Draws are a choice of the samples that the model keeps.
@@ -343,8 +343,12 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         assert!(text.contains(" there, 0.2 now): begin anew with --fresh"), "{text}");
         let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
         assert!(!path.exists());
-        assert_eq!(resumed.header().fit.scalable.as_ref().unwrap().resumed_from, 5, "{method:?}");
-        assert_eq!(resumed.header().hyperparameters, straight.header().hyperparameters, "{method:?}");
+        assert_eq!(
+            resumed.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from,
+            5,
+            "{method:?}"
+        );
+        assert_eq!(resumed.record().hyperparameters, straight.record().hyperparameters, "{method:?}");
         assert_eq!(
             resumed.predict(&fresh, None).unwrap(),
             straight.predict(&fresh, None).unwrap(),
@@ -359,11 +363,11 @@ fn the_stochastic_bound_ends_with_the_best_inducing_values() {
     let folder = tempfile::tempdir().unwrap();
     let mut request = request(MethodName::Svgp);
     set(&mut request, json!({"iterations": 40, "batch": 32, "inducing": 20, "fixed-inducing": true}));
-    let summary = |model: &ProcessModel| model.header().fit.scalable.clone().unwrap();
+    let summary = |model: &ProcessModel| model.record().fit.gaussian().unwrap().scalable.clone().unwrap();
     let learned = fit(&request);
     assert_eq!(summary(&learned).closed_form, Some(true));
     // With given hyperparameters and the same points, where they were chosen, the collapsed bound has the same posterior.
-    request.hyperparameters = Some(learned.header().hyperparameters.clone());
+    request.hyperparameters = Some(learned.record().hyperparameters.clone());
     let closed = fit(&request);
     let mut collapsed = super::large_tables::request(MethodName::Sgpr);
     collapsed.hyperparameters = request.hyperparameters.clone();
@@ -409,7 +413,7 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     );
     let straight = fit(&request);
     assert!(
-        !straight.header().fit.hyperpriors.is_empty(),
+        !straight.record().fit.gaussian().unwrap().hyperpriors.is_empty(),
         "the weak prior of lengthscales is among the beliefs"
     );
     set(&mut request, json!({"checkpoint": path}));
@@ -432,8 +436,11 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     })
     .unwrap();
     assert_eq!(first, Some(2));
-    assert_eq!(resumed.header().hyperparameters, straight.header().hyperparameters);
-    let (a, b) = (resumed.header().fit.scalable.as_ref(), straight.header().fit.scalable.as_ref());
+    assert_eq!(resumed.record().hyperparameters, straight.record().hyperparameters);
+    let (a, b) = (
+        resumed.record().fit.gaussian().unwrap().scalable.as_ref(),
+        straight.record().fit.gaussian().unwrap().scalable.as_ref(),
+    );
     assert_eq!(a.unwrap().neighbourhood_evidences, b.unwrap().neighbourhood_evidences);
     assert_eq!(a.unwrap().hyperparameter_source, b.unwrap().hyperparameter_source);
 }
@@ -450,7 +457,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         json!({"samples": 4, "iterations": 50, "hyperparameter-search": "stochastic", "probes": 64, "probe-kind": "signs", "search-passes": 3}),
     );
     let straight = fit(&request);
-    let summary = straight.header().fit.scalable.clone().unwrap();
+    let summary = straight.record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert!(summary.hyperparameter_source.contains("all rows with 64 probes"), "{summary:?}");
     let found = summary.search.unwrap();
     assert!(found.steps == 100 && found.passes > 50.0 && found.passes <= 300.0, "{found:?}");
@@ -462,16 +469,16 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     let evidence = |model: &ProcessModel| {
         let mut at = self::request(MethodName::Exact);
         set(&mut at, json!({"steps": 0}));
-        at.kernel = model.header().kernel.clone();
+        at.kernel = model.record().kernel.clone();
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &at).unwrap();
         let kernel = at.kernel.build::<f64>(&prepared.schema.feature_names()).unwrap();
         let noise = posterior::likelihoods::Gaussian::new(0.1, at.noise_floor);
         let mut process = posterior::gp::exact::ExactGp::new(kernel, at.mean, noise, 10, 1);
-        let values: Vec<f64> = model.header().hyperparameters.iter().flat_map(|h| h.values.clone()).collect();
+        let values: Vec<f64> = model.record().hyperparameters.iter().flat_map(|h| h.values.clone()).collect();
         posterior::optim::Parameters::set_values(&mut process, &values);
         posterior::gp::exact::log_evidence_and_gradient(&process, &prepared.data, None).unwrap().value
     };
-    let (best, reached) = (exact.header().fit.log_evidence.unwrap(), evidence(&straight));
+    let (best, reached) = (exact.record().fit.gaussian().unwrap().log_evidence.unwrap(), evidence(&straight));
     assert!((evidence(exact) - best).abs() < 1e-8 * best.abs());
     let start = {
         let mut begun = request.clone();
@@ -510,9 +517,19 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         })
         .unwrap();
         assert_eq!(first, Some(10));
-        assert_eq!(resumed.header().hyperparameters, straight.header().hyperparameters);
-        let sizes: Vec<Vec<usize>> =
-            straight.header().fit.scalable.as_ref().unwrap().blocks.iter().map(|b| b.sizes.clone()).collect();
+        assert_eq!(resumed.record().hyperparameters, straight.record().hyperparameters);
+        let sizes: Vec<Vec<usize>> = straight
+            .record()
+            .fit
+            .gaussian()
+            .unwrap()
+            .scalable
+            .as_ref()
+            .unwrap()
+            .blocks
+            .iter()
+            .map(|b| b.sizes.clone())
+            .collect();
         assert_eq!(sizes, if refined { vec![vec![60, 60], vec![100, 50]] } else { Vec::new() });
         set(&mut request, json!({"checkpoint": null}));
     }
@@ -523,12 +540,12 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         json!({"hyperparameter-search": "stochastic", "steps": 30, "learning-rate": 0.1, "probes": 4, "random-features": 64, "search-passes": 5, "tolerance": 1e-6, "iterations": 400, "samples": 4}),
     );
     let handed = fit(&request);
-    let summary = handed.header().fit.scalable.clone().unwrap();
+    let summary = handed.record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert!(summary.search.as_ref().unwrap().handed_on, "{summary:?}");
     let alone = {
         let mut given = request.clone();
-        given.hyperparameters = Some(handed.header().hyperparameters.clone());
-        fit(&given).header().fit.scalable.clone().unwrap()
+        given.hyperparameters = Some(handed.record().hyperparameters.clone());
+        fit(&given).record().fit.gaussian().unwrap().scalable.clone().unwrap()
     };
     assert!(summary.residual.unwrap() <= 1e-6 && alone.residual.unwrap() <= 1e-6);
     assert!(summary.steps < alone.steps, "{} {}", summary.steps, alone.steps);
@@ -547,10 +564,11 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     let again =
         || ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, _| Signal::Continue).unwrap();
     let resumed = again();
-    let steps = |model: &ProcessModel| model.header().fit.scalable.as_ref().unwrap().steps;
+    let steps =
+        |model: &ProcessModel| model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().steps;
     assert_eq!(
-        (steps(&resumed), &resumed.header().hyperparameters),
-        (steps(&handed), &handed.header().hyperparameters)
+        (steps(&resumed), &resumed.record().hyperparameters),
+        (steps(&handed), &handed.record().hyperparameters)
     );
     std::fs::copy(&killed, &path).unwrap();
     let after_a_kill = again();
@@ -563,9 +581,9 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         json!({"fix": [{"fixed": {"parameter": "noise_variance", "value": 0.25}}], "bound": [{"between": {"parameter": "matern32.variance", "lower": 40.0, "upper": 50.0}}]}),
     );
     let held = fit(&request);
-    assert_eq!(held.header().hyperparameters.last().unwrap().values, [0.25]);
+    assert_eq!(held.record().hyperparameters.last().unwrap().values, [0.25]);
     let variance =
-        held.header().hyperparameters.iter().find(|h| h.name == "matern32.variance").unwrap().values[0];
+        held.record().hyperparameters.iter().find(|h| h.name == "matern32.variance").unwrap().values[0];
     assert!((40.0..50.0).contains(&variance), "{variance}");
     set(&mut request, json!({"fix": [], "bound": []}));
     // Steps that lead to where no model is do not end in a file that cannot be read.
@@ -612,12 +630,13 @@ fn features_and_choices_are_recorded() {
         ("paired", "quasi-random"),
     ] {
         let mut request = request(MethodName::Cg);
-        request.hyperparameters = Some(exact.header().hyperparameters.clone());
+        request.hyperparameters = Some(exact.record().hyperparameters.clone());
         set(&mut request, json!({"feature-form": form, "feature-frequencies": frequencies, "samples": 8}));
         let model = fit(&request);
         model.save(&path).unwrap();
         let again = ProcessModel::load(&path).unwrap();
-        let settings = again.header().fit.scalable.as_ref().unwrap().settings.clone().unwrap();
+        let settings =
+            again.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().settings.clone().unwrap();
         assert_eq!(
             json!(settings.features),
             json!({"count": 1000, "form": form, "frequencies": frequencies})
@@ -634,10 +653,10 @@ fn features_and_choices_are_recorded() {
     ] {
         for method in [MethodName::Sgpr, MethodName::InducingSgd] {
             let mut request = request(method);
-            request.hyperparameters = Some(exact.header().hyperparameters.clone());
+            request.hyperparameters = Some(exact.record().hyperparameters.clone());
             set(&mut request, choice.clone());
             set(&mut request, json!({"inducing": 40, "iterations": 2}));
-            let summary = fit(&request).header().fit.scalable.clone().unwrap();
+            let summary = fit(&request).record().fit.gaussian().unwrap().scalable.clone().unwrap();
             assert!(summary.inducing <= 40 && summary.inducing > 0);
             assert_eq!(summary.inducing_radius.is_some(), radius);
             assert_eq!(summary.inducing_moved, method == MethodName::Sgpr);
@@ -651,7 +670,7 @@ fn features_and_choices_are_recorded() {
     let source = synthetic::friedman(60, Streams::new(6));
     let rows: Vec<usize> = (0..60).collect();
     let model = ProcessModel::fit(&source, &rows, &counts, &mut |_, _| Signal::Continue).unwrap();
-    assert!(!model.header().fit.scalable.as_ref().unwrap().inducing_moved);
+    assert!(!model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().inducing_moved);
     // What inducing-sgd cannot have, neighbourhoods of nothing.
     let wrong = serde_json::from_value::<Method>(json!({"method": "inducing-sgd", "tolerance": 0.1}));
     assert!(wrong.unwrap_err().to_string().contains("inducing-sgd has no option `tolerance`"));
@@ -672,15 +691,15 @@ fn given_hyperparameters_stay_and_inducing_points_move() {
     for method in [MethodName::Sgpr, MethodName::Svgp] {
         let mut request = request(method);
         set(&mut request, json!({"inducing": 15, "iterations": 30}));
-        request.hyperparameters = Some(exact.header().hyperparameters.clone());
+        request.hyperparameters = Some(exact.record().hyperparameters.clone());
         let bound = |fixed| {
             let mut request = request.clone();
             set(&mut request, json!({"fixed-inducing": fixed}));
             let model = fit(&request);
-            assert_eq!(model.header().hyperparameters, exact.header().hyperparameters);
-            let summary = model.header().fit.scalable.clone().unwrap();
+            assert_eq!(model.record().hyperparameters, exact.record().hyperparameters);
+            let summary = model.record().fit.gaussian().unwrap().scalable.clone().unwrap();
             assert_eq!(summary.hyperparameter_source, "given");
-            assert!(model.header().fit.hyperpriors.is_empty());
+            assert!(model.record().fit.gaussian().unwrap().hyperpriors.is_empty());
             summary.bound.unwrap()
         };
         assert!(bound(false) > bound(true), "{method:?}");
@@ -726,7 +745,7 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let exact = exact();
     let given = |change: &dyn Fn(&mut Vec<posterior::Hyperparameter>)| {
         let mut request = request(MethodName::Sdd);
-        let mut values = exact.header().hyperparameters.clone();
+        let mut values = exact.record().hyperparameters.clone();
         change(&mut values);
         request.hyperparameters = Some(values);
         ProcessModel::fit(&table, &Split::all(300).train, &request, &mut |_, _| Signal::Stop)

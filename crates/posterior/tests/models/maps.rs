@@ -45,8 +45,8 @@ fn fit(method: MethodName, change: Value, inputs: usize) -> ProcessModel {
 /// The squared exponential kernel of the model's hyperparameters at standardised rows.
 fn squared_exponential(model: &ProcessModel, x: &Mat<f64>, i: usize, j: usize) -> f64 {
     let of = |end: &str| {
-        let found = model.header().hyperparameters.iter().find(|h| h.name.ends_with(end));
-        &found.unwrap_or_else(|| panic!("{end}: {:?}", model.header().hyperparameters)).values
+        let found = model.record().hyperparameters.iter().find(|h| h.name.ends_with(end));
+        &found.unwrap_or_else(|| panic!("{end}: {:?}", model.record().hyperparameters)).values
     };
     let lengths = of("lengthscale");
     let square = |k: usize| ((x[(i, k)] - x[(j, k)]) / lengths[k]).powi(2);
@@ -136,7 +136,7 @@ fn one_input_has_a_map_of_its_covariance() {
         let grid: Vec<f64> = (0..30).map(|i| f64::from(i) / 29.0).collect();
         let [covariance, correlation] = model.kernel_panels(&grid).unwrap().unwrap();
         let x = model.standard_inputs(&Table::new("g", vec![Column::numeric("x1", grid.clone())])).unwrap();
-        let square = model.header().standardisation.target_scale.powi(2);
+        let square = model.inputs().standardisation.target_scale.powi(2);
         let variances = model.predictor().prior().unwrap().variances(x.as_ref()).unwrap();
         for i in 0..30 {
             assert!((correlation.values[31 * i] - 1.0).abs() < 1e-12, "{method:?}");
@@ -168,7 +168,7 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
             if method == MethodName::Svgp { json!({"inducing": 20, "iterations": 20}) } else { json!({}) };
         let model = fit(method, change, 2);
         // Networks compute in single precision, and round differently in company.
-        let scale = model.header().standardisation.target_scale;
+        let scale = model.inputs().standardisation.target_scale;
         let tolerance = if method == MethodName::Svdbk { 1e-5 * scale } else { 1e-9 };
         let (grid_x, grid_y) = (vec![0.1, 0.4, 0.7], vec![0.2, 0.9]);
         let place = [0.4, 0.9];
@@ -193,7 +193,7 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
             }
         }
         assert_eq!(panels[2].mark, Some((0.4, 0.9)));
-        let densest = model.header().densest.unwrap();
+        let densest = model.inputs().densest.unwrap();
         assert!(densest.iter().all(|v| (0.0..=1.0).contains(v)), "{densest:?}");
         let portrait = model.portrait().unwrap();
         assert!(portrait.posterior.is_none());
@@ -212,7 +212,7 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
         assert!(html.len() < 500_000 && html.matches("class=\"map\"").count() == 4, "{}", html.len());
     }
     let three = fit(MethodName::Exact, json!({}), 3);
-    assert!(three.portrait().unwrap().maps.is_empty() && three.header().densest.is_none());
+    assert!(three.portrait().unwrap().maps.is_empty() && three.inputs().densest.is_none());
     assert!(three.kernel_panels(&[0.0, 1.0]).unwrap().is_none());
     let planned = three.plan_portrait(&Question { memory: 1 << 30, ..Question::default() }).unwrap().unwrap();
     assert!(planned.rows > 0 && three.plan_portrait(&Question::default()).is_err());

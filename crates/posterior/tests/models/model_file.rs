@@ -55,7 +55,7 @@ fn the_same_seed_gives_the_same_model_bit_for_bit() {
     let mut request = request();
     set(&mut request, json!({"restarts": 2}));
     let (a, b) = (fitted(&request), fitted(&request));
-    assert_eq!(a.header().hyperparameters, b.header().hyperparameters);
+    assert_eq!(a.record().hyperparameters, b.record().hyperparameters);
     assert_eq!(a.predict(&table(), None).unwrap(), b.predict(&table(), None).unwrap());
 }
 
@@ -63,7 +63,7 @@ fn the_same_seed_gives_the_same_model_bit_for_bit() {
 fn predictions_are_in_target_units_and_quantiles_are_normal() {
     let model = fitted(&FitRequest { kernel: "se(ard)".parse().unwrap(), ..request() });
     let predictions = model.predict_with_truth(&table(), None).unwrap();
-    let scores = predictions.scores(model.header().standardisation.target_scale).unwrap();
+    let scores = predictions.scores(model.inputs().standardisation.target_scale).unwrap();
     assert!(scores.standardised.rmse < 0.6, "{scores:?}");
     let (low, middle, high) =
         (predictions.quantile(0.025), predictions.quantile(0.5), predictions.quantile(0.975));
@@ -84,7 +84,7 @@ fn known_noise_widens_the_intervals() {
     request.selection.noise = Some("v".into());
     let rows: Vec<usize> = (0..60).collect();
     let model = ProcessModel::fit(&table, &rows, &request, &mut |_, _| Signal::Continue).unwrap();
-    assert_eq!(model.header().schema.features.len(), 10);
+    assert_eq!(model.inputs().schema.features.len(), 10);
     let predictions = model.predict_with_truth(&table, None).unwrap();
     assert!(predictions.deviation[1] >= 5.0 && predictions.deviation[0] < 5.0);
 }
@@ -95,7 +95,7 @@ fn an_interrupted_fit_says_so() {
     let rows: Vec<usize> = (0..60).collect();
     let model = ProcessModel::fit(&table, &rows, &request(), &mut |_, _| Signal::Stop).unwrap();
     assert!(model.was_interrupted());
-    assert_eq!(model.header().fit.reason, Reason::Interrupted);
+    assert_eq!(model.record().fit.gaussian().unwrap().reason, Reason::Interrupted);
 }
 
 #[test]

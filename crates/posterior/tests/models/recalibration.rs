@@ -27,7 +27,7 @@ fn fit(table: &Table, request: &FitRequest) -> Result<ProcessModel, ModelError> 
 /// Hyperparameters of a model that believes in a twenty-fifth of the noise.
 fn too_sure(table: &Table) -> Vec<Hyperparameter> {
     let own = request(MethodName::Exact, CalibrateName::None, json!({"restarts": 1}));
-    let mut found = fit(table, &own).unwrap().header().hyperparameters.clone();
+    let mut found = fit(table, &own).unwrap().record().hyperparameters.clone();
     let noise = found.iter_mut().find(|h| h.name == "noise_variance").unwrap();
     noise.values[0] /= 25.0;
     found
@@ -61,8 +61,18 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
         };
         let plain = fit(&table, &asked(CalibrateName::None)).unwrap();
         let model = fit(&table, &asked(CalibrateName::Auto)).unwrap();
-        let own = model.header().fit.recalibration.clone().unwrap_or_else(|| panic!("{method:?}"));
-        assert!(plain.header().fit.recalibration.is_none() && own.factor > 1.3, "{method:?}: {own:?}");
+        let own = model
+            .record()
+            .fit
+            .gaussian()
+            .unwrap()
+            .recalibration
+            .clone()
+            .unwrap_or_else(|| panic!("{method:?}"));
+        assert!(
+            plain.record().fit.gaussian().unwrap().recalibration.is_none() && own.factor > 1.3,
+            "{method:?}: {own:?}"
+        );
         // These hyperparameters have seen all rows.
         let none = if method == MethodName::Exact { Guarantee::LeaveOneOut } else { Guarantee::Given };
         assert_eq!(own.guarantee, none);
@@ -110,13 +120,13 @@ fn what_holds_what_it_says_stays_as_it_is() {
     let predict = |model: &ProcessModel| model.predict(&fresh, None).unwrap();
     assert_eq!(predict(&auto), predict(&none));
     // Asked for, it is done: by little where there is little to do.
-    let own = asked.header().fit.recalibration.clone().unwrap();
+    let own = asked.record().fit.gaussian().unwrap().recalibration.clone().unwrap();
     assert!((own.factor - 1.0).abs() < 0.2 && own.guarantee == Guarantee::LeaveOneOut, "{own:?}");
     assert_ne!(predict(&asked).deviation, predict(&none).deviation);
     // Rows that nothing was learned from and nothing chosen by: the guarantee holds.
     let held = json!({"held-back": 60, "inducing": 40, "iterations": 20});
     let own = fit(&table, &request(MethodName::Sgpr, CalibrateName::Conformal, held)).unwrap();
-    let own = own.header().fit.recalibration.clone().unwrap();
+    let own = own.record().fit.gaussian().unwrap().recalibration.clone().unwrap();
     assert_eq!((own.guarantee, own.rows), (Guarantee::Holds, 60));
     assert!(own.sentence().contains("a probability of 95 % at least"), "{}", own.sentence());
 }
@@ -128,7 +138,16 @@ fn without_rows_to_judge_by_there_is_nothing_to_go_by() {
     let asked = |calibrate| request(MethodName::Sgpr, calibrate, few.clone());
     let error = fit(&table, &asked(CalibrateName::Conformal)).unwrap_err().to_string();
     assert!(error.contains("--held-back"), "{error}");
-    assert!(fit(&table, &asked(CalibrateName::Auto)).unwrap().header().fit.recalibration.is_none());
+    assert!(
+        fit(&table, &asked(CalibrateName::Auto))
+            .unwrap()
+            .record()
+            .fit
+            .gaussian()
+            .unwrap()
+            .recalibration
+            .is_none()
+    );
     let few = synthetic::friedman(15, Streams::new(1));
     let exact = request(MethodName::Exact, CalibrateName::Conformal, json!({"restarts": 1}));
     let error = fit(&few, &exact).unwrap_err().to_string();
@@ -147,12 +166,13 @@ fn copies_do_not_make_a_fit_sure() {
         (MethodName::Sap, json!({"samples": 32, "random-features": 1000})),
     ] {
         let model = fit(&twice, &request(method, CalibrateName::Auto, options)).unwrap();
-        let check = model.header().fit.check.clone().unwrap();
+        let check = model.record().fit.gaussian().unwrap().check.clone().unwrap();
         match method {
             MethodName::Exact => assert_eq!((check.rows, check.copies), (300, 300)),
             _ => assert!(check.copies > check.rows / 2 && check.twins == 0, "{check:?}"),
         }
-        let factor = model.header().fit.recalibration.as_ref().map_or(1.0, |own| own.factor);
+        let factor =
+            model.record().fit.gaussian().unwrap().recalibration.as_ref().map_or(1.0, |own| own.factor);
         assert!(factor > 0.9, "{method}: {factor}");
         let inside = share(&model.predict_with_truth(&fresh, None).unwrap(), 0.95);
         assert!(inside > 0.9, "{method}: {inside}, factor {factor}");

@@ -44,12 +44,11 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
     let table = prices(200);
     let (even, odd): (Vec<usize>, Vec<usize>) = all(&table).into_iter().partition(|i| i % 2 == 0);
     let own = fitted(&table, &even, &request());
-    let header = own.header();
     assert_eq!(
-        header.standardisation.transform.as_ref().unwrap().by,
+        own.inputs().standardisation.transform.as_ref().unwrap().by,
         TargetTransform::Log,
         "{:?}",
-        header.fit.transform
+        own.record().fit.gaussian().unwrap().transform
     );
 
     // The same by hand: a table of logarithms, learned as they are under the same hyperparameters.
@@ -59,7 +58,7 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
     logs.columns[1] = Column::numeric("price", prices.iter().map(|y| y.ln()).collect());
     let plain = FitRequest {
         target_transform: TargetTransformName::None,
-        hyperparameters: Some(header.hyperparameters.clone()),
+        hyperparameters: Some(own.record().hyperparameters.clone()),
         ..request()
     };
     let by_hand = fitted(&logs, &even, &plain);
@@ -76,7 +75,7 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
         }
     }
     // The density gains the slope of the logarithm; intervals hold the same truths.
-    let scale = header.standardisation.target_in_units().1;
+    let scale = own.inputs().standardisation.target_in_units().1;
     let (scores, other) = (a.scores(scale).unwrap(), b.scores(1.0).unwrap());
     let slopes: f64 = odd.iter().map(|&i| prices[i].ln()).sum::<f64>() / odd.len() as f64;
     assert!((scores.nll - other.nll - slopes).abs() < 1e-9, "{} {}", scores.nll, other.nll);
@@ -107,14 +106,26 @@ fn what_is_left_as_it_is_has_a_funnel_with_its_remedy() {
     let table = prices(300);
     let plain = FitRequest { target_transform: TargetTransformName::None, ..request() };
     let own = fitted(&table, &all(&table), &plain);
-    let check = own.header().fit.check.as_ref().unwrap();
+    let check = own.record().fit.gaussian().unwrap().check.as_ref().unwrap();
     let funnel = check.warnings.iter().find(|w| w.contains("funnel")).unwrap();
     assert!(
         funnel.contains("--target-transform log") && funnel.contains("--noise heteroscedastic"),
         "{funnel}"
     );
     let mapped = fitted(&table, &all(&table), &request());
-    assert!(mapped.header().fit.check.as_ref().unwrap().warnings.iter().all(|w| !w.contains("funnel")));
+    assert!(
+        mapped
+            .record()
+            .fit
+            .gaussian()
+            .unwrap()
+            .check
+            .as_ref()
+            .unwrap()
+            .warnings
+            .iter()
+            .all(|w| !w.contains("funnel"))
+    );
     let summary: Vec<String> = mapped.summary().iter().map(|r| format!("{}: {}", r.label, r.value)).collect();
     assert!(
         summary.iter().any(|row| row.starts_with("target: log price, by the evidence of")),
@@ -135,7 +146,7 @@ fn a_target_without_a_logarithm_is_named() {
     let power = FitRequest { target_transform: TargetTransformName::YeoJohnson, ..request() };
     let own = fitted(&table, &all(&table), &power);
     assert!(matches!(
-        own.header().standardisation.transform.as_ref().unwrap().by,
+        own.inputs().standardisation.transform.as_ref().unwrap().by,
         TargetTransform::YeoJohnson { .. }
     ));
     // A truth that the map has no image of is named as well; where it is not asked for, it is predicted.
@@ -164,14 +175,14 @@ fn noise_of_places_is_learned_saved_and_predicted() {
     };
     let (places_off, plain_off) = (off(&predicted), off(&plain.predict(&table, None).unwrap()));
     assert!(places_off < 0.3 && plain_off > 0.6, "{places_off} {plain_off}");
-    let nll = |own: &ProcessModel| own.header().fit.check.as_ref().unwrap().scores.nll;
+    let nll = |own: &ProcessModel| own.record().fit.gaussian().unwrap().check.as_ref().unwrap().scores.nll;
     assert!(nll(&own) < nll(&plain) - 0.1, "{} {}", nll(&own), nll(&plain));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     own.save(&path).unwrap();
     let loaded = ProcessModel::load(&path).unwrap();
     assert_eq!(loaded.predict(&table, None).unwrap(), predicted);
-    assert_eq!(loaded.header().noise.as_ref().unwrap().rows, 300);
+    assert_eq!(loaded.output().gaussian().unwrap().noise.as_ref().unwrap().rows, 300);
 }
 
 #[test]
@@ -196,11 +207,11 @@ fn weights_of_rows_are_rows_that_repeat() {
     let mut weighing = asked.clone();
     weighing.labels.row_weights = Some("w".into());
     let own = fitted(&weighted, &all(&weighted), &weighing);
-    assert_eq!(own.header().schema.feature_names(), ["x"]);
+    assert_eq!(own.inputs().schema.feature_names(), ["x"]);
     // Standard units are those of the rows, which weights do not change: the same rows once each give them.
     let other = fitted(&table.select(&repeated), &(0..repeated.len()).collect::<Vec<_>>(), &asked);
     let units =
-        |m: &ProcessModel| (m.header().standardisation.target_mean, m.header().standardisation.target_scale);
+        |m: &ProcessModel| (m.inputs().standardisation.target_mean, m.inputs().standardisation.target_scale);
     assert_ne!(units(&own), units(&other));
     // What is compared is in standard units, of one target.
     let exact = own.predictor().exact().unwrap();

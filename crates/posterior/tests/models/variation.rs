@@ -45,21 +45,21 @@ fn fit(request: &FitRequest) -> Result<ProcessModel, String> {
 }
 
 fn told(model: &ProcessModel) -> &GviSummary {
-    model.header().fit.scalable.as_ref().unwrap().gvi.as_ref().unwrap()
+    model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().gvi.as_ref().unwrap()
 }
 
 /// Root mean square error and share within two deviations of rows of another table.
 fn judged(model: &ProcessModel) -> (f64, f64) {
     let table = table(2);
-    let header = model.header();
+    let inputs = model.inputs();
     let rows = Split::all(ROWS).train;
-    let Extracted { x, y, .. } = header.schema.extract(&table, &rows, true).unwrap();
-    let y: Vec<f64> = y.unwrap().into_iter().map(|y| header.standardisation.target(y)).collect();
+    let Extracted { x, y, .. } = inputs.schema.extract(&table, &rows, true).unwrap();
+    let y: Vec<f64> = y.unwrap().into_iter().map(|y| inputs.standardisation.target(y)).collect();
     let found = model
         .predictor()
         .process()
         .unwrap()
-        .predict(header.standardisation.features(x.as_ref()).as_ref())
+        .predict(inputs.standardisation.features(x.as_ref()).as_ref())
         .unwrap();
     let variances = found.observed_variance();
     let (mut square, mut within) = (0.0, 0.0);
@@ -106,9 +106,9 @@ fn every_family_and_mean_learns_and_survives_its_file() {
 }
 
 fn posterior_matrix(model: &ProcessModel, rows: &[usize]) -> faer::Mat<f64> {
-    let header = model.header();
-    let Extracted { x, .. } = header.schema.extract(&table(1), rows, true).unwrap();
-    header.standardisation.features(x.as_ref())
+    let inputs = model.inputs();
+    let Extracted { x, .. } = inputs.schema.extract(&table(1), rows, true).unwrap();
+    inputs.standardisation.features(x.as_ref())
 }
 
 /// The published program's risk of hyperparameters: what it led to is told, and beliefs, which it has no place for, are not.
@@ -127,7 +127,7 @@ fn hyperparameters_by_the_pointwise_risk_say_so() {
     ] {
         let prior = &told(model).prior;
         assert_eq!((prior.risk, prior.turns.len(), prior.timed_out), (risk, 1, false));
-        assert_eq!(!model.header().fit.hyperpriors.is_empty(), believed, "{risk:?}");
+        assert_eq!(!model.record().fit.gaussian().unwrap().hyperpriors.is_empty(), believed, "{risk:?}");
         // 0.61 and 0.59; the mean alone has 1.
         assert!(judged(model).0 < 0.75, "{risk:?}: {:?}", judged(model));
     }
@@ -215,8 +215,8 @@ fn classes_counts_and_outliers() {
         let rows: Vec<usize> = (0..350).collect();
         let model =
             labelled::fit(&table, &rows, &asked).unwrap_or_else(|e| panic!("{classes} {change}: {e}"));
-        let scores = model.header().fit.check.as_ref().unwrap().scores;
-        let baseline = model.header().fit.check.as_ref().unwrap().baseline_nll;
+        let scores = model.record().fit.likelihood().unwrap().check.as_ref().unwrap().scores;
+        let baseline = model.record().fit.likelihood().unwrap().check.as_ref().unwrap().baseline_nll;
         assert!(scores.nll < baseline, "{classes} {change}: {} {baseline}", scores.nll);
         assert!(model.predictor().variational().is_some());
         let path = folder.path().join("m.posterior");
@@ -244,7 +244,7 @@ fn classes_counts_and_outliers() {
         asked.labels.likelihood = serde_json::from_value(json!(likelihood)).unwrap();
         let rows = Split::all(400).train;
         let model = labelled::fit(&table, &rows, &asked).unwrap_or_else(|e| panic!("{likelihood}: {e}"));
-        let check = model.header().fit.check.as_ref().unwrap();
+        let check = model.record().fit.likelihood().unwrap().check.as_ref().unwrap();
         assert!(check.scores.nll < check.baseline_nll, "{likelihood}: {check:?}");
     }
 }
@@ -263,7 +263,7 @@ fn interrupted_fits_go_on_to_the_same_model() {
             seen += usize::from(*stage == FitStage::Variation);
             if seen == stop { Signal::Stop } else { Signal::Continue }
         });
-        assert_eq!(stopped.unwrap().header().fit.reason, Reason::Interrupted, "{stop}");
+        assert_eq!(stopped.unwrap().record().fit.gaussian().unwrap().reason, Reason::Interrupted, "{stop}");
         assert!(path.exists());
     }
     let model = fit(&asked).unwrap();
@@ -272,7 +272,7 @@ fn interrupted_fits_go_on_to_the_same_model() {
         model.predictor().process().unwrap().predict(x.as_ref()).unwrap(),
         straight.predictor().process().unwrap().predict(x.as_ref()).unwrap()
     );
-    assert!(model.header().fit.scalable.as_ref().unwrap().resumed_from > 0);
+    assert!(model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from > 0);
     assert!(!path.exists());
 }
 
@@ -389,7 +389,7 @@ fn kernels_act_behind_networks_and_survive_their_files() {
         assert!(error < if learned { 0.8 } else { 1.4 }, "{change}: {error}");
         assert!(within > 0.8, "{change}: {within}");
         // Weights are arrays, and no list to read.
-        assert!(model.header().hyperparameters.iter().all(|own| own.values.len() <= 10), "{change}");
+        assert!(model.record().hyperparameters.iter().all(|own| own.values.len() <= 10), "{change}");
         let path = folder.path().join(format!("{place}.posterior"));
         model.save(&path).unwrap();
         let back = ProcessModel::load(&path).unwrap();

@@ -206,16 +206,16 @@ fn fit(
         seed: context.seed,
     };
     let model = method.learn(prepared, &asked, &method.name, context)?;
-    let standard = &model.header().standardisation;
+    let standard = &model.inputs().standardisation;
     let truth: Vec<f64> = places.truth.iter().map(|y| standard.target(*y)).collect();
     let scores = scored(model.predictor(), model.standard_inputs(&places.test)?.as_ref(), &truth)?;
     let (middle, grids) = (places.middle(), places.grids(settings.grid));
-    let densest = model.header().densest.unwrap_or(middle);
+    let densest = model.inputs().densest.unwrap_or(middle);
     let marked = [("the densest place", densest), ("the middle", middle)];
     let Some(maps) = model.map_panels((&grids[0], &grids[1]), &marked)? else {
         return refused("a process of two coordinates has maps");
     };
-    let summary = &model.header().fit;
+    let Some(summary) = model.record().fit.gaussian() else { return refused("coordinates have numbers") };
     Ok(Found {
         scores,
         seconds: summary.seconds,

@@ -122,7 +122,7 @@ fn fit(
     let Some(kernel) = model.kernel_panels(&even(settings.kernel_grid))? else {
         return refused("a process of one input has a covariance");
     };
-    let summary = &model.header().fit;
+    let Some(summary) = model.record().fit.gaussian() else { return refused("its targets are numbers") };
     let chosen = summary.scalable.as_ref().and_then(|s| s.deep.as_ref()).map(|d| d.chosen.clone());
     Ok(Found {
         scores,

@@ -46,14 +46,14 @@ fn process(path: &Path) -> Result<ProcessModel, Failure> {
         )))
     };
     match AnyModel::load(path)? {
+        AnyModel::Process(model) if model.output().gaussian().is_none() => other(
+            "one of classes, counts or outliers",
+            "fit all rows anew, or go on with a model of inducing points (`posterior stream --model`)",
+        ),
         AnyModel::Process(model) => {
             model.check_continued()?;
             Ok(*model)
         }
-        AnyModel::Generalised(_) => other(
-            "one of classes, counts or outliers",
-            "fit all rows anew, or go on with a model of inducing points (`posterior stream --model`)",
-        ),
         AnyModel::Laplace(_) => {
             other("a network", "`posterior fit laplace --continue` adds rows to its sums")
         }

@@ -38,7 +38,7 @@ pub(super) fn fit_and_score(
         let Fits { models, left_out, .. } = fit(&split.of_fold(*fold), Some(*fold), each)?;
         scores.resize_with(models.len(), FoldScores::default);
         for ((own, model), rows) in scores.iter_mut().zip(&models).zip(left_out) {
-            own.0.push((*fold, rows.score(model.model(), memory, remarks).json()?));
+            own.0.push((*fold, rows.score(model, memory, remarks).json()?));
         }
     }
     remarks.say("all rows");

@@ -11,8 +11,8 @@ use posterior::options::{
     CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions, TargetTransformName,
 };
 use posterior::{
-    AnyModel, FitRequest, GeneralisedModel, Method, Observed, ParsedRows, Prepared, ProcessModel,
-    RunningScore, StreamCounts, StreamInput, StreamModel, StreamState, choose_likelihood,
+    AnyModel, FitRequest, Method, Observed, ParsedRows, Prepared, ProcessModel, RunningScore, StreamCounts,
+    StreamInput, StreamModel, StreamState, choose_likelihood,
 };
 
 /// Inducing points that there may be where nothing is said.
@@ -190,10 +190,12 @@ fn fit(
     request.labels.inference =
         if stand_ins { InferenceName::Gaussianised } else { InferenceName::Variational };
     let observed = Observed::from_table(table, &rows, &request, chosen)?;
-    remarks
-        .say(format!("plan of the first fit: {}", GeneralisedModel::plan(&observed, &request)?.describe()));
+    remarks.say(format!(
+        "plan of the first fit: {}",
+        ProcessModel::plan_observed(&observed, &request)?.describe()
+    ));
     let fitted = observed_by(remarks, interrupt.clone(), |observer| {
-        GeneralisedModel::fit(observed, &request, observer)
+        ProcessModel::fit_observed(observed, &request, observer)
     })?;
-    Ok(AnyModel::Generalised(Box::new(fitted)))
+    Ok(AnyModel::Process(Box::new(fitted)))
 }

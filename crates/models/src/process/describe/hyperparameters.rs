@@ -1,26 +1,39 @@
 //! Hyperparameters in words: what each belongs to, in units that people use.
 
-use crate::process::{self, Header};
+use crate::output::Target;
+use crate::process::{self, ProcessModel, ProcessRecord};
 use posterior_data::{Schema, Standardisation};
 use posterior_kernels::{KernelExpression, kernel_name};
 use posterior_report::{FeatureLengthscale, Hyperparameter};
 use std::collections::HashMap;
 
 /// One row for each number that was learned, in units that people use.
-pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
-    let Header { schema, standardisation, hyperparameters, kernel, .. } = header;
-    let units = (standardisation.target_mean, standardisation.target_scale);
+pub(in crate::process) fn hyperparameters(model: &ProcessModel) -> Vec<Hyperparameter> {
+    let (schema, standard) = (&model.inputs.schema, &model.inputs.standardisation);
+    let ProcessRecord { hyperparameters, kernel, fit, .. } = &model.record;
+    if let (Some(target), Some(fit)) = (model.output.target(), fit.likelihood()) {
+        let scale = fit.stand_ins.as_ref().map_or(1.0, |s| s.scale);
+        let unit = match target {
+            Target::Classes { .. } => "of a latent function (log-odds)",
+            Target::Counts { .. } => "of the logarithm of the rate",
+            Target::Numbers { .. } => "of the standardised target",
+            Target::Events { .. } => "of the logarithm of the intensity",
+        };
+        let own: Vec<_> = hyperparameters.iter().filter(|h| h.name != "noise_variance").cloned().collect();
+        return learned((&own, kernel), schema, standard, (0.0, scale), unit);
+    }
+    let units = (standard.target_mean, standard.target_scale);
     // Numbers of the function are numbers of what the target is mapped to.
-    let target = format!("of `{}`", standardisation.image_of(&schema.target));
-    if is_dense(header) {
+    let target = format!("of `{}`", standard.image_of(&schema.target));
+    if is_dense(&model.record) {
         // The kernel acts on what a network makes of the columns, and on none of them.
         let behind = Schema { features: Vec::new(), ..schema.clone() };
-        let mut out = learned((hyperparameters, kernel), &behind, standardisation, units, &target);
+        let mut out = learned((hyperparameters, kernel), &behind, standard, units, &target);
         let of_outputs = out.iter_mut().filter(|own| own.name.contains("lengthscale"));
         of_outputs.for_each(|own| own.unit = "of the network's outputs".into());
         return out;
     }
-    learned((hyperparameters, kernel), schema, standardisation, units, &target)
+    learned((hyperparameters, kernel), schema, standard, units, &target)
 }
 
 /// The features that a kernel of the expression looks at, by its label.
@@ -61,7 +74,7 @@ impl Looks {
 }
 
 /// The same for functions whose values have this mean and scale, in these units.
-pub(in crate::process) fn learned(
+fn learned(
     (hyperparameters, kernel): (&[process::Hyperparameter], &KernelExpression),
     schema: &Schema,
     standard: &Standardisation,
@@ -211,26 +224,18 @@ pub(in crate::process) fn learned(
 }
 
 /// Whether the kernel acts on a network's outputs.
-fn is_dense(header: &Header) -> bool {
-    let deep = header.fit.scalable.as_ref().and_then(|large| large.deep.as_ref());
+fn is_dense(record: &ProcessRecord) -> bool {
+    let deep = record.fit.scalable().and_then(|large| large.deep.as_ref());
     deep.is_some_and(|deep| deep.dense)
 }
 
 /// The lengthscale of each feature in its first kernel that has one for each.
-pub(crate) fn lengthscales(header: &Header) -> Vec<FeatureLengthscale> {
-    if is_dense(header) {
+pub(in crate::process) fn lengthscales(model: &ProcessModel) -> Vec<FeatureLengthscale> {
+    if is_dense(&model.record) {
         return Vec::new();
     }
-    lengthscales_of(&header.hyperparameters, &header.kernel, &header.schema)
-}
-
-/// The same of hyperparameters apart.
-pub(in crate::process) fn lengthscales_of(
-    hyperparameters: &[process::Hyperparameter],
-    kernel: &KernelExpression,
-    schema: &Schema,
-) -> Vec<FeatureLengthscale> {
-    let looks = Looks::of(kernel, &schema.feature_names());
+    let ProcessRecord { hyperparameters, kernel, .. } = &model.record;
+    let looks = Looks::of(kernel, &model.inputs.schema.feature_names());
     let of_each = |h: &process::Hyperparameter| {
         let features = h.name.strip_suffix(".lengthscale").map(|owner| looks.features(owner))?;
         let pair = |(feature, lengthscale): (&String, &f64)| FeatureLengthscale {

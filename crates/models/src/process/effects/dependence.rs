@@ -1,8 +1,8 @@
 //! Partial dependence: what the function is on average over some rows as the cells of one column move.
 
-use super::Effective;
 use super::sources::{NumberKind, Part, Source};
 use crate::ModelError;
+use crate::process::ProcessModel;
 use faer::{Mat, MatRef};
 use posterior_data::{Cycle, Feature, Schema, Standardisation};
 use serde::Serialize;
@@ -199,7 +199,7 @@ fn rounded(value: f64) -> f64 {
 /// # Errors
 /// As averages of the model.
 pub(super) fn of_column(
-    model: &dyn Effective,
+    model: &ProcessModel,
     (schema, standard): (&Schema, &Standardisation),
     source: &Source<'_>,
     x: MatRef<'_, f64>,

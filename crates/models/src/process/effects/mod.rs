@@ -27,9 +27,9 @@ mod sources;
 
 pub use dependence::{Averaged, Dependence, Place, PlaceUnit};
 
-use crate::{ModelError, PredictionPlan, Predictor, Question};
+use crate::process::ProcessModel;
+use crate::{ModelError, PredictionPlan, Question};
 use faer::{Mat, MatRef};
-use posterior_data::{Schema, Standardisation};
 use posterior_linalg::random::{ChaCha8Rng, Streams};
 use rand::seq::index;
 use serde::Serialize;
@@ -85,64 +85,9 @@ pub struct Importance {
     pub standard_error: f64,
 }
 
-/// A model whose columns have effects: C functions of standardised inputs, and what is observed of them.
-pub(super) trait Effective {
-    /// What inputs are made of.
-    fn schema(&self) -> &Schema;
-
-    /// Their units.
-    fn standardisation(&self) -> &Standardisation;
-
-    /// By which rows are drawn.
-    fn seed(&self) -> u64;
-
-    /// What predicts the functions.
-    fn predictor(&self) -> &dyn Predictor;
-
-    /// What the shares of importance are shares of.
-    fn variance_of(&self) -> &'static str;
-
-    /// What is observed of the functions: a name for each number.
-    fn observed(&self) -> Vec<String>;
-
-    /// Averages of these, without noise, over each run of `each` rows of x, in units that people use: for each run and each number its centre and the ends of a central 95 % interval.
-    fn averages(&self, x: MatRef<'_, f64>, each: usize) -> Result<Vec<Vec<[f64; 3]>>, ModelError>;
-
-    /// Operations that draws of one row of an average take beside the predictor's, about.
-    fn drawn_flops(&self) -> f64 {
-        0.0
-    }
-
-    /// Bytes that so many rows at a time and averages over so many runs of them take beside the predictor's blocks.
-    fn beside(&self, rows: usize, runs: usize) -> u64;
-
-    /// Means of the functions at the rows of x (m x D), m x C. Of several functions the mean over all is subtracted, which changes no probability.
-    fn means(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError> {
-        let mut means = self.predictor().means(x)?;
-        if means.ncols() > 1 {
-            for i in 0..means.nrows() {
-                let common = means.row(i).iter().sum::<f64>() / means.ncols() as f64;
-                means.row_mut(i).iter_mut().for_each(|m| *m -= common);
-            }
-        }
-        Ok(means)
-    }
-
-    /// Floating-point operations of the mean at one row, and of one row of an average, about.
-    fn work(&self) -> [f64; 2] {
-        let [mean, average] = self.predictor().effort(self.schema().features.len());
-        [mean, average + self.drawn_flops()]
-    }
-
-    /// Bytes that so many rows take at a time, those of averages over runs of so many rows included.
-    fn bytes(&self, rows: usize, runs: usize) -> u64 {
-        self.predictor().cost(rows).bytes.saturating_add(self.beside(rows, runs))
-    }
-}
-
 impl Effects {
     /// Nothing, and why.
-    fn none(rows_of: RowsOf, of: usize, model: &dyn Effective, why: String) -> Self {
+    fn none(rows_of: RowsOf, of: usize, model: &ProcessModel, why: String) -> Self {
         let (importance, dependence) = (Vec::new(), Vec::new());
         let variance_of = model.variance_of();
         Self {
@@ -162,26 +107,27 @@ impl Effects {
     /// # Errors
     /// As predictions of the model.
     pub(super) fn of(
-        model: &dyn Effective,
+        model: &ProcessModel,
         given: Option<MatRef<'_, f64>>,
     ) -> Result<Option<Self>, ModelError> {
-        let (rows_of, all) = match (model.predictor().training_inputs(), given) {
+        let (rows_of, all) = match (model.predictor.training_inputs(), given) {
             (Some(own), _) => (RowsOf::Training, own),
             (None, Some(given)) => (RowsOf::Given, given),
             (None, None) => return Ok(None),
         };
-        let (schema, standard) = (model.schema(), model.standardisation());
+        let (schema, standard) = (&model.inputs.schema, &model.inputs.standardisation);
         let sources = Source::all(schema);
         let n = all.nrows();
         let sizes = match Sizes::of(model, &sources, n) {
             Ok(sizes) => sizes,
             Err(why) => return Ok(Some(Self::none(rows_of, n, model, why))),
         };
-        let mut rng: ChaCha8Rng = Streams::new(model.seed()).stream("model/effects");
+        let mut rng: ChaCha8Rng = Streams::new(model.record.seed).stream("model/effects");
         let rows = index::sample(&mut rng, n, sizes.rows).into_vec();
         let x = Mat::from_fn(rows.len(), all.ncols(), |i, j| all[(rows[i], j)]);
         let groups: Vec<_> = sources.iter().map(|source| source.features.clone()).collect();
-        let found = importance::total_effects(x.as_ref(), &groups, sizes.shifts, &mut |x| model.means(x))?;
+        let found =
+            importance::total_effects(x.as_ref(), &groups, sizes.shifts, &mut |x| model.centred_means(x))?;
         let Some(found) = found else {
             let why =
                 format!("its mean is the same at all {} rows: no column does anything to it", rows.len());
@@ -220,11 +166,11 @@ impl Effects {
 
     /// What [`Self::of`] takes beside the model and its data, at most: rows that are not known yet are taken to be many. None where it will have nothing to say.
     pub(super) fn plan(
-        model: &dyn Effective,
+        model: &ProcessModel,
         question: &Question,
     ) -> Result<Option<PredictionPlan>, ModelError> {
-        let rows = model.predictor().training_inputs().map_or(sizes::MOST_ROWS, |x| x.nrows());
-        let sources = Source::all(model.schema());
+        let rows = model.predictor.training_inputs().map_or(sizes::MOST_ROWS, |x| x.nrows());
+        let sources = Source::all(&model.inputs.schema);
         let Ok(sizes) = Sizes::of(model, &sources, rows) else { return Ok(None) };
         let plan = sizes.plan(model, &sources);
         let plan = plan.beside(question.beside);

@@ -2,7 +2,8 @@
 
 use super::dependence::SETTINGS;
 use super::importance::LEAST_ROWS;
-use super::{Effective, MOST_CURVES, Source};
+use super::{MOST_CURVES, Source};
+use crate::process::ProcessModel;
 use crate::{PredictionPlan, text};
 
 /// Rows among which cells are exchanged, and pairs of rows for each column.
@@ -35,11 +36,11 @@ fn curves(sources: &[Source<'_>]) -> usize {
 
 impl Sizes {
     /// For `n` rows that there are; else why there is nothing to ask.
-    pub(super) fn of(model: &dyn Effective, sources: &[Source<'_>], n: usize) -> Result<Self, String> {
+    pub(super) fn of(model: &ProcessModel, sources: &[Source<'_>], n: usize) -> Result<Self, String> {
         if n < LEAST_ROWS {
             return Err(format!("of {n} rows the variance is not known: {LEAST_ROWS} at least are wanted"));
         }
-        let [mean, average] = model.work();
+        let [mean, average] = model.work_of_effects();
         let predictions = |rows: usize| (rows * (1 + sources.len())) as f64;
         let affordable = |work: f64, each: f64, (least, most): (usize, usize)| -> usize {
             // A float-to-integer cast saturates.
@@ -62,16 +63,17 @@ impl Sizes {
     }
 
     /// What that takes beside the model.
-    pub(super) fn plan(self, model: &dyn Effective, sources: &[Source<'_>]) -> PredictionPlan {
+    pub(super) fn plan(self, model: &ProcessModel, sources: &[Source<'_>]) -> PredictionPlan {
         let Self { rows, shifts, background } = self;
-        let [mean, average] = model.work();
-        let columns = model.schema().features.len() as u64;
+        let [mean, average] = model.work_of_effects();
+        let columns = model.inputs.schema.features.len() as u64;
         let exchanged = rows * (1 + sources.len() * shifts);
         let along = curves(sources) * SETTINGS * background;
         // The rows, with cells exchanged, with what becomes of them; and those of a curve.
         let inputs = 8 * columns * (3 * rows as u64 + 2 * (SETTINGS * background) as u64);
         let pairs = 8 * (rows * (shifts + 4)) as u64;
-        let bytes = model.bytes(rows, 0).max(model.bytes(SETTINGS * background, SETTINGS));
+        let bytes =
+            model.bytes_of_effects(rows, 0).max(model.bytes_of_effects(SETTINGS * background, SETTINGS));
         PredictionPlan {
             rows: exchanged + along,
             samples: 0,

@@ -1,12 +1,11 @@
 //! How good a fit is on rows that had no part in it.
 
 use super::events;
-use super::header::{LabelCheck, LabelScores, baseline};
-use super::observations::Observing;
+use super::header::{LabelCheck, LabelScores};
 use super::observed::Observed;
-use super::target::Target;
 use crate::calibration::JudgedRows;
 use crate::latent::Latent;
+use crate::output::{Observing, Target, baseline, noise_square};
 use crate::rows::CheckedOn;
 use crate::{ModelError, Predicted, Predictive, Predictor, VarianceMethod};
 use posterior_likelihoods::OutputLikelihood;
@@ -50,10 +49,7 @@ impl Judged {
                 (scores.accuracy, scores.ece) = (Some(found.accuracy), Some(found.ece));
             }
             Predicted::Moments { mean, variance, latent_variance } => {
-                let (shift, scale) = match target {
-                    Target::Numbers { mean, scale } => (*mean, *scale),
-                    _ => (0.0, 1.0),
-                };
+                let (shift, scale) = target.units();
                 own.iter_mut().for_each(|y| *y = shift + scale * *y);
                 let inside = (0..rows).filter(|&i| (own[i] - mean[i]).powi(2) <= 4.0 * variance[i]).count();
                 let share = inside as f64 / rows.max(1) as f64;
@@ -85,16 +81,6 @@ impl Judged {
         }
         let check = LabelCheck { on, rows, twins: 0, copies: 0, scores, baseline_nll, warnings };
         Ok(Self { check, rows: Some(JudgedRows { predicted, width, truths: own }) })
-    }
-}
-
-/// The square of the noise's scale in the target's units, where its variance says little of it: of Student's t.
-pub(super) fn noise_square(target: &Target, likelihood: &OutputLikelihood) -> Option<f64> {
-    match (target, likelihood) {
-        (Target::Numbers { scale, .. }, OutputLikelihood::StudentT(own)) => {
-            Some((scale * own.scale()).powi(2))
-        }
-        _ => None,
     }
 }
 

@@ -5,10 +5,10 @@
 //! halves, each with its share of every class; hyperparameters are learned on one half, and every row of the other is predicted from all others under them. A search on half the rows costs an eighth of one on
 //! all, twice that a quarter.
 
-use super::Target;
 use super::observed::Observed;
 use crate::ModelError;
 use crate::latent::Latent;
+use crate::output::Target;
 use posterior_data::Split;
 use posterior_linalg::random::Streams;
 

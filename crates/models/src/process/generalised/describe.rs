@@ -1,45 +1,33 @@
 //! A model in words.
 
 use super::gaussianised::PSEUDO_COUNTS;
-use super::header::GeneralisedHeader;
-use super::{FeatureSummary, LabelCheck, LabelScores, PlainProcess, Target};
+use super::{FeatureSummary, GeneralisedSummary, LabelCheck, LabelScores, PlainProcess};
 use crate::ClassRecalibration;
+use crate::inputs::TableInputs;
+use crate::output::{LikelihoodOutput, Target};
+use crate::process::ProcessRecord;
 use crate::process::describe::{self, reason};
 use crate::rows::equals_in_words;
 use crate::text::number;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
-
-/// One row for each number that was learned.
-pub(super) fn hyperparameters(header: &GeneralisedHeader) -> Vec<Hyperparameter> {
-    let scale = header.fit.stand_ins.as_ref().map_or(1.0, |s| s.scale);
-    let unit = match (&header.target, header.likelihood.name()) {
-        (Target::Classes { .. }, _) => "of a latent function (log-odds)",
-        (Target::Counts { .. }, _) => "of the logarithm of the rate",
-        (Target::Numbers { .. }, _) => "of the standardised target",
-        (Target::Events { .. }, _) => "of the logarithm of the intensity",
-    };
-    let own =
-        header.hyperparameters.iter().filter(|h| h.name != "noise_variance").cloned().collect::<Vec<_>>();
-    describe::learned((&own, &header.kernel), &header.schema, &header.standardisation, (0.0, scale), unit)
-}
-
-pub(super) fn lengthscales(header: &GeneralisedHeader) -> Vec<FeatureLengthscale> {
-    describe::lengthscales_of(&header.hyperparameters, &header.kernel, &header.schema)
-}
+use posterior_report::{Note, SummaryRow};
 
 /// The facts about a model, in order.
-pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
-    let fit = &header.fit;
+pub(in crate::process) fn summary(
+    inputs: &TableInputs,
+    output: &LikelihoodOutput,
+    record: &ProcessRecord,
+    fit: &GeneralisedSummary,
+) -> Vec<SummaryRow> {
     let mut rows = vec![
-        SummaryRow::new("target", format!("`{}`: {}", header.schema.target, fit.likelihood_choice)),
+        SummaryRow::new("target", format!("`{}`: {}", inputs.schema.target, fit.likelihood_choice)),
         SummaryRow::new("inference", &fit.choice),
     ];
     match &fit.features {
-        Some(features) => rows.extend(learned(features, header)),
+        Some(features) => rows.extend(learned(features, output, record)),
         None => rows.extend([
-            SummaryRow::new("kernel", header.kernel.to_string()),
-            SummaryRow::new("mean", describe::mean_form(header.mean)),
+            SummaryRow::new("kernel", record.kernel.to_string()),
+            SummaryRow::new("mean", describe::mean_form(record.mean)),
             SummaryRow::new("beliefs", describe::beliefs(&fit.hyperpriors)),
         ]),
     }
@@ -53,16 +41,16 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
             rows.push(plain_row(plain));
         }
     }
-    rows.push(SummaryRow::new("rows learned from", header.rows.to_string()));
-    if let Target::Classes { names } = &header.target {
+    rows.push(SummaryRow::new("rows learned from", record.rows.to_string()));
+    if let Target::Classes { names } = &output.target {
         let share = |(name, share): (&String, &f64)| format!("{name} {:.1} %", 100.0 * share);
-        let shown: Vec<String> = names.names().iter().zip(&header.marginal).take(12).map(share).collect();
+        let shown: Vec<String> = names.names().iter().zip(&output.marginal).take(12).map(share).collect();
         let more = if names.count() > 12 { ", ..." } else { "" };
         rows.push(SummaryRow::new("classes", format!("{}{more}", shown.join(", "))));
     }
-    if let Some(column) = &header.schema.exposure {
-        let relative = if let Target::Counts { rate } = header.target { rate } else { 1.0 };
-        let rate = number(relative * header.marginal[0]);
+    if let Some(column) = &inputs.schema.exposure {
+        let relative = if let Target::Counts { rate } = output.target { rate } else { 1.0 };
+        let rate = number(relative * output.marginal[0]);
         let text = format!(
             "`{column}`; {rate} counts for each unit of it on average, and predictions are for the exposure of their row"
         );
@@ -78,7 +66,7 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
         rows.push(SummaryRow::new("intervals (predict --quantiles)", own.in_words()));
     }
     if let Some(check) = &fit.check {
-        rows.push(checked(check, &header.target));
+        rows.push(checked(check, &output.target));
     }
     for tried in &fit.tried {
         let nll =
@@ -142,15 +130,15 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
             format!("{} steps, {} evaluations, ended by {}", fit.steps, fit.evaluations, reason(fit.reason)),
         ),
         SummaryRow::new("seconds", format!("{:.2}", fit.seconds)),
-        SummaryRow::new("seed", header.seed.to_string()),
+        SummaryRow::new("seed", record.seed.to_string()),
     ]);
     rows
 }
 
 /// The facts about learned features.
-fn learned(features: &FeatureSummary, header: &GeneralisedHeader) -> Vec<SummaryRow> {
-    let mut rows = describe::features(&features.learned, &header.kernel);
-    let functions = header.likelihood.outputs();
+fn learned(features: &FeatureSummary, output: &LikelihoodOutput, record: &ProcessRecord) -> Vec<SummaryRow> {
+    let mut rows = describe::features(&features.learned, &record.kernel);
+    let functions = output.likelihood.outputs();
     if functions > 1 {
         let covariances = match features.learned.roots {
             1 => "one covariance of their weights for all",
@@ -168,7 +156,7 @@ fn learned(features: &FeatureSummary, header: &GeneralisedHeader) -> Vec<Summary
         format!("{:.4} for each row, of recent steps", features.objective),
     ));
     if let Some(expected) = features.expected_events {
-        let seen = if let Target::Events { events, .. } = header.target { events } else { 0 };
+        let seen = if let Target::Events { events, .. } = output.target { events } else { 0 };
         rows.push(SummaryRow::new(
             "events expected in the window",
             format!("{expected:.1}; {seen} were seen"),
@@ -226,12 +214,15 @@ fn checked(check: &LabelCheck, target: &Target) -> SummaryRow {
 const FEW_DEGREES: f64 = 2.1;
 
 /// Everything that was added, chosen, dropped or is odd.
-pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
-    let fit = &header.fit;
+pub(in crate::process) fn notes(
+    output: &LikelihoodOutput,
+    record: &ProcessRecord,
+    fit: &GeneralisedSummary,
+) -> Vec<Note> {
     let mut out: Vec<Note> = fit.data.sentences().into_iter().map(Note::information).collect();
-    out.extend(header.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
+    out.extend(record.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
     out.extend(fit.odd.iter().map(Note::warning));
-    if let OutputLikelihood::StudentT(own) = &header.likelihood
+    if let OutputLikelihood::StudentT(own) = &output.likelihood
         && own.degrees_of_freedom() < FEW_DEGREES
     {
         out.push(Note::information(format!(

@@ -7,14 +7,14 @@
 //! log p = Σ_e f(x_e) - (events / nodes) Σ_q exp f(x_q) + constants
 //! ```
 //!
-//! is a sum over rows ([`CoxRows`]), which features are trained on like on any others. A share s of the events, drawn at random, are a Cox process of s times the intensity, independent of the others: so rows that are set aside and held back are events with nodes
+//! is a sum over rows ([`CoxRows`](posterior_linear::low_rank::CoxRows)), which features are trained on like on any others. A share s of the events, drawn at random, are a Cox process of s times the intensity, independent of the others: so rows that are set aside and held back are events with nodes
 //! of their own, and judge without having been seen. Source: spec `deep_kernel_decomposition`, section 4.6.
 
 use super::header::{LabelCheck, LabelScores};
 use super::observed::Observed;
-use super::target::Target;
 use crate::latent::Latent;
 use crate::options::{ClassWeights, InferenceName, MethodName, Window};
+use crate::output::Target;
 use crate::rows::CheckedOn;
 use crate::{FitRequest, ModelError, Predictor, TrainingRows, VarianceMethod};
 use faer::{Mat, MatRef};
@@ -24,9 +24,8 @@ use posterior_data::{
 };
 use posterior_gp::{GpError, Observations};
 use posterior_kernels::features::halton;
-use posterior_likelihoods::{Likelihood, OutputLikelihood, Poisson};
+use posterior_likelihoods::{OutputLikelihood, Poisson};
 use posterior_linalg::random::Streams;
-use posterior_linear::low_rank::CoxRows;
 
 /// What is predicted, in the names of columns.
 const NAME: &str = "intensity";
@@ -67,8 +66,9 @@ pub(super) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
     }
     let extracted = schema.extract(table, rows, false).map_err(|error| error.in_table(table))?;
     let window: Vec<[f64; 2]> = sides.iter().map(|side| [side.low, side.high]).collect();
-    inside(&schema, &window, (table, 0), (extracted.x.as_ref(), &extracted.rows))?;
     let events = extracted.rows.len();
+    let target = Target::Events { window: window.clone(), events };
+    target.check_places(&schema, (table, 0), &extracted)?;
     if events < FEWEST {
         return Err(ModelError::Request(format!(
             "{events} events are too few to learn an intensity from: {FEWEST} at least"
@@ -108,7 +108,7 @@ pub(super) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
         schema,
         standardisation,
         data: Observations::new(inputs, Mat::from_fn(events, 1, |_, _| 1.0), None)?,
-        target: Target::Events { window, events },
+        target,
         likelihood: OutputLikelihood::Poisson(Poisson::new(1)?),
         why: format!("cox: {events} events in the window {}, a volume of {volume}", shown.join(", ")),
         notes,
@@ -180,30 +180,6 @@ fn repeats(x: MatRef<'_, f64>) -> usize {
     rows.windows(2).filter(|pair| pair[0] == pair[1]).count()
 }
 
-/// Refuses places outside of the window, by row (of a table whose first row has this number in its file) and column.
-pub(super) fn inside(
-    schema: &Schema,
-    window: &[[f64; 2]],
-    (table, first): (&Table, usize),
-    (x, rows): (MatRef<'_, f64>, &[usize]),
-) -> Result<(), ModelError> {
-    for (i, row) in rows.iter().enumerate() {
-        for (j, [low, high]) in window.iter().enumerate() {
-            if !(*low..=*high).contains(&x[(i, j)]) {
-                let (path, own) = table.place(*row);
-                return Err(ModelError::Request(format!(
-                    "{}, row {}, column `{}`: {} lies outside of the window {low} to {high}, beyond which nothing is known of events; leave the row out, or fit with a wider --window where events were looked for there as well",
-                    path.display(),
-                    first + own + 1,
-                    schema.feature_names()[j],
-                    x[(i, j)],
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// `count` points that fill the window evenly, in standard units (`count` x D): a randomised Halton sequence. (The lattice of the generalised golden ratio, as even in two dimensions, leaves correlations of 0.02 in three, whatever the number of nodes.)
 fn nodes(count: usize, dimensions: usize, streams: Streams) -> Mat<f64> {
     let points = halton(dimensions, count, &mut streams.stream("model/nodes"));
@@ -229,7 +205,7 @@ fn node_offset(events: usize, nodes: usize) -> f64 {
     (events as f64 / nodes as f64).ln()
 }
 
-/// Events, and nodes of a quadrature of the window behind them, as rows of [`CoxRows`].
+/// Events, and nodes of a quadrature of the window behind them, as rows of [`CoxRows`](posterior_linear::low_rank::CoxRows).
 pub(super) fn rows(events: &Observations, which: Nodes, seed: u64) -> Result<Observations, GpError> {
     let (x, count) = (events.inputs(), events.rows());
     let nodes = which.of(nodes_for(count), x.ncols(), seed);
@@ -245,14 +221,6 @@ pub(super) fn rows(events: &Observations, which: Nodes, seed: u64) -> Result<Obs
 /// Nats for each event more than an even intensity has, of a mean over so many rows of events and nodes.
 pub(super) fn nats_for_each_event(surprise: f64, rows: usize, events: usize) -> f64 {
     surprise * rows as f64 / events as f64 - 1.0
-}
-
-/// The likelihood that functions are trained under.
-pub(super) fn likelihood(target: &Target, own: &OutputLikelihood) -> Box<dyn Likelihood> {
-    match target {
-        Target::Events { .. } => Box::new(CoxRows),
-        _ => own.clone_box(),
-    }
 }
 
 /// The logarithm of an even intensity; None of other targets.
@@ -314,6 +282,8 @@ pub(super) fn judged(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posterior_likelihoods::Likelihood;
+    use posterior_linear::low_rank::CoxRows;
 
     #[test]
     fn nodes_fill_the_window_evenly() {

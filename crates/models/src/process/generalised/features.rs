@@ -4,14 +4,14 @@
 //! other. The posterior of the weights has no closed form, and a Gaussian that the bound of all rows prefers stands for it. And beside the model stands, where rows were held back to judge it by, a plain process of few rows without learned features.
 
 use super::events::{self, Nodes};
-use super::header::{FeatureSummary, marginal};
+use super::header::FeatureSummary;
 use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
 use super::searching::Told;
-use super::target::Target;
 use crate::method::LowRank;
 use crate::options::InferenceName;
+use crate::output::{Target, marginal};
 use crate::process::deep::{Columns, Targets, Task, Trained};
 use crate::process::scalable::check_numbers;
 use crate::process::{FitStage, Hyperparameter};

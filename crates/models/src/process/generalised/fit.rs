@@ -1,19 +1,20 @@
 //! From rows to a model.
 
-use super::check::{Judged, judged, noise_square, surprises};
-use super::header::{GeneralisedHeader, GeneralisedSummary, PlainProcess, marginal};
+use super::check::{Judged, judged, surprises};
+use super::header::{GeneralisedSummary, PlainProcess};
 use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
-use super::target::Target;
-use super::{GeneralisedModel, features, gaussianised, laplace, variation, variational};
+use super::{features, gaussianised, laplace, variation, variational};
 use crate::calibration::{Asked, Calibration, Learned, NumbersBy};
+use crate::inputs::TableInputs;
 use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptions};
-use crate::process::FitStage;
+use crate::output::{LikelihoodOutput, Output, Target, marginal, noise_square};
 use crate::process::prepared_table::in_memory;
 use crate::process::scalable::PLAIN_ROWS;
+use crate::process::{FitRecord, FitStage, ProcessModel, ProcessRecord};
 use crate::rows::worse_by;
 use crate::{FitRequest, Guarantee, Method, ModelError, Predictor};
 use posterior_data::Split;
@@ -22,12 +23,12 @@ use posterior_linalg::random::Streams;
 use posterior_optim::Observer;
 use std::time::Instant;
 
-impl GeneralisedModel {
-    /// What a fit would do and take, in words; refuses what does not go together or does not fit the memory.
+impl ProcessModel {
+    /// What a fit to rows under another likelihood than Gaussian noise would do and take, in words; refuses what does not go together or does not fit the memory.
     ///
     /// # Errors
     /// [`ModelError::Usage`] or [`ModelError::Gp`], with the way out.
-    pub fn plan(observed: &Observed, request: &FitRequest) -> Result<InferencePlan, ModelError> {
+    pub fn plan_observed(observed: &Observed, request: &FitRequest) -> Result<InferencePlan, ModelError> {
         Ok(InferencePlan::of(observed, request)?.timed(observed, request))
     }
 
@@ -37,7 +38,7 @@ impl GeneralisedModel {
     ///
     /// # Errors
     /// [`ModelError`]: what does not go together, not enough memory; [`ModelError::Interrupted`] when the observer ended it.
-    pub fn fit(
+    pub fn fit_observed(
         observed: Observed,
         request: &FitRequest,
         observer: &mut Observer<'_, FitStage>,
@@ -119,21 +120,25 @@ impl GeneralisedModel {
             largest_jitter,
             at_bounds,
         } = told;
-        let header = GeneralisedHeader {
-            method: GeneralisedHeader::method_of(inference).into(),
-            solver: plan.solver().as_str().into(),
-            rows: observed.rows(),
+        let inputs = TableInputs {
             schema: observed.schema.clone(),
             standardisation: observed.standardisation.clone(),
             input_ranges: observed.input_ranges.clone(),
-            target: observed.target.clone(),
-            likelihood,
-            marginal,
+            densest: None,
+        };
+        let target = observed.target.clone();
+        let output = Output::Likelihood(LikelihoodOutput { target, likelihood, marginal });
+        let record = ProcessRecord {
+            method: method_of(inference).into(),
+            solver: Some(plan.solver().as_str().into()),
+            rows: observed.rows(),
             kernel: request.kernel.clone(),
             mean: request.mean,
             hyperparameters,
+            noise_floor: None,
+            cholesky: None,
             seed: request.seed,
-            fit: GeneralisedSummary {
+            fit: FitRecord::Likelihood(Box::new(GeneralisedSummary {
                 likelihood_choice: observed.why.clone(),
                 choice: match features.is_some() || variation.is_some() {
                     true => format!("{}, {why}", plan.solver()),
@@ -160,12 +165,23 @@ impl GeneralisedModel {
                 mode,
                 features,
                 variation,
-            },
+            })),
             streamed: None,
+            continued: Vec::new(),
         };
         journal.clear();
         let training = observed_all.training.clone();
-        Ok(Self { header, predictor, training, calibration })
+        Ok(Self { inputs, predictor, output, calibration, training, record })
+    }
+}
+
+/// What `method` says of a way to infer.
+fn method_of(inference: InferenceName) -> &'static str {
+    match inference {
+        InferenceName::Gaussianised | InferenceName::Auto => "gaussianised",
+        InferenceName::Variational => "variational",
+        // Networks' models are called `laplace`.
+        InferenceName::Laplace => "laplace process",
     }
 }
 

@@ -10,7 +10,7 @@
 use super::check::Judged;
 use super::cost::collapsed_search;
 use super::crossed::crossed;
-use super::header::{BoundedPseudoCount, StandInSummary, TriedPseudoCount, marginal};
+use super::header::{BoundedPseudoCount, StandInSummary, TriedPseudoCount};
 use super::inferred::Inferred;
 use super::journal::Journal;
 use super::learned;
@@ -18,10 +18,10 @@ use super::observed::Observed;
 use super::plan::{InferencePlan, SEARCH_WORK};
 use super::searching::Searching;
 use super::stand_in::{NO_NOISE, StandIns};
-use super::target::Target;
 use crate::latent::Latent;
 use crate::method::IndependentFunctions;
 use crate::options::{CalibrateName, InferenceName, LikelihoodOptions, PseudoCount};
+use crate::output::{Target, marginal};
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{FitStage, Hyperparameter, ProcessModel};
 use crate::rows::{CheckedOn, Prints, without_copies};
@@ -381,7 +381,7 @@ pub(super) fn fit(
         if fitted.was_interrupted() {
             return Err(ModelError::Interrupted);
         }
-        members.push(fitted.header().clone());
+        members.push(fitted.header());
         predictors.push(fitted.into_predictor());
     }
     // What is held back says more where it is.

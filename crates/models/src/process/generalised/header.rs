@@ -1,15 +1,12 @@
-//! What stands in the file of a process under any likelihood besides arrays.
+//! How a fit under any likelihood went, as it stands in a file.
 
-use super::target::Target;
 use crate::options::InferenceName;
-use crate::process::{DeepSummary, GviSummary, Header, StreamedRows};
+use crate::process::{DeepSummary, GviSummary, Header};
 use crate::rows::CheckedOn;
-use crate::{ClassRecalibration, Hyperparameter, ObservedRecalibration};
-use posterior_data::{InputRanges, Notes, Schema, Standardisation};
+use crate::{ClassRecalibration, ObservedRecalibration};
+use posterior_data::Notes;
+use posterior_gp::Hyperprior;
 use posterior_gp::exact::Plan;
-use posterior_gp::{Hyperprior, MeanForm};
-use posterior_kernels::KernelExpression;
-use posterior_likelihoods::OutputLikelihood;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
@@ -220,130 +217,4 @@ pub struct GeneralisedSummary {
     /// Of a mean and a covariance that were trained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation: Option<VariationSummary>,
-}
-
-/// A model's description: all of it but the arrays.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GeneralisedHeader {
-    /// `gaussianised`, `variational` or `laplace process`.
-    pub method: String,
-    /// How the posterior is computed: `exact`, `sgpr`, ...
-    pub solver: String,
-    /// Rows trained on.
-    pub rows: usize,
-    /// Roles of the columns.
-    pub schema: Schema,
-    /// Means and scales of the features.
-    pub standardisation: Standardisation,
-    /// Where the inputs lay in training, in their own units.
-    pub input_ranges: InputRanges,
-    /// What the targets are.
-    pub target: Target,
-    /// Their likelihood, with what was learned of it.
-    pub likelihood: OutputLikelihood,
-    /// Share of each class; mean and variance of counts; 0 and 1 for numbers in standard units; 1 and 0 for events, each of which counts one.
-    pub marginal: Vec<f64>,
-    /// The kernel.
-    pub kernel: KernelExpression,
-    /// The mean's form.
-    pub mean: MeanForm,
-    /// Everything learned, in standard units.
-    pub hyperparameters: Vec<Hyperparameter>,
-    /// The seed.
-    pub seed: u64,
-    /// How the fit went.
-    pub fit: GeneralisedSummary,
-    /// What was learned afterwards, row by row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub streamed: Option<StreamedRows>,
-}
-
-impl GeneralisedHeader {
-    /// What `method` says of a way to infer.
-    pub(crate) fn method_of(inference: InferenceName) -> &'static str {
-        match inference {
-            InferenceName::Gaussianised | InferenceName::Auto => "gaussianised",
-            InferenceName::Variational => "variational",
-            // Networks' models are called `laplace`.
-            InferenceName::Laplace => "laplace process",
-        }
-    }
-
-    /// Whether a file's `method` is one of these.
-    pub(crate) fn is_method(method: &str) -> bool {
-        [InferenceName::Gaussianised, InferenceName::Variational, InferenceName::Laplace]
-            .into_iter()
-            .any(|inference| Self::method_of(inference) == method)
-    }
-}
-
-/// The distribution of training targets: shares of classes, mean and variance otherwise, of counts in an exposure of 1. With exposures E, counts of rate r are taken to have the variance `r E + s (r E)²`; r is all counts over all
-/// exposures, and s makes the squared residuals right on average.
-pub(super) fn marginal(target: &Target, truths: &[f64], offsets: Option<&[f64]>) -> Vec<f64> {
-    let n = truths.len() as f64;
-    match (target, offsets) {
-        (Target::Counts { .. }, Some(offsets)) => {
-            let exposures: f64 = offsets.iter().map(|o| o.exp()).sum();
-            let rate = truths.iter().sum::<f64>() / exposures;
-            let expected = || offsets.iter().map(|o| rate * o.exp());
-            let excess: f64 = truths.iter().zip(expected()).map(|(y, m)| (y - m).powi(2) - m).sum();
-            let squares: f64 = expected().map(|m| m * m).sum();
-            vec![rate, if squares > 0.0 { rate + rate * rate * excess / squares } else { 0.0 }]
-        }
-        _ => without_exposures(target, truths, n),
-    }
-}
-
-fn without_exposures(target: &Target, truths: &[f64], n: f64) -> Vec<f64> {
-    match target {
-        Target::Classes { names } => {
-            let mut shares = vec![0.0; names.count()];
-            truths.iter().for_each(|y| shares[*y as usize] += 1.0 / n);
-            shares
-        }
-        // The volume of a window is known to its level only.
-        Target::Counts { .. } | Target::Numbers { .. } | Target::Events { .. } => {
-            let mean = truths.iter().sum::<f64>() / n;
-            vec![mean, truths.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n]
-        }
-    }
-}
-
-/// Log densities under it: counts as negative binomial of that mean and variance (Poisson where they scatter less), numbers as Gaussian, in the units of the likelihood.
-pub(super) fn baseline(
-    target: &Target,
-    marginal: &[f64],
-    truths: &[f64],
-    offsets: Option<&[f64]>,
-) -> Vec<f64> {
-    use posterior_likelihoods::{Likelihood, NegativeBinomial, Poisson};
-    match target {
-        // A class that had no row has the share that half a row would have had.
-        Target::Classes { .. } => truths.iter().map(|y| marginal[*y as usize].max(1e-12).ln()).collect(),
-        Target::Counts { .. } => {
-            let [mean, variance] = [marginal[0].max(1e-9), marginal[1]];
-            let latent = mean.ln();
-            let likelihood: Option<Box<dyn Likelihood>> = if variance > mean {
-                let dispersion = mean * mean / (variance - mean);
-                NegativeBinomial::new(dispersion).ok().map(|l| Box::new(l) as _)
-            } else {
-                Poisson::new(1).ok().map(|l| Box::new(l) as _)
-            };
-            let density = |(i, y): (usize, &f64)| {
-                let latent = [latent + offsets.map_or(0.0, |offsets| offsets[i])];
-                likelihood.as_ref().map_or(f64::NAN, |l| l.log_density(&[*y], &latent))
-            };
-            truths.iter().enumerate().map(density).collect()
-        }
-        // Densities of events are told beside those of an even intensity.
-        Target::Events { .. } => vec![0.0; truths.len()],
-        Target::Numbers { scale, .. } => {
-            let [mean, variance] = [marginal[0], marginal[1].max(1e-300)];
-            let density = |y: &f64| {
-                -0.5 * ((2.0 * std::f64::consts::PI * variance).ln() + (y - mean).powi(2) / variance)
-                    - scale.ln()
-            };
-            truths.iter().map(density).collect()
-        }
-    }
 }

@@ -180,7 +180,7 @@ mod tests {
         CgOptions, InferenceName, IterativeOptions, LargeTableOptions, LikelihoodName, LikelihoodOptions,
         SvgpOptions,
     };
-    use crate::process::{GeneralisedModel, Observed, choose_likelihood};
+    use crate::process::{Observed, ProcessModel, choose_likelihood};
     use crate::{FitRequest, Method, Model, ModelData, ModelError, Question};
     use posterior_data::{Column, Selection, Table, Values};
     use posterior_optim::Signal;
@@ -199,19 +199,19 @@ mod tests {
         )
     }
 
-    fn fit(request: &FitRequest, steps: usize) -> (Result<GeneralisedModel, ModelError>, usize) {
+    fn fit(request: &FitRequest, steps: usize) -> (Result<ProcessModel, ModelError>, usize) {
         let (table, rows): (_, Vec<usize>) = (table(), (0..60).collect());
         let chosen = choose_likelihood(&table, "y", &rows, LikelihoodName::Auto, &request.selection).unwrap();
         let observed = Observed::from_table(&table, &rows, request, chosen).unwrap();
         let mut seen = 0;
-        let fitted = GeneralisedModel::fit(observed, request, &mut |_, _| {
+        let fitted = ProcessModel::fit_observed(observed, request, &mut |_, _| {
             seen += 1;
             if seen > steps { Signal::Stop } else { Signal::Continue }
         });
         (fitted, seen)
     }
 
-    fn predicted(model: &GeneralisedModel) -> Vec<f64> {
+    fn predicted(model: &ProcessModel) -> Vec<f64> {
         let data = ModelData::of_table(table()).unwrap();
         let found = model.predictive(&data, &Question::default()).unwrap();
         [found.latent_mean, found.latent_deviation].concat()

@@ -2,16 +2,16 @@
 
 use super::check::Judged;
 use super::crossed::crossed;
-use super::header::{ModeSummary, marginal};
+use super::header::ModeSummary;
 use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
-use super::target::Target;
 use crate::hyperparameter::add_weak_priors;
 use crate::latent::{Latent, by_rows};
 use crate::options::{InferenceName, LengthscalePrior};
+use crate::output::{Target, marginal};
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{FitStage, Hyperparameter};
 use crate::rows::{CheckedOn, Prints};

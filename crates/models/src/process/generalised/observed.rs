@@ -1,18 +1,16 @@
 //! Rows of a table as a process under any likelihood sees them.
 
 use super::events;
-use super::target::{ChosenLikelihood, Target};
+use super::target::ChosenLikelihood;
 use crate::options::ClassWeights;
+use crate::output::Target;
 use crate::process::deep::Scatter;
 use crate::process::prepared::unscaled;
 use crate::process::row_weights::row_weights;
 use crate::rows::{Prints, Split, set_aside};
 use crate::{FitRequest, ModelError, TrainingRows};
 use faer::Mat;
-use posterior_data::{
-    DataError, Extracted, InputRanges, Missing, Notes, Schema, Split as DrawnSplit, Standardisation, Table,
-    counts_of_rows, finite_targets, present,
-};
+use posterior_data::{InputRanges, Notes, Schema, Split as DrawnSplit, Standardisation, Table};
 use posterior_gp::{GpError, Observations};
 use posterior_kernels::Kernel;
 use posterior_likelihoods::OutputLikelihood;
@@ -41,64 +39,6 @@ pub struct Observed {
     pub(super) training: TrainingRows,
     /// Where the inputs lie, in their own units.
     pub(super) input_ranges: InputRanges,
-}
-
-/// Inputs and targets of the given rows, targets as the likelihood takes them, of rows where both are there.
-pub(super) struct Rows {
-    pub(super) extracted: Extracted,
-    pub(super) targets: Vec<f64>,
-}
-
-impl Rows {
-    /// Reads them.
-    pub(super) fn of(
-        schema: &Schema,
-        target: &Target,
-        table: &Table,
-        rows: &[usize],
-    ) -> Result<Self, DataError> {
-        let name = &schema.target;
-        let given = rows.len();
-        let finite;
-        let rows = match target {
-            Target::Classes { .. } | Target::Counts { .. } => {
-                finite = finite_targets(table, name, rows, schema.missing == Missing::Drop)?;
-                &finite[..]
-            }
-            Target::Numbers { .. } | Target::Events { .. } => rows,
-        };
-        let values: Vec<Option<f64>> = match target {
-            Target::Classes { names } => {
-                let classes = names.of_rows(table, name, rows)?;
-                classes.into_iter().map(|class| class.map(|class| class as f64)).collect()
-            }
-            Target::Counts { .. } => counts_of_rows(table, name, rows)?,
-            Target::Events { .. } => vec![Some(1.0); rows.len()],
-            Target::Numbers { mean, scale } => {
-                let own = Schema { features: Vec::new(), ..schema.clone() };
-                let read = own.extract(table, rows, true)?;
-                let mut values = vec![None; rows.len()];
-                let mut places = rows.iter().enumerate();
-                for (row, y) in read.rows.iter().zip(read.y.unwrap_or_default()) {
-                    if let Some((place, _)) = places.find(|(_, own)| *own == row) {
-                        values[place] = Some((y - mean) / scale);
-                    }
-                }
-                values
-            }
-        };
-        let (places, targets) = present(table, name, rows, values, schema.missing_target)?;
-        let with_target: Vec<usize> = places.iter().map(|&place| rows[place]).collect();
-        let mut extracted = schema.extract(table, &with_target, false)?;
-        extracted.notes.dropped_rows += given - with_target.len();
-        extracted.notes.rows_without_target = rows.len() - with_target.len();
-        extracted.notes.columns.clone_from(&schema.notes);
-        // Rows that are left out stay in their order.
-        let mut left = extracted.rows.iter().peekable();
-        let kept = with_target.iter().zip(targets);
-        let targets = kept.filter_map(|(row, y)| left.next_if_eq(&row).map(|_| y)).collect();
-        Ok(Self { extracted, targets })
-    }
 }
 
 impl Observed {
@@ -146,7 +86,8 @@ impl Observed {
             return Err(ModelError::Usage(no_exposure(&chosen.why)));
         }
         let schema = Schema::learn(table, &request.roles(), rows)?;
-        let Rows { extracted, targets } = Rows::of(&schema, &target, table, rows)?;
+        let mut extracted = target.extract(&schema, table, rows)?;
+        let targets = extracted.y.take().unwrap_or_default();
         // Classes and counts have a scale of their own.
         let scaled: Vec<f64> = match target {
             Target::Numbers { mean, scale } => targets.iter().map(|y| mean + scale * y).collect(),

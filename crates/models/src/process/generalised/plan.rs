@@ -2,12 +2,12 @@
 
 use super::cost::{Cost, Size};
 use super::observed::Observed;
-use super::target::Target;
 use crate::calibration;
 use crate::options::{
     CalibrateName, ExactOptions, HyperparameterOptions, InferenceName, LargeTableOptions, LikelihoodName,
     MethodName, ObjectiveName, PseudoCount, SgprOptions, SvgpOptions,
 };
+use crate::output::Target;
 use crate::text::{time, work};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact::{Criterion, Plan};

@@ -2,13 +2,13 @@
 
 use crate::ModelError;
 use crate::options::LikelihoodName;
+use crate::output::{Target, strata};
 use posterior_data::{
-    ClassNames, DataError, Missing, Selection, Table, TargetSketch, counts_of_rows, finite_targets, present,
+    DataError, Missing, Selection, Table, TargetSketch, counts_of_rows, finite_targets, present,
 };
 use posterior_likelihoods::{
     Bernoulli, Categorical, Link, NegativeBinomial, OutputLikelihood, Poisson, RobustMax, StudentT,
 };
-use serde::{Deserialize, Serialize};
 
 /// So many different whole numbers at most look like classes.
 const FEW: usize = 10;
@@ -18,44 +18,6 @@ const ROWS_OF_EACH: usize = 5;
 
 /// Whole numbers from 0 of a smaller mean look like counts: beyond, a Gaussian comes near their distribution.
 const SMALL_COUNTS: f64 = 20.0;
-
-/// What the targets of a model are, and how they stand in tables.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Target {
-    /// Labels.
-    Classes {
-        /// Their names, in the order of the classes.
-        names: ClassNames,
-    },
-    /// Whole numbers from 0.
-    Counts {
-        /// The rate for each unit of exposure that functions are relative to, all counts of the training rows over all their exposures; 1 where there are none. So neither priors nor searches know in what exposures are measured.
-        rate: f64,
-    },
-    /// Numbers, which the model sees in standard units.
-    Numbers {
-        /// Mean of the training rows.
-        mean: f64,
-        /// Standard deviation of the training rows.
-        scale: f64,
-    },
-    /// Events in a window, of which the intensity is predicted.
-    Events {
-        /// Ends of the window, one pair for each feature, in its own units.
-        window: Vec<[f64; 2]>,
-        /// How many there are of which this is the intensity, those included that are held back.
-        events: usize,
-    },
-}
-
-impl Target {
-    /// What is added to the latent values of rows with these exposures before the likelihood sees them.
-    pub(in crate::process) fn offsets(&self, exposures: Option<&[f64]>) -> Option<Vec<f64>> {
-        let Self::Counts { rate } = self else { return None };
-        exposures.map(|exposures| exposures.iter().map(|exposure| (rate * exposure).ln()).collect())
-    }
-}
 
 /// A likelihood with the reason for it.
 #[derive(Clone, Debug)]
@@ -85,18 +47,6 @@ impl ChosenLikelihood {
             _ => Ok(None),
         }
     }
-}
-
-/// The class of each row of a table; rows without a label are a stratum of their own.
-pub(super) fn strata(names: &ClassNames, table: &Table, target: &str) -> Result<Vec<usize>, DataError> {
-    let rows: Vec<usize> = (0..table.rows()).collect();
-    // Where such rows are no error they are left out.
-    let finite = finite_targets(table, target, &rows, true)?;
-    let mut strata = vec![names.count(); rows.len()];
-    for (row, class) in finite.iter().zip(names.of_rows(table, target, &finite)?) {
-        strata[*row] = class.unwrap_or(names.count());
-    }
-    Ok(strata)
 }
 
 /// What the target of these rows is: as asked, or as it looks. The selection says what becomes of rows whose target is missing or infinite.

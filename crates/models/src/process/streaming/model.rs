@@ -5,11 +5,11 @@ use super::noise::{LearnedNoise, with_noise};
 use super::rows::{LabelledRows, Observed, prior_means, sites_of};
 use super::{RunningScore, StreamedRows};
 use crate::answer::columns;
-use crate::process::{GeneralisedModel, ProcessModel};
-use crate::rows::TrainingRows;
-use crate::{Answer, AnyModel, Comparison, Model, ModelData, ModelError, Predictor, Question};
+use crate::output::LikelihoodOutput;
+use crate::process::ProcessModel;
+use crate::{Answer, AnyModel, Comparison, Model, ModelData, ModelError, Question};
 use faer::{Mat, MatRef};
-use posterior_data::{Schema, Table};
+use posterior_data::Table;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::streaming::StreamingModel;
@@ -27,63 +27,11 @@ const BESIDE: u64 = 32 << 20;
 /// It is learned when no mean has moved by more than this share of its standard deviation.
 const SETTLED: f64 = 1e-4;
 
-/// The process that learns.
-#[derive(Clone, Debug)]
-pub(super) enum Learning {
-    /// Under Gaussian noise.
-    Process(Box<ProcessModel>),
-    /// Under any other likelihood.
-    Generalised(Box<GeneralisedModel>),
-}
-
-impl Learning {
-    fn model(&self) -> &dyn Model {
-        match self {
-            Self::Process(model) => &**model,
-            Self::Generalised(model) => &**model,
-        }
-    }
-
-    /// What predicts the functions.
-    pub(super) fn predictor(&self) -> &dyn Predictor {
-        match self {
-            Self::Process(model) => model.predictor(),
-            Self::Generalised(model) => model.predictor(),
-        }
-    }
-
-    /// The posteriors of the functions: one of all, or one for each.
-    fn posteriors(&self) -> Vec<&InducingPosterior> {
-        self.predictor().inducing()
-    }
-
-    /// Puts others in their place.
-    fn set(&mut self, new: Vec<InducingPosterior>, streamed: StreamedRows) {
-        match self {
-            Self::Process(model) => new.into_iter().for_each(|p| model.go_on_with(p, streamed)),
-            Self::Generalised(model) => model.go_on_with(new, streamed),
-        }
-    }
-
-    fn schema(&self) -> &Schema {
-        match self {
-            Self::Process(model) => &model.header().schema,
-            Self::Generalised(model) => &model.header().schema,
-        }
-    }
-
-    fn streamed(&self) -> StreamedRows {
-        match self {
-            Self::Process(model) => model.header().streamed.unwrap_or_default(),
-            Self::Generalised(model) => model.header().streamed.unwrap_or_default(),
-        }
-    }
-}
-
 /// A model that answers, and learns what it is told.
 #[derive(Clone, Debug)]
 pub struct StreamModel {
-    pub(super) learning: Learning,
+    /// The process that learns.
+    pub(super) process: Box<ProcessModel>,
     sums: StreamingModel,
     most_inducing: usize,
     /// Where it is learned.
@@ -125,9 +73,8 @@ impl StreamModel {
     /// # Errors
     /// [`ModelError::Request`] for models that keep no posterior of inducing points, that weigh rows, or whose functions have inducing points of their own, with the way out.
     pub fn start(model: AnyModel, most_inducing: usize) -> Result<Self, ModelError> {
-        let learning = match model {
-            AnyModel::Process(model) => Learning::Process(model),
-            AnyModel::Generalised(model) => Learning::Generalised(model),
+        let process = match model {
+            AnyModel::Process(model) => model,
             AnyModel::Targets(_) => {
                 return Err(ModelError::Request(
                     "this model has several targets, and a stream learns one: fit that one with `posterior fit gp --target NAME --method sgpr`".into(),
@@ -139,7 +86,7 @@ impl StreamModel {
                 ));
             }
         };
-        let posteriors = learning.posteriors();
+        let posteriors = process.predictor.inducing();
         let Some(first) = posteriors.first() else {
             return Err(ModelError::Request(
                 "this model has no posterior of inducing values, which is what learns rows in bounded memory: fit it with --method sgpr or svgp".into(),
@@ -151,16 +98,12 @@ impl StreamModel {
                     .into(),
             ));
         }
-        if let Learning::Generalised(model) = &learning
-            && model.header().fit.weights.is_some()
-        {
+        if process.output.likelihood().is_some() && process.record.fit.weights().is_some() {
             return Err(ModelError::Request(
                 "this model weighs its rows, and the rows of a stream have no weights: fit it without --class-weights and --row-weights".into(),
             ));
         }
-        if let Learning::Process(model) = &learning
-            && let Some(flag) = model.header().not_for_streams()
-        {
+        if let Some(flag) = process.output.gaussian().and_then(|own| own.not_for_streams(&process.inputs)) {
             return Err(ModelError::Request(format!(
                 "rows of a stream are learned as they come, under one noise: this model was fitted with {flag}, fit it without"
             )));
@@ -180,12 +123,12 @@ impl StreamModel {
         let none = Mat::<f64>::zeros(m, shifts.ncols());
         let sums = StreamingModel::new(Mat::identity(m, m).as_ref(), none.as_ref())?;
         let sums = sums.observed(&given, shifts.as_ref())?;
-        Ok(Self { learning, sums, most_inducing: most_inducing.max(m), noise: None })
+        Ok(Self { process, sums, most_inducing: most_inducing.max(m), noise: None })
     }
 
     /// The model as it is now: to be asked, or saved as a file of its own.
     pub fn model(&self) -> &dyn Model {
-        self.learning.model()
+        &*self.process
     }
 
     /// How many inducing points it may have.
@@ -201,10 +144,9 @@ impl StreamModel {
         if rows.is_empty() {
             return Ok(());
         }
-        let usable = match (&self.learning, truth) {
-            (learning, true) => LabelledRows::of(learning, table, rows)?.inputs.nrows(),
-            (Learning::Process(model), false) => model.extract(table, rows, false)?.rows.len(),
-            (Learning::Generalised(model), false) => model.unlabelled(table, rows)?,
+        let usable = match truth {
+            true => LabelledRows::of(&self.process, table, rows)?.inputs.nrows(),
+            false => self.process.extract(table, rows, false)?.rows.len(),
         };
         match usable == rows.len() {
             true => Ok(()),
@@ -214,19 +156,14 @@ impl StreamModel {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn learning(&self) -> &Learning {
-        &self.learning
-    }
-
     /// What it has learned after its fit.
     pub fn streamed(&self) -> StreamedRows {
-        self.learning.streamed()
+        self.process.record.streamed.unwrap_or_default()
     }
 
     /// Columns that a row needs: those of the features, the target, and the noise where it is known.
     pub fn columns(&self) -> (Vec<String>, String) {
-        let schema = self.learning.schema();
+        let schema = &self.process.inputs.schema;
         let mut names: Vec<String> = Vec::new();
         for feature in &schema.features {
             if !names.iter().any(|n| n == feature.column()) {
@@ -239,7 +176,7 @@ impl StreamModel {
 
     /// Columns that are text whatever their cells look like: categories and labels that are no numbers.
     pub fn text_columns(&self) -> Vec<String> {
-        let (mut out, model) = (self.learning.schema().text_columns(), self.model());
+        let (mut out, model) = (self.process.inputs.schema.text_columns(), self.model());
         if model.class_names().iter().any(|name| name.parse::<f64>().is_err()) {
             out.push(model.target());
         }
@@ -248,7 +185,7 @@ impl StreamModel {
 
     /// What going on takes, with batches of `batch` rows.
     pub fn plan(&self, batch: usize) -> StreamPlan {
-        let posteriors = self.learning.posteriors();
+        let posteriors = self.process.predictor.inducing();
         let d = posteriors.first().map_or(0, |p| p.inducing().ncols());
         let (m, c) = (self.most_inducing as u64, self.sums.functions() as u64);
         let (b, d) = (batch as u64, d as u64);
@@ -306,12 +243,12 @@ impl StreamModel {
     /// # Errors
     /// [`ModelError::Data`] naming the cell; [`ModelError::Gp`] where a posterior cannot be factored.
     pub fn learn(&mut self, table: &Table, rows: &[usize]) -> Result<(), ModelError> {
-        let LabelledRows { inputs, observed } = LabelledRows::of(&self.learning, table, rows)?;
+        let LabelledRows { inputs, observed } = LabelledRows::of(&self.process, table, rows)?;
         let (x, mut streamed) = (inputs.as_ref(), self.streamed());
         let mut sums = self.sums.clone();
         let mut grown: Option<Vec<InducingPosterior>> = None;
         {
-            let posteriors = self.learning.posteriors();
+            let posteriors = self.process.predictor.inducing();
             let m = sums.features();
             if let Some(more) = additions(posteriors[0], x, self.most_inducing.saturating_sub(m))? {
                 // Close to one another they may not be factored: the points that there are do without them.
@@ -326,35 +263,32 @@ impl StreamModel {
         }
         let base: Vec<&InducingPosterior> = match &grown {
             Some(grown) => grown.iter().collect(),
-            None => self.learning.posteriors(),
+            None => self.process.predictor.inducing(),
         };
         let means = prior_means(&base, x);
         let features = base[0].whitened_features(x)?;
         let mut noise = None;
         let new = match observed {
             Observed::Gaussian { targets, mut precisions } => {
-                noise = self.noise_after(self.learning.posteriors()[0], x, &targets)?;
+                noise = self.noise_after(self.process.predictor.inducing()[0], x, &targets)?;
                 if let Some((_, factor)) = &noise {
                     sums.reweigh(*factor)?;
                     precisions *= *factor;
                 }
                 sums.learn(features.transpose(), (targets - means).as_ref(), precisions.as_ref())?;
                 let new = conditioned(&base, &sums)?;
-                match (&noise, &self.learning) {
-                    (Some((noise, _)), Learning::Process(model)) => {
-                        let floor = model.header().noise_floor;
-                        new.iter()
-                            .map(|p| with_noise(p, noise.variance(), floor))
-                            .collect::<Result<_, _>>()?
-                    }
+                match (&noise, self.process.record.noise_floor) {
+                    (Some((noise, _)), Some(floor)) => new
+                        .iter()
+                        .map(|p| with_noise(p, noise.variance(), floor))
+                        .collect::<Result<_, _>>()?,
                     _ => new,
                 }
             }
             Observed::Labels { targets, offsets } => {
-                let Learning::Generalised(model) = &self.learning else {
+                let Some(LikelihoodOutput { likelihood, .. }) = self.process.output.likelihood() else {
                     return Err(ModelError::Request("numbers are learned under Gaussian noise".into()));
                 };
-                let likelihood = &model.header().likelihood;
                 let settled = settle(&sums, &base, likelihood, (&targets, &offsets), (x, &features, &means))?;
                 streamed.clipped += settled.clipped;
                 sums = settled.sums;
@@ -367,23 +301,14 @@ impl StreamModel {
             self.noise = Some(noise);
         }
         self.sums = sums;
-        self.learning.set(new, streamed);
+        self.process.go_on_with(new, streamed);
         Ok(())
     }
 
     /// What a file has to hold of it: the model as it is now under `model.`, and the sums.
     pub fn tensors(&self) -> Result<(Value, Tensors), StoreError> {
         let mut tensors = Tensors::default();
-        let (header, own) = match &self.learning {
-            Learning::Process(model) => {
-                let own = model.container();
-                (posterior_store::to_value(&own.header)?, own.tensors)
-            }
-            Learning::Generalised(model) => {
-                let own = model.container();
-                (posterior_store::to_value(&own.header)?, own.tensors)
-            }
-        };
+        let (header, own) = self.process.stored()?;
         tensors.extend_under(MODEL, own);
         let (shared, own) = self.sums.sums();
         tensors.insert_triangle(SHARED, shared);
@@ -404,13 +329,12 @@ impl StreamModel {
         let counts = tensors.vector(COUNTS, 2)?;
         let noise = LearnedNoise::taken_from(&mut tensors)?;
         let own = tensors.take_under(MODEL);
-        let learning = match AnyModel::from_container(Container { header, tensors: own })? {
-            AnyModel::Process(model) => Learning::Process(model),
-            AnyModel::Generalised(model) => Learning::Generalised(model),
-            _ => return Err(tensors.corrupt("its model is no process")),
+        let AnyModel::Process(process) = AnyModel::from_container(Container { header, tensors: own })? else {
+            return Err(tensors.corrupt("its model is no process"));
         };
-        let m = learning.posteriors().first().map_or(0, |p| p.inducing().nrows());
-        let functions: usize = learning.posteriors().iter().map(|p| p.distribution().latents()).sum();
+        let posteriors = process.predictor.inducing();
+        let m = posteriors.first().map_or(0, |p| p.inducing().nrows());
+        let functions: usize = posteriors.iter().map(|p| p.distribution().latents()).sum();
         if m == 0 || counts != [functions as f64, m as f64] {
             return Err(tensors.corrupt("its sums are not those of its model"));
         }
@@ -421,12 +345,12 @@ impl StreamModel {
         let shared = whole(SHARED)?;
         let sums = (0..functions).map(|c| whole(&own_sum(c))).collect::<Result<Vec<_>, _>>()?;
         let shifts = tensors.matrix(SHIFTS, m, functions)?;
-        let rows = learning.streamed().rows;
+        let rows = process.record.streamed.unwrap_or_default().rows;
         let (identity, none) = (Mat::identity(m, m), Mat::zeros(m, functions));
         let prior = (identity.as_ref(), none.as_ref());
         let sums =
             StreamingModel::resumed(prior, (shared, sums), shifts, rows).map_err(|e| tensors.corrupt(e))?;
-        Ok(Self { learning, sums, most_inducing: most_inducing.max(m), noise })
+        Ok(Self { process, sums, most_inducing: most_inducing.max(m), noise })
     }
 }
 
@@ -499,22 +423,4 @@ fn conditioned(
         first += latents;
     }
     Ok(out)
-}
-
-impl ProcessModel {
-    /// The same model after more rows. Which rows these were is not known, so that none can be told apart later.
-    fn go_on_with(&mut self, posterior: InducingPosterior, streamed: StreamedRows) {
-        if let Some(summary) = &mut self.header.fit.scalable {
-            summary.inducing = posterior.inducing().nrows();
-        }
-        self.header.streamed = Some(streamed);
-        // Told of the model before these rows.
-        (self.header.fit.recalibration, self.calibration) = (None, Default::default());
-        if let Some(variance) = posterior.likelihood().shared_noise_variance() {
-            let noise = self.header.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
-            noise.for_each(|h| h.values = vec![variance]);
-        }
-        self.predictor = Arc::new(posterior);
-        self.training = TrainingRows::default();
-    }
 }

@@ -13,7 +13,6 @@
 //! Source: Dawid, *Present position and potential developments: some personal views: statistical theory: the prequential approach*, 1984.
 
 use super::StreamModel;
-use super::model::Learning;
 use crate::ModelError;
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::InducingPosterior;
@@ -151,8 +150,7 @@ const NOISE: &str = "learned_noise";
 impl StreamModel {
     /// Whether there is a noise that rows could teach: that of numbers with Gaussian noise, unless the table says what it is.
     pub fn has_noise_to_learn(&self) -> bool {
-        let Learning::Process(model) = &self.learning else { return false };
-        model.header().schema.noise.is_none()
+        self.process.output.gaussian().is_some() && self.process.inputs.schema.noise.is_none()
     }
 
     /// Whether the noise is learned from here on, or stays what it is now.
@@ -164,21 +162,21 @@ impl StreamModel {
             self.noise = None;
             return Ok(());
         }
-        let Learning::Process(model) = &self.learning else {
+        let Some(floor) = self.process.output.gaussian().and(self.process.record.noise_floor) else {
             return Err(ModelError::Request(
                 "the noise of a stream is learned where numbers are observed with Gaussian noise: leave out --noise"
                     .into(),
             ));
         };
-        if model.header().schema.noise.is_some() {
+        if self.process.inputs.schema.noise.is_some() {
             return Err(ModelError::Request(
                 "this model is told the noise of each row, which is not learned: leave out --noise, or take --noise fixed".into(),
             ));
         }
-        let start = model.predictor().noise_variance();
+        let start = self.process.predictor.noise_variance();
         let start = start.ok_or_else(|| ModelError::Request("this process has no Gaussian noise".into()))?;
         if self.noise.is_none() {
-            self.noise = Some(LearnedNoise::new(start, model.header().noise_floor));
+            self.noise = Some(LearnedNoise::new(start, floor));
         }
         Ok(())
     }
@@ -190,10 +188,7 @@ impl StreamModel {
 
     /// A standard deviation in the target's units of a variance in those of the fit.
     pub fn deviation_in_units(&self, variance: f64) -> f64 {
-        match &self.learning {
-            Learning::Process(model) => model.header().standardisation.variance_back(variance).sqrt(),
-            Learning::Generalised(_) => variance.sqrt(),
-        }
+        self.process.inputs.standardisation.variance_back(variance).sqrt()
     }
 
     /// The noise after rows (b x D) with targets (b) that `posterior` has not learned, and by what the sums of all rows before are multiplied under it. None where it stays.

@@ -1,9 +1,9 @@
 //! Rows as Gaussian observations of the latent functions, in the posterior's own units and less the prior mean.
 
-use super::model::Learning;
 use crate::ModelError;
-use crate::process::StandInSummary;
+use crate::output::Output;
 use crate::process::generalised::NO_NOISE;
+use crate::process::{ProcessModel, StandInSummary};
 use faer::{Mat, MatRef};
 use posterior_data::Table;
 use posterior_gp::inducing::InducingPosterior;
@@ -29,11 +29,12 @@ pub(super) enum Observed {
 
 impl LabelledRows {
     /// From rows of a table that have a target.
-    pub(super) fn of(model: &Learning, table: &Table, rows: &[usize]) -> Result<Self, ModelError> {
-        match model {
-            Learning::Process(model) => {
-                let extracted = model.extract(table, rows, true)?;
-                let standard = &model.header().standardisation;
+    pub(super) fn of(model: &ProcessModel, table: &Table, rows: &[usize]) -> Result<Self, ModelError> {
+        let extracted = model.extract(table, rows, true)?;
+        let inputs = model.inputs.standard(&extracted);
+        match &model.output {
+            Output::Gaussian(_) => {
+                let standard = &model.inputs.standardisation;
                 let y = extracted.y.unwrap_or_default();
                 let scale = standard.target_scale * standard.target_scale;
                 let known = extracted.noise.map(|noise| noise.iter().map(|v| v / scale).collect::<Vec<_>>());
@@ -42,24 +43,23 @@ impl LabelledRows {
                     noise.ok_or_else(|| ModelError::Request("this process has no Gaussian noise".into()))?;
                 let variance = |i: usize| noise + known.as_ref().map_or(0.0, |v| v[i]);
                 Ok(Self {
-                    inputs: standard.features(extracted.x.as_ref()),
+                    inputs,
                     observed: Observed::Gaussian {
                         targets: Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i])),
                         precisions: Mat::from_fn(y.len(), 1, |i, _| 1.0 / variance(i)),
                     },
                 })
             }
-            Learning::Generalised(model) => {
-                let (extracted, y) = model.labelled(table, rows)?;
-                let seen = model.header().target.offsets(extracted.exposures.as_deref());
+            Output::Likelihood(output) => {
+                let seen = model.offsets(&extracted);
+                let y = extracted.y.unwrap_or_default();
                 let offset = |i: usize| seen.as_ref().map_or(0.0, |offsets| offsets[i]);
-                let header = model.header();
-                let inputs = header.standardisation.features(extracted.x.as_ref());
-                let Some(StandInSummary { gaussianised, offsets, scale, .. }) = &header.fit.stand_ins else {
+                let stand_ins = model.record.fit.likelihood().and_then(|fit| fit.stand_ins.as_ref());
+                let Some(StandInSummary { gaussianised, offsets, scale, .. }) = stand_ins else {
                     let offsets = (0..y.len()).map(offset).collect();
                     return Ok(Self { inputs, observed: Observed::Labels { targets: y, offsets } });
                 };
-                let labels = LabelStandIns::new(&header.likelihood, gaussianised)?;
+                let labels = LabelStandIns::new(&output.likelihood, gaussianised)?;
                 let (mut targets, mut precisions) =
                     (Mat::zeros(y.len(), offsets.len()), Mat::zeros(y.len(), offsets.len()));
                 for (i, y) in y.iter().enumerate() {

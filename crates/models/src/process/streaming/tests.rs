@@ -2,7 +2,7 @@
 
 use super::{RunningScore, StreamModel};
 use crate::options::{InferenceName, LikelihoodName, SgprOptions, SvgpOptions};
-use crate::process::{GeneralisedModel, Observed, ProcessModel, choose_likelihood};
+use crate::process::{Observed, ProcessModel, choose_likelihood};
 use crate::{AnyModel, FitRequest, Method, Model, ModelData, Question};
 use posterior_data::{Column, Selection, Table, Values};
 use posterior_optim::Signal;
@@ -53,14 +53,14 @@ fn numbers(table: &Table, method: Method) -> ProcessModel {
     ProcessModel::fit(table, &rows, &request("y", method), &mut |_, _| Signal::Continue).unwrap()
 }
 
-fn labels(table: &Table, target: &str, likelihood: LikelihoodName, asked: FitRequest) -> GeneralisedModel {
+fn labels(table: &Table, target: &str, likelihood: LikelihoodName, asked: FitRequest) -> ProcessModel {
     let rows: Vec<usize> = (0..table.rows()).collect();
     let chosen = choose_likelihood(table, target, &rows, likelihood, &Selection::default()).unwrap();
     let observed = Observed::from_table(table, &rows, &asked, chosen).unwrap();
-    GeneralisedModel::fit(observed, &asked, &mut |_, _| Signal::Continue).unwrap()
+    ProcessModel::fit_observed(observed, &asked, &mut |_, _| Signal::Continue).unwrap()
 }
 
-fn classes(table: &Table) -> GeneralisedModel {
+fn classes(table: &Table) -> ProcessModel {
     let mut asked = request("class", sgpr(24));
     asked.labels.inference = InferenceName::Gaussianised;
     asked.labels.pseudo_count = Some(crate::options::PseudoCount::Given(0.1));
@@ -100,7 +100,7 @@ fn rows_of_a_stream_are_rows_of_the_fit() {
     }
     // The same by dense algebra: the bound's posterior over the inducing values from all rows at once, in the units of the first fit.
     let posterior = model.predictor().inducing()[0];
-    let standard = &model.header().standardisation;
+    let standard = &model.inputs().standardisation;
     let both = [&first, &second].map(|t| {
         let rows: Vec<usize> = (0..t.rows()).collect();
         let extracted = model.extract(t, &rows, true).unwrap();
@@ -163,7 +163,7 @@ fn points_are_added_where_rows_come_that_they_cannot_say() {
 fn labels_are_learned_as_the_fit_learns_them() {
     let (first, second, test) = (table(80, 0), table(120, 80), table(60, 900));
     let model = classes(&first);
-    let start = || StreamModel::start(AnyModel::Generalised(Box::new(model.clone())), 24).unwrap();
+    let start = || StreamModel::start(AnyModel::Process(Box::new(model.clone())), 24).unwrap();
     let whole = learned(start(), &second, 120);
     near(&said(learned(start(), &second, 11).model(), &test), &said(whole.model(), &test), 1e-6);
     let score = |m: &StreamModel| {
@@ -189,13 +189,14 @@ fn other_likelihoods_are_learned_by_the_bound_of_a_batch() {
     asked.labels.inference = InferenceName::Variational;
     let model = labels(&first, "count", LikelihoodName::Poisson, asked);
     let before = model.predictor().inducing()[0].clone();
-    let start = StreamModel::start(AnyModel::Generalised(Box::new(model)), 15).unwrap();
+    let start = StreamModel::start(AnyModel::Process(Box::new(model)), 15).unwrap();
     let after = learned(start, &second, 30);
-    let super::model::Learning::Generalised(found) = after.learning() else { unreachable!() };
+    let found = &after.process;
     let posterior = found.predictor().inducing()[0];
     let rows: Vec<usize> = (0..30).collect();
-    let (extracted, y) = found.labelled(&second, &rows).unwrap();
-    let x = found.header().standardisation.features(extracted.x.as_ref());
+    let extracted = found.extract(&second, &rows, true).unwrap();
+    let x = found.inputs().standardisation.features(extracted.x.as_ref());
+    let y = extracted.y.unwrap();
     let features = posterior.whitened_features(x.as_ref()).unwrap();
     let (precisions, shifts) = before.distribution().natural();
     let prior = |v: &faer::Mat<f64>| -> f64 {
@@ -261,10 +262,10 @@ fn noise_is_learned_and_rows_before_are_weighed_anew() {
         assert!((own / deviation - 1.0).abs() < 0.12, "{deviation}: {own}");
         assert_eq!((noise.rows(), found.streamed().learned_noise), (1000, true));
         // The same posterior as under that noise from the beginning.
-        let super::model::Learning::Process(after) = found.learning() else { unreachable!() };
+        let after = &found.process;
         let (before, now) = (model.predictor().inducing()[0], after.predictor().inducing()[0]);
         assert_eq!(now.likelihood().shared_noise_variance(), Some(noise.variance()));
-        let standard = &model.header().standardisation;
+        let standard = &model.inputs().standardisation;
         let rows: Vec<usize> = (0..1000).collect();
         let extracted = model.extract(&noisy(100, deviation), &rows, true).unwrap();
         let x = standard.features(extracted.x.as_ref());
@@ -345,7 +346,7 @@ fn the_noise_that_is_taken_has_the_largest_evidence() {
 fn it_goes_on_from_its_file_to_the_same_bits() {
     let (first, second, third, test) = (table(60, 0), table(40, 60), table(30, 100), table(20, 700));
     let numbers = AnyModel::Process(Box::new(numbers(&first, sgpr(20))));
-    let classes = AnyModel::Generalised(Box::new(classes(&first)));
+    let classes = AnyModel::Process(Box::new(classes(&first)));
     for model in [numbers, classes] {
         let mut start = StreamModel::start(model, 40).unwrap();
         if start.has_noise_to_learn() {

@@ -1,6 +1,6 @@
 //! From latent Gaussians to what will be observed, in the target's own units.
 
-use super::target::Target;
+use super::Target;
 use crate::latent::Latent;
 use crate::{ModelError, Predicted, Predictive};
 use posterior_likelihoods::predictive::LabelInformation;
@@ -14,7 +14,7 @@ use rayon::prelude::*;
 const DRAWS: usize = 1000;
 
 /// A likelihood with the way its predictions are taken.
-pub(super) struct Observing<'a> {
+pub(crate) struct Observing<'a> {
     likelihood: &'a OutputLikelihood,
     target: &'a Target,
     /// For correlated latent values, or as asked; closed forms and quadrature of the likelihood itself otherwise.
@@ -32,7 +32,7 @@ struct Point {
 }
 
 impl<'a> Observing<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         likelihood: &'a OutputLikelihood,
         target: &'a Target,
         asked: Option<Integration>,
@@ -79,7 +79,7 @@ impl<'a> Observing<'a> {
     }
 
     /// Predictive distributions of all points, with log densities of truths as the likelihood takes them where there are some. Two classes of one latent value are predicted as two.
-    pub(super) fn predictive(
+    pub(crate) fn predictive(
         &self,
         latents: &Latent,
         truths: Option<&[f64]>,
@@ -117,10 +117,7 @@ impl<'a> Observing<'a> {
                 out
             }
             (target, _) => {
-                let (shift, scale) = match target {
-                    Target::Numbers { mean, scale } => (*mean, *scale),
-                    _ => (0.0, 1.0),
-                };
+                let (shift, scale) = target.units();
                 let moments = |p: &Point| match &p.prediction {
                     Prediction::Moments { mean, variance, latent_variance } => {
                         [mean[0], variance[0], latent_variance[0]]
@@ -153,13 +150,20 @@ impl<'a> Observing<'a> {
                 out
             }
         };
-        let scale = match self.target {
-            Target::Numbers { scale, .. } => *scale,
-            _ => 1.0,
-        };
+        let (_, scale) = self.target.units();
         out.log_density = log_density.map(|all: Vec<f64>| all.into_iter().map(|l| l - scale.ln()).collect());
         out.removable_entropy = information;
         out.clipped = latents.clipped;
         Ok(out)
+    }
+}
+
+/// The square of the noise's scale in the target's units, where its variance says little of it: of Student's t.
+pub(crate) fn noise_square(target: &Target, likelihood: &OutputLikelihood) -> Option<f64> {
+    match (target, likelihood) {
+        (Target::Numbers { scale, .. }, OutputLikelihood::StudentT(own)) => {
+            Some((scale * own.scale()).powi(2))
+        }
+        _ => None,
     }
 }
