@@ -4,6 +4,7 @@ use crate::args::SplitArgs;
 use crate::output::Failure;
 use posterior::data::{Split, Table, TimeForm, distinct_folds, folds_of_rows, groups_of_rows, times_of_rows};
 use posterior::linalg::random::Streams;
+use posterior::notes::fixes::{FOLDS_COUNT, STREAM_FALSE, TEST_FRACTION};
 use std::path::{Path, PathBuf};
 
 impl SplitArgs {
@@ -17,8 +18,8 @@ impl SplitArgs {
         }
         if self.folds.is_none() && self.test_fraction.is_none() {
             let problem =
-                "--groups and --time say how rows are parted: give --folds COUNT or --test-fraction";
-            return Err(Failure::usage(problem.into()));
+                format!("--groups and --time say how rows are parted: give {FOLDS_COUNT} or {TEST_FRACTION}");
+            return Err(Failure::usage(problem));
         }
         if self.given().is_some() {
             let problem = "--groups and --time are for folds that are drawn (--folds COUNT): yours are given";
@@ -91,7 +92,7 @@ impl SplitArgs {
         let whole = || {
             table.ok_or_else(|| {
                 Failure::usage(
-                    "--groups, --time and folds in a column are for tables in memory: --stream false reads this one whole".into(),
+                    format!("--groups, --time and folds in a column are for tables in memory: {STREAM_FALSE} reads this one whole"),
                 )
             })
         };

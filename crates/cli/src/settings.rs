@@ -3,6 +3,7 @@
 use crate::args::FitArgs;
 use crate::output::{Failure, check_outputs};
 use posterior::data::{OutputKind, TargetTransform, resolved};
+use posterior::notes::fixes::NOISE_HETEROSCEDASTIC;
 use posterior::{AnyModel, FitRequest, Hyperparameter};
 use std::path::{Path, PathBuf};
 
@@ -58,7 +59,7 @@ fn of_model(model: &AnyModel, path: &Path, target: &str) -> Result<Given, Failur
     };
     if model.output().gaussian().is_some_and(|own| own.noise.is_some()) {
         return Err(Failure::usage(format!(
-            "{shown} has a noise for each place, which its hyperparameters do not say: learn them anew, with --noise heteroscedastic or without"
+            "{shown} has a noise for each place, which its hyperparameters do not say: learn them anew, with {NOISE_HETEROSCEDASTIC} or without"
         )));
     }
     let transform = model.inputs().standardisation.transform.as_ref();

@@ -5,6 +5,7 @@
 
 use crate::DataError;
 use crate::read::split_part_name;
+use posterior_notes::fixes::FORCE;
 use posterior_store::{Target, directory, temporary};
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read};
@@ -174,12 +175,12 @@ fn check_place(output: Output<'_>, force: bool) -> Result<(), String> {
         let kind = output.kind;
         if !force && !kind.is_kind_of(&at, &found).map_err(|e| e.to_string())? {
             return Err(format!(
-                "it exists and is not {}; choose another name, or replace it by --force",
+                "it exists and is not {}; choose another name, or replace it by {FORCE}",
                 kind.name()
             ));
         }
         if !force && found.permissions().readonly() {
-            return Err("it is write-protected; choose another name, or replace it by --force".into());
+            return Err(format!("it is write-protected; choose another name, or replace it by {FORCE}"));
         }
     }
     let folder = directory(&at);

@@ -1,6 +1,10 @@
 //! What can be wrong with data, where, and what to do about it.
 
 use crate::{StoreError, Table};
+use posterior_notes::fixes::{
+    CATEGORIES, DAY_FIRST, DECIMAL_COMMA, EXCLUDE, LIKELIHOOD_GAUSSIAN, LIKELIHOOD_STUDENT_T, MEMORY,
+    MISSING_DROP, MISSING_INDICATOR, MISSING_MEAN, MISSING_TARGET, MONTH_FIRST, STREAM, UNSEEN_OTHER,
+};
 use std::path::PathBuf;
 
 /// Why a table or an array could not be read or used. Rows and records are counted from 1, a header not included.
@@ -66,7 +70,8 @@ pub enum DataError {
     },
     /// More data than is allowed.
     #[error(
-        "{path} holds more than {limit} bytes of data, the memory limit for reading; raise the limit (--memory GB) or use a part of it"
+        "{path} holds more than {limit} bytes of data, the memory limit for reading; raise the limit ({}) or use a part of it",
+        MEMORY
     )]
     TooLarge {
         /// The file.
@@ -76,8 +81,10 @@ pub enum DataError {
     },
     /// A table whose cells take more memory than is allowed.
     #[error(
-        "{path} has {rows} rows of {columns} columns, which take {bytes} bytes as they are read, above the memory limit of {limit} bytes: allow more (--memory GB) or use a part of it; \
-         `fit gp` and `predict` also read CSV and Parquet files part by part (--stream)"
+        "{path} has {rows} rows of {columns} columns, which take {bytes} bytes as they are read, above the memory limit of {limit} bytes: allow more ({}) or use a part of it; \
+         `fit gp` and `predict` also read CSV and Parquet files part by part ({})",
+        MEMORY,
+        STREAM
     )]
     TableTooLarge {
         /// The file.
@@ -132,8 +139,8 @@ pub enum DataError {
     },
     /// Text where a number is needed.
     #[error(
-        "{path}, row {row}, column `{column}`: `{text}` is not a number{}; correct it, leave the column out (--exclude {column}), or take it as categories (--categories)",
-        nearly(text), column = short(column), text = short(text)
+        "{path}, row {row}, column `{column}`: `{text}` is not a number{}; correct it, leave the column out ({} {column}), or take it as categories ({})",
+        nearly(text), EXCLUDE, CATEGORIES, column = short(column), text = short(text)
     )]
     NotANumber {
         /// The file.
@@ -161,8 +168,8 @@ pub enum DataError {
     },
     /// Text among dates.
     #[error(
-        "{path}, row {row}, column `{column}`: `{}` is no date, and most of the column are; correct it, leave the column out (--exclude {column}), or take it as categories (--categories)",
-        short(text), column = short(column)
+        "{path}, row {row}, column `{column}`: `{}` is no date, and most of the column are; correct it, leave the column out ({} {column}), or take it as categories ({})",
+        short(text), EXCLUDE, CATEGORIES, column = short(column)
     )]
     NotADate {
         /// The file.
@@ -176,8 +183,8 @@ pub enum DataError {
     },
     /// Dates that can be read in two ways.
     #[error(
-        "{path}, column `{column}`: dates such as `{text}` may begin with the day or with the month; say which (--date-order day-first or month-first)",
-        column = short(column), text = short(text)
+        "{path}, column `{column}`: dates such as `{text}` may begin with the day or with the month; say which ({} or {:-})",
+        DAY_FIRST, MONTH_FIRST, column = short(column), text = short(text)
     )]
     DayOrMonth {
         /// The file.
@@ -189,8 +196,8 @@ pub enum DataError {
     },
     /// Dates that no one way reads.
     #[error(
-        "{path}, column `{column}`: its dates are written in several ways; write all of them as 2021-03-04, or leave the column out (--exclude {column})",
-        column = short(column)
+        "{path}, column `{column}`: its dates are written in several ways; write all of them as 2021-03-04, or leave the column out ({} {column})",
+        EXCLUDE, column = short(column)
     )]
     SeveralForms {
         /// The file.
@@ -200,8 +207,8 @@ pub enum DataError {
     },
     /// Text with many different cells.
     #[error(
-        "{path}, column `{column}`: {distinct} different texts{}, more than become categories by themselves; leave it out (--exclude {column}), or take them all the same (--categories)",
-        examples_of(examples), column = short(column)
+        "{path}, column `{column}`: {distinct} different texts{}, more than become categories by themselves; leave it out ({} {column}), or take them all the same ({})",
+        examples_of(examples), EXCLUDE, CATEGORIES, column = short(column)
     )]
     ManyCategories {
         /// The file.
@@ -215,8 +222,8 @@ pub enum DataError {
     },
     /// An empty cell.
     #[error(
-        "{path}, row {row}, column `{column}`: the cell is missing; drop such rows (--missing drop), fill in means (--missing mean) or let the model know where cells are missing (--missing indicator)",
-        column = short(column)
+        "{path}, row {row}, column `{column}`: the cell is missing; drop such rows ({}), fill in means ({}) or let the model know where cells are missing ({})",
+        MISSING_DROP, MISSING_MEAN, MISSING_INDICATOR, column = short(column)
     )]
     MissingCell {
         /// The file.
@@ -228,8 +235,8 @@ pub enum DataError {
     },
     /// A target that is missing where it cannot be guessed.
     #[error(
-        "{path}, row {row}: the target `{column}` is missing; targets are never made up: leave such rows out (--missing-target leave-out)",
-        column = short(column)
+        "{path}, row {row}: the target `{column}` is missing; targets are never made up: leave such rows out ({})",
+        MISSING_TARGET, column = short(column)
     )]
     MissingTarget {
         /// The file.
@@ -241,8 +248,8 @@ pub enum DataError {
     },
     /// An infinite number.
     #[error(
-        "{path}, row {row}, column `{column}`: {value} is not a finite number; correct it, or drop such rows (--missing drop)",
-        column = short(column)
+        "{path}, row {row}, column `{column}`: {value} is not a finite number; correct it, or drop such rows ({})",
+        MISSING_DROP, column = short(column)
     )]
     Infinite {
         /// The file.
@@ -256,8 +263,8 @@ pub enum DataError {
     },
     /// A category that the training rows did not have.
     #[error(
-        "{path}, row {row}, column `{column}`: the category `{}` did not occur in training (--unseen other predicts such rows all the same); known: {}",
-        short(text), listed(known), column = short(column)
+        "{path}, row {row}, column `{column}`: the category `{}` did not occur in training ({} predicts such rows all the same); known: {}",
+        short(text), UNSEEN_OTHER, listed(known), column = short(column)
     )]
     UnknownCategory {
         /// The file.
@@ -343,8 +350,8 @@ pub enum DataError {
     },
     /// A number that counts nothing.
     #[error(
-        "{path}, row {row}: {value} in `{column}` is no count; counts are whole numbers from 0, other numbers want --likelihood gaussian or student-t",
-        column = short(column), value = brief(value)
+        "{path}, row {row}: {value} in `{column}` is no count; counts are whole numbers from 0, other numbers want {} or {:-}",
+        LIKELIHOOD_GAUSSIAN, LIKELIHOOD_STUDENT_T, column = short(column), value = brief(value)
     )]
     NotACount {
         /// The file.
@@ -634,13 +641,13 @@ pub(crate) fn short(text: &str) -> String {
 }
 
 /// What a text that looks like a number lacks to be one.
-fn nearly(text: &str) -> &'static str {
+fn nearly(text: &str) -> String {
     if text.parse::<f64>().is_ok() {
-        " but text in this file"
+        " but text in this file".into()
     } else if text.matches(',').count() == 1 && text.replacen(',', ".", 1).parse::<f64>().is_ok() {
-        " (unless its comma is a decimal mark: --decimal ,)"
+        format!(" (unless its comma is a decimal mark: {DECIMAL_COMMA})")
     } else {
-        ""
+        String::new()
     }
 }
 

@@ -5,6 +5,7 @@ use posterior_data::DataError;
 use posterior_gp::GpError;
 use posterior_kernels::KernelTextError;
 use posterior_likelihoods::LikelihoodError;
+use posterior_notes::fixes::MEMORY;
 use std::path::PathBuf;
 
 /// Why a decision could not be made.
@@ -25,8 +26,8 @@ pub enum DecisionError {
     Likelihood(#[from] LikelihoodError),
     /// More memory than may be used.
     #[error(
-        "{plan}, above the limit of {:.1} MB: allow more (--memory GB), or take fewer rows, features or classes",
-        *limit as f64 / 1e6
+        "{plan}, above the limit of {:.1} MB: allow more ({}), or take fewer rows, features or classes",
+        *limit as f64 / 1e6, MEMORY
     )]
     LabelMemory {
         /// What would be needed.

@@ -27,6 +27,7 @@ use posterior_linalg::random::Streams;
 use posterior_linear::curvature::is_gaussian;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
+use posterior_notes::fixes::{MEMORY, SECONDS, VALIDATION_DATA};
 use posterior_optim::Signal;
 use posterior_tangent::Head;
 use rand::seq::SliceRandom;
@@ -390,12 +391,14 @@ fn sentence(
 ) -> String {
     let Some(scores) = scores else {
         let narrow = if has_noise(likelihood) && chosen.starts_with("last-layer") {
-            "; the other layers are taken as certain, which makes noise and intervals too small: allow more memory or time (--memory, --seconds), or name a curvature of all weights"
+            format!(
+                "; the other layers are taken as certain, which makes noise and intervals too small: allow more memory or time ({MEMORY}, {SECONDS}), or name a curvature of all weights"
+            )
         } else {
-            ""
+            String::new()
         };
         return format!(
-            "`{chosen}` was chosen by the evidence of the training data ({tried} tried); not compared on unseen data: give --validation-data to learn whether it beats the plain network{narrow}"
+            "`{chosen}` was chosen by the evidence of the training data ({tried} tried); not compared on unseen data: give {VALIDATION_DATA} to learn whether it beats the plain network{narrow}"
         );
     };
     let difference = format!("+- {:.4}", scores.difference_error);

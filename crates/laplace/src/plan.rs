@@ -14,6 +14,7 @@ use crate::fit::{Approximation, Choices, FitOptions, LARGEST, kernel_bytes, kern
 use crate::problem::Size;
 use posterior_linear::curvature::{is_gaussian, layers};
 use posterior_networks::Precision;
+use posterior_notes::fixes::SPACE_WEIGHTS;
 use posterior_tangent::{Head, segments};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
@@ -197,13 +198,16 @@ impl Plan {
     /// [`LaplaceError::Memory`].
     pub fn check(&self, options: &FitOptions) -> Result<(), LaplaceError> {
         let remedy = if options.approximation.is_learned() {
-            "allow more memory, or ask for less: fewer samples (in weight space, `--space weights`), inducing points or rows of a batch"
+            format!(
+                "allow more memory, or ask for less: fewer samples (in weight space, `{SPACE_WEIGHTS}`), inducing points or rows of a batch"
+            )
         } else {
             "allow more memory, or choose another curvature: `kronecker` and `diagonal` need about as much as the network, \
              `last-layer-kronecker` less"
+                .into()
         };
         let what = format_args!("the {} curvature of {} weights", self.curvature, self.weights);
-        check_memory(self.bytes(), options.memory, what, remedy)
+        check_memory(self.bytes(), options.memory, what, &remedy)
     }
 }
 

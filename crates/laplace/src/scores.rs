@@ -11,6 +11,7 @@ use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::DataFit;
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_notes::fixes::TUNE_EVIDENCE;
 use posterior_optim::Parameters;
 use posterior_tangent::{Batch, batch_size, doubles, ranges};
 use serde::{Deserialize, Serialize};
@@ -102,7 +103,7 @@ pub fn check_enough(examples: usize) -> Result<(), LaplaceError> {
     }
     Err(LaplaceError::Request(format!(
         "{examples} held-out examples are too few: a mean score of m examples is uncertain by about 1 / sqrt(2 m) nats, so at least {LEAST_HELD_OUT} are needed for a tenth of a nat; \
-         give more, or let the evidence choose (--tune evidence), which needs none"
+         give more, or let the evidence choose ({TUNE_EVIDENCE}), which needs none"
     )))
 }
 

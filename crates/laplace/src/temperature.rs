@@ -18,6 +18,7 @@ use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::tiles::pieces;
 use posterior_networks::{Array, Network, Precision};
+use posterior_notes::fixes::VALIDATION_DATA;
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{Batch, batch_size, check_outputs, doubles, ranges};
 use rayon::prelude::*;
@@ -96,9 +97,10 @@ impl Temperature {
     pub fn fit<T: Precision>(problem: &Problem<'_, T>, run: &mut Run<'_>) -> Result<Self, LaplaceError> {
         let &Problem { data: Data { network, validation, likelihood, .. }, memory, .. } = problem;
         let Some(unseen) = validation else {
-            let problem =
-                "a temperature is chosen on examples that the network has not seen: give --validation-data";
-            return Err(LaplaceError::Request(problem.into()));
+            let problem = format!(
+                "a temperature is chosen on examples that the network has not seen: give {VALIDATION_DATA}"
+            );
+            return Err(LaplaceError::Request(problem));
         };
         let effect = Effect::of(likelihood)?;
         let (outputs, examples) = (check_outputs(network, likelihood)?, unseen.len());

@@ -6,6 +6,7 @@ use crate::{
     VarianceSolves,
 };
 use posterior_data::{ArrayValues, Column, InputMoments, Notes, NumericArray};
+use posterior_notes::fixes::{CALIBRATE_AUTO, CALIBRATE_CONFORMAL, HELD_BACK, TOP, VALIDATION_DATA};
 
 /// Classes beyond this are written by --top only, unless the output is an array.
 const MOST_CLASS_COLUMNS: usize = 1000;
@@ -129,7 +130,9 @@ pub(crate) fn check(
     } else if asked && classes == 0 {
         "--sets is for classes"
     } else if asked && !sets {
-        "no rows tell what sets of classes this model needs: fit it with --calibrate auto or conformal and rows to judge by (--held-back of a process, --validation-data of a network; a stream and --continue forget them)"
+        return Err(ModelError::Usage(format!(
+            "no rows tell what sets of classes this model needs: fit it with {CALIBRATE_AUTO} or {CALIBRATE_CONFORMAL:-} and rows to judge by ({HELD_BACK} of a process, {VALIDATION_DATA} of a network; a stream and --continue forget them)"
+        )));
     } else if question.sets.iter().enumerate().any(|(i, level)| question.sets[..i].contains(level)) {
         "--sets names a level twice"
     } else if asked && question.integration.is_some() {
@@ -146,7 +149,7 @@ pub(crate) fn check(
         "--latent says which --quantiles to write: give some"
     } else if !array && top.is_none() && classes > MOST_CLASS_COLUMNS {
         return Err(ModelError::Usage(format!(
-            "{classes} classes make too many columns: choose --top K, or write .npy"
+            "{classes} classes make too many columns: choose {TOP}, or write .npy"
         )));
     } else {
         return Ok(());
@@ -245,7 +248,9 @@ pub(crate) fn columns(
                 out.push(numeric(name("latent_std"), root(latent_variance)));
                 for &level in &question.quantiles {
                     let Some(quantiles) = predictions.quantiles(level, !question.latent) else {
-                        return Err(ModelError::Usage("--quantiles of other than Gaussian predictions go by rows that the fit was judged on: fit it with --calibrate auto or conformal and rows to judge by (--held-back); a stream forgets them, and with --latent or --predictive there are none".into()));
+                        return Err(ModelError::Usage(format!(
+                            "--quantiles of other than Gaussian predictions go by rows that the fit was judged on: fit it with {CALIBRATE_AUTO} or {CALIBRATE_CONFORMAL:-} and rows to judge by ({HELD_BACK}); a stream forgets them, and with --latent or --predictive there are none"
+                        )));
                     };
                     out.push(numeric(name(&format!("q{level}")), each(k, &quantiles)));
                 }

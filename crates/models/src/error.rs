@@ -9,6 +9,7 @@ use posterior_laplace::LaplaceError;
 use posterior_likelihoods::LikelihoodError;
 use posterior_metrics::MetricsError;
 use posterior_networks::{GraphError, NetworkError};
+use posterior_notes::fixes::{FIT_SAMPLES, MEMORY, NOISE_FLOOR};
 use posterior_store::StoreError;
 
 /// Why a model could not be fitted or used.
@@ -81,7 +82,8 @@ pub enum ModelError {
     },
     /// Exact variances that do not fit into memory.
     #[error(
-        "exact variances need {needed} bytes, above the limit of {limit}: allow more memory (--memory GB), or take the variances of the samples"
+        "exact variances need {needed} bytes, above the limit of {limit}: allow more memory ({}), or take the variances of the samples",
+        MEMORY
     )]
     VarianceMemory {
         /// Bytes needed.
@@ -100,7 +102,8 @@ pub enum ModelError {
     /// Noise that a model of this floor cannot have.
     #[error(
         "the given noise variance {noise} is not above the noise floor {floor} (both in units of the target's variance); \
-         lower the floor (--noise-floor), to 0 if need be"
+         lower the floor ({}), to 0 if need be",
+        NOISE_FLOOR
     )]
     GivenNoise {
         /// What was given.
@@ -126,7 +129,8 @@ pub enum ModelError {
     Interrupted,
     /// More samples than a model keeps.
     #[error(
-        "{wanted} draws were asked for, but the model keeps {kept} samples: ask for fewer, or fit with --samples {wanted}"
+        "{wanted} draws were asked for, but the model keeps {kept} samples: ask for fewer, or fit with {} {wanted}",
+        FIT_SAMPLES
     )]
     TooManySamples {
         /// Draws asked for.
@@ -148,7 +152,7 @@ pub enum ModelError {
         /// Its value.
         value: f64,
         /// What it must be.
-        expected: &'static str,
+        expected: String,
     },
 }
 

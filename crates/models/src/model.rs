@@ -11,6 +11,7 @@ use posterior_data::stream::StreamOptions;
 use posterior_data::{Departure, InputMoments, NumericArray, ReadOptions, Schema, TimeForm, read_tables};
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
+use posterior_notes::fixes::LOSS_GAUSSIAN;
 use posterior_report::{
     Curves, FeatureLengthscale, Hyperparameter, Note, Plane, PosteriorPanel, SummaryRow, Table,
 };
@@ -59,7 +60,11 @@ pub struct Portrait {
 }
 
 /// What can be done about errors that grow with the prediction, where the family has no way of its own.
-pub(crate) const NETWORK_REMEDY: &str = "a network with a second output for the logarithm of the noise (`posterior train --loss gaussian`) learns how far each place scatters";
+pub(crate) fn network_remedy() -> String {
+    format!(
+        "a network with a second output for the logarithm of the noise (`{LOSS_GAUSSIAN:#}`) learns how far each place scatters"
+    )
+}
 
 /// A fitted model of any family. What is required is what only the family knows; refusals ([`Self::check`]), answers ([`Self::predict`]), scores ([`Self::evaluate`]) and descriptions
 /// follow from it, the same for all.
@@ -94,7 +99,7 @@ pub trait Model: Send + Sync {
     /// Facts, tables and notes for people.
     fn described(&self) -> String {
         let facts = self.summary().into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]);
-        let notes: Vec<String> = self.notes().into_iter().map(|n| format!("note: {}", n.text)).collect();
+        let notes: Vec<String> = self.notes().into_iter().map(|n| format!("note: {}", n.text())).collect();
         let notes = (!notes.is_empty()).then(|| notes.join("\n"));
         let parts = std::iter::once(table(&facts.collect::<Vec<_>>())).chain(self.tables()).chain(notes);
         parts.collect::<Vec<_>>().join("\n\n")
@@ -234,7 +239,7 @@ pub trait Model: Send + Sync {
 
     /// What can be done about errors that grow with the prediction, or shrink.
     fn funnel_remedy(&self, _grow: bool) -> String {
-        NETWORK_REMEDY.into()
+        network_remedy()
     }
 
     /// Joint draws of the noiseless function at all examples that have a prediction, `[draws, examples, outputs]`, regression in the target's units; as many as the question's `samples`, by

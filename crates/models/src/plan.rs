@@ -1,6 +1,7 @@
 //! What predictions take, counted before they are made.
 
 use crate::text::{time, work};
+use posterior_notes::fixes::{LIMIT, MEMORY, QUANTILES, SAMPLES, STREAM};
 use serde::Serialize;
 
 /// What predicting takes, the data included.
@@ -64,7 +65,7 @@ impl PredictionPlan {
     /// Why it is refused, and the way out.
     pub(crate) fn refusal(&self, limit: u64) -> String {
         format!(
-            "{self}, above the limit of {:.3} MB: allow more memory (--memory GB), or ask for fewer rows (--limit), draws (--samples) or quantiles (--quantiles); `predict --stream` reads, \
+            "{self}, above the limit of {:.3} MB: allow more memory ({MEMORY}), or ask for fewer rows ({LIMIT}), draws ({SAMPLES}) or quantiles ({QUANTILES}); `predict {STREAM}` reads, \
              predicts and writes tables of processes part by part",
             limit as f64 / 1e6
         )

@@ -63,6 +63,7 @@
 //! | [`linear`], [`linearised`] | linear models and their evidence; linearised Laplace |
 //! | [`decisions`] | Thompson sampling, active learning, ask and tell |
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
+//! | [`notes`] | what is said to people, and the command lines that fix what it is about |
 //!
 //! [`options`] says what a fit may be asked for; [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file.
 
@@ -77,6 +78,7 @@ pub use posterior_linear as linear;
 pub use posterior_metrics as metrics;
 pub use posterior_models as models;
 pub use posterior_networks as networks;
+pub use posterior_notes as notes;
 pub use posterior_onnx as onnx;
 pub use posterior_optim as optim;
 pub use posterior_report as report;

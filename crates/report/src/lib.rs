@@ -55,9 +55,10 @@ mod words;
 pub use input::{
     Baseline, ClassificationBaseline, ClassificationReport, ConfusionFigure, Curves, Distribution,
     Distributions, FeatureLengthscale, FiguresReport, Hyperparameter, Image, ImageGallery, ImageLayout,
-    ImagePrediction, Item, JointScores, LayerBox, LayerGraph, Line, MethodRow, NamedValue, NamedValues, Note,
-    NoteLevel, OutOfDistribution, OutOfDistributionMethod, Picture, Plane, PlaneKind, PlanePanel,
-    PosteriorPanel, PosteriorPanels, PredictedDistribution, Predictions, RegressionReport, Reliability,
-    ReliabilityForm, ReliabilitySeries, Report, ScoredRows, Section, ShiftCurve, ShiftCurves, SummaryRow,
-    Table, TitledPosterior,
+    ImagePrediction, Item, JointScores, LayerBox, LayerGraph, Line, MethodRow, NamedValue, NamedValues,
+    OutOfDistribution, OutOfDistributionMethod, Picture, Plane, PlaneKind, PlanePanel, PosteriorPanel,
+    PosteriorPanels, PredictedDistribution, Predictions, RegressionReport, Reliability, ReliabilityForm,
+    ReliabilitySeries, Report, ScoredRows, Section, ShiftCurve, ShiftCurves, SummaryRow, Table,
+    TitledPosterior,
 };
+pub use posterior_notes::{Note, Severity};

@@ -1,10 +1,11 @@
 //! The tables: scores, hyperparameters, facts, notes. All text is escaped here.
 
 use crate::{
-    input::{Hyperparameter, Note, NoteLevel, RegressionReport, SummaryRow, Table},
+    input::{Hyperparameter, RegressionReport, SummaryRow, Table},
     text::{count, escape, number, percent, with_unit},
 };
 use posterior_metrics::RegressionScores;
+use posterior_notes::{Note, Severity};
 
 type Get = fn(&RegressionScores) -> f64;
 
@@ -126,15 +127,15 @@ pub(crate) fn facts(rows: &[SummaryRow]) -> String {
 /// Notes, warnings first.
 pub(crate) fn notes(notes: &[Note]) -> String {
     let mut ordered: Vec<&Note> = notes.iter().collect();
-    ordered.sort_by_key(|n| n.level != NoteLevel::Warning);
+    ordered.sort_by_key(|n| n.severity != Severity::Warning);
     let items: String = ordered
         .into_iter()
         .map(|n| {
-            let (class, word) = match n.level {
-                NoteLevel::Warning => ("warning", "Look at this: "),
-                NoteLevel::Information => ("information", ""),
+            let (class, word) = match n.severity {
+                Severity::Warning => ("warning", "Look at this: "),
+                Severity::Information => ("information", ""),
             };
-            format!("<li class=\"{class}\"><b>{word}</b>{}</li>", escape(&n.text))
+            format!("<li class=\"{class}\"><b>{word}</b>{}</li>", escape(&n.text()))
         })
         .collect();
     format!("<ul class=\"notes\">{items}</ul>")

@@ -80,9 +80,10 @@ impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
         path: &Path,
         method: &str,
         identity: &Identity,
-        remedy: &'static str,
+        remedy: &str,
     ) -> Result<(S, Tensors), StoreError> {
-        let other = |differs| StoreError::OtherCheckpoint { path: path.into(), differs, remedy };
+        let other =
+            |differs| StoreError::OtherCheckpoint { path: path.into(), differs, remedy: remedy.into() };
         let raw = Container::<Value>::read(path)?;
         if raw.header.get("method").and_then(Value::as_str) != Some(method) {
             return Err(other(vec!["what it is a checkpoint of".into()]));

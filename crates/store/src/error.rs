@@ -61,7 +61,7 @@ pub enum StoreError {
         /// Names of settings, and the data.
         differs: Vec<String>,
         /// What to do.
-        remedy: &'static str,
+        remedy: String,
     },
     /// A state that text cannot hold.
     #[error("the state of the work cannot be kept: {0}")]

@@ -23,6 +23,7 @@ use crate::progress::Bar;
 use posterior::data::json;
 use posterior::data::stream::{StreamOptions, TableParts, count_rows};
 use posterior::data::{Split, Table, TimeForm};
+use posterior::notes::fixes::{EVALUATE, FOLD, LIKELIHOOD_GAUSSIAN};
 use posterior::optim::Observer;
 use posterior::targets::TargetsModel;
 use posterior::targets::shared::SharedKernel;
@@ -290,7 +291,7 @@ fn read(
             Some(looks) if looks.likelihood.is_some() => {
                 if from_disk == Some(true) {
                     return Err(Failure::usage(format!(
-                        "--from-disk is for targets with Gaussian noise, and this one is taken as {}: leave it out, or ask for --likelihood gaussian",
+                        "--from-disk is for targets with Gaussian noise, and this one is taken as {}: leave it out, or ask for {LIKELIHOOD_GAUSSIAN}",
                         looks.why
                     )));
                 }
@@ -306,7 +307,7 @@ fn read(
                 let mut say = |text| remarks.say(text);
                 let prepared = PreparedTable::from_files(files, &split.train, request, folder, &mut say)?;
                 if !split.test.is_empty() {
-                    remarks.say("rows that are left out of a table that is read part by part are scored by `posterior evaluate`");
+                    remarks.say(format!("rows that are left out of a table that is read part by part are scored by `{EVALUATE:#}`"));
                 }
                 return Ok(Found::Rows(Rows::Gaussian(Box::new(prepared))));
             }
@@ -347,7 +348,7 @@ fn draws_of(request: &FitRequest) -> (u64, Option<TimeForm>) {
 fn refuse_folds(arguments: &FitArgs, what: &str) -> Result<(), Failure> {
     if arguments.split.crosses() {
         return Err(Failure::usage(format!(
-            "--folds without --fold scores each fold in turn, which {what} has no way to: name one --fold"
+            "--folds without --fold scores each fold in turn, which {what} has no way to: name one {FOLD}"
         )));
     }
     Ok(())
@@ -408,7 +409,7 @@ fn say_gaussian(request: &FitRequest, looks: &ChosenLikelihood, remarks: Remarks
 /// What `--json` prints.
 fn report(model: &ProcessModel, seconds: f64, out: &Path) -> Value {
     let (schema, record) = (&model.inputs().schema, model.record());
-    let notes: Vec<String> = model.notes().into_iter().map(|n| n.text).collect();
+    let notes: Vec<String> = model.notes().into_iter().map(|n| n.text()).collect();
     let mut found = match (model.output(), &record.fit) {
         (Output::Gaussian(output), FitRecord::Gaussian(fit)) => numbers_report(output, record, fit),
         (Output::Likelihood(output), FitRecord::Likelihood(fit)) => labels_report(output, fit),

@@ -11,6 +11,7 @@ use posterior::data::{OutputKind, json};
 use posterior::ensemble::EnsembleModel;
 use posterior::laplace::{CurvatureChoice, LaplaceModel, LaplaceRequest};
 use posterior::linearised::{Approximation, Stage, Weights};
+use posterior::notes::fixes::RESUME;
 use posterior::{Model, ModelError};
 use std::time::Instant;
 
@@ -70,7 +71,7 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
             arguments.network.as_ref().is_some_and(|folder| EnsembleModel::is_begun(folder, &place));
         let rest = if arguments.continue_from.is_none() && (place.exists() || several) {
             let all = if several { ".*" } else { "" };
-            format!("; what there is so far is in {}{all}: go on with --resume", place.display())
+            format!("; what there is so far is in {}{all}: go on with {RESUME}", place.display())
         } else {
             String::new()
         };

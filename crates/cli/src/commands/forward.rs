@@ -8,6 +8,7 @@ use posterior::data::{
 };
 use posterior::network::{NetworkFile, Strip, features, forward, is_table, open_network, read_examples};
 use posterior::networks::Precision;
+use posterior::notes::fixes::FORWARD_TABLE;
 use std::time::Instant;
 
 pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
@@ -18,8 +19,8 @@ pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
     let kind = if is_table(&arguments.out) { OutputKind::Table } else { OutputKind::Array };
     check_outputs(&[(Some(arguments.out.as_path()), kind)], inputs, arguments.force)?;
     if arguments.labels.is_some() && kind == OutputKind::Array {
-        let problem = "--labels are a column of a table: give --out FILE.csv, .tsv or .parquet";
-        return Err(Failure::usage(problem.into()));
+        let problem = format!("--labels are a column of a table: give {FORWARD_TABLE}, .tsv or .parquet");
+        return Err(Failure::usage(problem));
     }
     match arguments.precision {
         PrecisionArg::F32 => run_in::<f32>(cli, arguments, "f32"),

@@ -10,6 +10,7 @@ use posterior::data::{Column, OutputKind, TextOptions, Values, is_table_name, js
 use posterior::network::{NetworkFile, open_network};
 use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
 use posterior::networks::{Architecture, Graph, describe};
+use posterior::notes::fixes::{ARCHITECTURE, MEMORY};
 use posterior::report::{RegressionReport, Report, Section};
 use posterior::{Effects, FORMAT_VERSION, Model, Portrait, Question};
 use serde::Serialize;
@@ -121,7 +122,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let needed = rows.memory().saturating_add(16 * rows.rows() as u64);
     if needed > limit {
         return Err(Failure::new(format!(
-            "describing {} takes {needed} bytes, above the limit of {limit}: allow more memory (--memory GB)",
+            "describing {} takes {needed} bytes, above the limit of {limit}: allow more memory ({MEMORY})",
             path.display()
         )));
     }
@@ -141,10 +142,9 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
 /// The tensors of a file that does not say what network they belong to: what an architecture has to name.
 fn tensors(cli: &Cli, path: &Path) -> Result<(), Failure> {
     let (format, tensors, mut notes) = safetensors::tensors(path)?;
-    notes.push(
-        "the file holds tensors and no architecture: say with --architecture which network they belong to"
-            .into(),
-    );
+    notes.push(format!(
+        "the file holds tensors and no architecture: say with {ARCHITECTURE} which network they belong to"
+    ));
     if cli.json {
         return print_json(
             &json!({ "kind": "tensors", "format": format, "tensors": tensors, "notes": notes }),

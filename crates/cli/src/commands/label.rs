@@ -15,6 +15,7 @@ use posterior::data::json;
 use posterior::decisions::SharedState;
 use posterior::decisions::labelling::{Asked, LabelSettings, LabelStage, Labelling, Pool, Question};
 use posterior::likelihoods::gaussianised::Gaussianised;
+use posterior::notes::fixes::LABEL_ASK;
 
 /// Remarks on labels that are named one by one; the others are counted.
 const NAMED: usize = 10;
@@ -71,7 +72,7 @@ fn start(cli: &Cli, arguments: &LabelStartArgs) -> Result<(), Failure> {
         }));
     }
     remarks.say(format!(
-        "state written to {}: {} rows of {} features, {}; ask for rows with `posterior label ask`",
+        "state written to {}: {} rows of {} features, {}; ask for rows with `{LABEL_ASK:#}`",
         arguments.state.display(),
         pool.rows.len(),
         pool.inputs.ncols(),

@@ -24,6 +24,7 @@ use crate::args::{Cli, QuestionArgs};
 use crate::output::{Failure, Remarks, print, print_json};
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, TextOptions, json, read_tables, to_shown_value};
+use posterior::notes::fixes::DATA;
 use posterior::{AnyModel, Files, Model, ModelData, StoreError, peak_memory_bytes};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -76,7 +77,7 @@ fn load_for(path: &Path, asked: &QuestionArgs) -> Result<Box<dyn Model>, Failure
     let mut model = load(path)?;
     if asked.of_inputs() && model.graph().is_none() {
         return Err(Failure::usage(format!(
-            "--input is for networks with several inputs, and {} is no network: give --data",
+            "--input is for networks with several inputs, and {} is no network: give {DATA}",
             path.display()
         )));
     }

@@ -15,6 +15,7 @@ use posterior::decisions::campaign::{
     Candidates, Direction, Outcome, Proposal, Settings, Stage, Told, Trial,
 };
 use posterior::decisions::{Axis, Campaign, Scale, SharedState, Space};
+use posterior::notes::fixes::{FEATURES, OPTIMIZE_ASK};
 use std::path::Path;
 
 pub(crate) fn run(cli: &Cli, command: &OptimizeCommand) -> Result<(), Failure> {
@@ -62,7 +63,7 @@ fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
         return print_json(campaign.settings());
     }
     remarks(cli).say(format!(
-        "state written to {}; ask for points with `posterior optimize ask`",
+        "state written to {}; ask for points with `{OPTIMIZE_ASK:#}`",
         arguments.state.display()
     ));
     Ok(())
@@ -79,7 +80,7 @@ fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, C
         let column = rows.column(&name)?;
         let Values::Numeric(values) = &column.values else {
             return Err(Failure::new(format!(
-                "{}: column `{name}` is text; leave it out with --features",
+                "{}: column `{name}` is text; leave it out with {FEATURES}",
                 path.display()
             )));
         };

@@ -6,6 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Failure;
 use posterior::data::LockHolder;
 use posterior::decisions::{SharedState, Waiting};
+use posterior::notes::fixes::FORCE;
 use std::path::Path;
 use std::time::Duration;
 
@@ -68,7 +69,7 @@ pub(super) fn begin<S: SharedState>(
 pub(super) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     if path.exists() && !force {
         return Err(Failure::usage(format!(
-            "{} exists; go on with `ask` and `tell`, or begin anew with --force",
+            "{} exists; go on with `ask` and `tell`, or begin anew with {FORCE}",
             path.display()
         )));
     }

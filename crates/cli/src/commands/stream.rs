@@ -12,6 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, set_threads};
 use destination::Destination;
 use posterior::data::FileLock;
+use posterior::notes::fixes::{BAD_ROWS_SKIP, BATCH, INDUCING_POINTS, STREAM_MODEL, STREAM_TARGET};
 use posterior::{BadRow, StreamState};
 use source::Source;
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
     }
     if !exists && !begins {
         return Err(Failure::usage(format!(
-            "{state} does not exist: begin it with --model MODEL, or with --target COL"
+            "{state} does not exist: begin it with {STREAM_MODEL}, or with {STREAM_TARGET}"
         )));
     }
     set_threads(arguments.threads)?;
@@ -69,7 +70,7 @@ pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
         remarks.say(format!("plan: {plan}"));
         if plan.peak_bytes > arguments.memory {
             return Err(Failure::new(format!(
-                "{plan}; --memory allows {:.0} MB: raise it, or take fewer --inducing-points or a smaller --batch",
+                "{plan}; --memory allows {:.0} MB: raise it, or take fewer {INDUCING_POINTS} or a smaller {BATCH}",
                 arguments.memory as f64 / 1e6
             )));
         }
@@ -79,7 +80,7 @@ pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
         if cli.json {
             status::print_status(cli, &stream, Some(source.unfinished()))?;
         } else {
-            remarks.say(status::text(&stream) + status::left(source.unfinished()));
+            remarks.say(status::text(&stream) + &status::left(source.unfinished()));
         }
         ended
     })
@@ -117,7 +118,7 @@ fn learn(
         }
         if let (true, Some(BadRow { row, reason })) = (taken.stopped, taken.bad.first()) {
             return Err(Failure::new(format!(
-                "row {row}: {reason}. The rows before it are learned; mend it and go on, or pass such rows over with --bad-rows skip"
+                "row {row}: {reason}. The rows before it are learned; mend it and go on, or pass such rows over with {BAD_ROWS_SKIP}"
             )));
         }
         if told.elapsed() > TELL {

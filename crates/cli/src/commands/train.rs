@@ -13,6 +13,7 @@ use posterior::linearised::online::Select;
 use posterior::network::{CheckpointRequest, DataRequest, TrainReport, TrainRequest, train_network};
 use posterior::networks::train::{Augmentation, Evaluation, GaussianisedLoss, LossName, TrainOptions};
 use posterior::networks::{Architecture, Precision};
+use posterior::notes::fixes::RESUME;
 use posterior::optim::{Reason, Rule, Schedule};
 use std::cell::RefCell;
 
@@ -139,7 +140,7 @@ fn run_in<T: Precision>(cli: &Cli, request: &TrainRequest) -> Result<(), Failure
     let checkpoint = request.checkpoint.as_ref().map(|c| c.path.display().to_string()).unwrap_or_default();
     if report.ended == Reason::Interrupted {
         return Err(Failure::new(format!(
-            "interrupted after step {}; {} has not been written; go on with --resume ({checkpoint})",
+            "interrupted after step {}; {} has not been written; go on with {RESUME} ({checkpoint})",
             report.steps,
             request.out.display()
         )));

@@ -4,6 +4,7 @@ use super::{ReadOptions, read_limited};
 use crate::DataError;
 use encoding_rs::Encoding;
 use encoding_rs_io::DecodeReaderBytesBuilder;
+use posterior_notes::fixes::{ENCODING, ENCODING_WINDOWS};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::io::{Cursor, Read};
@@ -133,7 +134,7 @@ impl Guess {
         let (path, name) = (path.display(), self.encoding.name());
         self.note.then(|| match self.encoding {
             TextEncoding::Windows1252 => {
-                format!("{path} is not UTF-8: read as {name} (--encoding says another)")
+                format!("{path} is not UTF-8: read as {name} ({ENCODING} says another)")
             }
             _ => format!("{path} is {name} text"),
         })
@@ -236,7 +237,7 @@ pub(crate) fn not_utf8(record: &csv::ByteRecord) -> Option<usize> {
 /// The error about a cell that is no UTF-8 in a text that is UTF-8 up to there.
 pub(crate) fn other_bytes(path: &Path, row: usize, column: &str) -> DataError {
     let reason = format!(
-        "row {row}, column `{}` holds bytes that are not UTF-8, as which the file is read; say what it is (--encoding windows-1252, for one)",
+        "row {row}, column `{}` holds bytes that are not UTF-8, as which the file is read; say what it is ({ENCODING_WINDOWS}, for one)",
         crate::error::short(column)
     );
     DataError::Malformed { path: path.into(), format: "UTF-8", reason }

@@ -2,6 +2,7 @@
 
 use crate::error::short;
 use crate::{Column, DataError, Values};
+use posterior_notes::fixes::FEATURES;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -87,7 +88,7 @@ pub(crate) fn index_note(path: &Path, name: &str) -> String {
         },
     );
     let and = if name == LEVEL { "is" } else { "and is" };
-    format!("{path}: {what} {and} taken for an index: no feature (--features says otherwise)")
+    format!("{path}: {what} {and} taken for an index: no feature ({FEATURES} says otherwise)")
 }
 
 /// The name of a column that is an index as pandas counts rows, where the first one is.

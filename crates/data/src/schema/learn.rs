@@ -6,6 +6,7 @@ use super::time::{Cycle, TimeForm, Wave};
 use super::{Feature, Missing, MissingTarget, Schema, Selection};
 use crate::error::listed;
 use crate::{DataError, Table};
+use posterior_notes::fixes::{CATEGORIES, CATEGORIES_COLUMN, EXCLUDE_COLUMN};
 use std::path::PathBuf;
 
 /// What was learned.
@@ -198,8 +199,10 @@ impl<'a> Learner<'a> {
             }
         }
         if features.is_empty() && !said.identifiers.is_empty() {
-            let role = "to be predicted from columns of text that is another in nearly every row, and no other is left; name some (--categories)";
-            return Err(DataError::Role { column: self.target, role: role.into() });
+            let role = format!(
+                "to be predicted from columns of text that is another in nearly every row, and no other is left; name some ({CATEGORIES})"
+            );
+            return Err(DataError::Role { column: self.target, role });
         }
         let mut names: Vec<String> = features.iter().map(Feature::name).collect();
         names.sort_unstable();
@@ -245,11 +248,13 @@ impl Said {
             sentence(&self.times, "dates and times taken as days since 1970: "),
             sentence(
                 &self.identifiers,
-                "left out, as nearly every row has another text (--categories NAME keeps one): ",
+                &format!("left out, as nearly every row has another text ({CATEGORIES_COLUMN} keeps one): "),
             ),
             sentence(
                 &self.row_numbers,
-                "taken as numbers, though they look like names or numbers of rows (--exclude NAME leaves one out): ",
+                &format!(
+                    "taken as numbers, though they look like names or numbers of rows ({EXCLUDE_COLUMN} leaves one out): "
+                ),
             ),
         ]
         .into_iter()

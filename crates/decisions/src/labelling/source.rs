@@ -8,6 +8,7 @@ use posterior_data::{
     TextOptions, read_table, split_part_name,
 };
 use posterior_kernels::KernelExpression;
+use posterior_notes::fixes::{FEATURES, LABEL_EXPORT, POOL};
 use posterior_store::file_digest;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ impl Pool {
         let others =
             |name: &String| *name != target && !show.contains(name) && table.index.as_ref() != Some(name);
         if columns.features.as_ref().map_or_else(|| !table.names().iter().any(others), Vec::is_empty) {
-            let why = "taking out labels and what is shown: name the --features".into();
+            let why = format!("taking out labels and what is shown: name the {FEATURES}");
             return Err(DataError::NothingLeft { path: path.into(), why }.into());
         }
         if labels.is_none() {
@@ -162,13 +163,13 @@ impl Pool {
         let path = at.unwrap_or(&source.path);
         if !file_of(path).exists() {
             return Err(DecisionError::Ask(format!(
-                "the pool {} is not there; if it was moved, say where it is (--pool FILE)",
+                "the pool {} is not there; if it was moved, say where it is ({POOL})",
                 path.display()
             )));
         }
         if digest(path)? != source.digest {
             return Err(DecisionError::Ask(format!(
-                "the pool {} has changed since the start, and rows are known by their numbers: restore the file, or begin another state with what is labelled so far (`posterior label export`)",
+                "the pool {} has changed since the start, and rows are known by their numbers: restore the file, or begin another state with what is labelled so far (`{LABEL_EXPORT:#}`)",
                 path.display()
             )));
         }

@@ -4,6 +4,7 @@ use super::model::Learned;
 use super::{Answer, LabelSettings, Pool, PoolSource, Question, Reason};
 use crate::campaign::Told;
 use crate::{DecisionError, SharedState};
+use posterior_notes::fixes::REPLACE;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file's layout.
@@ -145,7 +146,7 @@ impl Labelling {
         self.classes.push(label.into());
         Ok(alike.map(|name| {
             format!(
-                "`{label}` is a new class, and differs from `{name}` in case or spaces only: labels are taken as they stand; if it was meant to be the same, tell it again with --replace"
+                "`{label}` is a new class, and differs from `{name}` in case or spaces only: labels are taken as they stand; if it was meant to be the same, tell it again with {REPLACE}"
             )
         }))
     }
@@ -187,7 +188,7 @@ impl Labelling {
             }
             if !known.is_pending() && !replace {
                 return refuse(format!(
-                    "row {} (id {}) has an answer already ({}); say that it should be replaced (--replace)",
+                    "row {} (id {}) has an answer already ({}); say that it should be replaced ({REPLACE})",
                     known.row,
                     known.id,
                     described(&known.answer)

@@ -25,6 +25,7 @@ use posterior_linear::evidence::{DataFit, EvidenceOptions, MOST_FITTED, PrimalMo
 use posterior_linear::structure::{Block, BlockMatrix, Structure};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision};
+use posterior_notes::fixes::{CURVATURE_FULL, MODE_TRAINED, TUNE_EVIDENCE, TUNE_MACKAY, TUNE_NONE};
 use posterior_tangent::{Tangent, doubles};
 use std::f64::consts::PI;
 use std::time::Instant;
@@ -243,14 +244,14 @@ fn extended<T: Precision>(
             && matches!(options.tune, Tune::Evidence | Tune::None)
     });
     if linearised && conjugate.is_none() {
-        return refuse(
-            "the mode of the linearised model depends on all data: fit again with all of them, or make a model that can be continued (--mode trained, or one precision and --curvature full)",
-        );
+        return refuse(&format!(
+            "the mode of the linearised model depends on all data: fit again with all of them, or make a model that can be continued ({MODE_TRAINED}, or one precision and {CURVATURE_FULL})"
+        ));
     }
     if matches!(options.tune, Tune::Validation | Tune::CrossValidation { .. }) {
-        return refuse(
-            "a continued fit is tuned by the evidence or not at all: choose --tune evidence, mackay or none",
-        );
+        return refuse(&format!(
+            "a continued fit is tuned by the evidence or not at all: choose {TUNE_EVIDENCE}, {TUNE_MACKAY:-} or {TUNE_NONE:-}"
+        ));
     }
     let examples = laplace.summary.fit.examples + data.examples.len();
     let plan = Plan::new(&Size { examples, ..data.size(&laplace.selection) }, options)?;

@@ -16,6 +16,7 @@ use crate::scores::{check_enough, fit_of_the_network};
 use crate::temperature::Temperature;
 use posterior_linear::curvature::is_gaussian;
 use posterior_networks::Precision;
+use posterior_notes::fixes::VALIDATION_DATA;
 
 /// What any search found.
 type AnyFound<T> = Found<Box<dyn Learned<T>>, LearnedReport>;
@@ -85,8 +86,10 @@ impl<T: Precision> Fitting<'_, T> {
             Approximation::Sampled(own) => {
                 match (problem.validation, own.validation_tries) {
                     (None, 1..) => {
-                        let problem = "samples whose precision is tried on unseen examples need some: give --validation-data";
-                        return Err(LaplaceError::Request(problem.into()));
+                        let problem = format!(
+                            "samples whose precision is tried on unseen examples need some: give {VALIDATION_DATA}"
+                        );
+                        return Err(LaplaceError::Request(problem));
                     }
                     (Some(unseen), 1..) if !options.seen_by_network => check_enough(unseen.len())?,
                     _ => {}

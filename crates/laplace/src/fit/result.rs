@@ -16,6 +16,7 @@ use posterior_linear::Prior;
 use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_notes::fixes::FLOAT64;
 use posterior_store::Tensors;
 
 /// A posterior over a network's weights, ready to predict.
@@ -60,7 +61,7 @@ pub(super) struct Chosen<T> {
 /// The fit went through, but what came of it is of no use.
 fn cannot_predict(example: usize, why: &str) -> LaplaceError {
     LaplaceError::Request(format!(
-        "the fit cannot predict example {example} of its own training data ({why}): nothing is written; try --float64 or another curvature"
+        "the fit cannot predict example {example} of its own training data ({why}): nothing is written; try {FLOAT64} or another curvature"
     ))
 }
 

@@ -22,6 +22,7 @@ use posterior_linalg::compiled_here;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::EvidenceValue;
 use posterior_networks::{PerNetworkPrecision, Precision};
+use posterior_notes::fixes::{ALLOW_SEEN_ROWS, TUNE_EVIDENCE, VALIDATION_DATA};
 use std::time::Instant;
 
 /// Fits a posterior to a trained network. Validation examples are needed by [`Tune::Validation`], and by some searches.
@@ -154,7 +155,7 @@ fn absurd(value: &EvidenceValue, examples: usize, likelihood: &OutputLikelihood)
     (!fine).then(|| {
         format!(
             "WARNING: the log evidence {:.3e} charges {:.1e} nats for each observed number, more than any model of these data is worth: the prior precision does not fit the weights, or the curvature is \
-             too crude for them; do not compare it, and tune by --tune evidence or choose a more exact curvature",
+             too crude for them; do not compare it, and tune by {TUNE_EVIDENCE} or choose a more exact curvature",
             value.log_evidence,
             charged / numbers.max(1.0)
         )
@@ -172,9 +173,10 @@ fn check(options: &FitOptions, validation: bool) -> Result<(), LaplaceError> {
         }
         Tune::CrossValidation { folds } if folds < 2 => "cross-validation needs at least two folds".into(),
         Tune::CrossValidation { .. } if !options.seen_by_network => {
-            "cross-validation scores rows that the network was trained on, whichever part is left out of the curvature, and so favours no error bars at all: let the evidence choose (--tune evidence), \
-             give --validation-data that the network has not seen, or insist with --allow-seen-rows"
-                .into()
+            format!(
+                "cross-validation scores rows that the network was trained on, whichever part is left out of the curvature, and so favours no error bars at all: let the evidence choose ({TUNE_EVIDENCE}), \
+                 give {VALIDATION_DATA} that the network has not seen, or insist with {ALLOW_SEEN_ROWS}"
+            )
         }
         Tune::CrossValidation { .. } if options.approximation.form().is_none() => {
             "cross-validation needs a curvature made of sums: full, block, diagonal or kronecker".into()

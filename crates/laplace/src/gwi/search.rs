@@ -26,6 +26,7 @@ use posterior_kernels::inducing::random_rows;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_networks::{Graph, Precision};
+use posterior_notes::fixes::VALIDATION_DATA;
 use posterior_optim::Reason;
 use posterior_tangent::check_outputs;
 use rand::seq::SliceRandom;
@@ -248,7 +249,7 @@ fn notes(options: &GwiOptions, numbers: bool, report: &GwiReport) -> Vec<String>
             _ => "the prior variance is what the kernel's text says",
         };
         out.push(format!(
-            "no rows that the network has not seen: nothing was judged, so that the fit took all {} steps, variances were not tempered, and {of_prior}; give --validation-data",
+            "no rows that the network has not seen: nothing was judged, so that the fit took all {} steps, variances were not tempered, and {of_prior}; give {VALIDATION_DATA}",
             report.steps
         ));
     } else if prior.learned_from == PriorRows::Training {

@@ -20,6 +20,7 @@ use posterior_linear::latent::add_inner_products;
 use posterior_linear::sampled::SampledModel;
 use posterior_linear::{FeatureMap, Prior};
 use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_notes::fixes::{NETWORK_SAMPLES, SPACE_WEIGHTS};
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{Tangent, check_outputs};
 use serde::{Deserialize, Serialize};
@@ -155,8 +156,9 @@ impl<T: Precision> Sampled<T> {
 
 /// Refuses samples that pass the memory.
 pub(super) fn check_samples(samples: usize, needs: Needs, memory: u64) -> Result<(), LaplaceError> {
-    let remedy = "take fewer samples, stay in weight space (`--space weights`), or allow more memory";
-    check_memory(needs.bytes(), memory, format_args!("Laplace by {samples} samples"), remedy)
+    let remedy =
+        format!("take fewer samples, stay in weight space (`{SPACE_WEIGHTS}`), or allow more memory");
+    check_memory(needs.bytes(), memory, format_args!("Laplace by {samples} samples"), &remedy)
 }
 
 /// Samples in the network's own coordinates and precision.
@@ -217,7 +219,7 @@ impl<T: Precision> Learned<T> for Sampled<T> {
         let kept = self.samples().ncols();
         let Some(more) = own.samples.checked_sub(kept).filter(|more| *more > 0) else {
             return Err(LaplaceError::Request(format!(
-                "the model has {kept} samples: ask for more than that (--samples)"
+                "the model has {kept} samples: ask for more than that ({NETWORK_SAMPLES})"
             )));
         };
         let extended = self.extended(data, more, own, options.memory, run)?;

@@ -8,6 +8,7 @@ use crate::options::CalibrateName;
 use crate::rows::CheckedOn;
 use crate::{ModelError, Question};
 use posterior_metrics::{Classes, LabelSets, SetScores, Temperature};
+use posterior_notes::fixes::CALIBRATE_NONE;
 use serde::{Deserialize, Serialize};
 
 /// Levels of sets that are told where none are asked for.
@@ -101,7 +102,7 @@ impl ClassRecalibration {
         };
         applied.then(|| {
             format!(
-                "probabilities are recalibrated, {way} by a temperature of {temperature:.3}{end}: the NLL of {} {} is {nll_after:.4} (each tenth of them under what the others choose) and was {nll_before:.4}. --calibrate none leaves them as \
+                "probabilities are recalibrated, {way} by a temperature of {temperature:.3}{end}: the NLL of {} {} is {nll_after:.4} (each tenth of them under what the others choose) and was {nll_before:.4}. {CALIBRATE_NONE} leaves them as \
                  the model has them",
                 self.rows,
                 self.on.in_words(LEFT_OUT),

@@ -9,6 +9,7 @@ use crate::options::CalibrateName;
 use crate::rows::CheckedOn;
 use crate::{ModelError, Predictive};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_notes::fixes::{CALIBRATE_NONE, MEMORY, TRAIN_VALIDATION, VALIDATION_DATA};
 use serde::{Deserialize, Serialize};
 
 /// How a network's predictions were recalibrated, by what it predicts.
@@ -43,11 +44,11 @@ pub(crate) fn is_wanted(
             "--calibrate conformal is for classes and for numbers with additive noise, not for {}; leave it out",
             likelihood.name()
         )),
-        (CalibrateName::Conformal, None) => refuse(
-            "--calibrate conformal goes by rows that the network has not seen: give --validation-data, or train with `posterior train --validation-fraction F`, which records the rows that it sets aside".into(),
-        ),
+        (CalibrateName::Conformal, None) => refuse(format!(
+            "--calibrate conformal goes by rows that the network has not seen: give {VALIDATION_DATA}, or train with `{TRAIN_VALIDATION:#}`, which records the rows that it sets aside"
+        )),
         (CalibrateName::Conformal, Some(rows)) if rows < LEAST_ROWS => refuse(format!(
-            "--calibrate conformal tells what 95 % intervals and sets have to hold by {LEAST_ROWS} rows or more, and {rows} are there: give more (--validation-data)"
+            "--calibrate conformal tells what 95 % intervals and sets have to hold by {LEAST_ROWS} rows or more, and {rows} are there: give more ({VALIDATION_DATA})"
         )),
         (_, unseen) => Ok(unseen.is_some() && is_for(likelihood)),
     }
@@ -59,7 +60,7 @@ pub(crate) fn plan(rows: usize, likelihood: &OutputLikelihood, memory: u64) -> R
     let bytes = (rows as u64).saturating_mul(width.saturating_mul(32).saturating_add(96));
     if bytes > memory {
         return Err(ModelError::Request(format!(
-            "predictions of {rows} rows that recalibrate take {:.3} GB, above the limit of {:.3} GB: allow more (--memory), give fewer such rows, or --calibrate none",
+            "predictions of {rows} rows that recalibrate take {:.3} GB, above the limit of {:.3} GB: allow more ({MEMORY}), give fewer such rows, or {CALIBRATE_NONE}",
             bytes as f64 / 1e9,
             memory as f64 / 1e9
         )));

@@ -8,6 +8,7 @@ use crate::ModelError;
 use crate::options::CalibrateName;
 use crate::rows::CheckedOn;
 use posterior_metrics::{SplitConformal, half_width_factor};
+use posterior_notes::fixes::CALIBRATE_NONE;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -159,7 +160,7 @@ impl Recalibration {
             false => ("as wide", " The noiseless function's stay the model's, and may be larger."),
         };
         format!(
-            "intervals are recalibrated: standard deviations of observations are {:.3} times {wider}. Inside 95 % intervals were {:.1} % of {} {}{after}{furthest}; {} (+- {:.1} % for so many rows). --calibrate none leaves them as the \
+            "intervals are recalibrated: standard deviations of observations are {:.3} times {wider}. Inside 95 % intervals were {:.1} % of {} {}{after}{furthest}; {} (+- {:.1} % for so many rows). {CALIBRATE_NONE} leaves them as the \
              model has them.{latent}",
             self.factor,
             percent(self.coverage_before),

@@ -3,6 +3,7 @@
 use crate::ModelError;
 use crate::options::CalibrateName;
 use crate::rows::CheckedOn;
+use posterior_notes::fixes::HELD_BACK;
 use serde::{Deserialize, Serialize};
 
 /// The level whose intervals are normal ones after recalibration.
@@ -112,7 +113,7 @@ pub(crate) fn check(calibrate: CalibrateName, rows: usize, exact: bool) -> Resul
     if calibrate != CalibrateName::Conformal || rows >= LEAST_ROWS {
         return Ok(());
     }
-    let remedy = if exact { "" } else { "hold back more (--held-back), or " };
+    let remedy = if exact { String::new() } else { format!("hold back more ({HELD_BACK}), or ") };
     Err(ModelError::Request(format!(
         "--calibrate conformal tells what intervals and sets have to hold by {LEAST_ROWS} rows or more; the model would be judged on {rows}: {remedy}leave it out"
     )))

@@ -10,6 +10,7 @@ use posterior_data::stream::StreamOptions;
 use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray, Schema};
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
+use posterior_notes::fixes::CALIBRATED_FOLDER;
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::Value;
@@ -93,8 +94,10 @@ impl Model for EnsembleModel {
             return Err(ModelError::Usage(problem.into()));
         }
         if !question.quantiles.is_empty() && !self.calibration.has_intervals() {
-            let problem = "--quantiles are for Gaussian predictions, and those of an ensemble are mixtures: they have means and standard deviations, and intervals by the rows of a fit with --calibrate conformal --validation-data FILE";
-            return Err(ModelError::Usage(problem.into()));
+            let problem = format!(
+                "--quantiles are for Gaussian predictions, and those of an ensemble are mixtures: they have means and standard deviations, and intervals by the rows of a fit with {CALIBRATED_FOLDER}"
+            );
+            return Err(ModelError::Usage(problem));
         }
         self.first().check_family(question)
     }

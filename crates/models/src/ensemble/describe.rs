@@ -4,7 +4,7 @@ use super::EnsembleModel;
 use crate::Model;
 use crate::laplace::{LaplaceModel, NetworkRecalibration};
 use crate::text::{number, table};
-use posterior_report::{Note, SummaryRow};
+use posterior_report::{Note, Severity, SummaryRow};
 use posterior_store::StoreError;
 use posterior_store::json;
 use serde_json::Value;
@@ -31,14 +31,12 @@ pub(super) fn summary(model: &EnsembleModel) -> Vec<SummaryRow> {
 
 /// What is odd about members, each with the member's name; what all say is said once.
 pub(super) fn notes(model: &EnsembleModel) -> Vec<Note> {
-    let own = |member: &LaplaceModel| member.notes().into_iter().map(|n| n.text).collect::<Vec<_>>();
-    let notes: Vec<Vec<String>> = model.members.iter().map(own).collect();
-    let shared = |text: &String| notes.iter().all(|n| n.contains(text));
-    let mut out: Vec<Note> =
-        notes[0].iter().filter(|text| shared(text)).map(|text| Note::information(text.clone())).collect();
+    let notes: Vec<Vec<Note>> = model.members.iter().map(LaplaceModel::notes).collect();
+    let shared = |note: &Note| notes.iter().all(|n| n.contains(note));
+    let information = |note: &Note| Note { severity: Severity::Information, ..note.clone() };
+    let mut out: Vec<Note> = notes[0].iter().filter(|note| shared(note)).map(information).collect();
     for (name, own) in model.names.iter().zip(&notes) {
-        let own = own.iter().filter(|text| !shared(text));
-        out.extend(own.map(|text| Note::information(format!("{name}: {text}"))));
+        out.extend(own.iter().filter(|note| !shared(note)).map(|note| note.clone().about(name)));
     }
     let recalibrated = model.recalibration().into_iter().flat_map(|own| own.sentences(&model.output_names()));
     out.extend(recalibrated.map(Note::information));

@@ -6,6 +6,7 @@ use crate::laplace::{CurvatureChoice, LaplaceModel, LaplaceRequest, NetworkSourc
 use crate::network::{digest, digests};
 use crate::options::CalibrateName;
 use posterior_laplace::{FitOptions, Stage};
+use posterior_notes::fixes::CHECKPOINT;
 use posterior_optim::Signal;
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -177,7 +178,7 @@ fn finished_member(
         return Ok(model);
     };
     Err(ModelError::Request(format!(
-        "{}: it is a finished member of an ensemble with {problem}: start without --resume, or name another file with --checkpoint",
+        "{}: it is a finished member of an ensemble with {problem}: start without --resume, or name another file with {CHECKPOINT}",
         path.display()
     )))
 }

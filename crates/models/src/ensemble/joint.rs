@@ -6,6 +6,7 @@ use crate::{JointRow, ModelData, ModelError, Predicted, Question};
 use posterior_laplace::LaplaceError;
 use posterior_linalg::random::Streams;
 use posterior_metrics::DyadicGroups;
+use posterior_notes::fixes::MEMORY;
 
 impl EnsembleModel {
     /// The question that member `k` is asked for `samples` draws, each member by a seed of its own.
@@ -117,6 +118,6 @@ fn check_memory(what: &str, needed: u64, allowed: u64) -> Result<(), ModelError>
     if needed <= allowed {
         return Ok(());
     }
-    let remedy = "ask for fewer inputs or samples at a time, or allow more (--memory GB)".into();
+    let remedy = format!("ask for fewer inputs or samples at a time, or allow more ({MEMORY})");
     Err(LaplaceError::Memory { what: format!("{what} of an ensemble"), needed, allowed, remedy }.into())
 }

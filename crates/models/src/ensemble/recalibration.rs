@@ -6,14 +6,15 @@ use crate::laplace::{CurvatureChoice, LaplaceRequest};
 use crate::options::CalibrateName;
 use crate::{Files, Guarantee, Model, ModelData, ModelError, Predicted, Predictive, Question, Truth};
 use posterior_data::ReadOptions;
+use posterior_notes::fixes::VALIDATION_DATA;
 
 impl EnsembleModel {
     /// Refuses a recalibration that was asked for and that no rows can tell.
     pub(super) fn check_calibration(request: &LaplaceRequest) -> Result<(), ModelError> {
         if request.calibrate == CalibrateName::Conformal && request.validation.data.is_empty() {
-            return Err(ModelError::Request(
-                "--calibrate conformal goes by rows that no network of the folder has seen: give --validation-data (rows that `posterior train` set aside may be other ones for each network)".into(),
-            ));
+            return Err(ModelError::Request(format!(
+                "--calibrate conformal goes by rows that no network of the folder has seen: give {VALIDATION_DATA} (rows that `posterior train` set aside may be other ones for each network)"
+            )));
         }
         Ok(())
     }

@@ -456,7 +456,7 @@ fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
     own.save(&path).unwrap();
     let AnyModel::Ensemble(back) = AnyModel::load(&path).unwrap() else { panic!() };
     assert_eq!(back.predictive(&data, &asked).unwrap(), found);
-    assert!(back.notes().iter().any(|n| n.text.contains("intervals are recalibrated")));
+    assert!(back.notes().iter().any(|n| n.text().contains("intervals are recalibrated")));
     // Rows that nobody gave cannot tell.
     request.calibrate = crate::options::CalibrateName::Conformal;
     request.validation.data.clear();

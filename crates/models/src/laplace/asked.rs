@@ -13,6 +13,7 @@ use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray, Schema}
 use posterior_likelihoods::OutputLikelihood;
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
+use posterior_notes::fixes::{SAMPLES, SAMPLES_OUT};
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::Value;
@@ -111,8 +112,10 @@ impl Model for LaplaceModel {
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         self.family().without(&[(question.variances.is_some(), "variances")])?;
         if (question.samples > 0) != question.draws_apart {
-            let problem = "networks write function draws to a file of their own: give --samples N and --samples-out FILE.npy";
-            return Err(ModelError::Usage(problem.into()));
+            let problem = format!(
+                "networks write function draws to a file of their own: give {SAMPLES} N and {SAMPLES_OUT}"
+            );
+            return Err(ModelError::Usage(problem));
         }
         Ok(())
     }

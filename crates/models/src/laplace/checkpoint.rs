@@ -4,6 +4,7 @@ use super::{DataRecord, NetworkRecord};
 use crate::ModelError;
 use posterior_laplace::{FitOptions, SavedState};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_notes::fixes::CHECKPOINT;
 use posterior_store::json;
 use posterior_store::{Checkpoint, Identity, StoreError};
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,8 @@ pub(super) fn save(path: &Path, identity: &Identity, state: &SavedState) -> Resu
 
 /// Reads what the same fit left.
 pub(super) fn load(path: &Path, identity: &Identity) -> Result<SavedState, ModelError> {
-    let remedy = "start without --resume, or name another file with --checkpoint";
-    let (State { of, progress, facts }, tensors) = Checkpoint::<State>::read(path, METHOD, identity, remedy)?;
+    let remedy = format!("start without --resume, or name another file with {CHECKPOINT}");
+    let (State { of, progress, facts }, tensors) =
+        Checkpoint::<State>::read(path, METHOD, identity, &remedy)?;
     Ok(SavedState { method: of, progress, facts, tensors, problem: None })
 }

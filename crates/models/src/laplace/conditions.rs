@@ -7,6 +7,7 @@ use posterior_laplace::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
 use posterior_laplace::gwi::PriorRows;
 use posterior_laplace::{Approximation, FitOptions};
 use posterior_networks::Graph;
+use posterior_notes::fixes::{FREEZE_OUTPUTS, TRAIN_VALIDATION, TRAJECTORY_EVERY, VALIDATION_DATA};
 
 /// What something that was asked for needs to have an effect, where only network and data tell whether it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,16 +24,17 @@ impl Needs {
     /// Why it is not there, and what to do about it.
     fn missing(self, options: &FitOptions, outputs: usize, unseen: bool) -> Option<String> {
         match (self, &options.approximation) {
-            (Self::UnseenRows, _) if !unseen => Some(
-                "there are no rows to look at that the network has not seen: give --validation-data, or train with `posterior train --validation-fraction F`, which records the rows that it sets aside"
-                    .into(),
-            ),
+            (Self::UnseenRows, _) if !unseen => Some(format!(
+                "there are no rows to look at that the network has not seen: give {VALIDATION_DATA}, or train with `{TRAIN_VALIDATION:#}`, which records the rows that it sets aside"
+            )),
             (Self::SeveralOutputs, _) if outputs == 1 => {
                 Some("the network has one output, which no covariance joins with others: leave it out".into())
             }
-            (Self::PriorVariance, Approximation::FixedMean(own)) if shares_outputs(own, outputs) => Some(format!(
-                "the covariance between the network's {outputs} outputs, which is learned, carries the scale of all of them: leave it out, or hold that covariance (--freeze outputs)"
-            )),
+            (Self::PriorVariance, Approximation::FixedMean(own)) if shares_outputs(own, outputs) => {
+                Some(format!(
+                    "the covariance between the network's {outputs} outputs, which is learned, carries the scale of all of them: leave it out, or hold that covariance ({FREEZE_OUTPUTS})"
+                ))
+            }
             _ => None,
         }
     }
@@ -121,7 +123,7 @@ pub(super) fn check_trajectory(
         return Ok(());
     }
     Err(ModelError::Request(format!(
-        "{records} records of {points} inducing points, {numbers} numbers each, would be {} MB of text in the model's file, above {}: record them less often (--trajectory-every N)",
+        "{records} records of {points} inducing points, {numbers} numbers each, would be {} MB of text in the model's file, above {}: record them less often ({TRAJECTORY_EVERY})",
         bytes / 1_000_000,
         LONGEST_WAY / 1_000_000
     )))

@@ -8,6 +8,7 @@ use crate::{Files, ModelError};
 use posterior_data::{ReadOptions, Table, read_table};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Array, Precision};
+use posterior_notes::fixes::DATA;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,11 +36,13 @@ impl LaplaceModel {
     pub fn read_files(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
         let &Files { data, inputs, labels, truth, ref reading } = files;
         let refuse = |problem: String| Err(ModelError::Request(problem));
-        let Some(first) = data.first() else { return refuse("there are no data: give --data".into()) };
+        let Some(first) = data.first() else { return refuse(format!("there are no data: give {DATA}")) };
         if !inputs.is_empty()
             && (is_table(first) || matches!(self.header.data.inputs, InputKind::Features { .. }))
         {
-            return refuse("--input is for arrays, one for each input of a network: give tables and features with --data".into());
+            return refuse(format!(
+                "--input is for arrays, one for each input of a network: give tables and features with {DATA}"
+            ));
         }
         let labels = if truth { labels } else { &[] };
         let predicted = self.predicted_shape();

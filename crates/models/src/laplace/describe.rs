@@ -5,7 +5,8 @@ use crate::Model;
 use crate::text::{number, table};
 use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
 use posterior_likelihoods::OutputLikelihood;
-use posterior_report::{Curves, Line, Note, SummaryRow};
+use posterior_notes::fixes::{CURVATURE_AUTO, TUNE_VALIDATION};
+use posterior_report::{Curves, Line, Note, Severity, SummaryRow};
 use serde::Serialize;
 
 /// Groups of the prior that are listed.
@@ -215,16 +216,18 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
     out.extend(found.map(Note::information));
     let corrections = &header.summary.corrections;
     if corrections.clipped_eigenvalues > 0 {
-        out.push(Note::information(format!(
-            "{} eigenvalues that rounding had made negative were set to 0 (the most negative: {:.1e} of the largest)",
-            corrections.clipped_eigenvalues, corrections.most_negative
-        )));
+        let note = Note::new(
+            "clipped-eigenvalues",
+            Severity::Information,
+            "{count} eigenvalues that rounding had made negative were set to 0 (the most negative: {most} of the largest)",
+        );
+        let note = note.value("count", corrections.clipped_eigenvalues);
+        out.push(note.value("most", format!("{:.1e}", corrections.most_negative)));
     }
     if corrections.dropped_weights > 0 {
-        out.push(Note::information(format!(
-            "{} weights without influence on the training outputs stay certain under the g-prior",
-            corrections.dropped_weights
-        )));
+        let text = "{count} weights without influence on the training outputs stay certain under the g-prior";
+        let note = Note::new("dropped-weights", Severity::Information, text);
+        out.push(note.value("count", corrections.dropped_weights));
     }
     let names = model.output_names();
     let recalibrated = header.recalibration.iter().flat_map(|own| own.sentences(&names));
@@ -240,10 +243,12 @@ fn worse_than_the_network(model: &LaplaceModel) -> Option<Note> {
     let told =
         matches!(model.header().options.approximation, Approximation::FixedMean(_) | Approximation::Gwi(_));
     (!told && less > 2.0 * unseen.difference_error && less > 1e-3).then(|| {
-        Note::warning(format!(
-            "on the unseen rows the network alone is better, by {} nats a row: these error bars cost more than they tell; take another curvature (--curvature auto compares them) or choose its precisions on such rows (--tune validation)",
-            number(less)
-        ))
+        let note = Note::new(
+            "worse-than-the-network",
+            Severity::Warning,
+            "on the unseen rows the network alone is better, by {less} nats a row: these error bars cost more than they tell; take another curvature ({0} compares them) or choose its precisions on such rows ({1})",
+        );
+        note.value("less", number(less)).fix(CURVATURE_AUTO).fix(TUNE_VALIDATION)
     })
 }
 
@@ -347,7 +352,7 @@ pub(super) fn report(model: &LaplaceModel) -> serde_json::Result<serde_json::Val
         effective_dimensions: effective_dimensions(model),
         noise_deviations: noise(model),
         unseen: model.unseen(),
-        notes: notes(model).into_iter().map(|n| n.text).collect(),
+        notes: notes(model).into_iter().map(|n| n.text()).collect(),
         header,
     })
 }

@@ -26,6 +26,7 @@ use posterior_laplace::{
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Selection};
+use posterior_notes::fixes::VALIDATION_DATA;
 use posterior_optim::Signal;
 use std::path::Path;
 use std::time::Instant;
@@ -287,10 +288,9 @@ fn fit_in<T: SavedPrecision>(
             chosen_by_rows(&options, laplace.summary.learned.as_ref())
         ));
     } else if unseen.is_none() && !automatic && !options.seen_by_network {
-        notes.push(
-            "not compared on unseen data: give --validation-data to learn whether it beats the plain network"
-                .into(),
-        );
+        notes.push(format!(
+            "not compared on unseen data: give {VALIDATION_DATA} to learn whether it beats the plain network"
+        ));
     }
     let calibration = match &held_out {
         Some(held) if calibrates => {

@@ -11,6 +11,7 @@ use posterior_laplace::FitOptions;
 use posterior_laplace::scores::{LEAST_HELD_OUT, check_enough};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Subset};
+use posterior_notes::fixes::{CURVATURE_AUTO, SEEN_ROWS, TRAIN_VALIDATION, TUNE_EVIDENCE, VALIDATION_DATA};
 use std::sync::Arc;
 
 /// Rows that are no part of the curvature.
@@ -38,9 +39,6 @@ impl<T> HeldOut<T> {
 /// Rows that score a fit, if there are any, and what is to be said of them.
 type Found<T> = (Option<HeldOut<T>>, Vec<String>);
 
-const WAYS_OUT: &str = "give --validation-data that the network has not seen; or train with `posterior train --validation-fraction F`, which records the rows that it sets aside; \
-     or let the evidence choose (--tune evidence), which needs none";
-
 /// The rows of a request, which are taken out of `examples` where they are among them.
 pub(super) fn held_out<T: SavedPrecision>(
     request: &LaplaceRequest,
@@ -52,15 +50,19 @@ pub(super) fn held_out<T: SavedPrecision>(
 ) -> Result<Found<T>, ModelError> {
     let source = &request.validation;
     let refuse = |problem: String| Err(ModelError::Request(problem));
+    let ways_out = format!(
+        "give {VALIDATION_DATA} that the network has not seen; or train with `{TRAIN_VALIDATION:#}`, which records the rows that it sets aside; \
+         or let the evidence choose ({TUNE_EVIDENCE}), which needs none"
+    );
     let tuned = request.options.tunes_on_unseen();
     let allow = source.allow_seen;
     if !(0.0..1.0).contains(&source.fraction) {
         return refuse("the validation share must lie in [0, 1)".into());
     }
     if allow && request.curvature == CurvatureChoice::Auto {
-        return refuse(
-            "--allow-seen-rows is for a named curvature: --curvature auto compares on rows that the network has not seen, or by the evidence".into(),
-        );
+        return refuse(format!(
+            "--allow-seen-rows is for a named curvature: {CURVATURE_AUTO} compares on rows that the network has not seen, or by the evidence"
+        ));
     }
     if memory.unseen.is_some() || !source.data.is_empty() {
         let reading = Reading { known: Some(inputs), from_network: false, ..*reading };
@@ -86,12 +88,12 @@ pub(super) fn held_out<T: SavedPrecision>(
         let seen = most || trained_on.is_some();
         if most && !(allow && tuned) {
             return refuse(format!(
-                "{repeated} of {count} rows of --validation-data stand in --data as well, so the network was trained on them and their score is worthless: {WAYS_OUT}"
+                "{repeated} of {count} rows of --validation-data stand in --data as well, so the network was trained on them and their score is worthless: {ways_out}"
             ));
         }
         if let Some((path, _)) = trained_on.filter(|_| !(allow && tuned)) {
             return refuse(format!(
-                "{} is one of the files that the network was trained on, as its own file says, so the score of these rows is worthless: {WAYS_OUT}",
+                "{} is one of the files that the network was trained on, as its own file says, so the score of these rows is worthless: {ways_out}",
                 file_name(path)
             ));
         }
@@ -112,8 +114,8 @@ pub(super) fn held_out<T: SavedPrecision>(
                 _ => "",
             };
             return refuse(format!(
-                "--validation-fraction would set aside rows of --data, on which the network was trained as far as its file says: their score is worthless{known}; {WAYS_OUT}; \
-                 or insist with --tune validation --allow-seen-rows"
+                "--validation-fraction would set aside rows of --data, on which the network was trained as far as its file says: their score is worthless{known}; {ways_out}; \
+                 or insist with {SEEN_ROWS}"
             ));
         }
         let split = Split::random(examples.len(), source.fraction, Streams::new(request.options.seed));
@@ -128,7 +130,7 @@ pub(super) fn held_out<T: SavedPrecision>(
         return Ok(found);
     }
     if tuned {
-        return refuse(format!("--tune validation needs rows that the network has not seen: {WAYS_OUT}"));
+        return refuse(format!("--tune validation needs rows that the network has not seen: {ways_out}"));
     }
     Ok((None, Vec::new()))
 }

@@ -2,6 +2,7 @@
 
 use crate::ModelError;
 use posterior_data::{ArrayValues, NumericArray};
+use posterior_notes::fixes::OTHER_INPUTS;
 use serde::{Deserialize, Serialize};
 
 /// Groups of numbers that are recorded one by one; more (features of a large head, say) are recorded as one.
@@ -114,7 +115,7 @@ impl InputRecord {
             return Ok(Some(format!("{what}: taken as they are")));
         }
         Err(ModelError::Request(format!(
-            "{what}, which are prepared in another way: convert them, or insist with --allow-other-inputs"
+            "{what}, which are prepared in another way: convert them, or insist with {OTHER_INPUTS}"
         )))
     }
 

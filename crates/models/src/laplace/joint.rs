@@ -8,6 +8,7 @@ use crate::{JointRow, ModelData, ModelError, Question};
 use posterior_laplace::LaplaceError;
 use posterior_linalg::tiles::pieces;
 use posterior_metrics::DyadicGroups;
+use posterior_notes::fixes::MEMORY;
 
 /// Of sets of the question's `joint_points` examples each, by dyadic sampling ([`DyadicGroups`]).
 pub(super) fn scores(
@@ -40,7 +41,7 @@ pub(crate) fn joint_log_likelihoods(
             what: format!("{samples} draws of {} weights", model.weights()),
             needed: weights,
             allowed: memory,
-            remedy: "draw fewer functions, or allow more (--memory GB)".into(),
+            remedy: format!("draw fewer functions, or allow more ({MEMORY})"),
         }
         .into());
     }

@@ -5,6 +5,7 @@ use super::{Fitted, LaplaceModel, ModelData, SavedPrecision};
 use crate::ModelError;
 use faer::Mat;
 use posterior_laplace::LaplaceError;
+use posterior_notes::fixes::MEMORY;
 
 impl LaplaceModel {
     /// `count` functions drawn from the posterior of the linearised network at all inputs, without noise: `[count, examples, outputs]`, regression in the target's units. The same
@@ -71,6 +72,6 @@ fn check(what: String, needed: u64, allowed: u64) -> Result<(), ModelError> {
     if needed <= allowed {
         return Ok(());
     }
-    let remedy = "ask for fewer inputs or samples at a time, or allow more (--memory GB)".into();
+    let remedy = format!("ask for fewer inputs or samples at a time, or allow more ({MEMORY})");
     Err(LaplaceError::Memory { what, needed, allowed, remedy }.into())
 }

@@ -13,6 +13,7 @@ use posterior_data::{
 };
 use posterior_networks::Precision;
 use posterior_networks::train::{Augmentation, Examples};
+use posterior_notes::fixes::{CLASS_NAMES, DATA, MEAN, STD};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,11 +69,11 @@ impl Reading<'_> {
         data: &[PathBuf],
         labels: &[PathBuf],
     ) -> Result<TrainingSet<T>, ModelError> {
-        let Some(first) = data.first() else { return request("there are no data: give --data") };
+        let Some(first) = data.first() else { return request(format!("there are no data: give {DATA}")) };
         if !self.source.inputs.is_empty() && (self.head || is_table(first)) {
-            return request(
-                "--input is for arrays, one for each input of a network: give tables and features with --data",
-            );
+            return request(format!(
+                "--input is for arrays, one for each input of a network: give tables and features with {DATA}"
+            ));
         }
         let found = if self.head {
             self.features(data, labels)?
@@ -185,7 +186,7 @@ impl Reading<'_> {
             && classes.iter().any(|c| c.parse::<f64>().is_err())
         {
             raw.notes.push(format!(
-                "labels are taken for the network's outputs in alphabetical order ({}); if they are in another, give --class-names",
+                "labels are taken for the network's outputs in alphabetical order ({}); if they are in another, give {CLASS_NAMES}",
                 classes.iter().take(20).cloned().collect::<Vec<_>>().join(", ")
             ));
         }
@@ -305,9 +306,9 @@ impl Reading<'_> {
             Preprocess::Pixels => true,
             Preprocess::Raw => false,
             Preprocess::Standardise => {
-                return request(
-                    "only the columns of a table can be standardised; for images give --mean and --std",
-                );
+                return request(format!(
+                    "only the columns of a table can be standardised; for images give {MEAN} and {STD}"
+                ));
             }
         };
         if (scaled && !bytes) || (given && !scaled) {

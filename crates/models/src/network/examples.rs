@@ -9,6 +9,7 @@ use posterior_data::{
 use posterior_linalg::random::Streams;
 use posterior_networks::Precision;
 use posterior_networks::train::{Augmentation, Examples, Loss, Subset};
+use posterior_notes::fixes::{DATA, TARGET};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,7 +91,7 @@ impl<T: Precision> TrainingData<T> {
         reading: &ReadOptions,
     ) -> Result<Self, NetworkFileError> {
         let Some(first) = request.data.first() else {
-            return refuse("there are no data: give --data");
+            return refuse(format!("there are no data: give {DATA}"));
         };
         if !(0.0..1.0).contains(&request.validation_fraction) {
             return refuse("the validation share must lie in [0, 1)");
@@ -192,7 +193,7 @@ impl<T: Precision> TrainingData<T> {
             return refuse(format!("{flag} belongs to tables, these are images or arrays"));
         }
         if !loss.takes_classes() {
-            return refuse(format!("{} needs numbers as targets: give a table with --target", loss.name()));
+            return refuse(format!("{} needs numbers as targets: give a table with {TARGET}", loss.name()));
         }
         let arrays = |data: &[PathBuf], labels: &[PathBuf], augmentation: Augmentation| {
             let raw = Raw::of_arrays(&[], (&[], data), labels, Wanted::Classes, reading)?;

@@ -3,6 +3,7 @@
 use super::NetworkFileError;
 use super::reading::{alike, file_name};
 use posterior_data::{ArrayValues, ImageSet, NumericArray, ReadOptions, read_array, read_images};
+use posterior_notes::fixes::DATA;
 use posterior_onnx::NetworkInput;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -99,7 +100,9 @@ pub fn read_examples(
         ));
     }
     if inputs.is_empty() {
-        return refuse("the network has one input: give its examples with --data, and leave --input out");
+        return refuse(format!(
+            "the network has one input: give its examples with {DATA}, and leave --input out"
+        ));
     }
     if let Some(other) = names.iter().find(|name| inputs.iter().all(|own| own.name != **name)) {
         return refuse(format!("the network has no input `{other}`: it has {}", listed()));

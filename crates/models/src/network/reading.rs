@@ -7,6 +7,7 @@ use posterior_data::{
 };
 use posterior_networks::train::{Augmentation, Examples, Images, Tabular, Targets};
 use posterior_networks::{Array, Precision};
+use posterior_notes::fixes::{FEATURES, LABELS, LABELS_FILE, TARGET};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -88,7 +89,7 @@ impl Raw {
         let own = set.labels.map(|labels| (labels.into_iter().map(f64::from).collect(), 1));
         let truths = match (wanted, own) {
             (Wanted::Nothing, _) => None,
-            (Wanted::Classes, None) => return refuse("these files hold no labels: give --labels"),
+            (Wanted::Classes, None) => return refuse(format!("these files hold no labels: give {LABELS}")),
             (Wanted::Numbers(_), Some(_)) if !labels.is_empty() => {
                 return refuse(format!("{} holds labels already; leave --labels out", data[0].display()));
             }
@@ -126,7 +127,10 @@ impl Raw {
             let shape = matrix.values.shape().to_vec();
             if shape[1] != width {
                 let target = wanted != Wanted::Nothing && label.is_none();
-                let hint = if target { "; name the column of labels with --target" } else { "" };
+                let hint = match target {
+                    true => format!("; name the column of labels with {TARGET}"),
+                    false => String::new(),
+                };
                 return refuse(format!(
                     "{}: {} columns of features, the head takes {width}{hint}",
                     path.display(),
@@ -148,9 +152,9 @@ impl Raw {
             (_, false, false) => return refuse("labels are given twice: by --target and by --labels"),
             (_, false, true) => Some((own, 1)),
             (_, true, true) => {
-                return refuse(
-                    "these features have no labels: give --labels FILE, or their column with --target",
-                );
+                return refuse(format!(
+                    "these features have no labels: give {LABELS_FILE}, or their column with {TARGET}"
+                ));
             }
             (_, true, false) => Some(numbers(labels, (count, &[]), reading)?),
         };
@@ -163,7 +167,10 @@ impl Raw {
     pub(crate) fn fit_for(self, input: &[usize], first: &Path) -> Result<Self, NetworkFileError> {
         let (name, own) = (&self.name, self.inputs.example_shape());
         if own.iter().product::<usize>() != input.iter().product::<usize>() {
-            let hint = if self.rows.is_empty() { "" } else { "; choose columns with --features" };
+            let hint = match self.rows.is_empty() {
+                true => String::new(),
+                false => format!("; choose columns with {FEATURES}"),
+            };
             return refuse(format!(
                 "{name}: the network takes examples of shape {input:?}, the data have shape {own:?}{hint}"
             ));
@@ -316,9 +323,9 @@ fn numbers(
         all.extend(array.to_f64());
     }
     let Some(width) = width else {
-        return refuse(
-            "targets are needed: give --labels FILE with a number (or a row of numbers) for each example",
-        );
+        return refuse(format!(
+            "targets are needed: give {LABELS_FILE} with a number (or a row of numbers) for each example"
+        ));
     };
     if rows != count {
         return refuse(format!("{count} inputs, but targets for {rows}"));

@@ -7,6 +7,7 @@ use posterior_linalg::random::Streams;
 use posterior_networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
 use posterior_networks::train::{EpochRecord, Loss, TrainOptions, TrainState, train};
 use posterior_networks::{Architecture, Network, Precision};
+use posterior_notes::fixes::MEMORY;
 use posterior_optim::{Observer, Progress, Reason, Signal};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -130,7 +131,7 @@ pub fn train_network<T: Precision>(
     let plan = plan(&network, &data, options);
     if plan.memory > request.memory {
         let problem = format!(
-            "a step needs {:.1} GB, above the limit of {:.1} GB: use a smaller batch, or allow more (--memory GB)",
+            "a step needs {:.1} GB, above the limit of {:.1} GB: use a smaller batch, or allow more ({MEMORY})",
             plan.memory as f64 / 1e9,
             request.memory as f64 / 1e9
         );

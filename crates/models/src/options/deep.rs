@@ -6,6 +6,7 @@ use super::numbers::{self, MOST_KEPT};
 use super::search::{ConstraintOptions, ObjectiveName};
 use crate::ModelError;
 use posterior_linear::low_rank::{Correction, LowRankOptions, Training};
+use posterior_notes::fixes::{CORRECTION_FULL, CORRECTION_TRAINING, DBK, DKL, DKL_DENSE, OBJECTIVE_EVIDENCE};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -239,9 +240,9 @@ impl DbkOptions {
             );
         }
         if self.trace_weight.is_some() && !penalised && !tried {
-            return refuse(
-                "--trace-weight is the share of a correction's penalty: ask for one with --correction full or training",
-            );
+            return refuse(&format!(
+                "--trace-weight is the share of a correction's penalty: ask for one with {CORRECTION_FULL} or {CORRECTION_TRAINING:-}"
+            ));
         }
         if self.divergence_weight.is_some()
             && !matches!(self.objective, None | Some(ObjectiveName::Predictive))
@@ -250,21 +251,18 @@ impl DbkOptions {
         }
         let exact = kind.exact && self.objective == Some(ObjectiveName::Evidence);
         if correction == CorrectionName::Noise && !exact {
-            return refuse(
-                "--correction noise changes the noise of every row in the exact evidence: take --objective evidence with --method dbk or dkl",
-            );
+            return refuse(&format!(
+                "--correction noise changes the noise of every row in the exact evidence: take {OBJECTIVE_EVIDENCE} with {DBK} or {DKL:-}"
+            ));
         }
         Ok(())
     }
 
     /// The same of the process itself, which approximates nothing.
     fn check_dense(&self, kind: DeepKind) -> Result<(), ModelError> {
+        let exact = format!("steps on batches; the exact evidence of all rows is {DKL_DENSE}");
         let strangers = [
-            (
-                "svdkl",
-                !kind.exact,
-                "steps on batches; the exact evidence of all rows is --method dkl --dense",
-            ),
+            ("svdkl", !kind.exact, exact.as_str()),
             (
                 "--objective",
                 !matches!(self.objective, None | Some(ObjectiveName::Evidence)),

@@ -12,6 +12,7 @@ use posterior_gp::iterative::{
 use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior_kernels::inducing::InducingChoice;
 use posterior_linalg::solve::PreconditionerChoice;
+use posterior_notes::fixes::{FOLDS, TEST_FRACTION};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -196,7 +197,7 @@ impl LargeTableOptions {
         let most = Self::most_held_back(rows);
         match self.held_back {
             Some(asked) if asked > most => Err(ModelError::Request(format!(
-                "--held-back {asked} is more than may be held back of {rows} rows, of which half at least are learned from: give at most {most}, or --test-fraction and --folds, which score rows after the fit"
+                "--held-back {asked} is more than may be held back of {rows} rows, of which half at least are learned from: give at most {most}, or {TEST_FRACTION} and {FOLDS}, which score rows after the fit"
             ))),
             _ => Ok(()),
         }

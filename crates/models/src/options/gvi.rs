@@ -10,6 +10,10 @@ use posterior_gp::generalised::divergence::{Direction, Divergence, FidelityForm}
 use posterior_gp::generalised::{
     Coordinates, Family, GeneralisedObjective, Mode, Reduction, Regulariser, RegulariserRisk, Risk,
 };
+use posterior_notes::fixes::{
+    BASIS, MEAN_NETWORK, OBJECTIVE_GWI, OBJECTIVE_PGVI, PGVI_KL, VARIATIONAL_CHOLESKY, VARIATIONAL_DIAGONAL,
+    VARIATIONAL_LOG, VARIATIONAL_MEAN_INDUCING,
+};
 use posterior_optim::UpdateRule;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -226,14 +230,16 @@ impl GviOptions {
             );
         }
         if self.freeze_mean && self.mean_network.is_none() {
-            return refuse("--freeze-mean keeps a trained network as it is: name it with --mean-network");
+            return refuse(&format!(
+                "--freeze-mean keeps a trained network as it is: name it with {MEAN_NETWORK}"
+            ));
         }
         let of_weights =
             |way: &GviWay| way.family.is_of_weights() || way.mean == VariationalMeanName::Inducing;
         if self.weight_coordinates != Coordinates::default() && !self.ways().iter().any(of_weights) {
-            return refuse(
-                "--weight-coordinates is about weights of inducing points, and nothing here has any: leave it out, or take --variational-kernel cholesky, diagonal or log, or --variational-mean inducing",
-            );
+            return refuse(&format!(
+                "--weight-coordinates is about weights of inducing points, and nothing here has any: leave it out, or take {VARIATIONAL_CHOLESKY}, {VARIATIONAL_DIAGONAL:-} or {VARIATIONAL_LOG:-}, or {VARIATIONAL_MEAN_INDUCING}"
+            ));
         }
         let drawn = |path: &PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
         if self.freeze_mean && self.mean_network.as_ref().is_some_and(drawn) {
@@ -243,12 +249,14 @@ impl GviOptions {
         }
         match &self.kernel_network {
             BasisOptions { basis: None, freeze_basis: true, .. } => {
-                return refuse("--freeze-basis keeps a trained network as it is: name it with --basis");
+                return refuse(&format!(
+                    "--freeze-basis keeps a trained network as it is: name it with {BASIS}"
+                ));
             }
             BasisOptions { basis: None, basis_layer: BasisLayer::LastHidden, .. } => {
-                return refuse(
-                    "--basis-layer last-hidden takes the last layer off a network: name it with --basis",
-                );
+                return refuse(&format!(
+                    "--basis-layer last-hidden takes the last layer off a network: name it with {BASIS}"
+                ));
             }
             BasisOptions { basis: Some(path), .. } if path.as_os_str() == "none" => {
                 return refuse(
@@ -260,9 +268,9 @@ impl GviOptions {
         if self.objective == Some(ObjectiveName::Elbo)
             && (self.risk == Some(Risk::Predictive) || self.risk_reduction == Some(Reduction::Mean))
         {
-            return refuse(
-                "--objective elbo is the bound on the evidence, whose risk is the expected one, summed over rows: with another one it is --objective pgvi --regulariser kl",
-            );
+            return refuse(&format!(
+                "--objective elbo is the bound on the evidence, whose risk is the expected one, summed over rows: with another one it is {PGVI_KL}"
+            ));
         }
         match (self.objective, self.regulariser) {
             (Some(ObjectiveName::Elbo), Some(other))
@@ -273,9 +281,9 @@ impl GviOptions {
                     })
                 ) =>
             {
-                refuse(
-                    "--objective elbo is the bound on the evidence, whose regulariser is kl: with another one it is --objective pgvi or gwi",
-                )
+                refuse(&format!(
+                    "--objective elbo is the bound on the evidence, whose regulariser is kl: with another one it is {OBJECTIVE_PGVI} or {OBJECTIVE_GWI:-}"
+                ))
             }
             (Some(ObjectiveName::Gwi), Some(other))
                 if !matches!(
@@ -285,9 +293,9 @@ impl GviOptions {
                         | Regulariser::PartialWasserstein
                 ) =>
             {
-                refuse(
-                    "--objective gwi is Gaussian Wasserstein inference, whose regulariser is wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches or wasserstein-partial: with another one it is --objective pgvi",
-                )
+                refuse(&format!(
+                    "--objective gwi is Gaussian Wasserstein inference, whose regulariser is wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches or wasserstein-partial: with another one it is {OBJECTIVE_PGVI}"
+                ))
             }
             _ => Ok(()),
         }

@@ -1,9 +1,9 @@
 //! A process as a [`Model`].
 
-use super::joint::NO_JOINT;
+use super::joint::no_joint;
 use super::{Effects, ProcessModel, describe, panel};
 use crate::latent::Latent;
-use crate::model::NETWORK_REMEDY;
+use crate::model::network_remedy;
 use crate::output::{LikelihoodOutput, Output, Predictions, Target};
 use crate::{
     Family, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive, Question,
@@ -16,6 +16,7 @@ use posterior_data::{
 };
 use posterior_linalg::random::Streams;
 use posterior_metrics::LabelSets;
+use posterior_notes::fixes::{INSPECT, SAMPLES_OUT};
 use posterior_report::{Note, SummaryRow};
 use posterior_store::{StoreError, json};
 use serde_json::Value;
@@ -104,7 +105,7 @@ impl ProcessModel {
     ) -> Result<Predictive, ModelError> {
         if question.truth && matches!(output.target, Target::Events { .. }) {
             return Err(ModelError::Request(
-                "a Cox process predicts an intensity, which no row of a table tells: the events that its fit held back (--held-back) say how good it is, see `posterior inspect`".into(),
+                format!("a Cox process predicts an intensity, which no row of a table tells: the events that its fit held back (--held-back) say how good it is, see `{INSPECT:#}`"),
             ));
         }
         let extracted = self.asked(data, question.truth)?;
@@ -227,7 +228,7 @@ impl Model for ProcessModel {
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         let gaussian = self.output.gaussian().is_some();
         if question.joint && !gaussian {
-            return Err(ModelError::Usage(NO_JOINT.into()));
+            return Err(no_joint());
         }
         self.family().without(&[
             (gaussian && question.integration.is_some(), "predictive"),
@@ -236,8 +237,8 @@ impl Model for ProcessModel {
         ])?;
         let classes = self.output.predicts() == PredictedKind::Classes;
         if classes && question.samples > 0 && !question.draws_apart {
-            let problem = "draws of latent functions of classes are an array: give --samples-out FILE.npy";
-            return Err(ModelError::Usage(problem.into()));
+            let problem = format!("draws of latent functions of classes are an array: give {SAMPLES_OUT}");
+            return Err(ModelError::Usage(problem));
         }
         self.check_joint(question)
     }
@@ -286,7 +287,7 @@ impl Model for ProcessModel {
     fn funnel_remedy(&self, grow: bool) -> String {
         match (&self.output, self.record.fit.gaussian()) {
             (Output::Gaussian(own), Some(fit)) => describe::funnel_remedy(&self.inputs, own, fit, grow),
-            _ => NETWORK_REMEDY.into(),
+            _ => network_remedy(),
         }
     }
 

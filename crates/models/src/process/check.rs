@@ -4,6 +4,7 @@ use crate::calibration::{Asked, Before, Guarantee, explained_by_chance};
 use crate::rows::CheckedOn;
 use crate::{FitRequest, Method, ModelError};
 use posterior_metrics::Gaussians;
+use posterior_notes::fixes::{ITERATIONS, KERNEL, LIKELIHOOD_STUDENT_T, PRECISION_F64, SVGP, TIME_BUDGET};
 use serde::{Deserialize, Serialize};
 
 /// Scores in units of the target's standard deviation.
@@ -85,12 +86,14 @@ const INTERVALS_ARE: &str = "intervals are";
 /// What a user must know of a system of which more is left than `harmless`.
 pub(super) fn unsolved_in_words(residual: f64, harmless: f64, single: bool) -> String {
     let precision = match single {
-        true => ", solve in double precision (--precision f64) where the residual stays or grows",
-        false => "",
+        true => {
+            format!(", solve in double precision ({PRECISION_F64}) where the residual stays or grows")
+        }
+        false => String::new(),
     };
     format!(
         "the solver has not converged: a relative residual of {residual:.2} is left, where {harmless:.2} would be harmless. The mean is not yet that of the model, \
-         and its own error bars do not know of that error: give more time (--time-budget, --iterations){precision}, or take --method svgp"
+         and its own error bars do not know of that error: give more time ({TIME_BUDGET}, {ITERATIONS}){precision}, or take {SVGP}"
     )
 }
 
@@ -109,7 +112,7 @@ impl FitCheck {
         if let Some(drift) = drift.filter(|d| *d > CONVERGED) {
             warnings.push(format!(
                 "the solver has not converged: over the last third of its steps predictions still moved by {drift:.2} of their standard deviations. The mean is not yet that of the \
-                 model, and its own error bars do not know of that error: give more time (--time-budget, --iterations), or take --method svgp"
+                 model, and its own error bars do not know of that error: give more time ({TIME_BUDGET}, {ITERATIONS}), or take {SVGP}"
             ));
         }
         let percent = |share: f64| 100.0 * share;
@@ -118,7 +121,7 @@ impl FitCheck {
         if scores.coverage_95 < chance[0] {
             warnings.push(format!(
                 "{INTERVALS_ARE} too narrow: {:.1} % of {rows} {rows_are} lie inside their 95 % intervals, where chance explains {low:.1} to {high:.1} %. Do not take them at their \
-                 word; another kernel (--kernel), another method or more time may fit better",
+                 word; another kernel ({KERNEL}), another method or more time may fit better",
                 percent(scores.coverage_95)
             ));
         } else if scores.coverage_95 > chance[1] {
@@ -157,7 +160,7 @@ impl FitCheck {
         // Where fewer lie inside than should, intervals are narrow for all.
         if self.scores.coverage_95 >= 0.95 && far >= FEWEST_FAR.max(rows.div_ceil(FAR_EACH)) {
             self.warnings.push(format!(
-                "outliers or heavy tails: {far} of {rows} rows lie more than {FAR} predicted standard deviations away, where a normal distribution has {:.2}; the intervals of all rows are wide for their sake. --likelihood student-t learns how heavy the tails are",
+                "outliers or heavy tails: {far} of {rows} rows lie more than {FAR} predicted standard deviations away, where a normal distribution has {:.2}; the intervals of all rows are wide for their sake. {LIKELIHOOD_STUDENT_T} learns how heavy the tails are",
                 rows as f64 * FAR_SHARE
             ));
         }

@@ -9,6 +9,7 @@ use crate::speed::dense_rate;
 use crate::text::{time, work};
 use crate::{Compression, Guarantee, Question};
 use posterior_gp::iterative::InducingDescentOptions;
+use posterior_notes::fixes::{COMPRESS_INDUCING, MEMORY, SAP};
 use serde::Serialize;
 use std::fmt;
 
@@ -19,7 +20,7 @@ impl Compression {
     /// What is said of one that is coarse.
     pub fn warning(&self) -> String {
         format!(
-            "means moved by {:.2} standard deviations, more than {CONVERGED}: take more points (posterior compress --inducing)",
+            "means moved by {:.2} standard deviations, more than {CONVERGED}: take more points ({COMPRESS_INDUCING:#})",
             self.mean_error
         )
     }
@@ -70,7 +71,11 @@ impl fmt::Display for CompressionPlan {
 }
 
 /// What is said of models that have nothing to compress.
-const CLOSED: &str = "only models whose weights stand at their rows are compressed (sdd, sap, cg, sgd): predictions of others cost what their inducing points or features do already, and those of exact fits need their factor (fit with --method sap instead)";
+fn closed() -> ModelError {
+    ModelError::Usage(format!(
+        "only models whose weights stand at their rows are compressed (sdd, sap, cg, sgd): predictions of others cost what their inducing points or features do already, and those of exact fits need their factor (fit with {SAP} instead)"
+    ))
+}
 
 impl ProcessModel {
     /// What [`Self::compressed`] takes.
@@ -97,7 +102,7 @@ impl ProcessModel {
         match plan.peak_bytes <= memory {
             true => Ok(plan),
             false => Err(ModelError::Request(format!(
-                "{plan}, above the limit of {:.1} MB: allow more memory (--memory GB), or take fewer points (--inducing)",
+                "{plan}, above the limit of {:.1} MB: allow more memory ({MEMORY}), or take fewer points ({COMPRESS_INDUCING})",
                 memory as f64 / 1e6
             ))),
         }
@@ -110,7 +115,7 @@ impl ProcessModel {
     pub fn compressed(&self, points: usize, seed: u64) -> Result<Self, ModelError> {
         self.carried_by_rows(points)?;
         let found = self.predictor.compressed(points, seed);
-        let (predictor, compression) = found.ok_or_else(|| ModelError::Usage(CLOSED.into()))??;
+        let (predictor, compression) = found.ok_or_else(closed)??;
         let mut own = Self { predictor, ..self.clone() };
         if let FitRecord::Gaussian(fit) = &mut own.record.fit {
             if let Some(recalibration) = &mut fit.recalibration {
@@ -135,15 +140,17 @@ impl ProcessModel {
         let summary = self.record.fit.scalable();
         let Some(summary) = summary.filter(|own| matches!(own.solver, Solver::Rows(_))) else {
             let why = match summary.and_then(|own| own.compressed.as_ref()) {
-                Some(own) => format!("this model is compressed already, to {} points", own.points),
-                None => CLOSED.into(),
+                Some(own) => {
+                    ModelError::Usage(format!("this model is compressed already, to {} points", own.points))
+                }
+                None => closed(),
             };
-            return Err(ModelError::Usage(why));
+            return Err(why);
         };
         let rows = self.record.rows;
         if points == 0 || points >= rows || summary.inducing > 0 {
             return Err(ModelError::Usage(format!(
-                "{points} points instead of {rows} rows: give at least 1 and fewer than there are rows (--inducing)"
+                "{points} points instead of {rows} rows: give at least 1 and fewer than there are rows ({COMPRESS_INDUCING})"
             )));
         }
         Ok(rows)

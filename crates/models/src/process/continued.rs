@@ -12,6 +12,7 @@ use faer::Mat;
 use posterior_data::{Extracted, Notes, RowFingerprints, Table, table_fingerprints};
 use posterior_gp::Observations;
 use posterior_gp::exact::{ExactPosterior, Plan};
+use posterior_notes::fixes::{FIT_GP, MEMORY, SDD, STREAM_MODEL};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
@@ -157,10 +158,10 @@ impl NewRows {
 fn not_exact(method: &str) -> ModelError {
     ModelError::Usage(match method {
         "sgpr" | "svgp" => format!(
-            "rows are added to exact processes, and this one was fitted by {method}: `posterior stream --model MODEL` goes on learning with it"
+            "rows are added to exact processes, and this one was fitted by {method}: `{STREAM_MODEL:#}` goes on learning with it"
         ),
         _ => format!(
-            "rows are added to exact processes, and this one was fitted by {method}: fit all rows anew (`posterior fit gp`)"
+            "rows are added to exact processes, and this one was fitted by {method}: fit all rows anew (`{FIT_GP:#}`)"
         ),
     })
 }
@@ -172,9 +173,9 @@ impl ProcessModel {
     /// [`ModelError::Usage`] with the way out, for all but exact processes.
     pub fn check_continued(&self) -> Result<(), ModelError> {
         match self.record.fit.weights() {
-            Some(_) => Err(ModelError::Usage(
-                "this model weighs its rows (--row-weights), and further ones have no weights: fit all rows anew (`posterior fit gp`)".into(),
-            )),
+            Some(_) => Err(ModelError::Usage(format!(
+                "this model weighs its rows (--row-weights), and further ones have no weights: fit all rows anew (`{FIT_GP:#}`)"
+            ))),
             None => self.predictor.exact().map(|_| ()).ok_or_else(|| not_exact(&self.record.method)),
         }
     }
@@ -234,7 +235,7 @@ impl ProcessModel {
         match plan.peak_bytes <= memory {
             true => Ok(plan),
             false => Err(ModelError::Request(format!(
-                "{plan}, above the limit of {:.1} MB: allow more memory (--memory GB), add fewer rows, or fit all rows anew by a method for large tables (fit gp --method sdd)",
+                "{plan}, above the limit of {:.1} MB: allow more memory ({MEMORY}), add fewer rows, or fit all rows anew by a method for large tables (fit gp {SDD})",
                 memory as f64 / 1e6
             ))),
         }

@@ -17,7 +17,10 @@ use posterior_gp::generalised::{Mode, Reduction, Risk, Selector};
 use posterior_kernels::KernelExpression;
 use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior_linear::low_rank::Rest;
-use posterior_report::{Hyperparameter, Note, SummaryRow};
+use posterior_notes::fixes::{
+    BOUND, KERNEL, NOISE_FLOOR, NOISE_HETEROSCEDASTIC, STEPS, TRANSFORM, TRANSFORM_LOG, TRANSFORM_YEO_JOHNSON,
+};
+use posterior_report::{Hyperparameter, Note, Severity, SummaryRow};
 
 mod hyperparameters;
 
@@ -107,15 +110,15 @@ pub(super) fn funnel_remedy(
         return "the known variances (--noise) do not explain it: correct them, or leave them out".into();
     }
     if output.noise.is_some() {
-        return "the noise of places is learned already: another kernel (--kernel) may fit better".into();
+        return format!("the noise of places is learned already: another kernel ({KERNEL}) may fit better");
     }
     let positive = fit.transform.least.is_none_or(|least| least > 0.0);
     let map = match (&inputs.standardisation.transform, grow && positive) {
-        (None, true) => "--target-transform log",
-        (None, false) => "--target-transform yeo-johnson",
-        (Some(_), _) => "another --target-transform",
+        (None, true) => TRANSFORM_LOG.to_string(),
+        (None, false) => TRANSFORM_YEO_JOHNSON.to_string(),
+        (Some(_), _) => format!("another {TRANSFORM}"),
     };
-    format!("fit with {map}, or where that is not enough with --noise heteroscedastic")
+    format!("fit with {map}, or where that is not enough with {NOISE_HETEROSCEDASTIC}")
 }
 
 /// The form of a prior mean.
@@ -514,11 +517,13 @@ fn notes_of_numbers(model: &ProcessModel, output: &GaussianOutput, fit: &FitSumm
     out.extend(record.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
     out.extend(fit.transform.warning().map(Note::warning));
     if fit.largest_jitter > 0.0 {
-        out.push(Note::warning(format!(
-            "up to {:.1e} (in standard units) was added to the kernel matrix's diagonal during the search, {:.1e} in the final model",
-            fit.largest_jitter,
-            record.cholesky.unwrap_or_default().jitter
-        )));
+        let note = Note::new(
+            "jitter-of-search",
+            Severity::Warning,
+            "up to {largest} (in standard units) was added to the kernel matrix's diagonal during the search, {final} in the final model",
+        );
+        let note = note.value("largest", format!("{:.1e}", fit.largest_jitter));
+        out.push(note.value("final", format!("{:.1e}", record.cholesky.unwrap_or_default().jitter)));
     }
     let noise =
         record.hyperparameter("noise_variance").and_then(|v| v.first()).copied().unwrap_or(f64::INFINITY);
@@ -526,23 +531,32 @@ fn notes_of_numbers(model: &ProcessModel, output: &GaussianOutput, fit: &FitSumm
     // That of the places is all of it, where it is learned.
     if output.noise.is_none() && noise <= record.noise_floor.unwrap_or(0.0) * 1.01 {
         out.push(match learned {
-            true => Note::information(
+            true => Note::new(
+                "shared-noise-floor",
+                Severity::Information,
                 "the noise that all rows share is at its floor: how sure a prediction is comes from its features alone",
             ),
-            false => Note::warning("the noise is at its floor (--noise-floor): the data look noiseless to this kernel"),
+            false => Note::new(
+                "noise-floor",
+                Severity::Warning,
+                "the noise is at its floor ({0}): the data look noiseless to this kernel",
+            )
+            .fix(NOISE_FLOOR),
         });
     }
     if fit.reason == Reason::Steps && fit.scalable.is_none() {
-        out.push(Note::warning(
-            "the search ended at its limit of steps: more (--steps) may improve the model",
-        ));
+        out.push(few_steps());
     }
     if let Some(check) = &fit.check {
         out.extend(check.warnings(fit.recalibration.is_some()).map(Note::warning));
     }
     out.extend(fit.scalable.iter().flat_map(|large| &large.warnings).map(Note::warning));
     if fit.check.as_ref().is_some_and(|check| 10 * check.copies >= check.rows) {
-        out.push(Note::warning("the table holds copies of its rows, which count as observations of their own: their agreement looks like little noise, and the function follows single rows too closely. Drop them"));
+        out.push(Note::new(
+            "copied-rows",
+            Severity::Warning,
+            "the table holds copies of its rows, which count as observations of their own: their agreement looks like little noise, and the function follows single rows too closely. Drop them",
+        ));
     }
     if let Some(own) = &fit.recalibration {
         out.push(Note::information(own.sentence()));
@@ -560,21 +574,29 @@ fn notes_of_numbers(model: &ProcessModel, output: &GaussianOutput, fit: &FitSumm
     }
     out.extend(bounds_reached(&fit.at_bounds));
     for attempt in fit.attempts.iter().filter(|a| a.value.is_none()) {
-        out.push(Note::warning(format!("a start failed: {}", attempt.ended)));
+        let note = Note::new("failed-start", Severity::Warning, "a start failed: {why}");
+        out.push(note.value("why", &attempt.ended));
     }
     let categories = inputs.schema.features.iter().filter(|f| matches!(f, Feature::Category { .. })).count();
     if categories > 0 {
-        out.push(Note::information(format!("{categories} features are 0/1 columns made from categories")));
+        let text = "{count} features are 0/1 columns made from categories";
+        out.push(Note::new("category-columns", Severity::Information, text).value("count", categories));
     }
     out
+}
+
+/// A search that could have gone on.
+pub(super) fn few_steps() -> Note {
+    let text = "the search ended at its limit of steps: more ({0}) may improve the model";
+    Note::new("few-steps", Severity::Warning, text).fix(STEPS)
 }
 
 /// Hyperparameters at bounds that were set for them.
 pub(super) fn bounds_reached(at_bounds: &[(String, f64)]) -> impl Iterator<Item = Note> {
     at_bounds.iter().map(|(name, bound)| {
-        Note::warning(format!(
-            "{name} ended at the bound {bound} (in standard units) that was set for it (--bound)"
-        ))
+        let text = "{name} ended at the bound {bound} (in standard units) that was set for it ({0})";
+        let note = Note::new("at-bound", Severity::Warning, text).fix(BOUND);
+        note.value("name", name).value("bound", bound)
     })
 }
 

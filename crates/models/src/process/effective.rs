@@ -1,7 +1,7 @@
 //! Processes whose columns have effects.
 
 use super::effects::Z95;
-use super::joint::NO_JOINT;
+use super::joint::no_joint;
 use super::{ModelError, ProcessModel};
 use crate::output::{LikelihoodOutput, Output, Target};
 use faer::{Mat, MatRef};
@@ -28,7 +28,7 @@ impl ProcessModel {
     /// In closed form, of numbers with Gaussian noise.
     fn averages_of_numbers(&self, x: MatRef<'_, f64>, each: usize) -> Result<Vec<Vec<[f64; 3]>>, ModelError> {
         let found = self.predictor.averages(x, each);
-        let Averages { mean, variance } = found.ok_or_else(|| ModelError::Usage(NO_JOINT.into()))??;
+        let Averages { mean, variance } = found.ok_or_else(no_joint)??;
         // Back to the target's units in one place: a monotone map takes quantiles to quantiles.
         let back = |z: f64| self.inputs.standardisation.target_back(z);
         let run = |(g, v): (usize, &f64)| {

@@ -28,6 +28,7 @@ use posterior_gp::{GpError, Observations, RowSource};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_metrics::{Funnel, Gaussians};
+use posterior_notes::fixes::{EXACT, LIKELIHOOD_STUDENT_T};
 use posterior_optim::{Constraint, Observer, Parameters, Reason};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -438,7 +439,7 @@ fn check_weights(data: &Observations, request: &FitRequest, names: &[String]) ->
     match exact {
         true => Ok(()),
         false => Err(ModelError::Request(format!(
-            "--row-weights of numbers are for exact processes by the evidence, and {} rows are fitted otherwise: take --method exact (with the --memory and the time that it plans), or --likelihood student-t",
+            "--row-weights of numbers are for exact processes by the evidence, and {} rows are fitted otherwise: take {EXACT} (with the --memory and the time that it plans), or {LIKELIHOOD_STUDENT_T}",
             data.rows()
         ))),
     }
@@ -450,14 +451,14 @@ fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
         return Err(ModelError::Setting {
             what: "the noise floor",
             value: floor,
-            expected: "finite and not negative",
+            expected: "finite and not negative".into(),
         });
     }
     if !(initial.is_finite() && initial > floor) {
         return Err(ModelError::Setting {
             what: "the initial noise",
             value: initial,
-            expected: "finite and above the noise floor",
+            expected: "finite and above the noise floor".into(),
         });
     }
     Ok(())

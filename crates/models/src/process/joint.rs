@@ -4,9 +4,14 @@ use super::asked::table;
 use super::{ModelError, ProcessModel};
 use crate::{ModelData, Question, VarianceMethod};
 use posterior_data::{ArrayValues, NumericArray};
+use posterior_notes::fixes::{LIMIT, MEMORY, SAMPLES_TO_FILE};
 
 /// The error of a model that has no such covariance.
-pub(crate) const NO_JOINT: &str = "--joint is the covariance of a function under Gaussian noise; of this model's functions draw some (--samples N --samples-out FILE.npy)";
+pub(crate) fn no_joint() -> ModelError {
+    ModelError::Usage(format!(
+        "--joint is the covariance of a function under Gaussian noise; of this model's functions draw some ({SAMPLES_TO_FILE})"
+    ))
+}
 
 impl ProcessModel {
     /// Refuses variances that a covariance does not have.
@@ -33,7 +38,7 @@ impl ProcessModel {
         let needed = self.predictor.joint_cost(rows.len()).bytes;
         if needed > question.memory {
             return Err(ModelError::Request(format!(
-                "the covariance of {} rows (--joint) needs {:.1} MB, above the limit of {:.1} MB: ask for fewer rows (--limit), or allow more memory (--memory GB)",
+                "the covariance of {} rows (--joint) needs {:.1} MB, above the limit of {:.1} MB: ask for fewer rows ({LIMIT}), or allow more memory ({MEMORY})",
                 rows.len(),
                 needed as f64 / 1e6,
                 question.memory as f64 / 1e6
@@ -42,7 +47,7 @@ impl ProcessModel {
         let extracted = self.extract(table, rows, false)?;
         let x = self.inputs.standard(&extracted);
         let found = self.predictor.joint(x.as_ref());
-        let found = found.ok_or_else(|| ModelError::Usage(NO_JOINT.into()))??.covariance;
+        let found = found.ok_or_else(no_joint)??.covariance;
         let m = found.nrows();
         let square = self.inputs.standardisation.variance_back(1.0);
         // Rounding leaves a matrix that is not quite symmetric, and variances that may be below 0.

@@ -88,8 +88,8 @@ pub use streaming::{
     BadRow, LearnedNoise, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel,
     StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
 };
-pub(crate) use target_transform::{AT_THE_FIT, no_image};
 pub use target_transform::{TransformChoice, TriedTransform};
+pub(crate) use target_transform::{at_the_fit, no_image};
 
 use crate::calibration::Calibration;
 use crate::inputs::TableInputs;

@@ -1,6 +1,6 @@
 //! From a table to predictions, in the target's own units.
 
-use super::target_transform::{OF_A_MODEL, no_image};
+use super::target_transform::{no_image, of_a_model};
 use super::{ModelError, ProcessModel};
 use crate::VarianceMethod;
 use crate::latent::Latent;
@@ -164,7 +164,7 @@ impl ProcessModel {
         let extracted = read().map_err(|error| error.in_table(table))?;
         let y = extracted.y.as_deref().unwrap_or_default();
         if let Some((by, bad)) = self.inputs.standardisation.inadmissible(y) {
-            return Err(no_image(by, schema, Some(extracted.rows[bad]), y[bad], OF_A_MODEL));
+            return Err(no_image(by, schema, Some(extracted.rows[bad]), y[bad], &of_a_model()));
         }
         Ok(extracted)
     }

@@ -1,7 +1,7 @@
 //! Rows of a table as a process learns from them, stages of a fit, and the memory of exact processes.
 
 use super::row_weights::row_weights;
-use super::target_transform::{self, AT_THE_FIT, TransformChoice};
+use super::target_transform::{self, TransformChoice, at_the_fit};
 use crate::options::EvidenceOptions;
 use crate::{FitRequest, ModelError, TrainingRows};
 use faer::Mat;
@@ -127,7 +127,7 @@ impl Prepared {
         if let Some(by) = transform.chosen {
             let mapped = standardisation.transforming(by, &y);
             standardisation = mapped
-                .map_err(|i| target_transform::no_image(by, &schema, Some(rows[i]), y[i], AT_THE_FIT))?;
+                .map_err(|i| target_transform::no_image(by, &schema, Some(rows[i]), y[i], &at_the_fit()))?;
         }
         let x = standardisation.features(x.as_ref());
         let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));

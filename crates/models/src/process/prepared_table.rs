@@ -4,7 +4,7 @@ use super::ProcessModel;
 use super::file_rows::FileRows;
 use super::prepared::{Prepared, exact_plan, unscaled};
 use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
-use super::target_transform::{self, AT_THE_FIT, ComparedRows};
+use super::target_transform::{self, ComparedRows, at_the_fit};
 use crate::{FitRequest, Method, ModelError, TrainingRows};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
@@ -13,6 +13,7 @@ use posterior_data::{
 };
 use posterior_gp::RowSource;
 use posterior_gp::exact::Plan;
+use posterior_notes::fixes::{MEMORY, STREAM_FALSE};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -39,9 +40,9 @@ impl PreparedTable {
         say: &mut dyn FnMut(String),
     ) -> Result<Self, ModelError> {
         if request.labels.row_weights.is_some() {
-            return Err(ModelError::Usage(
-                "--row-weights are for tables in memory: --stream false reads this one whole".into(),
-            ));
+            return Err(ModelError::Usage(format!(
+                "--row-weights are for tables in memory: {STREAM_FALSE} reads this one whole"
+            )));
         }
         let usual = StreamOptions { text: request.text, ..StreamOptions::default() };
         let part_bytes = usual.part_bytes.min(disk_part_bytes(request.memory));
@@ -86,10 +87,9 @@ impl PreparedTable {
         folder: &Path,
     ) -> Result<Self, ModelError> {
         if request.learns_noise_of_places() {
-            return Err(ModelError::Request(
-                "--noise heteroscedastic is for tables in memory: allow more (--memory), or leave it out"
-                    .into(),
-            ));
+            return Err(ModelError::Request(format!(
+                "--noise heteroscedastic is for tables in memory: allow more ({MEMORY}), or leave it out"
+            )));
         }
         let counts = request.kernel.count_columns(&schema.feature_names());
         // Columns of 0 and 1 are more numbers than cells.
@@ -113,7 +113,7 @@ impl PreparedTable {
             // Where none was left out, rows of the file are those of the table.
             let row = |i: usize| (file.rows() == rows.len()).then(|| rows[i]);
             standardisation =
-                mapped.map_err(|(i, y)| target_transform::no_image(by, &schema, row(i), y, AT_THE_FIT))?;
+                mapped.map_err(|(i, y)| target_transform::no_image(by, &schema, row(i), y, &at_the_fit()))?;
         }
         let input_ranges = InputRanges::learn_rows(&schema, &file)?;
         let mut prints = Vec::with_capacity(file.rows());

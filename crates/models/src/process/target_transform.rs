@@ -22,6 +22,7 @@ use posterior_gp::Observations;
 use posterior_gp::exact::{ExactGp, fit};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
+use posterior_notes::fixes::{MEDIAN, TRANSFORM_LOG, TRANSFORM_NONE, TRANSFORM_YEO_JOHNSON};
 use posterior_optim::{Parameters, Signal};
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
@@ -83,7 +84,7 @@ impl TransformChoice {
         (self.chosen.is_some() && chosen.has_wild_means()).then(|| {
             format!(
                 "means are of little use here: under the map of the target they are off by {} of its standard deviations on rows that are predicted from others, because the mean of what is open on a logarithm's or a power's scale has hardly a \
-                 bound. Intervals are what the map was chosen for; as one number take the median (predict --quantiles 0.5), or learn the target as it is (--target-transform none)",
+                 bound. Intervals are what the map was chosen for; as one number take the median (predict {MEDIAN}), or learn the target as it is ({TRANSFORM_NONE})",
                 number(chosen.error)
             )
         })
@@ -200,12 +201,14 @@ fn choose_map(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<Transform
 }
 
 /// What can be done at a fit about a target without an image.
-pub(crate) const AT_THE_FIT: &str =
-    "take --target-transform yeo-johnson (any numbers) or none, or leave the row out";
+pub(crate) fn at_the_fit() -> String {
+    format!("take {TRANSFORM_YEO_JOHNSON} (any numbers) or {TRANSFORM_NONE:-}, or leave the row out")
+}
 
 /// The same of a model that has learned such images.
-pub(super) const OF_A_MODEL: &str =
-    "leave the row out, or fit anew with --target-transform yeo-johnson (any numbers) or none";
+pub(super) fn of_a_model() -> String {
+    format!("leave the row out, or fit anew with {TRANSFORM_YEO_JOHNSON} (any numbers) or {TRANSFORM_NONE:-}")
+}
 
 /// A target without an image: its row in the table from 0, where that is known, its value and what to do.
 pub(crate) fn no_image(
@@ -266,9 +269,9 @@ fn best(
     let all = all.chain(log.map(|found| (Some(TargetTransform::Log), found - margin(0)))).chain(powers);
     let chosen = all.max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|best| best.0);
     if powers_only && chosen.is_none() {
-        return Err(ModelError::Request(
-            "no power of the target could be learned: the kernel matrix of its rows could not be factored; take --target-transform log or none".into(),
-        ));
+        return Err(ModelError::Request(format!(
+            "no power of the target could be learned: the kernel matrix of its rows could not be factored; take {TRANSFORM_LOG} or {TRANSFORM_NONE:-}"
+        )));
     }
     Ok(TransformChoice { chosen, rows: rows.y.len(), tried: search.tried, least: None })
 }

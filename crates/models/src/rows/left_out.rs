@@ -4,13 +4,14 @@ use super::Prints;
 use crate::ModelError;
 use posterior_gp::GpError;
 use posterior_gp::exact::ExactPosterior;
+use posterior_notes::fixes::{FOLDS_10, TEST_FRACTION_FIFTH};
 use std::collections::HashMap;
 
 /// Why a model has no such predictions, and the way out.
 pub(crate) fn no_leave_one_out() -> ModelError {
-    ModelError::Usage(
-        "--leave-one-out is in closed form for exact Gaussian processes of numbers alone: for this model leave rows out of the fit (fit gp --folds 10, --test-fraction 0.2) and score them".into(),
-    )
+    ModelError::Usage(format!(
+        "--leave-one-out is in closed form for exact Gaussian processes of numbers alone: for this model leave rows out of the fit (fit gp {FOLDS_10}, {TEST_FRACTION_FIFTH}) and score them"
+    ))
 }
 
 /// Rows as all others predict them that are no copies of them, one of each.

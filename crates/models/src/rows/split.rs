@@ -5,6 +5,7 @@ use posterior_data::{RowFingerprints, table_fingerprints};
 use posterior_gp::{GpError, RowSource};
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::tiles::pieces;
+use posterior_notes::fixes::EXACT;
 use rand::seq::index;
 use std::collections::{HashMap, HashSet};
 
@@ -132,7 +133,7 @@ pub(crate) const MOST_SET_ASIDE: usize = 5000;
 pub(crate) fn set_aside(rows: usize) -> Result<usize, ModelError> {
     if rows < 10 {
         return Err(ModelError::Request(format!(
-            "learned features need rows to learn from and others to stop by; {rows} are too few: take --method exact"
+            "learned features need rows to learn from and others to stop by; {rows} are too few: take {EXACT}"
         )));
     }
     Ok((rows / 10).clamp(1, MOST_SET_ASIDE))

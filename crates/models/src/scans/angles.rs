@@ -5,6 +5,10 @@ use super::scan::{PlannedWork, network_digest, read_geometry, read_scan_network,
 use posterior_data::ReadOptions;
 use posterior_linalg::operator::LinearOperator;
 use posterior_networks::{Array, Network};
+use posterior_notes::fixes::{
+    DEEP_IMAGE_PRIOR, DESIGN_G_PRIOR, DESIGN_NETWORK, DESIGN_SAMPLES, MEASURED, MEASURED_ANGLES, MEMORY,
+    PRIOR_ISOTROPIC, PRIOR_MATERN,
+};
 use posterior_optim::LoopOptions;
 use posterior_optim::{Reason, Signal};
 use posterior_store::{Identity, numbers_digest};
@@ -130,15 +134,17 @@ pub fn design(
     let (geometry, warnings) = read_geometry(&request.geometry)?;
     let scanner = Projector::new(geometry)?;
     if request.measured.is_empty() {
-        let problem = "no angle was measured: begin with a few equidistant ones (--measured 0,40,80,120,160), which any design does as well";
-        return Err(ScanError::Request(problem.into()));
+        let problem = format!(
+            "no angle was measured: begin with a few equidistant ones ({MEASURED_ANGLES}), which any design does as well"
+        );
+        return Err(ScanError::Request(problem));
     }
     let pilot = scanner.at_angles(&request.measured)?;
     if let Some(twice) =
         (1..request.measured.len()).find(|i| request.measured[..*i].contains(&request.measured[*i]))
     {
         let problem = format!(
-            "angle {} is measured twice: name every angle once (--measured)",
+            "angle {} is measured twice: name every angle once ({MEASURED})",
             request.measured[twice]
         );
         return Err(ScanError::Request(problem));
@@ -171,8 +177,8 @@ pub fn design(
         let all = request.measured.len() + request.count;
         let plan = DesignPlan::of(&scanner, columns, method, request.measured.len(), all);
         let plan = plan.work(&scanner, seen.map(|(network, _)| network.graph().flops()));
-        let remedy = "allow more (--memory GB), draw fewer --samples, or choose fewer angles";
-        PlannedWork::of(&plan, &scanner, seen, request.memory, remedy)
+        let remedy = format!("allow more ({MEMORY}), draw fewer {DESIGN_SAMPLES}, or choose fewer angles");
+        PlannedWork::of(&plan, &scanner, seen, request.memory, &remedy)
     };
     let plan_and_go = |root: &dyn LinearOperator<f64>,
                        noise_variance: f64,
@@ -223,7 +229,7 @@ pub fn design(
     let mut outcome = match request.prior {
         DesignPrior::GPrior => {
             let read = network.as_ref().ok_or_else(|| {
-                ScanError::Request("the g-prior needs --network: the one that `posterior tomography reconstruct --method deep-image-prior` made of the angles so far".into())
+                ScanError::Request(format!("the g-prior needs {DESIGN_NETWORK}: the one that `{DEEP_IMAGE_PRIOR:#}` made of the angles so far"))
             })?;
             let (scaled, input) = network_view(&pilot, &sinogram)?;
             let own = GPriorOptions { samples: 8, turns: 8, seed: request.seed, ..GPriorOptions::default() };
@@ -235,9 +241,9 @@ pub fn design(
             };
             let graph = read.network.graph();
             let plan = uncertainty::plan(&pilot, graph, &search)?;
-            let remedy = "allow more (--memory GB), or take --prior matern";
+            let remedy = format!("allow more ({MEMORY}), or take {PRIOR_MATERN}");
             let planned =
-                PlannedWork::of(&plan, &pilot, Some((&read.network, &input)), request.memory, remedy)?;
+                PlannedWork::of(&plan, &pilot, Some((&read.network, &input)), request.memory, &remedy)?;
             announce(&format!("the prior: {}", planned.describe()), &read.notes);
             let weights = ConvolutionWeights::of(graph)?;
             plan_design(weights.len(), Some((&read.network, &input)))?;
@@ -266,7 +272,7 @@ pub fn design(
             let bytes = PilotEvidence::bytes(sinogram.len());
             if bytes > request.memory {
                 let problem = format!(
-                    "a Matérn prior's evidence for {} measurements takes {:.1} GB, above the limit of {:.1}: allow more (--memory GB), or take --prior isotropic or g-prior",
+                    "a Matérn prior's evidence for {} measurements takes {:.1} GB, above the limit of {:.1}: allow more ({MEMORY}), or take {PRIOR_ISOTROPIC} or {DESIGN_G_PRIOR:-}",
                     sinogram.len(),
                     bytes as f64 / 1e9,
                     request.memory as f64 / 1e9

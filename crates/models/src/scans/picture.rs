@@ -6,6 +6,7 @@ use posterior_data::{ReadOptions, create_atomically, write_picture};
 use posterior_linalg::random::Streams;
 use posterior_networks::safetensors::{ARCHITECTURE_KEY, read_network, save_safetensors};
 use posterior_networks::{Architecture, Network};
+use posterior_notes::fixes::{MEMORY, WEIGHT};
 use posterior_store::json;
 use posterior_store::{Identity, numbers_digest};
 use posterior_tomography::reconstruction::{self, Method, ReconstructionReport, network_view};
@@ -94,8 +95,8 @@ pub fn reconstruct(
         None => None,
     };
     let plan = reconstruction::plan(&scan.projector, &request.method)?;
-    let remedy = "allow more (--memory GB), or take fewer channels";
-    plan.within(request.memory, remedy)?;
+    let remedy = format!("allow more ({MEMORY}), or take fewer channels");
+    plan.within(request.memory, &remedy)?;
     let timed = match &request.method {
         Method::DeepImagePrior(own) => {
             let unet = reconstruction::architecture(&own.network, &scan.projector);
@@ -111,7 +112,7 @@ pub fn reconstruct(
         &scan.projector,
         timed.as_ref().map(|(network, input)| (network, input)),
         request.memory,
-        remedy,
+        &remedy,
     )?;
     drop(timed);
     announce(&planned, &warnings);
@@ -143,9 +144,9 @@ pub fn reconstruct(
         ));
     }
     if found.report.held_back.as_ref().is_some_and(|h| h.at_edge) {
-        warnings.push(
-            "the best weight of total variation is at the edge of those tried: try others (--weight)".into(),
-        );
+        warnings.push(format!(
+            "the best weight of total variation is at the edge of those tried: try others ({WEIGHT})"
+        ));
     }
     if let (Some(path), Some(network)) = (&request.network_out, &found.network) {
         let architecture = Architecture::Unet(network.architecture.clone());

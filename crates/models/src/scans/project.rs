@@ -4,6 +4,7 @@ use super::ScanError;
 use super::scan::{read_geometry, read_truth};
 use posterior_data::{ArrayValues, NumericArray, ReadOptions, write_npy, write_picture};
 use posterior_linalg::random::Streams;
+use posterior_notes::fixes::{MEMORY, PHANTOM_WALNUT};
 use posterior_tomography::{Projector, phantom, simulate};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -87,7 +88,7 @@ pub fn project(request: &ProjectRequest) -> Result<ProjectOutcome, ScanError> {
     let bytes = (values as u64).saturating_mul(8);
     if bytes > request.memory {
         let problem = format!(
-            "picture and sinogram take {bytes} bytes, above the limit of {}: allow more (--memory GB) or scan fewer angles",
+            "picture and sinogram take {bytes} bytes, above the limit of {}: allow more ({MEMORY}) or scan fewer angles",
             request.memory
         );
         return Err(ScanError::Request(problem));
@@ -101,9 +102,10 @@ pub fn project(request: &ProjectRequest) -> Result<ProjectOutcome, ScanError> {
             match (name, shape.len()) {
                 (PhantomName::Walnut, 3) => phantom::walnut_volume([shape[0], height, width], streams),
                 (_, 3) => {
-                    let problem =
-                        "of the phantoms only the walnut is a volume: give an image, or --phantom walnut";
-                    return Err(ScanError::Request(problem.into()));
+                    let problem = format!(
+                        "of the phantoms only the walnut is a volume: give an image, or {PHANTOM_WALNUT}"
+                    );
+                    return Err(ScanError::Request(problem));
                 }
                 (PhantomName::SheppLogan, _) => phantom::shepp_logan(height, width),
                 (PhantomName::Ellipses, _) => phantom::random_ellipses(height, width, 0.4745, streams, 0),

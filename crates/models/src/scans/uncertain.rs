@@ -3,6 +3,7 @@
 use super::scan::{PlannedWork, Scan, ScanFiles, network_digest, read_scan_network, read_truth};
 use super::{ScanError, pages};
 use posterior_data::{ArrayValues, NumericArray, ReadOptions, create_atomically, write_npy, write_picture};
+use posterior_notes::fixes::{DESCENT, G_PRIOR, MEMORY, SCAN_RANK};
 use posterior_store::json;
 use posterior_store::{Identity, numbers_digest};
 use posterior_tomography::calibration::Calibration;
@@ -111,9 +112,9 @@ pub fn uncertainty(
     let (scaled, input) = network_view(&scan.projector, &scan.sinogram)?;
     let plan = uncertainty::plan(&scan.projector, read.network.graph(), &request.options)?;
     let remedy =
-        "allow more (--memory GB), draw fewer samples, or take --prior g-prior, which stores no Jacobian";
+        format!("allow more ({MEMORY}), draw fewer samples, or take {G_PRIOR}, which stores no Jacobian");
     let planned =
-        PlannedWork::of(&plan, &scan.projector, Some((&read.network, &input)), request.memory, remedy)?;
+        PlannedWork::of(&plan, &scan.projector, Some((&read.network, &input)), request.memory, &remedy)?;
     announce(&planned, &warnings);
     let settings = json!({
         "command": "uncertainty", "geometry": geometry, "options": request.options, "counts": request.scan.counts, "network": network_digest(&read.network),
@@ -148,7 +149,7 @@ pub fn uncertainty(
     };
     if let Some(beyond) = dimension.filter(|gamma| *gamma > found.report.weights as f64) {
         warnings.push(format!(
-            "the effective dimension is {beyond:.0} of {} weights, which cannot be: samples of the turns were not solved for; take more steps (--descent), or conjugate gradients (without it)",
+            "the effective dimension is {beyond:.0} of {} weights, which cannot be: samples of the turns were not solved for; take more steps ({DESCENT}), or conjugate gradients (without it)",
             found.report.weights
         ));
     }
@@ -162,7 +163,7 @@ pub fn uncertainty(
     }
     if found.report.largest_residual > UNSOLVED {
         warnings.push(format!(
-            "draws are not solved for: what is left of their systems is {:.2} of them; take more steps (--descent), or a larger --rank without it",
+            "draws are not solved for: what is left of their systems is {:.2} of them; take more steps ({DESCENT}), or a larger {SCAN_RANK} without it",
             found.report.largest_residual
         ));
     }

@@ -121,7 +121,7 @@ impl Model for TargetsModel {
     fn notes(&self) -> Vec<Note> {
         let own = |model: &dyn Model| -> Vec<Note> {
             let target = model.target();
-            model.notes().into_iter().map(|n| Note::information(format!("{target}: {}", n.text))).collect()
+            model.notes().into_iter().map(|note| note.about(target.as_str())).collect()
         };
         self.targets().into_iter().flat_map(own).collect()
     }

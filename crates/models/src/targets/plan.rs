@@ -5,6 +5,7 @@ use crate::text::time;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::GpError;
 use posterior_gp::exact::Plan;
+use posterior_notes::fixes::MEMORY;
 use std::fmt;
 
 /// What the fit of one target takes.
@@ -87,7 +88,7 @@ impl TargetsPlan {
         match memory.checked_sub(self.kept_bytes) {
             Some(left) if left > 0 => Ok(left),
             _ => Err(ModelError::Request(format!(
-                "the table and the models of {} targets take {:.3} GB of memory already, above the limit of {:.3} GB: allow more (--memory GB), or fit the targets apart",
+                "the table and the models of {} targets take {:.3} GB of memory already, above the limit of {:.3} GB: allow more ({MEMORY}), or fit the targets apart",
                 self.targets,
                 self.kept_bytes as f64 / 1e9,
                 memory as f64 / 1e9

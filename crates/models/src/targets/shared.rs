@@ -12,7 +12,7 @@
 
 use crate::hyperparameter::add_weak_priors;
 use crate::options::{EvidenceOptions, HyperparameterOptions, LengthscalePrior};
-use crate::process::{AT_THE_FIT, FitStage, choose, no_image};
+use crate::process::{FitStage, at_the_fit, choose, no_image};
 use crate::{FitRequest, Hyperparameter, Method, ModelError, Prepared, TrainingRows};
 use faer::Mat;
 use posterior_data::{Extracted, InputRanges, LEAST_TARGETS, Schema, Table, Unseen};
@@ -242,7 +242,7 @@ fn of_all_rows(
     known.schema.check_counts(&table.source, &counts, x.as_ref(), &rows)?;
     let (standard, y) = (&known.standardisation, y.unwrap_or_default());
     if let Some((by, bad)) = standard.inadmissible(&y) {
-        return Err(no_image(by, &known.schema, Some(rows[bad]), y[bad], AT_THE_FIT));
+        return Err(no_image(by, &known.schema, Some(rows[bad]), y[bad], &at_the_fit()));
     }
     let data = Observations::new(
         standard.features(x.as_ref()),

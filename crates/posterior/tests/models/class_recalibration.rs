@@ -130,7 +130,7 @@ fn held_back_rows_make_probabilities_and_sets_hold_what_they_say() {
     let Scores::Classes(scores) = evaluation.scores else { panic!("classes") };
     assert!((scores.nll - nll(&after)).abs() < 1e-12);
     // Said, kept, and forgotten by a stream.
-    let said = |what: &str| Model::notes(&asked).iter().filter(|note| note.text.contains(what)).count();
+    let said = |what: &str| Model::notes(&asked).iter().filter(|note| note.text().contains(what)).count();
     assert_eq!(said("recalibrated"), 1);
     assert!(Model::summary(&asked).iter().any(|row| row.label.contains("--sets")));
     let folder = tempfile::tempdir().unwrap();

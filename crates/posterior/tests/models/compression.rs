@@ -40,7 +40,7 @@ fn fewer_points_carry_a_model_and_what_they_lose_is_told() {
         let coarse = told.mean_error > 0.1;
         assert_eq!(
             coarse,
-            Model::notes(&small).iter().any(|note| note.text.contains("posterior compress")),
+            Model::notes(&small).iter().any(|note| note.text().contains("posterior compress")),
             "{told:?}"
         );
         // Its file holds it.
@@ -80,7 +80,9 @@ fn scores_and_guarantees_stay_with_the_model_before() {
     let kept = small.record().fit.gaussian().unwrap().recalibration.clone().unwrap();
     assert_eq!((kept.guarantee, kept.factor), (Guarantee::Compressed, own.factor));
     assert!(
-        Model::notes(&small).iter().any(|note| note.text.contains("fewer points carry the functions since"))
+        Model::notes(&small)
+            .iter()
+            .any(|note| note.text().contains("fewer points carry the functions since"))
     );
     let labels = |m: &ProcessModel| Model::summary(m).into_iter().map(|row| row.label).collect::<Vec<_>>();
     assert!(labels(&small).iter().any(|label| label == "held-back rows before it was compressed"));

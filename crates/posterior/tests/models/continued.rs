@@ -170,7 +170,7 @@ fn rows_that_do_not_fit_and_rows_that_repeat_are_told() {
     let told = &wrong.record().continued[0];
     let warning = told.warning().unwrap();
     assert!(!told.fit() && warning.contains("do not fit") && warning.len() < 300, "{warning}");
-    assert!(wrong.notes().iter().any(|note| note.text == warning));
+    assert!(wrong.notes().iter().any(|note| note.text() == warning));
     assert!(told.squared_error > 5.0 && told.log_density < told.log_density_before - 1.0, "{told:?}");
     // Twenty rows that are there, and twenty that are not.
     let new = model.new_rows(&table, &(40..80).collect::<Vec<_>>()).unwrap();

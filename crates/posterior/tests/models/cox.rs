@@ -235,7 +235,7 @@ fn what_is_no_process_of_events_is_refused_with_its_place() {
     }
     // The same event twice is said, and not refused.
     let twice = fit(&with(1, 0.1), &quick()).unwrap();
-    assert!(twice.notes().iter().any(|note| note.text.contains("1 event is where another is")));
+    assert!(twice.notes().iter().any(|note| note.text().contains("1 event is where another is")));
     let refused = |change: &dyn Fn(&mut FitRequest)| {
         let mut request = quick();
         change(&mut request);

@@ -438,7 +438,7 @@ fn the_process_itself_keeps_a_frozen_network_and_refuses_what_means_nothing_besi
     let deep = model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().deep.clone().unwrap();
     assert!(deep.smallest_correlation.unwrap() > 0.999);
     let told = posterior::Model::notes(&model);
-    assert!(told.iter().any(|note| note.text.contains("is a constant")), "{told:?}");
+    assert!(told.iter().any(|note| note.text().contains("is a constant")), "{told:?}");
     for (change, message) in [
         (json!({"rank": 16}), "--rank is a number of inducing points"),
         (json!({"correction": "full"}), "--correction is for what inducing points leave out"),

@@ -326,7 +326,7 @@ fn counts_are_predicted_with_the_scatter_that_they_have() {
     let labels = named(InferenceName::Gaussianised, LikelihoodName::Poisson);
     let model = fit(&table, &split.train, &request("count", labels, json!({"method": "exact", "steps": 15})))
         .unwrap();
-    let notes: Vec<String> = model.notes().into_iter().map(|n| n.text).collect();
+    let notes: Vec<String> = model.notes().into_iter().map(|n| n.text()).collect();
     assert!(notes.iter().any(|n| n.contains("negative-binomial")), "{notes:?}");
 }
 

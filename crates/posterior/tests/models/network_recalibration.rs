@@ -158,7 +158,7 @@ fn probabilities_and_sets_of_networks_hold_what_they_say() {
     assert_eq!(model.predict(&data, other).unwrap(), plain.predict(&data, other).unwrap());
     assert_eq!(model.predict_as_fitted(&data, None).unwrap(), plain.predict(&data, None).unwrap());
     assert_eq!(asked(&back(&model), &data, &[0.8, 0.9, 0.999]), after);
-    assert!(Model::notes(&model).iter().any(|note| note.text.contains("--calibrate none")));
+    assert!(Model::notes(&model).iter().any(|note| note.text().contains("--calibrate none")));
     assert!(Model::summary(&model).iter().any(|row| row.label.contains("--sets")));
     let question = Question { truth: true, memory: 1 << 30, ..Question::default() };
     assert_eq!(model.evaluate(&data, &question).unwrap().sets.len(), 3);
@@ -271,7 +271,7 @@ fn intervals_of_each_number_hold_what_they_say() {
         fit(&network, &request, arrays(&train), Some(arrays(&unseen))).unwrap()
     };
     densities_are_those_of_moved_targets(&of(CalibrateName::None), &of(CalibrateName::Conformal), &fresh);
-    let said: Vec<String> = Model::notes(&model).into_iter().map(|note| note.text).collect();
+    let said: Vec<String> = Model::notes(&model).into_iter().map(|note| note.text()).collect();
     assert!(said.iter().any(|note| note.contains("y_2: intervals are recalibrated")), "{said:?}");
 }
 

@@ -95,7 +95,7 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
         assert!(after.scores(1.0).unwrap().nll < before.scores(1.0).unwrap().nll);
         // What warned of narrow intervals says what became of them.
         let said = |model: &ProcessModel, what: &str| {
-            Model::notes(model).iter().filter(|note| note.text.contains(what)).count()
+            Model::notes(model).iter().filter(|note| note.text().contains(what)).count()
         };
         assert_eq!((said(&plain, "too narrow"), said(&model, "too narrow")), (1, 0));
         assert_eq!((said(&plain, "recalibrated"), said(&model, "recalibrated")), (0, 1));

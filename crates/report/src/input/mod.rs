@@ -3,7 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | this | the report, its sections, facts and notes |
+//! | this | the report, its sections and facts |
 //! | `regression`, `classification` | a model on one dataset |
 //! | `item` | any picture or table, tables, curves, distributions, reliability |
 //! | `layers` | the layers of a network |
@@ -31,6 +31,7 @@ pub use item::{
 pub use layers::{LayerBox, LayerGraph};
 pub use named::{NamedValue, NamedValues};
 pub use panels::{Plane, PlaneKind, PlanePanel, PosteriorPanels, TitledPosterior};
+use posterior_notes::Note;
 pub use regression::{
     Baseline, FeatureLengthscale, Hyperparameter, PosteriorPanel, PredictedDistribution, Predictions,
     RegressionReport, ScoredRows,
@@ -121,37 +122,5 @@ impl SummaryRow {
     /// A labelled fact.
     pub fn new(label: impl Into<String>, value: impl Into<String>) -> Self {
         Self { label: label.into(), value: value.into() }
-    }
-}
-
-/// How much a note matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NoteLevel {
-    /// Good to know.
-    #[default]
-    Information,
-    /// Should be looked at.
-    Warning,
-}
-
-/// Something that happened on the way.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
-    /// How much it matters.
-    pub level: NoteLevel,
-    /// What happened, as a sentence.
-    pub text: String,
-}
-
-impl Note {
-    /// Good to know.
-    pub fn information(text: impl Into<String>) -> Self {
-        Self { level: NoteLevel::Information, text: text.into() }
-    }
-
-    /// Should be looked at.
-    pub fn warning(text: impl Into<String>) -> Self {
-        Self { level: NoteLevel::Warning, text: text.into() }
     }
 }

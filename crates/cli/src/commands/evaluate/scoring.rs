@@ -7,6 +7,7 @@ use crate::laplace_settings::only;
 use crate::output::{Failure, Remarks};
 use posterior::data::transform::{Corruption, SEVERITIES};
 use posterior::data::{Departure, InputMoments};
+use posterior::notes::fixes::FOLD;
 use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
 use posterior::{
     Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind,
@@ -170,7 +171,7 @@ pub(crate) fn notes_of(scored: &Evaluation, model: &dyn Model) -> Vec<String> {
 /// What the flags say is to be scored: the rows of a fold or a share, or all.
 fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<ModelData, Failure> {
     if a.split.crosses() {
-        return Err(Failure::usage("--folds wants the --fold that is scored".into()));
+        return Err(Failure::usage(format!("--folds wants the {FOLD} that is scored")));
     }
     a.split.check()?;
     if a.split.is_nothing() {

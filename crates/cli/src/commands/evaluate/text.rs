@@ -3,6 +3,7 @@
 use super::scoring::{Findings, Scored};
 use crate::output::{number, table, table_under};
 use posterior::metrics::{Classes, RegressionScores};
+use posterior::notes::fixes::{FOLDS, TEST_FRACTION};
 use posterior::report::ScoredRows;
 use posterior::{Evaluation, OutOfDistribution, Predicted, Scores, Truth};
 
@@ -31,7 +32,7 @@ pub(super) fn remark(rows: ScoredRows, n: usize) -> Option<String> {
 /// Of `n` rows that a model was trained on.
 pub(super) fn trained_on(n: usize) -> String {
     format!(
-        "the model was trained on rows with the same numbers as {n} of these; new rows come out worse than their scores say (leave rows out of the fit: --test-fraction or --folds of a process, a file of their own for a network)"
+        "the model was trained on rows with the same numbers as {n} of these; new rows come out worse than their scores say (leave rows out of the fit: {TEST_FRACTION} or {FOLDS} of a process, a file of their own for a network)"
     )
 }
 

@@ -5,6 +5,7 @@ use super::report;
 use crate::args::{Cli, FitArgs};
 use crate::output::{Failure, check_outputs, print, print_json, set_threads};
 use posterior::data::OutputKind;
+use posterior::notes::fixes::FIT_LAPLACE_CONTINUE;
 use posterior::{AnyModel, Model as _, ProcessModel};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -55,7 +56,7 @@ fn process(path: &Path) -> Result<ProcessModel, Failure> {
             Ok(*model)
         }
         AnyModel::Laplace(_) => {
-            other("a network", "`posterior fit laplace --continue` adds rows to its sums")
+            other("a network", &format!("`{FIT_LAPLACE_CONTINUE:#}` adds rows to its sums"))
         }
         AnyModel::Ensemble(_) => other("an ensemble of networks", "fit it anew with all rows"),
         AnyModel::Targets(_) => other("one of several targets", "fit all rows anew"),

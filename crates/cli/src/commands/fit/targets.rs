@@ -12,6 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs};
 use posterior::data::{OutputKind, Split, Table};
 use posterior::gp::GpError;
+use posterior::notes::fixes::{LIKELIHOOD_GAUSSIAN, SEVERAL_TARGETS, STREAM_FALSE};
 use posterior::targets::shared::{SharedKernel, SharedRows};
 use posterior::targets::{TargetPlan, TargetsPlan, may_be_several, named, request_of};
 use posterior::{ChosenLikelihood, FitRequest, PreparedTable, choose_likelihood};
@@ -36,7 +37,9 @@ pub(super) struct Several {
 pub(super) fn asked(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Asked, Failure> {
     let text = &request.selection.target;
     let one = |name| match arguments.share_kernel {
-        true => Err(Failure::usage("--share-kernel is for several targets: name them, --target A,B".into())),
+        true => Err(Failure::usage(format!(
+            "--share-kernel is for several targets: name them, {SEVERAL_TARGETS}"
+        ))),
         false => Ok(Asked::One(name)),
     };
     if request.labels.of_events() || !may_be_several(text) {
@@ -135,14 +138,14 @@ impl<'a> Work<'a> {
         let numeric = looks.iter().enumerate().filter(|(_, own)| own.likelihood.is_none()).map(|(k, _)| k);
         let sharing: Vec<usize> = if arguments.share_kernel { numeric.collect() } else { Vec::new() };
         if arguments.share_kernel && table.is_none() {
-            return Err(Failure::usage(
-                "--share-kernel is for tables in memory: --stream false reads this one whole, or leave it out".into(),
-            ));
+            return Err(Failure::usage(format!(
+                "--share-kernel is for tables in memory: {STREAM_FALSE} reads this one whole, or leave it out"
+            )));
         }
         if arguments.share_kernel && sharing.len() < 2 {
             let taken = looks.iter().zip(&names).map(|(own, name)| format!("{name}: {}", own.name.as_str()));
             return Err(Failure::usage(format!(
-                "--share-kernel is for two numeric targets at least, and these are taken as {}; leave it out, or say --likelihood gaussian",
+                "--share-kernel is for two numeric targets at least, and these are taken as {}; leave it out, or say {LIKELIHOOD_GAUSSIAN}",
                 taken.collect::<Vec<_>>().join(", ")
             )));
         }

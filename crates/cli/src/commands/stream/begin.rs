@@ -7,6 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks};
 use posterior::data::arriving::RowFormat;
 use posterior::data::{Missing, Selection, Table};
+use posterior::notes::fixes::LAST_LINE;
 use posterior::options::{
     CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions, TargetTransformName,
 };
@@ -95,9 +96,9 @@ pub(super) fn begin(
 /// Nothing to begin with.
 fn no_rows(source: &Source) -> Failure {
     let unfinished = match source.unfinished() {
-        0 => "",
+        0 => String::new(),
         _ => {
-            ": its last line has no newline yet; end the line, or read it all the same (--last-line complete)"
+            format!(": its last line has no newline yet; end the line, or read it all the same ({LAST_LINE})")
         }
     };
     Failure::new(format!("{} has no rows{unfinished}", source.path().display()))

@@ -5,6 +5,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Failure;
 use posterior::StreamState;
 use posterior::data::arriving::{ArrivingLines, Line, RowFormat, RowKind, SourceEnd};
+use posterior::notes::fixes::{COLUMNS, FROM_NEXT, FROM_START};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -82,7 +83,7 @@ impl Source {
             is_same_file(&path, state)?;
             if arguments.text.or(state.input.format.text) != state.input.format.text {
                 return Err(Failure::usage(format!(
-                    "{} was begun with another --delimiter, --decimal or --encoding and is gone on with as it was: leave them out, or read it from its beginning (--from start)",
+                    "{} was begun with another --delimiter, --decimal or --encoding and is gone on with as it was: leave them out, or read it from its beginning ({FROM_START})",
                     path.display()
                 )));
             }
@@ -175,7 +176,7 @@ impl Source {
                     && stream.input.format.kind != RowKind::Jsonl
                 {
                     return Err(Failure::new(format!(
-                        "the first line of {} is no header: name its columns, in their order, with --columns",
+                        "the first line of {} is no header: name its columns, in their order, with {COLUMNS}",
                         self.path.display()
                     )));
                 }
@@ -200,7 +201,7 @@ impl Source {
         let found = line.digest();
         if self.refuse_repeated && stream.input.first_row == found {
             return Err(Failure::new(format!(
-                "{} begins with the row that this stream began with, and its rows would count twice: --from start passes over those that were read, --from next takes them as new",
+                "{} begins with the row that this stream began with, and its rows would count twice: {FROM_START} passes over those that were read, {FROM_NEXT} takes them as new",
                 self.path.display()
             )));
         }
@@ -222,7 +223,7 @@ fn is_same_file(path: &Path, state: &StreamState) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "{} does not begin as it did when it was read before: it was replaced. --from next reads it from its beginning",
+        "{} does not begin as it did when it was read before: it was replaced. {FROM_NEXT} reads it from its beginning",
         path.display()
     )))
 }

@@ -3,6 +3,7 @@
 use crate::args::Cli;
 use crate::output::{Failure, number, print, print_json};
 use posterior::data::json;
+use posterior::notes::fixes::LAST_LINE;
 use posterior::{PredictedKind, ScoreSums, StreamState, peak_memory_bytes};
 use serde_json::Value;
 
@@ -77,10 +78,10 @@ fn scores(sums: &ScoreSums, classes: bool) -> Value {
 }
 
 /// What was left of the input, behind the rest.
-pub(super) fn left(unfinished: usize) -> &'static str {
+pub(super) fn left(unfinished: usize) -> String {
     match unfinished {
-        0 => "",
-        _ => "; 1 unfinished line left: it has no newline yet (--last-line complete reads it all the same)",
+        0 => String::new(),
+        _ => format!("; 1 unfinished line left: it has no newline yet ({LAST_LINE} reads it all the same)"),
     }
 }
 

@@ -14,6 +14,7 @@ use posterior_linear::embedding::Embedding;
 use posterior_linear::low_rank::{LearnedFeatures, LowRankRows};
 use posterior_networks::architecture::{Inputs, ResidualPerceptron};
 use posterior_networks::{Activation, Architecture, Network};
+use posterior_notes::fixes::{BASIS, DKL, EXACT, SGPR, SVDKL, SVGP};
 use posterior_tangent::{DeepInducing, NetworkEmbedding, NetworkFeatures};
 use std::path::Path;
 
@@ -139,7 +140,7 @@ impl Basis {
     ) -> Result<Self, ModelError> {
         let asked = options.rank;
         if asked == Some(0) {
-            return Err(ModelError::Setting { what: "the rank", value: 0.0, expected: "at least 1" });
+            return Err(ModelError::Setting { what: "the rank", value: 0.0, expected: "at least 1".into() });
         }
         let names = columns.names;
         if options.without_network() {
@@ -156,15 +157,14 @@ impl Basis {
         }
         let Some(path) = &options.network.basis else {
             if options.network.freeze_basis {
-                return refuse(
-                    "--freeze-basis keeps a trained network as it is: name it with --basis".into(),
-                );
+                return refuse(format!(
+                    "--freeze-basis keeps a trained network as it is: name it with {BASIS}"
+                ));
             }
             if options.network.basis_layer == BasisLayer::LastHidden {
-                return refuse(
-                    "--basis-layer last-hidden takes the last layer off a network: name it with --basis"
-                        .into(),
-                );
+                return refuse(format!(
+                    "--basis-layer last-hidden takes the last layer off a network: name it with {BASIS}"
+                ));
             }
             let drawn = |small| drawn((names.len(), outputs(options, kind, embedding)), small, seed);
             let origin = format!("a residual perceptron of {BLOCKS} blocks of width {WIDTH}");
@@ -252,7 +252,7 @@ impl Basis {
         let Some(Behind { network, .. }) = self.network(small) else {
             if let Some(column) = kernel.count_columns(&self.names).first() {
                 return refuse(format!(
-                    "inducing points move, and the counts of `{}` that --kernel compares do not: with --basis none take another kernel, or --method sgpr or svgp, which keep points of counts where they are",
+                    "inducing points move, and the counts of `{}` that --kernel compares do not: with --basis none take another kernel, or {SGPR} or {SVGP:-}, which keep points of counts where they are",
                     self.names[*column]
                 ));
             }
@@ -280,7 +280,7 @@ impl Basis {
     /// Where there is none.
     pub(in crate::process) fn embedding(&self) -> Result<NetworkEmbedding<f32>, ModelError> {
         let Some(Behind { network, .. }) = &self.behind else {
-            return refuse("--dense is a process behind a network: name one with --basis".into());
+            return refuse(format!("--dense is a process behind a network: name one with {BASIS}"));
         };
         let network = network.clone();
         Ok(if self.frozen { NetworkEmbedding::frozen(network) } else { NetworkEmbedding::new(network) })
@@ -289,15 +289,14 @@ impl Basis {
 
 /// Refuses what is said of a network where there is none.
 fn check_without((options, kind, embedding): Wanted<'_>) -> Result<(), ModelError> {
+    let features = format!(
+        "--basis none leaves dbk and svdbk without features, which are a network's outputs: inducing points among the rows are {DKL} or {SVDKL:-}"
+    );
+    let dense =
+        format!("--dense beside --basis none is a process of all rows without a network: that is {EXACT}");
     let strangers = [
-        (
-            !kind.inducing,
-            "--basis none leaves dbk and svdbk without features, which are a network's outputs: inducing points among the rows are --method dkl or svdkl",
-        ),
-        (
-            kind.dense,
-            "--dense beside --basis none is a process of all rows without a network: that is --method exact",
-        ),
+        (!kind.inducing, features.as_str()),
+        (kind.dense, dense.as_str()),
         (
             embedding.is_some(),
             "--embedding counts a network's outputs, and --basis none has no network: leave one of them out",

@@ -9,6 +9,7 @@ use crate::network::Preparation;
 use posterior_data::Standardisation;
 use posterior_networks::Network;
 use posterior_networks::graph::InputScaling;
+use posterior_notes::fixes::FEATURES;
 
 /// Columns whose order may be another than a network's: putting them in order is a matrix of their square.
 const MOST_MOVED: usize = 2048;
@@ -83,7 +84,7 @@ pub(super) fn scaling(
     }
     if let Some(stranger) = columns.names.iter().find(|name| !known.contains(name)) {
         return refuse(format!(
-            "{file} was not trained on the column `{stranger}`, which is among the table's features: choose those that it takes, --features {}",
+            "{file} was not trained on the column `{stranger}`, which is among the table's features: choose those that it takes, {FEATURES} {}",
             listed()
         ));
     }

@@ -14,6 +14,7 @@ use crate::{FitRequest, Method, ModelError};
 use posterior_gp::{Observations, RowSource};
 use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::{LowRankOptions, LowRankPosterior, LowRankRows, Training, fit_low_rank};
+use posterior_notes::fixes::{BASIS, FREEZE_BASIS, SVDKL};
 use posterior_optim::{Observer, Progress, Reason};
 use posterior_store::StoreError;
 use std::sync::Arc;
@@ -291,7 +292,7 @@ impl Task<'_> {
         let Self { request, method, targets, .. } = self;
         if request.hyperparameters.is_some() {
             return Err(ModelError::Request(format!(
-                "{} learns its features: leave --hyperparameters out; a network that exists is --basis, with --freeze-basis it stays as it is",
+                "{} learns its features: leave --hyperparameters out; a network that exists is {BASIS}, with {FREEZE_BASIS} it stays as it is",
                 method.name()
             )));
         }
@@ -302,9 +303,9 @@ impl Task<'_> {
             ));
         }
         if kind.dense && !matches!(targets, Targets::Numbers) {
-            return Err(ModelError::Request(
-                "--dense is the evidence under Gaussian noise: of labels, counts and events take --method svdkl, or dkl without it".into(),
-            ));
+            return Err(ModelError::Request(format!(
+                "--dense is the evidence under Gaussian noise: of labels, counts and events take {SVDKL}, or dkl without it"
+            )));
         }
         if !options.constraints.all().is_empty() && !matches!(targets, Targets::Numbers) {
             return Err(ModelError::Request(

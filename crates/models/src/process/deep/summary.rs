@@ -1,6 +1,7 @@
 //! What became of training, as a header keeps it.
 
 use posterior_linear::low_rank::{FeatureDiagnostics, Look, Rest};
+use posterior_notes::fixes::CORRECTION_FULL;
 use serde::{Deserialize, Serialize};
 
 /// One way to train, and what the rows that were set aside say of it.
@@ -97,7 +98,7 @@ impl DeepSummary {
         }
         if !self.inducing && self.rest == Rest::None && largest_variance > 100.0 * smallest_variance {
             out.push(format!(
-                "prior variances range from {smallest_variance:.2e} to {largest_variance:.2e} in training: where they are small, predictions are sure of themselves whatever the data (--correction full)"
+                "prior variances range from {smallest_variance:.2e} to {largest_variance:.2e} in training: where they are small, predictions are sure of themselves whatever the data ({CORRECTION_FULL})"
             ));
         }
         out

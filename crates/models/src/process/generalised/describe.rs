@@ -10,7 +10,8 @@ use crate::process::describe::{self, reason};
 use crate::rows::equals_in_words;
 use crate::text::number;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_report::{Note, SummaryRow};
+use posterior_notes::fixes::{INFERENCE_LAPLACE, INFERENCE_VARIATIONAL, PSEUDO_COUNT, QUANTILES};
+use posterior_report::{Note, Severity, SummaryRow};
 
 /// The facts about a model, in order.
 pub(in crate::process) fn summary(
@@ -225,26 +226,24 @@ pub(in crate::process) fn notes(
     if let OutputLikelihood::StudentT(own) = &output.likelihood
         && own.degrees_of_freedom() < FEW_DEGREES
     {
-        out.push(Note::information(format!(
-            "the noise has {:.6} degrees of freedom and a variance almost without bound (it has none at 2): standard deviations of observations say next to nothing, quantiles (predict --quantiles) go by rows",
-            own.degrees_of_freedom()
-        )));
+        let note = Note::new(
+            "few-degrees-of-freedom",
+            Severity::Information,
+            "the noise has {degrees} degrees of freedom and a variance almost without bound (it has none at 2): standard deviations of observations say next to nothing, quantiles (predict {0}) go by rows",
+        );
+        out.push(note.value("degrees", format!("{:.6}", own.degrees_of_freedom())).fix(QUANTILES));
     }
     if fit.largest_jitter > 0.0 {
-        let text = format!(
-            "up to {:.1e} (in standard units) was added to the kernel matrix's diagonal",
-            fit.largest_jitter
-        );
-        out.push(Note::warning(text));
+        let text = "up to {largest} (in standard units) was added to the kernel matrix's diagonal";
+        let note = Note::new("jitter", Severity::Warning, text);
+        out.push(note.value("largest", format!("{:.1e}", fit.largest_jitter)));
     }
     if fit.reason == posterior_optim::Reason::Steps
         && fit.bound.is_none()
         && fit.features.is_none()
         && fit.variation.is_none()
     {
-        out.push(Note::warning(
-            "the search ended at its limit of steps: more (--steps) may improve the model",
-        ));
+        out.push(describe::few_steps());
     }
     out.extend(fit.check.iter().flat_map(|check| &check.warnings).map(Note::warning));
     out.extend(fit.recalibration.iter().filter_map(ClassRecalibration::sentence).map(Note::information));
@@ -265,9 +264,13 @@ pub(in crate::process) fn notes(
         let edge = counts.iter().all(|c| *c >= own) || counts.iter().all(|c| *c <= own);
         let ends = [PSEUDO_COUNTS[0], PSEUDO_COUNTS[PSEUDO_COUNTS.len() - 1]];
         if counts.len() > 1 && edge && ends.contains(&own) {
-            out.push(Note::warning(format!(
-                "the pseudo-count {own} is the last that was tried: --pseudo-count can go further, --inference variational or laplace needs none"
-            )));
+            let note = Note::new(
+                "last-pseudo-count",
+                Severity::Warning,
+                "the pseudo-count {count} is the last that was tried: {0} can go further, {1} or {2:-} needs none",
+            );
+            let note = note.value("count", own).fix(PSEUDO_COUNT);
+            out.push(note.fix(INFERENCE_VARIATIONAL).fix(INFERENCE_LAPLACE));
         }
     }
     out

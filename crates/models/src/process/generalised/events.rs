@@ -26,6 +26,7 @@ use posterior_gp::{GpError, Observations};
 use posterior_kernels::features::halton;
 use posterior_likelihoods::{OutputLikelihood, Poisson};
 use posterior_linalg::random::Streams;
+use posterior_notes::fixes::WINDOW;
 
 /// What is predicted, in the names of columns.
 const NAME: &str = "intensity";
@@ -44,9 +45,9 @@ pub(super) fn nodes_for(events: usize) -> usize {
 /// The events of some rows of a table, ready to be learned from.
 pub(super) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {
     let Some(Window(sides)) = &request.labels.window else {
-        return Err(ModelError::Usage(
-            "--likelihood cox needs the box in which events would have been seen: --window COLUMN=LOW:HIGH,... (the range of the events themselves would be too small, and the intensity at its ends too high)".into(),
-        ));
+        return Err(ModelError::Usage(format!(
+            "--likelihood cox needs the box in which events would have been seen: {WINDOW} (the range of the events themselves would be too small, and the intensity at its ends too high)"
+        )));
     };
     refused(request)?;
     let unknown: Vec<String> =

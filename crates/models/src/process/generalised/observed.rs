@@ -15,6 +15,7 @@ use posterior_gp::{GpError, Observations};
 use posterior_kernels::Kernel;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
+use posterior_notes::fixes::{INFERENCE_LAPLACE, LIKELIHOOD_GAUSSIAN};
 
 /// Rows that are ready to be learned from.
 #[derive(Clone, Debug)]
@@ -67,12 +68,12 @@ impl Observed {
         if request.selection.noise.is_some() {
             let name = likelihood.name();
             return Err(ModelError::Request(format!(
-                "--noise is the variance of Gaussian noise; {name} targets have none of their own: leave it out, or take --likelihood gaussian"
+                "--noise is the variance of Gaussian noise; {name} targets have none of their own: leave it out, or take {LIKELIHOOD_GAUSSIAN}"
             )));
         }
         if let Some(name) = request.target_transform.asked() {
             return Err(ModelError::Usage(format!(
-                "--target-transform {name} is for numbers with Gaussian noise, and the target is taken as {}: leave it out, or take --likelihood gaussian",
+                "--target-transform {name} is for numbers with Gaussian noise, and the target is taken as {}: leave it out, or take {LIKELIHOOD_GAUSSIAN}",
                 chosen.why
             )));
         }
@@ -202,7 +203,7 @@ impl Observed {
         let split = self.apart(set_aside(n)?, Streams::new(seed).child("model/set-aside", 0))?;
         if split.validation.is_empty() {
             return Err(ModelError::Request(format!(
-                "{needed} rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take --inference laplace"
+                "{needed} rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take {INFERENCE_LAPLACE}"
             )));
         }
         Ok(split)

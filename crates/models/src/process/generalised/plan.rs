@@ -13,6 +13,9 @@ use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact::{Criterion, Plan};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_likelihoods::gaussianised::Matching;
+use posterior_notes::fixes::{
+    EXACT, INFERENCE_GAUSSIANISED, INFERENCE_LAPLACE, INFERENCE_VARIATIONAL, LIKELIHOOD_CATEGORICAL, SGPR,
+};
 
 /// Operations of all latent functions' kernel matrices up to which these are factored as a whole: a minute or two on two cores.
 const EXACT_WORK: f64 = 1e11;
@@ -153,16 +156,16 @@ impl InferencePlan {
             }
         } else if !has_stand_ins {
             return refuse(format!(
-                "{} has no Gaussian stand-in: take --inference laplace or variational",
+                "{} has no Gaussian stand-in: take {INFERENCE_LAPLACE} or {INFERENCE_VARIATIONAL:-}",
                 likelihood.name()
             ));
         }
         if matches!(likelihood, OutputLikelihood::Bernoulli(_))
             && asked.matching == Some(Matching::MomentOriginal)
         {
-            return refuse(
-                "--matching moment-original is for classes and counts, not for yes and no: --likelihood categorical takes two labels as classes".into(),
-            );
+            return refuse(format!(
+                "--matching moment-original is for classes and counts, not for yes and no: {LIKELIHOOD_CATEGORICAL} takes two labels as classes"
+            ));
         }
         no_noise(request)?;
         let method = match (inference, &request.method) {
@@ -186,21 +189,21 @@ impl InferencePlan {
             }
             (InferenceName::Laplace, named) => {
                 return refuse(format!(
-                    "--inference laplace factors whole kernel matrices (--method exact), not {}: for many rows take --inference gaussianised or variational",
+                    "--inference laplace factors whole kernel matrices (--method exact), not {}: for many rows take {INFERENCE_GAUSSIANISED} or {INFERENCE_VARIATIONAL:-}",
                     named.name()
                 ));
             }
             (_, Method::Svgp(_)) => {
-                return refuse(
-                    "gaussianised inference with inducing points has a closed form: take --method sgpr, or --inference variational for the stochastic bound".into(),
-                );
+                return refuse(format!(
+                    "gaussianised inference with inducing points has a closed form: take {SGPR}, or {INFERENCE_VARIATIONAL} for the stochastic bound"
+                ));
             }
             (_, named) => named.clone(),
         };
         searched_by_blocks(&method)?;
         if asked.pseudo_count == Some(PseudoCount::Learned) && !matches!(method, Method::Exact(_)) {
             return refuse(format!(
-                "--pseudo-count learned factors the kernel matrix of all rows, which {} does not: take --method exact for {n} rows, give a number, or leave it out and have it chosen on a part of the rows",
+                "--pseudo-count learned factors the kernel matrix of all rows, which {} does not: take {EXACT} for {n} rows, give a number, or leave it out and have it chosen on a part of the rows",
                 method.name()
             ));
         }

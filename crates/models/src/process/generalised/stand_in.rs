@@ -10,6 +10,7 @@ use posterior_gp::gaussianised::StandIns as RawStandIns;
 use posterior_gp::{MeanForm, Observations};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_likelihoods::gaussianised::Gaussianised;
+use posterior_notes::fixes::{INFERENCE_LAPLACE, INFERENCE_VARIATIONAL, KERNEL, MEAN_ZERO};
 
 /// The variance of the noise that all rows have beside their own, in standard units: nothing, which a Gaussian likelihood cannot say.
 pub(in crate::process) const NO_NOISE: f64 = 1e-9;
@@ -66,9 +67,9 @@ impl StandIns {
             MeanForm::Zero => offsets.fill(0.0),
             MeanForm::Constant => {}
             MeanForm::Linear => {
-                return Err(ModelError::Request(
-                    "gaussianised inference has a constant prior mean, or none (--mean zero): a linear trend is a part of the kernel (--kernel \"... + linear\"), or take --inference laplace or variational".into(),
-                ));
+                return Err(ModelError::Request(format!(
+                    "gaussianised inference has a constant prior mean, or none ({MEAN_ZERO}): a linear trend is a part of the kernel ({KERNEL} \"... + linear\"), or take {INFERENCE_LAPLACE} or {INFERENCE_VARIATIONAL:-}"
+                )));
             }
         }
         let square: f64 = (0..functions).map(|k| square_of(raw.targets.col_as_slice(k), offsets[k])).sum();

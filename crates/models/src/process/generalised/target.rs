@@ -9,6 +9,7 @@ use posterior_data::{
 use posterior_likelihoods::{
     Bernoulli, Categorical, Link, NegativeBinomial, OutputLikelihood, Poisson, RobustMax, StudentT,
 };
+use posterior_notes::fixes::{LIKELIHOOD_BERNOULLI, LIKELIHOOD_CATEGORICAL, LIKELIHOOD_GAUSSIAN};
 
 /// So many different whole numbers at most look like classes.
 const FEW: usize = 10;
@@ -99,12 +100,12 @@ fn chosen(
                 LikelihoodName::Bernoulli if count != 2 => {
                     let problem = if sketch.numeric && !sketch.whole && share(&sketch) {
                         format!(
-                            "the target `{name}` has {count} different numbers between 0 and 1, which look like probabilities: --likelihood bernoulli takes outcomes, one of two labels a row; \
-                             fit probabilities as numbers (--likelihood gaussian, best after a logit), or give the outcomes they are shares of"
+                            "the target `{name}` has {count} different numbers between 0 and 1, which look like probabilities: {LIKELIHOOD_BERNOULLI} takes outcomes, one of two labels a row; \
+                             fit probabilities as numbers ({LIKELIHOOD_GAUSSIAN}, best after a logit), or give the outcomes they are shares of"
                         )
                     } else {
                         format!(
-                            "the target `{name}` has {count} different labels: --likelihood bernoulli takes two, --likelihood categorical any number"
+                            "the target `{name}` has {count} different labels: {LIKELIHOOD_BERNOULLI} takes two, {LIKELIHOOD_CATEGORICAL} any number"
                         )
                     };
                     return Err(ModelError::Request(problem));
@@ -218,7 +219,7 @@ fn refuse_identifiers(sketch: &TargetSketch, name: &str) -> Result<(), ModelErro
     let count = sketch.distinct.len();
     if count > 50 && 2 * count > sketch.cells {
         return Err(ModelError::Request(format!(
-            "the target `{name}` has {count} different labels in {} rows: that names rows, it does not class them; is it the right column? Numbers are taken as such with --likelihood gaussian",
+            "the target `{name}` has {count} different labels in {} rows: that names rows, it does not class them; is it the right column? Numbers are taken as such with {LIKELIHOOD_GAUSSIAN}",
             sketch.cells
         )));
     }

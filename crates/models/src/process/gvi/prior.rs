@@ -19,6 +19,7 @@ use posterior_gp::{Hyperprior, Observations};
 use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
+use posterior_notes::fixes::{PRIOR_ROWS_NONE, RISK_EVIDENCE};
 use posterior_optim::{
     Adaptive, Constrained, Constraint, Observer, Optimiser, Parameters, Reason, Signal, UpdateRule,
 };
@@ -104,9 +105,9 @@ impl PriorTask<'_> {
         // The pointwise risk knows no beliefs.
         let pointwise = options.regulariser_risk == RegulariserRisk::PointwisePredictive;
         if pointwise && request.hyperparameters.is_none() && !hyperpriors.is_empty() {
-            return Err(ModelError::Request(
-                "--regulariser-risk pointwise-predictive has no place for beliefs about hyperparameters: leave hyperpriors out, or take --regulariser-risk evidence".into(),
-            ));
+            return Err(ModelError::Request(format!(
+                "--regulariser-risk pointwise-predictive has no place for beliefs about hyperparameters: leave hyperpriors out, or take {RISK_EVIDENCE}"
+            )));
         }
         if request.lengthscale_prior == LengthscalePrior::Weak && !pointwise {
             add_weak_priors(&mut hyperpriors, &model, columns);
@@ -138,9 +139,9 @@ impl PriorTask<'_> {
             from = rows.len();
             let own = data.select(&rows)?;
             if pointwise {
-                return Err(ModelError::Request(
-                    "--regulariser-risk pointwise-predictive is for hyperparameters that are learned on the inducing points: ask for that with --prior-rows 0".into(),
-                ));
+                return Err(ModelError::Request(format!(
+                    "--regulariser-risk pointwise-predictive is for hyperparameters that are learned on the inducing points: ask for that with {PRIOR_ROWS_NONE}"
+                )));
             }
             let found =
                 exact::fit(model, own, &evidence, &mut |progress, _| observer(progress, &FitStage::Search))?;

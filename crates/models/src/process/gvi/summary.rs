@@ -6,6 +6,7 @@ use posterior_gp::generalised::{
 };
 use posterior_kernels::infinite::ClippedCorrelations;
 use posterior_linear::training::Look;
+use posterior_notes::fixes::{INDUCING, ITERATIONS, PRIOR_ROWS, TIME_BUDGET};
 use serde::{Deserialize, Serialize};
 
 /// A network behind which a kernel acts.
@@ -156,11 +157,11 @@ impl GviSummary {
         }
         if prior.timed_out {
             let way_out = match prior.rows {
-                0 => "fewer points (--inducing)",
-                _ => "fewer rows (--prior-rows)",
+                0 => format!("fewer points ({INDUCING})"),
+                _ => format!("fewer rows ({PRIOR_ROWS})"),
             };
             out.push(format!(
-                "the time for learning the prior was used up: its hyperparameters are as far as that came; give more --time-budget, or learn from {way_out}"
+                "the time for learning the prior was used up: its hyperparameters are as far as that came; give more {TIME_BUDGET}, or learn from {way_out}"
             ));
         }
         let clipped = prior.clipped_correlations;
@@ -171,7 +172,7 @@ impl GviSummary {
             ));
         }
         if self.best().is_some_and(|best| best.steps[0] < 100) {
-            out.push("training took fewer than 100 steps: give it more time or --iterations".into());
+            out.push(format!("training took fewer than 100 steps: give it more time or {ITERATIONS}"));
         }
         out
     }

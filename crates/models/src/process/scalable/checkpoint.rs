@@ -13,6 +13,7 @@ use posterior_gp::RowSource;
 use posterior_gp::iterative::{
     BlockFit, NeighbourhoodFit, SearchHeader, SearchState, SolverState, StateHeader,
 };
+use posterior_notes::fixes::{CHECKPOINT, FRESH};
 use posterior_optim::{Reason, Signal};
 use posterior_store::{
     Checkpoint, Identity, RowsDigest, StoreError, Tensors, numbers_from_tensors, numbers_to_tensors,
@@ -37,7 +38,9 @@ pub(in crate::process) struct Forecast {
 }
 
 /// What those are told whose fit is another.
-const REMEDY: &str = "begin anew with --fresh, which removes it, or name another file with --checkpoint";
+fn remedy() -> String {
+    format!("begin anew with {FRESH}, which removes it, or name another file with {CHECKPOINT}")
+}
 
 /// Everything that the numbers depend on: settings, roles, data. Neither limits of time and memory nor places are among it: the same command with a larger budget goes on.
 pub(in crate::process) fn identity(
@@ -304,7 +307,7 @@ fn save<T: SolverPrecision>(
 }
 
 fn load(path: &Path, identity: &Identity) -> Result<Saved, StoreError> {
-    let (state, mut tensors) = Checkpoint::<State>::read(path, METHOD, identity, REMEDY)?;
+    let (state, mut tensors) = Checkpoint::<State>::read(path, METHOD, identity, &remedy())?;
     let State { found, solver, blocks, mut search, mut bound } = state;
     for (value, name) in [(&mut search, SEARCH), (&mut bound, BOUND)] {
         if let Some(value) = value {

@@ -13,6 +13,7 @@ use posterior_data::Table;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::streaming::StreamingModel;
+use posterior_notes::fixes::{FIXED_INDUCING, FORWARD, KERNEL_LINEAR_SGPR, SGPR, SVGP, TARGET_SGPR};
 use posterior_store::{Container, StoreError, Tensors};
 use serde_json::Value;
 use std::fmt;
@@ -76,27 +77,26 @@ impl StreamModel {
         let process = match model {
             AnyModel::Process(model) => model,
             AnyModel::Targets(_) => {
-                return Err(ModelError::Request(
-                    "this model has several targets, and a stream learns one: fit that one with `posterior fit gp --target NAME --method sgpr`".into(),
-                ));
+                return Err(ModelError::Request(format!(
+                    "this model has several targets, and a stream learns one: fit that one with `{TARGET_SGPR:#}`"
+                )));
             }
             AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
-                return Err(ModelError::Request(
-                    "this model is a network with error bars: rows of a stream are learned by processes of inducing points; a network's last layer becomes one by its features (`posterior forward`) and `posterior fit gp --kernel linear --method sgpr`".into(),
-                ));
+                return Err(ModelError::Request(format!(
+                    "this model is a network with error bars: rows of a stream are learned by processes of inducing points; a network's last layer becomes one by its features (`{FORWARD:#}`) and `{KERNEL_LINEAR_SGPR:#}`"
+                )));
             }
         };
         let posteriors = process.predictor.inducing();
         let Some(first) = posteriors.first() else {
-            return Err(ModelError::Request(
-                "this model has no posterior of inducing values, which is what learns rows in bounded memory: fit it with --method sgpr or svgp".into(),
-            ));
+            return Err(ModelError::Request(format!(
+                "this model has no posterior of inducing values, which is what learns rows in bounded memory: fit it with {SGPR} or {SVGP:-}"
+            )));
         };
         if !posteriors.iter().all(|p| p.shares_features(first)) {
-            return Err(ModelError::Request(
-                "the functions of this model have inducing points of their own: fit it with --fixed-inducing"
-                    .into(),
-            ));
+            return Err(ModelError::Request(format!(
+                "the functions of this model have inducing points of their own: fit it with {FIXED_INDUCING}"
+            )));
         }
         if process.output.likelihood().is_some() && process.record.fit.weights().is_some() {
             return Err(ModelError::Request(

@@ -17,6 +17,7 @@ use crate::ModelError;
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_likelihoods::Gaussian;
+use posterior_notes::fixes::STREAM_NOISE_FIXED;
 use posterior_store::{StoreError, Tensors};
 
 /// Candidates, with equal ratios between them.
@@ -169,9 +170,9 @@ impl StreamModel {
             ));
         };
         if self.process.inputs.schema.noise.is_some() {
-            return Err(ModelError::Request(
-                "this model is told the noise of each row, which is not learned: leave out --noise, or take --noise fixed".into(),
-            ));
+            return Err(ModelError::Request(format!(
+                "this model is told the noise of each row, which is not learned: leave out --noise, or take {STREAM_NOISE_FIXED}"
+            )));
         }
         let start = self.process.predictor.noise_variance();
         let start = start.ok_or_else(|| ModelError::Request("this process has no Gaussian noise".into()))?;

@@ -364,7 +364,7 @@ fn it_goes_on_from_its_file_to_the_same_bits() {
         a.model().save(&path).unwrap();
         let saved = AnyModel::load(&path).unwrap().into_model();
         assert_eq!(said(a.model(), &test), said(&*saved, &test));
-        assert!(saved.notes().iter().any(|n| n.text.contains("70 rows were learned after the fit")));
+        assert!(saved.notes().iter().any(|n| n.text().contains("70 rows were learned after the fit")));
         let (header, mut tensors) = b.tensors().unwrap();
         tensors.take_under("model.");
         assert!(StreamModel::restored(header, tensors, 40).is_err());

@@ -240,7 +240,7 @@ impl MethodSettings {
             }
         };
         let scored = Scored::of(own)?;
-        let notes = model.notes().into_iter().map(|n| n.text).collect();
+        let notes = model.notes().into_iter().map(|n| n.text()).collect();
         Ok(Found { scored, foreign_auc, beyond, fit_seconds, predict_seconds, memory, notes })
     }
 

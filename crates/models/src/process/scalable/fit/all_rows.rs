@@ -12,6 +12,7 @@ use faer::Mat;
 use posterior_gp::exact::{self, ExactGp};
 use posterior_gp::iterative::{Blocks, PathwiseModel, ProbeKind, SearchState, search_evidence};
 use posterior_gp::{GpError, Hyperprior, Observations};
+use posterior_notes::fixes::{LEARNING_RATE, NOISE_FLOOR};
 use posterior_optim::{Observer, Parameters, Reason};
 use std::time::Instant;
 
@@ -89,13 +90,15 @@ fn check_found(model: &ExactGp) -> Result<(), ModelError> {
     let what = "a hyperparameter that the stochastic search ended at";
     for (found, segment) in Hyperparameter::of(model).iter().zip(model.segments()) {
         if let Some((value, _)) = found.out_of_range(&segment) {
-            let expected = "finite, and positive where its parameter is: take a smaller --learning-rate";
+            let expected =
+                format!("finite, and positive where its parameter is: take a smaller {LEARNING_RATE}");
             return Err(ModelError::Setting { what, value, expected });
         }
     }
     let (noise, floor) = (model.noise().noise_variance(), model.noise().floor());
     if noise <= floor {
-        let expected = "above the noise floor: take a smaller --learning-rate or a lower --noise-floor";
+        let expected =
+            format!("above the noise floor: take a smaller {LEARNING_RATE} or a lower {NOISE_FLOOR}");
         return Err(ModelError::Setting { what, value: noise, expected });
     }
     Ok(())

@@ -28,6 +28,7 @@ use crate::speed::dense_rate;
 use crate::{FitRequest, Method};
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::Blocks;
+use posterior_notes::fixes::TIME_BUDGET;
 use posterior_optim::{Observer, Reason};
 use std::sync::Arc;
 use std::time::Instant;
@@ -244,7 +245,7 @@ pub(super) fn fit<T: SolverPrecision>(
     }
     let Some((_, mut fit)) = compared.best else {
         let what = "the time";
-        let expected = "enough for at least one method: give more (--time-budget)";
+        let expected = format!("enough for at least one method: give more ({TIME_BUDGET})");
         return Err(ModelError::Setting { what, value: request.time_budget.unwrap_or(0.0), expected });
     };
     if let Some(check) = &mut fit.check {

@@ -57,7 +57,8 @@ pub(in crate::process) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> 
             });
         };
         if let Some((value, expected)) = found.out_of_range(segment) {
-            return Err(ModelError::Setting { what: "a given hyperparameter", value, expected });
+            let what = "a given hyperparameter";
+            return Err(ModelError::Setting { what, value, expected: expected.into() });
         }
         values.extend_from_slice(&found.values);
     }

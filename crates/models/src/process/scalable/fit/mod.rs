@@ -39,6 +39,7 @@ use crate::process::prepared_table::not_from_disk;
 use crate::process::{Hyperparameter, ModelError, deep, gvi};
 use crate::{FitRequest, Method, Predictor};
 use posterior_gp::{GpError, Hyperprior, Observations, RowSource, exact};
+use posterior_notes::fixes::{RANK, SEARCH_REFINED, SEARCH_STOCHASTIC, SVDKL, SVGP};
 use posterior_optim::{Observer, Reason};
 use std::sync::Arc;
 
@@ -199,13 +200,12 @@ pub(in crate::process) fn refused(request: &FitRequest, plan: exact::Plan, metho
     let error = GpError::Memory { plan, limit };
     match method.deep() {
         Some((_, kind, _)) if kind.dense => ModelError::Request(format!(
-            "{error}; --dense factors a matrix of all rows: without it, inducing points (--rank) or --method svdkl take memory that is linear in the rows"
+            "{error}; --dense factors a matrix of all rows: without it, inducing points ({RANK}) or {SVDKL} take memory that is linear in the rows"
         )),
         // Samples and blocks are what takes a solver's memory.
-        _ if method.iterative().is_some() && bound <= limit => ModelError::Request(format!(
-            "{error}, or take --method svgp, which needs {:.1} MB",
-            bound as f64 / 1e6
-        )),
+        _ if method.iterative().is_some() && bound <= limit => {
+            ModelError::Request(format!("{error}, or take {SVGP}, which needs {:.1} MB", bound as f64 / 1e6))
+        }
         _ => error.into(),
     }
 }
@@ -260,7 +260,8 @@ const OF_SKETCH: &str = "the rank of a block's sketch";
 
 /// Refuses numbers that mean nothing.
 pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
-    let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
+    let refuse =
+        |what, value, expected: &str| Err(ModelError::Setting { what, value, expected: expected.into() });
     let large = method.large();
     for (what, value) in [
         ("the step size", method.batches().and_then(|batches| batches.step_size)),
@@ -301,7 +302,8 @@ fn check<D: RowSource>(
     request: &FitRequest,
     method: &Method,
 ) -> Result<(), ModelError> {
-    let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
+    let refuse =
+        |what, value, expected: &str| Err(ModelError::Setting { what, value, expected: expected.into() });
     check_numbers(request, method)?;
     if let Method::Svgp(SvgpOptions { variational: VariationalName::Natural, natural_length, .. }) = method
         && !(*natural_length > 0.0 && *natural_length <= 1.0)
@@ -356,7 +358,7 @@ fn check<D: RowSource>(
     let automatic = matches!(request.method, Method::Auto(_));
     if searches && !automatic && search.tells_of_all_rows() && blocks.by_steps().is_none() {
         return Err(ModelError::Request(format!(
-            "--probes, --probe-kind, --search-solver and --search-passes say how a search goes over all rows, which follows blocks of tables with more than {} rows, within memory and some minutes: leave them out, or take --hyperparameter-search refined or stochastic",
+            "--probes, --probe-kind, --search-solver and --search-passes say how a search goes over all rows, which follows blocks of tables with more than {} rows, within memory and some minutes: leave them out, or take {SEARCH_REFINED} or {SEARCH_STOCHASTIC:-}",
             2 * search.refining_rows
         )));
     }

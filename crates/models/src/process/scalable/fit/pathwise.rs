@@ -22,6 +22,7 @@ use posterior_gp::iterative::{
 };
 use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
+use posterior_notes::fixes::{BOUND, PRECISION_F64, SVGP};
 use posterior_optim::{Observer, Progress, Reason, Signal};
 use std::time::Instant;
 
@@ -193,10 +194,13 @@ fn fit<T: SolverPrecision>(
             }
             let noise = model.noise().noise_variance();
             if let Some(wanted) = found.noise_raised_from.filter(|wanted| noise > MUCH * wanted) {
+                let precision = match size_of::<T>() > 4 {
+                    true => String::new(),
+                    false => format!(", solve in double precision ({PRECISION_F64})"),
+                };
                 check.warnings.push(format!(
-                    "the noise variance that the evidence wanted, {wanted:.1e}, is {noise:.1e} here, because the system could not be solved with less: what is finer than that is taken for noise. Bound the kernel's variance (--bound){}, \
-                     or take --method svgp",
-                    if size_of::<T>() > 4 { "" } else { ", solve in double precision (--precision f64)" }
+                    "the noise variance that the evidence wanted, {wanted:.1e}, is {noise:.1e} here, because the system could not be solved with less: what is finer than that is taken for noise. Bound the kernel's variance ({BOUND}){precision}, \
+                     or take {SVGP}"
                 ));
             }
             check.variance_error = posterior.variance_and_error(held.inputs().as_ref())?.1;

@@ -1,0 +1,121 @@
+//! What texts recommend: every command line is one that its command takes.
+
+use posterior::notes::Fix;
+use posterior::notes::fixes::*;
+use std::process::Command;
+
+/// What is recommended where no flag does it, to be repaired with what the commands read tables by.
+const GAPS: [(Fix, &[&str]); 13] = [
+    (EXCLUDE, NO_EXCLUDE),
+    (EXCLUDE_COLUMN, NO_EXCLUDE),
+    (CATEGORIES, NO_CATEGORIES),
+    (CATEGORIES_COLUMN, NO_CATEGORIES),
+    (DAY_FIRST, NO_DATES),
+    (MONTH_FIRST, NO_DATES),
+    (MISSING_DROP, NO_MISSING),
+    (MISSING_MEAN, NO_MISSING),
+    (MISSING_INDICATOR, NO_MISSING),
+    (UNSEEN_OTHER, &["stream"]),
+    (DECIMAL_COMMA, &["forward"]),
+    (ENCODING, &["forward"]),
+    (ENCODING_WINDOWS, &["forward"]),
+];
+const NO_EXCLUDE: &[&str] =
+    &["fit laplace", "train", "forward", "predict", "evaluate", "stream", "label start", "optimize start"];
+const NO_CATEGORIES: &[&str] = &["fit laplace", "train", "forward", "predict", "evaluate", "optimize start"];
+const NO_DATES: &[&str] = &["evaluate", "stream", "label start"];
+const NO_MISSING: &[&str] = &["predict", "evaluate"];
+
+/// A command line without the recommended flags: pairs of flags and values, of which those are left out that are recommended.
+fn line<'a>(command: &'a str, flags: &[&'a str]) -> Vec<&'a str> {
+    let given = |flag: &str| flags.contains(&flag);
+    let pairs = match command {
+        "fit gp" => "--data d.csv --target y --out o.posterior",
+        "fit laplace" if given("--continue") => "--data d.csv --out o.posterior",
+        "fit laplace" => "--network net.onnx --data d.csv --likelihood gaussian --out o.posterior",
+        "predict" => "--model m.posterior --data d.csv --out p.csv",
+        "evaluate" => "--model m.posterior --data d.csv --report r.html",
+        "compress" => "--model m.posterior --out o.posterior",
+        "train" => "--architecture net.toml --data d.csv --loss mse --epochs 2 --out o.safetensors",
+        "forward" => "--network net.onnx --data d.csv --out y.npy",
+        "inspect" => "--report r.html",
+        "stream" if given("--model") => "--state s.stream --data d.csv",
+        "stream" => "--state s.stream --data d.csv --target y",
+        "label start" => "--state l.json --pool d.csv",
+        "label ask" => "--state l.json",
+        "label tell" => "--state l.json --id 1 --label x",
+        "label export" => "--state l.json --out o.csv",
+        "optimize start" => "--state s.json --candidates d.csv",
+        "optimize ask" => "--state s.json",
+        "tomography project" => "--phantom walnut --geometry g.toml --out s.npy",
+        "tomography reconstruct" => "--sinogram s.npy --geometry g.toml --out p.npy",
+        "tomography uncertainty" => {
+            "--sinogram s.npy --geometry g.toml --network net.safetensors --out p.npy"
+        }
+        "tomography design" => "--sinogram s.npy --geometry g.toml --measured 0,40",
+        other => panic!("`{other}` is recommended: it needs a line here"),
+    };
+    let mut out: Vec<&str> = command.split(' ').collect();
+    if command == "inspect" {
+        out.push("m.posterior");
+    }
+    let pairs: Vec<&str> = pairs.split(' ').collect();
+    out.extend(pairs.chunks(2).filter(|pair| !given(pair[0])).flatten());
+    out.extend(flags);
+    out
+}
+
+#[test]
+fn commands_take_what_is_recommended() {
+    let mut grammar = posterior_cli::grammar();
+    for fix in ALL {
+        for (command, flags) in fix.examples() {
+            let words = line(command, &flags);
+            let taken = grammar.try_get_matches_from_mut(std::iter::once("posterior").chain(words.clone()));
+            let gap = GAPS.iter().any(|(own, commands)| own == fix && commands.contains(&command));
+            match (taken, gap) {
+                (Ok(_), true) => panic!("{} is taken: it is no gap any more", words.join(" ")),
+                (Err(error), false) => panic!("{fix:#}: {}: {error}", words.join(" ")),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Fits and predictions of a few rows, by what needs nothing beside it.
+#[test]
+fn what_is_recommended_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let rows = (0..40).map(|i| {
+        let (a, b) = (f64::from(i) / 40.0, f64::from(i * 7 % 11) / 11.0);
+        format!("{a},{b},{}\n", (a + b * b).exp() + 0.1 * f64::from(i * 13 % 7))
+    });
+    std::fs::write(at.join("d.csv"), format!("a,b,y\n{}", rows.collect::<String>())).unwrap();
+    let run = |words: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_posterior"));
+        let output = program.current_dir(at).args(words).arg("--quiet").output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {told}", words.join(" "));
+    };
+    run(&"fit gp --data d.csv --target y --out m.posterior".split(' ').collect::<Vec<_>>());
+    let quick = [
+        EXCLUDE,
+        MISSING_DROP,
+        STREAM_FALSE,
+        TEST_FRACTION_FIFTH,
+        CALIBRATE_NONE,
+        TRANSFORM_LOG,
+        TRANSFORM_NONE,
+        NOISE_FLOOR,
+        KERNEL,
+        STEPS,
+        LIMIT,
+        MEDIAN,
+        SAMPLES_TO_FILE,
+    ];
+    for fix in quick {
+        let (command, flags) = fix.examples().next().unwrap();
+        run(&line(command, &flags));
+    }
+}
