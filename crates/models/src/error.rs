@@ -5,12 +5,15 @@ use crate::{Family, PredictionPlan};
 use posterior_data::{DataError, Table};
 use posterior_gp::GpError;
 use posterior_kernels::KernelTextError;
+use posterior_kernels::inducing::InducingError;
 use posterior_laplace::LaplaceError;
 use posterior_likelihoods::LikelihoodError;
 use posterior_metrics::MetricsError;
 use posterior_networks::{GraphError, NetworkError};
 use posterior_notes::fixes::{FIT_SAMPLES, MEMORY, NOISE_FLOOR};
+use posterior_optim::Reason;
 use posterior_store::StoreError;
+use std::fmt::Arguments;
 
 /// Why a model could not be fitted or used.
 #[derive(Debug, thiserror::Error)]
@@ -122,8 +125,8 @@ pub enum ModelError {
         known: Vec<String>,
     },
     /// Inducing points that cannot be chosen.
-    #[error("{0}")]
-    Inducing(String),
+    #[error(transparent)]
+    Inducing(#[from] InducingError),
     /// The observer said stop before there was anything to keep.
     #[error("interrupted")]
     Interrupted,
@@ -175,6 +178,19 @@ impl ModelError {
             Self::Data(error) => error.in_table(table).into(),
             other => other,
         }
+    }
+
+    /// Refuses the first of some mistakes that was made, in its words.
+    pub(crate) fn refuse_first(mistakes: &[(bool, Arguments<'_>)]) -> Result<(), Self> {
+        match mistakes.iter().find(|(made, _)| *made) {
+            Some((_, problem)) => Err(Self::Request(problem.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// An error where a search was ended by its observer, for what is worth nothing half done.
+    pub(crate) fn heed(reason: Reason) -> Result<(), Self> {
+        if reason == Reason::Interrupted { Err(Self::Interrupted) } else { Ok(()) }
     }
 
     /// Whether the question was wrong, rather than the answer impossible.

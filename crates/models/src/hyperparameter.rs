@@ -2,7 +2,7 @@
 
 use posterior_gp::Hyperprior;
 use posterior_kernels::is_distance;
-use posterior_optim::{Parameters, Segment, Transform};
+use posterior_optim::{Constraint, Parameters, Segment, Transform};
 use serde::{Deserialize, Serialize};
 
 /// One named hyperparameter.
@@ -60,6 +60,11 @@ impl Hyperparameter {
         parameters.set_values(&values);
         missing
     }
+}
+
+/// All of some parameters, held at the values that they have.
+pub(crate) fn held(segments: Vec<Segment>) -> Vec<Constraint> {
+    segments.into_iter().map(|own| Constraint::Fixed { parameter: own.name, value: None }).collect()
 }
 
 /// Adds a weak prior for every lengthscale that has none.

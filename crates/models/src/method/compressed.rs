@@ -1,7 +1,6 @@
 //! Functions of many rows, carried by fewer points.
 
 use super::precision::SolverPrecision;
-use crate::ModelError;
 use crate::options::InducingOptions;
 use crate::predictor::{Compressed, Compression};
 use crate::process::CANDIDATES;
@@ -24,10 +23,8 @@ pub(super) fn compress<T: SolverPrecision>(
     let (streams, rows) = (Streams::new(seed), posterior.points());
     let drawn = random_rows(rows.nrows(), CANDIDATES.min(rows.nrows()), streams.child("model/candidates", 0));
     let among = Mat::from_fn(drawn.len(), rows.ncols(), |i, j| rows[(drawn[i], j)]);
-    let ChosenPoints { points, .. } = InducingOptions::default()
-        .choice()
-        .choose(posterior.kernel(), among.as_ref(), points, streams)
-        .map_err(|e| ModelError::Inducing(e.to_string()))?;
+    let choice = InducingOptions::default().choice();
+    let ChosenPoints { points, .. } = choice.choose(posterior.kernel(), among.as_ref(), points, streams)?;
     let wide = Mat::from_fn(points.nrows(), points.ncols(), |i, j| points[(i, j)].to_f64());
     let CompressedPosterior { posterior: own, jitter } = posterior.compressed(wide)?;
     let count = COMPARED.min(inputs.nrows());

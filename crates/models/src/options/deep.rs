@@ -222,74 +222,87 @@ impl DbkOptions {
     /// # Errors
     /// [`ModelError::Request`] with what to do.
     pub(crate) fn check(&self, kind: DeepKind) -> Result<(), ModelError> {
-        let refuse = |problem: &str| Err(ModelError::Request(problem.into()));
         if kind.dense {
             return self.check_dense(kind);
         }
         let (correction, _) = self.corrected(kind);
         let penalised = matches!(correction, CorrectionName::Training | CorrectionName::Full);
         let tried = self.objective.is_none() && self.correction.is_none();
-        if self.objective == Some(ObjectiveName::LeaveOneOut) {
-            return refuse(
-                "--objective leave-one-out belongs to exact processes; learned features take evidence, predictive or point",
-            );
-        }
-        if matches!(self.objective, Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi)) {
-            return refuse(
-                "--objective elbo, gwi and pgvi belong to --method gvi; learned features take evidence, predictive or point",
-            );
-        }
-        if self.trace_weight.is_some() && !penalised && !tried {
-            return refuse(&format!(
-                "--trace-weight is the share of a correction's penalty: ask for one with {CORRECTION_FULL} or {CORRECTION_TRAINING:-}"
-            ));
-        }
-        if self.divergence_weight.is_some()
-            && !matches!(self.objective, None | Some(ObjectiveName::Predictive))
-        {
-            return refuse("--divergence-weight belongs to --objective predictive: of a bound it is 1");
-        }
         let exact = kind.exact && self.objective == Some(ObjectiveName::Evidence);
-        if correction == CorrectionName::Noise && !exact {
-            return refuse(&format!(
-                "--correction noise changes the noise of every row in the exact evidence: take {OBJECTIVE_EVIDENCE} with {DBK} or {DKL:-}"
-            ));
-        }
-        Ok(())
+        ModelError::refuse_first(&[
+            (
+                self.objective == Some(ObjectiveName::LeaveOneOut),
+                format_args!(
+                    "--objective leave-one-out belongs to exact processes; learned features take evidence, predictive or point"
+                ),
+            ),
+            (
+                matches!(
+                    self.objective,
+                    Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi)
+                ),
+                format_args!(
+                    "--objective elbo, gwi and pgvi belong to --method gvi; learned features take evidence, predictive or point"
+                ),
+            ),
+            (
+                self.trace_weight.is_some() && !penalised && !tried,
+                format_args!(
+                    "--trace-weight is the share of a correction's penalty: ask for one with {CORRECTION_FULL} or {CORRECTION_TRAINING:-}"
+                ),
+            ),
+            (
+                self.divergence_weight.is_some()
+                    && !matches!(self.objective, None | Some(ObjectiveName::Predictive)),
+                format_args!("--divergence-weight belongs to --objective predictive: of a bound it is 1"),
+            ),
+            (
+                correction == CorrectionName::Noise && !exact,
+                format_args!(
+                    "--correction noise changes the noise of every row in the exact evidence: take {OBJECTIVE_EVIDENCE} with {DBK} or {DKL:-}"
+                ),
+            ),
+        ])
     }
 
     /// The same of the process itself, which approximates nothing.
     fn check_dense(&self, kind: DeepKind) -> Result<(), ModelError> {
-        let exact = format!("steps on batches; the exact evidence of all rows is {DKL_DENSE}");
-        let strangers = [
-            ("svdkl", !kind.exact, exact.as_str()),
+        ModelError::refuse_first(&[
             (
-                "--objective",
+                !kind.exact,
+                format_args!("svdkl steps on batches; the exact evidence of all rows is {DKL_DENSE}"),
+            ),
+            (
                 !matches!(self.objective, None | Some(ObjectiveName::Evidence)),
-                "takes evidence only beside --dense, where weights have no distribution of their own",
+                format_args!(
+                    "--objective takes evidence only beside --dense, where weights have no distribution of their own"
+                ),
             ),
-            ("--rank", self.rank.is_some(), "is a number of inducing points, of which --dense has none"),
             (
-                "--correction",
+                self.rank.is_some(),
+                format_args!("--rank is a number of inducing points, of which --dense has none"),
+            ),
+            (
                 self.correction.is_some(),
-                "is for what inducing points leave out: --dense leaves out nothing",
+                format_args!(
+                    "--correction is for what inducing points leave out: --dense leaves out nothing"
+                ),
             ),
             (
-                "--trace-weight",
                 self.trace_weight.is_some(),
-                "is for what inducing points leave out: --dense leaves out nothing",
+                format_args!(
+                    "--trace-weight is for what inducing points leave out: --dense leaves out nothing"
+                ),
             ),
             (
-                "--divergence-weight",
                 self.divergence_weight.is_some(),
-                "belongs to --objective predictive, which --dense has not",
+                format_args!("--divergence-weight belongs to --objective predictive, which --dense has not"),
             ),
-            ("--batch", self.batches.batch.is_some(), "says nothing beside --dense, which looks at all rows"),
-        ];
-        match strangers.iter().find(|(_, given, _)| *given) {
-            Some((flag, _, why)) => Err(ModelError::Request(format!("{flag} {why}"))),
-            None => Ok(()),
-        }
+            (
+                self.batches.batch.is_some(),
+                format_args!("--batch says nothing beside --dense, which looks at all rows"),
+            ),
+        ])
     }
 
     /// All ways that are tried on `rows` rows: one where the objective is given (and β, if it is predictive), else those that a user would compare.

@@ -177,6 +177,18 @@ const LIGHT: f64 = 0.01;
 /// Steps that are taken at most, and that training waits for something better.
 const STEPS: (usize, usize) = (12_000, 2000);
 
+/// The regulariser of the bound on the evidence.
+const EVIDENCE: Regulariser =
+    Regulariser::Inducing(Divergence::KullbackLeibler { direction: Direction::PosteriorToPrior });
+
+/// Whether it is that of Gaussian Wasserstein inference, in any of its forms.
+fn is_wasserstein(regulariser: Regulariser) -> bool {
+    matches!(
+        regulariser,
+        Regulariser::Wasserstein(_) | Regulariser::WassersteinOfTwo | Regulariser::PartialWasserstein
+    )
+}
+
 impl GviOptions {
     /// Inducing points.
     pub(crate) fn points(&self) -> usize {
@@ -213,101 +225,86 @@ impl GviOptions {
     /// # Errors
     /// [`ModelError::Request`] with what to do.
     pub(crate) fn check(&self) -> Result<(), ModelError> {
-        let refuse = |problem: &str| Err(ModelError::Request(problem.into()));
-        if !matches!(
-            self.objective,
-            None | Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi)
-        ) {
-            return refuse("--method gvi takes --objective elbo, gwi or pgvi");
-        }
-        if self.regulariser_weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())) {
-            return refuse("--regulariser-weight is a positive finite number");
-        }
-        let network = self.ways().iter().any(|way| way.mean == VariationalMeanName::Network);
-        if self.mean_network.is_some() && !network {
-            return refuse(
-                "--mean-network is the network of --variational-mean network, which this fit does not have: leave one of them out",
-            );
-        }
-        if self.freeze_mean && self.mean_network.is_none() {
-            return refuse(&format!(
-                "--freeze-mean keeps a trained network as it is: name it with {MEAN_NETWORK}"
-            ));
-        }
-        let of_weights =
-            |way: &GviWay| way.family.is_of_weights() || way.mean == VariationalMeanName::Inducing;
-        if self.weight_coordinates != Coordinates::default() && !self.ways().iter().any(of_weights) {
-            return refuse(&format!(
-                "--weight-coordinates is about weights of inducing points, and nothing here has any: leave it out, or take {VARIATIONAL_CHOLESKY}, {VARIATIONAL_DIAGONAL:-} or {VARIATIONAL_LOG:-}, or {VARIATIONAL_MEAN_INDUCING}"
-            ));
-        }
+        let ways = self.ways();
+        let network = ways.iter().any(|way| way.mean == VariationalMeanName::Network);
+        let weighed =
+            ways.iter().any(|way| way.family.is_of_weights() || way.mean == VariationalMeanName::Inducing);
         let drawn = |path: &PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
-        if self.freeze_mean && self.mean_network.as_ref().is_some_and(drawn) {
-            return refuse(
-                "--freeze-mean keeps a trained network as it is, and --mean-network names an architecture, which has no weights: name an ONNX or safetensors file",
-            );
-        }
-        match &self.kernel_network {
-            BasisOptions { basis: None, freeze_basis: true, .. } => {
-                return refuse(&format!(
-                    "--freeze-basis keeps a trained network as it is: name it with {BASIS}"
-                ));
-            }
-            BasisOptions { basis: None, basis_layer: BasisLayer::LastHidden, .. } => {
-                return refuse(&format!(
+        let basis = &self.kernel_network.basis;
+        let [elbo, gwi] = [ObjectiveName::Elbo, ObjectiveName::Gwi].map(|own| self.objective == Some(own));
+        ModelError::refuse_first(&[
+            (
+                self.objective.is_some_and(|own| !(elbo || gwi || own == ObjectiveName::Pgvi)),
+                format_args!("--method gvi takes --objective elbo, gwi or pgvi"),
+            ),
+            (
+                self.regulariser_weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())),
+                format_args!("--regulariser-weight is a positive finite number"),
+            ),
+            (
+                self.mean_network.is_some() && !network,
+                format_args!(
+                    "--mean-network is the network of --variational-mean network, which this fit does not have: leave one of them out"
+                ),
+            ),
+            (
+                self.freeze_mean && self.mean_network.is_none(),
+                format_args!("--freeze-mean keeps a trained network as it is: name it with {MEAN_NETWORK}"),
+            ),
+            (
+                self.weight_coordinates != Coordinates::default() && !weighed,
+                format_args!(
+                    "--weight-coordinates is about weights of inducing points, and nothing here has any: leave it out, or take {VARIATIONAL_CHOLESKY}, {VARIATIONAL_DIAGONAL:-} or {VARIATIONAL_LOG:-}, or {VARIATIONAL_MEAN_INDUCING}"
+                ),
+            ),
+            (
+                self.freeze_mean && self.mean_network.as_ref().is_some_and(drawn),
+                format_args!(
+                    "--freeze-mean keeps a trained network as it is, and --mean-network names an architecture, which has no weights: name an ONNX or safetensors file"
+                ),
+            ),
+            (
+                basis.is_none() && self.kernel_network.freeze_basis,
+                format_args!("--freeze-basis keeps a trained network as it is: name it with {BASIS}"),
+            ),
+            (
+                basis.is_none() && self.kernel_network.basis_layer == BasisLayer::LastHidden,
+                format_args!(
                     "--basis-layer last-hidden takes the last layer off a network: name it with {BASIS}"
-                ));
-            }
-            BasisOptions { basis: Some(path), .. } if path.as_os_str() == "none" => {
-                return refuse(
-                    "--method gvi has no network before its kernel unless one is named: leave --basis none out",
-                );
-            }
-            _ => {}
-        }
-        if self.objective == Some(ObjectiveName::Elbo)
-            && (self.risk == Some(Risk::Predictive) || self.risk_reduction == Some(Reduction::Mean))
-        {
-            return refuse(&format!(
-                "--objective elbo is the bound on the evidence, whose risk is the expected one, summed over rows: with another one it is {PGVI_KL}"
-            ));
-        }
-        match (self.objective, self.regulariser) {
-            (Some(ObjectiveName::Elbo), Some(other))
-                if !matches!(
-                    other,
-                    Regulariser::Inducing(Divergence::KullbackLeibler {
-                        direction: Direction::PosteriorToPrior
-                    })
-                ) =>
-            {
-                refuse(&format!(
+                ),
+            ),
+            (
+                basis.as_ref().is_some_and(|path| path.as_os_str() == "none"),
+                format_args!(
+                    "--method gvi has no network before its kernel unless one is named: leave --basis none out"
+                ),
+            ),
+            (
+                elbo && (self.risk == Some(Risk::Predictive) || self.risk_reduction == Some(Reduction::Mean)),
+                format_args!(
+                    "--objective elbo is the bound on the evidence, whose risk is the expected one, summed over rows: with another one it is {PGVI_KL}"
+                ),
+            ),
+            (
+                elbo && self.regulariser.is_some_and(|own| own != EVIDENCE),
+                format_args!(
                     "--objective elbo is the bound on the evidence, whose regulariser is kl: with another one it is {OBJECTIVE_PGVI} or {OBJECTIVE_GWI:-}"
-                ))
-            }
-            (Some(ObjectiveName::Gwi), Some(other))
-                if !matches!(
-                    other,
-                    Regulariser::Wasserstein(_)
-                        | Regulariser::WassersteinOfTwo
-                        | Regulariser::PartialWasserstein
-                ) =>
-            {
-                refuse(&format!(
+                ),
+            ),
+            (
+                gwi && self.regulariser.is_some_and(|own| !is_wasserstein(own)),
+                format_args!(
                     "--objective gwi is Gaussian Wasserstein inference, whose regulariser is wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches or wasserstein-partial: with another one it is {OBJECTIVE_PGVI}"
-                ))
-            }
-            _ => Ok(()),
-        }
+                ),
+            ),
+        ])
     }
 
     /// The way of an objective, with what was said beside it.
     fn way(&self, objective: ObjectiveName) -> GviWay {
         let elbo = objective == ObjectiveName::Elbo;
         let regulariser = self.regulariser.unwrap_or(match objective {
-            ObjectiveName::Elbo => {
-                Regulariser::Inducing(Divergence::KullbackLeibler { direction: Direction::PosteriorToPrior })
-            }
+            ObjectiveName::Elbo => EVIDENCE,
             ObjectiveName::Gwi => Regulariser::Wasserstein(FidelityForm::NuclearNorm),
             _ => Regulariser::default(),
         });
@@ -352,12 +349,8 @@ impl GviOptions {
             return vec![self.way(objective)];
         }
         if let Some(regulariser) = self.regulariser {
-            return vec![self.way(match regulariser {
-                Regulariser::Wasserstein(_)
-                | Regulariser::WassersteinOfTwo
-                | Regulariser::PartialWasserstein => ObjectiveName::Gwi,
-                _ => ObjectiveName::Pgvi,
-            })];
+            let wasserstein = is_wasserstein(regulariser);
+            return vec![self.way(if wasserstein { ObjectiveName::Gwi } else { ObjectiveName::Pgvi })];
         }
         let named = |family: Family, weight: f64| {
             let mut way = self.way(ObjectiveName::Pgvi);

@@ -10,6 +10,7 @@ use super::methods::{
     SgprOptions, SvgpOptions,
 };
 use super::search::EvidenceOptions;
+use crate::ModelError;
 use crate::process::Solver;
 use posterior_gp::iterative::Budget;
 use serde::de::Error;
@@ -143,6 +144,14 @@ impl<'de> Deserialize<'de> for Method {
 }
 
 impl Method {
+    /// What this method must have for what is done with it.
+    ///
+    /// # Errors
+    /// [`ModelError::NotIterative`] where it has none.
+    pub(crate) fn requires<T>(&self, own: Option<T>) -> Result<T, ModelError> {
+        own.ok_or(ModelError::NotIterative { method: self.name().as_str() })
+    }
+
     /// With what a method has otherwise than those that it shares a group of options with, where nothing is said of it.
     fn settled(mut self) -> Self {
         if let Self::Sap(options) = &mut self {
@@ -217,17 +226,6 @@ impl Method {
             Self::Sgpr(options) => Some(&options.disk),
             Self::Svgp(options) => Some(&options.disk),
             _ => self.deep().map(|(options, ..)| &options.disk),
-        }
-    }
-
-    /// As [`Self::disk`], to be changed.
-    pub fn disk_mut(&mut self) -> Option<&mut DiskOptions> {
-        match self {
-            Self::Sgpr(options) => Some(&mut options.disk),
-            Self::Svgp(options) => Some(&mut options.disk),
-            Self::Dbk(options) | Self::Svdbk(options) => Some(&mut options.disk),
-            Self::Dkl(options) | Self::Svdkl(options) => Some(&mut options.deep.disk),
-            _ => None,
         }
     }
 

@@ -58,12 +58,16 @@ pub use search::{
 pub use target::TargetTransformName;
 
 use crate::Hyperparameter;
+use crate::hyperparameter::{add_weak_priors, held};
 use posterior_data::{DataError, Selection, TargetTransform, TextOptions, require_targets};
-use posterior_gp::exact::FitOptions;
+use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::{Hyperprior, MeanForm};
-use posterior_kernels::KernelExpression;
+use posterior_kernels::{Kernel, KernelExpression};
+use posterior_likelihoods::Gaussian;
+use posterior_optim::Parameters;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::time::Duration;
 
 /// What is believed about lengthscales that nothing else is said about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,6 +210,12 @@ impl FitRequest {
         self.initial_noise.unwrap_or_else(|| f64::max(0.1, 2.0 * self.noise_floor))
     }
 
+    /// The exact process of a kernel as nothing is learned of it yet, on standardised inputs and targets.
+    pub(crate) fn process(&self, kernel: Box<dyn Kernel<f64>>, inputs: usize, targets: usize) -> ExactGp {
+        let noise = Gaussian::new(self.first_noise(), self.noise_floor);
+        ExactGp::new(kernel, self.mean, noise, inputs, targets)
+    }
+
     /// Refuses rows of which nothing can be learned that deserves error bars ([`posterior_data::require_targets`]), `scaled` being targets whose scale is to be learned. A fold is what its table left of it.
     pub(crate) fn require_targets(
         &self,
@@ -245,6 +255,34 @@ impl FitRequest {
             ..FitOptions::default()
         };
         options.steps.steps = evidence.steps.unwrap_or(options.steps.steps);
+        options
+    }
+
+    /// What a search for a model's hyperparameters believes: what was stated, and the weak prior of lengthscales that nothing was said about.
+    pub(crate) fn beliefs(&self, model: &dyn Parameters, inputs: usize) -> Vec<Hyperprior> {
+        let mut all = self.hyperpriors.clone();
+        if self.lengthscale_prior == LengthscalePrior::Weak {
+            add_weak_priors(&mut all, model, inputs);
+        }
+        all
+    }
+
+    /// As [`Self::fit_options`], of all rows and within the whole budget, with what is believed of the model; where its hyperparameters are given they are held.
+    pub(crate) fn search(
+        &self,
+        evidence: &EvidenceOptions,
+        model: &dyn Parameters,
+        inputs: usize,
+    ) -> FitOptions {
+        let mut options = self.fit_options(evidence);
+        options.steps.time = self.time_budget.map(|s| Duration::from_secs_f64(s.clamp(0.0, 1e9)));
+        match self.hyperparameters {
+            Some(_) => {
+                options.constraints = held(model.segments());
+                options.hyperpriors.clear();
+            }
+            None => options.hyperpriors = self.beliefs(model, inputs),
+        }
         options
     }
 }

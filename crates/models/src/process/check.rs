@@ -1,6 +1,7 @@
 //! How good a fit is on rows that had no part in it, and what is to be said about that.
 
 use crate::calibration::{Asked, Before, Guarantee, explained_by_chance};
+use crate::options::MethodName;
 use crate::rows::CheckedOn;
 use crate::{FitRequest, Method, ModelError};
 use posterior_metrics::Gaussians;
@@ -44,6 +45,24 @@ pub struct TriedMethod {
     /// What became of it.
     pub outcome: String,
 }
+
+impl TriedMethod {
+    /// One that nothing else is said of.
+    pub(super) fn untried(method: MethodName, outcome: impl Into<String>) -> Self {
+        Self {
+            method: method.to_string(),
+            scores: None,
+            recalibrated_nll: None,
+            seconds: 0.0,
+            predicted_seconds: None,
+            reached_seconds: None,
+            outcome: outcome.into(),
+        }
+    }
+}
+
+/// What a user must know of training beside which there was no time for a plain process.
+pub(super) const NOT_COMPARED: &str = "no plain process was fitted to compare with, since the time was used up: whether this was worth its while is not known";
 
 /// What is known of a fit's quality.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -278,15 +297,7 @@ mod tests {
             method: method.into(),
             ..FitRequest::default()
         };
-        let tried = TriedMethod {
-            method: "exact".into(),
-            scores: None,
-            recalibrated_nll: None,
-            seconds: 0.0,
-            predicted_seconds: None,
-            reached_seconds: None,
-            outcome: String::new(),
-        };
+        let tried = TriedMethod::untried(MethodName::Exact, "");
         let beside = FitCheck { tried: vec![tried], ..base.clone() };
         let of = |request: &FitRequest, check: &FitCheck| check.asked(request).guarantee;
         assert_eq!(of(&asked(Sgpr), &base), Guarantee::Holds);

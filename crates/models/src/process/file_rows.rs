@@ -2,7 +2,7 @@
 
 use crate::rows::{Prints, Split};
 use faer::Mat;
-use posterior_data::{RowFile, Standardisation};
+use posterior_data::{RowFile, Split as DrawnSplit, Standardisation};
 use posterior_gp::{GpError, Observations, RowSource};
 use posterior_kernels::inducing::random_rows;
 use posterior_linalg::random::{ChaCha8Rng, Streams};
@@ -162,6 +162,14 @@ pub(crate) const CANDIDATES: usize = 200_000;
 pub(super) fn candidates(rows: usize, seed: u64) -> Option<Vec<usize>> {
     let streams = Streams::new(seed).child("model/inducing-candidates", 0);
     (rows > CANDIDATES).then(|| random_rows(rows, CANDIDATES, streams))
+}
+
+/// At most so many of the rows, drawn at random where there are more.
+pub(super) fn some_of(rows: usize, most: usize, streams: Streams) -> Vec<usize> {
+    match most < rows {
+        true => DrawnSplit::random(rows, most as f64 / rows as f64, streams).test,
+        false => DrawnSplit::all(rows).train,
+    }
 }
 
 /// Shows all rows, a few thousand at a time, with the number of the first.

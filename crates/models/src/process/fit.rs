@@ -14,24 +14,22 @@ use super::{
 };
 use crate::calibration::{self, Calibration};
 use crate::evaluation::funnel_in_words;
-use crate::hyperparameter::add_weak_priors;
 use crate::inputs::TableInputs;
-use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
+use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, MethodName};
 use crate::output::{GaussianOutput, Output};
 use crate::rows::{CheckedOn, LeftOut, TrainingRows};
 use crate::text::{time, work};
 use crate::{FitRequest, Method, Predictor};
 use faer::Mat;
 use posterior_data::Table;
-use posterior_gp::exact::{Criterion, ExactGp, ExactPosterior, Plan, fit};
+use posterior_gp::exact::{Criterion, ExactPosterior, Plan, fit};
 use posterior_gp::{GpError, Observations, RowSource};
-use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_metrics::{Funnel, Gaussians};
 use posterior_notes::fixes::{EXACT, LIKELIHOOD_STUDENT_T};
-use posterior_optim::{Constraint, Observer, Parameters, Reason};
+use posterior_optim::{Observer, Reason};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 impl ProcessModel {
     /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
@@ -48,10 +46,7 @@ impl ProcessModel {
     fn plan_of_function(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
         let features = names.len();
         let chosen = choose(request, rows, names);
-        let seconds = super::rates::expected(request, &chosen.method, rows, names)
-            .map_or_else(String::new, |e| {
-                format!("; {}", e.describe(chosen.method.name(), request.time_budget))
-            });
+        let seconds = super::rates::in_words(request, &chosen.method, rows, names);
         let Method::Exact(options) = &chosen.method else {
             let plan = ScalablePlan::new(request, &chosen.method, rows, features);
             let instead = instead_in_words(request, &chosen.method, names, rows);
@@ -347,24 +342,12 @@ fn fit_exact(
 ) -> Result<(Arc<dyn Predictor>, Vec<f64>), ModelError> {
     let mut kernel = request.kernel.build(&prepared.schema.feature_names())?;
     kernel.begin(prepared.data.inputs(), &targets(&prepared.data));
-    let noise = Gaussian::new(request.first_noise(), request.noise_floor);
     let (rows, features) = (prepared.data.inputs().nrows(), prepared.data.inputs().ncols());
-    let mut model = ExactGp::new(kernel, request.mean, noise, features, 1);
-    let mut options = request.fit_options(&asked.evidence);
-    if let Some(seconds) = request.time_budget {
-        options.steps.time = Some(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
-    }
+    let mut model = request.process(kernel, features, 1);
     if let Some(given) = &request.hyperparameters {
         set_hyperparameters(&mut model, given)?;
-        options.constraints = model
-            .segments()
-            .into_iter()
-            .map(|s| Constraint::Fixed { parameter: s.name, value: None })
-            .collect();
-        options.hyperpriors.clear();
-    } else if request.lengthscale_prior == LengthscalePrior::Weak {
-        add_weak_priors(&mut options.hyperpriors, &model, prepared.schema.features.len());
     }
+    let options = request.search(&asked.evidence, &model, features);
     let fitted =
         fit(model, prepared.data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
     header.hyperparameters = Hyperparameter::of(fitted.posterior.model());
@@ -447,19 +430,13 @@ fn check_weights(data: &Observations, request: &FitRequest, names: &[String]) ->
 
 fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
     let (floor, initial) = (request.noise_floor, request.first_noise());
+    let refuse =
+        |what, value, expected: &str| Err(ModelError::Setting { what, value, expected: expected.into() });
     if !(floor.is_finite() && floor >= 0.0) {
-        return Err(ModelError::Setting {
-            what: "the noise floor",
-            value: floor,
-            expected: "finite and not negative".into(),
-        });
+        return refuse("the noise floor", floor, "finite and not negative");
     }
     if !(initial.is_finite() && initial > floor) {
-        return Err(ModelError::Setting {
-            what: "the initial noise",
-            value: initial,
-            expected: "finite and above the noise floor".into(),
-        });
+        return refuse("the initial noise", initial, "finite and above the noise floor");
     }
     Ok(())
 }

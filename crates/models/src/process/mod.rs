@@ -27,10 +27,12 @@
 //! | `joint` | the covariance of the function at several rows |
 //! | `scalable` | methods for large tables |
 //! | `deep` | learned features |
+//! | `bound` | the stochastic bound of inducing points |
 //! | `gvi` | means and covariances that are free of each other |
 //! | `streaming` | a fitted process that goes on learning ([`StreamModel`]) |
 
 mod asked;
+mod bound;
 mod check;
 mod compress;
 mod continued;

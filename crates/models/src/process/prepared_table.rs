@@ -149,10 +149,7 @@ impl PreparedTable {
         let Some(plan) = ScalablePlan::from_disk(request, &chosen.method, rows, names.len()) else {
             return not_from_disk(&chosen.method).to_string();
         };
-        let seconds = super::rates::expected(request, &chosen.method, rows, &names)
-            .map_or_else(String::new, |e| {
-                format!("; {}", e.describe(chosen.method.name(), request.time_budget))
-            });
+        let seconds = super::rates::in_words(request, &chosen.method, rows, &names);
         format!("{plan} ({}), rows from disk ({:.1} MB){seconds}", chosen.why, bytes as f64 / 1e6)
     }
 

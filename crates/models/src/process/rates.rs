@@ -61,6 +61,12 @@ fn budget_time(seconds: f64) -> String {
     format!("{} s", if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text })
 }
 
+/// [`expected`], as a plan says it behind the rest; nothing where nothing is known.
+pub(super) fn in_words(request: &FitRequest, method: &Method, rows: usize, names: &[String]) -> String {
+    expected(request, method, rows, names)
+        .map_or_else(String::new, |own| format!("; {}", own.describe(method.name(), request.time_budget)))
+}
+
 /// [`expected`], all of it.
 pub(crate) fn expected_seconds(
     request: &FitRequest,
@@ -108,20 +114,13 @@ pub(super) fn expected(
             // Descent on the primal multiplies with rows and columns.
             let passes = if matches!(method, Method::Sgd(_) | Method::InducingSgd(_)) { 2.0 } else { 1.0 };
             let (samples, x) = (options.sampling.samples, x.as_ref());
-            let seconds = match options.system.precision() {
-                KernelPrecision::Single => seconds_of_pair::<f32>(request, names, x, samples, batch)?,
-                KernelPrecision::Double => seconds_of_pair::<f64>(request, names, x, samples, batch)?,
+            let pair = |samples: usize| match options.system.precision() {
+                KernelPrecision::Single => seconds_of_pair::<f32>(request, names, x, samples, batch),
+                KernelPrecision::Double => seconds_of_pair::<f64>(request, names, x, samples, batch),
             };
+            let seconds = pair(samples)?;
             // The log evidence is estimated by a solve of its own.
-            let evidence = match (method, options.system.precision()) {
-                (Method::Cg(_), KernelPrecision::Single) => {
-                    seconds_of_pair::<f32>(request, names, x, EVIDENCE_PROBES, batch)?
-                }
-                (Method::Cg(_), KernelPrecision::Double) => {
-                    seconds_of_pair::<f64>(request, names, x, EVIDENCE_PROBES, batch)?
-                }
-                _ => 0.0,
-            };
+            let evidence = if let Method::Cg(_) = method { pair(EVIDENCE_PROBES)? } else { 0.0 };
             let seconds = seconds + evidence;
             let of = method.inducing().map_or(1.0, |o| o.points().min(rows) as f64 / rows as f64);
             passes * pairs * of * seconds

@@ -11,16 +11,14 @@
 //!
 //! Source: Snelson, Rasmussen and Ghahramani, *Warped Gaussian processes*, 2004 (the Jacobian's term); Box and Cox, *An analysis of transformations*, 1964 (the choice by likelihood).
 
-use crate::hyperparameter::add_weak_priors;
 use crate::mapped::TargetMap;
-use crate::options::{LengthscalePrior, TargetTransformName};
+use crate::options::TargetTransformName;
 use crate::text::number;
 use crate::{FitRequest, ModelError};
 use faer::{Mat, MatRef};
 use posterior_data::{Schema, Standardisation, TargetTransform};
 use posterior_gp::Observations;
 use posterior_gp::exact::{ExactGp, fit};
-use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
 use posterior_notes::fixes::{MEDIAN, TRANSFORM_LOG, TRANSFORM_NONE, TRANSFORM_YEO_JOHNSON};
 use posterior_optim::{Parameters, Signal};
@@ -305,8 +303,7 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(request: &'a FitRequest, rows: &'a ComparedRows<'a>) -> Result<Self, ModelError> {
         let kernel = request.kernel.build(rows.names)?;
-        let noise = Gaussian::new(request.first_noise(), request.noise_floor);
-        let model = ExactGp::new(kernel, request.mean, noise, rows.names.len(), 1);
+        let model = request.process(kernel, rows.names.len(), 1);
         Ok(Self { request, rows, model, begun: false, tried: Vec::new() })
     }
 
@@ -325,9 +322,7 @@ impl<'a> Search<'a> {
         options.criterion = posterior_gp::exact::Criterion::Evidence;
         options.restarts = 1;
         options.steps.steps = options.steps.steps.min(STEPS[usize::from(self.begun)]);
-        if request.lengthscale_prior == LengthscalePrior::Weak {
-            add_weak_priors(&mut options.hyperpriors, &self.model, rows.names.len());
-        }
+        options.hyperpriors = request.beliefs(&self.model, rows.names.len());
         let fitted = fit(self.model.clone(), data, &options, &mut |_, _| Signal::Continue).ok()?;
         let slopes: f64 = rows.y.iter().map(|y| standard.log_slope(*y)).sum();
         let log_evidence = fitted.log_evidence + slopes;

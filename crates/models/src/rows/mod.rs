@@ -20,12 +20,17 @@ use serde::{Deserialize, Serialize};
 
 /// By how much more, in nats a row, one model is surprised by the same rows than another, with the standard error of that; none where chance explains it.
 pub(crate) fn worse_by(own: &[f64], other: &[f64]) -> Option<(f64, f64)> {
-    let n = own.len() as f64;
     let differences: Vec<f64> = own.iter().zip(other).map(|(own, other)| own - other).collect();
+    let [mean, error] = mean_and_error(&differences);
+    (mean > error).then_some((mean, error))
+}
+
+/// The mean of differences between two models' scores of the same rows, and its standard error.
+pub(crate) fn mean_and_error(differences: &[f64]) -> [f64; 2] {
+    let n = differences.len().max(1) as f64;
     let mean = differences.iter().sum::<f64>() / n;
     let square = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n;
-    let error = (square / n).sqrt();
-    (mean > error).then_some((mean, error))
+    [mean, (square / n).sqrt()]
 }
 
 /// Which rows a fit was checked on.

@@ -10,16 +10,14 @@
 //! The sum is over rows that have all targets. Where these are too many for one matrix, it is the sum over blocks of them that all methods for large tables search by ([`posterior_gp::iterative::fit_on_blocks`]).
 //! What comes after, the posterior of each, is of all rows that have its target, with columns and target in the units of the rows that the search saw.
 
-use crate::hyperparameter::add_weak_priors;
-use crate::options::{EvidenceOptions, HyperparameterOptions, LengthscalePrior};
+use crate::options::{EvidenceOptions, HyperparameterOptions};
 use crate::process::{FitStage, at_the_fit, choose, no_image};
 use crate::{FitRequest, Hyperparameter, Method, ModelError, Prepared, TrainingRows};
 use faer::Mat;
 use posterior_data::{Extracted, InputRanges, LEAST_TARGETS, Schema, Table, Unseen};
-use posterior_gp::exact::{Criterion, ExactGp, FitOptions, Plan, log_evidence};
+use posterior_gp::exact::{Criterion, FitOptions, Plan, log_evidence};
 use posterior_gp::iterative::fit_on_blocks;
 use posterior_gp::{Hyperprior, Observations};
-use posterior_likelihoods::Gaussian;
 use posterior_optim::{Observer, Reason};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -185,21 +183,16 @@ impl SharedRows {
     ) -> Result<SharedKernel, ModelError> {
         let started = Instant::now();
         let (names, targets) = (self.own[0].schema.feature_names(), self.own.len());
-        let noise = Gaussian::new(request.first_noise(), request.noise_floor);
-        let model = ExactGp::new(request.kernel.build(&names)?, request.mean, noise, names.len(), targets);
+        let model = request.process(request.kernel.build(&names)?, names.len(), targets);
         let mut options = options(request);
-        if request.lengthscale_prior == LengthscalePrior::Weak {
-            add_weak_priors(&mut options.hyperpriors, &model, names.len());
-        }
+        options.hyperpriors = request.beliefs(&model, names.len());
         options.steps.time =
             request.time_budget.map(|s| Duration::from_secs_f64((SEARCH_SHARE * s).clamp(0.0, 1e9)));
         let blocks = self.blocks(request)?;
         let (model, found) = fit_on_blocks(model, &self.joint, &blocks, &options, &mut |progress, _| {
             observer(progress, &FitStage::Search)
         })?;
-        if found.reason == Reason::Interrupted {
-            return Err(ModelError::Interrupted);
-        }
+        ModelError::heed(found.reason)?;
         let mut evidence = 0.0;
         for rows in &blocks {
             evidence += log_evidence(&model, &self.joint.select(rows)?, None)?.value;

@@ -246,8 +246,7 @@ impl Basis {
             None => rows.rows_in(0..count),
         };
         let among = |kernel: &dyn Kernel<f64>, rows: MatRef<'_, f64>| {
-            let points = InducingChoice::KMeans.points(kernel, rows, self.rank, Streams::new(seed));
-            points.map_err(|e| ModelError::Inducing(e.to_string()))
+            InducingChoice::KMeans.points(kernel, rows, self.rank, Streams::new(seed))
         };
         let Some(Behind { network, .. }) = self.network(small) else {
             if let Some(column) = kernel.count_columns(&self.names).first() {
@@ -289,31 +288,38 @@ impl Basis {
 
 /// Refuses what is said of a network where there is none.
 fn check_without((options, kind, embedding): Wanted<'_>) -> Result<(), ModelError> {
-    let features = format!(
-        "--basis none leaves dbk and svdbk without features, which are a network's outputs: inducing points among the rows are {DKL} or {SVDKL:-}"
-    );
-    let dense =
-        format!("--dense beside --basis none is a process of all rows without a network: that is {EXACT}");
-    let strangers = [
-        (!kind.inducing, features.as_str()),
-        (kind.dense, dense.as_str()),
+    ModelError::refuse_first(&[
+        (
+            !kind.inducing,
+            format_args!(
+                "--basis none leaves dbk and svdbk without features, which are a network's outputs: inducing points among the rows are {DKL} or {SVDKL:-}"
+            ),
+        ),
+        (
+            kind.dense,
+            format_args!(
+                "--dense beside --basis none is a process of all rows without a network: that is {EXACT}"
+            ),
+        ),
         (
             embedding.is_some(),
-            "--embedding counts a network's outputs, and --basis none has no network: leave one of them out",
+            format_args!(
+                "--embedding counts a network's outputs, and --basis none has no network: leave one of them out"
+            ),
         ),
         (
             options.network.freeze_basis,
-            "--freeze-basis keeps a network as it is, and --basis none has no network: leave one of them out",
+            format_args!(
+                "--freeze-basis keeps a network as it is, and --basis none has no network: leave one of them out"
+            ),
         ),
         (
             options.network.basis_layer == BasisLayer::LastHidden,
-            "--basis-layer takes the last layer off a network, and --basis none has no network: leave one of them out",
+            format_args!(
+                "--basis-layer takes the last layer off a network, and --basis none has no network: leave one of them out"
+            ),
         ),
-    ];
-    match strangers.iter().find(|(given, _)| *given) {
-        Some((_, why)) => refuse((*why).into()),
-        None => Ok(()),
-    }
+    ])
 }
 
 /// A network from a file, as much of it as is asked for.

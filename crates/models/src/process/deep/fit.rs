@@ -1,22 +1,20 @@
 //! Training in several ways, of which rows that are set aside choose one.
 
-use super::dense::{self, Asked};
-use super::targets::{Scatter, Targets, Watched, ended_at_bounds, settings};
-use super::ways::{DeepState, GOES_ON, Run, Way};
+use super::targets::{Scatter, Targets, ended_at_bounds, settings};
+use super::ways::{DeepState, GOES_ON, Run, Way, nowhere};
 use super::{Basis, Columns, DeepSummary, TriedSetting};
 use crate::method::{LowRank, hyperparameters_of_features};
 use crate::options::{CorrectionName, DeepKind, GO_ON, Setting};
 use crate::process::file_rows::TableRows;
 use crate::process::prepared::{FitStage, Prepared};
-use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
+use crate::process::scalable::{ScalableFit, ScalableSummary, TrainingSummary, Watched};
 use crate::rows::set_aside;
 use crate::{FitRequest, Method, ModelError};
-use posterior_gp::{Observations, RowSource};
+use posterior_gp::{Hyperprior, Observations, RowSource};
 use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::{LowRankOptions, LowRankPosterior, LowRankRows, Training, fit_low_rank};
 use posterior_notes::fixes::{BASIS, FREEZE_BASIS, SVDKL};
-use posterior_optim::{Observer, Progress, Reason};
-use posterior_store::StoreError;
+use posterior_optim::{Progress, Reason};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,20 +35,30 @@ pub(in crate::process) struct Task<'a> {
     pub(in crate::process) targets: Targets<'a>,
 }
 
-/// What training led to.
-pub(in crate::process) struct Trained {
-    pub(in crate::process) posterior: LowRankPosterior,
-    pub(in crate::process) summary: DeepSummary,
+/// What training led to: a posterior, and what is kept of it in a header.
+pub(in crate::process) struct Trained<P, S> {
+    pub(in crate::process) posterior: P,
+    pub(in crate::process) summary: S,
+    /// What was believed of hyperparameters.
+    pub(in crate::process) hyperpriors: Vec<Hyperprior>,
     /// The evidence where all rows were looked at in each step.
     pub(in crate::process) evidence: Option<f64>,
     /// The objective of the way that was chosen, for each row.
     pub(in crate::process) objective: f64,
-    /// Steps of all ways.
+    /// Steps of everything.
     pub(in crate::process) steps: usize,
     /// Those of earlier runs.
     pub(in crate::process) resumed_from: usize,
     pub(in crate::process) reason: Reason,
     pub(in crate::process) jitter: f64,
+}
+
+impl<P, S> Trained<P, S> {
+    /// For the summary of a fit that began at `started`, hyperparameters being from there.
+    pub(in crate::process) fn training(&self, source: String, started: Instant) -> TrainingSummary {
+        let Self { steps, resumed_from, reason: ended, .. } = *self;
+        TrainingSummary { source, steps, resumed_from, ended, seconds: started.elapsed().as_secs_f64() }
+    }
 }
 
 /// Rows to learn from, rows that are set aside of them, and how many of those drawn went back to their twins.
@@ -63,63 +71,32 @@ pub(in crate::process) fn apart<D: TableRows>(
     Ok((rest, drawn, split.twins))
 }
 
-/// Trains the exact process behind a network on prepared rows, within `seconds` where there is a limit.
-pub(in crate::process) fn fit_dense(
-    prepared: &Prepared,
-    (request, method): (&FitRequest, &Method),
-    seconds: Option<f64>,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
-) -> Result<ScalableFit, ModelError> {
-    let Some((options, kind, embedding)) = method.deep() else {
-        return Err(ModelError::NotIterative { method: method.name().as_str() });
-    };
-    let names = prepared.schema.feature_names();
-    let (train, aside, twins) = apart(&prepared.data, request.seed)?;
-    let columns = Columns { names: &names, standardisation: &prepared.standardisation };
-    Task { request, method, columns, rows: (&train, &aside), twins, targets: Targets::Numbers }.check()?;
-    let basis = &Basis::new((options, kind, embedding), columns, request.seed)?;
-    let asked = Asked { request, method, options, basis, twins, seconds };
-    dense::fit(&asked, (&train, &aside), checkpoints, observer)
-}
-
 /// Trains features on prepared rows, in memory or in a file, within `seconds` where there is a limit.
 pub(in crate::process) fn fit<D: TableRows>(
     prepared: &Prepared<D>,
     (request, method): (&FitRequest, &Method),
     seconds: Option<f64>,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
+    watched: Watched<'_, '_, '_>,
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
     let names = prepared.schema.feature_names();
     let (train, aside, twins) = apart(&prepared.data, request.seed)?;
     let columns = Columns { names: &names, standardisation: &prepared.standardisation };
     let task = Task { request, method, columns, rows: (&train, &aside), twins, targets: Targets::Numbers };
-    let trained = task.train(seconds, (checkpoints, observer))?;
-    let Trained { posterior, summary: deep, evidence, steps, resumed_from, reason, jitter, .. } = trained;
-    let source = format!("{} rows that were set aside", deep.validation_rows);
-    let seconds = started.elapsed().as_secs_f64();
+    let trained = task.train(seconds, watched)?;
+    let source = format!("{} rows that were set aside", trained.summary.validation_rows);
+    let training = trained.training(source, started);
+    let Trained { posterior, summary: deep, evidence, reason, jitter, .. } = trained;
     let at_bounds = match (posterior.likelihood().shared_noise_variance(), method.deep()) {
         (Some(noise), Some((options, ..))) => ended_at_bounds(noise, (request, options))?,
         _ => Vec::new(),
     };
-    let summary = ScalableSummary {
-        bound: evidence,
-        at_bounds,
-        ..ScalableSummary::of_features(deep, source, (steps, resumed_from), reason, seconds)
-    };
-    Ok(ScalableFit {
-        method: method.name(),
-        source: None,
-        check: None,
-        hyperparameters: hyperparameters_of_features(&posterior),
-        predictor: Arc::new(LowRank { posterior, level: None }),
-        hyperpriors: Vec::new(),
-        summary: Some(summary),
-        reason,
-        largest_jitter: jitter,
-    })
+    let summary =
+        ScalableSummary { bound: evidence, at_bounds, ..ScalableSummary::of_features(deep, training) };
+    let hyperparameters = hyperparameters_of_features(&posterior);
+    let predictor = Arc::new(LowRank { posterior, level: None });
+    let fit = ScalableFit::new(method.name(), predictor, hyperparameters, (reason, jitter));
+    Ok(ScalableFit { summary: Some(summary), ..fit })
 }
 
 impl Task<'_> {
@@ -130,12 +107,10 @@ impl Task<'_> {
     pub(in crate::process) fn train(
         &self,
         seconds: Option<f64>,
-        (keeping, observer): Watched<'_, '_>,
-    ) -> Result<Trained, ModelError> {
+        (keeping, observer): Watched<'_, '_, '_>,
+    ) -> Result<Trained<LowRankPosterior, DeepSummary>, ModelError> {
         let Self { request, method, columns, rows: (train, aside), twins, targets } = self;
-        let Some((options, kind, embedding)) = method.deep() else {
-            return Err(ModelError::NotIterative { method: method.name().as_str() });
-        };
+        let (options, kind, embedding) = method.requires(method.deep())?;
         self.check()?;
         let started = Instant::now();
         let basis = Basis::new((options, kind, embedding), *columns, request.seed)?;
@@ -157,10 +132,7 @@ impl Task<'_> {
             None => begun(setting.small),
         };
 
-        let mut state: DeepState = match keeping.state()? {
-            Some(saved) => serde_json::from_value(saved).map_err(StoreError::from)?,
-            None => DeepState::default(),
-        };
+        let mut state: DeepState = keeping.checkpoints.bound()?.unwrap_or_default();
         let steps_of = |state: &DeepState| -> usize { state.runs.iter().map(|way| way.tried.steps[0]).sum() };
         // A way that goes on counts its steps from its own beginning.
         let resumed_from =
@@ -209,13 +181,13 @@ impl Task<'_> {
                     &mut |progress, training| {
                         let shown = Progress { part: index, parts: settings.len(), ..*progress };
                         let signal = observer(&shown, &FitStage::Features);
-                        keeping.observe(signal, &mut || {
+                        keeping.observe(signal, || {
                             let running = Some(training.state().clone());
                             posterior_store::to_value(&DeepState { running, ..so_far.clone() })
                         })
                     },
                 );
-                keeping.failure()?;
+                keeping.checkpoints.finish()?;
                 let way = match outcome {
                     Ok(fit) => {
                         interrupted = fit.reason == Reason::Interrupted;
@@ -249,11 +221,7 @@ impl Task<'_> {
         let tried: Vec<TriedSetting> = state.runs.iter().map(|way| way.tried.clone()).collect();
         let Some((index, best)) = chosen.and_then(|index| Some((index, state.runs[index].best.clone()?)))
         else {
-            let all: Vec<String> = tried.iter().map(|t| format!("{}: {}", t.name, t.ended)).collect();
-            return Err(ModelError::Request(format!(
-                "no way to train these features led anywhere: {}",
-                all.join("; ")
-            )));
+            return Err(nowhere("these features", tried.iter().map(|own| (&own.name, &own.ended))));
         };
         let likelihood = targets.likelihood(&settings[index], (request, options))?;
         let posterior = best.posterior(start(&settings[index])?, likelihood)?;
@@ -278,6 +246,7 @@ impl Task<'_> {
         Ok(Trained {
             posterior,
             summary,
+            hyperpriors: Vec::new(),
             evidence: full.then_some(best.objective * rows as f64),
             objective: best.objective,
             steps,
@@ -288,7 +257,7 @@ impl Task<'_> {
     }
 
     /// Refuses what means nothing beside the rest.
-    fn check(&self) -> Result<(), ModelError> {
+    pub(super) fn check(&self) -> Result<(), ModelError> {
         let Self { request, method, targets, .. } = self;
         if request.hyperparameters.is_some() {
             return Err(ModelError::Request(format!(

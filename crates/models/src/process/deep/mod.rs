@@ -9,6 +9,7 @@
 //! | `targets` | what depends on how targets scatter |
 //! | `ways` | what became of each way, and which go on |
 //! | `weights` | the best weights for features as they are, where these have no closed form |
+//! | `work` | what it takes, for plans |
 //! | `summary` | what became of that, for the header |
 
 mod basis;
@@ -19,9 +20,13 @@ mod summary;
 mod targets;
 mod ways;
 mod weights;
+mod work;
 
 pub(super) use basis::{Basis, Sizes, sizes};
 pub(super) use columns::Columns;
-pub(super) use fit::{Task, Trained, apart, fit, fit_dense};
+pub(super) use dense::fit_dense;
+pub(super) use fit::{Task, Trained, apart, fit};
 pub use summary::{DeepSummary, TriedSetting};
-pub(super) use targets::{Scatter, Targets, Watched, floor, settings};
+pub(super) use targets::{Scatter, Targets, floor, settings};
+pub(super) use ways::nowhere;
+pub(super) use work::{WORKING_BYTES, Work, work};

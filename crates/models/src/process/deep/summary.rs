@@ -32,6 +32,25 @@ pub struct TriedSetting {
     pub seconds: f64,
 }
 
+impl TriedSetting {
+    /// One that ended so, seconds after it began; nothing else is said of it.
+    pub(super) fn ended(name: &str, ended: String, seconds: f64) -> Self {
+        Self {
+            name: name.into(),
+            nll: f64::MAX,
+            refitted_nll: None,
+            first_nll: f64::MAX,
+            first_ended: ended.clone(),
+            noise: None,
+            steps: [0, 0],
+            triangular_solves: 0,
+            looks: Vec::new(),
+            ended,
+            seconds,
+        }
+    }
+}
+
 /// Learned features; part of the header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeepSummary {

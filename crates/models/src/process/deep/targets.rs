@@ -1,16 +1,11 @@
 //! What training is told of the targets: Gaussian noise, under which weights have an exact posterior, or any other likelihood, under which they have not.
 
-use super::super::generalised::Journal;
-use super::super::prepared::FitStage;
-use super::super::scalable::{CheckpointWriter, Found, Stage};
 use crate::options::{CorrectionName, DbkOptions, DeepKind, FIRST_PASSES, LOW_NOISE, ObjectiveName, Setting};
 use crate::{FitRequest, ModelError};
 use posterior_gp::GpError;
 use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linear::low_rank::{CoxRows, Training};
-use posterior_optim::{Observer, Parameters as _, Signal};
-use posterior_store::StoreError;
-use serde_json::Value;
+use posterior_optim::Parameters as _;
 
 /// The least noise variance: without one the likelihood of a network is unbounded.
 pub(super) const FLOOR: f64 = 1e-6;
@@ -156,64 +151,3 @@ impl Targets<'_> {
         })
     }
 }
-
-/// Who keeps the state of training, so that an interrupted one goes on.
-pub(in crate::process) trait Keeping {
-    /// What an earlier run left.
-    ///
-    /// # Errors
-    /// Damaged files, and those of another fit.
-    fn state(&self) -> Result<Option<Value>, StoreError>;
-
-    /// Keeps a state where that is due or the last chance, and passes the signal on.
-    fn observe(
-        &mut self,
-        signal: Signal,
-        state: &mut dyn FnMut() -> Result<Value, serde_json::Error>,
-    ) -> Signal;
-
-    /// The failure of a file that could not be written, if there was one.
-    ///
-    /// # Errors
-    /// That.
-    fn failure(&mut self) -> Result<(), StoreError>;
-}
-
-impl Keeping for CheckpointWriter {
-    fn state(&self) -> Result<Option<Value>, StoreError> {
-        self.load()?.map_or(Ok(None), |mut saved| saved.bound())
-    }
-
-    fn observe(
-        &mut self,
-        signal: Signal,
-        state: &mut dyn FnMut() -> Result<Value, serde_json::Error>,
-    ) -> Signal {
-        CheckpointWriter::observe::<f64>(self, signal, &Found::default(), || Ok(Stage::Bound(state()?)))
-    }
-
-    fn failure(&mut self) -> Result<(), StoreError> {
-        self.finish()
-    }
-}
-
-impl Keeping for Journal {
-    fn state(&self) -> Result<Option<Value>, StoreError> {
-        self.bound()
-    }
-
-    fn observe(
-        &mut self,
-        signal: Signal,
-        state: &mut dyn FnMut() -> Result<Value, serde_json::Error>,
-    ) -> Signal {
-        self.observe_bound(signal, state)
-    }
-
-    fn failure(&mut self) -> Result<(), StoreError> {
-        self.finish()
-    }
-}
-
-/// Who is told how training goes, and who keeps it.
-pub(in crate::process) type Watched<'w, 'o> = (&'w mut dyn Keeping, &'w mut Observer<'o, FitStage>);

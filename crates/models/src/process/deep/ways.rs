@@ -20,6 +20,15 @@ use std::time::Instant;
 /// What the first round ends by where a second could go on.
 pub(super) const GOES_ON: [Reason; 2] = [Reason::Steps, Reason::Time];
 
+/// Why none of some ways to train something led anywhere: what each is called, and why it ended.
+pub(in crate::process) fn nowhere<'a>(
+    what: &str,
+    ways: impl Iterator<Item = (&'a String, &'a String)>,
+) -> ModelError {
+    let all: Vec<String> = ways.map(|(name, ended)| format!("{name}: {ended}")).collect();
+    ModelError::Request(format!("no way to train {what} led anywhere: {}", all.join("; ")))
+}
+
 /// Everything that was found so far, for a checkpoint.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct DeepState {
@@ -137,18 +146,18 @@ impl Way {
         };
         let score = if again { refitted_nll.unwrap_or(own) } else { own };
         let shown = if score.is_finite() { score } else { f64::MAX };
+        let seconds = begun.elapsed().as_secs_f64() + before.map_or(0.0, |way| way.tried.seconds);
+        let ended = TriedSetting::ended(&setting.name, fit.reason.to_string(), seconds);
         let tried = TriedSetting {
-            name: setting.name.clone(),
             nll: if own.is_finite() { own } else { f64::MAX },
             refitted_nll,
             first_nll: before.map_or(shown, |way| way.tried.first_nll),
-            first_ended: before.map_or_else(|| fit.reason.to_string(), |way| way.tried.first_ended.clone()),
+            first_ended: before.map_or(ended.first_ended, |way| way.tried.first_ended.clone()),
             noise,
             steps: [fit.steps, fit.best.map_or(fit.steps, |look| look.step)],
             triangular_solves: fit.triangular_solves,
             looks: fit.looks.into_iter().filter(|look| look.nll.is_finite()).collect(),
-            ended: fit.reason.to_string(),
-            seconds: begun.elapsed().as_secs_f64() + before.map_or(0.0, |way| way.tried.seconds),
+            ..ended
         };
         let best = score.is_finite().then(|| {
             let q = chosen.distribution();
@@ -176,19 +185,8 @@ impl Way {
     }
 
     pub(super) fn failed(setting: &Setting, error: &LinearError, begun: Instant) -> Self {
-        let tried = TriedSetting {
-            name: setting.name.clone(),
-            nll: f64::MAX,
-            refitted_nll: None,
-            first_nll: f64::MAX,
-            first_ended: error.to_string(),
-            noise: None,
-            steps: [0, 0],
-            triangular_solves: 0,
-            looks: Vec::new(),
-            ended: error.to_string(),
-            seconds: begun.elapsed().as_secs_f64(),
-        };
+        let seconds = begun.elapsed().as_secs_f64();
+        let tried = TriedSetting::ended(&setting.name, error.to_string(), seconds);
         Self { tried, best: None, state: None }
     }
 }
@@ -214,19 +212,8 @@ mod tests {
     use super::*;
 
     fn way(first_nll: f64, reason: Reason) -> Way {
-        let tried = TriedSetting {
-            name: String::new(),
-            nll: first_nll,
-            refitted_nll: None,
-            first_nll,
-            first_ended: reason.to_string(),
-            noise: None,
-            steps: [1, 1],
-            triangular_solves: 0,
-            looks: Vec::new(),
-            ended: reason.to_string(),
-            seconds: 1.0,
-        };
+        let tried =
+            TriedSetting { first_nll, steps: [1, 1], ..TriedSetting::ended("", reason.to_string(), 1.0) };
         Way { tried, best: None, state: None }
     }
 

@@ -6,9 +6,11 @@ use super::observed::Observed;
 use crate::calibration::JudgedRows;
 use crate::latent::Latent;
 use crate::output::{Observing, Target, baseline, noise_square};
-use crate::rows::CheckedOn;
+use crate::rows::{CheckedOn, mean_and_error};
 use crate::{ModelError, Predicted, Predictive, Predictor, VarianceMethod};
+use posterior_data::Split;
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::random::Streams;
 use posterior_metrics::Classes;
 
 /// A check, with the predictions that it is of.
@@ -72,9 +74,8 @@ impl Judged {
         // Within a standard error of the difference nothing is said.
         let differences: Vec<f64> =
             log_density.iter().flatten().zip(baseline).map(|(own, other)| other - own).collect();
-        let gain = differences.iter().sum::<f64>() / rows.max(1) as f64;
-        let spread = differences.iter().map(|d| (d - gain).powi(2)).sum::<f64>() / rows.max(1) as f64;
-        if gain > -(spread / rows.max(1) as f64).sqrt() {
+        let [gain, error] = mean_and_error(&differences);
+        if gain > -error {
             warnings.push(format!(
                 "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone{remedy}"
             ));
@@ -110,4 +111,42 @@ pub(super) fn surprises(
     let observing = Observing::new(likelihood, &held.target, None)?;
     let found = observing.predictive(&latents, Some(&held.targets()))?;
     Ok(found.log_density.unwrap_or_default().into_iter().map(|density| -density).collect())
+}
+
+/// Rows below which halves say nothing of hyperparameters.
+const FEWEST: usize = 8;
+
+/// **Rows that are predicted from the others, under hyperparameters that their own half had no part in.**
+///
+/// Predicting a row from the others has a closed form under given hyperparameters. Where these were learned on the same rows, the row has had a say in them: with a lengthscale for each of many
+/// columns, such scores are far too good (0.475 nats a row beside 0.590 on new rows, for 61 columns and 666 rows of credit ratings), and they prefer what fits more closely. So the rows are parted in two
+/// halves, each with its share of every class; hyperparameters are learned on one half, and every row of the other is predicted from all others under them. A search on half the rows costs an eighth of one on
+/// all, twice that a quarter.
+///
+/// The latent values of `rows`, as `predict` gives them for all rows under hyperparameters of those at some places in `rows`: of each half, those that the other half chose. Of very few rows, and where hyperparameters are
+/// given (not `learned`), under those of all rows.
+pub(super) fn crossed(
+    observed: &Observed,
+    rows: &[usize],
+    (learned, seed): (bool, u64),
+    mut predict: impl FnMut(&[usize]) -> Result<Latent, ModelError>,
+) -> Result<Latent, ModelError> {
+    if !learned || rows.len() < FEWEST {
+        return predict(&(0..rows.len()).collect::<Vec<_>>());
+    }
+    let classes: Option<Vec<usize>> = match &observed.target {
+        Target::Classes { .. } => {
+            let all = observed.targets();
+            Some(rows.iter().map(|&row| all[row] as usize).collect())
+        }
+        _ => None,
+    };
+    let half = |k| {
+        let streams = Streams::new(seed).child("model/halves", 0);
+        Split::fold(rows.len(), (2, k), classes.as_deref(), streams).map_err(ModelError::Request)
+    };
+    let first = half(0)?;
+    let mut out = predict(&first.train)?;
+    out.take(&predict(&half(1)?.train)?, &first.train);
+    Ok(out)
 }

@@ -3,9 +3,8 @@
 use super::plan::{SEARCH_WORK, TRIAL_WORK};
 use crate::options::{InferenceName, PseudoCount};
 use crate::process::deep::Scatter;
-use crate::process::gvi::GviWork;
 use crate::process::rates;
-use crate::process::scalable::{DeepWork, ScalablePlan};
+use crate::process::scalable::{ScalablePlan, training_work};
 use crate::{FitRequest, Method};
 use posterior_gp::exact::Plan;
 use posterior_gp::inducing;
@@ -52,6 +51,11 @@ impl Cost {
     /// Of an inference by a method that it has.
     pub(super) fn of(inference: InferenceName, method: &Method, request: &FitRequest, size: Size) -> Self {
         let Size { rows: n, inputs: d, functions, .. } = size;
+        let stepping = |peak_bytes, flops_per_evaluation| Plan {
+            peak_bytes,
+            flops_per_evaluation,
+            ..Plan::evidence(n, d, 1)
+        };
         let none = |plan, flops| Self { plan, flops, solver: None, integrals: 0.0 };
         match (inference, method) {
             (InferenceName::Laplace, _) => {
@@ -62,39 +66,21 @@ impl Cost {
                 let m = options.inducing.points().min(n);
                 let batch = options.batch();
                 let own = inducing::Plan::stochastic(n, d, 1, m, functions, functions, batch);
-                let plan = Plan {
-                    peak_bytes: own.peak_bytes.saturating_add(8 * (n * d) as u64),
-                    flops_per_evaluation: own.flops_per_step,
-                    ..Plan::evidence(n, d, 1)
-                };
+                let bytes = own.peak_bytes.saturating_add(8 * (n * d) as u64);
+                let plan = stepping(bytes, own.flops_per_step);
                 let steps = options.steps() as f64;
                 let each = if functions > 1 { EXPECTATION * (batch.min(n) * functions) as f64 } else { 0.0 };
                 Self { integrals: each * steps, ..none(plan, own.flops_per_step * steps) }
             }
-            (InferenceName::Variational, _) if method.deep().is_some() => {
-                let Some(own) = DeepWork::of((request, method), size.scatter, n, d) else {
+            (InferenceName::Variational, _) if method.sets_aside() => {
+                let Some(own) = training_work((request, method), size.scatter, n, d) else {
                     return none(Plan::evidence(n, d, 1), 0.0);
                 };
-                let plan = Plan {
-                    peak_bytes: own.bytes.saturating_add(8 * (n as u64).saturating_mul(4 * d as u64 + 8)),
-                    flops_per_evaluation: own.flops_per_step,
-                    ..Plan::evidence(n, d, 1)
-                };
-                let each = if functions > 1 { SOFTMAX * functions as f64 } else { 0.0 };
-                let flops = own.flops_per_step * own.steps as f64;
-                Self { integrals: each * own.expectations, ..none(plan, flops) }
-            }
-            (InferenceName::Variational, Method::Gvi(options)) => {
-                let own = GviWork::of(options, request, (n, d, functions));
-                let plan = Plan {
-                    peak_bytes: own.bytes.saturating_add(8 * (n as u64).saturating_mul(4 * d as u64 + 8)),
-                    flops_per_evaluation: own.flops_per_step,
-                    ..Plan::evidence(n, d, 1)
-                };
-                let batch = options.batch(n) as f64;
+                let bytes = own.bytes.saturating_add(8 * (n as u64).saturating_mul(4 * d as u64 + 8));
+                let plan = stepping(bytes, own.flops_per_step);
                 let each = if functions > 1 { SOFTMAX * functions as f64 } else { 0.0 };
                 let flops = own.prior_flops + own.flops_per_step * own.steps as f64;
-                Self { integrals: each * batch * own.steps as f64, ..none(plan, flops) }
+                Self { integrals: each * own.expectations, ..none(plan, flops) }
             }
             (_, Method::Exact(_)) => {
                 let evaluation = Plan::evidence(n, d, 1);

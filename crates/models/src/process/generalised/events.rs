@@ -15,7 +15,7 @@ use super::observed::Observed;
 use crate::latent::Latent;
 use crate::options::{ClassWeights, InferenceName, MethodName, Window};
 use crate::output::Target;
-use crate::rows::CheckedOn;
+use crate::rows::{CheckedOn, mean_and_error};
 use crate::{FitRequest, ModelError, Predictor, TrainingRows, VarianceMethod};
 use faer::{Mat, MatRef};
 use posterior_data::{
@@ -258,13 +258,11 @@ pub(super) fn judged(
     let at_events = relative(&predictor.latent(x, VarianceMethod::default())?, level);
     let points = Nodes::Judge.of(nodes_for(held.rows()), x.ncols(), seed);
     let at_nodes = relative(&predictor.latent(points.as_ref(), VarianceMethod::default())?, level);
-    let n = held.rows() as f64;
     let integral = at_nodes.iter().sum::<f64>() / at_nodes.len() as f64;
     let gains: Vec<f64> = at_events.iter().map(|rate| rate.ln() - integral + 1.0).collect();
-    let gain = gains.iter().sum::<f64>() / n;
-    let spread = gains.iter().map(|g| (g - gain).powi(2)).sum::<f64>() / n;
+    let [gain, error] = mean_and_error(&gains);
     let mut warnings = Vec::new();
-    if gain <= (spread / n).sqrt() {
+    if gain <= error {
         warnings.push(format!(
             "events that were held back are not where this intensity is higher: {gain:.4} nats an event beside an even one"
         ));

@@ -6,18 +6,18 @@ use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
 use super::plan::InferencePlan;
-use super::searching::Told;
-use super::{features, gaussianised, laplace, variation, variational};
+use super::{gaussianised, laplace, trained, variational};
 use crate::calibration::{Asked, Calibration, Learned, NumbersBy};
 use crate::inputs::TableInputs;
 use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptions};
 use crate::output::{LikelihoodOutput, Output, Target, marginal, noise_square};
+use crate::process::check::NOT_COMPARED;
+use crate::process::file_rows::some_of;
 use crate::process::prepared_table::in_memory;
 use crate::process::scalable::PLAIN_ROWS;
 use crate::process::{FitRecord, FitStage, ProcessModel, ProcessRecord};
 use crate::rows::worse_by;
 use crate::{FitRequest, Guarantee, Method, ModelError, Predictor};
-use posterior_data::Split;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_optim::Observer;
@@ -61,19 +61,8 @@ impl ProcessModel {
                 best = found;
             }
         }
-        let Inferred {
-            inference,
-            predictor,
-            likelihood,
-            told,
-            judged: mut found,
-            stand_ins,
-            bound,
-            mode,
-            mut features,
-            mut variation,
-        } = best;
-        let why = match inference == plan.inference {
+        let mut found = best.judged.take();
+        let why = match best.inference == plan.inference {
             true => plan.why.clone(),
             false => format!(
                 "because it predicted rows better that were left out than {}",
@@ -84,42 +73,30 @@ impl ProcessModel {
         let targets = observed.targets();
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
-            let mut own = judged(&*predictor, &likelihood, held, (&marginal, request.seed))?;
+            let mut own = judged(&*best.predictor, &best.likelihood, held, (&marginal, request.seed))?;
             [own.check.twins, own.check.copies] = equals;
-            let place = match (&mut features, &mut variation) {
-                (Some(features), _) => Some(&mut features.plain),
-                (_, Some(variation)) => Some(&mut variation.plain),
-                _ => None,
-            };
+            let features = best.features.as_mut().map(|own| &mut own.plain);
+            let place = features.or(best.variation.as_mut().map(|own| &mut own.plain));
             if let Some(place) = place {
                 let left = request.time_budget.map(|budget| budget - journal.spent());
-                let mine = (&*predictor, &likelihood);
+                let mine = (&*best.predictor, &best.likelihood);
                 match compared(mine, (observed, held), request, left, observer) {
                     Some((plain, warning)) => {
                         *place = Some(plain);
                         own.check.warnings.extend(warning);
                     }
-                    None if left.is_some_and(|left| left <= 0.0) => own.check.warnings.push(
-                        "no plain process was fitted to compare with, since the time was used up: whether this was worth its while is not known".into(),
-                    ),
+                    None if left.is_some_and(|left| left <= 0.0) => {
+                        own.check.warnings.push(NOT_COMPARED.into());
+                    }
                     None => {}
                 }
             }
             found = Some(own);
         }
         let Learned { calibration, classes: recalibration, tails: intervals, .. } =
-            recalibrate((request, &likelihood), (observed, held.is_some()), found.as_mut())?;
+            recalibrate((request, &best.likelihood), (observed, held.is_some()), found.as_mut())?;
         let check = found.map(|own| own.check);
-        let Told {
-            hyperparameters,
-            hyperpriors,
-            source,
-            reason,
-            steps,
-            evaluations,
-            largest_jitter,
-            at_bounds,
-        } = told;
+        let Inferred { inference, predictor, told, features, variation, likelihood, .. } = best;
         let inputs = TableInputs {
             schema: observed.schema.clone(),
             standardisation: observed.standardisation.clone(),
@@ -134,7 +111,7 @@ impl ProcessModel {
             rows: observed.rows(),
             kernel: request.kernel.clone(),
             mean: request.mean,
-            hyperparameters,
+            hyperparameters: told.hyperparameters,
             noise_floor: None,
             cholesky: None,
             seed: request.seed,
@@ -145,13 +122,13 @@ impl ProcessModel {
                     false => format!("{} by {}, {why}", inference.as_str(), plan.solver()),
                 },
                 tried,
-                hyperpriors,
-                hyperparameter_source: source,
-                reason,
-                steps,
-                evaluations,
-                largest_jitter,
-                at_bounds,
+                hyperpriors: told.hyperpriors,
+                hyperparameter_source: told.source,
+                reason: told.ended.reason,
+                steps: told.ended.steps,
+                evaluations: told.ended.evaluations,
+                largest_jitter: told.ended.largest_jitter,
+                at_bounds: told.ended.at_bounds,
                 seconds: journal.spent(),
                 plan: plan.plan,
                 data: observed.notes.clone(),
@@ -160,9 +137,9 @@ impl ProcessModel {
                 check,
                 recalibration,
                 intervals,
-                stand_ins,
-                bound,
-                mode,
+                stand_ins: best.stand_ins,
+                bound: best.bound,
+                mode: best.mode,
                 features,
                 variation,
             })),
@@ -192,16 +169,20 @@ fn infer(
     plan: &InferencePlan,
     kept: (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Inferred, ModelError> {
-    match inference {
-        InferenceName::Gaussianised | InferenceName::Auto => gaussianised::fit(observed, request, plan, kept),
-        InferenceName::Variational if plan.method.deep().is_some() => {
-            features::fit(observed, (request, &plan.method), kept)
+    match (inference, &plan.method) {
+        (InferenceName::Gaussianised | InferenceName::Auto, _) => {
+            gaussianised::fit(observed, request, plan, kept)
         }
-        InferenceName::Variational if plan.method.gvi().is_some() => {
-            variation::fit(observed, (request, &plan.method), kept)
+        (InferenceName::Variational, Method::Svgp(options)) => {
+            variational::fit(observed, (request, options), kept)
         }
-        InferenceName::Variational => variational::fit(observed, request, plan, kept),
-        InferenceName::Laplace => laplace::fit(observed, request, plan, kept),
+        (InferenceName::Variational, Method::Gvi(options)) => {
+            trained::variation(observed, (request, options), kept)
+        }
+        (InferenceName::Laplace, Method::Exact(options)) => laplace::fit(observed, (request, options), kept),
+        (InferenceName::Variational | InferenceName::Laplace, method) => {
+            trained::features(observed, (request, method), kept)
+        }
     }
 }
 
@@ -286,14 +267,8 @@ fn compared(
     }
     // Functions share the work that is allowed for one.
     let functions = likelihood.outputs() as f64;
-    let size = ((PLAIN_ROWS as f64 / functions.cbrt()) as usize).min(train.rows());
-    let rows = match size < train.rows() {
-        true => {
-            let streams = Streams::new(request.seed).child("model/plain", 0);
-            Split::random(train.rows(), size as f64 / train.rows() as f64, streams).test
-        }
-        false => Split::all(train.rows()).train,
-    };
+    let most = (PLAIN_ROWS as f64 / functions.cbrt()) as usize;
+    let rows = some_of(train.rows(), most, Streams::new(request.seed).child("model/plain", 0));
     let few = &mut train.select(&rows).ok()?;
     // Under what it would be without anything said.
     let mut own =

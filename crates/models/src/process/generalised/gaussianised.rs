@@ -7,9 +7,8 @@
 //!
 //! Source: Bui, *Likelihood approximations via Gaussian approximate inference*; spec `likelihood_approximations`, sections 6.2, 6.3 and 7.
 
-use super::check::Judged;
+use super::check::{Judged, crossed};
 use super::cost::collapsed_search;
-use super::crossed::crossed;
 use super::header::{BoundedPseudoCount, StandInSummary, TriedPseudoCount};
 use super::inferred::Inferred;
 use super::journal::Journal;
@@ -246,9 +245,7 @@ fn hyperparameters(
         if collapsed_search(c, n, m).is_some() {
             let streams = Streams::new(request.seed);
             let chosen = options.inducing.choice();
-            let chosen = chosen
-                .choose(model.kernel(), observed.data.inputs(), m, streams)
-                .map_err(|e| ModelError::Inducing(e.to_string()))?;
+            let chosen = chosen.choose(model.kernel(), observed.data.inputs(), m, streams)?;
             let noise = model.noise().clone();
             let mut collapsed =
                 CollapsedGp::new(model.kernel().clone_box(), MeanForm::Zero, noise, chosen.points, 1)?;
@@ -266,14 +263,9 @@ fn hyperparameters(
                 let found = search_collapsed(collapsed, &parts, &settings, None, &mut |progress, _| {
                     observer(progress, &FitStage::Search)
                 })?;
-                Ok(FoundSearch {
-                    values: found.model.kernel().values(),
-                    reason: found.reason,
-                    steps: found.steps,
-                    evaluations: found.evaluations,
-                    largest_jitter: found.largest_jitter,
-                    at_bounds: found.at_bounds,
-                })
+                let (values, ended) =
+                    (found.model.kernel().values(), (found.reason, found.steps, found.evaluations));
+                Ok(FoundSearch::new(values, ended, found.largest_jitter, found.at_bounds))
             })?;
             let mut model = model;
             model.set_values(&[kernel, vec![NO_NOISE]].concat());

@@ -6,23 +6,22 @@
 
 use super::observed::Observed;
 use crate::process::ProcessModel;
+use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{
-    CheckpointWriter, Found, FoundSearch, Stage, begin_anew, identity,
+    CheckpointWriter, Found, FoundSearch, Keeping, Stage, begin_anew,
 };
 use crate::{FitRequest, ModelError};
 use posterior_optim::Signal;
 use posterior_store::StoreError;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// The file, and what is in it.
-pub(in crate::process) struct Journal {
+pub(super) struct Journal {
     path: Option<PathBuf>,
     checkpoints: CheckpointWriter,
     found: Found,
-    started: Instant,
-    /// Seconds of earlier runs.
-    earlier: f64,
+    /// The budget, of which earlier runs had their part.
+    allowance: Allowance,
 }
 
 impl Journal {
@@ -37,23 +36,20 @@ impl Journal {
             path.iter().for_each(|path| remove_functions(path));
             begin_anew(request)?;
         }
-        let place = match &path {
-            Some(path) => {
-                let own = identity(&observed.schema, &observed.data, request, &request.method)?;
-                Some((path.clone(), own))
-            }
-            None => None,
-        };
-        let every = large.map_or(f64::INFINITY, |large| large.checkpoint_every);
-        let checkpoints = CheckpointWriter::new(place, every);
-        let found = checkpoints.load()?.map(|saved| saved.found).unwrap_or_default();
-        let earlier = found.seconds;
-        Ok(Self { path, checkpoints, found, started: Instant::now(), earlier })
+        let checkpoints = CheckpointWriter::of(&observed.schema, &observed.data, request, &request.method)?;
+        let found = checkpoints.load()?.map_or_else(Found::default, |saved| saved.found().clone());
+        let allowance = Allowance::new(request.time_budget).after(found.seconds);
+        Ok(Self { path, checkpoints, found, allowance })
     }
 
     /// Seconds that the fit took so far, those of earlier runs included.
     pub(super) fn spent(&self) -> f64 {
-        self.earlier + self.started.elapsed().as_secs_f64()
+        self.allowance.elapsed()
+    }
+
+    /// Seconds of the budget that are left, never none.
+    pub(super) fn left(&self) -> Option<f64> {
+        self.allowance.until(1.0).map(|left| left.max(f64::MIN_POSITIVE))
     }
 
     /// What the search of this name found: in an earlier run, or now, and then it is kept.
@@ -105,33 +101,10 @@ impl Journal {
         Ok(fitted)
     }
 
-    /// The state of a bound's optimiser that an earlier run left.
-    ///
-    /// # Errors
-    /// Damaged files.
-    pub(in crate::process) fn bound<S: serde::de::DeserializeOwned>(&self) -> Result<Option<S>, StoreError> {
-        match self.checkpoints.load()? {
-            Some(mut saved) => saved.bound(),
-            None => Ok(None),
-        }
-    }
-
-    /// Keeps the state of a bound's optimiser where that is due or the last chance, and passes the signal on.
-    pub(in crate::process) fn observe_bound(
-        &mut self,
-        signal: Signal,
-        state: impl FnOnce() -> Result<serde_json::Value, serde_json::Error>,
-    ) -> Signal {
-        self.found.seconds = self.spent();
-        self.checkpoints.observe::<f64>(signal, &self.found, || Ok(Stage::Bound(state()?)))
-    }
-
-    /// The failure of a file that could not be written, if there was one.
-    ///
-    /// # Errors
-    /// That.
-    pub(in crate::process) fn finish(&mut self) -> Result<(), StoreError> {
-        self.checkpoints.finish()
+    /// Who keeps the state of one long training, the time of this fit with it.
+    pub(super) fn keeping(&mut self) -> Keeping<'_> {
+        let clock = Some(self.allowance);
+        Keeping { checkpoints: &mut self.checkpoints, found: &mut self.found, clock }
     }
 
     /// Removes what a finished fit does not need.

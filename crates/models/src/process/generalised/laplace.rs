@@ -1,16 +1,13 @@
 //! The Laplace approximation: the curvature at the posterior's mode, hyperparameters by its evidence.
 
-use super::check::Judged;
-use super::crossed::crossed;
+use super::check::{Judged, crossed};
 use super::header::ModeSummary;
 use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
-use super::plan::InferencePlan;
-use super::searching::Told;
-use crate::hyperparameter::add_weak_priors;
+use super::searching::{Told, give};
 use crate::latent::{Latent, by_rows};
-use crate::options::{InferenceName, LengthscalePrior};
+use crate::options::{ExactOptions, InferenceName};
 use crate::output::{Target, marginal};
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{FitStage, Hyperparameter};
@@ -21,44 +18,19 @@ use posterior_gp::exact::FitOptions;
 use posterior_gp::laplace::{
     LaplaceEvaluation, LaplaceGp, LaplacePosterior, LatentPrediction, fit_laplace, laplace_evidence,
 };
-use posterior_optim::{Constraint, Observer, Parameters, Reason};
+use posterior_optim::{Observer, Parameters};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Fits.
 pub(super) fn fit(
     observed: &Observed,
-    request: &FitRequest,
-    plan: &InferencePlan,
+    (request, asked): (&FitRequest, &ExactOptions),
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Inferred, ModelError> {
-    let asked = plan.exact();
-    let mut kernel = request.kernel.build(&observed.feature_names())?;
-    observed.begin(&mut *kernel);
-    let inputs = observed.data.inputs().ncols();
-    let mut model = LaplaceGp::new(kernel, request.mean, observed.likelihood.clone_box(), inputs);
+    let mut model = begun(observed, request)?;
     let learned = request.hyperparameters.is_none();
-    let mut options = request.fit_options(&asked.evidence);
-    options.steps.time = request.time_budget.map(Duration::from_secs_f64);
-    match &request.hyperparameters {
-        Some(given) => {
-            if let Some(name) = Hyperparameter::give(given, &mut model).first() {
-                let known = Hyperparameter::of(&model)
-                    .iter()
-                    .map(|h| format!("{} ({})", h.name, h.values.len()))
-                    .collect();
-                return Err(ModelError::UnknownHyperparameter { name: name.clone(), known });
-            }
-            let held = model.segments().into_iter();
-            options.constraints =
-                held.map(|s| Constraint::Fixed { parameter: s.name, value: None }).collect();
-            options.hyperpriors.clear();
-        }
-        None if request.lengthscale_prior == LengthscalePrior::Weak => {
-            add_weak_priors(&mut options.hyperpriors, &model, inputs);
-        }
-        None => {}
-    }
+    give(request, &mut model)?;
+    let options = request.search(&asked.evidence, &model, observed.data.inputs().ncols());
     let hyperpriors = options.hyperpriors.clone();
     let found = searched("all rows", &mut model, &observed.data, &options, (&mut *journal, &mut *observer))?;
     let LaplaceEvaluation { value, mode, .. } = laplace_evidence(&model, &observed.data, None)?;
@@ -75,15 +47,19 @@ pub(super) fn fit(
         hyperparameters,
         hyperpriors,
         source: if learned { "Laplace's approximation of the evidence".into() } else { "given".into() },
-        reason: found.reason,
-        steps: found.steps,
-        evaluations: found.evaluations,
-        largest_jitter: found.largest_jitter,
-        at_bounds: found.at_bounds,
+        ended: found,
     };
     let summary = ModeSummary { log_evidence, newton_steps };
     let inferred = Inferred::new(InferenceName::Laplace, Arc::new(posterior), likelihood, told);
     Ok(Inferred { judged, mode: Some(summary), ..inferred })
+}
+
+/// The process of some rows before anything is learned of it.
+fn begun(observed: &Observed, request: &FitRequest) -> Result<LaplaceGp, ModelError> {
+    let mut kernel = request.kernel.build(&observed.feature_names())?;
+    observed.begin(&mut *kernel);
+    let inputs = observed.data.inputs().ncols();
+    Ok(LaplaceGp::new(kernel, request.mean, observed.likelihood.clone_box(), inputs))
 }
 
 /// Hyperparameters of some rows, in an earlier run or now; the model has them afterwards.
@@ -98,17 +74,10 @@ fn searched(
     let found = journal.once(&format!("laplace, {rows}"), || {
         let found =
             fit_laplace(start, data, options, &mut |progress, _| observer(progress, &FitStage::Search))?;
-        if found.reason == Reason::Interrupted {
-            return Err(ModelError::Interrupted);
-        }
-        Ok(FoundSearch {
-            values: found.posterior.model().values(),
-            reason: found.reason,
-            steps: found.steps,
-            evaluations: found.evaluations,
-            largest_jitter: found.largest_jitter,
-            at_bounds: found.at_bounds,
-        })
+        ModelError::heed(found.reason)?;
+        let (values, ended) =
+            (found.posterior.model().values(), (found.reason, found.steps, found.evaluations));
+        Ok(FoundSearch::new(values, ended, found.largest_jitter, found.at_bounds))
     })?;
     model.set_values(&found.values);
     Ok(found)
@@ -140,19 +109,12 @@ fn left_out(
         let mut model = posterior.model().clone();
         if learned && half.len() < rows.len() {
             // From the beginning: what all rows chose has seen the other half.
-            let mut kernel = request.kernel.build(&observed.feature_names())?;
-            observed.select(half)?.begin(&mut *kernel);
-            model = LaplaceGp::new(
-                kernel,
-                request.mean,
-                observed.likelihood.clone_box(),
-                observed.data.inputs().ncols(),
-            );
+            let (name, half) = (format!("a part with row {}", half[0] + 1), observed.select(half)?);
+            model = begun(&half, request)?;
             let mut options = FitOptions { restarts: 1, ..options.clone() };
             options.steps.steps = options.steps.steps.min(STEPS_OF_HALF);
-            let name = format!("a part with row {}", half[0] + 1);
             let kept = (&mut *journal, &mut *observer);
-            searched(&name, &mut model, &observed.data.select(half)?, &options, kept)?;
+            searched(&name, &mut model, &half.data, &options, kept)?;
         }
         Hyperparameter::give(&Hyperparameter::of(&model), &mut likelihood);
         let own = LaplacePosterior::new(model, &observed.data, None)?;

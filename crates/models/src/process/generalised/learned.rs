@@ -2,8 +2,7 @@
 //!
 //! Bounds are comparable between matchings as well, so that the highest one chooses where none is named. They are maximised on all rows, and rows that are left out, which choose otherwise, only tell how good the choice is.
 
-use super::check::Judged;
-use super::crossed::crossed;
+use super::check::{Judged, crossed};
 use super::gaussianised::{Chosen, FIRST, PSEUDO_COUNTS, default_matchings, left_out, process, score};
 use super::header::BoundedPseudoCount;
 use super::observed::Observed;

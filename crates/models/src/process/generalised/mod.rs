@@ -14,21 +14,18 @@
 //! | `learned` | their pseudo-count by a bound on the labels' evidence |
 //! | `variational`, `laplace` | the others |
 //! | `events` | Cox processes: a window, nodes of its quadrature, and what events that were held back say |
-//! | `features` | features that are learned under the likelihood itself |
-//! | `variation` | means and covariances that are free of each other, under the likelihood itself |
+//! | `trained` | features, or means and covariances that are free of each other, trained under the likelihood itself |
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
 //! | `journal` | where an interrupted fit stands |
 //! | `fit`, `inferred` | all of it, and what an inference leaves behind |
-//! | `check`, `crossed` | how good it is on rows that had no part in it |
+//! | `check` | how good it is on rows that had no part in it |
 //! | `header` | how a fit went |
 //! | `describe` | in words |
 
 mod check;
 mod cost;
-mod crossed;
 mod describe;
 mod events;
-mod features;
 mod fit;
 mod gaussianised;
 mod header;
@@ -41,7 +38,7 @@ mod plan;
 mod searching;
 mod stand_in;
 mod target;
-mod variation;
+mod trained;
 mod variational;
 
 pub(super) use describe::{notes, summary};
@@ -49,7 +46,6 @@ pub use header::{
     BoundSummary, BoundedPseudoCount, FeatureSummary, GeneralisedSummary, LabelCheck, LabelScores,
     ModeSummary, PlainProcess, StandInSummary, TriedInference, TriedPseudoCount, VariationSummary,
 };
-pub(super) use journal::Journal;
 pub use observed::{Observed, no_exposure};
 pub use plan::InferencePlan;
 pub(super) use stand_in::NO_NOISE;

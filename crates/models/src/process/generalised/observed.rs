@@ -197,16 +197,19 @@ impl Observed {
         }
     }
 
-    /// Rows to learn from, and rows that are set aside to stop and to choose by, which `needed` says of what.
-    pub(super) fn set_aside(&self, needed: &str, seed: u64) -> Result<Split, ModelError> {
+    /// Rows to learn from, and rows to stop and to choose by, which `who` needs ("learned features need").
+    ///
+    /// # Errors
+    /// [`ModelError::Request`] where too few rows, or too few of every class, leave none.
+    pub(super) fn set_aside(&self, who: &str, seed: u64) -> Result<Split, ModelError> {
         let n = self.rows();
         let split = self.apart(set_aside(n)?, Streams::new(seed).child("model/set-aside", 0))?;
-        if split.validation.is_empty() {
-            return Err(ModelError::Request(format!(
-                "{needed} rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take {INFERENCE_LAPLACE}"
-            )));
+        match split.validation.is_empty() {
+            false => Ok(split),
+            true => Err(ModelError::Request(format!(
+                "{who} rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take {INFERENCE_LAPLACE}"
+            ))),
         }
-        Ok(split)
     }
 
     /// A kernel where a search for such targets begins: at numbers as they are and logarithms of counts; where it begins by itself for labels and events, which are no function's values.

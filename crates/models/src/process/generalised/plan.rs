@@ -4,8 +4,8 @@ use super::cost::{Cost, Size};
 use super::observed::Observed;
 use crate::calibration;
 use crate::options::{
-    CalibrateName, ExactOptions, HyperparameterOptions, InferenceName, LargeTableOptions, LikelihoodName,
-    MethodName, ObjectiveName, PseudoCount, SgprOptions, SvgpOptions,
+    CalibrateName, HyperparameterOptions, InferenceName, LargeTableOptions, LikelihoodName, MethodName,
+    ObjectiveName, PseudoCount, SgprOptions,
 };
 use crate::output::Target;
 use crate::text::{time, work};
@@ -45,8 +45,10 @@ pub struct InferencePlan {
     pub trial_rows: usize,
     /// Memory, and the work of one evaluation.
     pub plan: Plan,
+    /// How much there is.
+    size: Size,
     /// What all of it takes.
-    pub(super) cost: Cost,
+    cost: Cost,
     /// Seconds that it takes on this machine; None until they are measured, or where they cannot be.
     pub seconds: Option<f64>,
 }
@@ -88,12 +90,13 @@ impl InferencePlan {
         let (n, d) = (observed.rows_to_learn(), observed.data.inputs().ncols());
         let likelihood = &observed.likelihood;
         let asked = &request.labels;
+        let open =
+            asked.matching.is_none() && asked.pseudo_count.is_none() && request.hyperparameters.is_none();
         let tries_two_classes = matches!(likelihood, OutputLikelihood::Bernoulli(_))
             && asked.likelihood == LikelihoodName::Auto
             && matches!(asked.inference, InferenceName::Auto | InferenceName::Gaussianised)
             && !request.method.sets_aside()
-            && [asked.matching.is_some(), asked.pseudo_count.is_some()] == [false; 2]
-            && request.hyperparameters.is_none();
+            && open;
         let latents = match tries_two_classes {
             true => 2,
             false => posterior_likelihoods::Likelihood::outputs(&**likelihood),
@@ -106,6 +109,7 @@ impl InferencePlan {
         let small = work(n) <= EXACT_WORK
             && latents as u64 * Plan::evidence(n, d, 1).peak_bytes <= request.memory / 2;
         let deep = request.method.sets_aside();
+        let (likely, named) = (likelihood.name(), request.method.name());
         let (inference, mut why) = match (asked.inference, has_stand_ins) {
             (InferenceName::Auto, _) if deep => {
                 let bound = match request.method.deep() {
@@ -121,17 +125,16 @@ impl InferencePlan {
             (InferenceName::Auto, true) => {
                 (InferenceName::Gaussianised, "because it costs what regression costs".to_string())
             }
-            (InferenceName::Auto, false) if likelihood.is_flat() => (
-                InferenceName::Variational,
-                format!("because {} has expectations and no curvature", likelihood.name()),
-            ),
+            (InferenceName::Auto, false) if likelihood.is_flat() => {
+                (InferenceName::Variational, format!("because {likely} has expectations and no curvature"))
+            }
             (InferenceName::Auto, false) if small => (
                 InferenceName::Laplace,
-                format!("because {} has no Gaussian stand-in and the rows are few", likelihood.name()),
+                format!("because {likely} has no Gaussian stand-in and the rows are few"),
             ),
             (InferenceName::Auto, false) => (
                 InferenceName::Variational,
-                format!("because {} has no Gaussian stand-in and the rows are many", likelihood.name()),
+                format!("because {likely} has no Gaussian stand-in and the rows are many"),
             ),
             (named, _) => (named, "as asked".into()),
         };
@@ -140,8 +143,7 @@ impl InferencePlan {
             |flag: &str| format!("--{flag} is for gaussianised inference; this is {}", inference.as_str());
         if deep && matches!(inference, InferenceName::Gaussianised | InferenceName::Laplace) {
             return refuse(format!(
-                "{} learns under the likelihood itself: leave --inference out, or take another --method",
-                request.method.name()
+                "{named} learns under the likelihood itself: leave --inference out, or take another --method"
             ));
         }
         if inference == InferenceName::Laplace {
@@ -156,8 +158,7 @@ impl InferencePlan {
             }
         } else if !has_stand_ins {
             return refuse(format!(
-                "{} has no Gaussian stand-in: take {INFERENCE_LAPLACE} or {INFERENCE_VARIATIONAL:-}",
-                likelihood.name()
+                "{likely} has no Gaussian stand-in: take {INFERENCE_LAPLACE} or {INFERENCE_VARIATIONAL:-}"
             ));
         }
         if matches!(likelihood, OutputLikelihood::Bernoulli(_))
@@ -177,20 +178,17 @@ impl InferencePlan {
             }
             (InferenceName::Variational, Method::Auto(options)) => Method::Svgp(options.stochastic_bound()),
             (InferenceName::Laplace, Method::Auto(options)) => Method::Exact(options.exact()),
-            (InferenceName::Variational, named) if named.sets_aside() => named.clone(),
-            (InferenceName::Variational, Method::Svgp(_)) | (InferenceName::Laplace, Method::Exact(_)) => {
-                request.method.clone()
-            }
-            (InferenceName::Variational, named) => {
+            (InferenceName::Variational, own) if own.sets_aside() => own.clone(),
+            (InferenceName::Variational, own @ Method::Svgp(_))
+            | (InferenceName::Laplace, own @ Method::Exact(_)) => own.clone(),
+            (InferenceName::Variational, _) => {
                 return refuse(format!(
-                    "--inference variational is the stochastic bound (--method svgp), generalised variational inference (gvi) or learned features (svdbk, svdkl, ...), not {}",
-                    named.name()
+                    "--inference variational is the stochastic bound (--method svgp), generalised variational inference (gvi) or learned features (svdbk, svdkl, ...), not {named}"
                 ));
             }
-            (InferenceName::Laplace, named) => {
+            (InferenceName::Laplace, _) => {
                 return refuse(format!(
-                    "--inference laplace factors whole kernel matrices (--method exact), not {}: for many rows take {INFERENCE_GAUSSIANISED} or {INFERENCE_VARIATIONAL:-}",
-                    named.name()
+                    "--inference laplace factors whole kernel matrices (--method exact), not {named}: for many rows take {INFERENCE_GAUSSIANISED} or {INFERENCE_VARIATIONAL:-}"
                 ));
             }
             (_, Method::Svgp(_)) => {
@@ -198,7 +196,7 @@ impl InferencePlan {
                     "gaussianised inference with inducing points has a closed form: take {SGPR}, or {INFERENCE_VARIATIONAL} for the stochastic bound"
                 ));
             }
-            (_, named) => named.clone(),
+            (_, own) => own.clone(),
         };
         searched_by_blocks(&method)?;
         if asked.pseudo_count == Some(PseudoCount::Learned) && !matches!(method, Method::Exact(_)) {
@@ -215,8 +213,7 @@ impl InferencePlan {
         if asked.inference == InferenceName::Auto
             && inference == InferenceName::Gaussianised
             && matches!(method, Method::Exact(_))
-            && [asked.matching.is_some(), asked.pseudo_count.is_some()] == [false; 2]
-            && request.hyperparameters.is_none()
+            && open
         {
             let other = Cost::of(InferenceName::Laplace, &method, request, size);
             if other.flops <= COMPARED_WORK && other.plan.peak_bytes <= request.memory / 2 {
@@ -237,6 +234,7 @@ impl InferencePlan {
             tries_two_classes,
             trial_rows,
             plan,
+            size,
             cost,
             seconds: None,
         })
@@ -256,14 +254,7 @@ impl InferencePlan {
 
     /// Measures how long it takes on this machine, in some hundredths of a second.
     pub(super) fn timed(mut self, observed: &Observed, request: &FitRequest) -> Self {
-        let size = Size {
-            rows: observed.rows_to_learn(),
-            inputs: observed.data.inputs().ncols(),
-            functions: self.latents,
-            scatter: observed.scatter(),
-            trial_rows: self.trial_rows,
-        };
-        self.seconds = self.cost.seconds(request, &observed.feature_names(), size);
+        self.seconds = self.cost.seconds(request, &observed.feature_names(), self.size);
         self
     }
 
@@ -323,23 +314,4 @@ fn searched_by_blocks(method: &Method) -> Result<(), ModelError> {
         return Err(ModelError::Usage(problem.into()));
     }
     Ok(())
-}
-
-/// What factorisations are taken to reach.
-impl InferencePlan {
-    /// What methods that factor whole matrices are told.
-    pub(super) fn exact(&self) -> ExactOptions {
-        match &self.method {
-            Method::Exact(options) => options.clone(),
-            _ => ExactOptions::default(),
-        }
-    }
-
-    /// What the stochastic bound is told.
-    pub(super) fn bound(&self) -> SvgpOptions {
-        match &self.method {
-            Method::Svgp(options) => options.clone(),
-            _ => SvgpOptions::default(),
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! Searches for hyperparameters, and what is to be told of them together.
 
 use super::journal::Journal;
-use crate::hyperparameter::add_weak_priors;
-use crate::options::{EvidenceOptions, LengthscalePrior};
+use crate::hyperparameter::held;
+use crate::options::EvidenceOptions;
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{FitStage, Hyperparameter, scalable};
 use crate::{FitRequest, ModelError};
@@ -16,24 +16,27 @@ use std::time::Duration;
 /// Steps at most, and the change of the evidence for each value of a target below which nothing changes, of searches that need not end exactly.
 const ROUGH: (usize, f64) = (15, 1e-4);
 
-/// Makes a search end early.
-fn rough_search(options: &mut FitOptions) {
-    options.restarts = 1;
-    options.steps.steps = options.steps.steps.min(ROUGH.0);
-    options.steps.value_tolerance = options.steps.value_tolerance.max(ROUGH.1);
-}
-
 /// What is to be told of all searches.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     pub(super) hyperparameters: Vec<Hyperparameter>,
     pub(super) hyperpriors: Vec<Hyperprior>,
     pub(super) source: String,
-    pub(super) reason: Reason,
-    pub(super) steps: usize,
-    pub(super) evaluations: usize,
-    pub(super) largest_jitter: f64,
-    pub(super) at_bounds: Vec<(String, f64)>,
+    /// How the last one ended, with what all took.
+    pub(super) ended: FoundSearch,
+}
+
+/// Gives a model the hyperparameters of a request, if it has some; inducing points it chooses itself.
+///
+/// # Errors
+/// [`ModelError::UnknownHyperparameter`].
+pub(super) fn give(request: &FitRequest, model: &mut dyn Parameters) -> Result<(), ModelError> {
+    let Some(given) = &request.hyperparameters else { return Ok(()) };
+    let missing = Hyperparameter::give(given, model);
+    let Some(name) = missing.into_iter().find(|name| name != "inducing_inputs") else { return Ok(()) };
+    let known = Hyperparameter::without_inducing(model);
+    let known = known.iter().map(|h| format!("{} ({})", h.name, h.values.len())).collect();
+    Err(ModelError::UnknownHyperparameter { name, known })
 }
 
 /// Searches under one request, budget and observer, with what earlier runs found.
@@ -43,11 +46,7 @@ pub(super) struct Searching<'a, 'o> {
     features: usize,
     journal: &'a mut Journal,
     observer: &'a mut Observer<'o, FitStage>,
-    reason: Reason,
-    steps: usize,
-    evaluations: usize,
-    largest_jitter: f64,
-    at_bounds: Vec<(String, f64)>,
+    ended: FoundSearch,
 }
 
 impl<'a, 'o> Searching<'a, 'o> {
@@ -63,18 +62,13 @@ impl<'a, 'o> Searching<'a, 'o> {
             features,
             journal,
             observer,
-            reason: Reason::Gradient,
-            steps: 0,
-            evaluations: 0,
-            largest_jitter: 0.0,
-            at_bounds: Vec::new(),
+            ended: FoundSearch::new(Vec::new(), (Reason::Gradient, 0, 0), 0.0, Vec::new()),
         }
     }
 
     /// Seconds of the budget that are left.
     pub(super) fn left(&self) -> Option<f64> {
-        let spent = self.journal.spent();
-        self.request.time_budget.map(|budget| (budget - spent).max(f64::MIN_POSITIVE))
+        self.journal.left()
     }
 
     /// Whether half of the budget is used up: enough was compared.
@@ -95,13 +89,21 @@ impl<'a, 'o> Searching<'a, 'o> {
         steps
     }
 
+    /// What a search for a model's hyperparameters is told; a `rough` one ends early.
+    fn options(&self, model: &dyn Parameters, rough: bool) -> FitOptions {
+        let (hyperpriors, steps) = (self.hyperpriors(model), self.steps());
+        let mut options = FitOptions { hyperpriors, steps, ..self.request.fit_options(self.evidence) };
+        if rough {
+            options.restarts = 1;
+            options.steps.steps = options.steps.steps.min(ROUGH.0);
+            options.steps.value_tolerance = options.steps.value_tolerance.max(ROUGH.1);
+        }
+        options
+    }
+
     /// What is believed about hyperparameters.
     pub(super) fn hyperpriors(&self, model: &dyn Parameters) -> Vec<Hyperprior> {
-        let mut hyperpriors = self.request.hyperpriors.clone();
-        if self.request.lengthscale_prior == LengthscalePrior::Weak {
-            add_weak_priors(&mut hyperpriors, model, self.features);
-        }
-        hyperpriors
+        self.request.beliefs(model, self.features)
     }
 
     /// The model with the hyperparameters that were given, if some were; those of the noise have no meaning here.
@@ -128,28 +130,16 @@ impl<'a, 'o> Searching<'a, 'o> {
         }
         let whole = [(0..data.rows()).collect()];
         let blocks = blocks.unwrap_or(&whole);
-        let mut options = FitOptions {
-            hyperpriors: self.hyperpriors(&model),
-            steps: self.steps(),
-            ..self.request.fit_options(self.evidence)
-        };
-        if rough {
-            rough_search(&mut options);
-        }
+        let mut options = self.options(&model, rough);
         options.constraints.push(Constraint::Fixed { parameter: "noise_variance".into(), value: None });
         let start = model.clone();
         let values = self.once(name, |observer| {
             let (model, found) = fit_several_on_blocks(start, data, blocks, &options, &mut |progress, _| {
                 observer(progress, &FitStage::Search)
             })?;
-            Ok(FoundSearch {
-                values: model.values(),
-                reason: found.reason,
-                steps: found.steps,
-                evaluations: found.attempts.iter().map(|a| a.evaluations).sum(),
-                largest_jitter: found.largest_jitter,
-                at_bounds: found.at_bounds,
-            })
+            let evaluations = found.attempts.iter().map(|a| a.evaluations).sum();
+            let ended = (found.reason, found.steps, evaluations);
+            Ok(FoundSearch::new(model.values(), ended, found.largest_jitter, found.at_bounds))
         })?;
         model.set_values(&values);
         Ok(model)
@@ -164,33 +154,19 @@ impl<'a, 'o> Searching<'a, 'o> {
         data: &Observations,
         rough: bool,
     ) -> Result<(GaussianisedGp, f64), ModelError> {
-        let mut options = FitOptions {
-            hyperpriors: self.hyperpriors(&model),
-            steps: self.steps(),
-            ..self.request.fit_options(self.evidence)
-        };
+        let mut options = self.options(&model, rough);
         if self.request.hyperparameters.is_some() {
-            let held = model.kernel().segments().into_iter();
-            options.constraints =
-                held.map(|s| Constraint::Fixed { parameter: s.name, value: None }).collect();
+            options.constraints = held(model.kernel().segments());
             options.hyperpriors.clear();
-        }
-        if rough {
-            rough_search(&mut options);
         }
         let start = model.clone();
         let mut values = self.once(name, |observer| {
             let found = fit_gaussianised(start, data, &options, &mut |progress, _| {
                 observer(progress, &FitStage::Search)
             })?;
-            Ok(FoundSearch {
-                values: [found.model.values(), vec![found.bound.value]].concat(),
-                reason: found.reason,
-                steps: found.steps,
-                evaluations: found.evaluations,
-                largest_jitter: found.largest_jitter,
-                at_bounds: found.at_bounds,
-            })
+            let values = [found.model.values(), vec![found.bound.value]].concat();
+            let ended = (found.reason, found.steps, found.evaluations);
+            Ok(FoundSearch::new(values, ended, found.largest_jitter, found.at_bounds))
         })?;
         let bound = values.pop().unwrap_or(f64::NAN);
         model.set_values(&values);
@@ -211,11 +187,11 @@ impl<'a, 'o> Searching<'a, 'o> {
             let found = search(observer)?;
             if found.reason == Reason::Interrupted { Err(ModelError::Interrupted) } else { Ok(found) }
         })?;
-        (self.reason, self.steps) = (found.reason, found.steps);
-        self.evaluations += found.evaluations;
-        self.largest_jitter = self.largest_jitter.max(found.largest_jitter);
-        self.at_bounds = found.at_bounds;
-        Ok(found.values)
+        let FoundSearch { evaluations, largest_jitter, .. } = self.ended;
+        self.ended = found;
+        self.ended.evaluations += evaluations;
+        self.ended.largest_jitter = largest_jitter.max(self.ended.largest_jitter);
+        Ok(std::mem::take(&mut self.ended.values))
     }
 
     /// All of it.
@@ -230,11 +206,7 @@ impl<'a, 'o> Searching<'a, 'o> {
             hyperparameters,
             hyperpriors: if learned { self.hyperpriors(model) } else { Vec::new() },
             source,
-            reason: self.reason,
-            steps: self.steps,
-            evaluations: self.evaluations,
-            largest_jitter: self.largest_jitter,
-            at_bounds: self.at_bounds.clone(),
+            ended: self.ended.clone(),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Numbers with Gaussian noise.
 
-use super::task::{Task, Trained};
+use super::task::Task;
 use crate::Hyperparameter;
-use crate::process::deep::{Columns, apart, floor};
-use crate::process::prepared::{FitStage, Prepared};
-use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
+use crate::process::deep::{Columns, Trained, apart, floor};
+use crate::process::prepared::Prepared;
+use crate::process::scalable::{ScalableFit, ScalableSummary, Watched};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::GpError;
 use posterior_gp::generalised::GeneralisedGp;
 use posterior_likelihoods::Gaussian;
-use posterior_optim::{Observer, Parameters as _};
+use posterior_optim::Parameters as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,12 +18,9 @@ pub(in crate::process) fn fit(
     prepared: &Prepared,
     (request, method): (&FitRequest, &Method),
     seconds: Option<f64>,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
+    watched: Watched<'_, '_, '_>,
 ) -> Result<ScalableFit, ModelError> {
-    let Some(options) = method.gvi() else {
-        return Err(ModelError::NotIterative { method: method.name().as_str() });
-    };
+    let options = method.requires(method.gvi())?;
     let started = Instant::now();
     let names = prepared.schema.feature_names();
     let (train, aside, twins) = apart(&prepared.data, request.seed)?;
@@ -44,29 +41,17 @@ pub(in crate::process) fn fit(
         likelihood: &likelihood,
         numbers: &train,
     };
-    let trained = task.train(seconds, (checkpoints, observer))?;
-    let Trained { posterior, summary, hyperpriors, steps, resumed_from, reason, jitter, .. } = trained;
-    let source = source(&summary.prior);
-    let elapsed = started.elapsed().as_secs_f64();
+    let trained = task.train(seconds, watched)?;
+    let training = trained.training(source(&trained.summary.prior), started);
+    let Trained { posterior, summary, hyperpriors, reason, jitter, .. } = trained;
     likelihood.set_values(&posterior.likelihood().values());
     let mut at_bounds = summary.prior.at_bounds.clone();
     at_bounds.retain(|(name, _)| name != "noise_variance");
     at_bounds.extend(likelihood.at_bounds());
-    let summary = ScalableSummary {
-        at_bounds,
-        ..ScalableSummary::of_gvi(summary, source, (steps, resumed_from), reason, elapsed)
-    };
-    Ok(ScalableFit {
-        method: method.name(),
-        source: None,
-        check: None,
-        hyperparameters: hyperparameters(&posterior),
-        predictor: Arc::new(posterior),
-        hyperpriors,
-        summary: Some(summary),
-        reason,
-        largest_jitter: jitter,
-    })
+    let summary = ScalableSummary { at_bounds, ..ScalableSummary::of_gvi(summary, training) };
+    let shown = hyperparameters(&posterior);
+    let fit = ScalableFit::new(method.name(), Arc::new(posterior), shown, (reason, jitter));
+    Ok(ScalableFit { hyperpriors, summary: Some(summary), ..fit })
 }
 
 /// Where hyperparameters of the prior come from, in words.

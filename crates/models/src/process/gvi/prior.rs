@@ -2,14 +2,12 @@
 
 use super::kernel::{self, PriorKernel};
 use super::summary::PriorSummary;
-use crate::hyperparameter::add_weak_priors;
-use crate::options::LengthscalePrior;
 use crate::options::{GviOptions, InducingChoiceName};
 use crate::process::deep::Columns;
+use crate::process::file_rows::some_of;
 use crate::process::prepared::FitStage;
 use crate::process::scalable::set_hyperparameters;
 use crate::{FitRequest, ModelError};
-use posterior_data::Split;
 use posterior_gp::GpError;
 use posterior_gp::exact::{self, ExactGp, FitOptions};
 use posterior_gp::generalised::{
@@ -17,7 +15,6 @@ use posterior_gp::generalised::{
 };
 use posterior_gp::{Hyperprior, Observations};
 use posterior_kernels::Kernel;
-use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
 use posterior_notes::fixes::{PRIOR_ROWS_NONE, RISK_EVIDENCE};
 use posterior_optim::{
@@ -66,10 +63,7 @@ impl PriorTask<'_> {
 
     /// The exact process before anything is learned.
     fn model(&self, kernel: Box<dyn Kernel<f64>>) -> ExactGp {
-        let floor = self.request.noise_floor;
-        let noise = Gaussian::new(self.request.first_noise(), floor);
-        let (inputs, functions) = (self.data.inputs().ncols(), self.data.targets().ncols());
-        ExactGp::new(kernel, self.request.mean, noise, inputs, functions)
+        self.request.process(kernel, self.data.inputs().ncols(), self.data.targets().ncols())
     }
 
     /// What was asked of its hyperparameters: nothing where they are given.
@@ -78,6 +72,12 @@ impl PriorTask<'_> {
             Some(_) => Vec::new(),
             None => self.options.constraints.all(),
         }
+    }
+
+    /// Inducing points: so many as are asked for, or as many as there are rows.
+    fn points(&self) -> usize {
+        let asked = self.options.inducing.inducing;
+        asked.unwrap_or_else(|| self.options.points().min(self.data.rows()))
     }
 
     fn selector(&self) -> Result<Selector, ModelError> {
@@ -101,17 +101,15 @@ impl PriorTask<'_> {
         let Self { request, options, data, .. } = self;
         let PriorKernel { kernel, columns, .. } = self.kernel()?;
         let mut model = self.model(kernel);
-        let mut hyperpriors = request.hyperpriors.clone();
         // The pointwise risk knows no beliefs.
         let pointwise = options.regulariser_risk == RegulariserRisk::PointwisePredictive;
-        if pointwise && request.hyperparameters.is_none() && !hyperpriors.is_empty() {
+        if pointwise && request.hyperparameters.is_none() && !request.hyperpriors.is_empty() {
             return Err(ModelError::Request(format!(
                 "--regulariser-risk pointwise-predictive has no place for beliefs about hyperparameters: leave hyperpriors out, or take {RISK_EVIDENCE}"
             )));
         }
-        if request.lengthscale_prior == LengthscalePrior::Weak && !pointwise {
-            add_weak_priors(&mut hyperpriors, &model, columns);
-        }
+        let mut hyperpriors =
+            if pointwise { request.hyperpriors.clone() } else { request.beliefs(&model, columns) };
         let mut evidence = FitOptions {
             hyperpriors: hyperpriors.clone(),
             constraints: self.constraints(),
@@ -127,15 +125,8 @@ impl PriorTask<'_> {
             set_hyperparameters(&mut model, given)?;
             (turns, hyperpriors) = (0, Vec::new());
         } else if options.prior_rows > 0 {
-            let n = data.rows();
-            let few = options.prior_rows.min(n);
-            let rows = match few < n {
-                true => {
-                    let streams = Streams::new(request.seed).child("model/prior-rows", 0);
-                    Split::random(n, few as f64 / n as f64, streams).test
-                }
-                false => Split::all(n).train,
-            };
+            let streams = Streams::new(request.seed).child("model/prior-rows", 0);
+            let rows = some_of(data.rows(), options.prior_rows, streams);
             from = rows.len();
             let own = data.select(&rows)?;
             if pointwise {
@@ -152,8 +143,7 @@ impl PriorTask<'_> {
         let (pointwise_steps, rate, least_risk) = POINTWISE;
         evidence.restarts = 1;
         let learning = LearningOptions {
-            // So many as are asked for, or as many as there are rows.
-            points: options.inducing.inducing.unwrap_or_else(|| options.points().min(data.rows())),
+            points: self.points(),
             selector: self.selector()?,
             risk: options.regulariser_risk,
             turns,
@@ -207,11 +197,7 @@ impl PriorTask<'_> {
             relative_jitter: reference.whitening().relative_jitter,
             network,
             clipped_correlations: clipped,
-            asked: self
-                .options
-                .inducing
-                .inducing
-                .unwrap_or_else(|| self.options.points().min(self.data.rows())),
+            asked: self.points(),
         };
         Ok((reference, summary))
     }

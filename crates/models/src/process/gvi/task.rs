@@ -4,18 +4,18 @@ use super::mean::{self, Mean};
 use super::prior::{FoundPrior, PriorTask};
 use super::summary::{GviSummary, TriedWay};
 use crate::options::{GviOptions, GviWay, TemperingName};
-use crate::process::deep::{Columns, Watched};
+use crate::process::deep::{Columns, Trained, nowhere};
 use crate::process::prepared::FitStage;
+use crate::process::scalable::Watched;
 use crate::{FitRequest, ModelError};
+use posterior_gp::Observations;
 use posterior_gp::generalised::{
     GeneralisedData, GeneralisedFit, GeneralisedGp, GeneralisedOptions, GeneralisedState, Irregularities,
     ReferenceProcess, Tempered, TemperingWay, fit_generalised,
 };
-use posterior_gp::{Hyperprior, Observations};
 use posterior_likelihoods::Likelihood;
 use posterior_linear::training::Patience;
 use posterior_optim::{Adaptive, Optimiser, Parameters, Progress, Reason, UpdateRule};
-use posterior_store::StoreError;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -44,21 +44,6 @@ pub(in crate::process) struct Task<'a> {
     pub(in crate::process) numbers: &'a Observations,
 }
 
-/// What training led to.
-pub(in crate::process) struct Trained {
-    pub(in crate::process) posterior: GeneralisedGp,
-    pub(in crate::process) summary: GviSummary,
-    pub(in crate::process) hyperpriors: Vec<Hyperprior>,
-    /// Steps of everything.
-    pub(in crate::process) steps: usize,
-    /// Those of earlier runs.
-    pub(in crate::process) resumed_from: usize,
-    pub(in crate::process) reason: Reason,
-    pub(in crate::process) jitter: f64,
-    /// The objective of the way that was chosen, for each row.
-    pub(in crate::process) objective: f64,
-}
-
 /// Everything that was found so far, for a checkpoint.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct GviState {
@@ -80,6 +65,22 @@ struct Run {
 }
 
 impl Run {
+    /// One of a way that ended so; nothing else is said of it.
+    fn ended(way: &GviWay, ended: String, begun: Instant) -> Self {
+        let tried = TriedWay {
+            name: way.name.clone(),
+            nll: f64::MAX,
+            tempered_nll: None,
+            steps: [0; 2],
+            looks: Vec::new(),
+            history: Vec::new(),
+            irregularities: Irregularities::default(),
+            ended,
+            seconds: begun.elapsed().as_secs_f64(),
+        };
+        Self { tried, best: None, objective: f64::MAX, reason: None, jitter: 0.0 }
+    }
+
     fn nll(&self) -> f64 {
         self.tried.tempered_nll.unwrap_or(self.tried.nll)
     }
@@ -93,16 +94,13 @@ impl Task<'_> {
     pub(in crate::process) fn train(
         &self,
         seconds: Option<f64>,
-        (keeping, observer): Watched<'_, '_>,
-    ) -> Result<Trained, ModelError> {
+        (keeping, observer): Watched<'_, '_, '_>,
+    ) -> Result<Trained<GeneralisedGp, GviSummary>, ModelError> {
         let Self { request, options, columns, rows: (train, aside), twins, .. } = self;
         options.check()?;
         let started = Instant::now();
         let left = || seconds.map(|all| (all - started.elapsed().as_secs_f64()).max(1e-3));
-        let mut state: GviState = match keeping.state()? {
-            Some(saved) => serde_json::from_value(saved).map_err(StoreError::from)?,
-            None => GviState::default(),
-        };
+        let mut state: GviState = keeping.checkpoints.bound()?.unwrap_or_default();
         let resumed_from = state.runs.iter().map(|run| run.tried.steps[0]).sum::<usize>()
             + state.running.as_ref().map_or(0, |s| s.training.step)
             + state.prior.as_ref().map_or(0, |prior| prior.steps);
@@ -141,20 +139,20 @@ impl Task<'_> {
                 Ok(fit_generalised(model, data, Some(held), &told, running, &mut |progress, training| {
                     let shown = Progress { part: index, parts: ways.len(), ..*progress };
                     let signal = observer(&shown, &FitStage::Variation);
-                    keeping.observe(signal, &mut || {
+                    keeping.observe(signal, || {
                         let running = Some(training.state().clone());
                         posterior_store::to_value(&GviState { running, ..so_far.clone() })
                     })
                 })?)
             });
-            keeping.failure()?;
+            keeping.checkpoints.finish()?;
             let run = match outcome {
                 Ok(fit) => {
                     interrupted = fit.reason == Reason::Interrupted;
                     self.run(way, fit, &held, begun)?
                 }
                 // What diverges is no reason to lose the others.
-                Err(error) if ways.len() > 1 => failed(way, &error, begun),
+                Err(error) if ways.len() > 1 => Run::ended(way, error.to_string(), begun),
                 Err(error) => return Err(error),
             };
             state.runs.push(run);
@@ -164,11 +162,7 @@ impl Task<'_> {
         let tried: Vec<TriedWay> = state.runs.iter().map(|run| run.tried.clone()).collect();
         let best = chosen.and_then(|index| Some((index, state.runs[index].best.clone()?)));
         let Some((index, theta)) = best else {
-            let all: Vec<String> = tried.iter().map(|t| format!("{}: {}", t.name, t.ended)).collect();
-            return Err(ModelError::Request(format!(
-                "no way to train this process led anywhere: {}",
-                all.join("; ")
-            )));
+            return Err(nowhere("this process", tried.iter().map(|own| (&own.name, &own.ended))));
         };
         let (mut model, mean) = self.begin(&ways[index], &reference)?;
         model.set_unconstrained(&theta);
@@ -193,6 +187,7 @@ impl Task<'_> {
         };
         Ok(Trained {
             posterior,
+            evidence: None,
             hyperpriors: found.hyperpriors.clone(),
             steps: found.steps + state.runs.iter().map(|run| run.tried.steps[0]).sum::<usize>(),
             resumed_from,
@@ -256,16 +251,15 @@ impl Task<'_> {
     ) -> Result<Run, ModelError> {
         let GeneralisedFit { model, reason, steps, best, state } = fit;
         let (_, tempered) = self.tempered(model, held)?;
+        let ended = Run::ended(way, reason.to_string(), begun);
         let tried = TriedWay {
-            name: way.name.clone(),
             nll: best.map_or(f64::MAX, |look| look.nll),
             tempered_nll: tempered.map(|t| t.after).filter(|nll| nll.is_finite()),
             steps: [steps, best.map_or(0, |look| look.step)],
             looks: state.training.looks.clone(),
             history: state.history.clone(),
             irregularities: state.irregularities.clone(),
-            ended: reason.to_string(),
-            seconds: begun.elapsed().as_secs_f64(),
+            ..ended.tried
         };
         Ok(Run {
             tried,
@@ -296,20 +290,4 @@ impl Task<'_> {
         let (model, tempered) = model.temper(held, &way)?;
         Ok((model, Some(tempered)))
     }
-}
-
-/// A way that led nowhere.
-fn failed(way: &GviWay, error: &ModelError, begun: Instant) -> Run {
-    let tried = TriedWay {
-        name: way.name.clone(),
-        nll: f64::MAX,
-        tempered_nll: None,
-        steps: [0; 2],
-        looks: Vec::new(),
-        history: Vec::new(),
-        irregularities: Irregularities::default(),
-        ended: error.to_string(),
-        seconds: begun.elapsed().as_secs_f64(),
-    };
-    Run { tried, best: None, objective: f64::MAX, reason: None, jitter: 0.0 }
 }

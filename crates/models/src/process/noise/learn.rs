@@ -11,9 +11,9 @@ use posterior_gp::exact::{Criterion, ExactGp, ExactPosterior, FitOptions, fit};
 use posterior_gp::laplace::{LaplaceGp, LaplacePosterior, LatentPrediction, fit_laplace};
 use posterior_gp::{MeanForm, Observations, Posterior};
 use posterior_kernels::KernelExpression;
-use posterior_likelihoods::{Gaussian, ScaledChiSquared};
+use posterior_likelihoods::ScaledChiSquared;
 use posterior_linalg::random::Streams;
-use posterior_optim::{Constraint, Observer, Parameters, Reason};
+use posterior_optim::{Constraint, Observer, Parameters};
 use rand::seq::index;
 use std::f64::consts::PI;
 use std::time::Duration;
@@ -168,8 +168,7 @@ impl<'a> Turns<'a> {
         let own = names(&columns, features);
         let process =
             LaplaceGp::new(kernel.build(&own)?, MeanForm::Constant, Box::new(ScaledChiSquared), own.len());
-        let noise = Gaussian::new(request.first_noise(), request.noise_floor);
-        let function = ExactGp::new(request.kernel.build(features)?, request.mean, noise, features.len(), 1);
+        let function = request.process(request.kernel.build(features)?, features.len(), 1);
         Ok(Self { request, data, columns, kernel, function, process, searched: [false; 2] })
     }
 
@@ -221,9 +220,7 @@ impl<'a> Turns<'a> {
         let stage = &FitStage::Noise;
         let fitted =
             fit(self.function.clone(), data, &options, &mut |progress, _| observer(progress, stage))?;
-        if fitted.reason == Reason::Interrupted {
-            return Err(ModelError::Interrupted);
-        }
+        ModelError::heed(fitted.reason)?;
         let posterior = fitted.posterior;
         self.function.set_values(&posterior.model().values());
         let shared = posterior.model().noise().noise_variance();
@@ -262,9 +259,7 @@ impl<'a> Turns<'a> {
         let stage = &FitStage::Noise;
         let fitted =
             fit_laplace(self.process.clone(), &data, &options, &mut |progress, _| observer(progress, stage))?;
-        if fitted.reason == Reason::Interrupted {
-            return Err(ModelError::Interrupted);
-        }
+        ModelError::heed(fitted.reason)?;
         self.process.set_values(&fitted.posterior.model().values());
         let LatentPrediction { mean, covariance, .. } = fitted.posterior.left_out(&data, None)?;
         let variances = (0..n).map(|i| (mean[(i, 0)] + 0.5 * covariance[i]).exp()).collect();

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// What a fit may take, searches, solves and fallbacks together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub(in crate::process) struct Allowance {
     begun: Instant,
     /// Seconds that earlier, interrupted runs of the same fit took.
     before: f64,
@@ -16,32 +16,32 @@ const ENDING: f64 = 0.04;
 
 impl Allowance {
     /// A budget that begins now.
-    pub(super) fn new(total: Option<f64>) -> Self {
+    pub(in crate::process) fn new(total: Option<f64>) -> Self {
         Self { begun: Instant::now(), before: 0.0, total }
     }
 
     /// Counts what earlier runs took.
-    pub(super) fn after(self, seconds: f64) -> Self {
+    pub(in crate::process) fn after(self, seconds: f64) -> Self {
         Self { before: seconds.max(0.0), ..self }
     }
 
     /// Seconds so far, earlier runs included.
-    pub(super) fn elapsed(&self) -> f64 {
+    pub(in crate::process) fn elapsed(&self) -> f64 {
         self.before + self.begun.elapsed().as_secs_f64()
     }
 
     /// Seconds until a share of the budget is used up; none without a budget. Never negative.
-    pub(super) fn until(&self, share: f64) -> Option<f64> {
+    pub(in crate::process) fn until(&self, share: f64) -> Option<f64> {
         self.total.map(|total| (total * share - self.elapsed()).max(0.0))
     }
 
     /// Seconds for the last of the stages.
-    pub(super) fn left(&self) -> Option<f64> {
+    pub(in crate::process) fn left(&self) -> Option<f64> {
         self.until(1.0 - ENDING)
     }
 
     /// As solvers take it.
-    pub(super) fn duration(seconds: Option<f64>) -> Option<Duration> {
+    pub(in crate::process) fn duration(seconds: Option<f64>) -> Option<Duration> {
         seconds.map(|s| Duration::from_secs_f64(s.clamp(0.0, 1e9)))
     }
 }

@@ -1,11 +1,13 @@
 //! Where an interrupted fit stands: one file, written in one step, read only by the same fit.
 
 use super::EvidenceSearchSummary;
+use super::budget::Allowance;
 use crate::Hyperparameter;
 use crate::method::SolverPrecision;
 use crate::network::digest;
-use crate::options::{CalibrateName, MethodName};
+use crate::options::MethodName;
 use crate::process::file_rows::in_blocks;
+use crate::process::prepared::FitStage;
 use crate::{FitRequest, Method, ModelError};
 use faer::Mat;
 use posterior_data::Schema;
@@ -14,10 +16,11 @@ use posterior_gp::iterative::{
     BlockFit, NeighbourhoodFit, SearchHeader, SearchState, SolverState, StateHeader,
 };
 use posterior_notes::fixes::{CHECKPOINT, FRESH};
-use posterior_optim::{Reason, Signal};
+use posterior_optim::{Observer, Reason, Signal};
 use posterior_store::{
     Checkpoint, Identity, RowsDigest, StoreError, Tensors, numbers_from_tensors, numbers_to_tensors,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,8 +45,12 @@ fn remedy() -> String {
     format!("begin anew with {FRESH}, which removes it, or name another file with {CHECKPOINT}")
 }
 
+/// Settings that no number depends on: limits, places (rows are the same wherever they are), and what follows the fit.
+const NOT_OF_NUMBERS: [&str; 7] =
+    ["checkpoint", "checkpoint-every", "fresh", "time-budget", "memory", "from-disk", "calibrate"];
+
 /// Everything that the numbers depend on: settings, roles, data. Neither limits of time and memory nor places are among it: the same command with a larger budget goes on.
-pub(in crate::process) fn identity(
+fn identity(
     schema: &Schema,
     data: &dyn RowSource,
     request: &FitRequest,
@@ -53,22 +60,13 @@ pub(in crate::process) fn identity(
     let restarts = request.restarts();
     let mut request = request.clone();
     request.method = method.clone();
-    if let Some(large) = request.method.large_mut() {
-        (large.checkpoint, large.checkpoint_every, large.fresh) = (None, 0.0, false);
-    }
-    (request.time_budget, request.memory) = (None, 0);
-    // Rows are the same wherever they are.
-    if let Some(disk) = request.method.disk_mut() {
-        disk.from_disk = None;
-    }
     // A precision is the same whether it was asked for or is the usual one.
     if let Some(options) = request.method.iterative_mut() {
         options.system.precision = Some(options.system.precision());
     }
-    // What follows the fit.
-    request.calibrate = CalibrateName::default();
     let mut settings = posterior_store::to_shown_value(&request).map_err(StoreError::from)?;
     if let Some(settings) = settings.as_object_mut() {
+        NOT_OF_NUMBERS.iter().for_each(|key| drop(settings.remove(*key)));
         settings.insert("restarts".into(), restarts.into());
         // The same name may be another network by now.
         let features = method.deep().map(|(options, ..)| &options.network);
@@ -141,7 +139,7 @@ pub(in crate::process) struct Wanted {
 /// What a search ended with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::process) struct FoundSearch {
-    /// The parameters.
+    /// The parameters; none where they are told otherwise.
     pub(in crate::process) values: Vec<f64>,
     /// Why it ended.
     pub(in crate::process) reason: Reason,
@@ -153,6 +151,18 @@ pub(in crate::process) struct FoundSearch {
     pub(in crate::process) largest_jitter: f64,
     /// Parameters at a bound that was set for them, with the bound.
     pub(in crate::process) at_bounds: Vec<(String, f64)>,
+}
+
+impl FoundSearch {
+    /// With why it ended, its steps and its evaluations.
+    pub(in crate::process) fn new(
+        values: Vec<f64>,
+        (reason, steps, evaluations): (Reason, usize, usize),
+        largest_jitter: f64,
+        at_bounds: Vec<(String, f64)>,
+    ) -> Self {
+        Self { values, reason, steps, evaluations, largest_jitter, at_bounds }
+    }
 }
 
 /// Where a fit stands; blocks of numbers are tensors.
@@ -197,12 +207,34 @@ impl CheckpointWriter {
         Self { place, every, last: Instant::now(), failed: None }
     }
 
+    /// Keeps states of a fit to these rows where its method names a place for them.
+    ///
+    /// # Errors
+    /// Rows that cannot be read.
+    pub(in crate::process) fn of(
+        schema: &Schema,
+        data: &dyn RowSource,
+        request: &FitRequest,
+        method: &Method,
+    ) -> Result<Self, ModelError> {
+        let large = method.large();
+        let path = large.and_then(|large| large.checkpoint.clone());
+        let place = path.map(|path| Ok::<_, ModelError>((path, identity(schema, data, request, method)?)));
+        let every = large.map_or(f64::INFINITY, |large| large.checkpoint_every);
+        Ok(Self::new(place.transpose()?, every))
+    }
+
     /// What an earlier run of the same fit left; None where there is nothing.
     pub(in crate::process) fn load(&self) -> Result<Option<Saved>, StoreError> {
         match &self.place {
             Some((path, identity)) if path.exists() => load(path, identity).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// The state of a bound's or a training's optimiser that an earlier run left.
+    pub(in crate::process) fn bound<S: DeserializeOwned>(&self) -> Result<Option<S>, StoreError> {
+        self.load()?.map_or(Ok(None), |mut saved| saved.bound())
     }
 
     /// Saves at once.
@@ -252,13 +284,42 @@ impl CheckpointWriter {
     }
 }
 
+impl CheckpointWriter {
+    /// Keeps the state of a training that stands alone.
+    pub(in crate::process) fn keeping<'k>(&'k mut self, found: &'k mut Found) -> Keeping<'k> {
+        Keeping { checkpoints: self, found, clock: None }
+    }
+}
+
+/// Who keeps the state of one long training, so that an interrupted one goes on.
+pub(in crate::process) struct Keeping<'k> {
+    pub(in crate::process) checkpoints: &'k mut CheckpointWriter,
+    /// What was found before it.
+    pub(in crate::process) found: &'k mut Found,
+    /// What counts the time of the fit; none where the state itself counts its own.
+    pub(in crate::process) clock: Option<Allowance>,
+}
+
+impl Keeping<'_> {
+    /// Keeps a state where that is due or the last chance, and passes the signal on.
+    pub(in crate::process) fn observe(
+        &mut self,
+        signal: Signal,
+        state: impl FnOnce() -> Result<Value, serde_json::Error>,
+    ) -> Signal {
+        if let Some(clock) = self.clock {
+            self.found.seconds = clock.elapsed();
+        }
+        self.checkpoints.observe::<f64>(signal, self.found, || Ok(Stage::Bound(state()?)))
+    }
+}
+
+/// Who keeps how training goes, and who is told of it.
+pub(in crate::process) type Watched<'w, 'k, 'o> = (&'w mut Keeping<'k>, &'w mut Observer<'o, FitStage>);
+
 /// A state that was read.
 pub(in crate::process) struct Saved {
-    pub(in crate::process) found: Found,
-    solver: Option<StateHeader>,
-    blocks: Vec<String>,
-    search: Option<Value>,
-    bound: Option<Value>,
+    state: State,
     tensors: Tensors,
 }
 
@@ -307,41 +368,47 @@ fn save<T: SolverPrecision>(
 }
 
 fn load(path: &Path, identity: &Identity) -> Result<Saved, StoreError> {
-    let (state, mut tensors) = Checkpoint::<State>::read(path, METHOD, identity, &remedy())?;
-    let State { found, solver, blocks, mut search, mut bound } = state;
-    for (value, name) in [(&mut search, SEARCH), (&mut bound, BOUND)] {
+    let (mut state, mut tensors) = Checkpoint::<State>::read(path, METHOD, identity, &remedy())?;
+    for (value, name) in [(&mut state.search, SEARCH), (&mut state.bound, BOUND)] {
         if let Some(value) = value {
             numbers_from_tensors(value, name, &mut tensors);
         }
     }
-    Ok(Saved { found, solver, blocks, search, bound, tensors })
+    Ok(Saved { state, tensors })
 }
 
 impl Saved {
+    /// What was found.
+    pub(in crate::process) fn found(&self) -> &Found {
+        &self.state.found
+    }
+
     /// Seconds that earlier runs took for hyperparameters, and for the search or solve under way.
     pub(in crate::process) fn seconds(&self) -> f64 {
-        let search = self.search.as_ref().and_then(|v| v.get("seconds")).and_then(Value::as_f64);
-        self.found.seconds + self.solver.as_ref().map_or(0.0, |s| s.seconds) + search.unwrap_or(0.0)
+        let search = self.state.search.as_ref().and_then(|v| v.get("seconds")).and_then(Value::as_f64);
+        self.state.found.seconds
+            + self.state.solver.as_ref().map_or(0.0, |s| s.seconds)
+            + search.unwrap_or(0.0)
     }
 
     /// Whether a solve was under way.
     pub(in crate::process) fn has_solver(&self) -> bool {
-        self.solver.is_some()
+        self.state.solver.is_some()
     }
 
     /// The solver's state, if it had begun.
     pub(in crate::process) fn solver<T: SolverPrecision>(
         &mut self,
     ) -> Result<Option<SolverState<T>>, StoreError> {
-        let Some(header) = self.solver.take() else { return Ok(None) };
-        let names = std::mem::take(&mut self.blocks).into_iter();
+        let Some(header) = self.state.solver.take() else { return Ok(None) };
+        let names = std::mem::take(&mut self.state.blocks).into_iter();
         let blocks = names.map(|name| Ok((name.clone(), self.tensors.columns(&name, None)?)));
         Ok(Some(SolverState { header, blocks: blocks.collect::<Result<_, StoreError>>()? }))
     }
 
     /// What a finished search left for the next solve to begin with.
     pub(in crate::process) fn solutions<T: SolverPrecision>(&mut self) -> Result<Option<Mat<T>>, StoreError> {
-        let kept = self.search.is_none() && self.tensors.shape(SOLUTIONS).is_some();
+        let kept = self.state.search.is_none() && self.tensors.shape(SOLUTIONS).is_some();
         kept.then(|| self.tensors.columns(SOLUTIONS, None)).transpose()
     }
 
@@ -349,7 +416,7 @@ impl Saved {
     pub(in crate::process) fn search<T: SolverPrecision>(
         &mut self,
     ) -> Result<Option<SearchState<T>>, StoreError> {
-        let Some(value) = self.search.take() else { return Ok(None) };
+        let Some(value) = self.state.search.take() else { return Ok(None) };
         let header = serde_json::from_value(value);
         let header: SearchHeader = header.map_err(|e| self.tensors.corrupt(format!("its search: {e}")))?;
         let kept = self.tensors.shape(SOLUTIONS).is_some();
@@ -358,10 +425,8 @@ impl Saved {
     }
 
     /// The state of a bound's optimiser, if it had begun.
-    pub(in crate::process) fn bound<S: serde::de::DeserializeOwned>(
-        &mut self,
-    ) -> Result<Option<S>, StoreError> {
-        let Some(value) = self.bound.take() else { return Ok(None) };
+    fn bound<S: DeserializeOwned>(&mut self) -> Result<Option<S>, StoreError> {
+        let Some(value) = self.state.bound.take() else { return Ok(None) };
         let state = serde_json::from_value(value);
         state.map(Some).map_err(|e| self.tensors.corrupt(format!("its bound: {e}")))
     }

@@ -10,7 +10,7 @@
 //! | `following` | which search on all rows goes on from where blocks led |
 //! | `checkpoint` | where an interrupted fit stands |
 
-mod budget;
+pub(super) mod budget;
 pub(super) mod checkpoint;
 mod choice;
 mod fit;
@@ -20,14 +20,14 @@ mod sizes;
 mod solver;
 mod summary;
 
-pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
+pub(super) use checkpoint::Watched;
 pub(super) use choice::unused_by_exact;
 pub use choice::{Chosen, choose};
 pub(super) use fit::{ScalableFit, check_numbers, fit_from_disk, fit_scalable, refused, set_hyperparameters};
 pub use plan::ScalablePlan;
-pub(super) use plan::whole_posterior;
-pub(super) use plan::{DeepWork, disk_part_bytes};
+pub(super) use plan::{disk_part_bytes, training_work, whole_posterior};
 pub(super) use sizes::{EVIDENCE_PROBES, PLAIN_ROWS};
 pub use sizes::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
 pub use solver::Solver;
+pub(super) use summary::TrainingSummary;
 pub use summary::{EvidenceSearchSummary, ScalableSummary};

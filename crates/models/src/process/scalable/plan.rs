@@ -2,24 +2,23 @@
 
 use super::following::{Blocks, refining_memory};
 use super::sizes::{
-    EVIDENCE_PROBES, EXACT_POSTERIOR_ROWS, EXACT_ROWS, PLAIN_ROWS, few_rows_memory, may_search_again,
-    table_bytes, trial_bytes,
+    EVIDENCE_PROBES, EXACT_POSTERIOR_ROWS, EXACT_ROWS, few_rows_memory, may_search_again, table_bytes,
+    trial_bytes,
 };
 use super::solver::Solver;
 use crate::options::{
-    BatchOptions, DbkOptions, DeepKind, GO_ON, HyperparameterSearch, InducingChoiceName, InducingOptions,
-    IterativeOptions, KernelPrecision, MethodName, PreconditionerName, Setting, SvgpOptions,
+    BatchOptions, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
+    KernelPrecision, MethodName, PreconditionerName, SvgpOptions,
 };
-use crate::process::deep;
+use crate::process::deep::{self, WORKING_BYTES};
 use crate::process::file_rows::CANDIDATES;
-use crate::process::gvi::GviWork;
+use crate::process::gvi;
 use crate::process::prepared::saved_plan;
 use crate::rows::MOST_SET_ASIDE;
 use crate::text::work;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
 use posterior_gp::inducing::Plan as BoundPlan;
-use posterior_linear::low_rank::Training;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -56,9 +55,6 @@ pub(in crate::process) fn disk_part_bytes(memory: u64) -> usize {
     usize::try_from(memory / 32).unwrap_or(usize::MAX).clamp(1 << 20, 32 << 20)
 }
 
-/// Tiles, features of blocks, buffers of threads.
-const WORKING_BYTES: u64 = 64 << 20;
-
 impl ScalablePlan {
     /// The plan of `method` (not exact, not auto): a bound, which counts buffers of one step as if they were never given back.
     pub fn new(request: &FitRequest, method: &Method, rows: usize, inputs: usize) -> Self {
@@ -73,10 +69,8 @@ impl ScalablePlan {
         let m = method.inducing().map_or(0, InducingOptions::points).min(rows) as u64;
         let product = |a: u64, b: u64| a.saturating_mul(b);
         let data = table_bytes(rows, inputs, number);
-        let learned = DeepWork::of((request, method), deep::Scatter::Gaussian, rows, inputs);
-        let varied = method.gvi().map(|options| GviWork::of(options, request, (rows, inputs, 1)));
-        let steps = learned.as_ref().map(|own| own.steps).or(varied.map(|own| own.steps));
-        let steps = steps.unwrap_or_else(|| method.steps(rows));
+        let trained = training_work((request, method), deep::Scatter::Gaussian, rows, inputs);
+        let steps = trained.map_or_else(|| method.steps(rows), |own| own.steps);
         let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
         let batch = method.batches().map_or(512, BatchOptions::solver_batch).min(rows) as f64;
         let columns = 2.0 * s as f64;
@@ -136,15 +130,18 @@ impl ScalablePlan {
                 let plan = stochastic_bound(rows, inputs, m as usize, options.batch());
                 (plan.peak_bytes, plan.flops_per_step)
             }
-            _ if learned.is_some() => learned.map_or((0, 0.0), |own| (own.bytes, own.flops_per_step)),
-            _ if varied.is_some() => {
-                varied.map_or((0, 0.0), |own| (own.bytes.saturating_add(WORKING_BYTES), own.flops_per_step))
-            }
-            // Look-ahead, velocity, average, targets, and the draws they come from.
-            _ => (
-                product(n, number * 6 * s).saturating_add(checkpoint(n, 3)),
-                kernel(batch * rows as f64) + batch * rows as f64 * columns,
-            ),
+            _ => match trained {
+                Some(own) => {
+                    // Features count theirs.
+                    let working = if method.gvi().is_some() { WORKING_BYTES } else { 0 };
+                    (own.bytes.saturating_add(working), own.flops_per_step)
+                }
+                // Look-ahead, velocity, average, targets, and the draws they come from.
+                None => (
+                    product(n, number * 6 * s).saturating_add(checkpoint(n, 3)),
+                    kernel(batch * rows as f64) + batch * rows as f64 * columns,
+                ),
+            },
         };
         let passes = match method.solver(rows, request.seed) {
             Some(Solver::Rows(solver)) => {
@@ -172,7 +169,7 @@ impl ScalablePlan {
                 let own = first.map_or(0.0, |own| EVALUATIONS / 60.0 * own.flops);
                 (bytes.fold(peak, u64::max), flops + own)
             }
-            _ => (0, varied.map_or(0.0, |own| own.prior_flops)),
+            _ => (0, trained.map_or(0.0, |own| own.prior_flops)),
         };
         let cache = iterative.map_or(0, |options| options.system.cache as u64);
         // Frequencies and weights of prior functions.
@@ -268,7 +265,7 @@ impl ScalablePlan {
                 (plan.peak_bytes, plan.flops_per_step, options.steps())
             }
             _ => {
-                let own = DeepWork::of((request, method), deep::Scatter::Gaussian, rows, inputs)?;
+                let own = deep::work((request, method), deep::Scatter::Gaussian, rows, inputs)?;
                 // The order of an epoch; rows that are set aside.
                 let order = (rows as u64).saturating_mul(8);
                 let aside = (rows.min(2 * MOST_SET_ASIDE) as u64).saturating_mul(8 * (inputs as u64 + 2));
@@ -313,109 +310,15 @@ impl ScalablePlan {
     }
 }
 
-/// What training features takes.
-pub(in crate::process) struct DeepWork {
-    /// At the peak.
-    pub(in crate::process) bytes: u64,
-    /// Operations of a step, as an average over all ways in which features are trained.
-    pub(in crate::process) flops_per_step: f64,
-    /// Steps of all ways at most.
-    pub(in crate::process) steps: usize,
-    /// Expected log densities of rows that all steps together take at most, on a bound.
-    pub(in crate::process) expectations: f64,
-}
-
-impl DeepWork {
-    /// Of targets that scatter so; None where nothing is trained.
-    pub(in crate::process) fn of(
-        (request, method): (&FitRequest, &Method),
-        scatter: deep::Scatter,
-        rows: usize,
-        inputs: usize,
-    ) -> Option<Self> {
-        let (options, kind, embedding) = method.deep()?;
-        // Of the network that is named: how many features there are is said by its outputs.
-        let sizes = deep::sizes((options, kind, embedding), inputs);
-        if kind.dense {
-            return Some(Self::dense((options, kind), sizes, rows, inputs));
-        }
-        let deep::Sizes { activations, weights, features: m, .. } = sizes;
-        let latents = scatter.functions();
-        // Looks at the rows set aside pass as many of them at a time as predictions do.
-        let looks = rows.min(4096) as u64;
-        let row = (4 * activations + 24 * m) as u64;
-        let settings = deep::settings((options, kind), scatter, (rows, m), request);
-        let (mut flops, mut steps, mut bytes) = (0.0, 0.0, 0);
-        let (mut roots, mut expectations) = (1, 0.0);
-        for setting in &settings {
-            let options = &setting.options;
-            let batches = options.training.on_batches();
-            let (b, full) = (batches.map_or(rows, |batches| batches.size), batches.is_none());
-            let own = match options.training {
-                Training::Batches { .. } if !options.shared_root => latents,
-                _ => 1,
-            };
-            roots = roots.max(own);
-            let (b64, m64) = (b as f64, m as f64);
-            let dense = if full { 6.0 } else { 8.0 } * b64 * m64 * m64 + 4.0 * m64.powi(3);
-            flops += options.steps as f64 * (6.0 * b64 * weights as f64 + own as f64 * dense);
-            steps += options.steps as f64;
-            let kept = if full { options.kept_bytes as u64 } else { u64::MAX };
-            // Each root multiplies the batch's features.
-            let products = (8 * m * (own - 1)) as u64;
-            bytes = bytes.max((b as u64).saturating_mul(row.saturating_add(products)).min(kept));
-            if matches!(options.training, Training::Batches { power, .. } if power == 0.0) {
-                expectations += options.steps as f64 * b64;
-            }
-        }
-        let mut most: Vec<usize> = settings.iter().map(|setting| setting.options.steps).collect();
-        if settings.len() > GO_ON {
-            // All begin, and some go on.
-            let begun = settings.iter().map(Setting::first_steps).sum();
-            most.sort_by(|a, b| b.cmp(a));
-            most.truncate(GO_ON);
-            most.push(begun);
-        }
-        // Weights with their moments and the best of them; factors.
-        let fixed = (weights as u64 + (roots * m * m) as u64).saturating_mul(8 * 12);
-        let training = bytes.saturating_add(looks.saturating_mul(row)).saturating_add(fixed);
-        // Rows that inducing points are chosen among, where these are not all.
-        let among = if kind.inducing && rows > CANDIDATES { 8 * CANDIDATES * (inputs + 1) } else { 0 };
-        let training = training.max(among as u64);
-        // A plain process is fitted to some rows afterwards.
-        let bytes = training.max(exact::Plan::evidence(PLAIN_ROWS.min(rows), inputs, 1).peak_bytes);
-        Some(Self {
-            bytes: bytes.saturating_add(WORKING_BYTES),
-            flops_per_step: flops / f64::max(steps, 1.0),
-            steps: most.into_iter().sum(),
-            expectations,
-        })
-    }
-
-    /// The same of the process itself behind a network: the matrix of all rows, which is in the file as a triangle; what rows keep on their way through the network; a block of rows to look at.
-    fn dense(
-        (options, kind): (&DbkOptions, DeepKind),
-        deep::Sizes { activations, weights, outputs: width, .. }: deep::Sizes,
-        rows: usize,
-        inputs: usize,
-    ) -> Self {
-        let own = saved_plan(rows, width);
-        let told = options.settings(kind, rows, 0).into_iter().next().map(|setting| setting.options);
-        let kept = told.as_ref().map_or(0, |told| told.kept_bytes as u64);
-        let row = (4 * activations + 8 * width) as u64;
-        let looks = (2 * 8 * 512_u64).saturating_mul(rows as u64);
-        let bytes = (rows as u64).saturating_mul(row).min(kept).saturating_add(looks);
-        let training =
-            own.peak_bytes.saturating_add(bytes).saturating_add((weights as u64).saturating_mul(8 * 12));
-        // The plain process is fitted beside the factor.
-        let plain = exact::Plan::evidence(PLAIN_ROWS.min(rows), inputs, 1).peak_bytes;
-        Self {
-            bytes: training.saturating_add(plain).saturating_add(WORKING_BYTES),
-            flops_per_step: own.flops_per_evaluation + 6.0 * rows as f64 * weights as f64,
-            steps: told.map_or(0, |told| told.steps),
-            expectations: 0.0,
-        }
-    }
+/// What a method takes that trains features, or a mean and a covariance, on targets that scatter so; None for others.
+pub(in crate::process) fn training_work(
+    (request, method): (&FitRequest, &Method),
+    scatter: deep::Scatter,
+    rows: usize,
+    inputs: usize,
+) -> Option<deep::Work> {
+    let varied = || Some(gvi::work(method.gvi()?, request, (rows, inputs, scatter.functions())));
+    deep::work((request, method), scatter, rows, inputs).or_else(varied)
 }
 
 /// The stochastic bound with the pass over all rows that ends it.

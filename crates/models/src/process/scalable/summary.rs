@@ -157,14 +157,8 @@ impl ScalableSummary {
         }
     }
 
-    /// Of features that were learned, or of the process itself behind a network: what came of them, where they come from in words, the steps of this and of earlier runs, why they ended, and seconds.
-    pub(in crate::process) fn of_features(
-        deep: DeepSummary,
-        hyperparameter_source: String,
-        (steps, resumed_from): (usize, usize),
-        ended: Reason,
-        seconds: f64,
-    ) -> Self {
+    /// Of features that were learned, or of the process itself behind a network: what came of them, and of training.
+    pub(in crate::process) fn of_features(deep: DeepSummary, training: TrainingSummary) -> Self {
         let precision = match deep.dense || deep.architecture.is_none() {
             true => KernelPrecision::Double,
             // Networks are.
@@ -175,31 +169,37 @@ impl ScalableSummary {
             inducing: if deep.inducing { deep.rank } else { 0 },
             inducing_candidates: among.then_some(CANDIDATES),
             inducing_moved: deep.inducing,
-            steps,
-            ended: ended.to_string(),
-            seconds: [0.0, seconds],
-            resumed_from,
             deep: Some(deep),
-            ..Self::new(Solver::Features, precision, hyperparameter_source)
+            ..Self::of(Solver::Features, precision, training)
         }
     }
 
-    /// Of a mean and a covariance that were trained: what came of them, where the prior's hyperparameters come from in words, the steps of this and of earlier runs, why they ended, and seconds.
-    pub(in crate::process) fn of_gvi(
-        gvi: GviSummary,
-        hyperparameter_source: String,
-        (steps, resumed_from): (usize, usize),
-        ended: Reason,
-        seconds: f64,
-    ) -> Self {
+    /// Of a mean and a covariance that were trained: what came of them, and of training.
+    pub(in crate::process) fn of_gvi(gvi: GviSummary, training: TrainingSummary) -> Self {
+        let inducing = gvi.prior.inducing;
+        Self { inducing, gvi: Some(gvi), ..Self::of(Solver::Variation, KernelPrecision::Double, training) }
+    }
+
+    fn of(solver: Solver, precision: KernelPrecision, training: TrainingSummary) -> Self {
+        let TrainingSummary { source, steps, resumed_from, ended, seconds } = training;
         Self {
-            inducing: gvi.prior.inducing,
             steps,
             ended: ended.to_string(),
             seconds: [0.0, seconds],
             resumed_from,
-            gvi: Some(gvi),
-            ..Self::new(Solver::Variation, KernelPrecision::Double, hyperparameter_source)
+            ..Self::new(solver, precision, source)
         }
     }
+}
+
+/// How training went, whatever was trained.
+pub(in crate::process) struct TrainingSummary {
+    /// Where hyperparameters come from, in words.
+    pub(in crate::process) source: String,
+    /// Steps of this and of earlier runs.
+    pub(in crate::process) steps: usize,
+    /// Of these by earlier runs.
+    pub(in crate::process) resumed_from: usize,
+    pub(in crate::process) ended: Reason,
+    pub(in crate::process) seconds: f64,
 }

@@ -1,30 +1,31 @@
 //! The stochastic search on all rows: asked for, or as what follows blocks, which is judged before it is taken.
 
-use super::hyperparameters::{Asked, STOCHASTIC_SHARE, set_noise};
+use super::Fitting;
+use super::hyperparameters::{STOCHASTIC_SHARE, pathwise_model, set_noise};
 use crate::method::SolverPrecision;
-use crate::process::prepared::{FitStage, Prepared};
+use crate::options::IterativeOptions;
+use crate::process::prepared::FitStage;
 use crate::process::scalable::EvidenceSearchSummary;
 use crate::process::scalable::budget::Allowance;
-use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
+use crate::process::scalable::checkpoint::{Found, Stage};
 use crate::process::{Hyperparameter, ModelError};
 use crate::text::number;
 use faer::Mat;
 use posterior_gp::exact::{self, ExactGp};
-use posterior_gp::iterative::{Blocks, PathwiseModel, ProbeKind, SearchState, search_evidence};
+use posterior_gp::iterative::{Blocks, ProbeKind, SearchState, search_evidence};
 use posterior_gp::{GpError, Hyperprior, Observations};
 use posterior_notes::fixes::{LEARNING_RATE, NOISE_FLOOR};
-use posterior_optim::{Observer, Parameters, Reason};
+use posterior_optim::Parameters;
 use std::time::Instant;
 
 /// Some steps of the stochastic search on all rows, from where blocks led; none where they failed, which nobody asked for: the reason is noted, and what blocks found stays.
 pub(super) fn by_steps(
+    fitting: &mut Fitting<'_, '_>,
+    asked: &IterativeOptions,
     mut begin: Begin<'_, f64>,
-    prepared: &Prepared,
-    (request, asked): Asked<'_>,
     found: &mut Found,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
 ) -> Result<Option<Ended<f64>>, ModelError> {
+    let Fitting { prepared, request, .. } = *fitting;
     let before = found.clone();
     // It may want the noise that blocks wanted.
     if let Some(noise) = found.noise_raised_from.take() {
@@ -32,7 +33,7 @@ pub(super) fn by_steps(
     }
     let own = asked.following_blocks();
     let (started, blocks) = (Instant::now(), begin.model.clone());
-    let failed = match on_all_rows::<f64>(begin, prepared, (request, &own), found, checkpoints, observer) {
+    let failed = match on_all_rows::<f64>(fitting, &own, begin, found) {
         Ok(ended) => match worse(&blocks, &ended.0, &prepared.data, request.seed) {
             None => return Ok(Some(ended)),
             Some(why) => why,
@@ -82,7 +83,6 @@ pub(super) struct Begin<'a, T: SolverPrecision> {
     pub(super) model: ExactGp,
     pub(super) state: Option<SearchState<T>>,
     pub(super) hyperpriors: &'a [Hyperprior],
-    pub(super) allowance: &'a Allowance,
 }
 
 /// Refuses parameters that steps of a search have driven to where no model is.
@@ -106,17 +106,14 @@ fn check_found(model: &ExactGp) -> Result<(), ModelError> {
 
 /// The stochastic search on all rows; gives up the solutions that a solve for the model can begin with.
 pub(super) fn on_all_rows<T: SolverPrecision>(
-    Begin { mut model, state, hyperpriors, allowance }: Begin<'_, T>,
-    prepared: &Prepared,
-    (request, asked): Asked<'_>,
+    fitting: &mut Fitting<'_, '_>,
+    asked: &IterativeOptions,
+    Begin { mut model, state, hyperpriors }: Begin<'_, T>,
     found: &mut Found,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
 ) -> Result<Ended<T>, ModelError> {
+    let Fitting { prepared, request, allowance, .. } = *fitting;
     let mut seconds = 0.0;
-    let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
-    kernel.set_values(&model.kernel().values());
-    let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
+    let process = pathwise_model::<T>(prepared, request, &model)?;
     let mut options = asked.stochastic_search(request.seed, prepared.data.rows(), request.memory);
     options.hyperpriors = hyperpriors.to_vec();
     options.memory_limit = request.memory;
@@ -129,13 +126,11 @@ pub(super) fn on_all_rows<T: SolverPrecision>(
     let saw = found.clone();
     let result = search_evidence(process, &prepared.data, &options, state, &mut |progress, search| {
         seconds = progress.elapsed.as_secs_f64();
-        let signal = observer(progress, &FitStage::EvidenceSearch { solve: search.solve() });
-        checkpoints.observe(signal, &saw, || Ok(Stage::Search(search.state(progress))))
+        let signal = (fitting.observer)(progress, &FitStage::EvidenceSearch { solve: search.solve() });
+        fitting.checkpoints.observe(signal, &saw, || Ok(Stage::Search(search.state(progress))))
     })?;
-    checkpoints.finish()?;
-    if result.reason == Reason::Interrupted {
-        return Err(ModelError::Interrupted);
-    }
+    fitting.checkpoints.finish()?;
+    ModelError::heed(result.reason)?;
     model.set_values(&result.model.values());
     check_found(&model)?;
     let last = result.trace.last();

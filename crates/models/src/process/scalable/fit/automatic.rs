@@ -7,19 +7,18 @@
 //!    inducing points.
 //! 5. The best on the rows that are held back, by negative log predictive density, recalibrated where it would be. All of them are recorded.
 
-use super::ScalableFit;
-use super::bounds::{self, Bounding};
+use super::bounds;
 use super::forecast::{candidates, forecasts};
 use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::limited::limited;
 use super::pathwise::{self, Judging};
+use super::{Fitting, ScalableFit};
 use crate::method::SolverPrecision;
 use crate::options::{AutoOptions, CalibrateName, MethodName, SvgpOptions};
 use crate::process::check::TriedMethod;
-use crate::process::prepared::{FitStage, Prepared, saved_plan};
+use crate::process::prepared::{Prepared, saved_plan};
 use crate::process::rates::expected_seconds;
-use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Forecast, Stage};
 use crate::process::scalable::plan::{ScalablePlan, whole_posterior};
 use crate::process::scalable::sizes::{EXACT_POSTERIOR_ROWS, EXACT_ROWS, few_rows_memory};
@@ -29,7 +28,7 @@ use crate::{FitRequest, Method};
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::Blocks;
 use posterior_notes::fixes::TIME_BUDGET;
-use posterior_optim::{Observer, Reason};
+use posterior_optim::Reason;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,21 +46,18 @@ const BOUND_SHARE: f64 = 0.12;
 
 /// Tries what the budget allows and returns the best.
 pub(super) fn fit<T: SolverPrecision>(
-    prepared: &Prepared,
-    (request, options): (&FitRequest, &AutoOptions),
+    fitting: &mut Fitting<'_, '_>,
+    options: &AutoOptions,
     held: &HeldBack,
-    allowance: &Allowance,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    let mut saved = checkpoints.load()?;
-    let asked = (request, &options.descent.iterative, held.rows());
-    let mut searched =
-        hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
+    let Fitting { prepared, request, allowance, .. } = *fitting;
+    let iterative = &options.descent.iterative;
+    let mut saved = fitting.checkpoints.load()?;
+    let mut searched = hyperparameters::<T>(fitting, iterative, saved.as_mut())?;
     let as_found = searched.as_found();
     let (mut hyperparameters, hyperpriors) = (Hyperparameter::of(&as_found), searched.hyperpriors.clone());
     let largest_jitter = searched.found.largest_jitter;
-    let source = searched.source_as_found(prepared, &options.descent.iterative);
+    let source = searched.source_as_found(prepared, iterative);
     let mut compared = Comparison { judged_by: (request, held), best: None, tried: Vec::new() };
     let started = Instant::now();
     let exactly = |rows: (usize, usize), means: &Means| -> Result<Option<ScalableFit>, ModelError> {
@@ -71,7 +67,7 @@ pub(super) fn fit<T: SolverPrecision>(
         let (source, hyperpriors) = (Some(source.clone()), hyperpriors.clone());
         Ok(Some(ScalableFit { source, hyperpriors, largest_jitter, ..fit }))
     };
-    let few = options.descent.iterative.search.refining_rows.max(options.descent.iterative.search.block_size);
+    let few = iterative.search.refining_rows.max(iterative.search.block_size);
     let memory = few_rows_memory(request.memory);
     let sure =
         |seconds: Option<f64>, share: f64| Means { memory, seconds: seconds.map(|s| share * s), rate: RATE };
@@ -106,9 +102,9 @@ pub(super) fn fit<T: SolverPrecision>(
             Some(fit) => compared.consider(fit, started, foretold(n, rate))?,
             None => {
                 let short = if memory.is_some() { "budget" } else { "memory" };
-                compared.tried.push(skipped(
+                compared.tried.push(TriedMethod::untried(
                     MethodName::Exact,
-                    &format!("not tried on all rows: it does not fit the {short}"),
+                    format!("not tried on all rows: it does not fit the {short}"),
                 ));
             }
         }
@@ -116,17 +112,17 @@ pub(super) fn fit<T: SolverPrecision>(
     // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
     let mut solver = MethodName::Sdd;
     if whole {
-        compared
-            .tried
-            .push(skipped(MethodName::Sdd, "not tried: the exact posterior of all rows is where it goes"));
+        compared.tried.push(TriedMethod::untried(
+            MethodName::Sdd,
+            "not tried: the exact posterior of all rows is where it goes",
+        ));
     } else {
         // As it was planned: the best so far is kept beside.
         let kept = saved_plan(few.min(all), d).peak_bytes.min(few_rows_memory(request.memory));
         let worth = allowance.left().is_none_or(|left| left > FORECASTING);
         if !under_way {
             // By what double precision can follow; for single the noise is raised further.
-            let asked = (request, &options.descent.iterative);
-            searched = limited::<T, f64>(searched, prepared, asked, allowance, checkpoints, observer)?;
+            searched = limited::<T, f64>(fitting, iterative, searched)?;
             hyperparameters = Hyperparameter::of(&searched.as_found());
         }
         let ratio = searched.ratio(prepared);
@@ -135,10 +131,10 @@ pub(super) fn fit<T: SolverPrecision>(
                 .into_iter()
                 .map(|method| method.for_system(n, ratio))
                 .collect();
-            let own = forecasts((prepared, held), (request, options), &searched, &methods, observer)?;
+            let own = forecasts(fitting, (options, held), &searched, &methods)?;
             searched.found.forecasts = own;
             let stage = searched.solutions.clone().map_or(Stage::Between, Stage::Solved);
-            checkpoints.save(&searched.found, stage)?;
+            fitting.checkpoints.save(&searched.found, stage)?;
         }
         // What forecasts took is gone.
         let (share, started) = (allowance.left(), Instant::now());
@@ -154,19 +150,9 @@ pub(super) fn fit<T: SolverPrecision>(
             compared.tried.extend(others.iter().map(|own| passed_over(own, "longer than the budget")));
         } else {
             let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds);
-            let judging =
-                Judging { held: Some(held), to_beat, seconds: share.map(|left| left + before.max(0.0)) };
-            let asked = (request, &options.descent.iterative);
+            let judging = Judging { to_beat, seconds: share.map(|left| left + before.max(0.0)) };
             let state = (searched, saved);
-            let fit = pathwise::fit_in_its_precision(
-                prepared,
-                asked,
-                &method,
-                state,
-                &judging,
-                checkpoints,
-                observer,
-            )?;
+            let fit = pathwise::fit_in_its_precision(fitting, iterative, &method, state, &judging)?;
             if fit.reason == Reason::Interrupted {
                 return Ok(fit);
             }
@@ -192,9 +178,9 @@ pub(super) fn fit<T: SolverPrecision>(
                 let predicted = foretold(fit.rows(), rate);
                 compared.consider(fit, started, predicted)?;
             }
-            None => compared.tried.push(skipped(
+            None => compared.tried.push(TriedMethod::untried(
                 MethodName::Exact,
-                &format!("not tried: {worth} rows and more do not fit the table, the memory or the budget"),
+                format!("not tried: {worth} rows and more do not fit the table, the memory or the budget"),
             )),
         }
     }
@@ -221,26 +207,22 @@ pub(super) fn fit<T: SolverPrecision>(
         _ => options.stochastic_bound(),
     };
     if !sound && !fits(&bound, request.memory) {
-        compared.tried.push(skipped(MethodName::Svgp, "not tried: it does not fit the memory"));
+        compared.tried.push(TriedMethod::untried(MethodName::Svgp, "not tried: it does not fit the memory"));
     } else if !sound && !worth {
-        compared.tried.push(skipped(MethodName::Svgp, "not tried: the budget is nearly used up"));
+        compared
+            .tried
+            .push(TriedMethod::untried(MethodName::Svgp, "not tried: the budget is nearly used up"));
     } else if !sound {
         let started = Instant::now();
         // Steps end with the budget.
         let predicted =
             seconds_of(&bound).map(|seconds| allowance.left().map_or(seconds, |left| seconds.min(left)));
-        let bounding = Bounding { held: Some(held), start: Some(&hyperparameters), allowance };
         // An interruption here begins again behind the solve, whose state is kept.
-        let fit = bounds::stochastic(
-            prepared,
-            (request, &bound),
-            &bounding,
-            &mut CheckpointWriter::new(None, f64::INFINITY),
-            observer,
-        )?;
-        if fit.reason == Reason::Interrupted {
-            return Err(ModelError::Interrupted);
-        }
+        let checkpoints = &mut CheckpointWriter::new(None, f64::INFINITY);
+        let (held, observer) = (Some(held), &mut *fitting.observer);
+        let alone = &mut Fitting { prepared, request, held, allowance, checkpoints, observer };
+        let fit = bounds::stochastic(alone, &bound, Some(&hyperparameters))?;
+        ModelError::heed(fit.reason)?;
         compared.consider(fit, started, predicted)?;
     }
     let Some((_, mut fit)) = compared.best else {
@@ -269,26 +251,14 @@ fn as_many_points(usual: SvgpOptions, affordable: impl Fn(&SvgpOptions) -> bool)
     more.take_while(|own| affordable(own)).last().unwrap_or(usual)
 }
 
-fn skipped(method: MethodName, outcome: &str) -> TriedMethod {
-    TriedMethod {
-        method: method.to_string(),
-        scores: None,
-        recalibrated_nll: None,
-        seconds: 0.0,
-        predicted_seconds: None,
-        reached_seconds: None,
-        outcome: outcome.into(),
-    }
-}
-
 /// A solver that was not taken because of its forecast.
 fn passed_over(forecast: &Forecast, why: &str) -> TriedMethod {
     match forecast.seconds {
         Some(seconds) => TriedMethod {
             predicted_seconds: Some(seconds),
-            ..skipped(forecast.method, &format!("not tried: {why}"))
+            ..TriedMethod::untried(forecast.method, format!("not tried: {why}"))
         },
-        None => skipped(forecast.method, "not tried: its end was not in sight on few rows"),
+        None => TriedMethod::untried(forecast.method, "not tried: its end was not in sight on few rows"),
     }
 }
 
@@ -316,13 +286,12 @@ impl Comparison<'_> {
         let (request, held) = self.judged_by;
         let recalibrated_nll = held.recalibrated_nll(request, &held.predictions(&*fit.predictor)?)?;
         self.tried.push(TriedMethod {
-            method: fit.method.to_string(),
             scores,
             recalibrated_nll,
             seconds: started.elapsed().as_secs_f64(),
             predicted_seconds,
             reached_seconds: fit.check.as_ref().and_then(|check| check.reached_seconds),
-            outcome,
+            ..TriedMethod::untried(fit.method, outcome)
         });
         let nll = recalibrated_nll.or(scores.map(|own| own.nll));
         let score = nll.filter(|nll| !nll.is_nan()).unwrap_or(f64::INFINITY);
@@ -385,17 +354,10 @@ fn uniform_rows(
     let rows = blocks.rows(&prepared.data)?.swap_remove(0);
     let hyperparameters = Hyperparameter::of(&model);
     let posterior = model.condition(prepared.data.select(&rows)?)?;
-    Ok(ScalableFit {
-        method: MethodName::Exact,
-        source: None,
-        check: Some(held.check(&held.predictions(&posterior)?, None)?),
-        hyperparameters,
-        hyperpriors: Vec::new(),
-        summary: None,
-        reason: Reason::Value,
-        largest_jitter: posterior.cholesky().info().jitter,
-        predictor: Arc::new(posterior),
-    })
+    let ended = (Reason::Value, posterior.cholesky().info().jitter);
+    let check = Some(held.check(&held.predictions(&posterior)?, None)?);
+    let fit = ScalableFit::new(MethodName::Exact, Arc::new(posterior), hyperparameters, ended);
+    Ok(ScalableFit { check, ..fit })
 }
 
 #[cfg(test)]

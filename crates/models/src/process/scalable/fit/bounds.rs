@@ -1,32 +1,34 @@
 //! Inducing points: hyperparameters and posterior from one bound.
 
-use super::ScalableFit;
-use super::hyperparameters::{beliefs, initial, set};
+use super::hyperparameters::{initial, set};
 use super::judge::HeldBack;
+use super::{Fitting, ScalableFit};
 use crate::FitRequest;
 use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
+use crate::process::bound::train;
 use crate::process::file_rows::candidates;
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::rates::rate;
 use crate::process::scalable::budget::Allowance;
-use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
+use crate::process::scalable::checkpoint::{Found, Stage};
 use crate::process::scalable::{ScalablePlan, ScalableSummary, Solver};
 use crate::process::{Hyperparameter, ModelError};
 use crate::speed::dense_rate;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
-use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
+use posterior_gp::inducing::stochastic::StochasticGp;
 use posterior_gp::{GpError, Hyperprior, RowSource};
 use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
-use posterior_optim::{Observer, Parameters, Progress, Reason, State};
+use posterior_optim::{Parameters, Progress, Reason, State};
 use posterior_store::StoreError;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// What both bounds begin with.
 struct Beginning {
+    started: Instant,
     /// Kernel, mean and noise.
     model: ExactGp,
     /// Inducing inputs.
@@ -37,16 +39,8 @@ struct Beginning {
     moves: bool,
     /// Whether hyperparameters are learned.
     learns: bool,
-}
-
-/// What a bound is told beside the request.
-pub(super) struct Bounding<'a> {
-    /// Rows that it does not see.
-    pub(super) held: Option<&'a HeldBack>,
-    /// Hyperparameters to begin at, and to go on learning.
-    pub(super) start: Option<&'a [Hyperparameter]>,
-    /// The budget, of which it may use up what is left.
-    pub(super) allowance: &'a Allowance,
+    /// What is believed of them then.
+    hyperpriors: Vec<Hyperprior>,
 }
 
 fn beginning<D: RowSource>(
@@ -55,6 +49,7 @@ fn beginning<D: RowSource>(
     (inducing, fixed): (&InducingOptions, bool),
     start: Option<&[Hyperparameter]>,
 ) -> Result<Beginning, ModelError> {
+    let started = Instant::now();
     let mut model = initial(prepared, request)?;
     if let Some(given) = request.hyperparameters.as_deref().or(start) {
         set(&mut model, given)?;
@@ -67,184 +62,114 @@ fn beginning<D: RowSource>(
         Some(drawn) => prepared.data.gather(&drawn)?,
         None => prepared.data.block(0..rows)?,
     };
-    let chosen = inducing
-        .choice()
-        .choose(model.kernel(), candidates.inputs(), inducing.points(), streams)
-        .map_err(|e| ModelError::Inducing(e.to_string()))?;
+    let chosen = inducing.choice().choose(model.kernel(), candidates.inputs(), inducing.points(), streams)?;
     // Counts that move become fractions and then negative, where the kernel is not defined.
     let counts = request.kernel.count_columns(&prepared.schema.feature_names());
     let moves = !fixed && counts.is_empty();
-    Ok(Beginning { model, chosen, among, moves, learns: request.hyperparameters.is_none() })
+    let learns = request.hyperparameters.is_none();
+    let inputs = prepared.data.widths()[0];
+    let hyperpriors = if learns { request.beliefs(&model, inputs) } else { Vec::new() };
+    Ok(Beginning { started, model, chosen, among, moves, learns, hyperpriors })
 }
 
-fn source(learned: bool) -> String {
-    if learned { "the bound".into() } else { "given".into() }
-}
-
-fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
-    ScalableSummary {
-        inducing: beginning.chosen.points.nrows(),
-        inducing_radius: beginning.chosen.radius,
-        inducing_candidates: beginning.among,
-        inducing_moved: beginning.moves,
-        ..ScalableSummary::new(solver, KernelPrecision::Double, source(beginning.learns))
+impl Beginning {
+    fn summary(&self, solver: Solver) -> ScalableSummary {
+        let source = if self.learns { "the bound" } else { "given" };
+        ScalableSummary {
+            inducing: self.chosen.points.nrows(),
+            inducing_radius: self.chosen.radius,
+            inducing_candidates: self.among,
+            inducing_moved: self.moves,
+            ..ScalableSummary::new(solver, KernelPrecision::Double, source.into())
+        }
     }
-}
 
-/// What came of a bound.
-struct Ending {
-    hyperparameters: Vec<Hyperparameter>,
-    hyperpriors: Vec<Hyperprior>,
-    posterior: InducingPosterior,
-    bound: f64,
-    steps: usize,
-    reason: Reason,
-    largest_jitter: f64,
-}
-
-impl Ending {
-    /// With the summary of a fit that began at `started`.
+    /// What came of it: a process with the value of its bound, judged on the rows held back.
     fn fit(
         self,
-        mut summary: ScalableSummary,
-        method: MethodName,
-        held: Option<&HeldBack>,
-        started: Instant,
+        (mut summary, held): (ScalableSummary, Option<&HeldBack>),
+        (method, process): (MethodName, &dyn Parameters),
+        (posterior, bound): (InducingPosterior, f64),
+        (reason, largest_jitter): (Reason, f64),
     ) -> Result<ScalableFit, ModelError> {
-        summary.bound = Some(self.bound);
-        summary.steps = self.steps;
-        summary.seconds[1] = started.elapsed().as_secs_f64();
-        let check = match held.filter(|_| self.reason != Reason::Interrupted) {
-            Some(held) => Some(held.check(&held.predictions(&self.posterior)?, None)?),
-            None => None,
+        summary.bound = Some(bound);
+        summary.seconds[1] = self.started.elapsed().as_secs_f64();
+        let held = held.filter(|_| reason != Reason::Interrupted);
+        let check = held.map(|held| held.check(&held.predictions(&posterior)?, None)).transpose()?;
+        let hyperparameters = match self.learns {
+            true => Hyperparameter::without_inducing(process),
+            false => Hyperparameter::of(&self.model),
         };
-        Ok(ScalableFit {
-            method,
-            source: None,
-            check,
-            predictor: Arc::new(self.posterior),
-            hyperparameters: self.hyperparameters,
-            hyperpriors: self.hyperpriors,
-            summary: Some(summary),
-            reason: self.reason,
-            largest_jitter: self.largest_jitter,
-        })
+        let ended = (reason, largest_jitter);
+        let fit = ScalableFit::new(method, Arc::new(posterior), hyperparameters, ended);
+        Ok(ScalableFit { check, hyperpriors: self.hyperpriors, summary: Some(summary), ..fit })
     }
 }
 
 /// The collapsed bound, or its closed form where nothing is learned.
 pub(super) fn collapsed<D: RowSource>(
-    prepared: &Prepared<D>,
-    (request, asked): (&FitRequest, &SgprOptions),
-    bounding: &Bounding<'_>,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
+    fitting: &mut Fitting<'_, '_, D>,
+    asked: &SgprOptions,
 ) -> Result<ScalableFit, ModelError> {
-    let started = Instant::now();
+    let Fitting { prepared, request, held, allowance, .. } = *fitting;
     let inducing = (&asked.inducing, asked.fixed_inducing);
-    let beginning = beginning(prepared, request, inducing, bounding.start)?;
-    let mut summary = bound_summary(Solver::Collapsed, &beginning);
-    let Beginning { model, chosen, moves, learns, .. } = beginning;
-    let z = chosen.points;
-    let mut process =
-        CollapsedGp::new(model.kernel().clone_box(), request.mean, model.noise().clone(), z, 1)?;
-    copy_mean(&model, &mut process);
-    process.learn_inducing = moves;
-    process.learn_hyperparameters = learns;
-    let found = Found::default();
-    if !learns && !moves {
-        let (posterior, bound) = process.condition(&prepared.data)?;
+    let own = beginning(prepared, request, inducing, None)?;
+    let mut summary = own.summary(Solver::Collapsed);
+    let (kernel, noise, z) =
+        (own.model.kernel().clone_box(), own.model.noise().clone(), own.chosen.points.clone());
+    let mut process = CollapsedGp::new(kernel, request.mean, noise, z, 1)?;
+    copy_mean(&own.model, &mut process);
+    (process.learn_inducing, process.learn_hyperparameters) = (own.moves, own.learns);
+    if !own.learns && !own.moves {
+        let found = process.clone().condition(&prepared.data)?;
         summary.ended = "closed form".into();
-        return Ending {
-            hyperparameters: Hyperparameter::of(&model),
-            hyperpriors: Vec::new(),
-            posterior,
-            bound,
-            steps: 0,
-            reason: Reason::Value,
-            largest_jitter: 0.0,
-        }
-        .fit(summary, MethodName::Sgpr, bounding.held, started);
+        return own.fit((summary, held), (MethodName::Sgpr, &process), found, (Reason::Value, 0.0));
     }
-    let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
     let mut options = CollapsedOptions {
         steps: FitOptions::default().steps,
-        hyperpriors: hyperpriors.clone(),
-        constraints: if learns { asked.constraints.all() } else { Vec::new() },
+        hyperpriors: own.hyperpriors.clone(),
+        constraints: if own.learns { asked.constraints.all() } else { Vec::new() },
         memory_limit: request.memory,
     };
     options.steps.steps = asked.steps();
-    let state: Option<State> = saved_bound(checkpoints)?;
-    options.steps.time = Allowance::duration(bounding.allowance.left());
+    let mut found = Found::default();
+    let keeping = &mut fitting.checkpoints.keeping(&mut found);
+    let state: Option<State> = keeping.checkpoints.bound()?;
+    options.steps.time = Allowance::duration(allowance.left());
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let fitted = fit_collapsed(process, &prepared.data, &options, state, &mut |progress, state| {
-        let signal = observer(progress, &FitStage::Search);
-        checkpoints.observe::<f64>(signal, &found, || Ok(Stage::Bound(posterior_store::to_value(&state)?)))
+        let signal = (fitting.observer)(progress, &FitStage::Search);
+        keeping.observe(signal, || posterior_store::to_value(&state))
     })?;
-    checkpoints.finish()?;
+    keeping.checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
     summary.at_bounds = fitted.at_bounds;
-    Ending {
-        hyperparameters: if learns {
-            Hyperparameter::without_inducing(&fitted.model)
-        } else {
-            Hyperparameter::of(&model)
-        },
-        hyperpriors,
-        posterior: fitted.posterior,
-        bound: fitted.bound,
-        steps: fitted.steps,
-        reason: fitted.reason,
-        largest_jitter: fitted.largest_jitter,
-    }
-    .fit(summary, MethodName::Sgpr, bounding.held, started)
+    summary.steps = fitted.steps;
+    let (found, ended) = ((fitted.posterior, fitted.bound), (fitted.reason, fitted.largest_jitter));
+    own.fit((summary, held), (MethodName::Sgpr, &fitted.model), found, ended)
 }
 
-/// The stochastic bound.
+/// The stochastic bound, whose hyperparameters begin at `start` where they are known.
 pub(super) fn stochastic<D: RowSource>(
-    prepared: &Prepared<D>,
-    (request, asked): (&FitRequest, &SvgpOptions),
-    bounding: &Bounding<'_>,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
+    fitting: &mut Fitting<'_, '_, D>,
+    asked: &SvgpOptions,
+    start: Option<&[Hyperparameter]>,
 ) -> Result<ScalableFit, ModelError> {
-    let started = Instant::now();
+    let Fitting { prepared, request, held, allowance, .. } = *fitting;
     let inducing = (&asked.inducing, asked.fixed_inducing);
-    let beginning = beginning(prepared, request, inducing, bounding.start)?;
-    let mut summary = bound_summary(Solver::Stochastic { optimizer: asked.optimizer() }, &beginning);
-    let Beginning { model, chosen, moves, learns, .. } = beginning;
-    let z = chosen.points;
-    let noise = Box::new(model.noise().clone());
-    let mut process = StochasticGp::new(model.kernel().clone_box(), request.mean, noise, z)?;
-    copy_mean(&model, &mut process);
-    process.learn_inducing = moves;
-    process.learn_hyperparameters = learns;
-    let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
-    let mut options = StochasticOptions {
-        steps: asked.steps(),
-        seed: request.seed,
-        variational: asked.optimizer(),
-        hyperpriors: hyperpriors.clone(),
-        constraints: if learns { asked.constraints.all() } else { Vec::new() },
-        memory_limit: request.memory,
-        ..StochasticOptions::default()
-    };
-    options.batch = asked.batches.batch.unwrap_or(options.batch);
-    options.learning_rate = asked.batches.step_size.unwrap_or(options.learning_rate);
-    let closing = Closing::planned(prepared, (request, asked), bounding.allowance);
-    options.time = Allowance::duration(closing.left);
-    let state: Option<StochasticState> = saved_bound(checkpoints)?;
-    summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
-    let found = Found::default();
-    let fitted =
-        fit_stochastic(process, &prepared.data, &options, state.as_ref(), &mut |progress, iterate| {
-            let averaged = Progress { value: Some(iterate.average_bound()), ..*progress };
-            let signal = observer(&averaged, &FitStage::Bound);
-            checkpoints.observe::<f64>(signal, &found, || {
-                Ok(Stage::Bound(posterior_store::to_value(&iterate.state(progress))?))
-            })
-        })?;
-    checkpoints.finish()?;
+    let own = beginning(prepared, request, inducing, start)?;
+    let mut summary = own.summary(Solver::Stochastic { optimizer: asked.optimizer() });
+    let (kernel, z) = (own.model.kernel().clone_box(), own.chosen.points.clone());
+    let mut process = StochasticGp::new(kernel, request.mean, Box::new(own.model.noise().clone()), z)?;
+    copy_mean(&own.model, &mut process);
+    (process.learn_inducing, process.learn_hyperparameters) = (own.moves, own.learns);
+    let closing = Closing::planned(prepared, (request, asked), allowance);
+    let (time, mut found) = (Allowance::duration(closing.left), Found::default());
+    let keeping = &mut fitting.checkpoints.keeping(&mut found);
+    let told = (request, asked, &own.hyperpriors[..]);
+    let fitted = train(process, &prepared.data, told, time, (&mut *keeping, &mut *fitting.observer))?;
+    summary.resumed_from = fitted.resumed_from;
+    let fitted = fitted.fit;
     let mut reason = fitted.reason;
     let (mut posterior, mut bound) = (fitted.posterior, fitted.average_bound);
     summary.closed_form = Some(false);
@@ -255,7 +180,7 @@ pub(super) fn stochastic<D: RowSource>(
     {
         let mut watch = |step| {
             let progress = Progress { step, steps_planned: prepared.data.rows(), ..Progress::default() };
-            observer(&progress, &FitStage::Closing)
+            (fitting.observer)(&progress, &FitStage::Closing)
         };
         match whole.condition_watched(&prepared.data, &mut watch) {
             Ok(Some(best)) if best.1.is_finite() => {
@@ -267,26 +192,15 @@ pub(super) fn stochastic<D: RowSource>(
             Ok(None) => {
                 (reason, summary.closed_form) = (Reason::Interrupted, None);
                 let state = posterior_store::to_value(&fitted.state).map_err(StoreError::from)?;
-                checkpoints.save::<f64>(&found, Stage::Bound(state))?;
+                keeping.checkpoints.save::<f64>(keeping.found, Stage::Bound(state))?;
             }
             Err(error) => return Err(error.into()),
         }
     }
     summary.ended = reason.to_string();
-    Ending {
-        hyperparameters: if learns {
-            Hyperparameter::without_inducing(&fitted.model)
-        } else {
-            Hyperparameter::of(&model)
-        },
-        hyperpriors,
-        posterior,
-        bound,
-        steps: fitted.steps,
-        reason,
-        largest_jitter: fitted.largest_jitter,
-    }
-    .fit(summary, MethodName::Svgp, bounding.held, started)
+    summary.steps = fitted.steps;
+    let ended = (reason, fitted.largest_jitter);
+    own.fit((summary, held), (MethodName::Svgp, &fitted.model), (posterior, bound), ended)
 }
 
 /// The pass over all rows that ends a stochastic bound.
@@ -323,14 +237,4 @@ impl Closing {
 /// Gives `process` the mean of `model`; kernel and noise it has already.
 fn copy_mean(model: &ExactGp, process: &mut dyn Parameters) {
     Hyperparameter::give(&Hyperparameter::of(model.mean()), process);
-}
-
-/// The state of a bound's optimiser that an earlier run left.
-fn saved_bound<S: serde::de::DeserializeOwned>(
-    checkpoints: &CheckpointWriter,
-) -> Result<Option<S>, ModelError> {
-    match checkpoints.load()? {
-        Some(mut saved) => Ok(saved.bound()?),
-        None => Ok(None),
-    }
 }

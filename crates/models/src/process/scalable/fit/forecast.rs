@@ -4,9 +4,9 @@
 //! sketch-and-project is as large a share of them as of the table, a batch of dual descent as many rows: what one step does then is alike, and how many it takes grows by a power of the rows that the two
 //! sizes tell. The work of a step is counted ([`ScalablePlan`]), so that which solver is taken depends on no clock; one measurement makes seconds of it.
 
-use super::hyperparameters::Searched;
+use super::Fitting;
+use super::hyperparameters::{Searched, pathwise_model};
 use super::judge::HeldBack;
-use super::pathwise::kernel_of;
 use crate::method::SolverPrecision;
 use crate::options::{AutoOptions, KernelPrecision};
 use crate::process::ModelError;
@@ -22,11 +22,10 @@ use faer::{Mat, MatRef};
 use posterior_gp::Observations;
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::{
-    Blocks, Budget, Method as SolveMethod, PathwiseModel, PathwiseSettings, SketchAndProjectOptions, Start,
-    Support,
+    Blocks, Budget, Method as SolveMethod, PathwiseSettings, SketchAndProjectOptions, Start, Support,
 };
 use posterior_kernels::cross;
-use posterior_optim::{Observer, Progress, Signal};
+use posterior_optim::{Progress, Signal};
 
 /// Steps between two looks at predictions grow by this factor.
 const FACTOR: f64 = 1.1;
@@ -55,12 +54,12 @@ pub(super) fn candidates(
 
 /// A forecast for each method, the one that is expected to be the first at its end first, descent before others that are as good; none where there are not rows or memory enough to try them. The observer is told each step and may end it ([`ModelError::Interrupted`]).
 pub(super) fn forecasts<T: SolverPrecision>(
-    (prepared, held): (&Prepared, &HeldBack),
-    (request, options): (&FitRequest, &AutoOptions),
+    fitting: &mut Fitting<'_, '_>,
+    (options, held): (&AutoOptions, &HeldBack),
     searched: &Searched<T>,
     methods: &[Method],
-    observer: &mut Observer<'_, FitStage>,
 ) -> Result<Vec<Forecast>, ModelError> {
+    let Fitting { prepared, request, .. } = *fitting;
     let (n, d) = prepared.data.inputs().shape();
     let held = &held.first(PREDICTED);
     let tables = trial_sizes(n, d, request.memory)
@@ -75,7 +74,8 @@ pub(super) fn forecasts<T: SolverPrecision>(
     let mut all = Vec::new();
     for (part, method) in methods.iter().enumerate() {
         let mut watch = |progress: &Progress| {
-            observer(&Progress { part, parts: methods.len(), ..*progress }, &FitStage::Forecast)
+            let shown = Progress { part, parts: methods.len(), ..*progress };
+            (fitting.observer)(&shown, &FitStage::Forecast)
         };
         let double = method.precision() == KernelPrecision::Double;
         let steps = tables.iter().map(|table| match double {
@@ -172,10 +172,9 @@ impl SmallTable {
         let mut model = self.model.clone();
         let evidence = method.evidence().cloned().unwrap_or_default();
         super::hyperparameters::solvable::<T>(&mut model, prepared, &evidence);
-        let kernel = kernel_of::<T>(prepared, request, &model)?;
-        let across =
-            cross(&*kernel, narrow(self.inputs.as_ref()).as_ref(), narrow(self.data.inputs()).as_ref());
-        let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
+        let process = pathwise_model::<T>(prepared, request, &model)?;
+        let (held, rows_seen) = (narrow::<T>(self.inputs.as_ref()), narrow::<T>(self.data.inputs()));
+        let across = cross(&*process.kernel, held.as_ref(), rows_seen.as_ref());
         let settings = PathwiseSettings {
             // Averages are laid out for as many as the table's solve may have.
             budget: Budget { steps: method.steps(rows).max(most), time: None, tolerance: 1e-10 },
@@ -254,7 +253,7 @@ fn seconds_of_step<T: SolverPrecision>(
     let n = prepared.data.rows();
     let (m, columns) = (n.min(MOST), options.descent.iterative.sampling.samples + 1);
     let batch = options.descent.batches.solver_batch().min(m);
-    let kernel = kernel_of::<T>(prepared, request, model)?;
+    let kernel = pathwise_model::<T>(prepared, request, model)?.kernel;
     let x = narrow(prepared.data.inputs().subrows(0, m));
     Ok((seconds_of_batch(&*kernel, x.as_ref(), batch, columns) * n as f64 / m as f64).max(1e-6))
 }

@@ -1,26 +1,22 @@
 //! Hyperparameters of iterative methods: given, found before an interruption, or searched for: which search follows which, and where hyperparameters come from in words.
 
+use super::Fitting;
 use super::all_rows::{Begin, by_steps, on_all_rows, worse};
+use super::judge::HeldBack;
 use super::stages::{Stages, on_neighbourhoods};
 use crate::FitRequest;
-use crate::hyperparameter::add_weak_priors;
 use crate::method::SolverPrecision;
-use crate::options::{EvidenceOptions, HyperparameterSearch, IterativeOptions, LengthscalePrior};
-use crate::process::prepared::{FitStage, Prepared, targets};
-use crate::process::scalable::budget::Allowance;
-use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage, Wanted};
+use crate::options::{EvidenceOptions, HyperparameterSearch, IterativeOptions};
+use crate::process::prepared::{Prepared, targets};
+use crate::process::scalable::checkpoint::{Found, Saved, Stage, Wanted};
 use crate::process::scalable::following;
 use crate::process::{Hyperparameter, ModelError};
 use crate::text::number;
 use faer::Mat;
 use posterior_gp::exact::{self, ExactGp};
-use posterior_gp::iterative::BlockFit;
+use posterior_gp::iterative::{BlockFit, PathwiseModel};
 use posterior_gp::{Hyperprior, RowSource};
-use posterior_likelihoods::Gaussian;
-use posterior_optim::{Constraint, Observer, Parameters};
-
-/// What is asked for: of the fit, and of the method that follows.
-pub(super) type Asked<'a> = (&'a FitRequest, &'a IterativeOptions);
+use posterior_optim::{Constraint, Parameters};
 
 /// Kernel, mean and noise as the request has them, before anything is learned.
 pub(super) fn initial<D: RowSource>(
@@ -35,8 +31,7 @@ pub(super) fn initial<D: RowSource>(
     let some: Vec<usize> = (0..count).map(|i| (i as u128 * n as u128 / count as u128) as usize).collect();
     let some = prepared.data.gather(&some)?;
     kernel.begin(some.inputs(), &targets(&some));
-    let noise = Gaussian::new(request.first_noise(), request.noise_floor);
-    Ok(ExactGp::new(kernel, request.mean, noise, prepared.data.widths()[0], 1))
+    Ok(request.process(kernel, prepared.data.widths()[0], 1))
 }
 
 /// Gives a model values by their names.
@@ -73,19 +68,6 @@ pub(in crate::process) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> 
 /// Gives a model the values that one of the same kernel had.
 fn set_known(model: &mut ExactGp, known: &[Hyperparameter]) {
     model.set_values(&known.iter().flat_map(|own| own.values.iter().copied()).collect::<Vec<f64>>());
-}
-
-/// What the search for hyperparameters believes: what was stated, and the weak prior of lengthscales that nothing was said about.
-pub(super) fn beliefs<D: RowSource>(
-    prepared: &Prepared<D>,
-    request: &FitRequest,
-    model: &ExactGp,
-) -> Vec<Hyperprior> {
-    let mut hyperpriors = request.hyperpriors.clone();
-    if request.lengthscale_prior == LengthscalePrior::Weak {
-        add_weak_priors(&mut hyperpriors, model, prepared.data.widths()[0]);
-    }
-    hyperpriors
 }
 
 /// Hyperparameters, where they come from, and what was found on the way.
@@ -153,6 +135,17 @@ impl<T: SolverPrecision> Searched<T> {
     }
 }
 
+/// What iterative solvers in precision T take, with the values that were found.
+pub(super) fn pathwise_model<T: SolverPrecision>(
+    prepared: &Prepared,
+    request: &FitRequest,
+    model: &ExactGp,
+) -> Result<PathwiseModel<T>, ModelError> {
+    let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
+    kernel.set_values(&model.kernel().values());
+    Ok(PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() })
+}
+
 /// The same numbers in another precision.
 fn in_precision<T: SolverPrecision, U: SolverPrecision>(known: Mat<T>) -> Mat<U> {
     Mat::from_fn(known.nrows(), known.ncols(), |i, j| U::from_f64(known[(i, j)].to_f64()))
@@ -161,28 +154,25 @@ fn in_precision<T: SolverPrecision, U: SolverPrecision>(known: Mat<T>) -> Mat<U>
 /// Gives the model its hyperparameters: those of the request, those that were found before an interruption, or those of a search, which goes on behind what
 /// was finished before.
 pub(super) fn hyperparameters<T: SolverPrecision>(
-    prepared: &Prepared,
-    (request, options, held_back): (&FitRequest, &IterativeOptions, usize),
+    fitting: &mut Fitting<'_, '_>,
+    options: &IterativeOptions,
     saved: Option<&mut Saved>,
-    allowance: &Allowance,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
 ) -> Result<Searched<T>, ModelError> {
-    let asked = (request, options);
+    let Fitting { prepared, request, held, allowance, .. } = *fitting;
     let mut model = initial(prepared, request)?;
     if let Some(given) = &request.hyperparameters {
         set(&mut model, given)?;
         // An earlier run may have chosen a solver.
-        let forecasts = saved.map_or_else(Vec::new, |saved| saved.found.forecasts.clone());
+        let forecasts = saved.map_or_else(Vec::new, |saved| saved.found().forecasts.clone());
         let found = Found { hyperparameters: Hyperparameter::of(&model), forecasts, ..Found::default() };
         let (source, hyperpriors) = ("given".into(), Vec::new());
         return Ok(Searched { model, found, source, hyperpriors, solutions: None });
     }
-    let hyperpriors = beliefs(prepared, request, &model);
+    let hyperpriors = request.beliefs(&model, prepared.data.inputs().ncols());
     let search = options.search.hyperparameter_search;
     let (mut found, mut solutions, state, following) = match saved {
         Some(saved) => {
-            let (known, solutions) = (saved.found.clone(), saved.solutions::<T>()?);
+            let (known, solutions) = (saved.found().clone(), saved.solutions::<T>()?);
             match search {
                 HyperparameterSearch::Blocks => (known, solutions, None, saved.search::<f64>()?),
                 _ => (known, solutions, saved.search::<T>()?, None),
@@ -195,25 +185,17 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
         let source = source(prepared, options, &found, &model);
         return Ok(Searched { model, found, source, hyperpriors, solutions });
     }
-    let within = (allowance, &hyperpriors[..]);
     let blocks = match search {
         HyperparameterSearch::Blocks => true,
         HyperparameterSearch::Refined => state.is_none(),
         HyperparameterSearch::Neighbourhoods | HyperparameterSearch::Stochastic => false,
     };
     if blocks {
-        model =
-            Stages { prepared, asked, within, checkpoints, observer }.on_blocks::<T>(model, &mut found)?;
+        let mut stages = Stages { fitting, options, hyperpriors: &hyperpriors };
+        model = stages.on_blocks::<T>(model, &mut found)?;
     }
     if search == HyperparameterSearch::Neighbourhoods {
-        model = on_neighbourhoods::<T>(
-            model,
-            prepared,
-            asked,
-            (&mut found, &hyperpriors),
-            checkpoints,
-            observer,
-        )?;
+        model = on_neighbourhoods::<T>(fitting, options, model, (&mut found, &hyperpriors))?;
     }
     if search.is_stochastic() {
         let before = found.blocks.last().map(|(_, values)| {
@@ -221,8 +203,8 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
             own.set_values(values);
             (own, found.clone())
         });
-        let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
-        (model, solutions) = on_all_rows::<T>(begin, prepared, asked, &mut found, checkpoints, observer)?;
+        let begin = Begin { model, state, hyperpriors: &hyperpriors };
+        (model, solutions) = on_all_rows::<T>(fitting, options, begin, &mut found)?;
         if let Some((blocks, kept)) = before
             && let Some(why) = worse(&blocks, &model, &prepared.data, request.seed)
         {
@@ -233,21 +215,21 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
     } else if search == HyperparameterSearch::Blocks {
         let (n, d) = prepared.data.inputs().shape();
         // As it was planned: with the rows that are held back.
-        let blocks = following::Blocks { request, options, rows: n + held_back, inputs: d };
+        let rows = n + held.map_or(0, HeldBack::rows);
+        let blocks = following::Blocks { request, options, rows, inputs: d };
         let rate = rate(&found, d);
         let largest = found.blocks.iter().flat_map(|(fit, _)| fit.sizes.iter().copied()).max().unwrap_or(0);
         let in_time = |own: following::Following, share| own.is_in_time(allowance.until(share), rate);
         // What was under way goes on; hardly more rows tell hardly more.
         let exactly = following.is_none() && n > largest + largest / 4;
         if exactly && blocks.exactly().is_some_and(|own| in_time(own, EXACT_SHARE)) {
-            let mut stages = Stages { prepared, asked, within, checkpoints, observer };
+            let mut stages = Stages { fitting, options, hyperpriors: &hyperpriors };
             model = stages.on_all_rows::<T>(model, &mut found)?;
         } else if following.is_some()
             || largest < n && blocks.by_steps().is_some_and(|own| in_time(own, STOCHASTIC_SHARE))
         {
-            let begin =
-                Begin { model: model.clone(), state: following, hyperpriors: &hyperpriors, allowance };
-            let ended = by_steps(begin, prepared, asked, &mut found, checkpoints, observer)?;
+            let begin = Begin { model: model.clone(), state: following, hyperpriors: &hyperpriors };
+            let ended = by_steps(fitting, options, begin, &mut found)?;
             if let Some((ended, last)) = ended {
                 (model, solutions) = (ended, last.map(in_precision::<f64, T>));
                 found.noise_raised_from = solvable::<T>(&mut model, prepared, &options.evidence);
@@ -256,7 +238,7 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
     }
     let source = source(prepared, options, &found, &model);
     found.hyperparameters = Hyperparameter::of(&model);
-    checkpoints.save::<T>(&found, solutions.clone().map_or(Stage::Between, Stage::Solved))?;
+    fitting.checkpoints.save::<T>(&found, solutions.clone().map_or(Stage::Between, Stage::Solved))?;
     Ok(Searched { model, found, source, hyperpriors, solutions })
 }
 

@@ -2,21 +2,20 @@
 //!
 //! Features that are learned can fit anything, and on few rows an exact process under a kernel from a book is often better: whoever asks for the first is told of the second.
 
-use super::ScalableFit;
-use super::bounds::Bounding;
-use super::hyperparameters::{beliefs, initial};
+use super::hyperparameters::initial;
 use super::judge::HeldBack;
+use super::{Fitting, ScalableFit};
 use crate::options::{EvidenceOptions, MethodName};
-use crate::process::check::TriedMethod;
+use crate::process::check::{NOT_COMPARED, TriedMethod};
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
-use crate::process::scalable::checkpoint::CheckpointWriter;
+use crate::process::scalable::checkpoint::{Found, Watched};
 use crate::process::scalable::sizes::PLAIN_ROWS;
 use crate::rows::worse_by;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::iterative::Blocks;
 use posterior_gp::{RowSource, exact};
-use posterior_optim::{Observer, Reason};
+use posterior_optim::Reason;
 use std::time::Instant;
 
 /// The share of a run's time that is kept for it.
@@ -27,28 +26,26 @@ pub(super) type Train<D> = fn(
     &Prepared<D>,
     (&FitRequest, &Method),
     Option<f64>,
-    &mut CheckpointWriter,
-    &mut Observer<'_, FitStage>,
+    Watched<'_, '_, '_>,
 ) -> Result<ScalableFit, ModelError>;
 
 /// Features that `train` learns; judged on the rows held back, beside an exact process of some rows.
 pub(super) fn fit<D: RowSource>(
-    prepared: &Prepared<D>,
-    (request, method): (&FitRequest, &Method),
+    fitting: &mut Fitting<'_, '_, D>,
+    method: &Method,
     train: Train<D>,
-    bounding: &Bounding<'_>,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    let Bounding { held, allowance, .. } = *bounding;
+    let Fitting { prepared, request, held, allowance, .. } = *fitting;
     // What is left over is for the plain process, or nobody could say that training was not worth its while.
     let seconds = allowance.left().map(|left| if held.is_some() { (1.0 - PLAIN_SHARE) * left } else { left });
-    let fit = train(prepared, (request, method), seconds, checkpoints, observer)?;
+    let mut found = Found::default();
+    let watched = (&mut fitting.checkpoints.keeping(&mut found), &mut *fitting.observer);
+    let fit = train(prepared, (request, method), seconds, watched)?;
     let Some(held) = held.filter(|_| fit.reason != Reason::Interrupted) else { return Ok(fit) };
     let predictions = held.predictions(&*fit.predictor)?;
     let mut check = held.check(&predictions, None)?;
     let worth = allowance.left().is_none_or(|left| left > 0.0);
-    if worth && let Some((tried, surprises)) = plain(prepared, request, held, allowance, observer) {
+    if worth && let Some((tried, surprises)) = plain(fitting, held) {
         if let Some((mean, error)) = worse_by(&held.surprises(&predictions), &surprises) {
             check.warnings.push(format!(
                 "an exact process of {} predicts the rows held back better, by {mean:.3} +- {error:.3} nats a row: {} not worth their while here, leave --method out",
@@ -58,19 +55,14 @@ pub(super) fn fit<D: RowSource>(
         }
         check.tried.push(tried);
     } else if !worth {
-        check.warnings.push("no plain process was fitted to compare with, since the time was used up: whether this was worth its while is not known".into());
+        check.warnings.push(NOT_COMPARED.into());
     }
     Ok(ScalableFit { check: Some(check), ..fit })
 }
 
 /// An exact process of some rows, and how surprised it is by each row held back; None where it cannot be had (no memory, an interruption, a kernel that does not fit the columns): it is a comparison and no part of the fit.
-fn plain<D: RowSource>(
-    prepared: &Prepared<D>,
-    request: &FitRequest,
-    held: &HeldBack,
-    allowance: &Allowance,
-    observer: &mut Observer<'_, FitStage>,
-) -> Option<(TriedMethod, Vec<f64>)> {
+fn plain<D: RowSource>(fitting: &mut Fitting<'_, '_, D>, held: &HeldBack) -> Option<(TriedMethod, Vec<f64>)> {
+    let Fitting { prepared, request, allowance, .. } = *fitting;
     let started = Instant::now();
     let size = PLAIN_ROWS.min(prepared.data.rows());
     let rows = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.seed }
@@ -84,23 +76,20 @@ fn plain<D: RowSource>(
     };
     let model = initial(prepared, &request).ok()?;
     let mut options = request.fit_options(&EvidenceOptions::default());
-    options.hyperpriors = beliefs(prepared, &request, &model);
+    options.hyperpriors = request.beliefs(&model, prepared.data.widths()[0]);
     options.steps.time = Allowance::duration(allowance.left());
     let data = prepared.data.gather(&rows).ok()?;
     let fitted =
-        exact::fit(model, data, &options, &mut |progress, _| observer(progress, &FitStage::Search)).ok()?;
+        exact::fit(model, data, &options, &mut |progress, _| (fitting.observer)(progress, &FitStage::Search))
+            .ok()?;
     if fitted.reason == Reason::Interrupted {
         return None;
     }
     let predictions = held.predictions(&fitted.posterior).ok()?;
     let tried = TriedMethod {
-        method: MethodName::Exact.to_string(),
         scores: held.scores(&predictions).ok(),
-        recalibrated_nll: None,
         seconds: started.elapsed().as_secs_f64(),
-        predicted_seconds: None,
-        reached_seconds: None,
-        outcome: format!("{size} rows"),
+        ..TriedMethod::untried(MethodName::Exact, format!("{size} rows"))
     };
     Some((tried, held.surprises(&predictions)))
 }

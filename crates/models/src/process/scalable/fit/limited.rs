@@ -3,17 +3,18 @@
 //! The evidence of smooth functions under little noise hardly changes while variance and lengthscales grow together, so that searches end anywhere on that ridge. To raise the noise of such a model until its system can be solved drowns what rows say (as much noise as the
 //! targets have, where the variance is 10⁸); a search that may not go so far finds a model that is as good and can be solved.
 
+use super::Fitting;
 use super::all_rows::evidence_of_row;
-use super::hyperparameters::{Asked, MOST_SIGNAL, Searched, initial, signal, source};
+use super::hyperparameters::{MOST_SIGNAL, Searched, initial, signal, source};
 use super::stages::Stages;
 use crate::method::SolverPrecision;
-use crate::process::prepared::{FitStage, Prepared};
+use crate::options::IterativeOptions;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage, Wanted};
 use crate::process::scalable::sizes::may_search_again;
 use crate::process::{Hyperparameter, ModelError};
 use posterior_gp::exact::ExactGp;
-use posterior_optim::{Constraint, Observer};
+use posterior_optim::Constraint;
 
 /// A function's variance that is more than what can be followed by less than this factor is left to a little more noise.
 const WORTH: f64 = 3.0;
@@ -27,13 +28,11 @@ const SHARE: f64 = 0.6;
 /// Hyperparameters that a solver in precision S can follow: those that were found, or, where their noise would have to be raised by much, those of a second search in which the function's variance has a bound. Given ones stay, those of searches that were asked for by name,
 /// and where a variance is constrained already.
 pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
+    fitting: &mut Fitting<'_, '_>,
+    options: &IterativeOptions,
     searched: Searched<T>,
-    prepared: &Prepared,
-    (request, options): Asked<'_>,
-    allowance: &Allowance,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
 ) -> Result<Searched<T>, ModelError> {
+    let Fitting { prepared, request, held, allowance, .. } = *fitting;
     let wanted = searched.as_found();
     let most = MOST_SIGNAL[usize::from(size_of::<S>() > 4)];
     let noise = wanted.noise().noise_variance();
@@ -55,14 +54,11 @@ pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
     own.evidence.constraints.bound.extend(limits.iter().cloned());
     let within = &Allowance::new(allowance.left().map(|left| SHARE * left));
     let mut found = Found::default();
-    let mut stages = Stages {
-        prepared,
-        asked: (request, &own),
-        within: (within, &searched.hyperpriors),
-        // It begins anew after an interruption.
-        checkpoints: &mut CheckpointWriter::new(None, f64::INFINITY),
-        observer,
-    };
+    // It begins anew after an interruption.
+    let checkpoints = &mut CheckpointWriter::new(None, f64::INFINITY);
+    let observer = &mut *fitting.observer;
+    let second = &mut Fitting { prepared, request, held, allowance: within, checkpoints, observer };
+    let mut stages = Stages { fitting: second, options: &own, hyperpriors: &searched.hyperpriors };
     let model = match stages.on_blocks::<T>(initial(prepared, request)?, &mut found) {
         Ok(model) => model,
         Err(ModelError::Interrupted) => return Err(ModelError::Interrupted),
@@ -99,7 +95,7 @@ pub(super) fn limited<T: SolverPrecision, S: SolverPrecision>(
         search: None,
         ..searched.found
     };
-    checkpoints.save::<T>(&found, Stage::Between)?;
+    fitting.checkpoints.save::<T>(&found, Stage::Between)?;
     let source = source(prepared, &own, &found, &model);
     Ok(Searched { model, found, source, hyperpriors: searched.hyperpriors, solutions: None })
 }

@@ -25,7 +25,7 @@ mod pathwise;
 mod stages;
 
 use super::budget::Allowance;
-use super::checkpoint::{CheckpointWriter, Saved, identity};
+use super::checkpoint::{CheckpointWriter, Saved};
 use super::following::Blocks;
 use super::{ScalablePlan, ScalableSummary};
 use crate::method::SolverPrecision;
@@ -43,7 +43,6 @@ use posterior_notes::fixes::{RANK, SEARCH_REFINED, SEARCH_STOCHASTIC, SVDKL, SVG
 use posterior_optim::{Observer, Reason};
 use std::sync::Arc;
 
-use bounds::Bounding;
 use judge::HeldBack;
 use limited::limited;
 use pathwise::Judging;
@@ -69,10 +68,44 @@ pub(in crate::process) struct ScalableFit {
 }
 
 impl ScalableFit {
+    /// A posterior that a method came to; nothing else is said of it.
+    pub(in crate::process) fn new(
+        method: MethodName,
+        predictor: Arc<dyn Predictor>,
+        hyperparameters: Vec<Hyperparameter>,
+        (reason, largest_jitter): (Reason, f64),
+    ) -> Self {
+        let (source, check, hyperpriors, summary) = (None, None, Vec::new(), None);
+        Self {
+            method,
+            source,
+            check,
+            predictor,
+            hyperparameters,
+            hyperpriors,
+            summary,
+            reason,
+            largest_jitter,
+        }
+    }
+
     /// Rows that the posterior was conditioned on, where it keeps them.
     pub(in crate::process) fn rows(&self) -> usize {
         self.predictor.training().map_or(0, Observations::rows)
     }
+}
+
+/// A fit under way: what it is of, and who keeps it and hears of it.
+struct Fitting<'f, 'o, D = Observations> {
+    /// Rows to learn from.
+    prepared: &'f Prepared<D>,
+    request: &'f FitRequest,
+    /// Rows that it does not see.
+    held: Option<&'f HeldBack>,
+    /// The budget, of which it may use up what is left.
+    allowance: &'f Allowance,
+    checkpoints: &'f mut CheckpointWriter,
+    observer: &'f mut Observer<'o, FitStage>,
 }
 
 /// Fits by `method`, on all rows but those that are held back to judge it by, whose standardised residuals are told. An interruption leaves a checkpoint where there is a place for one, and `reason` says so.
@@ -83,32 +116,21 @@ pub(in crate::process) fn fit_scalable(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(ScalableFit, Vec<f64>), ModelError> {
     let plan = ScalablePlan::new(request, method, prepared.data.rows(), prepared.data.inputs().ncols());
-    judged(prepared, (request, method, plan), observer, |prepared, bounding, checkpoints, observer| {
-        let Bounding { held, allowance, .. } = *bounding;
-        match method {
-            Method::Sgpr(options) => {
-                bounds::collapsed(prepared, (request, options), bounding, checkpoints, observer)
-            }
-            Method::Svgp(options) => {
-                bounds::stochastic(prepared, (request, options), bounding, checkpoints, observer)
-            }
-            _ if method.sets_aside() => {
-                let train = match (method.gvi(), method.deep()) {
-                    (Some(_), _) => gvi::fit,
-                    (_, Some((_, kind, _))) if kind.dense => deep::fit_dense,
-                    _ => deep::fit::<Observations>,
-                };
-                learned::fit(prepared, (request, method), train, bounding, checkpoints, observer)
-            }
-            _ => match method.precision() {
-                KernelPrecision::Single => {
-                    by_rows::<f32>(prepared, request, method, held, allowance, checkpoints, observer)
-                }
-                KernelPrecision::Double => {
-                    by_rows::<f64>(prepared, request, method, held, allowance, checkpoints, observer)
-                }
-            },
+    judged(prepared, (request, method, plan), observer, |fitting| match method {
+        Method::Sgpr(options) => bounds::collapsed(fitting, options),
+        Method::Svgp(options) => bounds::stochastic(fitting, options, None),
+        _ if method.sets_aside() => {
+            let train = match (method.gvi(), method.deep()) {
+                (Some(_), _) => gvi::fit,
+                (_, Some((_, kind, _))) if kind.dense => deep::fit_dense,
+                _ => deep::fit::<Observations>,
+            };
+            learned::fit(fitting, method, train)
         }
+        _ => match method.precision() {
+            KernelPrecision::Single => by_rows::<f32>(fitting, method),
+            KernelPrecision::Double => by_rows::<f64>(fitting, method),
+        },
     })
 }
 
@@ -122,21 +144,11 @@ pub(in crate::process) fn fit_from_disk(
     let (bytes, [inputs, _]) = (prepared.data.bytes(), prepared.data.widths());
     let rows = RowSource::rows(&prepared.data);
     let plan = ScalablePlan::from_disk(request, method, rows, inputs).ok_or_else(|| not_from_disk(method))?;
-    let (mut fit, residuals) =
-        judged(prepared, (request, method, plan), observer, |prepared, bounding, checkpoints, observer| {
-            match method {
-                Method::Sgpr(options) => {
-                    bounds::collapsed(prepared, (request, options), bounding, checkpoints, observer)
-                }
-                Method::Svgp(options) => {
-                    bounds::stochastic(prepared, (request, options), bounding, checkpoints, observer)
-                }
-                _ => {
-                    let train = deep::fit::<FileRows>;
-                    learned::fit(prepared, (request, method), train, bounding, checkpoints, observer)
-                }
-            }
-        })?;
+    let (mut fit, residuals) = judged(prepared, (request, method, plan), observer, |fitting| match method {
+        Method::Sgpr(options) => bounds::collapsed(fitting, options),
+        Method::Svgp(options) => bounds::stochastic(fitting, options, None),
+        _ => learned::fit(fitting, method, deep::fit::<FileRows>),
+    })?;
     if let Some(summary) = &mut fit.summary {
         summary.from_disk = Some(bytes);
     }
@@ -148,12 +160,7 @@ fn judged<D: TableRows>(
     prepared: Prepared<D>,
     (request, method, plan): (&FitRequest, &Method, ScalablePlan),
     observer: &mut Observer<'_, FitStage>,
-    by: impl FnOnce(
-        &Prepared<D>,
-        &Bounding<'_>,
-        &mut CheckpointWriter,
-        &mut Observer<'_, FitStage>,
-    ) -> Result<ScalableFit, ModelError>,
+    by: impl FnOnce(&mut Fitting<'_, '_, D>) -> Result<ScalableFit, ModelError>,
 ) -> Result<(ScalableFit, Vec<f64>), ModelError> {
     let usual = LargeTableOptions::default();
     let large = method.large().unwrap_or(&usual);
@@ -163,11 +170,7 @@ fn judged<D: TableRows>(
     if plan.peak_bytes > request.memory {
         return Err(refused(request, plan.as_exact(), method));
     }
-    let place = match &large.checkpoint {
-        Some(path) => Some((path.clone(), identity(&prepared.schema, data, request, method)?)),
-        None => None,
-    };
-    let checkpoints = &mut CheckpointWriter::new(place, large.checkpoint_every);
+    let checkpoints = &mut CheckpointWriter::of(&prepared.schema, data, request, method)?;
     let earlier = checkpoints.load()?.map_or(0.0, |saved| saved.seconds());
     let allowance = &Allowance::new(request.time_budget).after(earlier);
     let count = large.held_back_of(data.rows());
@@ -175,8 +178,7 @@ fn judged<D: TableRows>(
     let (train, held) = HeldBack::draw(data, count, request.seed)?;
     let prepared = &Prepared { data: train, ..prepared };
     let held = held.as_ref();
-    let bounding = Bounding { held, start: None, allowance };
-    let mut fit = by(prepared, &bounding, checkpoints, observer)?;
+    let mut fit = by(&mut Fitting { prepared, request, held, allowance, checkpoints, observer })?;
     let mut residuals = Vec::new();
     if let (Some(mut check), Some(held)) = (fit.check.take(), held) {
         // Outliers leave more than 95 % of the rows inside.
@@ -212,88 +214,65 @@ pub(in crate::process) fn refused(request: &FitRequest, plan: exact::Plan, metho
 
 /// Hyperparameters and an iterative solver; or, where the method is for us to choose, the best of several.
 fn by_rows<T: SolverPrecision>(
-    prepared: &Prepared,
-    request: &FitRequest,
+    fitting: &mut Fitting<'_, '_>,
     method: &Method,
-    held: Option<&HeldBack>,
-    allowance: &Allowance,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
+    let Fitting { prepared, request, held, allowance, .. } = *fitting;
     if let (Method::Auto(options), Method::Sdd(_), Some(held)) = (&request.method, method, held) {
-        return automatic::fit::<T>(prepared, (request, options), held, allowance, checkpoints, observer);
+        return automatic::fit::<T>(fitting, options, held);
     }
-    let Some(options) = method.iterative() else {
-        return Err(ModelError::NotIterative { method: method.name().as_str() });
-    };
-    let mut saved = checkpoints.load()?;
-    let searched = hyperparameters::hyperparameters::<T>(
-        prepared,
-        (request, options, held.map_or(0, HeldBack::rows)),
-        saved.as_mut(),
-        allowance,
-        checkpoints,
-        observer,
-    )?;
-    let asked = (request, options);
+    let options = method.requires(method.iterative())?;
+    let mut saved = fitting.checkpoints.load()?;
+    let searched = hyperparameters::hyperparameters::<T>(fitting, options, saved.as_mut())?;
     let searched = match (saved.as_ref().is_some_and(Saved::has_solver), method.precision_is_open()) {
         (true, _) => searched,
-        (false, true) => limited::<T, f64>(searched, prepared, asked, allowance, checkpoints, observer)?,
-        (false, false) => limited::<T, T>(searched, prepared, asked, allowance, checkpoints, observer)?,
+        (false, true) => limited::<T, f64>(fitting, options, searched)?,
+        (false, false) => limited::<T, T>(fitting, options, searched)?,
     };
     let method = &method.for_system(prepared.data.rows(), searched.ratio(prepared));
     let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds).max(0.0);
-    let judging = Judging { held, to_beat: None, seconds: allowance.left().map(|left| left + before) };
-    pathwise::fit_in_its_precision(
-        prepared,
-        asked,
-        method,
-        (searched, saved),
-        &judging,
-        checkpoints,
-        observer,
-    )
+    let judging = Judging { to_beat: None, seconds: allowance.left().map(|left| left + before) };
+    pathwise::fit_in_its_precision(fitting, options, method, (searched, saved), &judging)
 }
+
+/// A setting: what it is, its value where that is wrong, and what it should be.
+type Doubted = (&'static str, Option<f64>, &'static str);
+
+/// Refuses the first of these settings that is wrong.
+fn refuse_settings<const N: usize>(settings: [Doubted; N]) -> Result<(), ModelError> {
+    let wrong = |(what, value, expected): Doubted| value.map(|value| (what, value, expected));
+    match settings.into_iter().find_map(wrong) {
+        Some((what, value, expected)) => Err(ModelError::Setting { what, value, expected: expected.into() }),
+        None => Ok(()),
+    }
+}
+
+/// What numbers and counts should be.
+const POSITIVE: &str = "a positive number";
+const NOT_NONE: &str = "at least 1";
 
 /// What its rank is of.
 const OF_SKETCH: &str = "the rank of a block's sketch";
 
 /// Refuses numbers that mean nothing.
 pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
-    let refuse =
-        |what, value, expected: &str| Err(ModelError::Setting { what, value, expected: expected.into() });
-    let large = method.large();
-    for (what, value) in [
-        ("the step size", method.batches().and_then(|batches| batches.step_size)),
-        ("the tolerance", method.tolerance()),
-        ("the time", request.time_budget),
-        ("the time between checkpoints", large.map(|large| large.checkpoint_every)),
-    ] {
-        if let Some(v) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
-            return refuse(what, v, "a positive number");
-        }
-    }
-    for (what, count) in [
-        ("the number of inducing points", method.inducing().map(|inducing| inducing.points())),
-        ("the number of steps", large.and_then(|large| large.iterations)),
-        ("the number of rows of a batch", method.batches().and_then(|batches| batches.batch)),
-        (
-            OF_SKETCH,
-            match method {
-                Method::Sap(options) => options.iterative.system.rank,
-                _ => None,
-            },
-        ),
-    ] {
-        if count == Some(0) {
-            let expected = match what {
-                OF_SKETCH => "at least 1: without --rank blocks are factored, as is better",
-                _ => "at least 1",
-            };
-            return refuse(what, 0.0, expected);
-        }
-    }
-    Ok(())
+    let (large, batches) = (method.large(), method.batches());
+    let wrong = |value: Option<f64>| value.filter(|v| !(v.is_finite() && *v > 0.0));
+    let none = |count: Option<usize>| count.filter(|count| *count == 0).map(|_| 0.0);
+    let sketch = match method {
+        Method::Sap(options) => options.iterative.system.rank,
+        _ => None,
+    };
+    refuse_settings([
+        ("the step size", wrong(batches.and_then(|own| own.step_size)), POSITIVE),
+        ("the tolerance", wrong(method.tolerance()), POSITIVE),
+        ("the time", wrong(request.time_budget), POSITIVE),
+        ("the time between checkpoints", wrong(large.map(|own| own.checkpoint_every)), POSITIVE),
+        ("the number of inducing points", none(method.inducing().map(|own| own.points())), NOT_NONE),
+        ("the number of steps", none(large.and_then(|own| own.iterations)), NOT_NONE),
+        ("the number of rows of a batch", none(batches.and_then(|own| own.batch)), NOT_NONE),
+        (OF_SKETCH, none(sketch), "at least 1: without --rank blocks are factored, as is better"),
+    ])
 }
 
 /// Refuses at once what would otherwise fail after a long search.
@@ -302,57 +281,45 @@ fn check<D: RowSource>(
     request: &FitRequest,
     method: &Method,
 ) -> Result<(), ModelError> {
-    let refuse =
-        |what, value, expected: &str| Err(ModelError::Setting { what, value, expected: expected.into() });
     check_numbers(request, method)?;
-    if let Method::Svgp(SvgpOptions { variational: VariationalName::Natural, natural_length, .. }) = method
-        && !(*natural_length > 0.0 && *natural_length <= 1.0)
-    {
-        return refuse("the length of natural-gradient steps", *natural_length, "above 0 and at most 1");
-    }
-    if let Method::Sdd(options) = method
-        && !(0.0..1.0).contains(&options.momentum)
-    {
-        return refuse("the momentum", options.momentum, "at least 0 and below 1");
-    }
+    let length = match method {
+        Method::Svgp(own) if own.variational == VariationalName::Natural => Some(own.natural_length),
+        _ => None,
+    };
+    let momentum = if let Method::Sdd(options) = method { Some(options.momentum) } else { None };
+    let (length, momentum) =
+        (length.filter(|v| !(*v > 0.0 && *v <= 1.0)), momentum.filter(|v| !(0.0..1.0).contains(v)));
+    refuse_settings([
+        ("the length of natural-gradient steps", length, "above 0 and at most 1"),
+        ("the momentum", momentum, "at least 0 and below 1"),
+    ])?;
     let Some(options) = method.iterative() else { return Ok(()) };
     let kernel = request.kernel.build::<f64>(&prepared.schema.feature_names())?;
     kernel.features().map_err(GpError::from)?;
     let IterativeOptions { evidence, search, sampling, .. } = options;
-    if let Some(rate) = evidence.learning_rate
-        && search.hyperparameter_search.is_stochastic()
-        && !(rate > 0.0 && rate.is_finite())
-    {
-        return refuse("the learning rate", rate, "a positive number");
-    }
+    let stochastic = search.hyperparameter_search.is_stochastic();
+    let rate = evidence.learning_rate.filter(|rate| stochastic && !(*rate > 0.0 && rate.is_finite()));
     let searches = request.hyperparameters.is_none();
-    let no_steps = search.hyperparameter_search.is_stochastic() && evidence.steps == Some(0);
-    for (what, count, used) in [
-        ("the number of samples", sampling.samples, true),
-        ("the number of random features", sampling.random_features, true),
-        ("the number of samples that share features", sampling.samples_per_features, true),
-        ("the number of blocks, or of their rows,", search.blocks.min(search.block_size), searches),
-        (
-            "the number of neighbourhoods, or of their rows,",
-            search.neighbourhoods.min(search.neighbourhood_size),
-            searches,
-        ),
-        (
-            "the number of probes, steps or iterations of the search",
-            if no_steps { 0 } else { search.probes.min(search.search_passes) },
-            search.hyperparameter_search.is_stochastic(),
-        ),
-    ] {
-        if used && count == 0 {
-            return refuse(what, 0.0, "at least 1");
-        }
-    }
+    let no_steps = stochastic && evidence.steps == Some(0);
+    let none = |count: usize, used: bool| (used && count == 0).then_some(0.0);
+    let (blocks, around) =
+        (search.blocks.min(search.block_size), search.neighbourhoods.min(search.neighbourhood_size));
+    let steps = if no_steps { 0 } else { search.probes.min(search.search_passes) };
+    refuse_settings([
+        ("the learning rate", rate, POSITIVE),
+        ("the number of samples", none(sampling.samples, true), NOT_NONE),
+        ("the number of random features", none(sampling.random_features, true), NOT_NONE),
+        ("the number of samples that share features", none(sampling.samples_per_features, true), NOT_NONE),
+        ("the number of blocks, or of their rows,", none(blocks, searches), NOT_NONE),
+        ("the number of neighbourhoods, or of their rows,", none(around, searches), NOT_NONE),
+        ("the number of probes, steps or iterations of the search", none(steps, stochastic), NOT_NONE),
+    ])?;
     let (rows, [inputs, _]) = (prepared.data.rows(), prepared.data.widths());
     if let Method::Sap(own) = method
         && let Some(rank) = own.iterative.system.rank.filter(|rank| *rank >= own.block_of(rows))
     {
         let expected = "below the rows of a block (--block-rows, or as many as are usual), which is factored whole without --rank";
-        return refuse(OF_SKETCH, rank as f64, expected);
+        return refuse_settings([(OF_SKETCH, Some(rank as f64), expected)]);
     }
     let blocks = Blocks { request, options, rows, inputs };
     let automatic = matches!(request.method, Method::Auto(_));

@@ -1,21 +1,20 @@
 //! Weights by iterative solvers.
 
-use super::ScalableFit;
-use super::hyperparameters::{Asked, Searched, signal};
+use super::hyperparameters::{Searched, pathwise_model, signal};
 use super::judge::{EarlyStopping, HeldBack, Outlook};
+use super::{Fitting, ScalableFit};
 use crate::method::SolverPrecision;
-use crate::options::KernelPrecision;
+use crate::options::{IterativeOptions, KernelPrecision};
 use crate::process::ModelError;
 use crate::process::check::unsolved_in_words;
-use crate::process::prepared::{FitStage, Prepared};
+use crate::process::prepared::FitStage;
 use crate::process::scalable::budget::Allowance;
-use crate::process::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
+use crate::process::scalable::checkpoint::{Saved, Stage};
 use crate::process::scalable::sizes::EVIDENCE_PROBES;
 use crate::process::scalable::{ScalableSummary, Solver};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::Observations;
-use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::{
     Budget, Method as SolveMethod, PathwiseModel, PathwisePosterior, PathwiseSettings, Solution, Start,
     Support,
@@ -23,7 +22,7 @@ use posterior_gp::iterative::{
 use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
 use posterior_notes::fixes::{BOUND, PRECISION_F64, SVGP};
-use posterior_optim::{Observer, Progress, Reason, Signal};
+use posterior_optim::{Progress, Reason, Signal};
 use std::time::Instant;
 
 /// A noise that was raised by this factor and more is another model, of which a user must know.
@@ -33,9 +32,7 @@ const MUCH: f64 = 10.0;
 const LEAST_STEPS: usize = 100;
 
 /// What a solve is told beside the request.
-pub(super) struct Judging<'a> {
-    /// Rows that it does not see.
-    pub(super) held: Option<&'a HeldBack>,
+pub(super) struct Judging {
     /// The score of something simpler, below which going on is pointless; none where the method was asked for.
     pub(super) to_beat: Option<f64>,
     /// Most seconds of the solve, those of earlier runs included.
@@ -44,22 +41,21 @@ pub(super) struct Judging<'a> {
 
 /// As [`fit`], in the method's precision, whatever the search was in; `options` are those of the search.
 pub(super) fn fit_in_its_precision<T: SolverPrecision>(
-    prepared: &Prepared,
-    (request, options): Asked<'_>,
+    fitting: &mut Fitting<'_, '_>,
+    options: &IterativeOptions,
     method: &Method,
     (searched, saved): (Searched<T>, Option<Saved>),
-    judging: &Judging<'_>,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
+    judging: &Judging,
 ) -> Result<ScalableFit, ModelError> {
+    let prepared = fitting.prepared;
     match method.precision() {
         KernelPrecision::Single => {
             let state = (searched.in_precision::<f32>(prepared, options), saved);
-            fit(prepared, request, method, state, judging, checkpoints, observer)
+            fit(fitting, method, state, judging)
         }
         KernelPrecision::Double => {
             let state = (searched.in_precision::<f64>(prepared, options), saved);
-            fit(prepared, request, method, state, judging, checkpoints, observer)
+            fit(fitting, method, state, judging)
         }
     }
 }
@@ -67,40 +63,34 @@ pub(super) fn fit_in_its_precision<T: SolverPrecision>(
 /// Conditions on all rows, or on inducing inputs, by an iterative solver. Where neither steps nor a tolerance were asked for, it ends when predictions of
 /// the held-back rows stay where they are.
 fn fit<T: SolverPrecision>(
-    prepared: &Prepared,
-    request: &FitRequest,
+    fitting: &mut Fitting<'_, '_>,
     method: &Method,
     (searched, saved): (Searched<T>, Option<Saved>),
-    judging: &Judging<'_>,
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
+    judging: &Judging,
 ) -> Result<ScalableFit, ModelError> {
-    let Some(options) = method.iterative() else {
-        return Err(ModelError::NotIterative { method: method.name().as_str() });
-    };
+    let Fitting { prepared, request, held, .. } = *fitting;
+    let options = method.requires(method.iterative())?;
     let mut saved = saved;
     let Searched { model, found, source, hyperpriors, solutions } = searched;
     let seed = request.seed;
-    let kernel = kernel_of::<T>(prepared, request, &model)?;
+    let process = pathwise_model::<T>(prepared, request, &model)?;
     let rows = prepared.data.rows();
     // Systems of samples have prior functions on their right-hand sides.
     let noise_share = model.noise().noise_variance() / signal(&model, prepared).max(1.0);
     let budget = method.budget(rows, Allowance::duration(judging.seconds), noise_share);
     let conditioning = options.conditioning(budget, seed);
     let mut inducing_radius = None;
-    let Some(solver) = method.solver(rows, seed) else {
-        return Err(ModelError::NotIterative { method: method.name().as_str() });
-    };
+    let solver = method.requires(method.solver(rows, seed))?;
     let support = match (&solver, method.inducing()) {
         (Solver::Inducing(options), Some(asked)) => {
             let streams = Streams::new(seed);
-            let z = asked.choice().choose(model.kernel(), prepared.data.inputs(), asked.points(), streams);
-            let ChosenPoints { points, radius } = z.map_err(|e| ModelError::Inducing(e.to_string()))?;
+            let ChosenPoints { points, radius } =
+                asked.choice().choose(model.kernel(), prepared.data.inputs(), asked.points(), streams)?;
             inducing_radius = radius;
             Support::Inducing(points, options.clone())
         }
         (Solver::Rows(solver), _) => Support::Rows(solver.clone()),
-        _ => return Err(ModelError::NotIterative { method: method.name().as_str() }),
+        _ => return method.requires(None),
     };
     let inducing = if let Support::Inducing(z, _) = &support { z.nrows() } else { 0 };
     let state = match &mut saved {
@@ -118,7 +108,6 @@ fn fit<T: SolverPrecision>(
         })),
         (None, None) => Start::Zero,
     };
-    let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
     let started = Instant::now();
     let adaptive = options.large.iterations.is_none() && method.tolerance().is_none();
     let looking = Looking {
@@ -143,9 +132,8 @@ fn fit<T: SolverPrecision>(
         conditioning.clone(),
         start,
         &mut |progress, iterate| {
-            let signal = observer(progress, &FitStage::Solve);
-            if let Some(held) =
-                judging.held.filter(|_| signal == Signal::Continue && stopping.is_due(progress.step))
+            let signal = (fitting.observer)(progress, &FitStage::Solve);
+            if let Some(held) = held.filter(|_| signal == Signal::Continue && stopping.is_due(progress.step))
             {
                 match looking.observe(progress, iterate.weights(), held, &mut stopping, judging) {
                     Ok(outlook) if adaptive => stopped = outlook,
@@ -156,10 +144,10 @@ fn fit<T: SolverPrecision>(
             if stopped != Outlook::Open || failed.is_some() {
                 return Signal::Stop;
             }
-            checkpoints.observe(signal, &found, || Ok(Stage::Solver(iterate.state(progress))))
+            fitting.checkpoints.observe(signal, &found, || Ok(Stage::Solver(iterate.state(progress))))
         },
     )?;
-    checkpoints.finish()?;
+    fitting.checkpoints.finish()?;
     if let Some(error) = failed {
         return Err(error);
     }
@@ -171,13 +159,13 @@ fn fit<T: SolverPrecision>(
     let rounded = matches!(method, Method::Sap(_)) && progress.restarts > 0;
     let left = residual.zip(looking.harmless.map(|own| if rounded { own - SLACK } else { own }));
     let mut warnings = Vec::new();
-    if judging.held.is_none() && !interrupted {
+    if held.is_none() && !interrupted {
         let unsolved = left.filter(|(residual, harmless)| residual > harmless);
         warnings.extend(
             unsolved.map(|(residual, harmless)| unsolved_in_words(residual, harmless, size_of::<T>() == 4)),
         );
     }
-    let check = match judging.held.filter(|_| !interrupted) {
+    let check = match held.filter(|_| !interrupted) {
         Some(held) => {
             let end = held.predictions(&posterior)?;
             let drift = stopping.final_drift(progress.step, &end);
@@ -218,7 +206,7 @@ fn fit<T: SolverPrecision>(
             let steps = conditioning.budget.steps.min(progress.step.max(LEAST_STEPS));
             let budget = Budget { steps, time: Allowance::duration(time), ..conditioning.budget };
             let probes = (EVIDENCE_PROBES, seed);
-            let observer = &mut |progress: &Progress| observer(progress, &FitStage::Solve);
+            let observer = &mut |progress: &Progress| (fitting.observer)(progress, &FitStage::Solve);
             let found = posterior.log_evidence(solver.preconditioner, probes, &budget, observer);
             found.unwrap_or_else(|error| {
                 evidence_failed = Some(error.to_string());
@@ -254,17 +242,9 @@ fn fit<T: SolverPrecision>(
     if stopped != Outlook::Open {
         reason = Reason::Value;
     }
-    Ok(ScalableFit {
-        method: method.name(),
-        source: None,
-        check,
-        predictor: T::predictor(posterior),
-        hyperparameters: found.hyperparameters,
-        hyperpriors,
-        summary: Some(summary),
-        reason,
-        largest_jitter: found.largest_jitter,
-    })
+    let (predictor, ended) = (T::predictor(posterior), (reason, found.largest_jitter));
+    let fit = ScalableFit::new(method.name(), predictor, found.hyperparameters, ended);
+    Ok(ScalableFit { check, hyperpriors, summary: Some(summary), ..fit })
 }
 
 /// Ended because predictions of the held-back rows stayed where they were.
@@ -301,7 +281,7 @@ impl<T: SolverPrecision> Looking<'_, T> {
         weights: Mat<T>,
         held: &HeldBack,
         stopping: &mut EarlyStopping,
-        judging: &Judging<'_>,
+        judging: &Judging,
     ) -> Result<Outlook, ModelError> {
         let solution = Solution { weights, reason: Reason::Steps, progress: *progress };
         let posterior = PathwisePosterior::from_parts(
@@ -327,15 +307,4 @@ impl<T: SolverPrecision> Looking<'_, T> {
             (judging.to_beat, settled),
         ))
     }
-}
-
-/// The kernel in precision T with the values that were found.
-pub(super) fn kernel_of<T: SolverPrecision>(
-    prepared: &Prepared,
-    request: &FitRequest,
-    model: &ExactGp,
-) -> Result<Box<dyn posterior_kernels::Kernel<T>>, ModelError> {
-    let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
-    kernel.set_values(&model.kernel().values());
-    Ok(kernel)
 }

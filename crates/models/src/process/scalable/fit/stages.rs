@@ -1,16 +1,18 @@
 //! Searches by exact evidences: of blocks, of all rows, of neighbourhoods, one stage after the other.
 
-use super::hyperparameters::{Asked, EXACT_SHARE, set_noise, solvable};
+use super::Fitting;
+use super::hyperparameters::{EXACT_SHARE, set_noise, solvable};
 use crate::method::SolverPrecision;
+use crate::options::IterativeOptions;
 use crate::process::ModelError;
-use crate::process::prepared::{FitStage, Prepared};
+use crate::process::prepared::FitStage;
 use crate::process::scalable::budget::Allowance;
-use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
+use crate::process::scalable::checkpoint::{Found, Stage};
 use crate::process::scalable::following::{REFINING_EVALUATIONS, refining_memory};
 use posterior_gp::Hyperprior;
 use posterior_gp::exact::{self, ExactGp, FitOptions};
 use posterior_gp::iterative::{BlockFit, Blocks, fit_on_blocks, fit_on_neighbourhoods};
-use posterior_optim::{Observer, Parameters, Reason, Signal};
+use posterior_optim::{Parameters, Reason, Signal};
 use std::time::Instant;
 
 /// Shares of the budget by whose end the stages of a search on blocks are over.
@@ -18,23 +20,22 @@ const FIRST_SHARE: f64 = 0.15;
 const SECOND_SHARE: f64 = 0.4;
 
 /// A search by exact evidences, one stage after the other.
-pub(super) struct Stages<'a, 'o> {
-    pub(super) prepared: &'a Prepared,
-    pub(super) asked: Asked<'a>,
-    /// The budget, and what is believed of hyperparameters.
-    pub(super) within: (&'a Allowance, &'a [Hyperprior]),
-    pub(super) checkpoints: &'a mut CheckpointWriter,
-    pub(super) observer: &'a mut Observer<'o, FitStage>,
+pub(super) struct Stages<'s, 'f, 'o> {
+    pub(super) fitting: &'s mut Fitting<'f, 'o>,
+    pub(super) options: &'s IterativeOptions,
+    /// What is believed of hyperparameters.
+    pub(super) hyperpriors: &'s [Hyperprior],
 }
 
-impl Stages<'_, '_> {
+impl Stages<'_, '_, '_> {
     /// The joint evidence on many small blocks, then on few larger ones from where that led.
     pub(super) fn on_blocks<T: SolverPrecision>(
         &mut self,
         mut model: ExactGp,
         found: &mut Found,
     ) -> Result<ExactGp, ModelError> {
-        let Self { prepared, asked: (request, asked), within: (allowance, hyperpriors), .. } = *self;
+        let Self { options: asked, hyperpriors, .. } = *self;
+        let Fitting { prepared, request, allowance, .. } = *self.fitting;
         let first = asked.search.blocks(request.seed);
         let (n, d) = (prepared.data.rows(), prepared.data.inputs().ncols());
         let base = FitOptions { hyperpriors: hyperpriors.to_vec(), ..request.fit_options(&asked.evidence) };
@@ -80,7 +81,8 @@ impl Stages<'_, '_> {
         mut model: ExactGp,
         found: &mut Found,
     ) -> Result<ExactGp, ModelError> {
-        let Self { prepared, asked: (request, asked), within: (allowance, hyperpriors), .. } = *self;
+        let Self { options: asked, hyperpriors, .. } = *self;
+        let Fitting { prepared, request, allowance, .. } = *self.fitting;
         if let Some(noise) = found.noise_raised_from.take() {
             set_noise(&mut model, noise);
         }
@@ -103,16 +105,14 @@ impl Stages<'_, '_> {
     ) -> Result<ExactGp, ModelError> {
         let (started, number) = (Instant::now(), found.blocks.len());
         let (model, fit): (ExactGp, BlockFit) =
-            fit_on_blocks(model, &self.prepared.data, rows, options, &mut |progress, _| {
-                (self.observer)(progress, &FitStage::Blocks { stage: number })
+            fit_on_blocks(model, &self.fitting.prepared.data, rows, options, &mut |progress, _| {
+                (self.fitting.observer)(progress, &FitStage::Blocks { stage: number })
             })?;
-        if fit.reason == Reason::Interrupted {
-            return Err(ModelError::Interrupted);
-        }
+        ModelError::heed(fit.reason)?;
         found.largest_jitter = found.largest_jitter.max(fit.largest_jitter);
         found.seconds += started.elapsed().as_secs_f64();
         found.blocks.push((fit, model.values()));
-        self.checkpoints.save::<T>(found, Stage::Between)?;
+        self.fitting.checkpoints.save::<T>(found, Stage::Between)?;
         Ok(model)
     }
 }
@@ -137,13 +137,12 @@ fn refining_size(
 
 /// Averages over the exact evidences of neighbourhoods, behind those that an earlier run had finished.
 pub(super) fn on_neighbourhoods<T: SolverPrecision>(
+    fitting: &mut Fitting<'_, '_>,
+    asked: &IterativeOptions,
     model: ExactGp,
-    prepared: &Prepared,
-    (request, asked): Asked<'_>,
     (found, hyperpriors): (&mut Found, &[Hyperprior]),
-    checkpoints: &mut CheckpointWriter,
-    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
+    let Fitting { prepared, request, .. } = *fitting;
     let started = Instant::now();
     let before = found.seconds;
     let hyperpriors = hyperpriors.to_vec();
@@ -160,12 +159,12 @@ pub(super) fn on_neighbourhoods<T: SolverPrecision>(
             if done.len() > found.neighbourhoods.len() {
                 found.neighbourhoods = done.to_vec();
                 found.seconds = before + started.elapsed().as_secs_f64();
-                if let Err(error) = checkpoints.save::<T>(found, Stage::Between) {
+                if let Err(error) = fitting.checkpoints.save::<T>(found, Stage::Between) {
                     failed = Some(error);
                     return Signal::Stop;
                 }
             }
-            observer(progress, &FitStage::Neighbourhoods)
+            (fitting.observer)(progress, &FitStage::Neighbourhoods)
         },
     )?;
     if let Some(error) = failed {
