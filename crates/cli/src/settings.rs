@@ -53,7 +53,7 @@ fn of_model(model: &AnyModel, path: &Path, target: &str) -> Result<Given, Failur
                 own.names().join(", ")
             ))
         })?,
-        AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
+        AnyModel::Network(_) => {
             return Err(Failure::usage(format!("{shown} is no Gaussian process: it has no kernel")));
         }
     };

@@ -1,8 +1,7 @@
 //! A model file of any kind.
 
 use crate::Model;
-use crate::ensemble::{EnsembleHeader, EnsembleModel};
-use crate::laplace::{LaplaceHeader, LaplaceModel};
+use crate::laplace::{FileHeader, NetworkModel};
 use crate::process::{ProcessModel, StreamState};
 use crate::targets::{TargetsHeader, TargetsModel};
 use posterior_store::{Container, StoreError};
@@ -12,10 +11,8 @@ use std::path::Path;
 pub enum AnyModel {
     /// A Gaussian process, whatever is observed.
     Process(Box<ProcessModel>),
-    /// A network with error bars.
-    Laplace(Box<LaplaceModel>),
-    /// Several of those.
-    Ensemble(Box<EnsembleModel>),
+    /// A network with error bars, or an ensemble of them.
+    Network(Box<NetworkModel>),
     /// Processes of several targets.
     Targets(Box<TargetsModel>),
 }
@@ -26,8 +23,7 @@ impl AnyModel {
     pub fn model(&self) -> &dyn Model {
         match self {
             Self::Process(model) => &**model,
-            Self::Laplace(model) => &**model,
-            Self::Ensemble(model) => &**model,
+            Self::Network(model) => &**model,
             Self::Targets(model) => &**model,
         }
     }
@@ -37,8 +33,7 @@ impl AnyModel {
     pub fn into_model(self) -> Box<dyn Model> {
         match self {
             Self::Process(model) => model,
-            Self::Laplace(model) => model,
-            Self::Ensemble(model) => model,
+            Self::Network(model) => model,
             Self::Targets(model) => model,
         }
     }
@@ -59,12 +54,7 @@ impl AnyModel {
             return Self::from_container(StreamState::model_of(container)?);
         }
         Ok(match method {
-            LaplaceHeader::METHOD => {
-                Self::Laplace(Box::new(LaplaceModel::from_container(container.typed()?)?))
-            }
-            EnsembleHeader::METHOD => {
-                Self::Ensemble(Box::new(EnsembleModel::from_container(container.typed()?)?))
-            }
+            FileHeader::METHOD => Self::Network(Box::new(NetworkModel::from_container(container.typed()?)?)),
             TargetsHeader::METHOD => {
                 Self::Targets(Box::new(TargetsModel::from_container(container.typed()?)?))
             }

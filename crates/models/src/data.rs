@@ -208,10 +208,7 @@ impl ModelData {
 }
 
 /// Some examples of an array.
-pub(crate) fn rows(
-    array: &NumericArray,
-    examples: impl Iterator<Item = usize>,
-) -> Result<NumericArray, ModelError> {
+fn rows(array: &NumericArray, examples: impl Iterator<Item = usize>) -> Result<NumericArray, ModelError> {
     let size: usize = array.example_shape().iter().product();
     fn pick<T: Copy>(values: &[T], size: usize, examples: &[usize]) -> Vec<T> {
         examples.iter().flat_map(|&i| values[i * size..(i + 1) * size].iter().copied()).collect()

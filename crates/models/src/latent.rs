@@ -1,14 +1,18 @@
-//! What a predictor returns: Gaussians over latent values, and where their variances come from.
+//! What a predictor returns: Gaussians over latent values, what there is beyond them, and where their variances come from.
 
 use crate::ModelError;
 use faer::Mat;
 use posterior_gp::Prediction;
 use posterior_gp::inducing::LatentMarginals;
-use posterior_likelihoods::Covariance;
+use posterior_laplace::Wanted;
+use posterior_laplace::learned::SampledPredictions;
+use posterior_likelihoods::{Covariance, LatentGaussian};
 use serde::Serialize;
+use std::fmt;
+use std::sync::Arc;
 
 /// Gaussians over the values of C latent functions at m points, in the predictor's units.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Latent {
     /// Means, m x C, row by row.
     pub mean: Vec<f64>,
@@ -19,6 +23,28 @@ pub struct Latent {
     pub clipped: usize,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
+    pub(crate) beyond: Beyond,
+}
+
+/// What predicts observations where the Gaussians alone do not.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Beyond {
+    /// They do.
+    #[default]
+    Nothing,
+    /// Draws, where the posterior has any of its own.
+    Draws(Arc<dyn Draws>),
+    /// Latent values of each member of a mixture with equal weights, in units of its own.
+    Mixture(Vec<Latent>),
+}
+
+/// Predictions of some examples by draws that no Gaussian describes.
+pub(crate) trait Draws: fmt::Debug + Send + Sync {
+    /// Predictions with their log densities at targets `[m, width]`; None where the Gaussians are all there is.
+    ///
+    /// # Errors
+    /// When a target cannot be.
+    fn predictive(&self, targets: Option<&[f64]>) -> Result<Option<SampledPredictions>, ModelError>;
 }
 
 /// Covariances of the latent values, row by row.
@@ -37,7 +63,11 @@ impl Latent {
             true => LatentCovariance::Blocks(covariance),
             false => LatentCovariance::Diagonal(covariance),
         };
-        Self { mean, covariance, functions, clipped: 0, solves: None }
+        Self::of(mean, covariance, functions)
+    }
+
+    fn of(mean: Vec<f64>, covariance: LatentCovariance, functions: usize) -> Self {
+        Self { mean, covariance, functions, clipped: 0, solves: None, beyond: Beyond::Nothing }
     }
 
     /// Of means and variances, m x C each.
@@ -89,12 +119,27 @@ impl Latent {
         }
     }
 
+    /// The Gaussian of point i, as likelihoods take it.
+    pub(crate) fn gaussian_at(&self, i: usize) -> LatentGaussian<'_> {
+        LatentGaussian { mean: self.mean_at(i), covariance: self.covariance_at(i) }
+    }
+
+    /// Standard deviations of the functions at point i.
+    pub(crate) fn deviations_at(&self, i: usize) -> impl Iterator<Item = f64> {
+        (0..self.functions).map(move |c| self.variance(i, c).max(0.0).sqrt())
+    }
+
     /// Variance of function c at point i.
     pub fn variance(&self, i: usize, c: usize) -> f64 {
         match self.covariance_at(i) {
             Covariance::Diagonal(v) => v[c],
             Covariance::Full(v) => v[c * self.functions + c],
         }
+    }
+
+    /// Variances of all functions at all points, row by row.
+    pub(crate) fn all_variances(&self) -> Vec<f64> {
+        (0..self.points()).flat_map(|i| (0..self.functions).map(move |c| self.variance(i, c))).collect()
     }
 
     /// Variances of the first function at all points.
@@ -108,6 +153,17 @@ impl From<Prediction> for Latent {
     fn from(prediction: Prediction) -> Self {
         let Prediction { mean, latent_variance, clipped, .. } = prediction;
         Self { clipped, ..Self::new(by_rows(&mean), latent_variance, mean.ncols()) }
+    }
+}
+
+/// Outputs of a network.
+impl From<posterior_laplace::Latent> for Latent {
+    fn from(own: posterior_laplace::Latent) -> Self {
+        let covariance = match own.wanted {
+            Wanted::Diagonal => LatentCovariance::Diagonal(own.covariance),
+            Wanted::Full => LatentCovariance::Blocks(own.covariance),
+        };
+        Self { clipped: own.clipped, ..Self::of(own.mean, covariance, own.outputs) }
     }
 }
 

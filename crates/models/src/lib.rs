@@ -15,17 +15,17 @@
 //! # Ok::<(), posterior_models::ModelError>(())
 //! ```
 //!
-//! Each method of processes has a [`Predictor`], whatever the likelihood. A new family implements [`Model`]: the command line, reports and files know no more than that.
+//! Each method has a [`Predictor`], whatever the likelihood. A new family implements [`Model`]: the command line, reports and files know no more than that.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`ProcessModel`] | a Gaussian process on a table, whatever is observed: [`TableInputs`], a [`Predictor`], an [`Output`], a [`ProcessRecord`], file |
 //! | [`StreamModel`], [`StreamState`] | a process that goes on learning from rows as they arrive |
-//! | [`Predictor`], [`Latent`] | latent functions, by one of the methods (`method`), and Gaussians over their values |
+//! | [`Predictor`], [`Latent`] | latent functions, by one of the methods (`method`), and Gaussians over their values at a [`Batch`] |
 //! | [`TrainingRows`], [`Apart`], [`CheckedOn`] | rows that are set apart (`rows`): which of them a model has learned from, and which a score goes by |
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
-//! | [`ensemble`] | several networks as one model |
+//! | [`ensemble`] | a folder of networks as one model |
 //! | [`targets`] | several targets of one table in one model |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
 //! | [`scans`] | pictures from sinograms with their error bars, from files to files |
@@ -87,7 +87,7 @@ pub use output::{GaussianOutput, LikelihoodOutput, NoiseSummary, Output, Predict
 pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
-pub use predictor::{Compression, Cost, DrawnFunctions, Predictor};
+pub use predictor::{Batch, Compression, Cost, DrawnFunctions, NetworkPosterior, Predictor, Want};
 pub use prior::Prior;
 pub use process::{
     Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, Chosen,

@@ -5,11 +5,14 @@ use crate::latent::{Latent, VarianceMethod};
 use crate::prior::Prior;
 use crate::shares::VarianceShares;
 use faer::{Mat, MatRef};
+use posterior_data::NumericArray;
 use posterior_gp::exact::LeaveOneOut;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::{Averages, GpError, JointPrediction, Observations, Posterior};
+use posterior_likelihoods::Integration;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_linalg::random::{ChaCha8Rng, Streams};
+use posterior_networks::Graph;
 use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -28,6 +31,101 @@ pub struct Cost {
 /// Bytes of an array of numbers of this shape.
 pub(crate) fn bytes_of(shape: &[u64]) -> u64 {
     shape.iter().fold(8, |all, count| all.saturating_mul(*count))
+}
+
+/// What is predicted.
+#[derive(Clone, Copy, Debug)]
+pub enum Batch<'a> {
+    /// Rows of standardised inputs (m x D), for processes.
+    Rows(MatRef<'a, f64>),
+    /// Examples `[m, ...]` as they stand in files, for networks.
+    Arrays(&'a NumericArray),
+}
+
+impl<'a> Batch<'a> {
+    /// The rows.
+    ///
+    /// # Errors
+    /// [`ModelError::Request`] for arrays.
+    pub fn rows(self) -> Result<MatRef<'a, f64>, ModelError> {
+        match self {
+            Self::Rows(x) => Ok(x),
+            Self::Arrays(_) => Err(ModelError::Request("a process predicts rows, not arrays".into())),
+        }
+    }
+
+    /// The arrays.
+    ///
+    /// # Errors
+    /// [`ModelError::Request`] for rows.
+    pub fn arrays(self) -> Result<&'a NumericArray, ModelError> {
+        match self {
+            Self::Arrays(x) => Ok(x),
+            Self::Rows(_) => Err(arrays_only()),
+        }
+    }
+}
+
+impl<'a> From<MatRef<'a, f64>> for Batch<'a> {
+    fn from(x: MatRef<'a, f64>) -> Self {
+        Self::Rows(x)
+    }
+}
+
+fn arrays_only() -> ModelError {
+    ModelError::Request("a network predicts arrays, not rows".into())
+}
+
+/// What is wanted of the latent values.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Want {
+    /// Where variances come from, where there is a choice.
+    pub variances: VarianceMethod,
+    /// How predictions average over the outputs of a network; as at the fit where absent.
+    pub integration: Option<Integration>,
+    /// Whether densities of truths follow, which may need correlations between the outputs of a network.
+    pub scored: bool,
+    /// Whether networks are asked without their error bars.
+    pub plain: bool,
+}
+
+/// What only posteriors of networks can do. Values are in the network's own units.
+pub trait NetworkPosterior {
+    /// The structure of the network.
+    fn graph(&self) -> &Graph;
+
+    /// `f32` or `f64`.
+    fn precision(&self) -> &'static str;
+
+    /// Number of weights with a posterior.
+    fn weights(&self) -> usize;
+
+    /// Prior precisions with the names of their groups.
+    fn precisions(&self) -> (&[String], &[f64]);
+
+    /// Whether functions are drawn once, to be followed from input to input; else values are drawn together for all inputs of a question.
+    fn draws_functions(&self) -> bool;
+
+    /// `count` functions at all inputs, `[count, m, outputs]`: the same for the same seed.
+    ///
+    /// # Errors
+    /// When inputs do not fit, or more than `memory` bytes are needed.
+    fn function_samples(
+        &self,
+        x: &NumericArray,
+        count: usize,
+        seed: u64,
+        memory: u64,
+    ) -> Result<Vec<f64>, ModelError>;
+
+    /// The covariance of all outputs of all inputs, `[m * outputs, m * outputs]`.
+    ///
+    /// # Errors
+    /// As [`Self::function_samples`].
+    fn covariance(&self, x: &NumericArray, memory: u64) -> Result<Mat<f64>, ModelError>;
+
+    /// What latent values of so many examples take.
+    fn latent_cost(&self, examples: usize, want: &Want) -> Cost;
 }
 
 /// Draws of a latent function that can be evaluated anywhere: equal inputs give equal values, whenever they are asked for.
@@ -75,26 +173,32 @@ pub(crate) type Compressed = Result<(Arc<dyn Predictor>, Compression), ModelErro
 
 /// A posterior over latent functions of standardised inputs, by one of the methods. Methods with a default are for what only some posteriors can do.
 pub trait Predictor: Any + fmt::Debug + Send + Sync {
-    /// Gaussians over the latent values at the rows of x (m x D), with variances by the given method where there is a choice.
+    /// Gaussians over the latent values of a batch, with variances by the method that is wanted where there is a choice.
     ///
     /// # Errors
-    /// [`ModelError::Gp`] for inputs of another width or not finite; [`ModelError::VarianceMemory`] before anything is solved; [`ModelError::Usage`] for variances that the method does not have.
-    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError>;
+    /// [`ModelError::Request`] for a batch of another kind; [`ModelError::Gp`] for inputs of another width or not finite; [`ModelError::VarianceMemory`] before anything is solved; [`ModelError::Usage`] for variances that the method does not have.
+    fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError>;
 
     /// `count` joint draws of each function at the rows of x.
     ///
     /// # Errors
-    /// As [`Self::latent`], and where a covariance cannot be factored.
-    fn samples(&self, x: MatRef<'_, f64>, count: usize, stream: StreamOf<'_>) -> Samples;
+    /// As [`Self::latent`], and where a covariance cannot be factored; by default, since networks draw functions at arrays.
+    fn samples(&self, _x: MatRef<'_, f64>, _count: usize, _stream: StreamOf<'_>) -> Samples {
+        Err(arrays_only())
+    }
 
-    /// Points whose kernels make a prediction, or features.
-    fn support(&self) -> usize;
+    /// Points whose kernels make a prediction, or features; none of networks.
+    fn support(&self) -> usize {
+        0
+    }
 
     /// What marginals of so many rows take.
     fn cost(&self, rows: usize) -> Cost;
 
     /// Floating-point operations, about: of the means at one row of so many inputs, and of one row of an average.
-    fn effort(&self, inputs: usize) -> [f64; 2];
+    fn effort(&self, _inputs: usize) -> [f64; 2] {
+        [self.cost(1).flops; 2]
+    }
 
     /// Adds its arrays, from which a reader of its kind makes it again.
     fn write(&self, out: &mut Tensors);
@@ -102,6 +206,11 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
     /// Number of latent functions.
     fn latents(&self) -> usize {
         1
+    }
+
+    /// What only networks can do; of several networks, what the first can.
+    fn network(&self) -> Option<&dyn NetworkPosterior> {
+        None
     }
 
     /// Itself as the posterior of one function under Gaussian noise, where it is.
@@ -127,7 +236,7 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
         if let Some(process) = self.process() {
             return Ok(process.mean_values(x)?);
         }
-        let found = self.latent(x, VarianceMethod::default())?;
+        let found = self.latent(x.into(), &Want::default())?;
         Ok(Mat::from_fn(x.nrows(), found.functions, |i, c| found.mean_at(i)[c]))
     }
 

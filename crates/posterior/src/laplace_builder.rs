@@ -4,7 +4,7 @@ use crate::arrays::{ArraysError, Inputs, Labels};
 use posterior_data::ReadOptions;
 use posterior_laplace::{Approximation, Weights};
 use posterior_models::laplace::{
-    Arrays, CurvatureChoice, InMemory, LaplaceModel, LaplaceRequest, LikelihoodKind, ModelData, NetworkSource,
+    Arrays, CurvatureChoice, InMemory, LaplaceRequest, LikelihoodKind, ModelData, NetworkModel, NetworkSource,
 };
 use posterior_models::{ModelError, Predictive};
 use posterior_networks::{Network, NetworkError, Precision};
@@ -160,10 +160,10 @@ impl LaplaceBuilder {
     }
 
     /// Fits to the examples that the network was trained on: n inputs of its input's size, and n classes (from 0), numbers or rows of numbers. Memory and cost: as
-    /// [`LaplaceModel::fit`].
+    /// [`NetworkModel::fit`].
     ///
     /// # Errors
-    /// Inputs and targets that do not fit network and likelihood, numbers that are not finite, and those of [`LaplaceModel::fit`].
+    /// Inputs and targets that do not fit network and likelihood, numbers that are not finite, and those of [`NetworkModel::fit`].
     pub fn fit<X: Inputs + ?Sized, Y: Labels + ?Sized>(
         self,
         x: &X,
@@ -176,7 +176,7 @@ impl LaplaceBuilder {
     /// Fits to files: a table whose target is [named](posterior_models::laplace::DataSource::selection), or arrays or images with files of labels.
     ///
     /// # Errors
-    /// Those of reading the files and of [`LaplaceModel::fit`].
+    /// Those of reading the files and of [`NetworkModel::fit`].
     pub fn fit_files<P: Into<PathBuf>>(
         mut self,
         data: impl IntoIterator<Item = P>,
@@ -198,7 +198,7 @@ impl LaplaceBuilder {
         };
         let memory = InMemory { network, data, unseen: self.unseen };
         let go_on = &mut |_, _, _| Signal::Continue;
-        Ok(FittedLaplace { model: LaplaceModel::fit_with(&request, &memory, &mut |_| (), go_on)? })
+        Ok(FittedLaplace { model: NetworkModel::fit_with(&request, &memory, &mut |_| (), go_on)? })
     }
 }
 
@@ -209,7 +209,7 @@ fn arrays<X: Inputs + ?Sized, Y: Labels + ?Sized>(x: &X, y: &Y) -> Result<Arrays
 
 /// A trained network with error bars.
 pub struct FittedLaplace {
-    model: LaplaceModel,
+    model: NetworkModel,
 }
 
 impl FittedLaplace {
@@ -218,11 +218,11 @@ impl FittedLaplace {
     /// # Errors
     /// What is wrong with the file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ErrorBarsError> {
-        Ok(Self { model: LaplaceModel::load(path.as_ref()).map_err(ModelError::from)? })
+        Ok(Self { model: NetworkModel::load(path.as_ref()).map_err(ModelError::from)? })
     }
 
     /// The model: what was found and chosen, its file, scores.
-    pub fn model(&self) -> &LaplaceModel {
+    pub fn model(&self) -> &NetworkModel {
         &self.model
     }
 

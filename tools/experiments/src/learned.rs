@@ -8,7 +8,7 @@ use faer::MatRef;
 use posterior_kernels::KernelExpression;
 use posterior_metrics::{Gaussians, RegressionScores};
 use posterior_models::options::CalibrateName;
-use posterior_models::{FitRequest, Method, Predictor, Prepared, ProcessModel, VarianceMethod};
+use posterior_models::{FitRequest, Method, Predictor, Prepared, ProcessModel, Want};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -58,7 +58,7 @@ pub(crate) fn scored(
     x: MatRef<'_, f64>,
     truth: &[f64],
 ) -> Result<RegressionScores, ExperimentError> {
-    let found = predictor.latent(x, VarianceMethod::default())?;
+    let found = predictor.latent(x.into(), &Want::default())?;
     let noise = predictor.noise_variance().unwrap_or(0.0);
     let variance: Vec<f64> = found.variances().into_iter().map(|v| v + noise).collect();
     Ok(Gaussians::new(&found.mean, &variance, truth)?.scores(1.0)?)

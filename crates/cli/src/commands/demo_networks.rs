@@ -7,7 +7,7 @@ use crate::output::Failure;
 use posterior::data::{
     Column, Schema, Selection, Split, Standardisation, Table, Values, synthetic, write_table,
 };
-use posterior::laplace::{LaplaceModel, NetworkDescription};
+use posterior::laplace::{NetworkDescription, NetworkModel};
 use posterior::likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
@@ -60,7 +60,7 @@ fn fitted(
     likelihood: &OutputLikelihood,
     description: NetworkDescription,
     (seed, interrupt): (u64, &Interrupt),
-) -> Result<LaplaceModel, Failure> {
+) -> Result<NetworkModel, Failure> {
     let network = Network::<f64>::initialised(perceptron(widths)?, Streams::new(seed))?;
     let options = TrainOptions {
         loss,
@@ -80,7 +80,7 @@ fn fitted(
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
     let mut observer = |_, _, _| interrupt.signal();
     let network = trained.network;
-    LaplaceModel::fit_network(network, examples, None, likelihood, &options, description, &mut observer)
+    NetworkModel::fit_network(network, examples, None, likelihood, &options, description, &mut observer)
         .map_err(Failure::from)
 }
 
@@ -143,7 +143,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
 }
 
 /// Predictions of network and model over the plane.
-fn plane(model: &LaplaceModel, xy: &[f64], labels: &[u32]) -> Result<Plane, Failure> {
+fn plane(model: &NetworkModel, xy: &[f64], labels: &[u32]) -> Result<Plane, Failure> {
     const GRID: usize = 60;
     let axis = |low: f64, high: f64| -> Vec<f64> {
         (0..GRID).map(|k| low + (high - low) * k as f64 / (GRID - 1) as f64).collect()
@@ -216,7 +216,7 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
 }
 
 /// The posterior over a grid.
-fn panel(model: &LaplaceModel, train: &Table) -> Result<PosteriorPanel, Failure> {
+fn panel(model: &NetworkModel, train: &Table) -> Result<PosteriorPanel, Failure> {
     const GRID: usize = 240;
     const DRAWS: usize = 6;
     let grid: Vec<f64> = (0..GRID).map(|k| -4.6 + 9.2 * k as f64 / (GRID - 1) as f64).collect();

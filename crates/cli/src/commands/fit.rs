@@ -126,7 +126,7 @@ fn finish(
     let each = match &model {
         AnyModel::Targets(own) => own.models(),
         AnyModel::Process(own) => std::slice::from_ref(&**own),
-        AnyModel::Laplace(_) | AnyModel::Ensemble(_) => &[],
+        AnyModel::Network(_) => &[],
     };
     let (remarks, memory) = (remarks(cli), arguments.request.memory);
     let scored = left_out.into_iter().zip(each);

@@ -7,12 +7,12 @@ use crate::laplace_effects::check_plain_ensemble;
 use crate::laplace_settings::{checkpoint, continued, data, request};
 use crate::output::{Failure, check_outputs, print, set_threads};
 use crate::progress::Bar;
+use posterior::Model;
 use posterior::data::{OutputKind, json};
-use posterior::ensemble::EnsembleModel;
-use posterior::laplace::{CurvatureChoice, LaplaceModel, LaplaceRequest};
+use posterior::ensemble;
+use posterior::laplace::{CurvatureChoice, LaplaceRequest, NetworkModel};
 use posterior::linearised::{Approximation, Stage, Weights};
 use posterior::notes::fixes::RESUME;
-use posterior::{Model, ModelError};
 use std::time::Instant;
 
 /// A request for networks alone: with the posterior that costs least, which nothing is made of.
@@ -38,25 +38,24 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let mut announce = |line: &str| remarks.say(line);
     let mut progress = Bar::of_stages(remarks.silent, Interrupt::listen());
     let mut watch = |stage: Stage, done, total| progress.stage(stage.describe(), done, total, None);
-    let model: Result<Box<dyn Model>, ModelError> = match &arguments.continue_from {
+    let model = match &arguments.continue_from {
         Some(path) => {
-            let before = LaplaceModel::load(path)?;
+            let before = NetworkModel::load(path)?;
             let options = continued(arguments, &before.header().options)?;
-            let model = before.continued(&data(arguments), &options, &mut announce, &mut watch);
-            model.map(|model| Box::new(model) as _)
+            before.continued(&data(arguments), &options, &mut announce, &mut watch)
         }
         None => {
             let request = request(cli, arguments)?;
-            if EnsembleModel::is_asked(&request) {
+            if ensemble::is_asked(&request) {
                 // Nobody asked for error bars of the members.
                 let plain = arguments.curvature.is_none();
                 if plain {
                     check_plain_ensemble(arguments)?;
                 }
                 let request = if plain { members_alone(request) } else { request };
-                EnsembleModel::fit(&request, plain, &mut announce, &mut watch).map(|m| Box::new(m) as _)
+                ensemble::fit(&request, plain, &mut announce, &mut watch)
             } else {
-                LaplaceModel::fit(&request, &mut announce, &mut watch).map(|m| Box::new(m) as _)
+                NetworkModel::fit(&request, &mut announce, &mut watch)
             }
         }
     };
@@ -67,8 +66,7 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
         }
         let place = checkpoint(arguments);
         // Each network of a folder has a file of its own beside the place of all.
-        let several =
-            arguments.network.as_ref().is_some_and(|folder| EnsembleModel::is_begun(folder, &place));
+        let several = arguments.network.as_ref().is_some_and(|folder| ensemble::is_begun(folder, &place));
         let rest = if arguments.continue_from.is_none() && (place.exists() || several) {
             let all = if several { ".*" } else { "" };
             format!("; what there is so far is in {}{all}: go on with {RESUME}", place.display())

@@ -1,15 +1,13 @@
 //! Members must read the same inputs and predict the same thing. Their own scales may differ: networks that were trained on other rows standardise by those.
 
 use crate::ModelError;
-use crate::laplace::{InputKind, LaplaceModel};
+use crate::laplace::{InputKind, NetworkModel};
 use crate::network::Preparation;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_networks::Graph;
 
 /// What must be equal, in words; each with what a member has of it.
-fn facts(model: &LaplaceModel) -> [(&'static str, String); 6] {
+fn facts(model: &NetworkModel) -> [(&'static str, String); 6] {
     let header = model.header();
-    let graph: &Graph = model.graph();
     let inputs = match &header.data.inputs {
         InputKind::Features { columns, .. } => format!("features {}", columns.join(", ")),
         InputKind::Prepared { preparation: Preparation::None } => "numbers as they are".into(),
@@ -19,13 +17,13 @@ fn facts(model: &LaplaceModel) -> [(&'static str, String); 6] {
         }
     };
     let classes = match model.likelihood() {
-        OutputLikelihood::Categorical(c) => header.class_names(c.classes()),
+        OutputLikelihood::Categorical(_) => model.output.classes.clone(),
         _ => header.data.class_names.clone(),
     };
     [
         ("inputs", inputs),
-        ("shape of an input", format!("{:?}", graph.input_shape())),
-        ("outputs", format!("{:?}", graph.output_shape())),
+        ("shape of an input", format!("{:?}", model.inputs.shape)),
+        ("outputs", format!("{:?}", model.output.shape)),
         ("target", header.data.target().unwrap_or_default().to_string()),
         ("likelihood", model.likelihood().name().to_string()),
         ("classes", classes.join(", ")),
@@ -33,7 +31,7 @@ fn facts(model: &LaplaceModel) -> [(&'static str, String); 6] {
 }
 
 /// Refuses the first member that differs from the first of all.
-pub(super) fn check(members: &[LaplaceModel], names: &[String]) -> Result<(), ModelError> {
+pub(super) fn check(members: &[NetworkModel], names: &[String]) -> Result<(), ModelError> {
     let first = facts(&members[0]);
     for (member, name) in members.iter().zip(names).skip(1) {
         for ((what, own), (_, expected)) in facts(member).iter().zip(&first) {

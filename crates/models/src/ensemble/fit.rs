@@ -1,9 +1,9 @@
 //! A folder of networks as one model: each is fitted by the same request, in the order of their names.
 
-use super::EnsembleModel;
+use super::recalibration::check_calibration;
 use crate::ModelError;
-use crate::laplace::{CurvatureChoice, LaplaceModel, LaplaceRequest, NetworkSource, settled};
-use crate::network::{digest, digests};
+use crate::laplace::{CurvatureChoice, LaplaceRequest, NetworkModel, NetworkSource, settled};
+use crate::network::{digest, digests, file_name};
 use crate::options::CalibrateName;
 use posterior_laplace::{FitOptions, Stage};
 use posterior_notes::fixes::CHECKPOINT;
@@ -15,91 +15,87 @@ use std::path::{Path, PathBuf};
 /// Files that are taken for networks.
 const EXTENSIONS: [&str; 4] = ["onnx", "safetensors", "pt", "pth"];
 
-impl EnsembleModel {
-    /// Whether a request's network is a folder, that is an ensemble.
-    pub fn is_asked(request: &LaplaceRequest) -> bool {
-        matches!(&request.network, NetworkSource::File { path, .. } if path.is_dir())
-    }
+/// Whether a request's network is a folder, that is an ensemble.
+pub fn is_asked(request: &LaplaceRequest) -> bool {
+    matches!(&request.network, NetworkSource::File { path, .. } if path.is_dir())
+}
 
-    /// Fits every network file (`.onnx`, `.safetensors`, `.pt`, `.pth`) of the folder that the request names as its network. `plain` leaves the members' error bars out of predictions: choose a curvature that costs little then.
-    ///
-    /// With a checkpoint, the sums of the member under way stand in a file beside it, and so does each member that is finished: a request that goes on does not fit those again.
-    ///
-    /// # Errors
-    /// When the folder holds fewer than two networks; as [`LaplaceModel::fit`], with the network's name; as [`Self::of`].
-    pub fn fit(
-        request: &LaplaceRequest,
-        plain: bool,
-        announce: &mut dyn FnMut(&str),
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-    ) -> Result<Self, ModelError> {
-        let NetworkSource::File { path: folder, architecture, output, strip_softmax } = &request.network
-        else {
-            return Err(ModelError::Request(
-                "an ensemble is made of network files: give a folder of them".into(),
-            ));
+/// Fits every network file (`.onnx`, `.safetensors`, `.pt`, `.pth`) of the folder that the request names as its network. `plain` leaves the members' error bars out of predictions: choose a curvature that costs little then.
+///
+/// With a checkpoint, the sums of the member under way stand in a file beside it, and so does each member that is finished: a request that goes on does not fit those again.
+///
+/// # Errors
+/// When the folder holds fewer than two networks; as [`NetworkModel::fit`], with the network's name; as [`NetworkModel::ensemble`].
+pub fn fit(
+    request: &LaplaceRequest,
+    plain: bool,
+    announce: &mut dyn FnMut(&str),
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<NetworkModel, ModelError> {
+    let NetworkSource::File { path: folder, architecture, output, strip_softmax } = &request.network else {
+        return Err(ModelError::Request(
+            "an ensemble is made of network files: give a folder of them".into(),
+        ));
+    };
+    check_calibration(request)?;
+    let files = network_files(folder)?;
+    let (mut members, mut names, mut finished) = (Vec::new(), Vec::new(), Vec::new());
+    // A member that was nearly done when someone said stop is finished; no other is begun.
+    let stopped = Cell::new(false);
+    let mut observer = |stage, done, total| {
+        let signal = observer(stage, done, total);
+        stopped.set(stopped.get() || signal == Signal::Stop);
+        signal
+    };
+    for (k, path) in files.iter().enumerate() {
+        let name = file_name(path);
+        announce(&format!("network {} of {}: {name}", k + 1, files.len()));
+        let beside = |what: &str| request.checkpoint.as_deref().map(|p| beside(p, &format!("{name}.{what}")));
+        let own = LaplaceRequest {
+            network: NetworkSource::File {
+                path: path.clone(),
+                architecture: architecture.clone(),
+                output: output.clone(),
+                strip_softmax: *strip_softmax,
+            },
+            checkpoint: beside("sums"),
+            calibrate: CalibrateName::None,
+            ..request.clone()
         };
-        Self::check_calibration(request)?;
-        let files = network_files(folder)?;
-        let (mut members, mut names, mut finished) = (Vec::new(), Vec::new(), Vec::new());
-        // A member that was nearly done when someone said stop is finished; no other is begun.
-        let stopped = Cell::new(false);
-        let mut observer = |stage, done, total| {
-            let signal = observer(stage, done, total);
-            stopped.set(stopped.get() || signal == Signal::Stop);
-            signal
+        let done = beside("finished");
+        let earlier = done.as_deref().filter(|p| request.resume && p.exists());
+        let model = match earlier.map(|p| finished_member(p, path, request)).transpose()? {
+            Some(model) => {
+                announce(&format!("{name} was fitted before"));
+                model
+            }
+            None => NetworkModel::fit(&own, announce, &mut observer).map_err(|e| named(e, &name))?,
         };
-        for (k, path) in files.iter().enumerate() {
-            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-            announce(&format!("network {} of {}: {name}", k + 1, files.len()));
-            let beside =
-                |what: &str| request.checkpoint.as_deref().map(|p| beside(p, &format!("{name}.{what}")));
-            let own = LaplaceRequest {
-                network: NetworkSource::File {
-                    path: path.clone(),
-                    architecture: architecture.clone(),
-                    output: output.clone(),
-                    strip_softmax: *strip_softmax,
-                },
-                checkpoint: beside("sums"),
-                calibrate: CalibrateName::None,
-                ..request.clone()
-            };
-            let done = beside("finished");
-            let earlier = done.as_deref().filter(|p| request.resume && p.exists());
-            let model = match earlier.map(|p| finished_member(p, path, request)).transpose()? {
-                Some(model) => {
-                    announce(&format!("{name} was fitted before"));
-                    model
-                }
-                None => LaplaceModel::fit(&own, announce, &mut observer).map_err(|e| named(e, &name))?,
-            };
-            if let (Some(done), None) = (&done, earlier) {
-                model.container().replace(done)?;
-            }
-            finished.extend(done);
-            members.push(model);
-            names.push(name);
-            if stopped.get() && k + 1 < files.len() {
-                return Err(ModelError::Interrupted);
-            }
+        if let (Some(done), None) = (&done, earlier) {
+            model.container().replace(done)?;
         }
-        let ensemble = Self::of(members, names, plain)?.recalibrated(request, announce)?;
-        for path in finished {
-            // One that cannot be removed does no harm.
-            let _ = std::fs::remove_file(path);
+        finished.extend(done);
+        members.push(model);
+        names.push(name);
+        if stopped.get() && k + 1 < files.len() {
+            return Err(ModelError::Interrupted);
         }
-        Ok(ensemble)
     }
+    let ensemble = NetworkModel::ensemble(members, names, plain)?.recalibrated(request, announce)?;
+    for path in finished {
+        // One that cannot be removed does no harm.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(ensemble)
+}
 
-    /// Whether an interrupted fit of a folder's networks has left anything for one that goes on from this checkpoint.
-    pub fn is_begun(folder: &Path, checkpoint: &Path) -> bool {
-        let kept = |network: &PathBuf| {
-            let name = network.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-            ["sums", "finished"].iter().any(|what| beside(checkpoint, &format!("{name}.{what}")).exists())
-        };
-        network_files(folder).is_ok_and(|files| files.iter().any(kept))
-    }
+/// Whether an interrupted fit of a folder's networks has left anything for one that goes on from this checkpoint.
+pub fn is_begun(folder: &Path, checkpoint: &Path) -> bool {
+    let kept = |network: &PathBuf| {
+        let name = file_name(network);
+        ["sums", "finished"].iter().any(|what| beside(checkpoint, &format!("{name}.{what}")).exists())
+    };
+    network_files(folder).is_ok_and(|files| files.iter().any(kept))
 }
 
 /// What failed, with the member's name; an interruption stays one.
@@ -125,7 +121,7 @@ fn network_files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
         Err(error) => return refuse(format!("the folder of networks cannot be read ({error})")),
     };
     let network = |path: &PathBuf| {
-        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        let hidden = file_name(path).starts_with('.');
         let known = |e: &std::ffi::OsStr| EXTENSIONS.iter().any(|known| e.eq_ignore_ascii_case(known));
         !hidden && path.is_file() && path.extension().is_some_and(known)
     };
@@ -145,8 +141,8 @@ fn finished_member(
     path: &Path,
     network: &Path,
     request: &LaplaceRequest,
-) -> Result<LaplaceModel, ModelError> {
-    let model = LaplaceModel::load(path)?;
+) -> Result<NetworkModel, ModelError> {
+    let model = NetworkModel::load(path)?;
     let header = model.header();
     let own = digest(network).ok();
     let automatic = request.curvature == CurvatureChoice::Auto;

@@ -6,11 +6,11 @@
 //! products over examples.
 //!
 //! ```no_run
-//! use posterior_models::ensemble::EnsembleModel;
+//! use posterior_models::ensemble;
 //! use posterior_models::laplace::{LaplaceRequest, LikelihoodKind};
 //! // Every network file of the folder, in the order of their names.
 //! let request = LaplaceRequest::new("networks", ["images.gz"], ["labels.gz"], LikelihoodKind::Categorical);
-//! let model = EnsembleModel::fit(&request, true, &mut |line| eprintln!("{line}"), &mut |_, _, _| posterior_optim::Signal::Continue)?;
+//! let model = ensemble::fit(&request, true, &mut |line| eprintln!("{line}"), &mut |_, _, _| posterior_optim::Signal::Continue)?;
 //! posterior_models::Model::save(&model, "five.posterior".as_ref())?;
 //! # Ok::<(), posterior_models::ModelError>(())
 //! ```
@@ -19,46 +19,31 @@
 //! |---|---|
 //! | `fit` | a folder of networks -> an ensemble, gone on from after an interruption |
 //! | `alike` | refuses members that predict different things |
-//! | `mixture` | predictive distributions of members -> one |
 //! | `recalibration` | what rows that no member has seen say of the mixture |
-//! | `joint` | draws, covariances and joint scores |
-//! | `asked`, `describe` | what any model can be asked; an ensemble in words |
-//! | `file` | one file, with the members' arrays under a prefix each |
+//!
+//! What it can be asked is the same as of one network: [`NetworkModel`].
 
 mod alike;
-mod asked;
-mod describe;
-mod file;
 mod fit;
-mod joint;
-mod mixture;
 mod recalibration;
 #[cfg(test)]
 mod tests;
 
-pub use file::EnsembleHeader;
+pub use fit::{fit, is_asked, is_begun};
 
 use crate::ModelError;
-use crate::calibration::{Calibration, NetworkRecalibration};
-use crate::laplace::LaplaceModel;
+use crate::calibration::Calibration;
+use crate::laplace::{Ensemble, NetworkHeader, NetworkModel, NetworkOutput};
+use crate::method::Mixture;
+use crate::rows::TrainingRows;
+use std::sync::Arc;
 
-/// Networks as one model.
-pub struct EnsembleModel {
-    names: Vec<String>,
-    members: Vec<LaplaceModel>,
-    plain: bool,
-    /// How the mixture was recalibrated: a record that no prediction reads.
-    recalibration: Option<NetworkRecalibration>,
-    /// What rows that no member has seen say of the mixture.
-    calibration: Calibration,
-}
-
-impl EnsembleModel {
-    /// Of members with names, in this order. `plain` leaves their error bars out.
+impl NetworkModel {
+    /// Networks with names as one model, in this order. `plain` leaves their error bars out.
     ///
     /// # Errors
     /// [`ModelError::Request`] for fewer than two members, names that are not as many, or members that predict different things or from different inputs: it names the first that differs and in what.
-    pub fn of(members: Vec<LaplaceModel>, names: Vec<String>, plain: bool) -> Result<Self, ModelError> {
+    pub fn ensemble(members: Vec<Self>, names: Vec<String>, plain: bool) -> Result<Self, ModelError> {
         if members.len() < 2 {
             return Err(ModelError::Request(format!(
                 "an ensemble needs at least two networks, there {}",
@@ -70,31 +55,17 @@ impl EnsembleModel {
             return Err(ModelError::Request(problem));
         }
         alike::check(&members, &names)?;
-        Ok(Self { names, members, plain, recalibration: None, calibration: Calibration::default() })
-    }
-
-    /// The members, in order.
-    pub fn members(&self) -> &[LaplaceModel] {
-        &self.members
-    }
-
-    /// Their names.
-    pub fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// Whether the members' error bars are left out.
-    pub fn is_plain(&self) -> bool {
-        self.plain
-    }
-
-    /// How predictions of the mixture were recalibrated; None where they are as the members have them.
-    pub fn recalibration(&self) -> Option<&NetworkRecalibration> {
-        self.recalibration.as_ref()
-    }
-
-    /// The member whose names and units the answers have. There is one: [`Self::of`] sees to that.
-    fn first(&self) -> &LaplaceModel {
-        &self.members[0]
+        let first = &members[0];
+        let predictors = members.iter().map(|member| member.predictor.clone()).collect();
+        let outputs = members.iter().map(|member| member.output.clone()).collect();
+        Ok(Self {
+            inputs: first.inputs.clone(),
+            predictor: Arc::new(Mixture { members: predictors, plain }),
+            output: NetworkOutput { members: outputs, ..first.output.clone() },
+            calibration: Calibration::default(),
+            training: TrainingRows::default(),
+            record: NetworkHeader { recalibration: None, ..first.record.clone() },
+            ensemble: Some(Ensemble { names, members, plain }),
+        })
     }
 }

@@ -1,24 +1,23 @@
 //! **What rows that no member has seen say of the mixture**: sets and a temperature of classes, factors of the standard deviations of numbers. What they say of a member alone, they do not say of the mixture.
 
-use super::EnsembleModel;
-use crate::calibration::{NetworkRecalibration, is_wanted, plan, shrink};
-use crate::laplace::{CurvatureChoice, LaplaceRequest};
+use crate::calibration::{NetworkRecalibration, is_wanted, plan};
+use crate::laplace::{CurvatureChoice, LaplaceRequest, NetworkModel};
 use crate::options::CalibrateName;
-use crate::{Files, Guarantee, Model, ModelData, ModelError, Predicted, Predictive, Question, Truth};
+use crate::{Files, Guarantee, ModelError, Truth};
 use posterior_data::ReadOptions;
 use posterior_notes::fixes::VALIDATION_DATA;
 
-impl EnsembleModel {
-    /// Refuses a recalibration that was asked for and that no rows can tell.
-    pub(super) fn check_calibration(request: &LaplaceRequest) -> Result<(), ModelError> {
-        if request.calibrate == CalibrateName::Conformal && request.validation.data.is_empty() {
-            return Err(ModelError::Request(format!(
-                "--calibrate conformal goes by rows that no network of the folder has seen: give {VALIDATION_DATA} (rows that `posterior train` set aside may be other ones for each network)"
-            )));
-        }
-        Ok(())
+/// Refuses a recalibration that was asked for and that no rows can tell.
+pub(super) fn check_calibration(request: &LaplaceRequest) -> Result<(), ModelError> {
+    if request.calibrate == CalibrateName::Conformal && request.validation.data.is_empty() {
+        return Err(ModelError::Request(format!(
+            "--calibrate conformal goes by rows that no network of the folder has seen: give {VALIDATION_DATA} (rows that `posterior train` set aside may be other ones for each network)"
+        )));
     }
+    Ok(())
+}
 
+impl NetworkModel {
     /// Recalibrated by the request's validation rows, where it has some, none of the members has seen them, and it wants that.
     ///
     /// # Errors
@@ -29,11 +28,11 @@ impl EnsembleModel {
         announce: &mut dyn FnMut(&str),
     ) -> Result<Self, ModelError> {
         let source = &request.validation;
-        let unseen = self.members.iter().all(|member| member.unseen().is_some());
+        let unseen = self.members().iter().all(|member| member.unseen().is_some());
         if source.data.is_empty() || request.calibrate == CalibrateName::None || !unseen {
             return Ok(self);
         }
-        let held_out = |k: usize| self.members[k].header().data.held_out.as_ref();
+        let held_out = |k: usize| self.members()[k].header().data.held_out.as_ref();
         let rows = held_out(0).map(|own| own.examples);
         if !is_wanted(request.calibrate, self.first().likelihood(), rows)? {
             return Ok(self);
@@ -46,42 +45,20 @@ impl EnsembleModel {
             truth: true,
             reading: ReadOptions { text, ..ReadOptions::limited(request.options.memory) },
         };
-        let data = Model::read(self.first(), &files)?;
+        let data = self.read_files(&files)?;
         announce(&format!("plan: {}", plan(data.len(), self.first().likelihood(), request.options.memory)?));
-        let chosen = self.members.iter().any(|own| own.header().options.chooses_on_unseen());
+        let chosen = self.members().iter().any(|own| own.header().options.chooses_on_unseen());
         let chosen = chosen || request.curvature == CurvatureChoice::Auto;
-        let repeated: usize = (0..self.members.len()).filter_map(held_out).map(|own| own.repeated).sum();
+        let repeated: usize = (0..self.members().len()).filter_map(held_out).map(|own| own.repeated).sum();
         let guarantee = Guarantee::of_unseen(chosen, repeated, false);
-        let predictive = self.mixed(&data, &Question::default())?;
+        let predictive = self.predict_as_fitted(&data, None)?;
         let truths = match &data.truth {
             Some(Truth::Classes(classes)) => classes.iter().map(|c| *c as f64).collect(),
             Some(Truth::Values { values, .. }) => values.clone(),
             None => Vec::new(),
         };
-        (self.recalibration, self.calibration) =
+        (self.record.recalibration, self.calibration) =
             NetworkRecalibration::learn((request.calibrate, guarantee), predictive, truths)?;
         Ok(self)
-    }
-
-    /// The mixture as its rows have recalibrated it, with sets of classes of these levels; as its members have it where predictions are asked for in another way than at the fit.
-    pub(super) fn as_recalibrated(
-        &self,
-        data: &ModelData,
-        question: &Question,
-    ) -> Result<Predictive, ModelError> {
-        let mut out = self.mixed(data, question)?;
-        let Some(known) = self.calibration.under(question.integration, None) else { return Ok(out) };
-        let factors = known.factors();
-        // Where targets are moved to follows from the means.
-        if let (false, Predicted::Moments { mean, .. }, Some(Truth::Values { values, width })) =
-            (factors.is_empty(), &out.predicted, &data.truth)
-        {
-            let mut values = values.clone();
-            shrink(mean, &mut values, factors);
-            let moved = ModelData { truth: Some(Truth::Values { values, width: *width }), ..data.clone() };
-            out.log_density = self.mixed(&moved, question)?.log_density;
-        }
-        known.apply(&question.sets, &mut out);
-        Ok(out)
     }
 }

@@ -1,7 +1,9 @@
 //! Mixtures by hand, files, folders, and what is refused.
 
-use super::EnsembleModel;
-use crate::laplace::{LaplaceModel, LaplaceRequest, LikelihoodKind, NetworkDescription, Preprocess};
+use super::{fit as fit_folder, is_asked, is_begun};
+use crate::laplace::{
+    FileHeader, LaplaceRequest, LikelihoodKind, NetworkDescription, NetworkModel, Preprocess,
+};
 use crate::{AnyModel, Files, Model, ModelData, ModelError, Predicted, Predictive, Question, Truth};
 use posterior_data::{ArrayValues, NumericArray, write_npy};
 use posterior_laplace::{Approximation, FisherEstimate, FitOptions};
@@ -40,7 +42,7 @@ fn classes(count: usize) -> OutputLikelihood {
 }
 
 /// A network of some inputs with error bars from 30 random examples.
-fn member(inputs: usize, likelihood: &OutputLikelihood, seed: u64) -> LaplaceModel {
+fn member(inputs: usize, likelihood: &OutputLikelihood, seed: u64) -> NetworkModel {
     let network = network(inputs, likelihood.outputs(), seed);
     let x = Array::new(vec![30, inputs], normals(30 * inputs, 1));
     let targets = match likelihood {
@@ -61,16 +63,16 @@ fn member(inputs: usize, likelihood: &OutputLikelihood, seed: u64) -> LaplaceMod
     let examples = Tabular::new(x, targets);
     let about = NetworkDescription::default();
     let observer = &mut |_, _, _| Signal::Continue;
-    LaplaceModel::fit_network(network, &examples, None, likelihood, &options, about, observer).unwrap()
+    NetworkModel::fit_network(network, &examples, None, likelihood, &options, about, observer).unwrap()
 }
 
-fn members(likelihood: &OutputLikelihood) -> EnsembleModel {
+fn members(likelihood: &OutputLikelihood) -> NetworkModel {
     with(likelihood, false)
 }
 
-fn with(likelihood: &OutputLikelihood, plain: bool) -> EnsembleModel {
+fn with(likelihood: &OutputLikelihood, plain: bool) -> NetworkModel {
     let own = (0..3).map(|k| member(2, likelihood, 10 + k)).collect();
-    EnsembleModel::of(own, ["a", "b", "c"].map(String::from).to_vec(), plain).unwrap()
+    NetworkModel::ensemble(own, ["a", "b", "c"].map(String::from).to_vec(), plain).unwrap()
 }
 
 fn data(likelihood: &OutputLikelihood, count: usize) -> ModelData {
@@ -207,10 +209,10 @@ fn a_file_holds_all_members() {
     for plain in [false, true] {
         let (ensemble, data) = (with(&likelihood, plain), data(&likelihood, 6));
         ensemble.save(&path).unwrap();
-        let AnyModel::Ensemble(back) = AnyModel::load(&path).unwrap() else { panic!("another family") };
+        let AnyModel::Network(back) = AnyModel::load(&path).unwrap() else { panic!("another family") };
         assert_eq!((back.names(), back.is_plain()), (ensemble.names(), plain));
         let question = question();
-        let predictive = |model: &EnsembleModel| model.predictive(&data, &question).unwrap();
+        let predictive = |model: &NetworkModel| model.predictive(&data, &question).unwrap();
         assert_eq!(predictive(&back), predictive(&ensemble));
         let facts = back.described();
         assert!(facts.contains("ensemble of 3") && facts.contains("a, b, c"), "{facts}");
@@ -223,7 +225,7 @@ fn a_file_holds_all_members() {
         assert!(matches!(back.plan(&data, &small, 0), Err(ModelError::PredictionMemory { .. })));
     }
     // A file that lacks a member's arrays says so.
-    let mut container = posterior_store::Container::<super::EnsembleHeader>::read(&path).unwrap();
+    let mut container = posterior_store::Container::<FileHeader>::read(&path).unwrap();
     container.tensors.take_under("member.2.");
     container.write(&path).unwrap();
     let error = AnyModel::load(&path).map(|_| ()).unwrap_err().to_string();
@@ -232,9 +234,9 @@ fn a_file_holds_all_members() {
 
 #[test]
 fn members_that_differ_are_refused() {
-    let refused = |members: Vec<LaplaceModel>, part: &str| {
+    let refused = |members: Vec<NetworkModel>, part: &str| {
         let names = (0..members.len()).map(|k| format!("n{k}")).collect();
-        let error = EnsembleModel::of(members, names, false).map(|_| ()).unwrap_err().to_string();
+        let error = NetworkModel::ensemble(members, names, false).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     };
     refused(Vec::new(), "at least two networks, there is none");
@@ -269,14 +271,13 @@ fn folder(root: &Path, seeds: &[u64]) -> LaplaceRequest {
 fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
     let root = tempfile::tempdir().unwrap();
     let mut request = folder(root.path(), &[3, 1, 2]);
-    assert!(EnsembleModel::is_asked(&request));
+    assert!(is_asked(&request));
     let fit = |request: &LaplaceRequest, stop: usize| {
         let (mut calls, mut lines) = (0, Vec::new());
-        let fitted =
-            EnsembleModel::fit(request, true, &mut |line| lines.push(line.to_string()), &mut |_, _, _| {
-                calls += 1;
-                if stop > 0 && calls >= stop { Signal::Stop } else { Signal::Continue }
-            });
+        let fitted = fit_folder(request, true, &mut |line| lines.push(line.to_string()), &mut |_, _, _| {
+            calls += 1;
+            if stop > 0 && calls >= stop { Signal::Stop } else { Signal::Continue }
+        });
         (fitted, lines, calls)
     };
     let (whole, lines, calls) = fit(&request, 0);
@@ -312,7 +313,7 @@ fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
     let mut other = request.clone();
     other.curvature = crate::laplace::CurvatureChoice::Auto;
     assert!(fit(&other, 0).0.err().unwrap().to_string().contains("other settings"));
-    let begun = |name: &str| EnsembleModel::is_begun(&root.path().join("networks"), &root.path().join(name));
+    let begun = |name: &str| is_begun(&root.path().join("networks"), &root.path().join(name));
     assert!(begun("sums") && !begun("others"));
     request.options.memory /= 2;
     let (again, lines, _) = fit(&request, 0);
@@ -347,9 +348,10 @@ fn members_with_scales_of_their_own_are_mixed_in_the_targets_units() {
         let mut request = LaplaceRequest::new(net, [table], Vec::<String>::new(), LikelihoodKind::Gaussian);
         request.data.selection.target = "y".into();
         request.data.preprocess = Preprocess::Standardise;
-        LaplaceModel::fit(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
+        NetworkModel::fit(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
     };
-    let ensemble = EnsembleModel::of(vec![own(1), own(2)], vec!["one".into(), "two".into()], false).unwrap();
+    let ensemble =
+        NetworkModel::ensemble(vec![own(1), own(2)], vec!["one".into(), "two".into()], false).unwrap();
     let path = [root.path().join("2.csv")];
     let data = Model::read(
         &ensemble,
@@ -408,9 +410,8 @@ fn numbers(root: &Path) -> (LaplaceRequest, std::path::PathBuf) {
 fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
     let root = tempfile::tempdir().unwrap();
     let (mut request, new) = numbers(root.path());
-    let fit = |request: &LaplaceRequest| {
-        EnsembleModel::fit(request, false, &mut |_| {}, &mut |_, _, _| Signal::Continue)
-    };
+    let fit =
+        |request: &LaplaceRequest| fit_folder(request, false, &mut |_| {}, &mut |_, _, _| Signal::Continue);
     let own = fit(&request).unwrap();
     let Some(crate::laplace::NetworkRecalibration::Numbers(factors)) = own.recalibration() else { panic!() };
     let factor = factors[0].as_ref().unwrap().factor;
@@ -454,7 +455,7 @@ fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
     // The file has it.
     let path = root.path().join("two.posterior");
     own.save(&path).unwrap();
-    let AnyModel::Ensemble(back) = AnyModel::load(&path).unwrap() else { panic!() };
+    let AnyModel::Network(back) = AnyModel::load(&path).unwrap() else { panic!() };
     assert_eq!(back.predictive(&data, &asked).unwrap(), found);
     assert!(back.notes().iter().any(|n| n.text().contains("intervals are recalibrated")));
     // Rows that nobody gave cannot tell.
@@ -475,7 +476,7 @@ fn classes_of_a_folder_have_sets() {
     request.validation.data = vec![root.path().join("vx.npy")];
     request.validation.labels = vec![root.path().join("vy.npy")];
     request.calibrate = crate::options::CalibrateName::Conformal;
-    let own = EnsembleModel::fit(&request, true, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap();
+    let own = fit_folder(&request, true, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap();
     let likelihood = classes(3);
     let asked = Question { sets: vec![0.9], ..question() };
     own.check(&asked).unwrap();

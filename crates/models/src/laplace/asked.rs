@@ -1,25 +1,23 @@
-//! A network with error bars as a [`Model`].
+//! Networks with error bars as a [`Model`].
 
-use super::predict::kind;
-use super::{InputKind, LaplaceModel, describe};
-use crate::network::Preparation;
+use super::joint::{no_truths, scores};
+use super::{NetworkModel, describe, describe_ensemble};
 use crate::rows::prints_of_examples;
 use crate::{
-    Family, Files, JointRow, Model, ModelData, ModelError, Portrait, PredictedKind, PredictedSets,
-    PredictionPlan, Predictive, Question, TrainedOn,
+    Family, Files, JointRow, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan,
+    Predictive, Question, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray, Schema};
-use posterior_likelihoods::OutputLikelihood;
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
-use posterior_notes::fixes::{SAMPLES, SAMPLES_OUT};
+use posterior_notes::fixes::{CALIBRATED_FOLDER, SAMPLES, SAMPLES_OUT};
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-impl Model for LaplaceModel {
+impl Model for NetworkModel {
     fn as_model(&self) -> &dyn Model {
         self
     }
@@ -29,80 +27,71 @@ impl Model for LaplaceModel {
     }
 
     fn predicts(&self) -> PredictedKind {
-        kind(self.likelihood())
+        self.output.kind()
     }
 
     fn seconds(&self) -> f64 {
-        self.header.seconds
+        self.members().iter().map(|member| member.record.seconds).sum()
     }
 
     fn save(&self, path: &Path) -> Result<(), StoreError> {
-        LaplaceModel::save(self, path)
+        NetworkModel::save(self, path)
     }
 
     fn summary(&self) -> Vec<SummaryRow> {
-        describe::summary(self)
+        if self.is_ensemble() { describe_ensemble::summary(self) } else { describe::summary(self) }
     }
 
     fn notes(&self) -> Vec<Note> {
-        describe::notes(self)
+        if self.is_ensemble() { describe_ensemble::notes(self) } else { describe::notes(self) }
     }
 
     fn tables(&self) -> Vec<String> {
-        describe::tables(self)
+        if self.is_ensemble() { describe_ensemble::tables(self) } else { describe::tables(self) }
     }
 
     fn report(&self) -> Result<Value, StoreError> {
-        Ok(describe::report(self)?)
+        if self.is_ensemble() { describe_ensemble::report(self) } else { describe::report(self) }
     }
 
     fn portrait(&self) -> Result<Portrait, ModelError> {
+        if self.is_ensemble() {
+            let method = if self.is_plain() { "deep ensemble" } else { "ensemble of linearised Laplace" };
+            return Ok(Portrait { title: "An ensemble of networks", method, ..Portrait::default() });
+        }
         Ok(Portrait {
             title: "A network with error bars",
-            method: match &self.header.summary.learned {
-                Some(_) => self.header.options.approximation.name(),
+            method: match &self.record.summary.learned {
+                Some(_) => self.record.options.approximation.name(),
                 None => "linearised Laplace",
             },
-            evidence: describe::evidence(&self.header),
+            evidence: describe::evidence(&self.record),
             ..Portrait::default()
         })
     }
 
     fn graph(&self) -> Option<&Graph> {
-        Some(LaplaceModel::graph(self))
+        NetworkModel::graph(self)
     }
 
     fn schemas_mut(&mut self) -> Vec<&mut Schema> {
-        self.header.data.schema_mut().into_iter().collect()
+        self.inputs.kind.schema_mut().into_iter().collect()
     }
 
     fn target(&self) -> String {
-        self.header.data.target().unwrap_or("y").to_string()
+        self.output.target.clone()
     }
 
     fn output_names(&self) -> Vec<String> {
-        let further = match &self.header.data.inputs {
-            InputKind::Prepared { preparation: Preparation::Columns { schema, .. } } => {
-                &schema.further_targets[..]
-            }
-            _ => &[],
-        };
-        match (self.likelihood().target_width(), further) {
-            (1, _) => vec![self.target()],
-            (width, []) => (1..=width).map(|k| format!("{}_{k}", self.target())).collect(),
-            _ => std::iter::once(self.target()).chain(further.iter().cloned()).collect(),
-        }
+        self.output.names.clone()
     }
 
     fn output_shape(&self) -> Vec<usize> {
-        self.predicted_shape()
+        self.output.predicted_shape()
     }
 
     fn class_names(&self) -> Vec<String> {
-        match self.likelihood() {
-            OutputLikelihood::Categorical(c) => self.header.class_names(c.classes()),
-            _ => Vec::new(),
-        }
+        self.output.classes.clone()
     }
 
     fn sets(&self) -> Option<&LabelSets> {
@@ -110,12 +99,24 @@ impl Model for LaplaceModel {
     }
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
+        let refuse = |problem: &str| Err(ModelError::Usage(problem.into()));
+        if self.is_plain() && question.integration.is_some() {
+            return refuse(
+                "an ensemble of plain networks has no error bars to average over: leave --predictive out",
+            );
+        }
+        if self.is_ensemble() && !question.quantiles.is_empty() && !self.calibration.has_intervals() {
+            let problem = format!(
+                "--quantiles are for Gaussian predictions, and those of an ensemble are mixtures: they have means and standard deviations, and intervals by the rows of a fit with {CALIBRATED_FOLDER}"
+            );
+            return refuse(&problem);
+        }
         self.family().without(&[(question.variances.is_some(), "variances")])?;
         if (question.samples > 0) != question.draws_apart {
             let problem = format!(
                 "networks write function draws to a file of their own: give {SAMPLES} N and {SAMPLES_OUT}"
             );
-            return Err(ModelError::Usage(problem));
+            return refuse(&problem);
         }
         Ok(())
     }
@@ -125,29 +126,33 @@ impl Model for LaplaceModel {
     }
 
     fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError> {
-        LaplaceModel::check_inputs(self, data, allowed)
+        NetworkModel::check_inputs(self, data, allowed)
     }
 
+    /// Members of an ensemble predict one after the other; what each predicts is kept until all have.
     fn plan(
         &self,
         data: &ModelData,
         question: &Question,
         scored: usize,
     ) -> Result<PredictionPlan, ModelError> {
-        // With and without error bars where they are scored; else named columns, what most models have of them.
-        let (times, columns) = match scored {
-            0 => (
-                1,
-                self.likelihood().outputs() * 3 + question.quantiles.len() + 2 * question.top.unwrap_or(0),
-            ),
-            models => (2 * models, 0),
-        };
-        let plan = self.plan_prediction(data, question.integration, times, (columns, question.into));
-        let joint = self.joint_bytes(data.len(), question.samples, question.joint);
-        let size = (data.len() as u64, self.likelihood().outputs() as u64);
-        let sets = PredictedSets::bytes(size, self.calibration.sets(), (question, scored));
-        let mut plan = plan.beside(joint.saturating_add(question.beside).saturating_add(sets));
-        plan.samples = question.samples;
+        let plans = self.members().iter().map(|member| member.plan_alone(data, question, scored));
+        let together = plans.reduce(|plan, next| PredictionPlan {
+            // The data are there once.
+            peak_bytes: plan
+                .peak_bytes
+                .max(plan.kept_bytes.saturating_add(next.peak_bytes - next.data_bytes)),
+            kept_bytes: plan.kept_bytes.saturating_add(next.kept_bytes - next.data_bytes),
+            flops: plan.flops + next.flops,
+            seconds: plan.seconds.zip(next.seconds).map(|(a, b)| a + b),
+            ..plan
+        });
+        let mut plan = together.ok_or_else(|| no_truths(data))?;
+        if scored > 0 && self.is_ensemble() && !self.calibration.factors().is_empty() {
+            // Densities are at targets that the means have moved.
+            plan.flops *= 2.0;
+            plan.seconds = plan.seconds.map(|seconds| 2.0 * seconds);
+        }
         plan.check(question.memory)?;
         Ok(plan)
     }
@@ -161,18 +166,23 @@ impl Model for LaplaceModel {
         Ok(Predictive { truth, ..own })
     }
 
-    /// The network alone: its outputs taken at their word, with the best constant noise on the training data.
+    /// The (first) network alone: its outputs taken at their word, with the best constant noise on the training data.
     fn baseline(&self, data: &ModelData, _: &Predictive) -> Result<(&'static str, Predictive), ModelError> {
-        Ok(("plain network", self.predict_plain(data)?))
+        let name = if self.is_ensemble() { "first plain network" } else { "plain network" };
+        Ok((name, self.first().predict_plain(data)?))
     }
 
     fn target_scale(&self) -> f64 {
-        self.header.data.target_scale().1
+        self.output.units.1
     }
 
     fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
         let draws = self.function_samples(data, question.samples, question.seed, question.memory)?;
-        let shape = [&[question.samples, data.len()], self.graph().output_shape()].concat();
+        let outputs = match self.is_ensemble() {
+            true => vec![self.output.outputs()],
+            false => self.output.shape.clone(),
+        };
+        let shape = [vec![question.samples, data.len()], outputs].concat();
         Ok(NumericArray::new(shape, ArrayValues::F64(draws))?)
     }
 
@@ -183,14 +193,19 @@ impl Model for LaplaceModel {
         Ok(NumericArray::new(vec![n, n], ArrayValues::F64(values))?)
     }
 
+    /// Examples that any network of an ensemble has learned from count as seen; nothing is known where one does not say.
     fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
-        let (Some(_), Some(truth)) = (self.training.fingerprints(), &data.truth) else { return Ok(None) };
-        let own = prints_of_examples(&data.inputs, |i| truth.of(i));
-        Ok(self.training.among(own.into_iter().enumerate()))
+        let known = self.members().iter().map(|member| member.training.fingerprints());
+        let (Some(known), Some(truth)) = (known.collect::<Option<Vec<_>>>(), &data.truth) else {
+            return Ok(None);
+        };
+        let own = prints_of_examples(&data.inputs, |i| truth.of(i)).into_iter();
+        let seen = own.map(|row| known.iter().any(|known| known.contains(row)));
+        Ok(Some(TrainedOn::new(seen.enumerate())))
     }
 
     fn joint_scores(&self, data: &ModelData, question: &Question) -> Result<Vec<JointRow>, ModelError> {
-        super::joint::scores(self, data, question)
+        scores(self, data, question)
     }
 
     fn departures(&self, _: &InputMoments) -> Option<Vec<Departure>> {
@@ -204,9 +219,4 @@ impl Model for LaplaceModel {
     fn answers_parts(&self, _: &Question) -> bool {
         false
     }
-}
-
-/// Scores were asked for, and there is nothing to score against.
-pub(crate) fn no_truths(data: &ModelData) -> ModelError {
-    ModelError::Request(format!("{}: there are no truths to score against", data.name))
 }

@@ -1,18 +1,19 @@
 //! The comparison of `--curvature auto`: what it will try, and what it chose.
 
+use super::LaplaceRequest;
 use super::fit::Observer;
 use super::noise::check_positive;
-use super::{LaplaceRequest, SavedPrecision};
 use crate::ModelError;
 use posterior_laplace::{AutoReport, Data, FitOptions, Laplace, Plan, auto};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_networks::Precision;
 use std::time::Duration;
 
 /// What `Auto` takes for its second and later candidates where no time is given.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Fits the candidates of [`auto`] and keeps the best; the options become those of the choice.
-pub(super) fn choose<T: SavedPrecision>(
+pub(super) fn choose<T: Precision>(
     data: &Data<'_, T>,
     plain: &OutputLikelihood,
     request: &LaplaceRequest,

@@ -1,22 +1,24 @@
 //! Further data for a saved model.
 
-use super::fit::{Observer, Parts, assemble};
+use super::fit::{Observer, assemble};
 use super::noise::plain_likelihood;
 use super::training::{Reading, TrainingSet};
-use super::{DataSource, Fitted, InputKind, LaplaceModel, LikelihoodKind, Numbers, SavedPrecision};
+use super::{DataSource, Fitted, InputKind, LikelihoodKind, NetworkHeader, NetworkModel};
 use crate::ModelError;
+use crate::calibration::Calibration;
 use crate::network::{digests, file_name};
 use posterior_data::ReadOptions;
 use posterior_laplace::{FitOptions, Run};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
+use posterior_networks::Precision;
 use std::path::Path;
 use std::time::Instant;
 
-impl LaplaceModel {
+impl NetworkModel {
     /// The same model with further data added to its sums. The earlier data are not needed.
     ///
     /// # Errors
-    /// For curvatures that are not sums, modes that need all data, and as for a fit.
+    /// For ensembles, curvatures that are not sums, modes that need all data, and as for a fit.
     pub fn continued(
         &self,
         data: &DataSource,
@@ -24,23 +26,26 @@ impl LaplaceModel {
         announce: &mut dyn FnMut(&str),
         observer: Observer<'_>,
     ) -> Result<Self, ModelError> {
-        match &self.numbers {
-            Numbers::Single(fitted) => continue_in(self, fitted, data, options, announce, observer),
-            Numbers::Double(fitted) => continue_in(self, fitted, data, options, announce, observer),
+        match (self.fitted::<f32>(), self.fitted::<f64>()) {
+            (Some(fitted), _) => continue_in(self, fitted, data, options, announce, observer),
+            (_, Some(fitted)) => continue_in(self, fitted, data, options, announce, observer),
+            _ => Err(ModelError::Request(
+                "an ensemble of networks cannot be continued: fit it anew with all rows".into(),
+            )),
         }
     }
 }
 
-fn continue_in<T: SavedPrecision>(
-    model: &LaplaceModel,
+fn continue_in<T: Precision>(
+    model: &NetworkModel,
     fitted: &Fitted<T>,
     data: &DataSource,
     options: &FitOptions,
     announce: &mut dyn FnMut(&str),
     observer: Observer<'_>,
-) -> Result<LaplaceModel, ModelError> {
+) -> Result<NetworkModel, ModelError> {
     let started = Instant::now();
-    let header = &model.header;
+    let header = &model.record;
     let likelihood = match header.base_likelihood {
         OutputLikelihood::Categorical(_) => LikelihoodKind::Categorical,
         OutputLikelihood::Bernoulli(_) => LikelihoodKind::Bernoulli,
@@ -66,7 +71,7 @@ fn continue_in<T: SavedPrecision>(
     }
     let head = matches!(header.data.inputs, InputKind::Features { .. });
     let input = fitted.network.graph().input_shape();
-    let predicted = model.predicted_shape();
+    let predicted = model.output.predicted_shape();
     let reading = Reading {
         source: &data,
         limits: ReadOptions { text: data.text, ..ReadOptions::limited(options.memory) },
@@ -100,35 +105,29 @@ fn continue_in<T: SavedPrecision>(
     }
     record.notes.extend(set.notes);
     let weights = (header.data.examples as f64, set.examples.len() as f64);
-    let parts = Parts {
-        record: header.network.clone(),
-        data: record,
-        options: options.clone(),
-        plain: pooled(&header.plain_likelihood, &plain, weights)?,
-        notes: std::iter::once(format!(
-            "{} examples were added to the {} of an earlier fit",
-            set.examples.len(),
-            header.data.examples
-        ))
-        .chain(forgotten(model))
-        .collect(),
-        started,
-        auto: None,
-        training: model.training.with(set.fingerprints),
-        calibration: Default::default(),
+    let plain = pooled(&header.plain_likelihood, &plain, weights)?;
+    let added = format!(
+        "{} examples were added to the {} of an earlier fit",
+        set.examples.len(),
+        header.data.examples
+    );
+    let header = NetworkHeader {
+        notes: std::iter::once(added).chain(forgotten(model)).collect(),
+        ..NetworkHeader::new((header.network.clone(), record), options.clone(), plain, &laplace)
     };
-    Ok(assemble(fitted.network.clone(), laplace, parts))
+    let known = model.training.with(set.fingerprints);
+    Ok(assemble(fitted.network.clone(), laplace, (header, started), (known, Calibration::default())))
 }
 
 /// A posterior by a search of its own, with more of what it is made of, from the data of its fit.
-fn improve<T: SavedPrecision>(
-    model: &LaplaceModel,
+fn improve<T: Precision>(
+    model: &NetworkModel,
     fitted: &Fitted<T>,
     set: &TrainingSet<T>,
     options: &FitOptions,
     (announce, observer): (&mut dyn FnMut(&str), Observer<'_>),
-) -> Result<LaplaceModel, ModelError> {
-    let (started, header) = (Instant::now(), &model.header);
+) -> Result<NetworkModel, ModelError> {
+    let (started, header) = (Instant::now(), &model.record);
     let strange = model.training.count(&set.fingerprints).map_or(0, |known| set.fingerprints.len() - known);
     if strange > 0 || set.examples.len() != header.data.examples {
         return Err(ModelError::Request(format!(
@@ -141,23 +140,18 @@ fn improve<T: SavedPrecision>(
     announce("going on with the data of the fit");
     let mut run = Run::new(observer);
     let laplace = fitted.laplace.improved(&fitted.network, &*set.examples, options, &mut run)?;
-    let parts = Parts {
-        record: header.network.clone(),
-        data: header.data.clone(),
-        options: options.clone(),
-        plain: header.plain_likelihood.clone(),
+    let (records, plain) = ((header.network.clone(), header.data.clone()), header.plain_likelihood.clone());
+    let header = NetworkHeader {
         notes: header.notes.iter().cloned().chain(forgotten(model)).collect(),
-        started,
-        auto: None,
-        training: model.training.clone(),
-        calibration: Default::default(),
+        ..NetworkHeader::new(records, options.clone(), plain, &laplace)
     };
-    Ok(assemble(fitted.network.clone(), laplace, parts))
+    let known = model.training.clone();
+    Ok(assemble(fitted.network.clone(), laplace, (header, started), (known, Calibration::default())))
 }
 
 /// What was told of the model before, if anything was.
-fn forgotten(model: &LaplaceModel) -> Option<String> {
-    model.header.recalibration.as_ref()?;
+fn forgotten(model: &NetworkModel) -> Option<String> {
+    model.recalibration()?;
     Some("what recalibrated the earlier fit (--calibrate) was told of that fit and is dropped".into())
 }
 

@@ -1,7 +1,7 @@
 //! The prior precision beside the **weight decay** of training: a network trained with decay `l` per step of the mean loss sits at the mode of a prior with precision `n l`,
 //! so that a posterior with another prior is one around another point (thesis section 5.2). Said, not enforced.
 
-use super::LaplaceHeader;
+use super::NetworkHeader;
 use crate::network::TrainingRecord;
 use posterior_networks::train::Loss;
 
@@ -9,7 +9,7 @@ use posterior_networks::train::Loss;
 ///
 /// With the mean negative log-likelihood as loss `a = n l`. With mean squares `|y - f|^2` as loss and noise variance `s^2` the loss is `2 s^2 / n` times the negative
 /// log-likelihood, so `a = n l / (2 s^2)`.
-pub(super) fn sentence(header: &LaplaceHeader, precisions: &[f64], noise_variance: f64) -> Option<String> {
+pub(super) fn sentence(header: &NetworkHeader, precisions: &[f64], noise_variance: f64) -> Option<String> {
     let examples = header.data.examples.max(1) as f64;
     let training = header.network.training.as_ref();
     let factor = match training.map(|t| t.loss) {

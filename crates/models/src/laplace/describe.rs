@@ -1,13 +1,15 @@
 //! A network with error bars in words; facts, prior, comparison, notes.
 
-use super::{LaplaceHeader, LaplaceModel, NetworkRecalibration, describe_search};
+use super::{NetworkHeader, NetworkModel, NetworkRecalibration, describe_search};
 use crate::Model;
 use crate::text::{number, table};
 use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_notes::fixes::{CURVATURE_AUTO, TUNE_VALIDATION};
 use posterior_report::{Curves, Line, Note, Severity, SummaryRow};
+use posterior_store::{StoreError, json};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Groups of the prior that are listed.
 const LISTED: usize = 60;
@@ -24,7 +26,7 @@ struct Group {
 }
 
 /// The prior, group by group.
-fn groups(model: &LaplaceModel) -> Vec<Group> {
+fn groups(model: &NetworkModel) -> Vec<Group> {
     let (names, precisions) = model.precisions();
     let effective = model.header().summary.evidence.as_ref().map(|e| &e.effective_dimensions);
     let effective = effective.filter(|e| e.len() == names.len());
@@ -37,12 +39,12 @@ fn groups(model: &LaplaceModel) -> Vec<Group> {
 }
 
 /// Effective dimensions of all groups.
-fn effective_dimensions(model: &LaplaceModel) -> Option<f64> {
+fn effective_dimensions(model: &NetworkModel) -> Option<f64> {
     model.header().summary.evidence.as_ref().map(|e| e.effective_dimensions.iter().sum())
 }
 
 /// The noise as standard deviations, in the target's units; nothing for other likelihoods.
-fn noise(model: &LaplaceModel) -> Vec<f64> {
+fn noise(model: &NetworkModel) -> Vec<f64> {
     let scale = model.header().data.target_scale().1;
     let deviations = |variances: Vec<f64>| variances.into_iter().map(|v| v.sqrt() * scale).collect();
     match model.likelihood() {
@@ -56,7 +58,7 @@ fn noise(model: &LaplaceModel) -> Vec<f64> {
 }
 
 /// Which weights have a posterior, and in which form.
-fn curvature(model: &LaplaceModel) -> String {
+fn curvature(model: &NetworkModel) -> String {
     let options = &model.header().options;
     let weights = match &options.weights {
         Weights::All => "all layers".to_string(),
@@ -75,7 +77,7 @@ fn curvature(model: &LaplaceModel) -> String {
 }
 
 /// How it predicts, in short.
-pub(super) fn method(model: &LaplaceModel) -> String {
+pub(super) fn method(model: &NetworkModel) -> String {
     if model.header().summary.learned.is_some() {
         return curvature(model);
     }
@@ -83,7 +85,7 @@ pub(super) fn method(model: &LaplaceModel) -> String {
 }
 
 /// The facts about a model, in order.
-pub(super) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
+pub(super) fn summary(model: &NetworkModel) -> Vec<SummaryRow> {
     let header = model.header();
     let summary = &header.summary;
     let network = &header.network;
@@ -177,7 +179,7 @@ pub(super) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
     rows
 }
 
-fn tuned(model: &LaplaceModel) -> String {
+fn tuned(model: &NetworkModel) -> String {
     let summary = &model.header().summary;
     let searched = |m: &posterior_linear::evidence::MaximisedEvidence| {
         format!(", {} evaluations{}", m.steps.len(), if m.converged { "" } else { ", not converged" })
@@ -208,7 +210,7 @@ fn tuned(model: &LaplaceModel) -> String {
 }
 
 /// Everything that was chosen, corrected or is odd.
-pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
+pub(super) fn notes(model: &NetworkModel) -> Vec<Note> {
     let header = model.header();
     let all = header.network.notes.iter().chain(&header.data.notes).chain(&header.notes);
     let mut out: Vec<Note> = all.map(|text| Note::information(text.clone())).collect();
@@ -237,7 +239,7 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
 }
 
 /// Says so where the network alone scores better on rows that it has not seen, by more than twice the standard error and a thousandth of a nat. Processes with the network as their mean say it themselves, on the rows that they were chosen by.
-fn worse_than_the_network(model: &LaplaceModel) -> Option<Note> {
+fn worse_than_the_network(model: &NetworkModel) -> Option<Note> {
     let unseen = model.unseen()?;
     let less = unseen.nll - unseen.plain_nll;
     let told =
@@ -253,7 +255,7 @@ fn worse_than_the_network(model: &LaplaceModel) -> Option<Note> {
 }
 
 /// The search for hyperparameters: held-out scores along the grid.
-pub(super) fn evidence(header: &LaplaceHeader) -> Vec<Curves> {
+pub(super) fn evidence(header: &NetworkHeader) -> Vec<Curves> {
     let found = header.summary.learned.as_ref().and_then(describe_search::curves);
     let Some(report) = &header.summary.held_out else { return found.into_iter().collect() };
     let mut points: Vec<(f64, f64)> = report
@@ -281,7 +283,7 @@ pub(super) fn evidence(header: &LaplaceHeader) -> Vec<Curves> {
 }
 
 /// The prior, and the curvatures that were compared.
-pub(super) fn tables(model: &LaplaceModel) -> Vec<String> {
+pub(super) fn tables(model: &NetworkModel) -> Vec<String> {
     let mut parts = describe_search::tables(model);
     let groups = groups(model);
     if groups.len() > 1 {
@@ -322,37 +324,20 @@ pub(super) fn tables(model: &LaplaceModel) -> Vec<String> {
     parts
 }
 
-/// What programs are told.
-#[derive(Serialize)]
-struct Report<'a> {
-    kind: &'static str,
-    curvature: String,
-    weights: usize,
-    precision: &'static str,
-    groups: Vec<Group>,
-    log_evidence: Option<f64>,
-    effective_dimensions: Option<f64>,
-    noise_deviations: Vec<f64>,
-    /// Scores on rows that the network has not seen, in the target's units.
-    unseen: Option<posterior_laplace::UnseenScores>,
-    notes: Vec<String>,
-    header: &'a LaplaceHeader,
-}
-
-/// A model for programs.
-pub(super) fn report(model: &LaplaceModel) -> serde_json::Result<serde_json::Value> {
+/// A model for programs; scores on rows that the network has not seen are in the target's units.
+pub(super) fn report(model: &NetworkModel) -> Result<Value, StoreError> {
     let header = model.header();
-    posterior_store::to_shown_value(&Report {
-        kind: "model",
-        curvature: curvature(model),
-        weights: model.weights(),
-        precision: model.precision(),
-        groups: groups(model),
-        log_evidence: header.summary.evidence.as_ref().map(|e| e.log_evidence),
-        effective_dimensions: effective_dimensions(model),
-        noise_deviations: noise(model),
-        unseen: model.unseen(),
-        notes: notes(model).into_iter().map(|n| n.text()).collect(),
-        header,
-    })
+    Ok(json!({
+        "kind": "model",
+        "curvature": curvature(model),
+        "weights": model.weights(),
+        "precision": model.precision(),
+        "groups": groups(model),
+        "log_evidence": header.summary.evidence.as_ref().map(|e| e.log_evidence),
+        "effective_dimensions": effective_dimensions(model),
+        "noise_deviations": noise(model),
+        "unseen": model.unseen(),
+        "notes": notes(model).into_iter().map(|n| n.text()).collect::<Vec<_>>(),
+        "header": header,
+    }))
 }

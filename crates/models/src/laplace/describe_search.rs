@@ -1,6 +1,6 @@
 //! Posteriors that were found by a search of their own, in words.
 
-use super::LaplaceModel;
+use super::NetworkModel;
 use crate::text::{number, table};
 use posterior_gp::generalised::{GeneralisedObjective, Mode, Reduction, Risk};
 use posterior_laplace::fit::LearnedReport;
@@ -13,7 +13,7 @@ use posterior_report::{Curves, Line, SummaryRow};
 const LISTED: usize = 20;
 
 /// What the model is.
-pub(super) fn method(model: &LaplaceModel, form: &str) -> Option<String> {
+pub(super) fn method(model: &NetworkModel, form: &str) -> Option<String> {
     let header = model.header();
     Some(match &header.options.approximation {
         Approximation::FixedMean(own) => {
@@ -49,7 +49,7 @@ pub(super) fn method(model: &LaplaceModel, form: &str) -> Option<String> {
 }
 
 /// What was found, after the likelihood; None where a curvature and its prior say it.
-pub(super) fn rows(model: &LaplaceModel) -> Option<Vec<SummaryRow>> {
+pub(super) fn rows(model: &NetworkModel) -> Option<Vec<SummaryRow>> {
     let row = |label: &str, value: String| SummaryRow::new(label, value);
     Some(match model.header().summary.learned.as_ref()? {
         LearnedReport::Temperature(report) => vec![
@@ -128,15 +128,19 @@ fn tried(report: &HeldOutReport) -> String {
     )
 }
 
+/// The first of a kernel's hyperparameters.
+fn kernel(all: &[(String, f64)]) -> String {
+    let shown: Vec<String> = all.iter().take(12).map(|(name, v)| format!("{name} {}", number(*v))).collect();
+    let more = all.len().saturating_sub(12);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
 fn process(report: &FixedMeanReport) -> Vec<SummaryRow> {
     let row = |label: &str, value: String| SummaryRow::new(label, value);
     let mut rows = vec![row("prior variance", number(report.amplitude))];
     if !report.kernel.is_empty() {
-        let shown: Vec<String> =
-            report.kernel.iter().take(12).map(|(n, v)| format!("{n} {}", number(*v))).collect();
-        let more = report.kernel.len().saturating_sub(12);
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        rows.push(row("kernel", format!("{}{more}", shown.join(", "))));
+        rows.push(row("kernel", kernel(&report.kernel)));
     }
     rows.push(match (&report.reason, report.best_step) {
         (None, _) => row("learned by", "the closed form, in one pass".into()),
@@ -196,12 +200,8 @@ fn around(report: &GwiReport) -> Vec<SummaryRow> {
         }
         PriorRows::Nothing => "no rows: as its text says".into(),
     };
-    let shown: Vec<String> =
-        prior.kernel.iter().take(12).map(|(name, v)| format!("{name} {}", number(*v))).collect();
-    let more = prior.kernel.len().saturating_sub(12);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     let mut rows = vec![
-        row("prior of what the network leaves", format!("{}{more}", shown.join(", "))),
+        row("prior of what the network leaves", kernel(&prior.kernel)),
         row("its variance over the data", number(prior.variance)),
         row("prior learned from", from),
         row("inducing points", prior.inducing.to_string()),
@@ -289,7 +289,7 @@ pub(super) fn remarks(report: &LearnedReport) -> Vec<String> {
 }
 
 /// Turns of expectation maximisation.
-pub(super) fn tables(model: &LaplaceModel) -> Vec<String> {
+pub(super) fn tables(model: &NetworkModel) -> Vec<String> {
     let Some(LearnedReport::Sampled { report, .. }) = &model.header().summary.learned else {
         return Vec::new();
     };

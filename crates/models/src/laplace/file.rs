@@ -1,22 +1,37 @@
-//! A model to its file and back. The curvature is saved as it was summed, so that a model can be continued with further data; loading factors it
+//! A model to its file and back: headers of all networks in one, their arrays under a prefix each. The curvature is saved as it was summed, so that a model can be continued with further data; loading factors it
 //! again, which gives the posterior that was saved.
 
-use super::header::{LaplaceHeader, for_header, listed};
-use super::model::in_precision;
-use super::tensors::{add_posterior, curvature};
-use super::{Fitted, LaplaceModel, SavedPrecision};
+use super::{NetworkHeader, NetworkModel};
 use crate::calibration::{Calibration, NetworkRecalibration};
-use crate::network::{add_network, is_single, take_network};
+use crate::method::{StoredNetwork, prefix, read_network};
 use crate::rows::TrainingRows;
-use posterior_laplace::learned::LearnedPosterior;
-use posterior_laplace::saved::{read_selection, selected, sums};
-use posterior_laplace::{FisherEstimate, Laplace, RestoredCurvature, SavedPosterior};
-use posterior_networks::{Architecture, Graph};
 use posterior_store::{Container, StoreError, Tensors};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-impl LaplaceModel {
-    /// Writes the file in one atomic step: the network and the sums of the curvature (lower triangles), in all `4 C^2` bytes for each dense block of `C` weights, and 8 for the fingerprint of each row.
+/// All that stands in a file but the arrays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FileHeader {
+    /// `network`.
+    method: String,
+    /// Names of the networks of an ensemble, in order; none of one network.
+    names: Vec<String>,
+    /// Whether the error bars of an ensemble's networks are left out.
+    plain: bool,
+    /// How predictions of an ensemble were recalibrated; none where they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recalibration: Option<NetworkRecalibration>,
+    /// The networks, in order.
+    networks: Vec<NetworkHeader>,
+}
+
+impl FileHeader {
+    /// What `method` says.
+    pub(crate) const METHOD: &str = "network";
+}
+
+impl NetworkModel {
+    /// Writes the file in one atomic step: each network and the sums of its curvature (lower triangles), in all `4 C^2` bytes for each dense block of `C` weights, and 8 for the fingerprint of each row.
     ///
     /// # Errors
     /// [`StoreError::Write`]; an older file is untouched then.
@@ -25,15 +40,26 @@ impl LaplaceModel {
     }
 
     /// All that stands in its file.
-    pub(crate) fn container(&self) -> Container<LaplaceHeader> {
+    pub(crate) fn container(&self) -> Container<FileHeader> {
         let mut tensors = Tensors::default();
-        in_precision!(&self.numbers, fitted => {
-            add_network(&fitted.network, &mut tensors);
-            add_posterior(&fitted.laplace, &mut tensors);
-        });
-        self.training.write(&mut tensors);
-        self.calibration.write(&mut tensors);
-        Container { header: self.header.clone(), tensors }
+        for (k, member) in self.members().iter().enumerate() {
+            let mut own = Tensors::default();
+            member.predictor.write(&mut own);
+            member.training.write(&mut own);
+            member.calibration.write(&mut own);
+            tensors.extend_under(&prefix(k), own);
+        }
+        if self.is_ensemble() {
+            self.calibration.write(&mut tensors);
+        }
+        let header = FileHeader {
+            method: FileHeader::METHOD.into(),
+            names: self.names().to_vec(),
+            plain: self.is_plain(),
+            recalibration: self.recalibration().filter(|_| self.is_ensemble()).cloned(),
+            networks: self.members().iter().map(|member| member.record.clone()).collect(),
+        };
+        Container { header, tensors }
     }
 
     /// Reads and checks a file.
@@ -44,78 +70,61 @@ impl LaplaceModel {
         Self::from_container(Container::read(path)?)
     }
 
-    pub(crate) fn from_container(container: Container<LaplaceHeader>) -> Result<Self, StoreError> {
-        let Container { header, tensors } = container;
-        if header.method != LaplaceHeader::METHOD {
-            let (own, expected) = (&header.method, LaplaceHeader::METHOD);
+    pub(crate) fn from_container(container: Container<FileHeader>) -> Result<Self, StoreError> {
+        let Container { header, mut tensors } = container;
+        if header.method != FileHeader::METHOD {
+            let (own, expected) = (&header.method, FileHeader::METHOD);
             return Err(tensors.corrupt(format!("its method is `{own}`, expected `{expected}`")));
         }
-        let architecture =
-            Architecture::from_toml(&header.network.architecture).map_err(|e| tensors.corrupt(e))?;
-        let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
-        match is_single(&tensors) {
-            true => restored::<f32>(graph, header, tensors),
-            false => restored::<f64>(graph, header, tensors),
-        }
+        let networks = header.networks.into_iter().enumerate();
+        let mut members = networks
+            .map(|(k, header)| restored(header, tensors.take_under(&prefix(k))))
+            .collect::<Result<Vec<Self>, _>>()?;
+        let own = match header.names.is_empty() {
+            true => match (members.pop(), members.is_empty()) {
+                (Some(own), true) => own,
+                _ => return Err(tensors.corrupt("its networks have no names")),
+            },
+            false => {
+                let mut own =
+                    Self::ensemble(members, header.names, header.plain).map_err(|e| tensors.corrupt(e))?;
+                let width = own.likelihood().target_width();
+                let records = NetworkRecalibration::records(header.recalibration.as_ref());
+                own.calibration = Calibration::read(records, width, &mut tensors)?;
+                own.record.recalibration = header.recalibration;
+                own
+            }
+        };
+        nothing_else(&tensors)?;
+        Ok(own)
     }
 }
 
-fn restored<T: SavedPrecision>(
-    graph: Graph,
-    header: LaplaceHeader,
-    mut tensors: Tensors,
-) -> Result<LaplaceModel, StoreError> {
+/// One network of a file.
+fn restored(header: NetworkHeader, mut tensors: Tensors) -> Result<NetworkModel, StoreError> {
     let training = TrainingRows::read(&mut tensors)?;
+    let width = header.base_likelihood.target_width();
     let records = NetworkRecalibration::records(header.recalibration.as_ref());
-    let calibration = Calibration::read(records, header.base_likelihood.target_width(), &mut tensors)?;
-    let network = take_network::<T>(graph, &mut tensors)?;
-    let selection = read_selection(network.graph(), &header.selected, &mut tensors)?;
-    let precisions = tensors.vector("prior.precisions", header.group_count)?;
-    let mode = tensors.vector("mode", selection.len())?;
-    let curvature = match header.options.approximation.form() {
-        Some(form) => {
-            let estimate = match header.options.approximation {
-                posterior_laplace::Approximation::Kronecker(estimate) => estimate,
-                _ => FisherEstimate::Exact,
-            };
-            RestoredCurvature::Sums(sums(&network, &selection, form, estimate, &mut tensors)?)
-        }
-        None if header.options.approximation.is_learned() => {
-            RestoredCurvature::Learned(LearnedPosterior::read(
-                &network,
-                &selection,
-                &header.options,
-                &header.base_likelihood,
-                header.summary.learned.as_ref(),
-                &mut tensors,
-            )?)
-        }
-        None => curvature(&network, &selection, &header.summary.fit, &mut tensors)?,
-    };
-    if let Some((name, _)) = tensors.iter().next() {
-        return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));
-    }
-    let saved = SavedPosterior {
-        options: header.options.clone(),
-        selection,
-        base_likelihood: header.base_likelihood.clone(),
+    let calibration = Calibration::read(records, width, &mut tensors)?;
+    let stored = StoredNetwork {
+        architecture: &header.network.architecture,
+        options: &header.options,
+        selected: &header.selected,
+        groups: header.group_count,
+        base_likelihood: &header.base_likelihood,
         noise_variance: header.noise_variance,
-        precisions,
-        mode,
-        curvature,
-        summary: header.summary.clone(),
+        summary: &header.summary,
+        preparation: header.data.inputs.preparation().clone(),
     };
-    let laplace = Laplace::restore(&network, saved).map_err(|e| tensors.corrupt(e))?;
-    Ok(LaplaceModel { header, numbers: T::either(Fitted { network, laplace }), training, calibration })
+    let (predictor, likelihood, integration) = read_network(stored, &mut tensors)?;
+    nothing_else(&tensors)?;
+    Ok(NetworkModel::new(header, predictor, (likelihood, integration), training, calibration))
 }
 
-/// Parts of a header that follow from a posterior.
-pub(super) fn describe<T: SavedPrecision>(laplace: &Laplace<T>, header: &mut LaplaceHeader) {
-    let groups = laplace.prior().names();
-    header.base_likelihood = laplace.base_likelihood().clone();
-    header.noise_variance = laplace.noise_variance();
-    header.selected = selected(laplace.selection()).0;
-    header.prior_groups = listed(groups);
-    header.group_count = groups.len();
-    header.summary = for_header(laplace.summary.clone(), groups.len());
+/// Refuses arrays that nobody has taken.
+fn nothing_else(tensors: &Tensors) -> Result<(), StoreError> {
+    match tensors.iter().next() {
+        Some((name, _)) => Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing"))),
+        None => Ok(()),
+    }
 }

@@ -3,16 +3,16 @@
 use super::automatic::{announced, choose};
 use super::checkpoint;
 use super::conditions::{check, check_trajectory, chosen_by_rows, settled};
-use super::file::describe;
 use super::held_out::held_out;
 use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_likelihood};
 use super::source::{Source, architecture};
 use super::training::{Reading, TrainingSet, predicted_shape};
 use super::{
-    CurvatureChoice, DataRecord, Fitted, InMemory, InputKind, LaplaceHeader, LaplaceModel, LaplaceRequest,
-    LikelihoodKind, NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
+    CurvatureChoice, DataRecord, Fitted, InMemory, InputKind, LaplaceRequest, LikelihoodKind, NetworkHeader,
+    NetworkModel, NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess, decay,
 };
 use crate::calibration::{self, Calibration};
+use crate::method::network_predictor;
 use crate::network::{Preparation, TrainingRecord, digests, file_name};
 use crate::options::CalibrateName;
 use crate::rows::TrainingRows;
@@ -20,15 +20,14 @@ use crate::{Guarantee, ModelError, Predictive};
 use posterior_data::{ReadOptions, require_targets};
 use posterior_laplace::auto::{LEAST_APART, planned};
 use posterior_laplace::{
-    Approximation, AutoReport, Data, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, Run,
-    SavedState, Size, Stage, Weights, unseen_predictions, unseen_scores,
+    Approximation, Data, FitOptions, Keeper, Laplace, LaplaceError, Plan, Run, SavedState, Size, Stage,
+    Weights, unseen_predictions, unseen_scores,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, Selection};
+use posterior_networks::{Network, Precision, Selection};
 use posterior_notes::fixes::VALIDATION_DATA;
 use posterior_optim::Signal;
-use std::path::Path;
 use std::time::Instant;
 
 /// Told the stage, what is done of it and how much there is; may say stop.
@@ -45,7 +44,7 @@ pub struct NetworkDescription {
     pub training: Option<TrainingRecord>,
 }
 
-impl LaplaceModel {
+impl NetworkModel {
     /// Fits what is asked for. `announce` hears the plan before work starts; the observer sees the work and may stop it: the sums so far then go to the
     /// checkpoint, if there is a place for one.
     ///
@@ -106,7 +105,7 @@ impl LaplaceModel {
     ///
     /// # Errors
     /// As [`posterior_laplace::fit()`].
-    pub fn fit_network<T: SavedPrecision>(
+    pub fn fit_network<T: Precision>(
         network: Network<T>,
         examples: &dyn Examples<T>,
         validation: Option<&dyn Examples<T>>,
@@ -139,32 +138,19 @@ impl LaplaceModel {
         let plain = plain_likelihood(&network, examples, likelihood, options, observer)?;
         let fitted = Data { network: &network, examples, validation, likelihood };
         let laplace = posterior_laplace::fit(&fitted, options, &mut Run::new(observer))?;
-        Ok(assemble(
-            network,
-            laplace,
-            Parts {
-                record,
-                data,
-                options: options.clone(),
-                plain,
-                notes: Vec::new(),
-                started,
-                auto: None,
-                training: TrainingRows::default(),
-                calibration: Default::default(),
-            },
-        ))
+        let header = NetworkHeader::new((record, data), options.clone(), plain, &laplace);
+        Ok(assemble(network, laplace, (header, started), Default::default()))
     }
 }
 
-fn fit_in<T: SavedPrecision>(
+fn fit_in<T: Precision>(
     network: Network<T>,
     source: Source,
     request: &LaplaceRequest,
     memory: &InMemory,
     announce: &mut dyn FnMut(&str),
     observer: Observer<'_>,
-) -> Result<LaplaceModel, ModelError> {
+) -> Result<NetworkModel, ModelError> {
     let started = Instant::now();
     let known = InputKind::Prepared { preparation: source.preparation.clone() };
     let outputs = network.graph().output_shape();
@@ -195,9 +181,7 @@ fn fit_in<T: SavedPrecision>(
     let trained = (training.as_ref(), &sha256[..]);
     let (held_out, held_out_notes) =
         held_out(request, memory, &reading, (&inputs, &record, &learned_from), trained, &mut examples)?;
-    if let (InputKind::Prepared { preparation: Preparation::Columns { schema, .. } }, Some(path)) =
-        (&inputs, request.data.data.first())
-    {
+    if let (Some(schema), Some(path)) = (inputs.schema(), request.data.data.first()) {
         require_targets(path, &schema.target, examples.len(), None)?;
     }
     let likelihood = likelihood(request, &network, &*examples, training.as_ref(), observer)?;
@@ -312,32 +296,19 @@ fn fit_in<T: SavedPrecision>(
         _ => Default::default(),
     };
     notes.extend(laplace.check_predictions(&network, &*examples)?);
-    if written {
-        remove_checkpoint(request);
+    if let Some(path) = request.checkpoint.as_deref().filter(|path| written && path.exists()) {
+        // A finished fit needs none; one that cannot be removed does no harm.
+        let _ = std::fs::remove_file(path);
     }
     notes.append(&mut laplace.summary.notes);
-    Ok(assemble(
-        network,
-        laplace,
-        Parts {
-            record: source.record,
-            data,
-            options,
-            plain,
-            notes,
-            started,
-            auto,
-            training: learned_from,
-            calibration,
-        },
-    ))
-}
-
-/// A finished fit needs no checkpoint; one that cannot be removed does no harm.
-fn remove_checkpoint(request: &LaplaceRequest) {
-    if let Some(path) = request.checkpoint.as_deref().filter(|p| p.exists()) {
-        let _ = std::fs::remove_file::<&Path>(path);
-    }
+    let (recalibration, calibration) = calibration;
+    let header = NetworkHeader {
+        notes,
+        auto,
+        recalibration,
+        ..NetworkHeader::new((source.record, data), options, plain, &laplace)
+    };
+    Ok(assemble(network, laplace, (header, started), (learned_from, calibration)))
 }
 
 /// Refuses names of classes that are not as many as the network's outputs; two name an event and its absence.
@@ -373,7 +344,7 @@ fn suited(likelihood: &OutputLikelihood, seed: u64) -> Integration {
 }
 
 /// The weights, where they are known without data; as many of them, where not.
-fn planned_selection<T: SavedPrecision>(
+fn planned_selection<T: Precision>(
     network: &Network<T>,
     options: &FitOptions,
 ) -> Result<Selection, ModelError> {
@@ -392,45 +363,13 @@ fn planned_selection<T: SavedPrecision>(
     })
 }
 
-/// What a model is put together from, its posterior aside.
-pub(super) struct Parts {
-    pub(super) record: NetworkRecord,
-    pub(super) data: DataRecord,
-    pub(super) options: FitOptions,
-    pub(super) plain: OutputLikelihood,
-    pub(super) notes: Vec<String>,
-    pub(super) started: Instant,
-    pub(super) auto: Option<AutoReport>,
-    /// Known where they came from files.
-    pub(super) training: TrainingRows,
-    /// What rows that the network has not seen say of predictions, and what is kept of them.
-    pub(super) calibration: (Option<NetworkRecalibration>, Calibration),
-}
-
-/// Header and posterior as one.
-pub(super) fn assemble<T: SavedPrecision>(
+/// Header and posterior as one, with the rows learned from, which are known where they came from files.
+pub(super) fn assemble<T: Precision>(
     network: Network<T>,
     laplace: Laplace<T>,
-    parts: Parts,
-) -> LaplaceModel {
-    let mut header = LaplaceHeader {
-        method: LaplaceHeader::METHOD.into(),
-        network: parts.record,
-        data: parts.data,
-        base_likelihood: laplace.base_likelihood().clone(),
-        noise_variance: laplace.noise_variance(),
-        plain_likelihood: parts.plain,
-        options: parts.options,
-        selected: Vec::new(),
-        prior_groups: Vec::new(),
-        group_count: 0,
-        auto: parts.auto,
-        summary: FitSummary { notes: Vec::new(), ..laplace.summary.clone() },
-        recalibration: parts.calibration.0,
-        notes: parts.notes,
-        seconds: 0.0,
-    };
-    describe(&laplace, &mut header);
+    (mut header, started): (NetworkHeader, Instant),
+    (training, calibration): (TrainingRows, Calibration),
+) -> NetworkModel {
     header.notes.append(&mut header.summary.notes);
     let noise = match laplace.likelihood() {
         OutputLikelihood::Gaussian(g) => {
@@ -443,7 +382,9 @@ pub(super) fn assemble<T: SavedPrecision>(
         let sentence = decay::sentence(&header, laplace.prior().precisions(), noise);
         header.notes.extend(sentence);
     }
-    header.seconds = parts.started.elapsed().as_secs_f64();
-    let numbers = T::either(Fitted { network, laplace });
-    LaplaceModel { header, numbers, training: parts.training, calibration: parts.calibration.1 }
+    header.seconds = started.elapsed().as_secs_f64();
+    let found = (laplace.likelihood().clone(), laplace.integration());
+    let preparation = header.data.inputs.preparation().clone();
+    let predictor = network_predictor(Fitted { network, laplace }, preparation);
+    NetworkModel::new(header, predictor, found, training, calibration)
 }

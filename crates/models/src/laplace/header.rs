@@ -3,9 +3,10 @@
 use super::{InputRecord, NetworkRecalibration, Preprocess};
 use crate::network::{InputRecord as NetworkInputRecord, Preparation, TrainingRecord};
 use posterior_data::Schema;
-use posterior_laplace::saved::SelectedRecord;
-use posterior_laplace::{AutoReport, FitOptions, FitSummary};
+use posterior_laplace::saved::{SelectedRecord, selected};
+use posterior_laplace::{AutoReport, FitOptions, FitSummary, Laplace};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_networks::Precision;
 use serde::{Deserialize, Serialize};
 
 /// Groups of the prior that are listed one by one in the header; more than these are only counted.
@@ -49,6 +50,40 @@ pub enum InputKind {
     },
 }
 
+impl InputKind {
+    /// What is done to them before the network sees them: nothing to features.
+    pub(crate) fn preparation(&self) -> &Preparation {
+        match self {
+            Self::Prepared { preparation } => preparation,
+            Self::Features { .. } => &Preparation::None,
+        }
+    }
+
+    /// What reads the table, where it is one.
+    pub(super) fn schema(&self) -> Option<&Schema> {
+        match self.preparation() {
+            Preparation::Columns { schema, .. } => Some(schema),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn schema_mut(&mut self) -> Option<&mut Schema> {
+        match self {
+            Self::Prepared { preparation: Preparation::Columns { schema, .. } } => Some(schema),
+            _ => None,
+        }
+    }
+
+    /// Names of columns or features, where they have some.
+    pub(crate) fn names(&self) -> Vec<String> {
+        match self {
+            Self::Features { columns, .. } => columns.clone(),
+            Self::Prepared { .. } => self.schema().map(Schema::feature_names).unwrap_or_default(),
+        }
+    }
+}
+
 /// Examples that are no part of a curvature, and that score it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldOutRecord {
@@ -89,34 +124,25 @@ impl DataRecord {
     /// The schema's target column, for tables.
     pub fn target(&self) -> Option<&str> {
         match &self.inputs {
-            InputKind::Prepared { preparation: Preparation::Columns { schema, .. } } => Some(&schema.target),
             InputKind::Features { label, .. } => label.as_deref(),
-            InputKind::Prepared { .. } => None,
-        }
-    }
-
-    /// What reads its table, where it is one.
-    pub(super) fn schema_mut(&mut self) -> Option<&mut Schema> {
-        match &mut self.inputs {
-            InputKind::Prepared { preparation: Preparation::Columns { schema, .. } } => Some(schema),
-            _ => None,
+            prepared => prepared.schema().map(|schema| schema.target.as_str()),
         }
     }
 
     /// Mean and scale that take a regression output to the target's units.
     pub(crate) fn target_scale(&self) -> (f64, f64) {
-        match &self.inputs {
-            InputKind::Prepared {
-                preparation: Preparation::Columns { standardisation: s, classes: None, .. },
-            } => (s.target_mean, s.target_scale),
-            _ => (0.0, 1.0),
-        }
+        self.inputs.preparation().target_units()
+    }
+
+    /// Names of so many classes, numbered where they have none.
+    pub(crate) fn numbered_classes(&self, classes: usize) -> Vec<String> {
+        (0..classes).map(|c| self.class_names.get(c).cloned().unwrap_or_else(|| c.to_string())).collect()
     }
 }
 
 /// A model's description: all of it but the arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LaplaceHeader {
+pub struct NetworkHeader {
     /// `laplace`.
     pub method: String,
     /// The network.
@@ -150,18 +176,40 @@ pub struct LaplaceHeader {
     pub seconds: f64,
 }
 
-impl LaplaceHeader {
+impl NetworkHeader {
     /// What `method` says.
     pub const METHOD: &str = "laplace";
 
-    /// Names of classes, numbered where they have none.
-    pub fn class_names(&self, classes: usize) -> Vec<String> {
-        (0..classes).map(|c| self.data.class_names.get(c).cloned().unwrap_or_else(|| c.to_string())).collect()
+    /// Of a fit of this network with these data; `plain` is the likelihood of the network alone.
+    pub(super) fn new<T: Precision>(
+        (network, data): (NetworkRecord, DataRecord),
+        options: FitOptions,
+        plain: OutputLikelihood,
+        laplace: &Laplace<T>,
+    ) -> Self {
+        let groups = laplace.prior().names();
+        Self {
+            method: Self::METHOD.into(),
+            network,
+            data,
+            base_likelihood: laplace.base_likelihood().clone(),
+            noise_variance: laplace.noise_variance(),
+            plain_likelihood: plain,
+            options,
+            selected: selected(laplace.selection()).0,
+            prior_groups: if groups.len() > LISTED_GROUPS { Vec::new() } else { groups.to_vec() },
+            group_count: groups.len(),
+            auto: None,
+            summary: for_header(laplace.summary.clone(), groups.len()),
+            recalibration: None,
+            notes: Vec::new(),
+            seconds: 0.0,
+        }
     }
 }
 
 /// The summary without what JSON cannot hold and without a number for every weight.
-pub(super) fn for_header(mut summary: FitSummary, groups: usize) -> FitSummary {
+fn for_header(mut summary: FitSummary, groups: usize) -> FitSummary {
     if groups > LISTED_GROUPS {
         summary.maximised = None;
         for value in [&mut summary.evidence, &mut summary.evidence_at_trained].into_iter().flatten() {
@@ -176,9 +224,4 @@ pub(super) fn for_header(mut summary: FitSummary, groups: usize) -> FitSummary {
         mode.offset = f64::MAX;
     }
     summary
-}
-
-/// Names of the prior's groups, where they are few.
-pub(super) fn listed(names: &[String]) -> Vec<String> {
-    if names.len() > LISTED_GROUPS { Vec::new() } else { names.to_vec() }
 }

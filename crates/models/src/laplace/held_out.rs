@@ -1,15 +1,14 @@
 //! Rows that score a fit: given in files of their own, recorded by `posterior train`, or, where insisted upon, rows that the network was trained on.
 
 use super::training::Reading;
-use super::{
-    CurvatureChoice, HeldOutRecord, InMemory, InputKind, InputRecord, LaplaceRequest, SavedPrecision,
-};
+use super::{CurvatureChoice, HeldOutRecord, InMemory, InputKind, InputRecord, LaplaceRequest};
 use crate::network::{TrainingRecord, digests, file_name, is_part};
 use crate::{ModelError, TrainingRows};
 use posterior_data::Split;
 use posterior_laplace::FitOptions;
 use posterior_laplace::scores::{LEAST_HELD_OUT, check_enough};
 use posterior_linalg::random::Streams;
+use posterior_networks::Precision;
 use posterior_networks::train::{Examples, Subset};
 use posterior_notes::fixes::{CURVATURE_AUTO, SEEN_ROWS, TRAIN_VALIDATION, TUNE_EVIDENCE, VALIDATION_DATA};
 use std::sync::Arc;
@@ -40,7 +39,7 @@ impl<T> HeldOut<T> {
 type Found<T> = (Option<HeldOut<T>>, Vec<String>);
 
 /// The rows of a request, which are taken out of `examples` where they are among them.
-pub(super) fn held_out<T: SavedPrecision>(
+pub(super) fn held_out<T: Precision>(
     request: &LaplaceRequest,
     memory: &InMemory,
     reading: &Reading<'_>,
@@ -101,9 +100,9 @@ pub(super) fn held_out<T: SavedPrecision>(
             notes.push(format!("{repeated} of {count} validation rows stand in the training data as well"));
         }
         let files = files.iter().map(|p| file_name(p)).collect();
-        let (examples, fingerprints) = (set.examples, set.fingerprints);
         let record = HeldOutRecord { files, sha256, examples: count, repeated };
-        return Ok((Some(HeldOut { examples, seen, kept_weights: false, fingerprints, record }), notes));
+        let fingerprints = set.fingerprints;
+        return Ok((Some(HeldOut { fingerprints, record, ..HeldOut::of(set.examples, seen) }), notes));
     }
     if source.fraction > 0.0 {
         if !(allow && tuned) {
@@ -136,7 +135,7 @@ pub(super) fn held_out<T: SavedPrecision>(
 }
 
 /// The rows that `posterior train` set aside of the same files; None where nothing is known of any. Where they are too few to score a fit, they are learned from.
-fn recorded<T: SavedPrecision>(
+fn recorded<T: Precision>(
     options: &FitOptions,
     training: Option<&TrainingRecord>,
     digests: &[String],
@@ -165,7 +164,7 @@ fn recorded<T: SavedPrecision>(
 }
 
 /// Leaves the training rows and returns the others.
-fn take<T: SavedPrecision>(
+fn take<T: Precision>(
     examples: &mut Arc<dyn Examples<T> + Send>,
     split: Split,
 ) -> Arc<dyn Examples<T> + Send> {

@@ -1,23 +1,30 @@
 //! Joint log-likelihoods of several labels, which see whether a posterior knows how its errors depend on each other.
 
-use super::LaplaceModel;
-use super::asked::no_truths;
-use super::model::in_precision;
-use super::predict::{jacobian, target};
+use super::NetworkModel;
 use crate::{JointRow, ModelData, ModelError, Question};
 use posterior_laplace::LaplaceError;
 use posterior_linalg::tiles::pieces;
 use posterior_metrics::DyadicGroups;
 use posterior_notes::fixes::MEMORY;
 
-/// Of sets of the question's `joint_points` examples each, by dyadic sampling ([`DyadicGroups`]).
+/// Of sets of the question's `joint_points` examples each, by dyadic sampling ([`DyadicGroups`]). The functions of all networks of an ensemble are its functions: a plain network is one; of networks with
+/// error bars each is asked for the question's number of draws, so that all weigh the same.
 pub(super) fn scores(
-    model: &LaplaceModel,
+    model: &NetworkModel,
     data: &ModelData,
     question: &Question,
 ) -> Result<Vec<JointRow>, ModelError> {
-    let (table, n) = (joint_log_likelihoods(model, data, question)?, data.len());
-    let plain = model.predict_plain(data)?.log_density.unwrap_or_default();
+    let mut table = Vec::new();
+    for (k, member) in model.members().iter().enumerate() {
+        table.extend(match model.is_plain() {
+            true => densities(member, data)?,
+            false => {
+                let seed = model.seed_of(k, question.seed);
+                log_likelihoods(member, data, &Question { seed, ..question.clone() })?
+            }
+        });
+    }
+    let (plain, n) = (densities(model.first(), data)?, data.len());
     let row = |&points: &usize| {
         let groups = DyadicGroups::new(points, question.seed);
         Ok(JointRow { points, model: groups.score(&table, n)?, plain: groups.score(&plain, n)? })
@@ -25,11 +32,21 @@ pub(super) fn scores(
     question.joint_points.iter().map(row).collect()
 }
 
-/// `log p(y_i | f_s(x_i))` of each of the question's draws, `[draws, examples]`, in the target's units.
+/// Log densities of the truths under the network alone.
+fn densities(model: &NetworkModel, data: &ModelData) -> Result<Vec<f64>, ModelError> {
+    model.predict_plain(data)?.log_density.ok_or_else(|| no_truths(data))
+}
+
+/// Scores were asked for, and there is nothing to score against.
+pub(super) fn no_truths(data: &ModelData) -> ModelError {
+    ModelError::Request(format!("{}: there are no truths to score against", data.name))
+}
+
+/// `log p(y_i | f_s(x_i))` of each of the question's draws of one network, `[draws, examples]`, in the target's units.
 ///
 /// Memory: the draws of all weights, and the functions at some examples at a time.
-pub(crate) fn joint_log_likelihoods(
-    model: &LaplaceModel,
+fn log_likelihoods(
+    model: &NetworkModel,
     data: &ModelData,
     question: &Question,
 ) -> Result<Vec<f64>, ModelError> {
@@ -45,26 +62,24 @@ pub(crate) fn joint_log_likelihoods(
         }
         .into());
     }
-    let units = model.header.data.target_scale();
-    let outputs: usize = model.graph().output_shape().iter().product();
+    let output = &model.output;
+    let (centre, scale) = output.units;
+    let outputs = output.outputs();
     let n = data.len();
     let mut table = vec![0.0; samples * n];
-    let likelihood = model.likelihood().clone();
     // Functions come in the target's units where these are the target's.
-    let own_units = |f: f64| if outputs == 1 { (f - units.0) / units.1 } else { f };
+    let own_units = |f: f64| if outputs == 1 { (f - centre) / scale } else { f };
     let each = (memory / 32 / (samples * outputs).max(1) as u64).clamp(1, 1 << 20) as usize;
     // Where no functions are drawn, values at different inputs must be drawn together.
-    let together = in_precision!(&model.numbers, fitted => !fitted.laplace.draws_functions());
-    let each = if together { n } else { each };
+    let each = if model.posterior()?.draws_functions() { each } else { n };
     for range in pieces(n, each) {
         let piece = data.selected(&range.clone().collect::<Vec<_>>())?;
         let functions = model.function_samples(&piece, samples, seed, memory)?;
         for (k, function) in functions.chunks_exact(range.len() * outputs).enumerate() {
             for (i, f) in function.chunks_exact(outputs).enumerate() {
                 let f: Vec<f64> = f.iter().map(|f| own_units(*f)).collect();
-                let y = target(truth, range.start + i, units);
-                table[k * n + range.start + i] =
-                    likelihood.log_density(&y, &f) - jacobian(&likelihood, units.1);
+                let y = output.in_units(truth, range.start + i);
+                table[k * n + range.start + i] = output.likelihood.log_density(&y, &f) - output.jacobian();
             }
         }
     }

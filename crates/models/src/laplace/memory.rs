@@ -3,7 +3,7 @@
 use super::training::{Reading, TrainingSet};
 use super::{InputKind, LikelihoodKind};
 use crate::ModelError;
-use crate::network::{Preparation, Raw};
+use crate::network::Raw;
 use posterior_data::NumericArray;
 use posterior_networks::{Network, Precision};
 use std::path::Path;
@@ -33,7 +33,7 @@ impl Reading<'_> {
     pub(super) fn in_memory<T: Precision>(&self, arrays: &Arrays) -> Result<TrainingSet<T>, ModelError> {
         let refuse = |problem: String| Err(ModelError::Request(problem));
         let Arrays { inputs, targets } = arrays;
-        if let Some(InputKind::Prepared { preparation: Preparation::Columns { schema, .. } }) = self.known {
+        if let Some(schema) = self.known.and_then(InputKind::schema) {
             return refuse(format!(
                 "the network was trained on columns of a table, which its file names and scales: give the table with the target `{}` as a file",
                 schema.target

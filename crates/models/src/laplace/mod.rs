@@ -1,9 +1,9 @@
 //! **Error bars for trained networks**: linearised Laplace from files to a model that is saved, loaded and asked like any other.
 //!
 //! ```no_run
-//! use posterior_models::laplace::{LaplaceModel, LaplaceRequest, LikelihoodKind};
+//! use posterior_models::laplace::{LaplaceRequest, LikelihoodKind, NetworkModel};
 //! let request = LaplaceRequest::new("net.onnx", ["images.gz"], ["labels.gz"], LikelihoodKind::Categorical);
-//! let model = LaplaceModel::fit(&request, &mut |plan| eprintln!("{plan}"), &mut |_, _, _| posterior_optim::Signal::Continue)?;
+//! let model = NetworkModel::fit(&request, &mut |plan| eprintln!("{plan}"), &mut |_, _, _| posterior_optim::Signal::Continue)?;
 //! model.save("net.posterior".as_ref())?;
 //! let data = model.read(&["test.gz".into()], &[], false, &posterior_data::ReadOptions::for_arrays())?;
 //! let predictions = model.predict(&data, None)?;
@@ -26,10 +26,11 @@
 //! | `continued` | further data for a saved model |
 //! | `decay` | the prior precision beside the weight decay of training |
 //! | `model`, `header` | what a model is |
-//! | `file`, `tensors` | model file and back: nothing of the data is needed to go on |
+//! | `file` | model file and back: nothing of the data is needed to go on |
 //! | `checkpoint` | what a fit keeps on the way, in a file |
-//! | `asked`, `describe`, `describe_search` | what any model can be asked; a network in words |
-//! | `data` | inputs (and truths) to ask the model about |
+//! | `asked`, `describe`, `describe_search`, `describe_ensemble` | what any model can be asked; networks in words |
+//! | `inputs` | inputs (and truths) to ask the model about |
+//! | `output` | from latent values to predictions; mixtures |
 //! | `predict`, `samples` | predictions; functions and joint covariances |
 //! | `joint` | scores of several labels together |
 
@@ -38,40 +39,43 @@ mod automatic;
 mod checkpoint;
 mod conditions;
 mod continued;
-mod data;
 mod decay;
 mod describe;
+mod describe_ensemble;
 mod describe_search;
 mod file;
 mod fit;
 mod header;
 mod held_out;
 mod input_record;
+mod inputs;
 mod joint;
 mod memory;
 mod model;
 mod noise;
+mod output;
 mod predict;
 mod predict_plan;
 mod request;
 mod samples;
 mod source;
-mod tensors;
 mod training;
 
-pub(crate) use asked::no_truths;
 pub(crate) use conditions::settled;
-pub(crate) use joint::joint_log_likelihoods;
+pub(crate) use file::FileHeader;
+pub(crate) use model::Ensemble;
+pub(crate) use output::NetworkOutput;
 
 pub use crate::calibration::NetworkRecalibration;
 pub use crate::data::{ModelData, Truth};
+pub use crate::method::Fitted;
 pub use crate::predictive::{Predicted, Predictive};
 pub use conditions::Needs;
 pub use fit::NetworkDescription;
-pub use header::{DataRecord, HeldOutRecord, InputKind, LaplaceHeader, NetworkRecord};
+pub use header::{DataRecord, HeldOutRecord, InputKind, NetworkHeader, NetworkRecord};
 pub use input_record::{Departure, ElementKind, InputRecord};
 pub use memory::{Arrays, InMemory};
-pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
+pub use model::NetworkModel;
 pub use request::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
     ValidationSource,

@@ -1,124 +1,132 @@
-//! A network with its posterior.
+//! A network with its posterior, or several of them.
 
-use super::LaplaceHeader;
+use super::inputs::NetworkInputs;
+use super::output::NetworkOutput;
+use super::{NetworkHeader, NetworkRecalibration};
 use crate::calibration::Calibration;
+use crate::method::Fitted;
+use crate::predictor::Predictor;
 use crate::rows::TrainingRows;
-use posterior_laplace::{Laplace, UnseenScores};
-use posterior_networks::{Network, Precision};
+use posterior_laplace::UnseenScores;
+use posterior_likelihoods::{Integration, OutputLikelihood};
+use posterior_networks::{Graph, Precision};
+use std::sync::Arc;
 
-/// A network and the posterior over its weights, in one precision.
-pub struct Fitted<T> {
-    /// The network.
-    pub network: Network<T>,
-    /// The posterior.
-    pub laplace: Laplace<T>,
+/// A trained network with error bars, or an ensemble of them, and all that is needed to use it.
+pub struct NetworkModel {
+    pub(crate) inputs: NetworkInputs,
+    /// A network with its posterior; of an ensemble, all of them.
+    pub(crate) predictor: Arc<dyn Predictor>,
+    pub(crate) output: NetworkOutput,
+    /// What rows that no network has seen say of its predictions.
+    pub(crate) calibration: Calibration,
+    /// The rows learned from; not known of fits in memory, nor of ensembles, whose members have them.
+    pub(crate) training: TrainingRows,
+    /// What it is and how it came about; of an ensemble its first member, with the ensemble's recalibration.
+    pub(crate) record: NetworkHeader,
+    pub(crate) ensemble: Option<Ensemble>,
 }
 
-/// In either precision.
-pub enum Numbers {
-    /// Single.
-    Single(Fitted<f32>),
-    /// Double.
-    Double(Fitted<f64>),
+/// The networks of an ensemble.
+pub(crate) struct Ensemble {
+    /// Their names.
+    pub(crate) names: Vec<String>,
+    /// Each as a model of its own.
+    pub(crate) members: Vec<NetworkModel>,
+    /// Whether their error bars are left out.
+    pub(crate) plain: bool,
 }
 
-/// Runs the same expression in whichever precision.
-macro_rules! in_precision {
-    ($numbers:expr, $fitted:ident => $result:expr) => {
-        match $numbers {
-            $crate::laplace::Numbers::Single($fitted) => $result,
-            $crate::laplace::Numbers::Double($fitted) => $result,
-        }
-    };
-}
-pub(super) use in_precision;
-
-/// A precision that model files know.
-pub trait SavedPrecision: Precision {
-    /// A fit in this precision.
-    fn either(fitted: Fitted<Self>) -> Numbers;
-    /// The fit, where it is in this precision.
-    fn fitted(numbers: &Numbers) -> Option<&Fitted<Self>>;
-}
-
-macro_rules! saved {
-    ($type:ident, $variant:ident) => {
-        impl SavedPrecision for $type {
-            fn either(fitted: Fitted<Self>) -> Numbers {
-                Numbers::$variant(fitted)
-            }
-            fn fitted(numbers: &Numbers) -> Option<&Fitted<Self>> {
-                if let Numbers::$variant(fitted) = numbers { Some(fitted) } else { None }
-            }
-        }
-    };
-}
-
-saved!(f32, Single);
-saved!(f64, Double);
-
-/// A trained network with error bars, and all that is needed to use it.
-pub struct LaplaceModel {
-    pub(super) header: LaplaceHeader,
-    pub(super) numbers: Numbers,
-    /// Not known of fits in memory.
-    pub(super) training: TrainingRows,
-    /// What is kept of the rows that recalibrate it.
-    pub(super) calibration: Calibration,
-}
-
-impl LaplaceModel {
-    /// What it is and how it came about.
-    pub fn header(&self) -> &LaplaceHeader {
-        &self.header
+impl NetworkModel {
+    /// One network, as a fit or a file has it.
+    pub(super) fn new(
+        record: NetworkHeader,
+        predictor: Arc<dyn Predictor>,
+        (likelihood, integration): (OutputLikelihood, Integration),
+        training: TrainingRows,
+        calibration: Calibration,
+    ) -> Self {
+        let shapes = |graph: &Graph| (graph.input_shape().to_vec(), graph.output_shape().to_vec());
+        let (input, outputs) = predictor.network().map(|own| shapes(own.graph())).unwrap_or_default();
+        let inputs = NetworkInputs::new(&record, input);
+        let likelihoods = (likelihood, record.plain_likelihood.clone());
+        let output = NetworkOutput::new(&record.data, likelihoods, integration, outputs);
+        Self { inputs, predictor, output, calibration, training, record, ensemble: None }
     }
 
-    /// Network and posterior.
-    pub fn numbers(&self) -> &Numbers {
-        &self.numbers
+    /// What it is and how it came about; of an ensemble that of its first network.
+    pub fn header(&self) -> &NetworkHeader {
+        &self.record
     }
 
-    /// Network and posterior, where they are in the precision asked for.
-    pub fn fitted<T: SavedPrecision>(&self) -> Option<&Fitted<T>> {
-        T::fitted(&self.numbers)
+    /// Its networks, in order: itself, where it is no ensemble.
+    pub fn members(&self) -> &[Self] {
+        self.ensemble.as_ref().map_or(std::slice::from_ref(self), |own| &own.members[..])
+    }
+
+    /// Names of the networks of an ensemble.
+    pub fn names(&self) -> &[String] {
+        self.ensemble.as_ref().map_or(&[][..], |own| &own.names[..])
+    }
+
+    /// Whether it is several networks.
+    pub fn is_ensemble(&self) -> bool {
+        self.ensemble.is_some()
+    }
+
+    /// Whether it is an ensemble without the error bars of its members.
+    pub fn is_plain(&self) -> bool {
+        self.ensemble.as_ref().is_some_and(|own| own.plain)
+    }
+
+    /// The network whose names and units the answers have.
+    pub(crate) fn first(&self) -> &Self {
+        self.members().first().unwrap_or(self)
+    }
+
+    /// How predictions were recalibrated; None where they are as the networks have them.
+    pub fn recalibration(&self) -> Option<&NetworkRecalibration> {
+        self.record.recalibration.as_ref()
+    }
+
+    /// Network and posterior, where it is one network in the precision asked for.
+    pub fn fitted<T: Precision>(&self) -> Option<&Fitted<T>> {
+        self.predictor.fitted()
     }
 
     /// `f32` or `f64`.
     pub fn precision(&self) -> &'static str {
-        if matches!(self.numbers, Numbers::Single(_)) { "f32" } else { "f64" }
+        self.predictor.network().map_or("", |own| own.precision())
     }
 
     /// Prior precisions with the names of their groups.
     pub fn precisions(&self) -> (&[String], &[f64]) {
-        in_precision!(&self.numbers, fitted => {
-            let prior = fitted.laplace.prior();
-            (prior.names(), prior.precisions())
-        })
+        self.predictor.network().map_or((&[][..], &[][..]), |own| own.precisions())
     }
 
     /// The structure of its network.
-    pub fn graph(&self) -> &posterior_networks::Graph {
-        in_precision!(&self.numbers, fitted => fitted.network.graph())
+    pub fn graph(&self) -> Option<&Graph> {
+        self.predictor.network().map(|own| own.graph())
     }
 
     /// The likelihood, with learned noise.
-    pub fn likelihood(&self) -> &posterior_likelihoods::OutputLikelihood {
-        in_precision!(&self.numbers, fitted => fitted.laplace.likelihood())
+    pub fn likelihood(&self) -> &OutputLikelihood {
+        &self.output.likelihood
     }
 
     /// What negative log densities in the network's units lack of those in the target's.
     pub fn unit_shift(&self) -> f64 {
-        super::predict::jacobian(self.likelihood(), self.header.data.target_scale().1)
+        self.output.jacobian()
     }
 
     /// Scores on rows that the network had not seen at the fit, if there were some, in the target's units.
     pub fn unseen(&self) -> Option<UnseenScores> {
-        let (scores, shift) = (self.header.summary.unseen?, self.unit_shift());
+        let (scores, shift) = (self.record.summary.unseen?, self.unit_shift());
         Some(UnseenScores { nll: scores.nll + shift, plain_nll: scores.plain_nll + shift, ..scores })
     }
 
     /// Number of weights with a posterior.
     pub fn weights(&self) -> usize {
-        in_precision!(&self.numbers, fitted => fitted.laplace.selection().len())
+        self.predictor.network().map_or(0, |own| own.weights())
     }
 }

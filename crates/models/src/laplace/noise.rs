@@ -1,15 +1,15 @@
 //! The likelihood of a request, and that of the plain network: noise to begin with comes from the residuals.
 
 use super::fit::Observer;
-use super::{LaplaceRequest, LikelihoodKind, SavedPrecision};
+use super::{LaplaceRequest, LikelihoodKind};
 use crate::ModelError;
 use crate::network::TrainingRecord;
 use posterior_laplace::{FitOptions, LaplaceError, NoiseModel, Stage};
 use posterior_likelihoods::{
     Bernoulli, Categorical, Gaussian, HeteroscedasticGaussian, Link, OutputLikelihood, Poisson,
 };
-use posterior_networks::Network;
 use posterior_networks::train::{Examples, Targets};
+use posterior_networks::{Network, Precision};
 use posterior_optim::Signal;
 
 /// Refuses what is no (positive) number.
@@ -24,7 +24,7 @@ pub(super) fn check_positive(what: &str, value: f64, zero: bool) -> Result<(), M
 }
 
 /// The likelihood of a request.
-pub(super) fn likelihood<T: SavedPrecision>(
+pub(super) fn likelihood<T: Precision>(
     request: &LaplaceRequest,
     network: &Network<T>,
     examples: &dyn Examples<T>,
@@ -76,7 +76,7 @@ pub(super) fn likelihood<T: SavedPrecision>(
 }
 
 /// Mean squared residuals of each output.
-fn mean_squares<T: SavedPrecision>(
+fn mean_squares<T: Precision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
     outputs: usize,
@@ -109,7 +109,7 @@ fn mean_squares<T: SavedPrecision>(
 }
 
 /// The likelihood by which the plain network is judged: its best noise on the training data, unless noise is given.
-pub(super) fn plain_likelihood<T: SavedPrecision>(
+pub(super) fn plain_likelihood<T: Precision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
     likelihood: &OutputLikelihood,
@@ -125,7 +125,7 @@ pub(super) fn plain_likelihood<T: SavedPrecision>(
 }
 
 /// A warning where outputs that should be logits look like probabilities: rows within [0, 1], which for classes sum to 1. A network may end in an operation that no graph shows as a softmax.
-pub(super) fn looks_like_probabilities<T: SavedPrecision>(
+pub(super) fn looks_like_probabilities<T: Precision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
     likelihood: &OutputLikelihood,

@@ -27,54 +27,30 @@ pub(super) struct Source {
 impl Source {
     /// The network of a request. What turns its outputs into probabilities is taken off, since likelihoods take logits.
     pub(super) fn open(request: &LaplaceRequest, memory: &InMemory) -> Result<Self, ModelError> {
-        if let Some(network) = &memory.network {
-            return Self::of(network, request);
-        }
-        let source = &request.network;
-        let (path, opened) = match source {
-            NetworkSource::File { path, architecture, output, strip_softmax } => {
+        let (mut opened, path) = match (&memory.network, &request.network) {
+            (Some(network), _) => (without_link(network.clone(), strip(request, false)?)?, None),
+            (None, NetworkSource::File { path, architecture, output, strip_softmax }) => {
                 let strip = strip(request, *strip_softmax)?;
                 let (architecture, output) = (architecture.as_deref(), output.as_deref());
-                let mut opened = open_network::<f64>(&NetworkFile { path, architecture, output, strip })?;
-                let left = opened.network.graph().without_output_link().map(|found| found.1);
-                opened.notes.extend(misunderstood(request, left)?);
-                (path, opened)
+                (open_network::<f64>(&NetworkFile { path, architecture, output, strip })?, Some(path))
             }
-            NetworkSource::Head { path } => {
-                (path, Opened { format: "head", ..without_link(head(path)?, Strip::Nothing)? })
+            (None, NetworkSource::Head { path }) => {
+                (Opened { format: "head", ..without_link(head(path)?, Strip::Nothing)? }, Some(path))
             }
         };
+        let left = opened.network.graph().without_output_link().map(|found| found.1);
+        opened.notes.extend(misunderstood(request, left)?);
         let Opened { network, inputs, format, preparation, training, notes, .. } = opened;
         let record = NetworkRecord {
             architecture: architecture(network.graph())?,
-            file: file_name(path),
+            file: path.map_or_else(String::new, |path| file_name(path)),
             format: format.into(),
             inputs,
-            sha256: Some(sha256(path)?),
+            sha256: path.map(|path| sha256(path)).transpose()?,
             training,
             notes,
         };
-        Ok(Self { network, preparation, head: matches!(source, NetworkSource::Head { .. }), record })
-    }
-
-    /// A network in memory.
-    fn of(network: &Network<f64>, request: &LaplaceRequest) -> Result<Self, ModelError> {
-        let opened = without_link(network.clone(), strip(request, false)?)?;
-        let mut notes = opened.notes;
-        notes.extend(misunderstood(
-            request,
-            opened.network.graph().without_output_link().map(|found| found.1),
-        )?);
-        let record = NetworkRecord {
-            architecture: architecture(opened.network.graph())?,
-            file: String::new(),
-            format: opened.format.into(),
-            inputs: Vec::new(),
-            sha256: None,
-            training: None,
-            notes,
-        };
-        Ok(Self { network: opened.network, preparation: opened.preparation, head: false, record })
+        Ok(Self { network, preparation, head: format == "head", record })
     }
 
     /// Whether every weight is a number of single precision.

@@ -99,11 +99,8 @@ impl Reading<'_> {
         let record = InputRecord::of(&raw.inputs, groups);
         let fingerprints = prints_of_examples(&raw.inputs, |i| raw.truth(i));
         let notes = std::mem::take(&mut raw.notes);
-        let preparation = match &inputs {
-            InputKind::Prepared { preparation } => preparation,
-            InputKind::Features { .. } => &Preparation::None,
-        };
-        let examples = raw.examples(self.classes(), preparation, self.input, Augmentation::default())?;
+        let examples =
+            raw.examples(self.classes(), inputs.preparation(), self.input, Augmentation::default())?;
         Ok(TrainingSet { examples, inputs, record, fingerprints, class_names, notes })
     }
 
@@ -130,10 +127,10 @@ impl Reading<'_> {
         self.refuse_flags(&[(scales, "--mean and --std"), (pixels, "--preprocess pixels")], "a table")?;
         let mut table = read_table(path, &self.limits)?;
         let mut notes = table.notes.clone();
-        let known = match self.known {
-            Some(InputKind::Prepared {
-                preparation: Preparation::Columns { schema, standardisation, classes },
-            }) => Some((schema.clone(), standardisation.clone(), classes.clone())),
+        let known = match self.known.map(InputKind::preparation) {
+            Some(Preparation::Columns { schema, standardisation, classes }) => {
+                Some((schema.clone(), standardisation.clone(), classes.clone()))
+            }
             _ => None,
         };
         let rows: Vec<usize> = (0..table.rows()).collect();
@@ -197,10 +194,8 @@ impl Reading<'_> {
 
     /// Classes that are known before the data are read.
     fn known_classes(&self) -> Option<&[String]> {
-        match self.known {
-            Some(InputKind::Prepared { preparation: Preparation::Columns { classes, .. } }) => {
-                classes.as_deref()
-            }
+        match self.known?.preparation() {
+            Preparation::Columns { classes, .. } => classes.as_deref(),
             _ => None,
         }
     }
@@ -287,8 +282,7 @@ impl Reading<'_> {
         let (source, shape) = (self.source, images.example_shape());
         let bytes = matches!(images.values(), ArrayValues::U8(_));
         let given = !source.mean.is_empty() || !source.deviation.is_empty();
-        if let Some(InputKind::Prepared { preparation: preparation @ Preparation::Pixels { mean, .. } }) =
-            self.known
+        if let Some(preparation @ Preparation::Pixels { mean, .. }) = self.known.map(InputKind::preparation)
             && !given
             && matches!(source.preprocess, Preprocess::Auto | Preprocess::Pixels)
         {

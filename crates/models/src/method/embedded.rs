@@ -7,7 +7,7 @@ use super::{closed_form, dense_seconds, draws, row_effort};
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
 use crate::network::add_network;
-use crate::predictor::{Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf};
+use crate::predictor::{Batch, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want};
 use crate::prior::Prior;
 use faer::{Mat, MatRef};
 use posterior_gp::exact::EmbeddedPosterior;
@@ -27,8 +27,8 @@ fn weights(posterior: &EmbeddedPosterior) -> f64 {
 }
 
 impl Predictor for EmbeddedPosterior {
-    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
-        closed_form(self, x, variances)
+    fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
+        closed_form(self, x, want)
     }
 
     fn samples(&self, x: MatRef<'_, f64>, count: usize, stream: StreamOf<'_>) -> Samples {

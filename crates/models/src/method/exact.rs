@@ -3,7 +3,7 @@
 use super::stored::Stored;
 use super::{closed_form, dense_seconds, draws, row_effort};
 use crate::latent::{Latent, VarianceMethod};
-use crate::predictor::{Cost, Drawn, LeftOutRows, Predictor, Samples, StreamOf};
+use crate::predictor::{Batch, Cost, Drawn, LeftOutRows, Predictor, Samples, StreamOf, Want};
 use crate::prior::Prior;
 use crate::shares::{SharePlaces, VarianceShares, Weighted};
 use crate::{Hyperparameter, ModelError, StoreError};
@@ -26,8 +26,8 @@ use std::sync::Arc;
 const MEMORY: u64 = 8 << 30;
 
 impl Predictor for ExactPosterior {
-    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
-        closed_form(self, x, variances)
+    fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
+        closed_form(self, x, want)
     }
 
     fn samples(&self, x: MatRef<'_, f64>, count: usize, stream: StreamOf<'_>) -> Samples {

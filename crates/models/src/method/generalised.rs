@@ -1,11 +1,11 @@
 //! Generalised variational inference: a process whose mean and covariance are independent of each other, under any likelihood.
 
 use super::stored::Stored;
-use super::{blocks_of_points, dense_seconds, draws, embedding_kernel, row_effort};
+use super::{blocks_of_points, closed_form_rows, dense_seconds, draws, embedding_kernel, row_effort};
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
 use crate::network::{add_network, add_network_as, take_network, take_network_as};
-use crate::predictor::{Cost, Predictor, Samples, StreamOf};
+use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want};
 use crate::prior::Prior;
 use crate::process::KernelNetwork;
 use crate::process::MeanKind;
@@ -32,8 +32,8 @@ fn mean_weights(posterior: &GeneralisedGp) -> f64 {
 }
 
 impl Predictor for GeneralisedGp {
-    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
-        variances.check_closed_form()?;
+    fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
+        let x = closed_form_rows(x, want)?;
         Ok(GeneralisedGp::latent(self, x, None)?.into())
     }
 

@@ -3,8 +3,8 @@
 use super::stored::Stored;
 use super::{blocks_of_points, row_effort};
 use crate::ModelError;
-use crate::latent::{Latent, VarianceMethod};
-use crate::predictor::{Cost, Predictor, Samples, StreamOf};
+use crate::latent::Latent;
+use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want};
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_store::{StoreError, Tensors};
@@ -27,7 +27,8 @@ fn prefix(function: usize) -> String {
 }
 
 impl Predictor for IndependentFunctions {
-    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
+    fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
+        let x = x.rows()?;
         let Self { members, offsets, scale } = self;
         let (mut mean, mut variance) =
             (Mat::zeros(x.nrows(), members.len()), Mat::zeros(x.nrows(), members.len()));
@@ -38,7 +39,7 @@ impl Predictor for IndependentFunctions {
         };
         let inducing = self.inducing();
         if inducing.len() == members.len() {
-            variances.check_closed_form()?;
+            want.variances.check_closed_form()?;
             // Features that they share are computed once.
             for (k, found) in InducingPosterior::latent_of_all(&inducing, x)?.iter().enumerate() {
                 clipped += found.clipped;
@@ -46,7 +47,7 @@ impl Predictor for IndependentFunctions {
             }
         } else {
             for (k, member) in members.iter().enumerate() {
-                let found = member.latent(x, variances)?;
+                let found = member.latent(x.into(), want)?;
                 clipped += found.clipped;
                 (0..x.nrows()).for_each(|i| put(k, i, found.mean_at(i)[0], found.variance(i, 0)));
             }

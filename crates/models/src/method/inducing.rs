@@ -1,10 +1,10 @@
 //! Inducing points: what a collapsed or a stochastic bound leaves behind, under any likelihood.
 
 use super::stored::Stored;
-use super::{dense_seconds, draws, row_effort};
+use super::{closed_form_rows, dense_seconds, draws, row_effort};
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
-use crate::predictor::{Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf};
+use crate::predictor::{Batch, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want};
 use crate::prior::Prior;
 use crate::shares::{SharePlaces, VarianceShares, Weighted};
 use faer::{Mat, MatRef};
@@ -17,8 +17,8 @@ use posterior_store::{StoreError, Tensors};
 use std::sync::Arc;
 
 impl Predictor for InducingPosterior {
-    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
-        variances.check_closed_form()?;
+    fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
+        let x = closed_form_rows(x, want)?;
         Ok(InducingPosterior::latent(self, x)?.into())
     }
 

@@ -1,10 +1,10 @@
 //! Laplace's approximation: a Gaussian about the mode of all functions together.
 
 use super::stored::Stored;
-use super::{blocks_of_points, row_effort};
+use super::{blocks_of_points, closed_form_rows, row_effort};
 use crate::ModelError;
-use crate::latent::{Latent, VarianceMethod, by_rows};
-use crate::predictor::{Cost, Predictor, Samples, StreamOf};
+use crate::latent::{Latent, by_rows};
+use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want};
 use faer::MatRef;
 use posterior_gp::laplace::{LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction};
 use posterior_optim::Parameters;
@@ -12,8 +12,8 @@ use posterior_store::{StoreError, Tensors};
 use std::sync::Arc;
 
 impl Predictor for LaplacePosterior {
-    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
-        variances.check_closed_form()?;
+    fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
+        let x = closed_form_rows(x, want)?;
         let LatentPrediction { mean, covariance, clipped } = self.predict(x)?;
         let functions = mean.ncols();
         Ok(Latent { clipped, ..Latent::new(by_rows(&mean), covariance, functions) })

@@ -1,12 +1,12 @@
 //! Learned features with a Gaussian over their weights: deep kernels of low rank, under any likelihood.
 
 use super::stored::Stored;
-use super::{blocks_of_points, draws, embedding_kernel, row_effort};
+use super::{blocks_of_points, closed_form_rows, draws, embedding_kernel, row_effort};
 use crate::Hyperparameter;
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
 use crate::network::{add_network, take_network};
-use crate::predictor::{Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, bytes_of};
+use crate::predictor::{Batch, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want, bytes_of};
 use crate::prior::Prior;
 use crate::process::DeepSummary;
 use crate::speed::dense_rate;
@@ -43,8 +43,8 @@ impl LowRank {
 }
 
 impl Predictor for LowRank {
-    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
-        variances.check_closed_form()?;
+    fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
+        let x = closed_form_rows(x, want)?;
         let WeightMarginals { mean, variance } = self.posterior.latent(x).map_err(GpError::from)?;
         let levels = self.level.map(|level| vec![level; x.nrows()]);
         Ok(Latent::independent(&mean, &variance, 0).with_offsets(levels.as_deref()))

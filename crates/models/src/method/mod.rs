@@ -13,6 +13,8 @@
 //! | `generalised` | a mean and a covariance that are independent of each other, under any likelihood |
 //! | `laplace` | the curvature at the mode |
 //! | `independent` | a predictor for each function |
+//! | `network` | a network with its posterior, in single or double precision |
+//! | `mixture` | several networks as one |
 //! | `stored` | what readers are given |
 
 mod compressed;
@@ -23,6 +25,8 @@ mod independent;
 mod inducing;
 mod laplace;
 mod low_rank;
+mod mixture;
+mod network;
 mod pathwise;
 mod precision;
 mod stored;
@@ -33,13 +37,16 @@ pub(crate) use generalised::kernel_behind;
 pub use independent::IndependentFunctions;
 pub(crate) use laplace::read_process as read_laplace;
 pub(crate) use low_rank::{LowRank, hyperparameters as hyperparameters_of_features};
+pub(crate) use mixture::{Mixture, prefix};
+pub use network::Fitted;
+pub(crate) use network::{PIECE, StoredNetwork, predictor as network_predictor, read as read_network};
 pub use pathwise::Solved;
 pub use precision::SolverPrecision;
 pub(crate) use stored::Stored;
 
 use crate::ModelError;
-use crate::latent::{Latent, VarianceMethod};
-use crate::predictor::{Cost, Predictor, Samples, StreamOf, bytes_of};
+use crate::latent::Latent;
+use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want, bytes_of};
 use crate::speed::{dense_rate, seconds_of_pair};
 use faer::MatRef;
 use posterior_gp::Posterior;
@@ -47,6 +54,7 @@ use posterior_gp::exact::{EmbeddedPosterior, ExactPosterior};
 use posterior_gp::generalised::GeneralisedGp;
 use posterior_kernels::Kernel;
 use posterior_linear::low_rank::LowRankPosterior;
+use posterior_networks::Precision;
 use posterior_store::{StoreError, Tensors};
 use std::any::Any;
 use std::sync::Arc;
@@ -126,6 +134,11 @@ impl dyn Predictor {
         single.or_else(|| self.downcast().map(Solved::Double))
     }
 
+    /// A network with its posterior, in this precision.
+    pub fn fitted<T: Precision>(&self) -> Option<&Fitted<T>> {
+        self.downcast::<network::NetworkPredictor<T>>().map(|own| &*own.fitted)
+    }
+
     /// A predictor for each function.
     pub fn independent(&self) -> Option<&IndependentFunctions> {
         self.downcast()
@@ -133,13 +146,14 @@ impl dyn Predictor {
 }
 
 /// Marginals of a posterior of one function in closed form.
-fn closed_form(
-    posterior: &dyn Posterior,
-    x: MatRef<'_, f64>,
-    variances: VarianceMethod,
-) -> Result<Latent, ModelError> {
-    variances.check_closed_form()?;
-    Ok(posterior.predict(x)?.into())
+fn closed_form(posterior: &dyn Posterior, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
+    Ok(posterior.predict(closed_form_rows(x, want)?)?.into())
+}
+
+/// The rows of a batch, where variances have a closed form.
+fn closed_form_rows<'a>(x: Batch<'a>, want: &Want) -> Result<MatRef<'a, f64>, ModelError> {
+    want.variances.check_closed_form()?;
+    x.rows()
 }
 
 /// Joint draws of each of so many functions.

@@ -5,7 +5,9 @@ use super::precision::SolverPrecision;
 use super::stored::Stored;
 use super::{TILES, compressed, draws, row_effort};
 use crate::latent::{Latent, VarianceMethod, VarianceSolves};
-use crate::predictor::{Compressed, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, bytes_of};
+use crate::predictor::{
+    Batch, Compressed, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want, bytes_of,
+};
 use crate::prior::Prior;
 use crate::process::Solver;
 use crate::shares::{SharePlaces, VarianceShares, Weighted};
@@ -58,8 +60,9 @@ impl<'a> Solved<'a> {
 }
 
 impl<T: SolverPrecision> Predictor for PathwisePosterior<T> {
-    fn latent(&self, x: MatRef<'_, f64>, variances: VarianceMethod) -> Result<Latent, ModelError> {
-        match variances {
+    fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
+        let x = x.rows()?;
+        match want.variances {
             VarianceMethod::Samples => Ok(self.predict(x)?.into()),
             VarianceMethod::Solves { tolerance, iterations, memory_limit } => {
                 by_solves(self, x, (tolerance, iterations, memory_limit))

@@ -33,7 +33,7 @@ pub use inputs::{InputFile, InputRecord, read_examples};
 pub(crate) use open::without_link;
 pub use open::{NetworkFile, Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;
-pub(crate) use reading::{Raw, Wanted, class_numbers, converted, file_name, image_shape, pixels};
+pub(crate) use reading::{Raw, Wanted, class_numbers, file_name, image_shape, pixels};
 pub(crate) use tensors::{add_network, add_network_as, is_single, take_network, take_network_as};
 pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
 

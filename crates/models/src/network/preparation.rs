@@ -108,6 +108,14 @@ impl Preparation {
         Ok((Array::new(shape, values.into_iter().map(T::from_f64).collect()), note))
     }
 
+    /// Mean and scale that take a regression output to the target's units.
+    pub(crate) fn target_units(&self) -> (f64, f64) {
+        match self {
+            Self::Columns { standardisation: s, classes: None, .. } => (s.target_mean, s.target_scale),
+            _ => (0.0, 1.0),
+        }
+    }
+
     /// Outputs in the target's units.
     pub(super) fn outputs<T: Precision>(&self, mut outputs: Array<T>) -> (Array<T>, Option<String>) {
         match self {

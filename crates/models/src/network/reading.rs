@@ -237,7 +237,7 @@ impl Raw {
 }
 
 /// Numbers in a network's precision.
-pub(crate) fn converted<T: Precision>(values: ArrayValues) -> Vec<T> {
+fn converted<T: Precision>(values: ArrayValues) -> Vec<T> {
     match values {
         ArrayValues::F32(v) => v.into_iter().map(|v| T::from_f64(v.into())).collect(),
         ArrayValues::F64(v) => v.into_iter().map(T::from_f64).collect(),

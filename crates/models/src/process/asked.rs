@@ -7,7 +7,7 @@ use crate::model::network_remedy;
 use crate::output::{LikelihoodOutput, Output, Predictions, Target};
 use crate::{
     Family, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive, Question,
-    TrainedOn, Truth, VarianceMethod,
+    TrainedOn, Truth, Want,
 };
 use faer::{Mat, MatRef};
 use posterior_data::stream::StreamOptions;
@@ -104,15 +104,15 @@ impl ProcessModel {
         question: &Question,
     ) -> Result<Predictive, ModelError> {
         if question.truth && matches!(output.target, Target::Events { .. }) {
-            return Err(ModelError::Request(
-                format!("a Cox process predicts an intensity, which no row of a table tells: the events that its fit held back (--held-back) say how good it is, see `{INSPECT:#}`"),
-            ));
+            return Err(ModelError::Request(format!(
+                "a Cox process predicts an intensity, which no row of a table tells: the events that its fit held back (--held-back) say how good it is, see `{INSPECT:#}`"
+            )));
         }
         let extracted = self.asked(data, question.truth)?;
         let latents = match &extracted {
             Some(extracted) => {
                 let x = self.inputs.standard(extracted);
-                let latents = self.predictor.latent(x.as_ref(), VarianceMethod::default())?;
+                let latents = self.predictor.latent(x.as_ref().into(), &Want::default())?;
                 latents.with_offsets(self.offsets(extracted).as_deref())
             }
             None => Latent::new(Vec::new(), Vec::new(), output.likelihood.outputs()),

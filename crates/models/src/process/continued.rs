@@ -7,7 +7,7 @@ use crate::options::CalibrateName;
 use crate::rows::{CheckedOn, LeftOut};
 use crate::speed::{dense_rate, seconds_of_pair};
 use crate::text::{time, work};
-use crate::{FitRequest, Predictor, VarianceMethod};
+use crate::{FitRequest, Predictor, Want};
 use faer::Mat;
 use posterior_data::{Extracted, Notes, RowFingerprints, Table, table_fingerprints};
 use posterior_gp::Observations;
@@ -209,7 +209,7 @@ impl ProcessModel {
         let noise = match self.noise_of_places() {
             None => extracted.noise.as_ref().map(|v| v.iter().map(|v| v / square).collect()),
             Some(own) => {
-                let mean = self.predictor.latent(x.as_ref(), VarianceMethod::default())?.mean;
+                let mean = self.predictor.latent(x.as_ref().into(), &Want::default())?.mean;
                 Some(own.variances(x.as_ref(), &mean)?)
             }
         };

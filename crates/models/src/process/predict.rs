@@ -2,9 +2,9 @@
 
 use super::target_transform::{no_image, of_a_model};
 use super::{ModelError, ProcessModel};
-use crate::VarianceMethod;
 use crate::latent::Latent;
 use crate::output::Predictions;
+use crate::{VarianceMethod, Want};
 use faer::{Mat, MatRef};
 use posterior_data::{DataError, Extracted, Table};
 
@@ -68,7 +68,7 @@ impl ProcessModel {
         variances: VarianceMethod,
     ) -> Result<Predictions, ModelError> {
         let x = self.inputs.standard(extracted);
-        let latent = self.predictor.latent(x.as_ref(), variances)?;
+        let latent = self.predictor.latent(x.as_ref().into(), &Want { variances, ..Want::default() })?;
         self.in_units(extracted, x.as_ref(), latent)
     }
 

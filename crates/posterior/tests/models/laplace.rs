@@ -1,7 +1,7 @@
 //! Networks with error bars: every curvature comes back from its file with the same predictions; damaged files are refused.
 
 use posterior::data::{ArrayValues, NumericArray, synthetic};
-use posterior::laplace::{LaplaceModel, ModelData, NetworkDescription, Predicted, SavedPrecision, Truth};
+use posterior::laplace::{ModelData, NetworkDescription, NetworkModel, Predicted, Truth};
 use posterior::likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood, Poisson};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{
@@ -56,16 +56,16 @@ fn go(_: posterior::linearised::Stage, _: usize, _: usize) -> Signal {
 }
 
 /// Saves, loads, and compares predictions and function samples to the last bit.
-fn round_trip(model: &LaplaceModel, data: &ModelData, what: &str) -> LaplaceModel {
+fn round_trip(model: &NetworkModel, data: &ModelData, what: &str) -> NetworkModel {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.posterior");
     model.save(&path).unwrap();
-    let AnyModel::Laplace(back) = AnyModel::load(&path).unwrap() else { panic!("{what}: another kind") };
+    let AnyModel::Network(back) = AnyModel::load(&path).unwrap() else { panic!("{what}: another kind") };
     assert_eq!(back.header(), model.header(), "{what}");
     assert_eq!(back.precision(), model.precision());
     let (a, b) = (model.predict(data, None).unwrap(), back.predict(data, None).unwrap());
     assert_eq!(a, b, "{what}");
-    let draw = |m: &LaplaceModel| m.function_samples(data, 2, 5, 1 << 30).unwrap();
+    let draw = |m: &NetworkModel| m.function_samples(data, 2, 5, 1 << 30).unwrap();
     assert_eq!(draw(model), draw(&back), "{what}");
     // A second writing gives the same bytes.
     let again = directory.path().join("n.posterior");
@@ -74,7 +74,7 @@ fn round_trip(model: &LaplaceModel, data: &ModelData, what: &str) -> LaplaceMode
     *back
 }
 
-fn every_curvature<T: SavedPrecision>() {
+fn every_curvature<T: Precision>() {
     let (network, examples, xy, classes) = moons::<T>(false);
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2).unwrap());
     let grid = data(&[-2.0, 1.0, 0.5, 0.2, 3.0, -1.0, 9.0, 9.0], 2, Some(Truth::Classes(vec![0, 1, 1, 0])));
@@ -102,7 +102,7 @@ fn every_curvature<T: SavedPrecision>() {
             class_names: vec!["up".into(), "down".into()],
             ..NetworkDescription::default()
         };
-        let model = LaplaceModel::fit_network(
+        let model = NetworkModel::fit_network(
             network.clone(),
             &examples,
             None,
@@ -145,7 +145,7 @@ fn a_g_prior_on_low_rank_and_a_linearised_mode_come_back() {
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2).unwrap());
     let some = data(&xy[..40], 2, None);
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
-    let model = LaplaceModel::fit_network(
+    let model = NetworkModel::fit_network(
         network.clone(),
         &examples,
         None,
@@ -166,7 +166,7 @@ fn a_g_prior_on_low_rank_and_a_linearised_mode_come_back() {
         mode: Mode::Trained,
         ..FitOptions::default()
     };
-    let model = LaplaceModel::fit_network(
+    let model = NetworkModel::fit_network(
         network,
         &examples,
         None,
@@ -179,7 +179,7 @@ fn a_g_prior_on_low_rank_and_a_linearised_mode_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.posterior");
     model.save(&path).unwrap();
-    let back = LaplaceModel::load(&path).unwrap();
+    let back = NetworkModel::load(&path).unwrap();
     let (a, b) = (model.predict(&some, None).unwrap(), back.predict(&some, None).unwrap());
     for (a, b) in a.latent_deviation.iter().zip(&b.latent_deviation) {
         assert!((a / b - 1.0).abs() < 1e-12, "{a} {b}");
@@ -212,7 +212,7 @@ fn regression_predicts_with_and_without_noise() {
     let points = data(&[0.0, 4.0], 1, Some(truth));
     for noise in [NoiseModel::Fixed, NoiseModel::Scale, NoiseModel::PerOutput, NoiseModel::Full] {
         let options = FitOptions { approximation: Approximation::Full, noise, ..FitOptions::default() };
-        let model = LaplaceModel::fit_network(
+        let model = NetworkModel::fit_network(
             network.clone(),
             &examples,
             None,
@@ -264,7 +264,7 @@ fn counts_and_other_integrations() {
     let likelihood = OutputLikelihood::Poisson(Poisson::new(1).unwrap());
     let options =
         FitOptions { approximation: Approximation::Full, tune: Tune::None, ..FitOptions::default() };
-    let model = LaplaceModel::fit_network(
+    let model = NetworkModel::fit_network(
         network,
         &examples,
         None,
@@ -290,7 +290,7 @@ fn damaged_files_are_refused() {
         approximation: Approximation::Full,
         ..FitOptions::default()
     };
-    let model = LaplaceModel::fit_network(
+    let model = NetworkModel::fit_network(
         network,
         &examples,
         None,
@@ -318,7 +318,7 @@ fn damaged_files_are_refused() {
         let mut changed = bytes.clone();
         changed[position] ^= 1;
         if error(&changed).is_ok() {
-            let model = LaplaceModel::load(&damaged).unwrap();
+            let model = NetworkModel::load(&damaged).unwrap();
             let _ = model.predict(&data(&xy[..4], 2, None), None);
         }
     }
@@ -327,7 +327,7 @@ fn damaged_files_are_refused() {
     let end = changed.len();
     changed[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
     assert!(error(&changed).unwrap_err().contains("NaN"));
-    assert!(LaplaceModel::load(Path::new("/nowhere/m.posterior")).is_err());
+    assert!(NetworkModel::load(Path::new("/nowhere/m.posterior")).is_err());
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn one_label_at_a_time_joint_scores_are_the_monte_carlo_scores() {
     let (network, examples, xy, classes) = moons::<f64>(false);
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2).unwrap());
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
-    let model = LaplaceModel::fit_network(
+    let model = NetworkModel::fit_network(
         network,
         &examples,
         None,

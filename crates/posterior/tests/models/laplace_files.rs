@@ -2,7 +2,7 @@
 
 use posterior::data::{ArrayValues, NumericArray, ReadOptions, write_npy};
 use posterior::laplace::{
-    InputKind, LaplaceModel, LaplaceRequest, LikelihoodKind, NumberFormat, Preprocess, ValidationSource,
+    InputKind, LaplaceRequest, LikelihoodKind, NetworkModel, NumberFormat, Preprocess, ValidationSource,
 };
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, Stage, Tune};
@@ -40,8 +40,8 @@ fn files(folder: &Path) -> LaplaceRequest {
     request
 }
 
-fn fit(request: &LaplaceRequest) -> LaplaceModel {
-    LaplaceModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
+fn fit(request: &LaplaceRequest) -> NetworkModel {
+    NetworkModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn bytes_are_prepared_as_asked() {
         fitted.network.forward(&x).unwrap().values().iter().map(|v| f64::from(*v)).collect();
     assert_eq!(model.predict(&few, None).unwrap().latent_mean, by_hand);
     request.data.preprocess = Preprocess::Standardise;
-    let error = LaplaceModel::fit(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap();
+    let error = NetworkModel::fit(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap();
     assert!(error.to_string().contains("only the columns of a table"), "{error}");
 }
 
@@ -91,20 +91,20 @@ fn interrupted_and_resumed() {
     let mut stop = |stage, done, total| {
         if stage == Stage::Curvature && done < total { Signal::Stop } else { Signal::Continue }
     };
-    let error = LaplaceModel::fit(&request, &mut |_| {}, &mut stop).err().unwrap();
+    let error = NetworkModel::fit(&request, &mut |_| {}, &mut stop).err().unwrap();
     assert!(error.is_interruption() && checkpoint.exists());
     let mut said = Vec::new();
     let resumed =
-        LaplaceModel::fit(&request, &mut |line| said.push(line.to_string()), &mut |_, _, _| Signal::Continue)
+        NetworkModel::fit(&request, &mut |line| said.push(line.to_string()), &mut |_, _, _| Signal::Continue)
             .unwrap();
     assert!(said.iter().any(|line| line.contains("going on after example")), "{said:?}");
     assert!(!checkpoint.exists());
-    let evidence = |m: &LaplaceModel| m.header().summary.evidence.clone().unwrap().log_evidence;
+    let evidence = |m: &NetworkModel| m.header().summary.evidence.clone().unwrap().log_evidence;
     assert!((evidence(&whole) / evidence(&resumed) - 1.0).abs() < 1e-9);
     // Another fit does not go on from it.
-    LaplaceModel::fit(&request, &mut |_| {}, &mut stop).err().unwrap();
+    NetworkModel::fit(&request, &mut |_| {}, &mut stop).err().unwrap();
     let refused = |request: &LaplaceRequest| {
-        LaplaceModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap().to_string()
+        NetworkModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap().to_string()
     };
     let mut other = request.clone();
     other.options.approximation = Approximation::Diagonal;
@@ -149,7 +149,7 @@ fn validation_examples_are_not_learned_from_and_precision_is_kept() {
     request.options.tune = Tune::Validation;
     request.validation = ValidationSource { fraction: 0.2, ..ValidationSource::default() };
     let refused = |request: &LaplaceRequest| {
-        LaplaceModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap().to_string()
+        NetworkModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap().to_string()
     };
     assert!(refused(&request).contains("their score is worthless"), "{}", refused(&request));
     request.validation.allow_seen = true;

@@ -2,7 +2,7 @@
 
 use posterior::data::{ArrayValues, NumericArray, ReadOptions, write_npy};
 use posterior::laplace::{
-    Arrays, InMemory, LaplaceModel, LaplaceRequest, LikelihoodKind, NumberFormat, Predicted, Preprocess,
+    Arrays, InMemory, LaplaceRequest, LikelihoodKind, NetworkModel, NumberFormat, Predicted, Preprocess,
 };
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, NoiseModel, Tune};
@@ -40,8 +40,8 @@ fn request(network: impl AsRef<Path>, data: &Path, labels: &[&Path]) -> LaplaceR
     request
 }
 
-fn fit(request: &LaplaceRequest, memory: &InMemory) -> Result<LaplaceModel, String> {
-    LaplaceModel::fit_with(request, memory, &mut |_| {}, &mut |_, _, _| Signal::Continue)
+fn fit(request: &LaplaceRequest, memory: &InMemory) -> Result<NetworkModel, String> {
+    NetworkModel::fit_with(request, memory, &mut |_| {}, &mut |_, _, _| Signal::Continue)
         .map_err(|e| e.to_string())
 }
 
@@ -88,7 +88,7 @@ fn columns_of_a_table_are_outputs_in_their_order() {
         unseen: None,
     };
     let apart = fit(&request("memory", &table, &[]), &memory).unwrap();
-    let evidence = |model: &LaplaceModel| model.header().summary.evidence.as_ref().unwrap().log_evidence;
+    let evidence = |model: &NetworkModel| model.header().summary.evidence.as_ref().unwrap().log_evidence;
     assert!((evidence(&model) - evidence(&apart)).abs() < 1e-9);
     let read =
         |truth| model.read(std::slice::from_ref(&table), &[], truth, &ReadOptions::for_arrays()).unwrap();

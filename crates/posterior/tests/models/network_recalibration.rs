@@ -2,7 +2,7 @@
 
 use posterior::data::{ArrayValues, NumericArray};
 use posterior::laplace::{
-    Arrays, InMemory, LaplaceModel, LaplaceRequest, LikelihoodKind, NetworkRecalibration,
+    Arrays, InMemory, LaplaceRequest, LikelihoodKind, NetworkModel, NetworkRecalibration,
 };
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, MeanFieldOptions, Tune, Weights};
@@ -88,21 +88,21 @@ fn fit(
     request: &LaplaceRequest,
     data: Arrays,
     unseen: Option<Arrays>,
-) -> Result<LaplaceModel, ModelError> {
+) -> Result<NetworkModel, ModelError> {
     let memory = InMemory { network: Some(network.clone()), data: Some(data), unseen };
-    LaplaceModel::fit_with(request, &memory, &mut |_| {}, &mut |_, _, _| Signal::Continue)
+    NetworkModel::fit_with(request, &memory, &mut |_| {}, &mut |_, _, _| Signal::Continue)
 }
 
-fn asked(model: &LaplaceModel, data: &ModelData, sets: &[f64]) -> Predictive {
+fn asked(model: &NetworkModel, data: &ModelData, sets: &[f64]) -> Predictive {
     let question = Question { truth: true, memory: 1 << 30, sets: sets.to_vec(), ..Question::default() };
     model.predictive(data, &question).unwrap()
 }
 
-fn back(model: &LaplaceModel) -> LaplaceModel {
+fn back(model: &NetworkModel) -> NetworkModel {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     model.save(&path).unwrap();
-    let loaded = LaplaceModel::load(&path).unwrap();
+    let loaded = NetworkModel::load(&path).unwrap();
     assert_eq!(loaded.header(), model.header());
     loaded
 }
@@ -180,8 +180,8 @@ fn probabilities_and_sets_of_networks_hold_what_they_say() {
 
 /// The density of `m + f (y - m)` is that of the model as it was at y, less the logarithms of the factors.
 fn densities_are_those_of_moved_targets(
-    plain: &LaplaceModel,
-    model: &LaplaceModel,
+    plain: &NetworkModel,
+    model: &NetworkModel,
     (x, y): &(Vec<f64>, Vec<f64>),
 ) {
     let Some(NetworkRecalibration::Numbers(all)) = &model.header().recalibration else { panic!("numbers") };

@@ -55,10 +55,12 @@ fn process(path: &Path) -> Result<ProcessModel, Failure> {
             model.check_continued()?;
             Ok(*model)
         }
-        AnyModel::Laplace(_) => {
+        AnyModel::Network(model) if model.is_ensemble() => {
+            other("an ensemble of networks", "fit it anew with all rows")
+        }
+        AnyModel::Network(_) => {
             other("a network", &format!("`{FIT_LAPLACE_CONTINUE:#}` adds rows to its sums"))
         }
-        AnyModel::Ensemble(_) => other("an ensemble of networks", "fit it anew with all rows"),
         AnyModel::Targets(_) => other("one of several targets", "fit all rows anew"),
     }
 }

@@ -7,7 +7,7 @@ use crate::calibration::JudgedRows;
 use crate::latent::Latent;
 use crate::output::{Observing, Target, baseline, noise_square};
 use crate::rows::{CheckedOn, mean_and_error};
-use crate::{ModelError, Predicted, Predictive, Predictor, VarianceMethod};
+use crate::{ModelError, Predicted, Predictive, Predictor, Want};
 use posterior_data::Split;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
@@ -95,7 +95,7 @@ pub(super) fn judged(
     if matches!(held.target, Target::Events { .. }) {
         return Ok(Judged { check: events::judged(predictor, held, seed)?, rows: None });
     }
-    let latents = predictor.latent(held.data.inputs(), VarianceMethod::default())?;
+    let latents = predictor.latent(held.data.inputs().into(), &Want::default())?;
     let kind = (&held.target, likelihood);
     Judged::of(CheckedOn::HeldBack, latents, kind, &held.targets(), (marginal, held.data.offsets()))
 }
@@ -107,7 +107,7 @@ pub(super) fn surprises(
     held: &Observed,
 ) -> Result<Vec<f64>, ModelError> {
     let latents =
-        predictor.latent(held.data.inputs(), VarianceMethod::default())?.with_offsets(held.data.offsets());
+        predictor.latent(held.data.inputs().into(), &Want::default())?.with_offsets(held.data.offsets());
     let observing = Observing::new(likelihood, &held.target, None)?;
     let found = observing.predictive(&latents, Some(&held.targets()))?;
     Ok(found.log_density.unwrap_or_default().into_iter().map(|density| -density).collect())

@@ -16,7 +16,7 @@ use crate::latent::Latent;
 use crate::options::{ClassWeights, InferenceName, MethodName, Window};
 use crate::output::Target;
 use crate::rows::{CheckedOn, mean_and_error};
-use crate::{FitRequest, ModelError, Predictor, TrainingRows, VarianceMethod};
+use crate::{FitRequest, ModelError, Predictor, TrainingRows, Want};
 use faer::{Mat, MatRef};
 use posterior_data::{
     DataError, Feature, InputRanges, Missing, MissingTarget, Schema, Selection, Standardisation, Table,
@@ -243,7 +243,7 @@ pub(super) fn expected(predictor: &dyn Predictor, observed: &Observed, seed: u64
     let Target::Events { events, .. } = observed.target else { return Ok(f64::NAN) };
     let points = Nodes::Judge.of(NODES.2, observed.data.inputs().ncols(), seed);
     let level = level(&observed.target).unwrap_or(0.0);
-    let rates = relative(&predictor.latent(points.as_ref(), VarianceMethod::default())?, level);
+    let rates = relative(&predictor.latent(points.as_ref().into(), &Want::default())?, level);
     Ok(events as f64 * rates.iter().sum::<f64>() / rates.len() as f64)
 }
 
@@ -255,9 +255,9 @@ pub(super) fn judged(
 ) -> Result<LabelCheck, ModelError> {
     let level = level(&held.target).unwrap_or(0.0);
     let x = held.data.inputs();
-    let at_events = relative(&predictor.latent(x, VarianceMethod::default())?, level);
+    let at_events = relative(&predictor.latent(x.into(), &Want::default())?, level);
     let points = Nodes::Judge.of(nodes_for(held.rows()), x.ncols(), seed);
-    let at_nodes = relative(&predictor.latent(points.as_ref(), VarianceMethod::default())?, level);
+    let at_nodes = relative(&predictor.latent(points.as_ref().into(), &Want::default())?, level);
     let integral = at_nodes.iter().sum::<f64>() / at_nodes.len() as f64;
     let gains: Vec<f64> = at_events.iter().map(|rate| rate.ln() - integral + 1.0).collect();
     let [gain, error] = mean_and_error(&gains);

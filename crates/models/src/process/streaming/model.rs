@@ -81,7 +81,7 @@ impl StreamModel {
                     "this model has several targets, and a stream learns one: fit that one with `{TARGET_SGPR:#}`"
                 )));
             }
-            AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
+            AnyModel::Network(_) => {
                 return Err(ModelError::Request(format!(
                     "this model is a network with error bars: rows of a stream are learned by processes of inducing points; a network's last layer becomes one by its features (`{FORWARD:#}`) and `{KERNEL_LINEAR_SGPR:#}`"
                 )));

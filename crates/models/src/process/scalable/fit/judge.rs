@@ -5,7 +5,7 @@ use crate::process::ModelError;
 use crate::process::check::{CONVERGED, CheckScores, FitCheck};
 use crate::process::file_rows::TableRows;
 use crate::rows::CheckedOn;
-use crate::{FitRequest, Predictor, VarianceMethod};
+use crate::{FitRequest, Predictor, Want};
 use faer::Mat;
 use posterior_linalg::random::Streams;
 use posterior_metrics::Gaussians;
@@ -73,7 +73,7 @@ impl HeldBack {
     }
 
     pub(super) fn predictions(&self, predictor: &dyn Predictor) -> Result<HeldBackPredictions, ModelError> {
-        let found = predictor.latent(self.inputs.as_ref(), VarianceMethod::default())?;
+        let found = predictor.latent(self.inputs.as_ref().into(), &Want::default())?;
         let noise = predictor.noise_variance().unwrap_or(0.0);
         let known = |i: usize| self.noise.as_ref().map_or(0.0, |v| v[i]);
         let variance = |i: usize| found.variance(i, 0) + noise + known(i);

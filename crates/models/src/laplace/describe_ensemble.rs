@@ -1,26 +1,26 @@
 //! An ensemble in words.
 
-use super::EnsembleModel;
+use super::{NetworkModel, NetworkRecalibration};
 use crate::Model;
-use crate::laplace::{LaplaceModel, NetworkRecalibration};
 use crate::text::{number, table};
+use posterior_networks::Graph;
 use posterior_report::{Note, Severity, SummaryRow};
 use posterior_store::StoreError;
 use posterior_store::json;
 use serde_json::Value;
 
 /// The facts, in order.
-pub(super) fn summary(model: &EnsembleModel) -> Vec<SummaryRow> {
-    let what = if model.plain { "plain networks" } else { "networks with error bars" };
+pub(super) fn summary(model: &NetworkModel) -> Vec<SummaryRow> {
+    let what = if model.is_plain() { "plain networks" } else { "networks with error bars" };
     let first = model.first();
     let mut rows = vec![
         SummaryRow::new(
             "method",
-            format!("ensemble of {} {what}, mixed with equal weights", model.members.len()),
+            format!("ensemble of {} {what}, mixed with equal weights", model.members().len()),
         ),
-        SummaryRow::new("networks", model.names.join(", ")),
+        SummaryRow::new("networks", model.names().join(", ")),
         SummaryRow::new("likelihood", first.likelihood().name()),
-        SummaryRow::new("weights of a network", first.graph().trainable().to_string()),
+        SummaryRow::new("weights of a network", first.graph().map_or(0, Graph::trainable).to_string()),
         SummaryRow::new("seconds", format!("{:.2}", model.seconds())),
     ];
     if let Some(NetworkRecalibration::Classes(own)) = model.recalibration() {
@@ -30,12 +30,12 @@ pub(super) fn summary(model: &EnsembleModel) -> Vec<SummaryRow> {
 }
 
 /// What is odd about members, each with the member's name; what all say is said once.
-pub(super) fn notes(model: &EnsembleModel) -> Vec<Note> {
-    let notes: Vec<Vec<Note>> = model.members.iter().map(LaplaceModel::notes).collect();
+pub(super) fn notes(model: &NetworkModel) -> Vec<Note> {
+    let notes: Vec<Vec<Note>> = model.members().iter().map(NetworkModel::notes).collect();
     let shared = |note: &Note| notes.iter().all(|n| n.contains(note));
     let information = |note: &Note| Note { severity: Severity::Information, ..note.clone() };
     let mut out: Vec<Note> = notes[0].iter().filter(|note| shared(note)).map(information).collect();
-    for (name, own) in model.names.iter().zip(&notes) {
+    for (name, own) in model.names().iter().zip(&notes) {
         out.extend(own.iter().filter(|note| !shared(note)).map(|note| note.clone().about(name)));
     }
     let recalibrated = model.recalibration().into_iter().flat_map(|own| own.sentences(&model.output_names()));
@@ -44,11 +44,11 @@ pub(super) fn notes(model: &EnsembleModel) -> Vec<Note> {
 }
 
 /// One row for each member.
-pub(super) fn tables(model: &EnsembleModel) -> Vec<String> {
+pub(super) fn tables(model: &NetworkModel) -> Vec<String> {
     let mut rows = vec![
         ["network", "curvature", "NLL on unseen rows", "plain network", "seconds"].map(String::from).to_vec(),
     ];
-    for (name, member) in model.names.iter().zip(&model.members) {
+    for (name, member) in model.names().iter().zip(model.members()) {
         let unseen = member.unseen();
         let score = |of: Option<f64>| of.map_or_else(|| "-".into(), number);
         rows.push(vec![
@@ -63,16 +63,16 @@ pub(super) fn tables(model: &EnsembleModel) -> Vec<String> {
 }
 
 /// For programs: the members' own reports by name.
-pub(super) fn report(model: &EnsembleModel) -> Result<Value, StoreError> {
+pub(super) fn report(model: &NetworkModel) -> Result<Value, StoreError> {
     let members = model
-        .names
+        .names()
         .iter()
-        .zip(&model.members)
+        .zip(model.members())
         .map(|(name, member)| Ok(json!({ "name": name, "model": member.report()? })))
         .collect::<Result<Vec<Value>, StoreError>>()?;
     Ok(json!({
         "kind": "ensemble",
-        "plain": model.plain,
+        "plain": model.is_plain(),
         "seconds": model.seconds(),
         "recalibration": model.recalibration(),
         "members": members,
