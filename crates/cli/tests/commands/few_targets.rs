@@ -120,6 +120,7 @@ fn networks_are_asked_for_the_same() {
     for (targets, expected) in [
         (&["0.5", "1.5"][..], "`y` is there in 2 of the rows to learn from, and a fit needs 3"),
         (&["0.5", "-inf", "1.5", "0.25"], "row 2, column `y`: -inf is not a finite number"),
+        (&["2.5", "2.5", "2.5", "2.5"], "all 4 targets `y` are 2.5"),
     ] {
         write(at, "few.csv", targets);
         let message = error(at, &format!("{fit} --data few.csv"));

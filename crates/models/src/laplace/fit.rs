@@ -4,7 +4,9 @@ use super::automatic::{announced, choose};
 use super::checkpoint;
 use super::conditions::{check, check_trajectory, chosen_by_rows, settled};
 use super::held_out::held_out;
-use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_likelihood};
+use super::noise::{
+    check_positive, likelihood, looks_like_probabilities, plain_likelihood, range_of_targets,
+};
 use super::source::{Source, architecture};
 use super::training::{Reading, TrainingSet, predicted_shape};
 use super::{
@@ -182,7 +184,11 @@ fn fit_in<T: Precision>(
     let (held_out, held_out_notes) =
         held_out(request, memory, &reading, (&inputs, &record, &learned_from), trained, &mut examples)?;
     if let (Some(schema), Some(path)) = (inputs.schema(), request.data.data.first()) {
-        require_targets(path, &schema.target, examples.len(), None)?;
+        let scaled = matches!(request.likelihood, LikelihoodKind::Gaussian | LikelihoodKind::Heteroscedastic);
+        let range = if scaled { range_of_targets(&*examples) } else { None };
+        let (centre, scale) = inputs.preparation().target_units();
+        let range = range.map(|ends| ends.map(|y| centre + scale * y));
+        require_targets(path, &schema.target, examples.len(), range)?;
     }
     let likelihood = likelihood(request, &network, &*examples, training.as_ref(), observer)?;
     check_class_names(&class_names, &likelihood)?;

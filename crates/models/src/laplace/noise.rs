@@ -108,6 +108,21 @@ fn mean_squares<T: Precision>(
     Ok(sums.into_iter().map(|s| (s / count.max(1) as f64).max(1e-12)).collect())
 }
 
+/// The least and the largest target of examples with one number each, in the network's units; None where there are several, or classes.
+pub(super) fn range_of_targets<T: Precision>(examples: &dyn Examples<T>) -> Option<[f64; 2]> {
+    let mut range = [f64::INFINITY, f64::NEG_INFINITY];
+    for rows in posterior_linalg::tiles::pieces(examples.len(), 4096) {
+        let (_, targets) = examples.batch(&rows.collect::<Vec<_>>(), None);
+        let Targets::Values(y) = targets else { return None };
+        if y.row_len() != 1 {
+            return None;
+        }
+        let numbers = y.values().iter().map(|v| v.to_f64());
+        range = numbers.fold(range, |[least, largest], v| [least.min(v), largest.max(v)]);
+    }
+    Some(range)
+}
+
 /// The likelihood by which the plain network is judged: its best noise on the training data, unless noise is given.
 pub(super) fn plain_likelihood<T: Precision>(
     network: &Network<T>,
