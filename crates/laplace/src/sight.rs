@@ -10,6 +10,9 @@ use posterior_linalg::tiles::pieces;
 use posterior_networks::{Array, Graph, Network, NetworkError, Precision, Selection};
 use posterior_tangent::{Head, doubles};
 
+/// The covariances at points that a kernel sees, with how many variances rounding had made negative.
+type Covariances<'a, T> = dyn FnMut(&Array<T>) -> Result<(Vec<f64>, usize), LaplaceError> + 'a;
+
 /// Where the points of a kernel come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
@@ -52,7 +55,7 @@ impl Sight {
         network: &Network<T>,
         x: &Array<T>,
         wanted: Wanted,
-        covariances: &mut dyn FnMut(&Array<T>) -> Result<(Vec<f64>, usize), LaplaceError>,
+        covariances: &mut Covariances<'_, T>,
     ) -> Result<Latent, LaplaceError> {
         let mut latent = no_inputs(network.graph().output_shape().iter().product(), wanted);
         for range in pieces(x.rows(), network.examples_at_once()) {

@@ -134,14 +134,14 @@ fn checkpoint<'a>(
 fn watched<T>(
     remarks: Remarks,
     checkpoint: &Path,
-    work: impl FnOnce(&mut Watch<'_>) -> Result<T, ScanError>,
+    work: impl FnOnce(&mut Watch<'_>) -> Result<T, Box<ScanError>>,
 ) -> Result<T, Failure> {
     let mut progress = Bar::of_stages(remarks.silent, Interrupt::listen());
     let found = work(&mut |stage, done, all, value| progress.stage(&stage.to_string(), done, all, value));
     progress.finish();
     found.map_err(|error| match error.interrupted() {
         true => Failure::new(format!("interrupted; the same command goes on from {}", checkpoint.display())),
-        false => error.into(),
+        false => Failure::from(*error),
     })
 }
 
@@ -199,6 +199,7 @@ fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failu
     };
     let outcome = watched(remarks, &checkpoint, |watch| {
         reconstruct(&request, &mut |plan, notes| announce(remarks, &plan.describe(), notes), watch)
+            .map_err(Box::new)
     })?;
     if cli.json {
         return print_json(&outcome);
@@ -282,6 +283,7 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
     };
     let outcome = watched(remarks, &checkpoint, |watch| {
         uncertainty(&request, &mut |plan, notes| announce(remarks, &plan.describe(), notes), watch)
+            .map_err(Box::new)
     })?;
     if cli.json {
         return print_json(&outcome);
@@ -347,7 +349,7 @@ fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
     let checkpoint = checkpoint(a.checkpoint.as_deref(), &own.sinogram, (&[], false), inputs)?;
     let request = DesignRequest { checkpoint: checkpoint.clone(), memory: a.limits.memory, ..own.clone() };
     let outcome = watched(remarks, &checkpoint, |watch| {
-        design(&request, &mut |plan, warnings| announce(remarks, plan, warnings), watch)
+        design(&request, &mut |plan, warnings| announce(remarks, plan, warnings), watch).map_err(Box::new)
     })?;
     if cli.json {
         return print_json(&outcome);
