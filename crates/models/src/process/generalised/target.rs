@@ -39,7 +39,7 @@ impl ChosenLikelihood {
     /// The stratum of each row of a table, so that a split can leave out its share of each class; None where there are no classes.
     ///
     /// # Errors
-    /// As [`ClassNames::of_rows`].
+    /// As [`posterior_data::ClassNames::of_rows`].
     pub fn strata(&self, table: &Table, target: &str) -> Result<Option<Vec<usize>>, DataError> {
         match &self.likelihood {
             Some((_, Target::Classes { names })) => {
