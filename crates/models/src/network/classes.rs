@@ -1,12 +1,8 @@
 //! Labels of a table and the classes that they are.
 
-use super::NetworkFileError;
-use posterior_data::{Column, Table, Values, finite_targets};
+use super::{NetworkFileError, refuse};
+use posterior_data::{Table, Values, finite_targets};
 use std::collections::BTreeSet;
-
-fn refuse<T>(problem: String) -> Result<T, NetworkFileError> {
-    Err(NetworkFileError::Request(problem))
-}
 
 /// Replaces the target column by class numbers; returns the classes in order: that of `names`, or without any numbers by value and text by alphabet.
 pub(crate) fn number_classes(
@@ -100,24 +96,19 @@ pub(crate) fn apply_classes(
         Values::Text(values) => values.to_vec(),
         Values::Numeric(values) => values.iter().map(|v| (!v.is_nan()).then(|| v.to_string())).collect(),
     };
-    let mut numbers = Vec::with_capacity(texts.len());
-    for (row, text) in texts.into_iter().enumerate() {
-        numbers.push(match text {
-            None => f64::NAN,
-            Some(text) => match classes.iter().position(|c| *c == text) {
-                Some(class) => class as f64,
-                None => {
-                    let problem = format!(
-                        "row {} has class `{text}` in column `{name}`, which training does not know",
-                        row + 1
-                    );
-                    return Err(NetworkFileError::Request(problem));
-                }
-            },
-        });
-    }
+    let number = |(row, text): (usize, Option<String>)| {
+        let Some(text) = text else { return Ok(f64::NAN) };
+        match classes.iter().position(|c| *c == text) {
+            Some(class) => Ok(class as f64),
+            None => refuse(format!(
+                "row {} has class `{text}` in column `{name}`, which training does not know",
+                row + 1
+            )),
+        }
+    };
+    let numbers: Vec<f64> = texts.into_iter().enumerate().map(number).collect::<Result<_, _>>()?;
     for column in table.columns.iter_mut().filter(|c| c.name == name) {
-        *column = Column { name: name.clone(), values: Values::Numeric(numbers.clone()) };
+        column.values = Values::Numeric(numbers.clone());
     }
     Ok(())
 }

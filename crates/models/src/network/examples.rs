@@ -1,6 +1,8 @@
 //! Examples to train on, from tables, arrays and images.
 
-use super::{NetworkFileError, Preparation, Raw, SetAside, Wanted, image_shape, number_classes, pixels};
+use super::{
+    NetworkFileError, Preparation, Raw, SetAside, Wanted, image_shape, number_classes, pixels, refuse,
+};
 use faer::Mat;
 use posterior_data::{
     ArrayValues, ReadOptions, Schema, Selection, Split, Standardisation, TextOptions, is_table_name,
@@ -12,10 +14,6 @@ use posterior_networks::train::{Augmentation, Examples, Loss, Subset};
 use posterior_notes::fixes::{DATA, TARGET};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-fn refuse<T>(problem: impl Into<String>) -> Result<T, NetworkFileError> {
-    Err(NetworkFileError::Request(problem.into()))
-}
 
 /// Which data to train on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,8 +63,7 @@ fn split(request: &DataRequest, examples: usize, seed: u64) -> Result<Option<Spl
     }
     let split = Split::random(examples, request.validation_fraction, Streams::new(seed));
     if split.train.is_empty() || split.test.is_empty() {
-        let problem = "the validation share leaves no examples on one side: change it or add data";
-        return refuse(problem);
+        return refuse("the validation share leaves no examples on one side: change it or add data");
     }
     Ok(Some(split))
 }

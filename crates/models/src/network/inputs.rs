@@ -1,17 +1,13 @@
 //! **Files for a network with several inputs**: an array for each, put side by side.
 
-use super::NetworkFileError;
-use super::reading::{alike, file_name};
-use posterior_data::{ArrayValues, ImageSet, NumericArray, ReadOptions, read_array, read_images};
+use super::reading::{alike, any_array, file_name, in_precision};
+use super::{NetworkFileError, refuse};
+use posterior_data::{ArrayValues, ImageSet, NumericArray, ReadOptions};
 use posterior_notes::fixes::DATA;
 use posterior_onnx::NetworkInput;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-
-fn refuse<T>(problem: impl Into<String>) -> Result<T, NetworkFileError> {
-    Err(NetworkFileError::Request(problem.into()))
-}
 
 /// An input of a network that has several, as a model's header keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,7 +123,7 @@ pub fn read_examples(
     let first = ImageSet::read(&ordered[..1], labels, reading)?;
     let mut arrays = vec![first.images];
     for path in &ordered[1..] {
-        arrays.push(read_images(path, reading).or_else(|_| read_array(path, reading))?);
+        arrays.push(any_array(path, reading)?);
     }
     Ok(ImageSet { images: side_by_side(inputs, &ordered, arrays)?, labels: first.labels })
 }
@@ -176,9 +172,5 @@ fn side_by_side(
             values.extend_from_slice(&column[example * width..(example + 1) * width]);
         }
     }
-    let values = match single {
-        true => ArrayValues::F32(values.into_iter().map(|v| v as f32).collect()),
-        false => ArrayValues::F64(values),
-    };
-    Ok(NumericArray::new(vec![count, total], values)?)
+    Ok(NumericArray::new(vec![count, total], in_precision(values, single))?)
 }

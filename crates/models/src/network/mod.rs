@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `open` | a network from safetensors or PyTorch's own files (with its architecture) or ONNX |
 //! | `inputs` | files for a network with several inputs |
+//! | `metadata` | what a network's file says beside its weights |
 //! | `preparation` | what is done to data before a network sees it, stored with the network |
 //! | `examples` | training and validation examples from tables, arrays and images |
 //! | `train` | architecture + data -> trained network in a file |
@@ -18,6 +19,7 @@ mod digest;
 mod examples;
 mod forward;
 mod inputs;
+mod metadata;
 mod open;
 mod preparation;
 mod reading;
@@ -76,4 +78,9 @@ pub enum NetworkFileError {
     /// What was asked does not fit together.
     #[error("{0}")]
     Request(String),
+}
+
+/// What does not fit together, in words.
+fn refuse<T>(problem: impl Into<String>) -> Result<T, NetworkFileError> {
+    Err(NetworkFileError::Request(problem.into()))
 }

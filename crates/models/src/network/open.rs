@@ -1,13 +1,12 @@
 //! A network from a file, whatever its format.
 
-use super::{InputRecord, NetworkFileError, Preparation};
+use super::{InputRecord, NetworkFileError, Preparation, metadata, refuse};
 use posterior_laplace::OnlineReport;
 use posterior_networks::safetensors::read_network;
 use posterior_networks::train::Loss;
 use posterior_networks::{Architecture, Network, OutputLink, Precision};
 use posterior_onnx::{OnnxOptions, read_onnx_with};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A network with what its file says about it.
@@ -84,20 +83,6 @@ pub struct SetAside {
 impl TrainingRecord {
     /// Where a file keeps it.
     pub(super) const KEY: &str = "posterior.training";
-
-    fn from_metadata(
-        metadata: &BTreeMap<String, String>,
-        path: &Path,
-    ) -> Result<Option<Self>, NetworkFileError> {
-        let Some(text) = metadata.get(Self::KEY) else { return Ok(None) };
-        posterior_store::from_text(text).map(Some).map_err(|e| {
-            NetworkFileError::Request(format!(
-                "{}: the metadata `{}` is damaged: {e}",
-                path.display(),
-                Self::KEY
-            ))
-        })
-    }
 }
 
 /// Which file a network is read from, and how.
@@ -129,8 +114,7 @@ pub fn open_network<T: Precision>(file: &NetworkFile<'_>) -> Result<Opened<T>, N
     let &NetworkFile { path, architecture, output, strip } = file;
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
         if architecture.is_some() {
-            let problem = "an ONNX file holds its architecture: leave --architecture out";
-            return Err(NetworkFileError::Request(problem.into()));
+            return refuse("an ONNX file holds its architecture: leave --architecture out");
         }
         let softmax = matches!(strip, Strip::Softmax | Strip::SoftmaxIfThere);
         let options = OnnxOptions { strip_final_softmax: softmax, output: output.map(String::from) };
@@ -152,14 +136,14 @@ pub fn open_network<T: Precision>(file: &NetworkFile<'_>) -> Result<Opened<T>, N
         return stripped(opened, strip, path);
     }
     if output.is_some() {
-        let problem =
-            "--output names one of several outputs of an ONNX file: other networks have one, leave it out";
-        return Err(NetworkFileError::Request(problem.into()));
+        return refuse(
+            "--output names one of several outputs of an ONNX file: other networks have one, leave it out",
+        );
     }
     let architecture = architecture.map(Architecture::read).transpose()?;
     let read = read_network::<T>(path, architecture.as_ref())?;
-    let preparation = Preparation::from_metadata(&read.metadata, path)?;
-    let training = TrainingRecord::from_metadata(&read.metadata, path)?;
+    let preparation = metadata::read(&read.metadata, Preparation::KEY, path)?.unwrap_or_default();
+    let training: Option<TrainingRecord> = metadata::read(&read.metadata, TrainingRecord::KEY, path)?;
     let outputs = read.network.graph().output_shape().iter().product();
     let mut notes = read.notes;
     notes.extend(training.as_ref().and_then(|t| t.loss.meaning(outputs)));
@@ -205,10 +189,10 @@ fn stripped<T: Precision>(
             opened.notes.push(format!("the final {} was dropped: the outputs are logits", link.name()));
         }
         None if strip == Strip::Softmax => {
-            return Err(NetworkFileError::Request(format!(
+            return refuse(format!(
                 "{} does not end in a softmax: there is nothing to strip (leave --strip-softmax out)",
                 path.display()
-            )));
+            ));
         }
         None => {}
     }

@@ -1,14 +1,9 @@
 //! What is done to data before a network sees them.
 
-use super::NetworkFileError;
+use super::{NetworkFileError, refuse};
 use posterior_data::{ArrayValues, NumericArray, Schema, Standardisation};
 use posterior_networks::{Array, Precision};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::path::Path;
-
-/// Where a file keeps it.
-const KEY: &str = "posterior.preparation";
 
 /// From data in their own units to a network's inputs, and from its outputs back. Stored in the metadata of networks trained here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,26 +31,8 @@ pub enum Preparation {
 }
 
 impl Preparation {
-    pub(super) fn from_metadata(
-        metadata: &BTreeMap<String, String>,
-        path: &Path,
-    ) -> Result<Self, NetworkFileError> {
-        match metadata.get(KEY) {
-            None => Ok(Self::None),
-            Some(text) => posterior_store::from_text(text).map_err(|e| {
-                NetworkFileError::Request(format!("{}: the metadata `{KEY}` is damaged: {e}", path.display()))
-            }),
-        }
-    }
-
-    pub(super) fn add_to(&self, metadata: &mut BTreeMap<String, String>) -> Result<(), NetworkFileError> {
-        if *self != Self::None {
-            let value =
-                posterior_store::to_value(self).map_err(|e| NetworkFileError::Request(e.to_string()))?;
-            metadata.insert(KEY.into(), value.to_string());
-        }
-        Ok(())
-    }
+    /// Where a file keeps it.
+    pub(super) const KEY: &str = "posterior.preparation";
 
     /// Inputs of a network with examples shaped `input`, and a note on what was done.
     pub(crate) fn inputs<T: Precision>(
@@ -66,11 +43,10 @@ impl Preparation {
         let examples = array.examples();
         let width: usize = input.iter().product();
         if array.len() != examples * width || array.shape().is_empty() {
-            let problem = format!(
+            return refuse(format!(
                 "the network takes examples of shape {input:?}, the array has shape {:?}: its first axis must count examples",
                 array.shape()
-            );
-            return Err(NetworkFileError::Request(problem));
+            ));
         }
         let mut values = array.to_f64();
         let mut note = None;

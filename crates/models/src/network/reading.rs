@@ -1,19 +1,15 @@
 //! **Examples as they stand in their files**: rows of a table, arrays and images, features of a head. What is trained, fitted, predicted and scored is read here.
 
-use super::{InputRecord, NetworkFileError, Preparation, apply_classes, is_table, read_examples};
+use super::{InputRecord, NetworkFileError, Preparation, apply_classes, is_table, read_examples, refuse};
 use posterior_data::{
-    ArrayValues, FeatureOptions, Notes, NumericArray, ReadOptions, Schema, Table, read_array,
-    read_feature_matrix,
+    ArrayValues, DataError, FeatureOptions, Notes, NumericArray, ReadOptions, Schema, Table, read_array,
+    read_feature_matrix, read_images,
 };
 use posterior_networks::train::{Augmentation, Examples, Images, Tabular, Targets};
 use posterior_networks::{Array, Precision};
 use posterior_notes::fixes::{FEATURES, LABELS, LABELS_FILE, TARGET};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-fn refuse<T>(problem: impl Into<String>) -> Result<T, NetworkFileError> {
-    Err(NetworkFileError::Request(problem.into()))
-}
 
 /// The last part of a path.
 pub(crate) fn file_name(path: &Path) -> String {
@@ -143,10 +139,6 @@ impl Raw {
             single &= matches!(matrix.values.values(), ArrayValues::F32(_));
             values.extend(converted::<f64>(matrix.values.into_parts().1));
         }
-        let values = match single {
-            true => ArrayValues::F32(values.into_iter().map(|v| v as f32).collect()),
-            false => ArrayValues::F64(values),
-        };
         let truths = match (wanted, own.is_empty(), labels.is_empty()) {
             (Wanted::Nothing, ..) => None,
             (_, false, false) => return refuse("labels are given twice: by --target and by --labels"),
@@ -158,7 +150,7 @@ impl Raw {
             }
             (_, true, false) => Some(numbers(labels, (count, &[]), reading)?),
         };
-        let inputs = NumericArray::new(vec![count, width], values)?;
+        let inputs = NumericArray::new(vec![count, width], in_precision(values, single))?;
         let (name, rows, notes) = (file_name(&data[0]), Vec::new(), Vec::new());
         Ok(Self { name, inputs, truths, rows, columns: names, notes, found: Notes::default() })
     }
@@ -246,6 +238,19 @@ fn converted<T: Precision>(values: ArrayValues) -> Vec<T> {
     }
 }
 
+/// Numbers in single precision where their files had it.
+pub(super) fn in_precision(values: Vec<f64>, single: bool) -> ArrayValues {
+    match single {
+        true => ArrayValues::F32(values.into_iter().map(|v| v as f32).collect()),
+        false => ArrayValues::F64(values),
+    }
+}
+
+/// The array of a file of images, or of any other file of one.
+pub(super) fn any_array(path: &Path, reading: &ReadOptions) -> Result<NumericArray, DataError> {
+    read_images(path, reading).or_else(|_| read_array(path, reading))
+}
+
 /// Channels, height and width of one image.
 pub(crate) fn image_shape(shape: &[usize]) -> [usize; 3] {
     match shape[..] {
@@ -297,10 +302,7 @@ fn numbers(
 ) -> Result<(Vec<f64>, usize), NetworkFileError> {
     let (mut all, mut width, mut rows) = (Vec::new(), None, 0);
     for path in labels {
-        let array = match posterior_data::read_images(path, reading) {
-            Ok(array) => array,
-            Err(_) => read_array(path, reading)?,
-        };
+        let array = any_array(path, reading)?;
         array.require_finite(path)?;
         let own = match *array.shape() {
             [_] => 1,

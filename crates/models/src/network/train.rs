@@ -1,6 +1,9 @@
 //! From an architecture and data to a trained network in a file.
 
-use super::{DataRequest, NetworkFileError, TrainingData, TrainingRecord, digests, file_name};
+use super::{
+    DataRequest, NetworkFileError, Preparation, TrainingData, TrainingRecord, digests, file_name, metadata,
+    refuse,
+};
 use posterior_data::{ReadOptions, Selection};
 use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;
@@ -130,12 +133,11 @@ pub fn train_network<T: Precision>(
     }
     let plan = plan(&network, &data, options);
     if plan.memory > request.memory {
-        let problem = format!(
+        return refuse(format!(
             "a step needs {:.1} GB, above the limit of {:.1} GB: use a smaller batch, or allow more ({MEMORY})",
             plan.memory as f64 / 1e9,
             request.memory as f64 / 1e9
-        );
-        return Err(NetworkFileError::Request(problem));
+        ));
     }
     announce(&plan, &data.notes);
     let description = describe(request, &plan);
@@ -173,10 +175,10 @@ pub fn train_network<T: Precision>(
         return Err(error.into());
     }
     if trained.reason != Reason::Interrupted {
-        let mut metadata = BTreeMap::new();
-        let text = request.architecture.to_toml()?;
-        metadata.insert(ARCHITECTURE_KEY.to_string(), text);
-        data.preparation.add_to(&mut metadata)?;
+        let mut said = BTreeMap::from([(ARCHITECTURE_KEY.to_string(), request.architecture.to_toml()?)]);
+        if data.preparation != Preparation::None {
+            metadata::add(&mut said, Preparation::KEY, &data.preparation)?;
+        }
         let (weight_decay, decoupled) = options.rule.weight_decay();
         let record = TrainingRecord {
             loss: options.loss,
@@ -188,13 +190,11 @@ pub fn train_network<T: Precision>(
             noise_variance: trained.noise_variance.clone(),
             online: learned.clone(),
         };
-        let record =
-            posterior_store::to_value(&record).map_err(|e| NetworkFileError::Request(e.to_string()))?;
-        metadata.insert(TrainingRecord::KEY.into(), record.to_string());
+        metadata::add(&mut said, TrainingRecord::KEY, &record)?;
         if !trained.noise_variance.is_empty() {
-            metadata.insert("posterior.noise_variance".into(), format!("{:?}", trained.noise_variance));
+            said.insert("posterior.noise_variance".into(), format!("{:?}", trained.noise_variance));
         }
-        save_safetensors(&request.out, &trained.network, &metadata)?;
+        save_safetensors(&request.out, &trained.network, &said)?;
     }
     Ok(TrainReport {
         plan,
