@@ -1,6 +1,6 @@
 //! The angles at which to look next.
 
-use super::ScanError;
+use super::error::{ScanError, refuse};
 use super::scan::{PlannedWork, network_digest, read_geometry, read_scan_network, read_sinogram};
 use posterior_data::ReadOptions;
 use posterior_linalg::operator::LinearOperator;
@@ -134,25 +134,22 @@ pub fn design(
     let (geometry, warnings) = read_geometry(&request.geometry)?;
     let scanner = Projector::new(geometry)?;
     if request.measured.is_empty() {
-        let problem = format!(
+        return refuse(format!(
             "no angle was measured: begin with a few equidistant ones ({MEASURED_ANGLES}), which any design does as well"
-        );
-        return Err(ScanError::Request(problem));
+        ));
     }
     let pilot = scanner.at_angles(&request.measured)?;
     if let Some(twice) =
         (1..request.measured.len()).find(|i| request.measured[..*i].contains(&request.measured[*i]))
     {
-        let problem = format!(
+        return refuse(format!(
             "angle {} is measured twice: name every angle once ({MEASURED})",
             request.measured[twice]
-        );
-        return Err(ScanError::Request(problem));
+        ));
     }
     let left = scanner.geometry().angles().len().saturating_sub(request.measured.len());
     if request.count > left {
-        let problem = format!("{} further angles are asked for, and only {left} are left", request.count);
-        return Err(ScanError::Request(problem));
+        return refuse(format!("{} further angles are asked for, and only {left} are left", request.count));
     }
     let options = ReadOptions::limited(request.memory);
     let (sinogram, dark) = read_sinogram(pilot.geometry(), &request.sinogram, request.counts, &options)?;
@@ -267,17 +264,16 @@ pub fn design(
         }
         DesignPrior::Matern => {
             let [height, width] = shape[..] else {
-                return Err(ScanError::Request("the Matérn prior is one of pictures, not of volumes".into()));
+                return refuse("the Matérn prior is one of pictures, not of volumes");
             };
             let bytes = PilotEvidence::bytes(sinogram.len());
             if bytes > request.memory {
-                let problem = format!(
+                return refuse(format!(
                     "a Matérn prior's evidence for {} measurements takes {:.1} GB, above the limit of {:.1}: allow more ({MEMORY}), or take {PRIOR_ISOTROPIC} or {DESIGN_G_PRIOR:-}",
                     sinogram.len(),
                     bytes as f64 / 1e9,
                     request.memory as f64 / 1e9
-                );
-                return Err(ScanError::Request(problem));
+                ));
             }
             announce(&format!("the prior: at most {:.2} GB", bytes as f64 / 1e9), &[]);
             let evidence = PilotEvidence::new(&pilot, &sinogram, (height, width), NoiseModel::Fitted)

@@ -35,6 +35,11 @@ pub enum ScanError {
     Request(String),
 }
 
+/// Parts that do not fit each other, in words.
+pub(super) fn refuse<T>(problem: impl Into<String>) -> Result<T, ScanError> {
+    Err(ScanError::Request(problem.into()))
+}
+
 impl ScanError {
     /// Whether the work was stopped, and can go on.
     pub fn interrupted(&self) -> bool {

@@ -1,11 +1,14 @@
 //! Reports.
 
-use super::{ReconstructOutcome, UncertainOutcome};
+use super::{ReconstructOutcome, ScanError, UncertainOutcome};
+use posterior_data::create_atomically;
 use posterior_report::{
     Curves, Distribution, Distributions, FiguresReport, Image, ImageLayout, Item, Line, Note, Picture,
     Report, SummaryRow,
 };
 use posterior_tomography::uncertainty::{PriorReport, Uncertainty};
+use std::io::Write;
+use std::path::Path;
 
 /// Draws that are shown.
 const SHOWN: usize = 6;
@@ -36,6 +39,11 @@ fn page(title: &str, text: &str, summary: Vec<SummaryRow>, items: Vec<Item>, war
     let notes = warnings.iter().map(Note::warning).collect();
     let section = FiguresReport { title: title.into(), text: text.into(), summary, items, notes };
     Report::new(title, "", vec![section.into()])
+}
+
+/// Writes a page in one step.
+pub(super) fn write(path: &Path, page: &Report) -> Result<(), ScanError> {
+    Ok(create_atomically(path, |out| out.write_all(page.to_html().as_bytes()))?)
 }
 
 /// Truth and error beside a picture.

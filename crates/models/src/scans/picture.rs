@@ -1,8 +1,9 @@
 //! A picture from a sinogram.
 
+use super::error::{ScanError, refuse};
+use super::pages;
 use super::scan::{PlannedWork, Scan, ScanFiles, network_digest, read_truth};
-use super::{ScanError, pages};
-use posterior_data::{ReadOptions, create_atomically, write_picture};
+use posterior_data::{ReadOptions, write_picture};
 use posterior_linalg::random::Streams;
 use posterior_networks::safetensors::{ARCHITECTURE_KEY, read_network, save_safetensors};
 use posterior_networks::{Architecture, Network};
@@ -13,7 +14,6 @@ use posterior_tomography::reconstruction::{self, Method, ReconstructionReport, n
 use posterior_tomography::running::{Keeper, Watch};
 use posterior_tomography::{TomographyError, psnr};
 use serde::Serialize;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// What is asked.
@@ -83,11 +83,10 @@ pub fn reconstruct(
             if let Method::DeepImagePrior(own) = &request.method {
                 let asked = reconstruction::architecture(&own.network, &scan.projector);
                 if read.architecture != Architecture::Unet(asked) {
-                    let problem = format!(
+                    return refuse(format!(
                         "{}: it is another network than the one that is asked for: give the --channels, --skips and --no-norm of the run that wrote it, and a scan of pictures of its size",
                         path.display()
-                    );
-                    return Err(ScanError::Request(problem));
+                    ));
                 }
             }
             Some(read.network)
@@ -150,7 +149,7 @@ pub fn reconstruct(
     }
     if let (Some(path), Some(network)) = (&request.network_out, &found.network) {
         let architecture = Architecture::Unet(network.architecture.clone());
-        let text = architecture.to_toml().map_err(|e| ScanError::Request(e.to_string()))?;
+        let text = architecture.to_toml().or_else(|e| refuse(e.to_string()))?;
         let metadata = [(ARCHITECTURE_KEY.to_string(), text)].into();
         save_safetensors(path, &network.network, &metadata)?;
     }
@@ -167,7 +166,7 @@ pub fn reconstruct(
     };
     if let Some(path) = &request.report {
         let page = pages::reconstruction(&geometry.image_shape(), &found.picture, truth.as_deref(), &outcome);
-        create_atomically(path, |out| out.write_all(page.to_html().as_bytes()))?;
+        pages::write(path, &page)?;
     }
     keeper.finish();
     Ok(outcome)

@@ -1,6 +1,6 @@
 //! The sinogram of a picture.
 
-use super::ScanError;
+use super::error::{ScanError, refuse};
 use super::scan::{read_geometry, read_truth};
 use posterior_data::{ArrayValues, NumericArray, ReadOptions, write_npy, write_picture};
 use posterior_linalg::random::Streams;
@@ -87,11 +87,10 @@ pub fn project(request: &ProjectRequest) -> Result<ProjectOutcome, ScanError> {
         geometry.measurements().saturating_mul(2).saturating_add(geometry.pixels().saturating_mul(4));
     let bytes = (values as u64).saturating_mul(8);
     if bytes > request.memory {
-        let problem = format!(
+        return refuse(format!(
             "picture and sinogram take {bytes} bytes, above the limit of {}: allow more ({MEMORY}) or scan fewer angles",
             request.memory
-        );
-        return Err(ScanError::Request(problem));
+        ));
     }
     let options = ReadOptions::limited(request.memory);
     let streams = Streams::new(request.seed);
@@ -102,10 +101,9 @@ pub fn project(request: &ProjectRequest) -> Result<ProjectOutcome, ScanError> {
             match (name, shape.len()) {
                 (PhantomName::Walnut, 3) => phantom::walnut_volume([shape[0], height, width], streams),
                 (_, 3) => {
-                    let problem = format!(
+                    return refuse(format!(
                         "of the phantoms only the walnut is a volume: give an image, or {PHANTOM_WALNUT}"
-                    );
-                    return Err(ScanError::Request(problem));
+                    ));
                 }
                 (PhantomName::SheppLogan, _) => phantom::shepp_logan(height, width),
                 (PhantomName::Ellipses, _) => phantom::random_ellipses(height, width, 0.4745, streams, 0),
@@ -114,7 +112,7 @@ pub fn project(request: &ProjectRequest) -> Result<ProjectOutcome, ScanError> {
                 (PhantomName::Walnut, _) => phantom::walnut_slice(height, width, streams),
             }
         }
-        _ => return Err(ScanError::Request("give either an image or --phantom".into())),
+        _ => return refuse("give either an image or --phantom"),
     };
     let projector = Projector::new(geometry)?;
     let begun = std::time::Instant::now();

@@ -1,6 +1,6 @@
 //! A geometry and its sinogram.
 
-use super::ScanError;
+use super::error::{ScanError, refuse};
 use faer::Mat;
 use posterior_data::{DataError, ReadOptions, read_array, read_picture};
 use posterior_networks::safetensors::{ReadNetwork, read_network};
@@ -69,7 +69,7 @@ pub(super) fn read_sinogram(
     }
     let brightest = values.iter().copied().fold(0.0, f64::max);
     if brightest <= 0.0 {
-        return Err(ScanError::Request(format!("{}: no photon was counted", path.display())));
+        return refuse(format!("{}: no photon was counted", path.display()));
     }
     // A count of zero says no more than that it was less than one.
     let dark = values.iter().filter(|v| **v < 1.0).count();
@@ -104,13 +104,12 @@ pub(super) fn read_scan_network(path: &Path, geometry: &Geometry) -> Result<Read
     let expected: Vec<usize> = [1].into_iter().chain(geometry.image_shape()).collect();
     let graph = read.network.graph();
     if graph.input_shape() != expected || graph.output_shape() != expected {
-        let problem = format!(
+        return refuse(format!(
             "{}: the network makes {:?} of {:?}, but the scan's pictures are {expected:?}: give the network that `posterior tomography reconstruct` wrote for this scan",
             path.display(),
             graph.output_shape(),
             graph.input_shape(),
-        );
-        return Err(ScanError::Request(problem));
+        ));
     }
     Ok(read)
 }

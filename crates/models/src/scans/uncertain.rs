@@ -2,7 +2,7 @@
 
 use super::scan::{PlannedWork, Scan, ScanFiles, network_digest, read_scan_network, read_truth};
 use super::{ScanError, pages};
-use posterior_data::{ArrayValues, NumericArray, ReadOptions, create_atomically, write_npy, write_picture};
+use posterior_data::{ArrayValues, NumericArray, ReadOptions, write_npy, write_picture};
 use posterior_notes::fixes::{DESCENT, G_PRIOR, MEMORY, SCAN_RANK};
 use posterior_store::json;
 use posterior_store::{Identity, numbers_digest};
@@ -15,7 +15,6 @@ use posterior_tomography::uncertainty::{
 };
 use posterior_tomography::{TomographyError, psnr};
 use serde::Serialize;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Added to every variance of patches, relative to the square of the picture's brightness.
@@ -221,7 +220,7 @@ pub fn uncertainty(
     };
     if let Some(path) = &request.report {
         let page = pages::uncertainty(&shape, &found, truth.as_deref(), &outcome);
-        create_atomically(path, |out| out.write_all(page.to_html().as_bytes()))?;
+        pages::write(path, &page)?;
     }
     keeper.finish();
     Ok(outcome)
