@@ -1,6 +1,5 @@
 //! What is observed of the function, and how it is inferred from that.
 
-#[cfg(feature = "clap")]
 use super::numbers;
 use posterior_likelihoods::gaussianised::Matching;
 use serde::{Deserialize, Serialize};
@@ -100,11 +99,12 @@ impl FromStr for PseudoCount {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.trim() == "learned" {
-            return Ok(Self::Learned);
+        match text.trim() {
+            "learned" => Ok(Self::Learned),
+            number => {
+                numbers::positive(number).map(Self::Given).map_err(|why| format!("{why}, or `learned`"))
+            }
         }
-        let number = text.trim().parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0);
-        number.map(Self::Given).ok_or_else(|| "it must be a finite number above 0, or `learned`".into())
     }
 }
 
@@ -150,9 +150,7 @@ impl FromStr for ClassWeights {
             list => {
                 let pair = |pair: &str| {
                     let found = pair.rsplit_once('=').and_then(|(label, weight)| {
-                        let weight =
-                            weight.trim().parse().ok().filter(|w: &f64| w.is_finite() && *w > 0.0)?;
-                        Some((label.trim().to_string(), weight))
+                        Some((label.trim().to_string(), numbers::positive(weight).ok()?))
                     });
                     found.ok_or_else(|| {
                         format!(
@@ -228,7 +226,7 @@ impl FromStr for Window {
         let side = |text: &str| {
             let found = text.rsplit_once('=').and_then(|(column, range)| {
                 let (low, high) = range.split_once(':')?;
-                let end = |text: &str| text.trim().parse().ok().filter(|v: &f64| v.is_finite());
+                let end = |text: &str| numbers::finite(text).ok();
                 Some((column.trim().to_string(), end(low)?, end(high)?))
             });
             match found {
@@ -280,7 +278,7 @@ pub struct LikelihoodOptions {
     pub matching: Option<Matching>,
     /// Pseudo-count that gaussianised inference adds to every class: small is close to the likelihood and hard to match; `learned` is by a bound on the
     /// evidence of the labels, with the hyperparameters (--method exact) [default: the one that predicts rows best that are left out]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::pseudo_count))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X"))]
     pub pseudo_count: Option<PseudoCount>,
     /// What classes count: equal, balanced, or LABEL=WEIGHT,...; probabilities are then those of a population so weighted
     #[cfg_attr(feature = "clap", arg(long, value_name = "WEIGHTS", default_value_t))]

@@ -3,7 +3,6 @@
 //! Bounds of counts are far beyond any use and small enough that sizes computed from them cannot overflow; whether so much fits the memory
 //! is for the plans to say.
 
-use super::PseudoCount;
 use std::ops::RangeInclusive;
 
 /// Most steps, epochs and the like.
@@ -48,14 +47,6 @@ pub fn positive(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0, "a finite number above 0")
 }
 
-/// A pseudo-count, or the word that has it learned.
-///
-/// # Errors
-/// What is neither.
-pub fn pseudo_count(text: &str) -> Result<PseudoCount, String> {
-    text.parse()
-}
-
 /// A finite number that is not below 0.
 pub fn not_negative(text: &str) -> Result<f64, String> {
     real(text, |v| v >= 0.0, "0 or a finite number above it")
@@ -81,32 +72,18 @@ pub fn from_none_to_all(text: &str) -> Result<f64, String> {
     real(text, |v| (0.0..=1.0).contains(&v), "a number from 0 to 1")
 }
 
-/// A limit of memory.
-pub fn gigabytes(text: &str) -> Result<f64, String> {
-    let allowed = |v| v > 0.0 && v <= MOST_GIGABYTES;
-    real(text, allowed, &format!("a number of gigabytes above 0 and at most {MOST_GIGABYTES}"))
-}
-
-/// A limit of memory that may be nothing.
-pub fn gigabytes_or_none(text: &str) -> Result<f64, String> {
-    let allowed = |v| (0.0..=MOST_GIGABYTES).contains(&v);
-    real(text, allowed, &format!("a number of gigabytes from 0 to {MOST_GIGABYTES}"))
-}
-
-/// A limit of memory, in bytes.
-///
-/// # Errors
-/// As [`gigabytes`].
+/// A limit of memory, in bytes, from gigabytes.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    gigabytes(text).map(|number| (number * 1e9) as u64)
+    let allowed = |v| v > 0.0 && v <= MOST_GIGABYTES;
+    let number = real(text, allowed, &format!("a number of gigabytes above 0 and at most {MOST_GIGABYTES}"))?;
+    Ok((number * 1e9) as u64)
 }
 
-/// A limit of memory that may be nothing, in bytes.
-///
-/// # Errors
-/// As [`gigabytes_or_none`].
+/// A limit of memory that may be nothing, in bytes, from gigabytes.
 pub fn bytes_or_none(text: &str) -> Result<usize, String> {
-    gigabytes_or_none(text).map(|number| (number * 1e9) as usize)
+    let allowed = |v| (0.0..=MOST_GIGABYTES).contains(&v);
+    let number = real(text, allowed, &format!("a number of gigabytes from 0 to {MOST_GIGABYTES}"))?;
+    Ok((number * 1e9) as usize)
 }
 
 /// A time in seconds: `90`, `90s`, `5m`, `2h`.
@@ -151,15 +128,19 @@ mod tests {
             assert!(share(bad).is_err(), "{bad}");
         }
         assert!(share_or_none("1").is_err() && share_or_all("0").is_err());
-        for parse in [finite, positive, not_negative, gigabytes, gigabytes_or_none, seconds] {
+        for parse in [finite, positive, not_negative, seconds] {
             assert_eq!(parse("2.5"), Ok(2.5));
             for bad in ["nan", "inf", "-inf", "", "one"] {
                 assert!(parse(bad).is_err(), "{bad}");
             }
         }
-        assert!(positive("0").is_err() && gigabytes("0").is_err() && seconds("0").is_err());
-        assert_eq!((not_negative("0"), gigabytes_or_none("0"), finite("-1")), (Ok(0.0), Ok(0.0), Ok(-1.0)));
-        assert!(gigabytes("9223372036854775808").is_err() && seconds("2e9").is_err());
+        assert_eq!((bytes("2.5"), bytes_or_none("2.5")), (Ok(2_500_000_000), Ok(2_500_000_000)));
+        for bad in ["nan", "inf", "-inf", "", "one"] {
+            assert!(bytes(bad).is_err() && bytes_or_none(bad).is_err(), "{bad}");
+        }
+        assert!(positive("0").is_err() && bytes("0").is_err() && seconds("0").is_err());
+        assert_eq!((not_negative("0"), bytes_or_none("0"), finite("-1")), (Ok(0.0), Ok(0), Ok(-1.0)));
+        assert!(bytes("9223372036854775808").is_err() && seconds("2e9").is_err());
     }
 
     #[test]

@@ -125,17 +125,12 @@ impl EvidenceOptions {
     }
 }
 
-#[cfg(feature = "clap")]
-fn finite(text: &str) -> Option<f64> {
-    text.trim().parse().ok().filter(|v: &f64| v.is_finite())
-}
-
 /// `NAME` or `NAME=VALUE`.
 #[cfg(feature = "clap")]
 fn held(text: &str) -> Result<Constraint, String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => {
-            (name, Some(finite(value).ok_or_else(|| format!("`{value}` is not a number"))?))
+            (name, Some(numbers::finite(value).map_err(|_| format!("`{value}` is not a number"))?))
         }
         None => (text, None),
     };
@@ -146,7 +141,8 @@ fn held(text: &str) -> Result<Constraint, String> {
 #[cfg(feature = "clap")]
 fn bounded(text: &str) -> Result<Constraint, String> {
     let parts = text.split_once('=').and_then(|(name, range)| Some((name, range.split_once("..")?)));
-    let found = parts.and_then(|(name, (lower, upper))| Some((name, finite(lower)?, finite(upper)?)));
+    let end = |text: &str| numbers::finite(text).ok();
+    let found = parts.and_then(|(name, (lower, upper))| Some((name, end(lower)?, end(upper)?)));
     let Some((name, lower, upper)) = found else {
         return Err("write NAME=LOWER..UPPER, such as noise_variance=1e-3..0.1".into());
     };
