@@ -118,9 +118,17 @@ impl Standardisation {
     /// When the width is another than in training.
     pub fn features(&self, x: MatRef<'_, f64>) -> Mat<f64> {
         assert_eq!(x.ncols(), self.feature_means.len(), "the features of training");
-        Mat::from_fn(x.nrows(), x.ncols(), |i, j| {
-            (x[(i, j)] - self.feature_means[j]) / self.feature_scales[j]
-        })
+        Mat::from_fn(x.nrows(), x.ncols(), |i, j| self.feature(j, x[(i, j)]))
+    }
+
+    /// A value of the feature in place j in standard units.
+    pub fn feature(&self, j: usize, value: f64) -> f64 {
+        (value - self.feature_means[j]) / self.feature_scales[j]
+    }
+
+    /// A value of the feature in place j from standard units to its own.
+    pub fn feature_back(&self, j: usize, z: f64) -> f64 {
+        self.feature_means[j] + self.feature_scales[j] * z
     }
 
     /// A target value in standard units.

@@ -28,7 +28,7 @@ const DOTS: usize = 300;
 const CELLS: usize = 24;
 
 /// `low` to `high` in even steps.
-fn even(low: f64, high: f64, count: usize) -> Vec<f64> {
+pub(super) fn even(low: f64, high: f64, count: usize) -> Vec<f64> {
     (0..count).map(|i| low + (high - low) * i as f64 / (count - 1) as f64).collect()
 }
 
@@ -179,13 +179,12 @@ impl ProcessModel {
             return Ok(Vec::new());
         }
         let standard = &inputs.standardisation;
-        let back = |z: f64, j: usize| standard.feature_means[j] + standard.feature_scales[j] * z;
         let (training, of) = match self.predictor.training() {
             Some(data) => {
                 let known = data.inputs();
                 let every = known.nrows().div_ceil(DOTS).max(1);
                 let rows = (0..known.nrows()).step_by(every);
-                let points = rows.map(|i| [back(known[(i, 0)], 0), back(known[(i, 1)], 1)]).collect();
+                let points = rows.map(|i| [0, 1].map(|j| standard.feature_back(j, known[(i, j)]))).collect();
                 (points, known.nrows())
             }
             None => (Vec::new(), 0),

@@ -1,5 +1,6 @@
 //! The posterior over a grid, for a model with one numeric feature.
 
+use super::maps::even;
 use super::{ModelError, ProcessModel};
 use crate::output::Target;
 use crate::{Model, ModelData, Question};
@@ -26,7 +27,7 @@ fn numbers(model: &ProcessModel) -> Result<Option<PosteriorPanel>, ModelError> {
     let (inputs, record) = (model.inputs(), model.record());
     let Some([column]) = inputs.numeric() else { return Ok(None) };
     let standard = &inputs.standardisation;
-    let back = |z: f64| standard.feature_means[0] + standard.feature_scales[0] * z;
+    let back = |z: f64| standard.feature_back(0, z);
     // Bands are drawn where predictions are Gaussian.
     let level = |z: f64| standard.target_mean + standard.target_scale * z;
     let (train_input, train_target): (Vec<f64>, Vec<f64>) = match model.predictor().training() {
@@ -45,8 +46,7 @@ fn numbers(model: &ProcessModel) -> Result<Option<PosteriorPanel>, ModelError> {
     // Counts have no margin below zero.
     let counts = !record.kernel.count_columns(&inputs.schema.feature_names()).is_empty();
     let start = (low - margin).max(if counts { 0.0 } else { f64::NEG_INFINITY });
-    let at = |k: usize| start + (high + margin - start) * k as f64 / (GRID - 1) as f64;
-    let grid: Vec<f64> = (0..GRID).map(at).collect();
+    let grid = even(start, high + margin, GRID);
     let table = Table::new("grid", vec![Column::numeric(column, grid.clone())]);
     let mut predictions = model.predict(&table, None)?;
     let rows: Vec<usize> = (0..GRID).collect();
@@ -79,8 +79,7 @@ fn intensity(model: &ProcessModel, window: &[[f64; 2]]) -> Result<Option<Posteri
     let ([[low, high]], [column]) = (window, &model.inputs().schema.feature_names()[..]) else {
         return Ok(None);
     };
-    let at = |k: usize| (low + (high - low) * k as f64 / (GRID - 1) as f64).clamp(*low, *high);
-    let grid: Vec<f64> = (0..GRID).map(at).collect();
+    let grid: Vec<f64> = even(*low, *high, GRID).into_iter().map(|place| place.clamp(*low, *high)).collect();
     let table = Table::new("grid", vec![Column::numeric(column.clone(), grid.clone())]);
     let data = ModelData::of_table(table)?;
     let found = model.predictive(&data, &Question::default())?;

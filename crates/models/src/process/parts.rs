@@ -1,5 +1,6 @@
 //! What a learned kernel is made of: covariances of categories, curves of warped columns, shares of the terms of a sum.
 
+use super::maps::even;
 use super::{FitRecord, Hyperparameter, ProcessModel};
 use crate::VarianceShares;
 use crate::text::table;
@@ -98,13 +99,11 @@ impl KernelParts {
                 }
                 let warp = Warp::bent(columns.clone(), skew, tail);
                 for (d, &j) in columns.iter().enumerate() {
-                    let places: Vec<f64> =
-                        (0..PLACES).map(|i| 6.0 * i as f64 / (PLACES - 1) as f64 - 3.0).collect();
-                    let back = |z: &f64| standard.feature_means[j] + standard.feature_scales[j] * z;
+                    let places = even(-3.0, 3.0, PLACES);
                     out.warps.push(WarpCurve {
                         kernel: label.clone(),
                         feature: features[j].clone(),
-                        x: places.iter().map(back).collect(),
+                        x: places.iter().map(|z| standard.feature_back(j, *z)).collect(),
                         warped: warp.curve(d, &places),
                     });
                 }

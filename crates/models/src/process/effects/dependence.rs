@@ -1,10 +1,11 @@
 //! Partial dependence: what the function is on average over some rows as the cells of one column move.
 
-use super::sources::{NumberKind, Part, Source};
+use super::sources::{Part, Source};
 use crate::ModelError;
 use crate::process::ProcessModel;
+use crate::process::maps::even;
 use faer::{Mat, MatRef};
-use posterior_data::{Cycle, Feature, Schema, Standardisation};
+use posterior_data::{Cycle, Feature, Reading, Schema, Standardisation, TimeForm};
 use serde::Serialize;
 
 /// Places of a curve at most; of numbers that take fewer values these.
@@ -86,24 +87,16 @@ struct Units<'a> {
 }
 
 impl Units<'_> {
-    fn to(&self, feature: usize, value: f64) -> f64 {
-        (value - self.standard.feature_means[feature]) / self.standard.feature_scales[feature]
-    }
-
-    fn back(&self, feature: usize, value: f64) -> f64 {
-        self.standard.feature_means[feature] + self.standard.feature_scales[feature] * value
-    }
-
     /// Whether a column of 0 and 1 is 1 in a row.
     fn is_set(&self, x: MatRef<'_, f64>, row: usize, feature: usize) -> bool {
-        self.back(feature, x[(row, feature)]) > 0.5
+        self.standard.feature_back(feature, x[(row, feature)]) > 0.5
     }
 
     /// The cells that a part of a column is set to, and how many categories are left out.
     fn settings(&self, part: &Part, x: MatRef<'_, f64>) -> (PlaceUnit, Vec<Setting>, usize) {
         match part {
-            Part::Number { feature, kind, absent } => {
-                let (unit, settings) = self.numbers(*feature, *kind, *absent, x);
+            Part::Number { feature, reading, absent } => {
+                let (unit, settings) = self.numbers(*feature, *reading, *absent, x);
                 (unit, settings, 0)
             }
             Part::Cycle { cycle, waves } => {
@@ -114,7 +107,8 @@ impl Units<'_> {
                 };
                 let at = |k: usize| {
                     let phase = k as f64 / (PLACES - 1) as f64;
-                    let values = waves.iter().map(|(wave, j)| (*j, self.to(*j, wave.at(phase))));
+                    let values =
+                        waves.iter().map(|(wave, j)| (*j, self.standard.feature(*j, wave.at(phase))));
                     Setting { place: Place::Number(length * phase), values: values.collect() }
                 };
                 (unit, (0..PLACES).map(at).collect(), 0)
@@ -129,7 +123,7 @@ impl Units<'_> {
     fn numbers(
         &self,
         feature: usize,
-        kind: NumberKind,
+        reading: Reading,
         absent: Option<usize>,
         x: MatRef<'_, f64>,
     ) -> (PlaceUnit, Vec<Setting>) {
@@ -143,20 +137,21 @@ impl Units<'_> {
             let (low, high) = (quantile(TAIL), quantile(1.0 - TAIL));
             // Where nearly all cells are one number the ends are those of the column.
             let (low, high) = if low < high { (low, high) } else { (seen[0], seen[seen.len() - 1]) };
-            places = (0..PLACES).map(|k| low + (high - low) * k as f64 / (PLACES - 1) as f64).collect();
+            places = even(low, high, PLACES);
         }
-        let (unit, length) = match kind {
-            NumberKind::Plain | NumberKind::Flag => (PlaceUnit::Column, 1.0),
-            NumberKind::Date => (PlaceUnit::Days, 1.0),
-            NumberKind::Clock => (PlaceUnit::HoursOfDay, 24.0),
+        // Dates are days from the beginning of 1970, times of day shares of one.
+        let (unit, length) = match reading {
+            Reading::Time { form: TimeForm::Clock } => (PlaceUnit::HoursOfDay, 24.0),
+            Reading::Time { .. } => (PlaceUnit::Days, 1.0),
+            _ => (PlaceUnit::Column, 1.0),
         };
-        let there = absent.map(|j| (j, self.to(j, 0.0)));
+        let there = absent.map(|j| (j, self.standard.feature(j, 0.0)));
         let mut out: Vec<Setting> = places
             .into_iter()
             .map(|z| {
-                let value = self.back(feature, z);
-                let place = match kind {
-                    NumberKind::Flag => Place::Category((value > 0.5).to_string()),
+                let value = self.standard.feature_back(feature, z);
+                let place = match reading {
+                    Reading::Flag => Place::Category((value > 0.5).to_string()),
                     _ => Place::Number(rounded(length * value)),
                 };
                 Setting { place, values: std::iter::once((feature, z)).chain(there).collect() }
@@ -164,7 +159,8 @@ impl Units<'_> {
             .collect();
         // As a row with a gap is read.
         if let (Some(j), Feature::Number { mean, .. }) = (absent, &self.schema.features[feature]) {
-            let values = vec![(feature, self.to(feature, *mean)), (j, self.to(j, 1.0))];
+            let values =
+                vec![(feature, self.standard.feature(feature, *mean)), (j, self.standard.feature(j, 1.0))];
             out.push(Setting { place: Place::Category(MISSING.into()), values });
         }
         (unit, out)
@@ -181,7 +177,10 @@ impl Units<'_> {
                 Feature::Category { category, .. } => category.clone(),
                 _ => MISSING.into(),
             }),
-            values: features.iter().map(|&j| (j, self.to(j, f64::from(u8::from(j == chosen))))).collect(),
+            values: features
+                .iter()
+                .map(|&j| (j, self.standard.feature(j, f64::from(u8::from(j == chosen)))))
+                .collect(),
         };
         (counts[..shown].iter().map(setting).collect(), counts.len() - shown)
     }

@@ -1,6 +1,6 @@
 //! Which features belong to which column, and what its cells may be.
 
-use posterior_data::{Cycle, Feature, Reading, Schema, TimeForm, Wave};
+use posterior_data::{Cycle, Feature, Reading, Schema, Wave};
 use std::ops::Range;
 
 /// A column of the table, with the features that were made of it.
@@ -15,23 +15,11 @@ pub(super) struct Source<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
     /// Numbers.
-    Number { feature: usize, kind: NumberKind, absent: Option<usize> },
+    Number { feature: usize, reading: Reading, absent: Option<usize> },
     /// A place on a circle.
     Cycle { cycle: Cycle, waves: Vec<(Wave, usize)> },
     /// One of several categories, or a missing cell: 1 in one of these features.
     Categories { features: Vec<usize> },
-}
-
-/// What numbers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NumberKind {
-    Plain,
-    /// 0 and 1, for false and true.
-    Flag,
-    /// Days from the beginning of 1970.
-    Date,
-    /// Shares of a day.
-    Clock,
 }
 
 impl<'a> Source<'a> {
@@ -58,12 +46,7 @@ fn parts(schema: &Schema, features: Range<usize>) -> Vec<Part> {
         features.clone().filter(|&j| !matches!(schema.features[j], Feature::Number { .. })).collect();
     for j in features {
         let Feature::Number { reading, .. } = &schema.features[j] else { continue };
-        let number = |kind| Part::Number { feature: j, kind, absent };
         match reading {
-            Reading::Plain => out.push(number(NumberKind::Plain)),
-            Reading::Flag => out.push(number(NumberKind::Flag)),
-            Reading::Time { form: TimeForm::Clock } => out.push(number(NumberKind::Clock)),
-            Reading::Time { .. } => out.push(number(NumberKind::Date)),
             Reading::Cycle { cycle, wave, .. } => {
                 let own = out.iter_mut().find_map(|part| match part {
                     Part::Cycle { cycle: other, waves } if other == cycle => Some(waves),
@@ -74,6 +57,7 @@ fn parts(schema: &Schema, features: Range<usize>) -> Vec<Part> {
                     None => out.push(Part::Cycle { cycle: *cycle, waves: vec![(*wave, j)] }),
                 }
             }
+            _ => out.push(Part::Number { feature: j, reading: *reading, absent }),
         }
     }
     // Of a column of numbers its gaps belong to the numbers.
@@ -86,6 +70,7 @@ fn parts(schema: &Schema, features: Range<usize>) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posterior_data::TimeForm;
 
     #[test]
     fn features_of_one_column_belong_together() {
@@ -110,12 +95,13 @@ mod tests {
         let found = Source::all(&schema);
         let ranges: Vec<_> = found.iter().map(|s| (s.column, s.features.clone())).collect();
         assert_eq!(ranges, [("size", 0..2), ("town", 2..4), ("day", 4..7), ("new", 7..8)]);
-        let size = Part::Number { feature: 0, kind: NumberKind::Plain, absent: Some(1) };
+        let size = Part::Number { feature: 0, reading: Reading::Plain, absent: Some(1) };
         assert_eq!(found[0].parts, [size]);
         assert_eq!(found[1].parts, [Part::Categories { features: vec![2, 3] }]);
         let waves = vec![(Wave::Sine, 5), (Wave::Cosine, 6)];
-        let date = Part::Number { feature: 4, kind: NumberKind::Date, absent: None };
+        let date = Part::Number { feature: 4, reading: Reading::Time { form }, absent: None };
         assert_eq!(found[2].parts, [date, Part::Cycle { cycle: Cycle::Year, waves }]);
-        assert_eq!(found[3].parts, [Part::Number { feature: 7, kind: NumberKind::Flag, absent: None }]);
+        let flag = Part::Number { feature: 7, reading: Reading::Flag, absent: None };
+        assert_eq!(found[3].parts, [flag]);
     }
 }
