@@ -112,9 +112,7 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
 fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Result<Solved, Failure> {
     let request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
-        kernel: kernel
-            .parse()
-            .map_err(|e: posterior::kernels::KernelTextError| Failure::new(e.to_string()))?,
+        kernel: kernel.parse()?,
         seed,
         ..Default::default()
     };

@@ -43,18 +43,19 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     let (names, data) = arguments.inputs.files(arguments.data.as_slice());
     let ImageSet { images, labels } =
         read_examples(&opened.inputs, (&names, &data), arguments.labels.as_slice(), &reading)?;
-    let forwarded = if arguments.features { features(&opened, &images)? } else { forward(&opened, &images)? };
+    let (name, forwarded) = match arguments.features {
+        true => ("feature", features(&opened, &images)?),
+        false => ("output", forward(&opened, &images)?),
+    };
     if is_table(&arguments.out) {
-        let names = if arguments.features { "feature" } else { "output" };
-        write_table(&table(arguments, names, &forwarded.outputs, labels), &arguments.out)?;
+        write_table(&table(arguments, name, &forwarded.outputs, labels), &arguments.out)?;
     } else {
         write_npy(&arguments.out, &forwarded.outputs)?;
     }
     let notes: Vec<String> = opened.notes.iter().chain(&forwarded.notes).cloned().collect();
     remarks.notes(&notes);
-    let what = if arguments.features { "features" } else { "outputs" };
     let (shape, out) = (forwarded.outputs.shape(), arguments.out.display().to_string());
-    remarks.say(format!("{what} of shape {shape:?} written to {out}"));
+    remarks.say(format!("{name}s of shape {shape:?} written to {out}"));
     if !cli.json {
         return Ok(());
     }

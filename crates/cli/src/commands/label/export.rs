@@ -3,6 +3,7 @@
 use crate::args::{Cli, LabelExportArgs};
 use crate::commands::remarks;
 use crate::output::{Failure, check_outputs, print_json, set_threads};
+use clap::ValueEnum;
 use posterior::data::json;
 use posterior::data::{Column, Missing, OutputKind, Table, Values, write_table};
 use posterior::decisions::SharedState;
@@ -65,12 +66,10 @@ fn next_command(labelling: &Labelling, arguments: &LabelExportArgs, target: &str
     let categories: String =
         categories.iter().map(|name| format!(" --categories {}", quoted(name))).collect();
     let missing = match schema.missing {
-        Missing::Error => "",
-        Missing::Drop => " --missing drop",
-        Missing::Mean => " --missing mean",
-        Missing::Category => " --missing category",
-        Missing::Indicator => " --missing indicator",
+        Missing::Error => None,
+        asked => asked.to_possible_value().map(|value| format!(" --missing {}", value.get_name())),
     };
+    let missing = missing.unwrap_or_default();
     let data = quoted(&arguments.out.display().to_string());
     format!(
         "posterior fit gp --data {data} --target {}{categories}{missing} --kernel {} --out labelled.posterior",
