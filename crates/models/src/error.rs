@@ -13,7 +13,7 @@ use posterior_networks::{GraphError, NetworkError};
 use posterior_notes::fixes::{FIT_SAMPLES, MEMORY, NOISE_FLOOR};
 use posterior_optim::Reason;
 use posterior_store::StoreError;
-use std::fmt::Arguments;
+use std::fmt::Display;
 
 /// Why a model could not be fitted or used.
 #[derive(Debug, thiserror::Error)]
@@ -181,7 +181,7 @@ impl ModelError {
     }
 
     /// Refuses the first of some mistakes that was made, in its words.
-    pub(crate) fn refuse_first(mistakes: &[(bool, Arguments<'_>)]) -> Result<(), Self> {
+    pub(crate) fn refuse_first(mistakes: &[(bool, &dyn Display)]) -> Result<(), Self> {
         match mistakes.iter().find(|(made, _)| *made) {
             Some((_, problem)) => Err(Self::Request(problem.to_string())),
             None => Ok(()),

@@ -232,33 +232,29 @@ impl DbkOptions {
         ModelError::refuse_first(&[
             (
                 self.objective == Some(ObjectiveName::LeaveOneOut),
-                format_args!(
-                    "--objective leave-one-out belongs to exact processes; learned features take evidence, predictive or point"
-                ),
+                &"--objective leave-one-out belongs to exact processes; learned features take evidence, predictive or point",
             ),
             (
                 matches!(
                     self.objective,
                     Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi)
                 ),
-                format_args!(
-                    "--objective elbo, gwi and pgvi belong to --method gvi; learned features take evidence, predictive or point"
-                ),
+                &"--objective elbo, gwi and pgvi belong to --method gvi; learned features take evidence, predictive or point",
             ),
             (
                 self.trace_weight.is_some() && !penalised && !tried,
-                format_args!(
+                &format_args!(
                     "--trace-weight is the share of a correction's penalty: ask for one with {CORRECTION_FULL} or {CORRECTION_TRAINING:-}"
                 ),
             ),
             (
                 self.divergence_weight.is_some()
                     && !matches!(self.objective, None | Some(ObjectiveName::Predictive)),
-                format_args!("--divergence-weight belongs to --objective predictive: of a bound it is 1"),
+                &"--divergence-weight belongs to --objective predictive: of a bound it is 1",
             ),
             (
                 correction == CorrectionName::Noise && !exact,
-                format_args!(
+                &format_args!(
                     "--correction noise changes the noise of every row in the exact evidence: take {OBJECTIVE_EVIDENCE} with {DBK} or {DKL:-}"
                 ),
             ),
@@ -270,38 +266,26 @@ impl DbkOptions {
         ModelError::refuse_first(&[
             (
                 !kind.exact,
-                format_args!("svdkl steps on batches; the exact evidence of all rows is {DKL_DENSE}"),
+                &format_args!("svdkl steps on batches; the exact evidence of all rows is {DKL_DENSE}"),
             ),
             (
                 !matches!(self.objective, None | Some(ObjectiveName::Evidence)),
-                format_args!(
-                    "--objective takes evidence only beside --dense, where weights have no distribution of their own"
-                ),
+                &"--objective takes evidence only beside --dense, where weights have no distribution of their own",
             ),
-            (
-                self.rank.is_some(),
-                format_args!("--rank is a number of inducing points, of which --dense has none"),
-            ),
+            (self.rank.is_some(), &"--rank is a number of inducing points, of which --dense has none"),
             (
                 self.correction.is_some(),
-                format_args!(
-                    "--correction is for what inducing points leave out: --dense leaves out nothing"
-                ),
+                &"--correction is for what inducing points leave out: --dense leaves out nothing",
             ),
             (
                 self.trace_weight.is_some(),
-                format_args!(
-                    "--trace-weight is for what inducing points leave out: --dense leaves out nothing"
-                ),
+                &"--trace-weight is for what inducing points leave out: --dense leaves out nothing",
             ),
             (
                 self.divergence_weight.is_some(),
-                format_args!("--divergence-weight belongs to --objective predictive, which --dense has not"),
+                &"--divergence-weight belongs to --objective predictive, which --dense has not",
             ),
-            (
-                self.batches.batch.is_some(),
-                format_args!("--batch says nothing beside --dense, which looks at all rows"),
-            ),
+            (self.batches.batch.is_some(), &"--batch says nothing beside --dense, which looks at all rows"),
         ])
     }
 

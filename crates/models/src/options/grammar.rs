@@ -195,8 +195,7 @@ fn refuse(name: MethodName, matches: &ArgMatches) -> Result<(), String> {
         .filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine))
         .collect();
     let long = |id: &str| format!("--{}", id.replace('_', "-"));
-    let own = name.flags();
-    let has = |flag: &str| own.iter().any(|arg| arg.get_id() == flag);
+    let has = |flag: &str| name.has(flag);
     let evidence = flags(EvidenceOptions::augment_args);
     // Bounds that move inducing points search all the same, but for what is given.
     let of_search = |id: &str| SEARCH.contains(&id) || evidence.iter().any(|arg| arg.get_id() == id);

@@ -235,65 +235,59 @@ impl GviOptions {
         ModelError::refuse_first(&[
             (
                 self.objective.is_some_and(|own| !(elbo || gwi || own == ObjectiveName::Pgvi)),
-                format_args!("--method gvi takes --objective elbo, gwi or pgvi"),
+                &"--method gvi takes --objective elbo, gwi or pgvi",
             ),
             (
                 self.regulariser_weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())),
-                format_args!("--regulariser-weight is a positive finite number"),
+                &"--regulariser-weight is a positive finite number",
             ),
             (
                 self.mean_network.is_some() && !network,
-                format_args!(
-                    "--mean-network is the network of --variational-mean network, which this fit does not have: leave one of them out"
-                ),
+                &"--mean-network is the network of --variational-mean network, which this fit does not have: leave one of them out",
             ),
             (
                 self.freeze_mean && self.mean_network.is_none(),
-                format_args!("--freeze-mean keeps a trained network as it is: name it with {MEAN_NETWORK}"),
+                &format_args!("--freeze-mean keeps a trained network as it is: name it with {MEAN_NETWORK}"),
             ),
             (
                 self.weight_coordinates != Coordinates::default() && !weighed,
-                format_args!(
+                &format_args!(
                     "--weight-coordinates is about weights of inducing points, and nothing here has any: leave it out, or take {VARIATIONAL_CHOLESKY}, {VARIATIONAL_DIAGONAL:-} or {VARIATIONAL_LOG:-}, or {VARIATIONAL_MEAN_INDUCING}"
                 ),
             ),
             (
                 self.freeze_mean && self.mean_network.as_ref().is_some_and(drawn),
-                format_args!(
-                    "--freeze-mean keeps a trained network as it is, and --mean-network names an architecture, which has no weights: name an ONNX or safetensors file"
-                ),
+                &"--freeze-mean keeps a trained network as it is, and --mean-network names an architecture, which has no weights: name an ONNX or safetensors file",
             ),
             (
                 basis.is_none() && self.kernel_network.freeze_basis,
-                format_args!("--freeze-basis keeps a trained network as it is: name it with {BASIS}"),
+                &format_args!("--freeze-basis keeps a trained network as it is: name it with {BASIS}"),
             ),
             (
                 basis.is_none() && self.kernel_network.basis_layer == BasisLayer::LastHidden,
-                format_args!(
+                &format_args!(
                     "--basis-layer last-hidden takes the last layer off a network: name it with {BASIS}"
                 ),
             ),
             (
                 basis.as_ref().is_some_and(|path| path.as_os_str() == "none"),
-                format_args!(
-                    "--method gvi has no network before its kernel unless one is named: leave --basis none out"
-                ),
+                &"--method gvi has no network before its kernel unless one is named: leave --basis none out",
             ),
             (
                 elbo && (self.risk == Some(Risk::Predictive) || self.risk_reduction == Some(Reduction::Mean)),
-                format_args!(
+                &format_args!(
                     "--objective elbo is the bound on the evidence, whose risk is the expected one, summed over rows: with another one it is {PGVI_KL}"
                 ),
             ),
             (
                 elbo && self.regulariser.is_some_and(|own| own != EVIDENCE),
-                format_args!(
+                &format_args!(
                     "--objective elbo is the bound on the evidence, whose regulariser is kl: with another one it is {OBJECTIVE_PGVI} or {OBJECTIVE_GWI:-}"
                 ),
             ),
             (
                 gwi && self.regulariser.is_some_and(|own| !is_wasserstein(own)),
-                format_args!(
+                &format_args!(
                     "--objective gwi is Gaussian Wasserstein inference, whose regulariser is wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches or wasserstein-partial: with another one it is {OBJECTIVE_PGVI}"
                 ),
             ),

@@ -291,33 +291,27 @@ fn check_without((options, kind, embedding): Wanted<'_>) -> Result<(), ModelErro
     ModelError::refuse_first(&[
         (
             !kind.inducing,
-            format_args!(
+            &format_args!(
                 "--basis none leaves dbk and svdbk without features, which are a network's outputs: inducing points among the rows are {DKL} or {SVDKL:-}"
             ),
         ),
         (
             kind.dense,
-            format_args!(
+            &format_args!(
                 "--dense beside --basis none is a process of all rows without a network: that is {EXACT}"
             ),
         ),
         (
             embedding.is_some(),
-            format_args!(
-                "--embedding counts a network's outputs, and --basis none has no network: leave one of them out"
-            ),
+            &"--embedding counts a network's outputs, and --basis none has no network: leave one of them out",
         ),
         (
             options.network.freeze_basis,
-            format_args!(
-                "--freeze-basis keeps a network as it is, and --basis none has no network: leave one of them out"
-            ),
+            &"--freeze-basis keeps a network as it is, and --basis none has no network: leave one of them out",
         ),
         (
             options.network.basis_layer == BasisLayer::LastHidden,
-            format_args!(
-                "--basis-layer takes the last layer off a network, and --basis none has no network: leave one of them out"
-            ),
+            &"--basis-layer takes the last layer off a network, and --basis none has no network: leave one of them out",
         ),
     ])
 }
