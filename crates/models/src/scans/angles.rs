@@ -119,6 +119,9 @@ pub struct NextAngle {
     pub score: f64,
 }
 
+/// What is believed of pictures: a root of their covariance, the variance of the noise in the same units, and facts.
+type Believed<'a> = (Box<dyn LinearOperator<f64> + 'a>, f64, serde_json::Value);
+
 /// Chooses angles one by one, each by what is not known after those before it. A checkpoint of the same request is gone on from, and removed at the end.
 ///
 /// Source: Antorán (2024), section 7.5; spec `tomography`, section 9.
@@ -177,58 +180,18 @@ pub fn design(
         let remedy = format!("allow more ({MEMORY}), draw fewer {DESIGN_SAMPLES}, or choose fewer angles");
         PlannedWork::of(&plan, &scanner, seen, request.memory, &remedy)
     };
-    let plan_and_go = |root: &dyn LinearOperator<f64>,
-                       noise_variance: f64,
-                       prior,
-                       seen: Option<(&Network<f32>, &Array<f32>)>,
-                       keeper: &mut Keeper,
-                       announce: &mut dyn FnMut(&str, &[String]),
-                       watch: &mut Watch<'_>| {
-        let planned = plan_design(root.shape().1, seen)?;
-        announce(&format!("the angles: {}", planned.describe()), &warnings);
-        let settings = DesignSettings {
-            acquisition: request.criterion,
-            method,
-            noise_variance,
-            stabiliser: 0.0,
-            seed: request.seed,
-        };
-        let (beside, tensors) = keeper.earlier::<Kept>()?.unwrap_or_default();
-        let mut kept = Kept { angles: earlier, ..beside };
-        let chosen = request.measured.iter().copied().chain(kept.angles.iter().map(|next| next.angle));
-        let state =
-            DesignState { settings, chosen: chosen.collect(), since: request.measured.len(), refreshes: 0 };
-        let mut designer = Designer::resume(&scanner, root, state).map_err(TomographyError::from)?;
-        let mut failed = None;
-        while kept.angles.len() < request.count {
-            let best = designer.step().map_err(TomographyError::from)?;
-            let degrees = scanner.geometry().angles()[best.angle].to_degrees();
-            kept.angles.push(NextAngle { angle: best.angle, degrees, score: best.value });
-            let signal = watch(Stage::Angles, kept.angles.len(), request.count, Some(best.value));
-            let stopped = keeper.offer_or_keep(signal, || (&kept, tensors.clone()), &mut failed);
-            if let Some(error) = failed {
-                return Err(ScanError::from(error));
-            }
-            if stopped == Signal::Stop {
-                return Err(TomographyError::Interrupted.into());
-            }
-        }
-        Ok(DesignOutcome {
-            angles: kept.angles,
-            noise_variance,
-            planned,
-            prior,
-            seconds: 0.0,
-            warnings: warnings.clone(),
-        })
-    };
     let shape = scanner.geometry().image_shape();
-    let mut outcome = match request.prior {
+    // The prior of a network is of what stands here; the unit is that of its pictures.
+    let (weights, input, tangent);
+    let (mut seen, mut unit) = (None, 1.0);
+    let (root, noise_variance, prior): Believed<'_> = match request.prior {
         DesignPrior::GPrior => {
             let read = network.as_ref().ok_or_else(|| {
                 ScanError::Request(format!("the g-prior needs {DESIGN_NETWORK}: the one that `{DEEP_IMAGE_PRIOR:#}` made of the angles so far"))
             })?;
-            let (scaled, input) = network_view(&pilot, &sinogram)?;
+            let (scaled, of_network) = network_view(&pilot, &sinogram)?;
+            input = of_network;
+            (seen, unit) = (Some((&read.network, &input)), scaled.unit);
             let own = GPriorOptions { samples: 8, turns: 8, seed: request.seed, ..GPriorOptions::default() };
             let search = UncertaintyOptions {
                 prior: ImagePriorChoice::GPrior(own.clone()),
@@ -239,28 +202,17 @@ pub fn design(
             let graph = read.network.graph();
             let plan = uncertainty::plan(&pilot, graph, &search)?;
             let remedy = format!("allow more ({MEMORY}), or take {PRIOR_MATERN}");
-            let planned =
-                PlannedWork::of(&plan, &pilot, Some((&read.network, &input)), request.memory, &remedy)?;
+            let planned = PlannedWork::of(&plan, &pilot, seen, request.memory, &remedy)?;
             announce(&format!("the prior: {}", planned.describe()), &read.notes);
-            let weights = ConvolutionWeights::of(graph)?;
-            plan_design(weights.len(), Some((&read.network, &input)))?;
-            let tangent = ImageTangent::new(&read.network, input.clone(), weights.selection())?;
+            weights = ConvolutionWeights::of(graph)?;
+            plan_design(weights.len(), seen)?;
+            tangent = ImageTangent::new(&read.network, input.clone(), weights.selection())?;
             let measured = MeasuredTangent::new(&tangent, &pilot)?;
             let (fit, found) =
                 uncertainty::fit_g_prior(&measured, &scaled.sinogram, &own, &search, &mut keeper, watch)?;
             let root = PriorRoot::new(&tangent, WeightPrior::Independent(fit.deviations(&found)))?;
             let facts = posterior_store::json!({ "name": "g-prior", "precision": fit.precision, "unit": scaled.unit, "turns": fit.turns.len() });
-            let mut out = plan_and_go(
-                &root,
-                fit.noise_variance,
-                facts,
-                Some((&read.network, &input)),
-                &mut keeper,
-                announce,
-                watch,
-            )?;
-            out.noise_variance *= scaled.unit * scaled.unit;
-            out
+            (Box::new(root), fit.noise_variance, facts)
         }
         DesignPrior::Matern => {
             let [height, width] = shape[..] else {
@@ -290,7 +242,7 @@ pub fn design(
             }
             let root = fit.prior.root(4.0).map_err(TomographyError::from)?;
             let facts = posterior_store::json!({ "name": "matern", "lengthscale": fit.prior.lengthscale, "variance": fit.prior.variance, "steps": fit.steps });
-            plan_and_go(&root, fit.noise_variance, facts, None, &mut keeper, announce, watch)?
+            (Box::new(root), fit.noise_variance, facts)
         }
         DesignPrior::Isotropic => {
             let mean = sinogram.iter().map(|y| y * y).sum::<f64>() / sinogram.len() as f64;
@@ -298,10 +250,45 @@ pub fn design(
             let root = Isotropic::of_measurements(&pilot, &sinogram, noise_variance)?;
             let variance = root.variance();
             let facts = posterior_store::json!({ "name": "isotropic", "variance": variance, "noise": "taken as 5 % of the root mean square of the measurements" });
-            plan_and_go(&root, noise_variance, facts, None, &mut keeper, announce, watch)?
+            (Box::new(root), noise_variance, facts)
         }
     };
-    outcome.seconds = begun.elapsed().as_secs_f64();
+    let planned = plan_design(root.shape().1, seen)?;
+    announce(&format!("the angles: {}", planned.describe()), &warnings);
+    let settings = DesignSettings {
+        acquisition: request.criterion,
+        method,
+        noise_variance,
+        stabiliser: 0.0,
+        seed: request.seed,
+    };
+    let (beside, tensors) = keeper.earlier::<Kept>()?.unwrap_or_default();
+    let mut kept = Kept { angles: earlier, ..beside };
+    let chosen = request.measured.iter().copied().chain(kept.angles.iter().map(|next| next.angle));
+    let state =
+        DesignState { settings, chosen: chosen.collect(), since: request.measured.len(), refreshes: 0 };
+    let mut designer = Designer::resume(&scanner, &*root, state).map_err(TomographyError::from)?;
+    let mut failed = None;
+    while kept.angles.len() < request.count {
+        let best = designer.step().map_err(TomographyError::from)?;
+        let degrees = scanner.geometry().angles()[best.angle].to_degrees();
+        kept.angles.push(NextAngle { angle: best.angle, degrees, score: best.value });
+        let signal = watch(Stage::Angles, kept.angles.len(), request.count, Some(best.value));
+        let stopped = keeper.offer_or_keep(signal, || (&kept, tensors.clone()), &mut failed);
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        if stopped == Signal::Stop {
+            return Err(TomographyError::Interrupted.into());
+        }
+    }
     keeper.finish();
-    Ok(outcome)
+    Ok(DesignOutcome {
+        angles: kept.angles,
+        noise_variance: noise_variance * (unit * unit),
+        planned,
+        prior,
+        seconds: begun.elapsed().as_secs_f64(),
+        warnings,
+    })
 }
