@@ -10,7 +10,7 @@ use faer::{Mat, MatRef};
 use posterior_gp::exact::{ExactGp, Plan, log_evidence_and_gradient};
 use posterior_gp::iterative::Method as SolveMethod;
 use posterior_gp::{MeanForm, Observations};
-use posterior_kernels::{Kernel, Request, pullback_quadratic};
+use posterior_kernels::{Request, pullback_quadratic};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
@@ -86,12 +86,7 @@ pub(super) fn expected(
 ) -> Option<Expected> {
     let inputs = names.len();
     let x = points(request, ROWS.max(rows.min(4096)), names);
-    let kernel = request.kernel.build::<f64>(names).ok()?;
-    // Counts are not normal.
-    if !request.kernel.count_columns(names).is_empty() {
-        return None;
-    }
-    let rate = evidence_rate(kernel.clone_box(), x.as_ref())?;
+    let rate = rate(request, names)?;
     let given = request.hyperparameters.is_some();
     if let Method::Exact(options) = method {
         let flops = Plan::evidence(rows, inputs, 1).flops_per_evaluation;
@@ -195,10 +190,18 @@ fn seconds_of_search<T: Real>(
 
 /// Operations a second of an evidence with its gradient under the kernel that is asked for; none where it cannot be evaluated on such columns.
 pub(super) fn rate(request: &FitRequest, names: &[String]) -> Option<f64> {
+    // Counts are not normal.
     if !request.kernel.count_columns(names).is_empty() {
         return None;
     }
-    evidence_rate(request.kernel.build::<f64>(names).ok()?, points(request, ROWS, names).as_ref())
+    let kernel = request.kernel.build::<f64>(names).ok()?;
+    let data = Observations::new(points(request, ROWS, names), normal(ROWS, 1), None).ok()?;
+    let model = ExactGp::new(kernel, MeanForm::Zero, Gaussian::new(0.1, 0.0), names.len(), 1);
+    let flops = Plan::evidence(ROWS, names.len(), 1).flops_per_evaluation;
+    let buffer = Some(Mat::zeros(ROWS, ROWS));
+    let started = Instant::now();
+    black_box(log_evidence_and_gradient(&model, &data, buffer).ok()?);
+    Some(flops / started.elapsed().as_secs_f64().max(1e-9))
 }
 
 /// Standard normal numbers, but for columns of categories, in which each row has one.
@@ -221,18 +224,6 @@ fn points(request: &FitRequest, rows: usize, names: &[String]) -> Mat<f64> {
 fn normal(rows: usize, columns: usize) -> Mat<f64> {
     let mut rng = Streams::new(0).stream("model/rates");
     Mat::from_fn(rows, columns, |_, _| StandardNormal.sample(&mut rng))
-}
-
-/// Operations a second of an evidence with its gradient.
-fn evidence_rate(kernel: Box<dyn Kernel<f64>>, x: MatRef<'_, f64>) -> Option<f64> {
-    let (inputs, y) = (x.subrows(0, ROWS).to_owned(), normal(ROWS, 1));
-    let flops = Plan::evidence(ROWS, x.ncols(), 1).flops_per_evaluation;
-    let data = Observations::new(inputs, y, None).ok()?;
-    let model = ExactGp::new(kernel, MeanForm::Zero, Gaussian::new(0.1, 0.0), x.ncols(), 1);
-    let buffer = Some(Mat::zeros(ROWS, ROWS));
-    let started = Instant::now();
-    black_box(log_evidence_and_gradient(&model, &data, buffer).ok()?);
-    Some(flops / started.elapsed().as_secs_f64().max(1e-9))
 }
 
 /// Seconds of one entry of the kernel matrix, evaluated and multiplied with all columns.
