@@ -83,13 +83,7 @@ fn request(cli: &Cli, a: &TrainArgs) -> Result<TrainRequest, Failure> {
             epochs: a.epochs,
             batch: a.batch,
             rule: match a.optimizer {
-                RuleArg::Adam => Rule::Adam {
-                    beta1: 0.9,
-                    beta2: 0.999,
-                    epsilon: 1e-8,
-                    weight_decay: a.weight_decay,
-                    decoupled: false,
-                },
+                RuleArg::Adam => Rule::adam().with_weight_decay(a.weight_decay),
                 RuleArg::Adamw => Rule::adamw(a.weight_decay),
                 RuleArg::Sgd => Rule::nesterov(a.momentum.unwrap_or(0.9), a.weight_decay),
             },
