@@ -4,7 +4,7 @@ use crate::args::FitArgs;
 use crate::output::{Failure, check_outputs};
 use posterior::data::{OutputKind, TargetTransform, resolved};
 use posterior::notes::fixes::NOISE_HETEROSCEDASTIC;
-use posterior::{AnyModel, FitRequest, Hyperparameter};
+use posterior::{FitRequest, Hyperparameter, Saved};
 use std::path::{Path, PathBuf};
 
 impl FitArgs {
@@ -43,27 +43,23 @@ impl FitArgs {
 type Given = (Vec<Hyperparameter>, Option<TargetTransform>);
 
 /// Those of a process, of several targets those of this one. What is learned of the noise of places is no number that could be given.
-fn of_model(model: &AnyModel, path: &Path, target: &str) -> Result<Given, Failure> {
+fn of_model(model: &Saved, path: &Path, target: &str) -> Result<Given, Failure> {
     let shown = path.display();
-    let model = match model {
-        AnyModel::Process(own) => own,
-        AnyModel::Targets(own) => own.of_target(target).ok_or_else(|| {
-            Failure::usage(format!(
-                "{shown} has no target `{target}`, whose hyperparameters it could give: it has {}",
-                own.names().join(", ")
-            ))
-        })?,
-        AnyModel::Network(_) => {
-            return Err(Failure::usage(format!("{shown} is no Gaussian process: it has no kernel")));
-        }
-    };
-    if model.output().gaussian().is_some_and(|own| own.noise.is_some()) {
+    let own = model.only().or_else(|| model.of_target(target)).ok_or_else(|| {
+        Failure::usage(format!(
+            "{shown} has no target `{target}`, whose hyperparameters it could give: it has {}",
+            model.names().join(", ")
+        ))
+    })?;
+    let no_kernel = || Failure::usage(format!("{shown} is no Gaussian process: it has no kernel"));
+    let own = own.process().ok_or_else(no_kernel)?;
+    if own.output().gaussian().is_some_and(|own| own.noise.is_some()) {
         return Err(Failure::usage(format!(
             "{shown} has a noise for each place, which its hyperparameters do not say: learn them anew, with {NOISE_HETEROSCEDASTIC} or without"
         )));
     }
-    let transform = model.inputs().standardisation.transform.as_ref();
-    Ok((model.record().hyperparameters.clone(), transform.map(|own| own.by)))
+    let transform = own.inputs().standardisation.transform.as_ref();
+    Ok((own.record().hyperparameters.clone(), transform.map(|own| own.by)))
 }
 
 /// Where the checkpoint of a command goes: where it is told to, through links that the user names, or beside its output. Whatever link is found there later is replaced.
@@ -99,7 +95,7 @@ fn given(path: &Path, target: &str) -> Result<Given, Failure> {
         };
         return Ok((map.into_iter().map(named).collect(), None));
     }
-    of_model(&AnyModel::load(path)?, path, target)
+    of_model(&Saved::load(path)?, path, target)
 }
 
 #[cfg(test)]

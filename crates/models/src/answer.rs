@@ -40,7 +40,7 @@ pub struct Answer {
 
 impl Answer {
     /// Of any family: its predictive distributions as columns or an array, with draws and covariance where these were asked for.
-    pub(crate) fn of(model: &dyn Model, data: &ModelData, question: &Question) -> Result<Self, ModelError> {
+    pub(crate) fn of(model: &Model, data: &ModelData, question: &Question) -> Result<Self, ModelError> {
         model.check(question)?;
         let predictions = model.predictive(data, question)?;
         let mut answer = Self { count: predictions.len(), clipped: predictions.clipped, ..Self::default() };
@@ -84,13 +84,7 @@ impl Answer {
 
 impl Answer {
     /// Columns of sets of classes: names joined by `|`; a `|` or `\` of a name itself has a `\` before it.
-    fn add_sets(
-        &mut self,
-        model: &dyn Model,
-        data: &ModelData,
-        predictions: &Predictive,
-        question: &Question,
-    ) {
+    fn add_sets(&mut self, model: &Model, data: &ModelData, predictions: &Predictive, question: &Question) {
         let (names, places) = (model.class_names(), places(data, predictions));
         let escaped: Vec<String> =
             names.iter().map(|name| name.replace('\\', "\\\\").replace('|', "\\|")).collect();
@@ -166,7 +160,7 @@ fn places(data: &ModelData, predictions: &Predictive) -> Vec<usize> {
 }
 
 /// Probabilities `[examples, classes]`; or mean, standard deviation and latent standard deviation, `[examples, 3]` and what is predicted of an example.
-fn array(model: &dyn Model, predictions: &Predictive) -> Result<NumericArray, ModelError> {
+fn array(model: &Model, predictions: &Predictive) -> Result<NumericArray, ModelError> {
     let (count, width) = (predictions.len(), predictions.width);
     let (shape, values) = match &predictions.predicted {
         Predicted::Classes(p) | Predicted::Events(p) => (vec![count, width], p.clone()),
@@ -186,7 +180,7 @@ fn array(model: &dyn Model, predictions: &Predictive) -> Result<NumericArray, Mo
 
 /// The new columns, as long as the table; empty cells where a row has no prediction.
 pub(crate) fn columns(
-    model: &dyn Model,
+    model: &Model,
     data: &ModelData,
     predictions: &Predictive,
     question: &Question,

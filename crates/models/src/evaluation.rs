@@ -145,7 +145,7 @@ impl Comparison {
 
 impl Evaluation {
     /// That errors grow with the prediction, where they do by more than chance, and what a user can do about it.
-    pub fn funnel_note(&self, model: &dyn Model) -> Option<String> {
+    pub fn funnel_note(&self, model: &Model) -> Option<String> {
         let sure = self.funnel.filter(|own| own.is_sure())?;
         Some(funnel_in_words(sure, self.len(), &model.funnel_remedy(sure.rank_correlation > 0.0)))
     }

@@ -3,23 +3,23 @@
 //! ```
 //! use posterior_data::{Selection, synthetic};
 //! use posterior_linalg::random::Streams;
-//! use posterior_models::{FitRequest, Model, ProcessModel};
+//! use posterior_models::{FitRequest, Model};
 //! use posterior_optim::Signal;
 //!
 //! let table = synthetic::friedman(60, Streams::new(1));
 //! let request = FitRequest { selection: Selection { target: "y".into(), ..Selection::default() }, ..FitRequest::default() };
 //! let rows: Vec<usize> = (0..50).collect();
-//! let model = ProcessModel::fit(&table, &rows, &request, &mut |_, _| Signal::Continue)?;
+//! let model = Model::fit(&table, &rows, &request, &mut |_, _| Signal::Continue)?;
 //! // What was chosen, added or is odd is said by every model, whatever its family.
 //! assert!(model.summary().iter().any(|fact| fact.label == "kernel"));
 //! # Ok::<(), posterior_models::ModelError>(())
 //! ```
 //!
-//! Each method has a [`Predictor`], whatever the likelihood. A new family implements [`Model`]: the command line, reports and files know no more than that.
+//! Each method has a [`Predictor`], whatever the likelihood. A [`Model`] is asked [`Question`]s; a file holds one, or several of the targets of one table ([`Saved`]): the command line, reports and files know no more than that.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ProcessModel`] | a Gaussian process on a table, whatever is observed: [`TableInputs`], a [`Predictor`], an [`Output`], a [`ProcessRecord`], file |
+//! | [`Process`] | the parts of a model that is a Gaussian process on a table, whatever is observed: [`TableInputs`], a [`Predictor`], an [`Output`], a [`ProcessRecord`], file |
 //! | [`StreamModel`], [`StreamState`] | a process that goes on learning from rows as they arrive |
 //! | [`Predictor`], [`Latent`] | latent functions, by one of the methods (`method`), and Gaussians over their values at a [`Batch`] |
 //! | [`TrainingRows`], [`Apart`], [`CheckedOn`] | rows that are set apart (`rows`): which of them a model has learned from, and which a score goes by |
@@ -29,11 +29,10 @@
 //! | [`targets`] | several targets of one table in one model |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
 //! | [`scans`] | pictures from sinograms with their error bars, from files to files |
-//! | [`AnyModel`] | a model file of any kind |
-//! | [`Model`] | what a family says of itself; from that follow [`Answer`]s to a [`Question`] and [`Evaluation`]s beside a baseline, written once |
+//! | [`Saved`] | what a model file holds |
+//! | [`Model`] | what is fitted, whatever its family: [`Answer`]s to a [`Question`], [`Evaluation`]s beside a baseline |
 
 mod answer;
-mod any;
 mod calibration;
 mod data;
 pub mod ensemble;
@@ -52,12 +51,14 @@ pub mod network;
 pub mod options;
 mod output;
 mod plan;
+mod portrait;
 mod predictive;
 mod predictor;
 mod prior;
 mod process;
 mod question;
 mod rows;
+mod saved;
 pub mod scans;
 mod shares;
 mod shift;
@@ -66,7 +67,6 @@ pub mod targets;
 pub mod text;
 
 pub use answer::Answer;
-pub use any::AnyModel;
 pub use calibration::{
     ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,
     PredictedSets, Recalibration, SET_LEVELS, Tempering,
@@ -81,10 +81,11 @@ pub use latent::{Latent, VarianceMethod, VarianceSolves};
 pub use mapped::{MappedPredictions, TargetMap};
 pub use memory::{peak_memory_bytes, reset_peak_memory};
 pub use method::{IndependentFunctions, Solved, SolverPrecision};
-pub use model::{Files, Model, Portrait};
+pub use model::Model;
 pub use options::{FitRequest, Method};
 pub use output::{GaussianOutput, LikelihoodOutput, NoiseSummary, Output, Predictions, Target};
 pub use plan::PredictionPlan;
+pub use portrait::{Files, Portrait};
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use predictor::{Batch, Compression, Cost, DrawnFunctions, NetworkPosterior, Predictor, Want};
@@ -96,14 +97,13 @@ pub use process::{
     FitRecord, FitStage, FitSummary, GeneralisedSummary, GviSummary, Header, Importance, InferencePlan,
     KernelNetwork, KernelParts, LabelCheck, LabelScores, LearnedNoise, MeanKind, ModeSummary, NewRows,
     Observed, ParsedRows, Place, PlaceUnit, PlainProcess, PredictOptions, Prepared, PreparedTable,
-    PriorSummary, ProcessModel, ProcessRecord, RowsOf, RunningScore, ScalablePlan, ScalableSummary,
-    ScoreSums, Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan,
-    StreamState, StreamedRows, TakenRows, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount,
-    TriedSetting, TriedTransform, TriedWay, VariationSummary, WarpCurve, choose, choose_likelihood,
-    no_exposure,
+    PriorSummary, Process, ProcessRecord, RowsOf, RunningScore, ScalablePlan, ScalableSummary, ScoreSums,
+    Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
+    StreamedRows, TakenRows, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting,
+    TriedTransform, TriedWay, VariationSummary, WarpCurve, choose, choose_likelihood, no_exposure,
 };
 pub use question::{PredictedInto, Question};
 pub use rows::{Apart, CheckedOn, TrainedOn, TrainingRows};
+pub use saved::Saved;
 pub use shares::{Share, SharePlaces, VarianceShares};
 pub use shift::Shift;
-pub use targets::TargetsModel;

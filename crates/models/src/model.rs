@@ -1,103 +1,183 @@
-//! **What every model can be asked**, whatever its family.
+//! **A fitted model**, whatever it was learned from: what it reads, what predicts, what is observed, and what it can be asked.
 
 use crate::answer::check;
-use crate::rows::no_leave_one_out;
+use crate::calibration::Calibration;
+use crate::inputs::TableInputs;
+use crate::laplace::{Ensemble, FileHeader, NetworkHeader, NetworkInputs, NetworkOutput, Networks};
+use crate::output::Output;
+use crate::predictor::Predictor;
+use crate::process::{Process, ProcessRecord};
+use crate::rows::{TrainingRows, no_leave_one_out};
 use crate::text::table;
 use crate::{
-    Answer, Comparison, Effects, Evaluation, Family, JointRow, ModelData, ModelError, PredictedKind,
-    PredictionPlan, Predictive, Question, SET_LEVELS, TrainedOn,
+    Answer, Comparison, Effects, Evaluation, Family, Files, JointRow, ModelData, ModelError, Portrait,
+    PredictedKind, PredictionPlan, Predictive, Question, SET_LEVELS, Saved, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
-use posterior_data::{Departure, InputMoments, NumericArray, ReadOptions, Schema, TimeForm, read_tables};
+use posterior_data::{Departure, InputMoments, NumericArray, Schema, Table, TimeForm, read_tables};
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
 use posterior_notes::fixes::LOSS_GAUSSIAN;
-use posterior_report::{
-    Curves, FeatureLengthscale, Hyperparameter, Note, Plane, PosteriorPanel, SummaryRow, Table,
-};
-use posterior_store::StoreError;
+use posterior_optim::Reason;
+use posterior_report::{Note, SummaryRow};
+use posterior_store::{Container, StoreError};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Files to ask a model about.
-#[derive(Clone, Copy, Debug)]
-pub struct Files<'a> {
-    /// Files of one table; for networks also arrays, images or features, several of which are put together (but one table).
-    pub data: &'a [PathBuf],
-    /// Which inputs of a network these are, one by one; empty where they are put together.
-    pub inputs: &'a [String],
-    /// Truths of data that hold none.
-    pub labels: &'a [PathBuf],
-    /// Whether truths are wanted.
-    pub truth: bool,
-    /// Bytes that a file may take, and how texts are read.
-    pub reading: ReadOptions,
+/// A fitted model.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// What it was learned from, and what is known of that alone.
+    pub(crate) source: Source,
+    /// What predicts the latent functions, in standard units.
+    pub(crate) predictor: Arc<dyn Predictor>,
+    /// What rows that it was judged on say of its predictions.
+    pub(crate) calibration: Calibration,
+    /// The rows learned from; not known once rows of a stream were learned, of networks fitted in memory, nor of ensembles, whose members have them.
+    pub(crate) training: TrainingRows,
 }
 
-/// What a report shows of a model beside its scores; what a family lacks is empty.
-#[derive(Clone, Debug, Default)]
-pub struct Portrait {
-    /// What it is, as the beginning of a title.
-    pub title: &'static str,
-    /// Its method, in short.
-    pub method: &'static str,
-    /// What was learned, in units that people use.
-    pub hyperparameters: Vec<Hyperparameter>,
-    /// The lengthscale of each feature.
-    pub lengthscales: Vec<FeatureLengthscale>,
-    /// The posterior over a grid, for models of one numeric input.
-    pub posterior: Option<PosteriorPanel>,
-    /// Maps: of the prior's covariance for one numeric input, of predictions and covariances for two.
-    pub maps: Vec<Plane>,
-    /// Scores along hyperparameters.
-    pub evidence: Vec<Curves>,
-    /// What a kernel is made of, as tables.
-    pub tables: Vec<Table>,
-    /// Curves that columns go through.
-    pub warps: Vec<Curves>,
-    /// What columns do ([`Model::effects`]); for who has rows to fill in.
-    pub effects: Option<Effects>,
+/// Inputs, what is observed of the functions, and the record of the fit, which belong together: a table has no record of a network.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// The rows of a table.
+    Table(Box<TableSource>),
+    /// A trained network and its examples.
+    Network(Box<NetworkSource>),
 }
 
-/// What can be done about errors that grow with the prediction, where the family has no way of its own.
-pub(crate) fn network_remedy() -> String {
-    format!(
-        "a network with a second output for the logarithm of the noise (`{LOSS_GAUSSIAN:#}`) learns how far each place scatters"
-    )
+/// What is known of a process.
+#[derive(Clone, Debug)]
+pub(crate) struct TableSource {
+    /// Rows of a table as standardised inputs.
+    pub(crate) inputs: TableInputs,
+    /// What is observed of the functions.
+    pub(crate) output: Output,
+    /// How it came about.
+    pub(crate) record: ProcessRecord,
 }
 
-/// A fitted model of any family. What is required is what only the family knows; refusals ([`Self::check`]), answers ([`Self::predict`]), scores ([`Self::evaluate`]) and descriptions
-/// follow from it, the same for all.
-pub trait Model: Send + Sync {
-    /// Itself, as what any model can be asked: answers are compiled for this once, and not for each family.
-    fn as_model(&self) -> &dyn Model;
+/// What is known of networks.
+#[derive(Clone, Debug)]
+pub(crate) struct NetworkSource {
+    /// What a network reads.
+    pub(crate) inputs: NetworkInputs,
+    /// What is observed of its outputs.
+    pub(crate) output: NetworkOutput,
+    /// What it is and how it came about; of an ensemble its first member, with the ensemble's recalibration.
+    pub(crate) record: NetworkHeader,
+    /// The members of an ensemble.
+    pub(crate) ensemble: Option<Ensemble>,
+}
+
+/// The parts of a model by what it was learned from.
+pub(crate) enum Parts<'a> {
+    /// A process.
+    Table(Process<'a>),
+    /// Networks.
+    Network(Networks<'a>),
+}
+
+impl Model {
+    pub(crate) fn of_table(
+        source: TableSource,
+        predictor: Arc<dyn Predictor>,
+        calibration: Calibration,
+        training: TrainingRows,
+    ) -> Self {
+        Self { source: Source::Table(Box::new(source)), predictor, calibration, training }
+    }
+
+    pub(crate) fn view(&self) -> Parts<'_> {
+        let Self { source, predictor, calibration, training } = self;
+        match source {
+            Source::Table(own) => {
+                let TableSource { inputs, output, record } = &**own;
+                Parts::Table(Process { inputs, predictor, output, calibration, training, record })
+            }
+            Source::Network(own) => {
+                let NetworkSource { inputs, output, record, ensemble } = &**own;
+                let ensemble = ensemble.as_ref();
+                Parts::Network(Networks {
+                    inputs,
+                    predictor,
+                    output,
+                    calibration,
+                    training,
+                    record,
+                    ensemble,
+                })
+            }
+        }
+    }
+
+    /// Its parts as a process on a table; None of networks.
+    pub fn process(&self) -> Option<Process<'_>> {
+        match self.view() {
+            Parts::Table(own) => Some(own),
+            Parts::Network(_) => None,
+        }
+    }
+
+    /// Its parts as a network or an ensemble of them; None of processes.
+    pub fn networks(&self) -> Option<Networks<'_>> {
+        match self.view() {
+            Parts::Table(_) => None,
+            Parts::Network(own) => Some(own),
+        }
+    }
 
     /// Its family.
-    fn family(&self) -> Family;
+    pub fn family(&self) -> Family {
+        match self.view() {
+            Parts::Table(_) => Family::Process,
+            Parts::Network(_) => Family::Network,
+        }
+    }
 
     /// What it predicts.
-    fn predicts(&self) -> PredictedKind;
+    pub fn predicts(&self) -> PredictedKind {
+        match self.view() {
+            Parts::Table(own) => own.output.predicts(),
+            Parts::Network(own) => own.output.kind(),
+        }
+    }
 
     /// Seconds that its fit took.
-    fn seconds(&self) -> f64;
-
-    /// Writes its file in one step.
-    ///
-    /// # Errors
-    /// [`StoreError::Write`]; an older file is untouched then.
-    fn save(&self, path: &Path) -> Result<(), StoreError>;
+    pub fn seconds(&self) -> f64 {
+        match self.view() {
+            Parts::Table(own) => own.record.fit.seconds(),
+            Parts::Network(own) => own.seconds(),
+        }
+    }
 
     /// The facts about it, in order.
-    fn summary(&self) -> Vec<SummaryRow>;
+    pub fn summary(&self) -> Vec<SummaryRow> {
+        match self.view() {
+            Parts::Table(own) => own.summary(),
+            Parts::Network(own) => own.summary(),
+        }
+    }
 
     /// Everything that was added, chosen, dropped or is odd.
-    fn notes(&self) -> Vec<Note>;
+    pub fn notes(&self) -> Vec<Note> {
+        match self.view() {
+            Parts::Table(own) => own.notes(),
+            Parts::Network(own) => own.notes(),
+        }
+    }
 
     /// What was learned and compared, as tables for people.
-    fn tables(&self) -> Vec<String>;
+    pub fn tables(&self) -> Vec<String> {
+        match self.view() {
+            Parts::Table(own) => own.tables(),
+            Parts::Network(own) => own.tables(),
+        }
+    }
 
     /// Facts, tables and notes for people.
-    fn described(&self) -> String {
+    pub fn described(&self) -> String {
         let facts = self.summary().into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]);
         let notes: Vec<String> = self.notes().into_iter().map(|n| format!("note: {}", n.text())).collect();
         let notes = (!notes.is_empty()).then(|| notes.join("\n"));
@@ -109,167 +189,238 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// When JSON cannot hold it.
-    fn report(&self) -> Result<Value, StoreError>;
+    pub fn report(&self) -> Result<Value, StoreError> {
+        match self.view() {
+            Parts::Table(own) => own.report(),
+            Parts::Network(own) => own.report(),
+        }
+    }
 
     /// What a report shows of it.
     ///
     /// # Errors
     /// When the posterior over a grid cannot be computed.
-    fn portrait(&self) -> Result<Portrait, ModelError>;
+    pub fn portrait(&self) -> Result<Portrait, ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.portrait(),
+            Parts::Network(own) => Ok(own.portrait()),
+        }
+    }
 
     /// What its columns do to its predictions: at rows that it was trained on where it keeps them, else at those of the data. None where the family does not say, or there are rows of neither.
     ///
     /// # Errors
     /// When data and model do not fit.
-    fn effects(&self, _data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
-        Ok(None)
+    pub fn effects(&self, data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.effects(data),
+            Parts::Network(_) => Ok(None),
+        }
     }
 
     /// What [`Self::portrait`] and [`Self::effects`] take beside the model where that is worth saying: maps of a model of two inputs are predictions at places of their own.
     ///
     /// # Errors
     /// [`ModelError::PredictionMemory`] for more than is allowed.
-    fn plan_portrait(&self, _: &Question) -> Result<Option<PredictionPlan>, ModelError> {
-        Ok(None)
+    pub fn plan_portrait(&self, question: &Question) -> Result<Option<PredictionPlan>, ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.plan_portrait(question),
+            Parts::Network(_) => Ok(None),
+        }
     }
 
     /// The structure of its network, if it is one.
-    fn graph(&self) -> Option<&Graph> {
-        None
+    pub fn graph(&self) -> Option<&Graph> {
+        self.networks()?.graph()
     }
 
-    /// What reads its table, where it reads one: of an ensemble one for each member.
-    fn schemas_mut(&mut self) -> Vec<&mut Schema> {
-        Vec::new()
+    /// What reads its table, where it reads one: of an ensemble one for all members.
+    pub fn schema_mut(&mut self) -> Option<&mut Schema> {
+        match &mut self.source {
+            Source::Table(own) => Some(&mut own.inputs.schema),
+            Source::Network(own) => own.inputs.kind.schema_mut(),
+        }
     }
 
     /// Name of the target.
-    fn target(&self) -> String;
+    pub fn target(&self) -> String {
+        match self.view() {
+            Parts::Table(own) => own.inputs.schema.target.clone(),
+            Parts::Network(own) => own.output.target.clone(),
+        }
+    }
 
     /// Names of the numbers that are predicted of a row, in order: one of most models, several of networks with several outputs.
-    fn output_names(&self) -> Vec<String> {
-        vec![self.target()]
+    pub fn output_names(&self) -> Vec<String> {
+        match self.view() {
+            Parts::Table(own) => vec![own.inputs.schema.target.clone()],
+            Parts::Network(own) => own.output.names.clone(),
+        }
     }
 
     /// The shape of these numbers: that of an image, where images are predicted.
-    fn output_shape(&self) -> Vec<usize> {
-        vec![self.output_names().len()]
-    }
-
-    /// The models of its targets in order, where it has several: what is scored or shown of one of them is asked of that one.
-    fn targets(&self) -> Vec<&dyn Model> {
-        Vec::new()
+    pub fn output_shape(&self) -> Vec<usize> {
+        match self.view() {
+            Parts::Table(_) => vec![1],
+            Parts::Network(own) => own.output.predicted_shape(),
+        }
     }
 
     /// Names of the classes; none where no classes are predicted.
-    fn class_names(&self) -> Vec<String> {
-        Vec::new()
+    pub fn class_names(&self) -> Vec<String> {
+        match self.view() {
+            Parts::Table(own) => own.output.class_names(),
+            Parts::Network(own) => own.output.classes.clone(),
+        }
     }
 
     /// What sets of classes go by; None of models without classes, and of those that no rows tell it.
-    fn sets(&self) -> Option<&LabelSets> {
-        None
+    pub fn sets(&self) -> Option<&LabelSets> {
+        self.calibration.sets()
     }
 
     /// Refuses what its family has no answer to.
     ///
     /// # Errors
     /// [`ModelError::NotTaken`], or [`ModelError::Usage`] with the way out.
-    fn check_family(&self, question: &Question) -> Result<(), ModelError>;
-
-    /// Whether rows that it has learned from can each be predicted from the others.
-    fn leaves_one_out(&self) -> bool {
-        false
+    pub(crate) fn check_family(&self, question: &Question) -> Result<(), ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.check_family(question),
+            Parts::Network(own) => own.check_family(question),
+        }
     }
 
     /// Refuses a question that it has no answer to, before anything is read.
     ///
     /// # Errors
-    /// As [`Self::check_family`]; [`ModelError::Usage`] for what does not go together.
-    fn check(&self, question: &Question) -> Result<(), ModelError> {
+    /// [`ModelError::NotTaken`], or [`ModelError::Usage`] with the way out and for what does not go together.
+    pub fn check(&self, question: &Question) -> Result<(), ModelError> {
         self.check_family(question)?;
-        if question.leave_one_out && !self.leaves_one_out() {
+        if question.leave_one_out && self.predictor.leave_one_out().is_none() {
             return Err(no_leave_one_out());
         }
         check(question, (self.predicts(), self.sets().is_some()), self.class_names().len())
     }
 
-    /// Reads files of the kind that it learned from: tables by default.
+    /// Reads files of the kind that it learned from.
     ///
     /// # Errors
     /// When a file cannot be read or does not fit.
-    fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
-        self.family().without(&[(!files.labels.is_empty(), "labels")])?;
-        ModelData::of_table(read_tables(files.data, &files.reading)?)
+    pub fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
+        match self.view() {
+            Parts::Table(_) => {
+                self.family().without(&[(!files.labels.is_empty(), "labels")])?;
+                ModelData::of_table(read_tables(files.data, &files.reading)?)
+            }
+            Parts::Network(own) => own.read_files(files),
+        }
     }
 
     /// Remarks on data beside those of the fit; refuses numbers of another kind unless these are `allowed`. Where the inputs of a table lie is known once they are extracted ([`Self::departures`]).
     ///
     /// # Errors
     /// [`ModelError::Request`].
-    fn check_inputs(&self, _data: &ModelData, _allowed: bool) -> Result<Vec<String>, ModelError> {
-        Ok(Vec::new())
+    pub fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError> {
+        match self.view() {
+            Parts::Table(_) => Ok(Vec::new()),
+            Parts::Network(own) => own.check_inputs(data, allowed),
+        }
     }
 
     /// What predicting takes, the data included; or, where it is not 0, what scoring `scored` models of this kind takes.
     ///
     /// # Errors
     /// [`ModelError::PredictionMemory`] for more than is allowed.
-    fn plan(
+    pub fn plan(
         &self,
         data: &ModelData,
         question: &Question,
         scored: usize,
-    ) -> Result<PredictionPlan, ModelError>;
+    ) -> Result<PredictionPlan, ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.plan(data, question, scored),
+            Parts::Network(own) => own.plan(data, question, scored),
+        }
+    }
 
     /// Predictive distributions of all examples that can be predicted, with truths and their densities where the question wants them.
     ///
     /// # Errors
     /// When data and model do not fit, or there are no truths.
-    fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError>;
+    pub fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.predictive(data, question),
+            Parts::Network(own) => own.predictive(data, question),
+        }
+    }
 
     /// The same by a simple competitor that scores are judged by, with its name; `own` are the model's.
     ///
     /// # Errors
     /// When data and model do not fit.
-    fn baseline(&self, data: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError>;
+    pub fn baseline(
+        &self,
+        data: &ModelData,
+        own: &Predictive,
+    ) -> Result<(&'static str, Predictive), ModelError> {
+        match self.view() {
+            Parts::Table(process) => process.baseline(data, own),
+            Parts::Network(networks) => networks.baseline(data),
+        }
+    }
 
     /// Standard deviation of the target in training.
-    fn target_scale(&self) -> f64;
+    pub fn target_scale(&self) -> f64 {
+        match self.view() {
+            Parts::Table(own) => own.output.target_scale(own.inputs),
+            Parts::Network(own) => own.output.units.1,
+        }
+    }
 
     /// What can be done about errors that grow with the prediction, or shrink.
-    fn funnel_remedy(&self, _grow: bool) -> String {
-        network_remedy()
+    pub fn funnel_remedy(&self, grow: bool) -> String {
+        match self.view() {
+            Parts::Table(own) => own.funnel_remedy(grow),
+            Parts::Network(_) => network_remedy(),
+        }
     }
 
     /// Joint draws of the noiseless function at all examples that have a prediction, `[draws, examples, outputs]`, regression in the target's units; as many as the question's `samples`, by
-    /// its seed, in its memory.
+    /// its seed, in its memory. Of processes of other likelihoods they are of latent functions: numbers in their own units, log-odds, logarithms of rates (for each unit of exposure) and of intensities.
     ///
     /// # Errors
     /// When they need more memory, or data and model do not fit.
-    fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError>;
+    pub fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.draws_of(data, question),
+            Parts::Network(own) => own.draws(data, question),
+        }
+    }
 
     /// The covariance of all outputs of all examples, without noise, in the question's memory; regression in the target's units.
     ///
     /// # Errors
-    /// [`ModelError::NotTaken`] where the family has none; when it needs more memory, or data and model do not fit.
-    fn covariance(&self, _data: &ModelData, _question: &Question) -> Result<NumericArray, ModelError> {
-        Err(ModelError::NotTaken { flag: "joint", family: self.family() })
+    /// [`ModelError::Usage`] where the model has none; when it needs more memory, or data and model do not fit.
+    pub fn covariance(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.joint_covariance(data, question),
+            Parts::Network(own) => own.covariance(data, question),
+        }
     }
 
     /// Answers.
     ///
     /// # Errors
     /// When data and model do not fit, or the question has no answer.
-    fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError> {
-        Answer::of(self.as_model(), data, question)
+    pub fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError> {
+        Answer::of(self, data, question)
     }
 
     /// Predictive distributions beside those of the competitor.
     ///
     /// # Errors
     /// As [`Self::predictive`].
-    fn comparison(&self, data: &ModelData, question: &Question) -> Result<Comparison, ModelError> {
+    pub fn comparison(&self, data: &ModelData, question: &Question) -> Result<Comparison, ModelError> {
         let model = self.predictive(data, question)?;
         let (baseline_name, baseline) = self.baseline(data, &model)?;
         let class_names = self.class_names();
@@ -280,7 +431,7 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// As [`Self::comparison`]; also when truths and predictions are of different kinds.
-    fn evaluate(&self, data: &ModelData, question: &Question) -> Result<Evaluation, ModelError> {
+    pub fn evaluate(&self, data: &ModelData, question: &Question) -> Result<Evaluation, ModelError> {
         let mut question = Question { truth: true, ..question.clone() };
         if self.sets().is_some() && question.integration.is_none() && question.sets.is_empty() {
             question.sets = SET_LEVELS.to_vec();
@@ -292,48 +443,142 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// When data and model do not fit.
-    fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError>;
+    pub fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.trained_on(data),
+            Parts::Network(own) => Ok(own.trained_on(data)),
+        }
+    }
 
     /// The seed by which rows of its table were left out of the fit.
     ///
     /// # Errors
     /// [`ModelError::Usage`] where fits of the family leave out none.
-    fn split_seed(&self) -> Result<u64, ModelError> {
-        Err(ModelError::Usage(
-            "--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into(),
-        ))
+    pub fn split_seed(&self) -> Result<u64, ModelError> {
+        match self.view() {
+            Parts::Table(own) => Ok(own.record.seed),
+            Parts::Network(_) => Err(ModelError::Usage(
+                "--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into(),
+            )),
+        }
     }
 
     /// How dates such as 3/4/2021 were meant at the fit, where that was said.
-    fn date_order(&self) -> Option<TimeForm> {
-        None
+    pub fn date_order(&self) -> Option<TimeForm> {
+        self.process()?.inputs.schema.date_order
     }
 
     /// The stratum of each row of a table, where rows were left out of the fit by strata: each class gives its share.
     ///
     /// # Errors
     /// When the table has no target, or a label that the model does not know.
-    fn strata(&self, _table: &posterior_data::Table) -> Result<Option<Vec<usize>>, ModelError> {
-        Ok(None)
+    pub fn strata(&self, table: &Table) -> Result<Option<Vec<usize>>, ModelError> {
+        match self.view() {
+            Parts::Table(own) => Ok(own.output.strata(table, &own.inputs.schema.target)?),
+            Parts::Network(_) => Ok(None),
+        }
     }
 
     /// Log-likelihoods of sets of the question's `joint_points`, by as many functions drawn from the posterior as its `samples`, beside those of the competitor.
     ///
     /// # Errors
     /// [`ModelError::NotTaken`] where the family has none; when the data hold no truths, draws need more memory, or there are fewer examples than points in a set.
-    fn joint_scores(&self, _data: &ModelData, _question: &Question) -> Result<Vec<JointRow>, ModelError> {
-        Err(ModelError::NotTaken { flag: "joint-kappa", family: self.family() })
+    pub fn joint_scores(&self, data: &ModelData, question: &Question) -> Result<Vec<JointRow>, ModelError> {
+        match self.view() {
+            Parts::Table(_) => Err(ModelError::NotTaken { flag: "joint-kappa", family: self.family() }),
+            Parts::Network(own) => own.joint_scores(data, question),
+        }
     }
 
     /// Inputs that are unlike those of training: in other units, or far outside. None where that is not known or said otherwise ([`Self::check_inputs`]).
-    fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>>;
+    pub fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
+        Some(self.process()?.inputs.input_ranges.departures(inputs))
+    }
 
     /// How a large table is read part by part for a question.
     ///
     /// # Errors
     /// [`ModelError::Usage`] where predictions need all rows together, [`ModelError::NotTaken`] where the family reads no parts.
-    fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError>;
+    pub fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
+        match self.view() {
+            Parts::Table(own) => own.cut(files, question),
+            Parts::Network(_) => Err(ModelError::NotTaken { flag: "stream", family: self.family() }),
+        }
+    }
 
     /// Whether a question can be answered part by part.
-    fn answers_parts(&self, question: &Question) -> bool;
+    pub fn answers_parts(&self, question: &Question) -> bool {
+        self.process().is_some_and(|own| own.answers_parts(question))
+    }
+
+    /// What predicts its functions, without what is known of columns and units.
+    pub fn into_predictor(self) -> Arc<dyn Predictor> {
+        self.predictor
+    }
+
+    /// Whether the search for hyperparameters was ended by its observer.
+    pub fn was_interrupted(&self) -> bool {
+        let process = self.process();
+        let fit = process.as_ref().and_then(|own| own.record.fit.gaussian());
+        fit.is_some_and(|fit| fit.reason == Reason::Interrupted)
+    }
+
+    /// Writes its file in one atomic step.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`]; an older file is untouched then.
+    pub fn save(&self, path: &Path) -> Result<(), StoreError> {
+        self.container()?.write(path)
+    }
+
+    /// Header and arrays, which may stand in another file's.
+    ///
+    /// # Errors
+    /// When JSON cannot hold the header.
+    pub(crate) fn container(&self) -> Result<Container<Value>, StoreError> {
+        let (header, tensors) = match self.view() {
+            Parts::Table(own) => (posterior_store::to_value(&own.header()), own.tensors()),
+            Parts::Network(own) => (posterior_store::to_value(&own.file_header()), own.tensors()),
+        };
+        Ok(Container { header: header?, tensors })
+    }
+
+    /// Reads and checks a file of one model.
+    ///
+    /// # Errors
+    /// A [`StoreError`] that says what is wrong with it; [`StoreError::Corrupt`] for several targets.
+    pub fn load(path: &Path) -> Result<Self, StoreError> {
+        Self::from_container(Container::read(path)?)
+    }
+
+    /// As [`Self::load`] for bytes in memory; `path` is for messages only.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, StoreError> {
+        Self::from_container(Container::parse(bytes, path)?)
+    }
+
+    pub(crate) fn from_container(container: Container<Value>) -> Result<Self, StoreError> {
+        // First as text of any shape: the method says how to read it.
+        let method = container.header.get("method").and_then(|m| m.as_str()).unwrap_or_default();
+        match method == FileHeader::METHOD {
+            true => Self::of_networks(container.typed()?),
+            false => Self::of_process(container.typed()?),
+        }
+    }
 }
+
+/// What can be done about errors that grow with the prediction, where the family has no way of its own.
+pub(crate) fn network_remedy() -> String {
+    format!(
+        "a network with a second output for the logarithm of the noise (`{LOSS_GAUSSIAN:#}`) learns how far each place scatters"
+    )
+}
+
+/// Models may be asked by several threads.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Model>();
+    shared::<Saved>();
+};

@@ -5,7 +5,7 @@
 use posterior::data::{Selection, Split, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
-use posterior::{FitRequest, ProcessModel};
+use posterior::{FitRequest, Model};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let table = synthetic::friedman(300, Streams::new(1));
@@ -15,13 +15,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kernel: "se(ard)".parse()?,
         ..Default::default()
     };
-    let model = ProcessModel::fit(&table, &split.train, &request, &mut |progress, _| {
+    let model = Model::fit(&table, &split.train, &request, &mut |progress, _| {
         eprintln!("step {}: {:.4}", progress.step, progress.value.unwrap_or(f64::NAN));
         Signal::Continue
     })?;
 
-    let predictions = model.predict_with_truth(&table, Some(&split.test))?;
-    let scores = predictions.scores(model.inputs().standardisation.target_in_units().1)?;
+    let predictions = model.process().unwrap().predict_with_truth(&table, Some(&split.test))?;
+    let scores = predictions.scores(model.process().unwrap().inputs().standardisation.target_in_units().1)?;
     println!(
         "RMSE {:.3}, 95 % intervals hold {:.1} % of the truths",
         scores.rmse,
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let file = std::env::temp_dir().join("friedman.posterior");
     model.save(&file)?;
-    assert_eq!(ProcessModel::load(&file)?.predict_with_truth(&table, Some(&split.test))?, predictions);
+    assert_eq!(Model::load(&file)?.process().unwrap().predict_with_truth(&table, Some(&split.test))?, predictions);
     println!("the same from {}", file.display());
     Ok(())
 }

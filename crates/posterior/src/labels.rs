@@ -1,20 +1,19 @@
 //! Classes and counts in a few lines.
 
-use crate::process::{GpBuilder, ProcessError, table_of};
+use crate::process::{GpBuilder, ProcessError, no_process, table_of};
 use crate::rows::Rows;
 use posterior_data::{ReadOptions, Split, Table, Values, read_table};
 use posterior_models::options::LikelihoodName;
 use posterior_models::{
-    FitRequest, Model, ModelData, ModelError, Observed, Predictive, ProcessModel, Question, StoreError,
-    choose_likelihood,
+    FitRequest, Model, ModelData, ModelError, Observed, Predictive, Question, StoreError, choose_likelihood,
 };
 use posterior_optim::Signal;
 use std::fmt::Display;
 use std::path::Path;
 
 impl GpBuilder {
-    /// Learns classes from n rows of inputs (n x D) and n labels, which are told apart by their texts; [`FittedLabels::class_names`] has their order. Cost and memory: as [`ProcessModel::fit_observed`], whose plan is
-    /// [`ProcessModel::plan_observed`].
+    /// Learns classes from n rows of inputs (n x D) and n labels, which are told apart by their texts; [`FittedLabels::class_names`] has their order. Cost and memory: as [`Model::fit_observed`], whose plan is
+    /// [`Model::plan_observed`].
     ///
     /// # Errors
     /// As [`GpBuilder::fit`]; one class only, or as many as rows.
@@ -61,7 +60,7 @@ fn labelled(
     let selection = &request.selection;
     let chosen = choose_likelihood(table, &selection.target, &rows, request.labels.likelihood, selection)?;
     let observed = Observed::from_table(table, &rows, &request, chosen)?;
-    let model = ProcessModel::fit_observed(observed, &request, &mut |_, _| Signal::Continue)?;
+    let model = Model::fit_observed(observed, &request, &mut |_, _| Signal::Continue)?;
     Ok(FittedLabels { model })
 }
 
@@ -84,7 +83,7 @@ fn labelled(
 /// ```
 #[derive(Clone, Debug)]
 pub struct FittedLabels {
-    model: ProcessModel,
+    model: Model,
 }
 
 impl FittedLabels {
@@ -93,11 +92,16 @@ impl FittedLabels {
     /// # Errors
     /// A [`StoreError`] that says what is wrong with the file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Ok(Self { model: ProcessModel::load(path.as_ref())? })
+        let path = path.as_ref();
+        let model = Model::load(path)?;
+        match model.process() {
+            Some(_) => Ok(Self { model }),
+            None => Err(StoreError::Corrupt { path: path.into(), reason: "it is a network".into() }),
+        }
     }
 
     /// The model: what was found and chosen, its file, scores of rows that were left out.
-    pub fn model(&self) -> &ProcessModel {
+    pub fn model(&self) -> &Model {
         &self.model
     }
 
@@ -111,7 +115,8 @@ impl FittedLabels {
     /// # Errors
     /// Rows of another width, numbers that are not finite.
     pub fn predict<R: Rows + ?Sized>(&self, x: &R) -> Result<Predictive, ProcessError> {
-        self.asked(table_of(&self.model.inputs().schema, &x.to_matrix()?)?)
+        let process = self.model.process().ok_or_else(no_process)?;
+        self.asked(table_of(&process.inputs().schema, &x.to_matrix()?)?)
     }
 
     /// The same for the rows of a table file with the columns of the fit.

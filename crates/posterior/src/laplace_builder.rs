@@ -3,8 +3,9 @@
 use crate::arrays::{ArraysError, Inputs, Labels};
 use posterior_data::ReadOptions;
 use posterior_laplace::{Approximation, Weights};
+use posterior_models::Model;
 use posterior_models::laplace::{
-    Arrays, CurvatureChoice, InMemory, LaplaceRequest, LikelihoodKind, ModelData, NetworkModel, NetworkSource,
+    Arrays, CurvatureChoice, InMemory, LaplaceRequest, LikelihoodKind, ModelData, NetworkSource, Networks,
 };
 use posterior_models::{ModelError, Predictive};
 use posterior_networks::{Network, NetworkError, Precision};
@@ -160,10 +161,10 @@ impl LaplaceBuilder {
     }
 
     /// Fits to the examples that the network was trained on: n inputs of its input's size, and n classes (from 0), numbers or rows of numbers. Memory and cost: as
-    /// [`NetworkModel::fit`].
+    /// [`Model::fit_laplace`].
     ///
     /// # Errors
-    /// Inputs and targets that do not fit network and likelihood, numbers that are not finite, and those of [`NetworkModel::fit`].
+    /// Inputs and targets that do not fit network and likelihood, numbers that are not finite, and those of [`Model::fit_laplace`].
     pub fn fit<X: Inputs + ?Sized, Y: Labels + ?Sized>(
         self,
         x: &X,
@@ -176,7 +177,7 @@ impl LaplaceBuilder {
     /// Fits to files: a table whose target is [named](posterior_models::laplace::DataSource::selection), or arrays or images with files of labels.
     ///
     /// # Errors
-    /// Those of reading the files and of [`NetworkModel::fit`].
+    /// Those of reading the files and of [`Model::fit_laplace`].
     pub fn fit_files<P: Into<PathBuf>>(
         mut self,
         data: impl IntoIterator<Item = P>,
@@ -198,7 +199,7 @@ impl LaplaceBuilder {
         };
         let memory = InMemory { network, data, unseen: self.unseen };
         let go_on = &mut |_, _, _| Signal::Continue;
-        Ok(FittedLaplace { model: NetworkModel::fit_with(&request, &memory, &mut |_| (), go_on)? })
+        Ok(FittedLaplace { model: Model::fit_laplace_with(&request, &memory, &mut |_| (), go_on)? })
     }
 }
 
@@ -209,7 +210,7 @@ fn arrays<X: Inputs + ?Sized, Y: Labels + ?Sized>(x: &X, y: &Y) -> Result<Arrays
 
 /// A trained network with error bars.
 pub struct FittedLaplace {
-    model: NetworkModel,
+    model: Model,
 }
 
 impl FittedLaplace {
@@ -218,11 +219,13 @@ impl FittedLaplace {
     /// # Errors
     /// What is wrong with the file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ErrorBarsError> {
-        Ok(Self { model: NetworkModel::load(path.as_ref()).map_err(ModelError::from)? })
+        let own = Self { model: Model::load(path.as_ref()).map_err(ModelError::from)? };
+        own.networks().map(|_| ())?;
+        Ok(own)
     }
 
     /// The model: what was found and chosen, its file, scores.
-    pub fn model(&self) -> &NetworkModel {
+    pub fn model(&self) -> &Model {
         &self.model
     }
 
@@ -244,12 +247,17 @@ impl FittedLaplace {
         data: impl IntoIterator<Item = P>,
     ) -> Result<Predictive, ErrorBarsError> {
         let files: Vec<PathBuf> = data.into_iter().map(Into::into).collect();
-        self.answer(&self.model.read(&files, &[], false, &ReadOptions::for_arrays())?)
+        self.answer(&self.networks()?.read(&files, &[], false, &ReadOptions::for_arrays())?)
+    }
+
+    fn networks(&self) -> Result<Networks<'_>, ErrorBarsError> {
+        let problem = || ModelError::Request("the model is no network".into());
+        Ok(self.model.networks().ok_or_else(problem)?)
     }
 
     /// Refuses numbers of another kind, as `posterior predict` does; [`Self::model`] predicts them all the same.
     fn answer(&self, data: &ModelData) -> Result<Predictive, ErrorBarsError> {
         self.model.check_inputs(data, false)?;
-        Ok(self.model.predict(data, None)?)
+        Ok(self.networks()?.predict(data, None)?)
     }
 }

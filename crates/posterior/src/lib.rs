@@ -20,7 +20,7 @@
 //! ```
 //!
 //! The same from a file: `Gp::builder().target("price").fit_file("houses.csv")?.predict_file("new.csv")?`. What is behind it, with every choice, plans,
-//! progress and interruption, is [`ProcessModel`].
+//! progress and interruption, is [`Model`].
 //!
 //! Labels and counts: `Gp::builder().classify(&x, &labels)?.predict(&new)?.probabilities()`, with [`FittedLabels`].
 //!
@@ -65,7 +65,7 @@
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
 //! | [`notes`] | what is said to people, and the command lines that fix what it is about |
 //!
-//! [`options`] says what a fit may be asked for; [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file.
+//! [`options`] says what a fit may be asked for; [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`Saved`] opens any model file.
 
 pub use posterior_data as data;
 pub use posterior_decisions as decisions;

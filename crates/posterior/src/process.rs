@@ -7,7 +7,7 @@ use posterior_gp::{GpError, MeanForm};
 use posterior_kernels::KernelTextError;
 use posterior_linalg::random::Streams;
 use posterior_models::{
-    DrawnFunctions, FitRequest, Method, ModelError, Predictions, ProcessModel, StoreError,
+    DrawnFunctions, FitRequest, Method, Model, ModelError, Predictions, Process, StoreError,
 };
 use posterior_optim::Signal;
 use std::path::Path;
@@ -188,10 +188,10 @@ impl GpBuilder {
         Ok((read_table(path, &reading)?, request))
     }
 
-    /// Fits to n rows of inputs (n x D) and n targets. Memory, method and cost: as [`ProcessModel::fit`], whose plan is [`ProcessModel::plan`].
+    /// Fits to n rows of inputs (n x D) and n targets. Memory, method and cost: as [`Model::fit`], whose plan is [`Model::plan_fit`].
     ///
     /// # Errors
-    /// Rows that are not of equal length or not as many as targets, numbers that are not finite, and those of [`ProcessModel::fit`].
+    /// Rows that are not of equal length or not as many as targets, numbers that are not finite, and those of [`Model::fit`].
     pub fn fit<R: Rows + ?Sized>(self, x: &R, y: &[f64]) -> Result<FittedGp, ProcessError> {
         let (table, request) = self.of_rows(x, y.len(), Values::Numeric(y.to_vec()))?;
         fitted(&table, &request)
@@ -200,7 +200,7 @@ impl GpBuilder {
     /// Fits to a table file (CSV, TSV, Parquet, NumPy; compressed or not), whose target [`Self::target`] names.
     ///
     /// # Errors
-    /// Those of reading the table and of [`ProcessModel::fit`].
+    /// Those of reading the table and of [`Model::fit`].
     pub fn fit_file(self, path: impl AsRef<Path>) -> Result<FittedGp, ProcessError> {
         let (table, request) = self.of_file(path.as_ref())?;
         fitted(&table, &request)
@@ -209,7 +209,7 @@ impl GpBuilder {
 
 fn fitted(table: &Table, request: &FitRequest) -> Result<FittedGp, ProcessError> {
     let rows = Split::all(table.rows()).train;
-    let model = ProcessModel::fit(table, &rows, request, &mut |_, _| Signal::Continue)?;
+    let model = Model::fit(table, &rows, request, &mut |_, _| Signal::Continue)?;
     Ok(FittedGp { model })
 }
 
@@ -217,6 +217,11 @@ fn fitted(table: &Table, request: &FitRequest) -> Result<FittedGp, ProcessError>
 fn inputs(x: &Mat<f64>) -> Table {
     let column = |j: usize| Column::numeric(format!("x{}", j + 1), x.col(j).iter().copied().collect());
     Table::new("the inputs", (0..x.ncols()).map(column).collect())
+}
+
+/// What a file of networks is not.
+pub(crate) fn no_process() -> ModelError {
+    ModelError::Request("the model is a network, and no Gaussian process".into())
 }
 
 /// Rows of inputs as a table with the columns of a fit.
@@ -240,7 +245,7 @@ pub(crate) fn table_of(schema: &Schema, x: &Mat<f64>) -> Result<Table, ProcessEr
 /// A fitted process.
 #[derive(Clone, Debug)]
 pub struct FittedGp {
-    model: ProcessModel,
+    model: Model,
 }
 
 impl FittedGp {
@@ -250,8 +255,8 @@ impl FittedGp {
     /// A [`StoreError`] that says what is wrong with the file; models of classes, counts and outliers are [`FittedLabels`](crate::FittedLabels).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref();
-        let model = ProcessModel::load(path)?;
-        match model.output().gaussian() {
+        let model = Model::load(path)?;
+        match model.process().and_then(|own| own.output().gaussian()) {
             Some(_) => Ok(Self { model }),
             None => Err(StoreError::Corrupt {
                 path: path.into(),
@@ -261,7 +266,7 @@ impl FittedGp {
     }
 
     /// The model: what was found and chosen, its file, scores.
-    pub fn model(&self) -> &ProcessModel {
+    pub fn model(&self) -> &Model {
         &self.model
     }
 
@@ -270,7 +275,7 @@ impl FittedGp {
     /// # Errors
     /// Rows of another width, numbers that are not finite.
     pub fn predict<R: Rows + ?Sized>(&self, x: &R) -> Result<Predictions, ProcessError> {
-        Ok(self.model.predict(&self.table(&x.to_matrix()?)?, None)?)
+        Ok(self.process()?.predict(&self.table(&x.to_matrix()?)?, None)?)
     }
 
     /// The same for the rows of a table file with the columns of the fit.
@@ -279,11 +284,15 @@ impl FittedGp {
     /// Those of reading the table, missing columns, bad cells.
     pub fn predict_file(&self, path: impl AsRef<Path>) -> Result<Predictions, ProcessError> {
         let table = read_table(path.as_ref(), &ReadOptions::default())?;
-        Ok(self.model.predict(&table, None)?)
+        Ok(self.process()?.predict(&table, None)?)
+    }
+
+    fn process(&self) -> Result<Process<'_>, ProcessError> {
+        Ok(self.model.process().ok_or_else(no_process)?)
     }
 
     fn table(&self, x: &Mat<f64>) -> Result<Table, ProcessError> {
-        table_of(&self.model.inputs().schema, x)
+        table_of(&self.process()?.inputs().schema, x)
     }
 
     /// Samples from the posterior that are functions: they can be evaluated anywhere, again and again, and agree with each other. Without noise, in the
@@ -296,7 +305,7 @@ impl FittedGp {
     /// [`ModelError::TooManySamples`] where fewer are kept; [`ModelError::TooManySampleRows`] before an exact posterior of too many rows is solved again;
     /// [`GpError::Features`] for kernels without random features.
     pub fn functions(&self, count: usize, seed: u64) -> Result<Functions, ProcessError> {
-        let predictor = self.model.predictor();
+        let predictor = self.process()?.predictor();
         if let Some(kept) = predictor.stored_samples().filter(|kept| count > *kept) {
             return Err(ModelError::TooManySamples { wanted: count, kept }.into());
         }
@@ -332,9 +341,10 @@ impl Functions {
     /// # Errors
     /// Rows of another width, numbers that are not finite.
     pub fn values<R: Rows + ?Sized>(&self, x: &R) -> Result<Mat<f64>, ProcessError> {
-        let standard = &self.process.model.inputs().standardisation;
+        let process = self.process.process()?;
+        let standard = &process.inputs().standardisation;
         let table = self.process.table(&x.to_matrix()?)?;
-        let x = self.process.model.standard_inputs(&table)?;
+        let x = process.standard_inputs(&table)?;
         let values = match &self.drawn {
             Some(drawn) => drawn.values(x.as_ref())?,
             None => Mat::zeros(x.nrows(), 0),

@@ -4,7 +4,7 @@ use posterior::data::{Selection, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{EvidenceOptions, ExactOptions, Method};
-use posterior::{FitRequest, ProcessModel, peak_memory_bytes};
+use posterior::{FitRequest, Model, peak_memory_bytes};
 
 #[test]
 fn a_fit_keeps_to_its_plan() {
@@ -20,12 +20,12 @@ fn a_fit_keeps_to_its_plan() {
         method: Method::Exact(ExactOptions { restarts: 1, evidence }),
         ..Default::default()
     };
-    let plan = ProcessModel::plan(&request, rows, &(1..=10).map(|i| format!("x{i}")).collect::<Vec<_>>());
+    let plan = Model::plan_fit(&request, rows, &(1..=10).map(|i| format!("x{i}")).collect::<Vec<_>>());
     // A matrix, half of one for the file, and 34 MB beside them.
     assert!(plan.1 < 150_000_000, "{}", plan.0);
     let all: Vec<usize> = (0..rows).collect();
-    let model = ProcessModel::fit(&table, &all, &request, &mut |_, _| Signal::Continue).unwrap();
-    model.predict(&table, None).unwrap();
+    let model = Model::fit(&table, &all, &request, &mut |_, _| Signal::Continue).unwrap();
+    model.process().unwrap().predict(&table, None).unwrap();
     let used = peak_memory_bytes().unwrap() - before;
     // The plan covers the fit; threads, allocator and the table itself come on top.
     assert!(used < plan.1 + 24_000_000, "planned {}, used {used}", plan.1);

@@ -13,7 +13,7 @@ use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use posterior_models::options::{CalibrateName, KernelPrecision, MethodName};
 use posterior_models::{
-    FitRequest, FitStage, Hyperparameter, Method, Predictor, Prepared, ProcessModel, Solver, SolverPrecision,
+    FitRequest, FitStage, Hyperparameter, Method, Model, Predictor, Prepared, Solver, SolverPrecision,
 };
 use posterior_optim::{Progress, Signal};
 use serde::{Deserialize, de};
@@ -359,10 +359,12 @@ impl MethodSettings {
             (request.noise_floor, request.memory) = (0.0, u64::MAX);
         }
         let prepared = Prepared::standardised(job.data.clone());
-        let model = ProcessModel::fit_prepared(prepared, &request, &mut |progress, stage| {
+        let model = Model::fit_prepared(prepared, &request, &mut |progress, stage| {
             watch(progress, *stage == FitStage::Solve)
         })?;
-        let steps = model.record().fit.gaussian().map_or(0, |fit| fit.steps);
+        let process = model.process();
+        let fit = process.and_then(|own| own.record().fit.gaussian());
+        let steps = fit.map_or(0, |fit| fit.steps);
         Ok((model.into_predictor(), steps))
     }
 

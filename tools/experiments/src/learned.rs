@@ -8,7 +8,7 @@ use faer::MatRef;
 use posterior_kernels::KernelExpression;
 use posterior_metrics::{Gaussians, RegressionScores};
 use posterior_models::options::CalibrateName;
-use posterior_models::{FitRequest, Method, Predictor, Prepared, ProcessModel, Want};
+use posterior_models::{FitRequest, Method, Model, Predictor, Prepared, Want};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -114,7 +114,7 @@ impl MethodSettings {
         asked: &Asked<'_>,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<ProcessModel, ExperimentError> {
+    ) -> Result<Model, ExperimentError> {
         let mut method = self.options.clone();
         let named: Vec<&mut PathBuf> = match &mut method {
             Method::Dbk(options) | Method::Svdbk(options) => options.network.basis.iter_mut().collect(),
@@ -139,7 +139,7 @@ impl MethodSettings {
         if let Some(kernel) = asked.kernel.filter(|_| has_kernel(&request.method)) {
             request.kernel = kernel.clone();
         }
-        let model = ProcessModel::fit_prepared(prepared, &request, &mut |progress, _| {
+        let model = Model::fit_prepared(prepared, &request, &mut |progress, _| {
             context.tell(stage, progress.step, progress.steps_planned)
         });
         if context.stopped() { Err(ExperimentError::Interrupted) } else { Ok(model?) }

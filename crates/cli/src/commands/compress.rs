@@ -3,7 +3,7 @@
 use super::{print_report, remarks};
 use crate::args::{Cli, CompressArgs};
 use crate::output::{Failure, check_outputs, set_threads};
-use posterior::AnyModel;
+use posterior::{Model, Saved};
 use posterior::data::{OutputKind, json, to_shown_value};
 use std::time::Instant;
 
@@ -12,20 +12,19 @@ pub(crate) fn run(cli: &Cli, a: &CompressArgs) -> Result<(), Failure> {
     let remarks = remarks(cli);
     set_threads(a.threads)?;
     check_outputs(&[(Some(a.out.as_path()), OutputKind::Model)], [&a.model], a.force)?;
-    let model = match AnyModel::load(&a.model)? {
-        AnyModel::Process(model) if model.output().gaussian().is_some() => model,
-        _ => {
-            let problem = format!(
-                "{} is no process of numbers: only those fitted by sdd, sap, cg or sgd are compressed",
-                a.model.display()
-            );
-            return Err(Failure::usage(problem));
-        }
+    let saved = Saved::load(&a.model)?;
+    let numbers = saved.only().and_then(Model::process).filter(|own| own.output().gaussian().is_some());
+    let Some(model) = numbers else {
+        let problem = format!(
+            "{} is no process of numbers: only those fitted by sdd, sap, cg or sgd are compressed",
+            a.model.display()
+        );
+        return Err(Failure::usage(problem));
     };
     let plan = model.compression_plan(a.inducing, a.memory)?;
     remarks.say(format!("plan: {plan}"));
     let compressed = model.compressed(a.inducing, a.seed)?;
-    let Some(compression) = compressed.compression() else {
+    let Some(compression) = compressed.process().and_then(|own| own.compression()) else {
         return Err(Failure::new("the model does not say what it was compressed to".into()));
     };
     compressed.save(&a.out)?;

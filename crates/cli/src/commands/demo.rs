@@ -11,12 +11,12 @@ use posterior::data::json;
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
 use posterior::report::{Report, Section};
-use posterior::{FitRequest, Model as _, ModelData, ProcessModel, Question};
+use posterior::{FitRequest, Model, ModelData, Question};
 use std::time::Instant;
 
 /// A problem with its model and its scores.
 struct Solved {
-    model: ProcessModel,
+    model: Model,
     findings: Findings,
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
         });
         return print_report(&report, started);
     }
-    let learned = table.model.record().hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
-        * table.model.inputs().standardisation.target_scale;
+    let learned = table.model.process().map_or(0.0, |own| own.record().hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
+        * own.inputs().standardisation.target_scale);
     for (heading, findings) in [
         ("A curve with a gap in its data (scores on rows that were held out):", &curve.findings),
         ("A table with ten columns, five of which do not matter:", &table.findings),
@@ -117,7 +117,7 @@ fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Resul
         ..Default::default()
     };
     let split = Split::random(table.rows(), 0.3, Streams::new(seed));
-    let model = ProcessModel::fit(table, &split.train, &request, &mut |_, _| interrupt.signal())?;
+    let model = Model::fit(table, &split.train, &request, &mut |_, _| interrupt.signal())?;
     if model.was_interrupted() {
         return Err(Failure::new("interrupted".into()));
     }

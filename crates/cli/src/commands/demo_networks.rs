@@ -7,7 +7,8 @@ use crate::output::Failure;
 use posterior::data::{
     Column, Schema, Selection, Split, Standardisation, Table, Values, synthetic, write_table,
 };
-use posterior::laplace::{NetworkDescription, NetworkModel};
+use posterior::laplace::{self, NetworkDescription};
+use posterior::Model;
 use posterior::likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
@@ -16,7 +17,7 @@ use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
 use posterior::optim::{Reason, Rule, Schedule};
 use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, Section};
-use posterior::{Model as _, Predicted, Predictive, Question};
+use posterior::{Predicted, Predictive, Question};
 use std::path::{Path, PathBuf};
 
 /// What came of both.
@@ -60,7 +61,7 @@ fn fitted(
     likelihood: &OutputLikelihood,
     description: NetworkDescription,
     (seed, interrupt): (u64, &Interrupt),
-) -> Result<NetworkModel, Failure> {
+) -> Result<Model, Failure> {
     let network = Network::<f64>::initialised(perceptron(widths)?, Streams::new(seed))?;
     let options = TrainOptions {
         loss,
@@ -80,7 +81,7 @@ fn fitted(
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
     let mut observer = |_, _, _| interrupt.signal();
     let network = trained.network;
-    NetworkModel::fit_network(network, examples, None, likelihood, &options, description, &mut observer)
+    Model::fit_network(network, examples, None, likelihood, &options, description, &mut observer)
         .map_err(Failure::from)
 }
 
@@ -126,9 +127,9 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let (data_path, model_path) = (folder.join("moons.csv"), folder.join("moons.posterior"));
     write_table(&table, &data_path)?;
     model.save(&model_path)?;
-    let data = model.read_rows(test_table, true)?;
+    let data = networks(&model)?.read_rows(test_table, true)?;
     let evaluation = model.evaluate(&data, &Question::default())?;
-    let plane = plane(&model, &xy, &points.labels)?;
+    let plane = plane(networks(&model)?, &xy, &points.labels)?;
     let findings = Findings::held_out(data, "model", evaluation, Some(model.seconds()));
     let mut sections = sections(&model, model.portrait()?, &findings)?;
     if let Some(Section::Classification(report)) = sections.first_mut() {
@@ -142,8 +143,13 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     Ok((findings, sections, vec![data_path, model_path]))
 }
 
+/// The parts of a model of networks.
+fn networks(model: &Model) -> Result<laplace::Networks<'_>, Failure> {
+    model.networks().ok_or_else(|| Failure::new("the model is no network".into()))
+}
+
 /// Predictions of network and model over the plane.
-fn plane(model: &NetworkModel, xy: &[f64], labels: &[u32]) -> Result<Plane, Failure> {
+fn plane(model: laplace::Networks<'_>, xy: &[f64], labels: &[u32]) -> Result<Plane, Failure> {
     const GRID: usize = 60;
     let axis = |low: f64, high: f64| -> Vec<f64> {
         (0..GRID).map(|k| low + (high - low) * k as f64 / (GRID - 1) as f64).collect()
@@ -202,7 +208,7 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let model = fitted(&[1, 24, 24, 1], &examples, (Loss::Mse, 400), &likelihood, description, run)?;
     let model_path = folder.join("network.posterior");
     model.save(&model_path)?;
-    let data = model.read_rows(table.select(&split.test), true)?;
+    let data = networks(&model)?.read_rows(table.select(&split.test), true)?;
     let evaluation = model.evaluate(&data, &Question::default())?;
     let findings = Findings::held_out(data, "network with error bars", evaluation, None);
     let mut sections = sections(&model, model.portrait()?, &findings)?;
@@ -210,13 +216,13 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
         report.dataset = "The curve by a network".into();
         report.description = "A network of two hidden layers, trained as usual, then given error bars. The band opens in the gap; the network's own prediction does not change."
             .into();
-        report.posterior = Some(panel(&model, &table.select(&split.train))?);
+        report.posterior = Some(panel(networks(&model)?, &table.select(&split.train))?);
     }
     Ok((findings, sections, vec![model_path]))
 }
 
 /// The posterior over a grid.
-fn panel(model: &NetworkModel, train: &Table) -> Result<PosteriorPanel, Failure> {
+fn panel(model: laplace::Networks<'_>, train: &Table) -> Result<PosteriorPanel, Failure> {
     const GRID: usize = 240;
     const DRAWS: usize = 6;
     let grid: Vec<f64> = (0..GRID).map(|k| -4.6 + 9.2 * k as f64 / (GRID - 1) as f64).collect();

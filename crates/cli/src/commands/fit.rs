@@ -25,12 +25,11 @@ use posterior::data::stream::{StreamOptions, TableParts, count_rows};
 use posterior::data::{Split, Table, TimeForm};
 use posterior::notes::fixes::{EVALUATE, FOLD, LIKELIHOOD_GAUSSIAN};
 use posterior::optim::Observer;
-use posterior::targets::TargetsModel;
 use posterior::targets::shared::SharedKernel;
 use posterior::{
-    AnyModel, ChosenLikelihood, FitRecord, FitRequest, FitStage, FitSummary, GaussianOutput,
-    GeneralisedSummary, LikelihoodOutput, Method, Model as _, ModelError, Observed, Output, Prepared,
-    PreparedTable, ProcessModel, ProcessRecord, choose_likelihood, no_exposure, peak_memory_bytes,
+    ChosenLikelihood, FitRecord, FitRequest, FitStage, FitSummary, GaussianOutput, GeneralisedSummary,
+    LikelihoodOutput, Method, Model, ModelError, Observed, Output, Prepared, PreparedTable, ProcessRecord,
+    Saved, choose_likelihood, no_exposure, peak_memory_bytes,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -59,7 +58,7 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
 
 /// Models of all targets, with the rows that each left out.
 struct Fits {
-    models: Vec<ProcessModel>,
+    models: Vec<Model>,
     left_out: Vec<LeftOut>,
     /// What several targets share.
     shared: Option<SharedKernel>,
@@ -72,7 +71,7 @@ type Fitted = (Fits, Option<Vec<FoldScores>>);
 
 impl Fits {
     /// Of one target.
-    fn one(model: ProcessModel, left_out: LeftOut) -> Self {
+    fn one(model: Model, left_out: LeftOut) -> Self {
         Self { models: vec![model], left_out: vec![left_out], shared: None, planned_bytes: 0 }
     }
 }
@@ -116,18 +115,11 @@ fn finish(
     folds: Option<&[FoldScores]>,
     started: Instant,
 ) -> Result<(), Failure> {
-    let Fits { mut models, left_out, shared, planned_bytes } = fits;
+    let Fits { models, left_out, shared, planned_bytes } = fits;
     let several = models.len() > 1;
-    let model = match several {
-        true => AnyModel::Targets(Box::new(TargetsModel::of(models, shared)?)),
-        false => AnyModel::Process(Box::new(models.remove(0))),
-    };
-    model.model().save(&arguments.out)?;
-    let each = match &model {
-        AnyModel::Targets(own) => own.models(),
-        AnyModel::Process(own) => std::slice::from_ref(&**own),
-        AnyModel::Network(_) => &[],
-    };
+    let model = Saved::of(models, shared)?;
+    model.save(&arguments.out)?;
+    let each = &model.models;
     let (remarks, memory) = (remarks(cli), arguments.request.memory);
     let scored = left_out.into_iter().zip(each);
     let scores: Vec<LeftOutScores> = scored.map(|(rows, own)| rows.score(own, memory, remarks)).collect();
@@ -141,11 +133,13 @@ fn finish(
             found["folds"] = folds.map_or(Value::Null, |folds| folds[k].json());
             reports.push(found);
         }
-        let AnyModel::Targets(model) = &model else { return print_json(&reports[0]) };
+        if !several {
+            return print_json(&reports[0]);
+        }
         let all = json!({
             "targets": reports,
             // Null where each has its own.
-            "shared_kernel": model.shared(),
+            "shared_kernel": model.shared,
             "planned_memory_bytes": planned_bytes,
             "seed": arguments.request.seed,
             "model": arguments.out.display().to_string(),
@@ -155,14 +149,14 @@ fn finish(
     if cli.quiet {
         return Ok(());
     }
-    let heading = |own: &ProcessModel| match several {
+    let heading = |own: &Model| match several {
         true => format!("Target {}\n", own.target()),
         false => String::new(),
     };
     for (own, folds) in each.iter().zip(folds.into_iter().flatten()) {
         print(format!("{}{}\n", heading(own), folds.text()))?;
     }
-    print(model.model().described())?;
+    print(model.described())?;
     for (own, scores) in each.iter().zip(&scores) {
         if let Some(scores) = scores.text() {
             print(format!("\n{}{scores}", heading(own)))?;
@@ -172,12 +166,7 @@ fn finish(
 }
 
 /// A model of rows, whatever their target is.
-fn fitted(
-    rows: Rows,
-    request: &FitRequest,
-    remarks: Remarks,
-    arguments: &FitArgs,
-) -> Result<ProcessModel, Failure> {
+fn fitted(rows: Rows, request: &FitRequest, remarks: Remarks, arguments: &FitArgs) -> Result<Model, Failure> {
     let fitted = match rows {
         Rows::Gaussian(prepared) => {
             remarks.say(format!("plan: {}", prepared.plan(request)));
@@ -187,15 +176,15 @@ fn fitted(
                 say_kept(request, remarks);
             }
             observed_by(remarks, Interrupt::listen(), |observer| {
-                ProcessModel::fit_table(*prepared, request, observer)
+                Model::fit_table(*prepared, request, observer)
             })
         }
         Rows::Other(observed) => {
-            let plan = ProcessModel::plan_observed(&observed, request)?;
+            let plan = Model::plan_observed(&observed, request)?;
             remarks.say(format!("plan: {}", plan.describe()));
             say_kept(request, remarks);
             observed_by(remarks, Interrupt::listen(), |observer| {
-                ProcessModel::fit_observed(*observed, request, observer)
+                Model::fit_observed(*observed, request, observer)
             })
         }
     };
@@ -407,10 +396,11 @@ fn say_gaussian(request: &FitRequest, looks: &ChosenLikelihood, remarks: Remarks
 }
 
 /// What `--json` prints.
-fn report(model: &ProcessModel, seconds: f64, out: &Path) -> Value {
-    let (schema, record) = (&model.inputs().schema, model.record());
+fn report(model: &Model, seconds: f64, out: &Path) -> Value {
+    let Some(own) = model.process() else { return json!({}) };
+    let (schema, record) = (&own.inputs().schema, own.record());
     let notes: Vec<String> = model.notes().into_iter().map(|n| n.text()).collect();
-    let mut found = match (model.output(), &record.fit) {
+    let mut found = match (own.output(), &record.fit) {
         (Output::Gaussian(output), FitRecord::Gaussian(fit)) => numbers_report(output, record, fit),
         (Output::Likelihood(output), FitRecord::Likelihood(fit)) => labels_report(output, fit),
         _ => json!({}),

@@ -10,7 +10,7 @@ use crate::progress::Bar;
 use posterior::Model;
 use posterior::data::{OutputKind, json};
 use posterior::ensemble;
-use posterior::laplace::{CurvatureChoice, LaplaceRequest, NetworkModel};
+use posterior::laplace::{CurvatureChoice, LaplaceRequest};
 use posterior::linearised::{Approximation, Stage, Weights};
 use posterior::notes::fixes::RESUME;
 use std::time::Instant;
@@ -40,7 +40,9 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let mut watch = |stage: Stage, done, total| progress.stage(stage.describe(), done, total, None);
     let model = match &arguments.continue_from {
         Some(path) => {
-            let before = NetworkModel::load(path)?;
+            let before = Model::load(path)?;
+            let networks = before.networks();
+            let before = networks.ok_or_else(|| Failure::new(format!("{} is no network", path.display())))?;
             let options = continued(arguments, &before.header().options)?;
             before.continued(&data(arguments), &options, &mut announce, &mut watch)
         }
@@ -55,7 +57,7 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
                 let request = if plain { members_alone(request) } else { request };
                 ensemble::fit(&request, plain, &mut announce, &mut watch)
             } else {
-                NetworkModel::fit(&request, &mut announce, &mut watch)
+                Model::fit_laplace(&request, &mut announce, &mut watch)
             }
         }
     };

@@ -12,7 +12,7 @@ use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
 use posterior::networks::{Architecture, Graph, describe};
 use posterior::notes::fixes::{ARCHITECTURE, MEMORY};
 use posterior::report::{RegressionReport, Report, Section};
-use posterior::{Effects, FORMAT_VERSION, Model, Portrait, Question};
+use posterior::{Effects, FORMAT_VERSION, Model, Saved, Portrait, Question};
 use serde::Serialize;
 use std::path::Path;
 
@@ -34,19 +34,18 @@ struct ColumnReport {
 }
 
 /// What a model is, as a page, of several targets section by section: nothing is scored.
-fn page(model: &dyn Model, effects: Option<Effects>) -> Result<Report, Failure> {
-    let several = model.targets();
-    let sections = match several.is_empty() {
-        true => vec![section(model, effects)?],
-        false => several
-            .into_iter()
-            .map(|own| section(own, own.effects(None)?))
-            .collect::<Result<Vec<_>, Failure>>()?,
+fn page(model: &Saved, effects: Option<Effects>) -> Result<Report, Failure> {
+    let sections = match model.only() {
+        Some(own) => vec![section(own, effects)?],
+        None => {
+            let each = model.models.iter().map(|own| section(own, own.effects(None)?));
+            each.collect::<Result<Vec<_>, Failure>>()?
+        }
     };
     Ok(Report::new("What was learned", model.portrait()?.title, sections))
 }
 
-fn section(model: &dyn Model, effects: Option<Effects>) -> Result<Section, Failure> {
+fn section(model: &Model, effects: Option<Effects>) -> Result<Section, Failure> {
     let portrait = Portrait { effects, ..model.portrait()? };
     Ok(RegressionReport { dataset: model.target(), ..learned(model, &portrait) }.into())
 }
@@ -90,17 +89,17 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         let model = load(path)?;
         if arguments.support {
             let none = || Failure::usage("--support is for networks".into());
-            return support::run(cli, model.graph().ok_or_else(none)?);
+            return support::run(cli, model.only().and_then(Model::graph).ok_or_else(none)?);
         }
         // Words alone need none of this.
         let mut effects = None;
-        if cli.json || report.is_some() {
+        if let Some(own) = model.only().filter(|_| cli.json || report.is_some()) {
             let question = Question { memory: arguments.memory, ..Question::default() };
-            model.plan_portrait(&question)?;
-            effects = model.effects(None)?;
+            own.plan_portrait(&question)?;
+            effects = own.effects(None)?;
         }
         if let Some(report) = report {
-            write(report, &page(&*model, effects.clone())?)?;
+            write(report, &page(&model, effects.clone())?)?;
         }
         if !cli.json {
             print(model.described())?;

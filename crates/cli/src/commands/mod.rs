@@ -25,7 +25,7 @@ use crate::output::{Failure, Remarks, print, print_json};
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, TextOptions, json, read_tables, to_shown_value};
 use posterior::notes::fixes::DATA;
-use posterior::{AnyModel, Files, Model, ModelData, StoreError, peak_memory_bytes};
+use posterior::{Files, Model, ModelData, Saved, StoreError, peak_memory_bytes};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -63,8 +63,8 @@ fn in_parts(asked: Option<bool>, files: &[PathBuf]) -> Result<bool, Failure> {
 }
 
 /// Opens a model of any family.
-fn load(path: &Path) -> Result<Box<dyn Model>, Failure> {
-    AnyModel::load(path).map(AnyModel::into_model).map_err(|error| match error {
+fn load(path: &Path) -> Result<Saved, Failure> {
+    Saved::load(path).map_err(|error| match error {
         StoreError::Read { path, source } => {
             Failure::new(format!("cannot read the model {}: {source}", path.display()))
         }
@@ -73,9 +73,9 @@ fn load(path: &Path) -> Result<Box<dyn Model>, Failure> {
 }
 
 /// [`load`], for what is asked of it.
-fn load_for(path: &Path, asked: &QuestionArgs) -> Result<Box<dyn Model>, Failure> {
+fn load_for(path: &Path, asked: &QuestionArgs) -> Result<Saved, Failure> {
     let mut model = load(path)?;
-    if asked.of_inputs() && model.graph().is_none() {
+    if asked.of_inputs() && model.only().and_then(Model::graph).is_none() {
         return Err(Failure::usage(format!(
             "--input is for networks with several inputs, and {} is no network: give {DATA}",
             path.display()
@@ -92,7 +92,7 @@ fn load_for(path: &Path, asked: &QuestionArgs) -> Result<Box<dyn Model>, Failure
 }
 
 /// What a model is asked about: files of its kind, of which only the first examples may count, with remarks on them.
-fn asked_data(model: &dyn Model, files: &Files<'_>, asked: &QuestionArgs) -> Result<ModelData, Failure> {
+fn asked_data(model: &Model, files: &Files<'_>, asked: &QuestionArgs) -> Result<ModelData, Failure> {
     let mut data = limited(model.read(files)?, asked.limit)?;
     data.notes.extend(model.check_inputs(&data, asked.allow_other_inputs)?);
     Ok(data)

@@ -11,7 +11,7 @@ use posterior::data::{
     write_parts, write_table,
 };
 use posterior::optim::Signal;
-use posterior::{Answer, Files, Model, ModelData, PredictedInto, Question, VarianceSolves};
+use posterior::{Answer, Files, ModelData, PredictedInto, Question, Saved, VarianceSolves};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -55,7 +55,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     let (_, files) = asked.files();
     check_outputs(&outputs, files.iter().chain([&asked.model]), a.force)?;
     let model = load_for(&asked.model, asked)?;
-    let model = &*model;
+    let model = &model;
     let question = Question {
         quantiles: a.quantiles.clone(),
         latent: a.latent,
@@ -118,7 +118,7 @@ fn out_of(a: &PredictArgs) -> Option<&Path> {
 fn at_once(
     cli: &Cli,
     report: &mut Report,
-    model: &dyn Model,
+    model: &Saved,
     a: &PredictArgs,
     question: &Question,
 ) -> Result<(), Failure> {
@@ -126,7 +126,7 @@ fn at_once(
     let (inputs, data) = a.question.files();
     let files =
         Files { data: &data, inputs: &inputs, labels: &[], truth: false, reading: a.question.reading() };
-    let data = asked_data(model, &files, &a.question)?;
+    let data = asked_data(model.first()?, &files, &a.question)?;
     remarks.notes(&data.notes);
     let plan = model.plan(&data, question, 0)?;
     remarks.say(format!("plan: {plan}"));
@@ -158,7 +158,7 @@ fn at_once(
 /// Predicts a table part by part: what stays in memory is one part.
 fn by_parts(
     report: &mut Report,
-    model: &dyn Model,
+    model: &Saved,
     (files, out): (&[PathBuf], &Path),
     question: Question,
     remarks: Remarks,

@@ -1,10 +1,10 @@
 //! A folder of networks as one model: each is fitted by the same request, in the order of their names.
 
 use super::recalibration::check_calibration;
-use crate::ModelError;
-use crate::laplace::{CurvatureChoice, LaplaceRequest, NetworkModel, NetworkSource, settled};
+use crate::laplace::{CurvatureChoice, LaplaceRequest, NetworkSource, settled};
 use crate::network::{digest, digests, file_name};
 use crate::options::CalibrateName;
+use crate::{Model, ModelError};
 use posterior_laplace::{FitOptions, Stage};
 use posterior_notes::fixes::CHECKPOINT;
 use posterior_optim::Signal;
@@ -25,13 +25,13 @@ pub fn is_asked(request: &LaplaceRequest) -> bool {
 /// With a checkpoint, the sums of the member under way stand in a file beside it, and so does each member that is finished: a request that goes on does not fit those again.
 ///
 /// # Errors
-/// When the folder holds fewer than two networks; as [`NetworkModel::fit`], with the network's name; as [`NetworkModel::ensemble`].
+/// When the folder holds fewer than two networks; as [`Model::fit_laplace`], with the network's name; as [`Model::ensemble`].
 pub fn fit(
     request: &LaplaceRequest,
     plain: bool,
     announce: &mut dyn FnMut(&str),
     observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-) -> Result<NetworkModel, ModelError> {
+) -> Result<Model, ModelError> {
     let NetworkSource::File { path: folder, architecture, output, strip_softmax } = &request.network else {
         return Err(ModelError::Request(
             "an ensemble is made of network files: give a folder of them".into(),
@@ -69,10 +69,10 @@ pub fn fit(
                 announce(&format!("{name} was fitted before"));
                 model
             }
-            None => NetworkModel::fit(&own, announce, &mut observer).map_err(|e| named(e, &name))?,
+            None => Model::fit_laplace(&own, announce, &mut observer).map_err(|e| named(e, &name))?,
         };
         if let (Some(done), None) = (&done, earlier) {
-            model.container().replace(done)?;
+            model.container()?.replace(done)?;
         }
         finished.extend(done);
         members.push(model);
@@ -81,7 +81,7 @@ pub fn fit(
             return Err(ModelError::Interrupted);
         }
     }
-    let ensemble = NetworkModel::ensemble(members, names, plain)?.recalibrated(request, announce)?;
+    let ensemble = Model::ensemble(members, names, plain)?.recalibrated(request, announce)?;
     for path in finished {
         // One that cannot be removed does no harm.
         let _ = std::fs::remove_file(path);
@@ -137,13 +137,10 @@ fn network_files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
 }
 
 /// A member that an earlier run of the same request has finished.
-fn finished_member(
-    path: &Path,
-    network: &Path,
-    request: &LaplaceRequest,
-) -> Result<NetworkModel, ModelError> {
-    let model = NetworkModel::load(path)?;
-    let header = model.header();
+fn finished_member(path: &Path, network: &Path, request: &LaplaceRequest) -> Result<Model, ModelError> {
+    let model = Model::load(path)?;
+    let Some(own) = model.networks() else { return other_member(path, "another network") };
+    let header = own.header();
     let own = digest(network).ok();
     let automatic = request.curvature == CurvatureChoice::Auto;
     let mut options = settled(&request.options).0;
@@ -173,6 +170,11 @@ fn finished_member(
     } else {
         return Ok(model);
     };
+    other_member(path, problem)
+}
+
+/// A member of another fit.
+fn other_member(path: &Path, problem: &str) -> Result<Model, ModelError> {
     Err(ModelError::Request(format!(
         "{}: it is a finished member of an ensemble with {problem}: start without --resume, or name another file with {CHECKPOINT}",
         path.display()

@@ -11,7 +11,7 @@
 //! // Every network file of the folder, in the order of their names.
 //! let request = LaplaceRequest::new("networks", ["images.gz"], ["labels.gz"], LikelihoodKind::Categorical);
 //! let model = ensemble::fit(&request, true, &mut |line| eprintln!("{line}"), &mut |_, _, _| posterior_optim::Signal::Continue)?;
-//! posterior_models::Model::save(&model, "five.posterior".as_ref())?;
+//! model.save("five.posterior".as_ref())?;
 //! # Ok::<(), posterior_models::ModelError>(())
 //! ```
 //!
@@ -21,7 +21,7 @@
 //! | `alike` | refuses members that predict different things |
 //! | `recalibration` | what rows that no member has seen say of the mixture |
 //!
-//! What it can be asked is the same as of one network: [`NetworkModel`].
+//! What it can be asked is the same as of one network: [`Model`].
 
 mod alike;
 mod fit;
@@ -33,12 +33,13 @@ pub use fit::{fit, is_asked, is_begun};
 
 use crate::ModelError;
 use crate::calibration::Calibration;
-use crate::laplace::{Ensemble, NetworkHeader, NetworkModel, NetworkOutput};
+use crate::laplace::{Ensemble, NetworkHeader, NetworkOutput, Networks};
 use crate::method::Mixture;
+use crate::model::{Model, NetworkSource, Source};
 use crate::rows::TrainingRows;
 use std::sync::Arc;
 
-impl NetworkModel {
+impl Model {
     /// Networks with names as one model, in this order. `plain` leaves their error bars out.
     ///
     /// # Errors
@@ -54,18 +55,25 @@ impl NetworkModel {
             let problem = format!("{} names are given for {} members", names.len(), members.len());
             return Err(ModelError::Request(problem));
         }
-        alike::check(&members, &names)?;
-        let first = &members[0];
-        let predictors = members.iter().map(|member| member.predictor.clone()).collect();
-        let outputs = members.iter().map(|member| member.output.clone()).collect();
-        Ok(Self {
+        let own: Vec<Networks<'_>> = members.iter().filter_map(Model::networks).collect();
+        if own.len() != members.len() {
+            return Err(ModelError::Request("an ensemble is made of networks".into()));
+        }
+        alike::check(&own, &names)?;
+        let first = own[0];
+        let predictors = own.iter().map(|member| member.predictor.clone()).collect();
+        let outputs = own.iter().map(|member| member.output.clone()).collect();
+        let source = NetworkSource {
             inputs: first.inputs.clone(),
-            predictor: Arc::new(Mixture { members: predictors, plain }),
             output: NetworkOutput { members: outputs, ..first.output.clone() },
-            calibration: Calibration::default(),
-            training: TrainingRows::default(),
             record: NetworkHeader { recalibration: None, ..first.record.clone() },
             ensemble: Some(Ensemble { names, members, plain }),
+        };
+        Ok(Self {
+            source: Source::Network(Box::new(source)),
+            predictor: Arc::new(Mixture { members: predictors, plain }),
+            calibration: Calibration::default(),
+            training: TrainingRows::default(),
         })
     }
 }

@@ -1,7 +1,8 @@
 //! **What rows that no member has seen say of the mixture**: sets and a temperature of classes, factors of the standard deviations of numbers. What they say of a member alone, they do not say of the mixture.
 
 use crate::calibration::{NetworkRecalibration, is_wanted, plan};
-use crate::laplace::{CurvatureChoice, LaplaceRequest, NetworkModel};
+use crate::laplace::{CurvatureChoice, LaplaceRequest};
+use crate::model::{Model, Source};
 use crate::options::CalibrateName;
 use crate::{Files, Guarantee, ModelError, Truth};
 use posterior_data::ReadOptions;
@@ -17,7 +18,7 @@ pub(super) fn check_calibration(request: &LaplaceRequest) -> Result<(), ModelErr
     Ok(())
 }
 
-impl NetworkModel {
+impl Model {
     /// Recalibrated by the request's validation rows, where it has some, none of the members has seen them, and it wants that.
     ///
     /// # Errors
@@ -28,13 +29,15 @@ impl NetworkModel {
         announce: &mut dyn FnMut(&str),
     ) -> Result<Self, ModelError> {
         let source = &request.validation;
-        let unseen = self.members().iter().all(|member| member.unseen().is_some());
+        let Some(own) = self.networks() else { return Ok(self) };
+        let members = own.members();
+        let unseen = members.iter().all(|member| member.unseen().is_some());
         if source.data.is_empty() || request.calibrate == CalibrateName::None || !unseen {
             return Ok(self);
         }
-        let held_out = |k: usize| self.members()[k].header().data.held_out.as_ref();
-        let rows = held_out(0).map(|own| own.examples);
-        if !is_wanted(request.calibrate, self.first().likelihood(), rows)? {
+        let held_out = |k: usize| members[k].header().data.held_out.as_ref();
+        let rows = held_out(0).map(|held| held.examples);
+        if !is_wanted(request.calibrate, own.first().likelihood(), rows)? {
             return Ok(self);
         }
         let text = request.data.text;
@@ -45,20 +48,23 @@ impl NetworkModel {
             truth: true,
             reading: ReadOptions { text, ..ReadOptions::limited(request.options.memory) },
         };
-        let data = self.read_files(&files)?;
-        announce(&format!("plan: {}", plan(data.len(), self.first().likelihood(), request.options.memory)?));
-        let chosen = self.members().iter().any(|own| own.header().options.chooses_on_unseen());
+        let data = own.read_files(&files)?;
+        announce(&format!("plan: {}", plan(data.len(), own.first().likelihood(), request.options.memory)?));
+        let chosen = members.iter().any(|member| member.header().options.chooses_on_unseen());
         let chosen = chosen || request.curvature == CurvatureChoice::Auto;
-        let repeated: usize = (0..self.members().len()).filter_map(held_out).map(|own| own.repeated).sum();
+        let repeated: usize = (0..members.len()).filter_map(held_out).map(|held| held.repeated).sum();
         let guarantee = Guarantee::of_unseen(chosen, repeated, false);
-        let predictive = self.predict_as_fitted(&data, None)?;
+        let predictive = own.predict_as_fitted(&data, None)?;
         let truths = match &data.truth {
             Some(Truth::Classes(classes)) => classes.iter().map(|c| *c as f64).collect(),
             Some(Truth::Values { values, .. }) => values.clone(),
             None => Vec::new(),
         };
-        (self.record.recalibration, self.calibration) =
+        let (recalibration, calibration) =
             NetworkRecalibration::learn((request.calibrate, guarantee), predictive, truths)?;
+        if let Source::Network(source) = &mut self.source {
+            (source.record.recalibration, self.calibration) = (recalibration, calibration);
+        }
         Ok(self)
     }
 }

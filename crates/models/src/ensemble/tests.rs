@@ -1,10 +1,8 @@
 //! Mixtures by hand, files, folders, and what is refused.
 
 use super::{fit as fit_folder, is_asked, is_begun};
-use crate::laplace::{
-    FileHeader, LaplaceRequest, LikelihoodKind, NetworkDescription, NetworkModel, Preprocess,
-};
-use crate::{AnyModel, Files, Model, ModelData, ModelError, Predicted, Predictive, Question, Truth};
+use crate::laplace::{FileHeader, LaplaceRequest, LikelihoodKind, NetworkDescription, Preprocess};
+use crate::{Files, Model, ModelData, ModelError, Predicted, Predictive, Question, Saved, Truth};
 use posterior_data::{ArrayValues, NumericArray, write_npy};
 use posterior_laplace::{Approximation, FisherEstimate, FitOptions};
 use posterior_likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood};
@@ -42,7 +40,7 @@ fn classes(count: usize) -> OutputLikelihood {
 }
 
 /// A network of some inputs with error bars from 30 random examples.
-fn member(inputs: usize, likelihood: &OutputLikelihood, seed: u64) -> NetworkModel {
+fn member(inputs: usize, likelihood: &OutputLikelihood, seed: u64) -> Model {
     let network = network(inputs, likelihood.outputs(), seed);
     let x = Array::new(vec![30, inputs], normals(30 * inputs, 1));
     let targets = match likelihood {
@@ -63,16 +61,16 @@ fn member(inputs: usize, likelihood: &OutputLikelihood, seed: u64) -> NetworkMod
     let examples = Tabular::new(x, targets);
     let about = NetworkDescription::default();
     let observer = &mut |_, _, _| Signal::Continue;
-    NetworkModel::fit_network(network, &examples, None, likelihood, &options, about, observer).unwrap()
+    Model::fit_network(network, &examples, None, likelihood, &options, about, observer).unwrap()
 }
 
-fn members(likelihood: &OutputLikelihood) -> NetworkModel {
+fn members(likelihood: &OutputLikelihood) -> Model {
     with(likelihood, false)
 }
 
-fn with(likelihood: &OutputLikelihood, plain: bool) -> NetworkModel {
+fn with(likelihood: &OutputLikelihood, plain: bool) -> Model {
     let own = (0..3).map(|k| member(2, likelihood, 10 + k)).collect();
-    NetworkModel::ensemble(own, ["a", "b", "c"].map(String::from).to_vec(), plain).unwrap()
+    Model::ensemble(own, ["a", "b", "c"].map(String::from).to_vec(), plain).unwrap()
 }
 
 fn data(likelihood: &OutputLikelihood, count: usize) -> ModelData {
@@ -104,6 +102,8 @@ fn classes_are_averaged() {
         let (ensemble, data) = (with(&likelihood, plain), data(&likelihood, n));
         let mixed = ensemble.predictive(&data, &question()).unwrap();
         let own: Vec<Predictive> = ensemble
+            .networks()
+            .unwrap()
             .members()
             .iter()
             .map(|m| if plain { m.predict_plain(&data) } else { m.predict(&data, None) }.unwrap())
@@ -130,6 +130,8 @@ fn numbers_have_the_moments_and_densities_of_the_mixture() {
         let (ensemble, data) = (with(&likelihood, plain), data(&likelihood, n));
         let mixed = ensemble.predictive(&data, &question()).unwrap();
         let own: Vec<Predictive> = ensemble
+            .networks()
+            .unwrap()
             .members()
             .iter()
             .map(|m| if plain { m.predict_plain(&data) } else { m.predict(&data, None) }.unwrap())
@@ -166,14 +168,20 @@ fn draws_come_from_the_members_in_turn() {
         let draws = ensemble.sample(&data, &asked).unwrap();
         assert_eq!(draws.shape(), [5, n, 2]);
         let draws = draws.to_f64();
-        let functions: Vec<Vec<f64>> =
-            ensemble.members().iter().map(|m| m.predict_plain(&data).unwrap().latent_mean).collect();
+        let functions: Vec<Vec<f64>> = ensemble
+            .networks()
+            .unwrap()
+            .members()
+            .iter()
+            .map(|m| m.predict_plain(&data).unwrap().latent_mean)
+            .collect();
         for (k, draw) in draws.chunks_exact(2 * n).enumerate() {
             // Of plain networks there is nothing but their function; error bars move draws away from it.
             assert_eq!(draw == functions[k % 3], plain);
         }
         let covariance = ensemble.covariance(&data, &asked).unwrap().to_f64();
-        let joint = |k: usize| ensemble.members()[k].joint_covariance(&data, 1 << 30).unwrap();
+        let joint =
+            |k: usize| ensemble.networks().unwrap().members()[k].joint_covariance(&data, 1 << 30).unwrap();
         let joint: Vec<_> = (0..3).map(joint).collect();
         let mean = |i: usize| (0..3).map(|k| functions[k][i]).sum::<f64>() / 3.0;
         for i in 0..2 * n {
@@ -209,16 +217,19 @@ fn a_file_holds_all_members() {
     for plain in [false, true] {
         let (ensemble, data) = (with(&likelihood, plain), data(&likelihood, 6));
         ensemble.save(&path).unwrap();
-        let AnyModel::Network(back) = AnyModel::load(&path).unwrap() else { panic!("another family") };
-        assert_eq!((back.names(), back.is_plain()), (ensemble.names(), plain));
+        let back = Saved::load(&path).unwrap().into_only().unwrap();
+        assert_eq!(
+            (back.networks().unwrap().names(), back.networks().unwrap().is_plain()),
+            (ensemble.networks().unwrap().names(), plain)
+        );
         let question = question();
-        let predictive = |model: &NetworkModel| model.predictive(&data, &question).unwrap();
+        let predictive = |model: &Model| model.predictive(&data, &question).unwrap();
         assert_eq!(predictive(&back), predictive(&ensemble));
         let facts = back.described();
         assert!(facts.contains("ensemble of 3") && facts.contains("a, b, c"), "{facts}");
         assert_eq!(back.report().unwrap()["members"].as_array().unwrap().len(), 3);
         assert!(back.trained_on(&data).unwrap().is_none());
-        let alone = back.members()[0].plan(&data, &question, 0).unwrap();
+        let alone = back.networks().unwrap().members()[0].plan(&data, &question, 0).unwrap();
         let plan = back.plan(&data, &question, 0).unwrap();
         assert!(plan.flops > 2.9 * alone.flops && plan.peak_bytes > alone.peak_bytes);
         let small = Question { memory: alone.peak_bytes, ..question.clone() };
@@ -228,15 +239,15 @@ fn a_file_holds_all_members() {
     let mut container = posterior_store::Container::<FileHeader>::read(&path).unwrap();
     container.tensors.take_under("member.2.");
     container.write(&path).unwrap();
-    let error = AnyModel::load(&path).map(|_| ()).unwrap_err().to_string();
+    let error = Saved::load(&path).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("missing"), "{error}");
 }
 
 #[test]
 fn members_that_differ_are_refused() {
-    let refused = |members: Vec<NetworkModel>, part: &str| {
+    let refused = |members: Vec<Model>, part: &str| {
         let names = (0..members.len()).map(|k| format!("n{k}")).collect();
-        let error = NetworkModel::ensemble(members, names, false).map(|_| ()).unwrap_err().to_string();
+        let error = Model::ensemble(members, names, false).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     };
     refused(Vec::new(), "at least two networks, there is none");
@@ -282,7 +293,10 @@ fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
     };
     let (whole, lines, calls) = fit(&request, 0);
     let whole = whole.unwrap();
-    assert_eq!(whole.names(), ["net-1.safetensors", "net-2.safetensors", "net-3.safetensors"]);
+    assert_eq!(
+        whole.networks().unwrap().names(),
+        ["net-1.safetensors", "net-2.safetensors", "net-3.safetensors"]
+    );
     assert!(lines.iter().any(|l| l.contains("network 2 of 3: net-2.safetensors")), "{lines:?}");
     let files = Files {
         data: &request.data.data.clone(),
@@ -348,10 +362,9 @@ fn members_with_scales_of_their_own_are_mixed_in_the_targets_units() {
         let mut request = LaplaceRequest::new(net, [table], Vec::<String>::new(), LikelihoodKind::Gaussian);
         request.data.selection.target = "y".into();
         request.data.preprocess = Preprocess::Standardise;
-        NetworkModel::fit(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
+        Model::fit_laplace(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
     };
-    let ensemble =
-        NetworkModel::ensemble(vec![own(1), own(2)], vec!["one".into(), "two".into()], false).unwrap();
+    let ensemble = Model::ensemble(vec![own(1), own(2)], vec!["one".into(), "two".into()], false).unwrap();
     let path = [root.path().join("2.csv")];
     let data = Model::read(
         &ensemble,
@@ -365,8 +378,9 @@ fn members_with_scales_of_their_own_are_mixed_in_the_targets_units() {
     )
     .unwrap();
     let mixed = ensemble.predictive(&data, &question()).unwrap();
-    let own: Vec<Predictive> = ensemble.members().iter().map(|m| m.predict(&data, None).unwrap()).collect();
-    let (centre, scale) = ensemble.members()[0].header().data.target_scale();
+    let own: Vec<Predictive> =
+        ensemble.networks().unwrap().members().iter().map(|m| m.predict(&data, None).unwrap()).collect();
+    let (centre, scale) = ensemble.networks().unwrap().members()[0].header().data.target_scale();
     for i in 0..40 {
         let mean = 0.5 * (moments(&own[0])[0][i] + moments(&own[1])[0][i]);
         close(moments(&mixed)[0][i], mean);
@@ -413,7 +427,11 @@ fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
     let fit =
         |request: &LaplaceRequest| fit_folder(request, false, &mut |_| {}, &mut |_, _, _| Signal::Continue);
     let own = fit(&request).unwrap();
-    let Some(crate::laplace::NetworkRecalibration::Numbers(factors)) = own.recalibration() else { panic!() };
+    let Some(crate::laplace::NetworkRecalibration::Numbers(factors)) =
+        own.networks().unwrap().recalibration()
+    else {
+        panic!()
+    };
     let factor = factors[0].as_ref().unwrap().factor;
     assert!(factor > 2.0 && factors[0].as_ref().unwrap().guarantee == crate::Guarantee::Holds, "{factors:?}");
     let files = Files {
@@ -434,14 +452,15 @@ fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
     assert!((inside as f64 / 2000.0 - 0.95).abs() < 0.04, "{inside}");
     request.calibrate = crate::options::CalibrateName::None;
     let plain = fit(&request).unwrap();
-    assert!(plain.recalibration().is_none() && plain.check(&asked).is_err());
+    assert!(plain.networks().unwrap().recalibration().is_none() && plain.check(&asked).is_err());
     let before = plain.predictive(&data, &question()).unwrap();
     for i in 0..2000 {
         close(moments(&found)[0][i], moments(&before)[0][i]);
         close(moments(&found)[1][i], factor * factor * moments(&before)[1][i]);
     }
     // The density of the mixture as far apart as its deviations: f times as wide about its mean, member by member.
-    let members: Vec<Predictive> = plain.members().iter().map(|m| m.predict(&data, None).unwrap()).collect();
+    let members: Vec<Predictive> =
+        plain.networks().unwrap().members().iter().map(|m| m.predict(&data, None).unwrap()).collect();
     for i in 0..20 {
         let y = moments(&before)[0][i] + (values[i] - moments(&before)[0][i]) / factor;
         let density = |m: &Predictive| {
@@ -455,7 +474,7 @@ fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
     // The file has it.
     let path = root.path().join("two.posterior");
     own.save(&path).unwrap();
-    let AnyModel::Network(back) = AnyModel::load(&path).unwrap() else { panic!() };
+    let back = Saved::load(&path).unwrap().into_only().unwrap();
     assert_eq!(back.predictive(&data, &asked).unwrap(), found);
     assert!(back.notes().iter().any(|n| n.text().contains("intervals are recalibrated")));
     // Rows that nobody gave cannot tell.

@@ -1,104 +1,59 @@
-//! Networks with error bars as a [`Model`].
+//! What networks answer in their own way: the rest of [`Model`](crate::Model) is the same for all.
 
 use super::joint::{no_truths, scores};
-use super::{NetworkModel, describe, describe_ensemble};
+use super::{Networks, describe, describe_ensemble};
 use crate::rows::prints_of_examples;
 use crate::{
-    Family, Files, JointRow, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan,
-    Predictive, Question, TrainedOn,
+    Family, JointRow, ModelData, ModelError, Portrait, PredictionPlan, Predictive, Question, TrainedOn,
 };
-use posterior_data::stream::StreamOptions;
-use posterior_data::{ArrayValues, Departure, InputMoments, NumericArray, Schema};
-use posterior_metrics::LabelSets;
-use posterior_networks::Graph;
+use posterior_data::{ArrayValues, NumericArray};
 use posterior_notes::fixes::{CALIBRATED_FOLDER, SAMPLES, SAMPLES_OUT};
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 
-impl Model for NetworkModel {
-    fn as_model(&self) -> &dyn Model {
-        self
-    }
-
-    fn family(&self) -> Family {
-        Family::Network
-    }
-
-    fn predicts(&self) -> PredictedKind {
-        self.output.kind()
-    }
-
-    fn seconds(&self) -> f64 {
+impl Networks<'_> {
+    pub(crate) fn seconds(&self) -> f64 {
         self.members().iter().map(|member| member.record.seconds).sum()
     }
 
-    fn save(&self, path: &Path) -> Result<(), StoreError> {
-        NetworkModel::save(self, path)
-    }
-
-    fn summary(&self) -> Vec<SummaryRow> {
+    pub(crate) fn summary(&self) -> Vec<SummaryRow> {
         if self.is_ensemble() { describe_ensemble::summary(self) } else { describe::summary(self) }
     }
 
-    fn notes(&self) -> Vec<Note> {
+    pub(crate) fn notes(&self) -> Vec<Note> {
         if self.is_ensemble() { describe_ensemble::notes(self) } else { describe::notes(self) }
     }
 
-    fn tables(&self) -> Vec<String> {
+    pub(crate) fn tables(&self) -> Vec<String> {
         if self.is_ensemble() { describe_ensemble::tables(self) } else { describe::tables(self) }
     }
 
-    fn report(&self) -> Result<Value, StoreError> {
+    pub(crate) fn report(&self) -> Result<Value, StoreError> {
         if self.is_ensemble() { describe_ensemble::report(self) } else { describe::report(self) }
     }
 
-    fn portrait(&self) -> Result<Portrait, ModelError> {
+    pub(crate) fn portrait(&self) -> Portrait {
         if self.is_ensemble() {
             let method = if self.is_plain() { "deep ensemble" } else { "ensemble of linearised Laplace" };
-            return Ok(Portrait { title: "An ensemble of networks", method, ..Portrait::default() });
+            return Portrait { title: "An ensemble of networks", method, ..Portrait::default() };
         }
-        Ok(Portrait {
+        Portrait {
             title: "A network with error bars",
             method: match &self.record.summary.learned {
                 Some(_) => self.record.options.approximation.name(),
                 None => "linearised Laplace",
             },
-            evidence: describe::evidence(&self.record),
+            evidence: describe::evidence(self.record),
             ..Portrait::default()
-        })
+        }
     }
 
-    fn graph(&self) -> Option<&Graph> {
-        NetworkModel::graph(self)
-    }
-
-    fn schemas_mut(&mut self) -> Vec<&mut Schema> {
-        self.inputs.kind.schema_mut().into_iter().collect()
-    }
-
-    fn target(&self) -> String {
-        self.output.target.clone()
-    }
-
-    fn output_names(&self) -> Vec<String> {
+    pub(crate) fn output_names(&self) -> Vec<String> {
         self.output.names.clone()
     }
 
-    fn output_shape(&self) -> Vec<usize> {
-        self.output.predicted_shape()
-    }
-
-    fn class_names(&self) -> Vec<String> {
-        self.output.classes.clone()
-    }
-
-    fn sets(&self) -> Option<&LabelSets> {
-        self.calibration.sets()
-    }
-
-    fn check_family(&self, question: &Question) -> Result<(), ModelError> {
+    pub(crate) fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         let refuse = |problem: &str| Err(ModelError::Usage(problem.into()));
         if self.is_plain() && question.integration.is_some() {
             return refuse(
@@ -111,7 +66,7 @@ impl Model for NetworkModel {
             );
             return refuse(&problem);
         }
-        self.family().without(&[(question.variances.is_some(), "variances")])?;
+        Family::Network.without(&[(question.variances.is_some(), "variances")])?;
         if (question.samples > 0) != question.draws_apart {
             let problem = format!(
                 "networks write function draws to a file of their own: give {SAMPLES} N and {SAMPLES_OUT}"
@@ -121,22 +76,15 @@ impl Model for NetworkModel {
         Ok(())
     }
 
-    fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
-        self.read_files(files)
-    }
-
-    fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError> {
-        NetworkModel::check_inputs(self, data, allowed)
-    }
-
     /// Members of an ensemble predict one after the other; what each predicts is kept until all have.
-    fn plan(
+    pub(crate) fn plan(
         &self,
         data: &ModelData,
         question: &Question,
         scored: usize,
     ) -> Result<PredictionPlan, ModelError> {
-        let plans = self.members().iter().map(|member| member.plan_alone(data, question, scored));
+        let members = self.members();
+        let plans = members.iter().map(|member| member.plan_alone(data, question, scored));
         let together = plans.reduce(|plan, next| PredictionPlan {
             // The data are there once.
             peak_bytes: plan
@@ -157,7 +105,7 @@ impl Model for NetworkModel {
         Ok(plan)
     }
 
-    fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
+    pub(crate) fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
         let truth = match (&data.truth, question.truth) {
             (None, true) => return Err(no_truths(data)),
             (truth, wanted) => truth.clone().filter(|_| wanted),
@@ -167,16 +115,12 @@ impl Model for NetworkModel {
     }
 
     /// The (first) network alone: its outputs taken at their word, with the best constant noise on the training data.
-    fn baseline(&self, data: &ModelData, _: &Predictive) -> Result<(&'static str, Predictive), ModelError> {
+    pub(crate) fn baseline(&self, data: &ModelData) -> Result<(&'static str, Predictive), ModelError> {
         let name = if self.is_ensemble() { "first plain network" } else { "plain network" };
         Ok((name, self.first().predict_plain(data)?))
     }
 
-    fn target_scale(&self) -> f64 {
-        self.output.units.1
-    }
-
-    fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
+    pub(crate) fn draws(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
         let draws = self.function_samples(data, question.samples, question.seed, question.memory)?;
         let outputs = match self.is_ensemble() {
             true => vec![self.output.outputs()],
@@ -186,7 +130,11 @@ impl Model for NetworkModel {
         Ok(NumericArray::new(shape, ArrayValues::F64(draws))?)
     }
 
-    fn covariance(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
+    pub(crate) fn covariance(
+        &self,
+        data: &ModelData,
+        question: &Question,
+    ) -> Result<NumericArray, ModelError> {
         let joint = self.joint_covariance(data, question.memory)?;
         let n = joint.nrows();
         let values = (0..n * n).map(|k| joint[(k / n, k % n)]).collect();
@@ -194,29 +142,22 @@ impl Model for NetworkModel {
     }
 
     /// Examples that any network of an ensemble has learned from count as seen; nothing is known where one does not say.
-    fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
-        let known = self.members().iter().map(|member| member.training.fingerprints());
+    pub(crate) fn trained_on(&self, data: &ModelData) -> Option<TrainedOn> {
+        let members = self.members();
+        let known = members.iter().map(|member| member.training.fingerprints());
         let (Some(known), Some(truth)) = (known.collect::<Option<Vec<_>>>(), &data.truth) else {
-            return Ok(None);
+            return None;
         };
         let own = prints_of_examples(&data.inputs, |i| truth.of(i)).into_iter();
         let seen = own.map(|row| known.iter().any(|known| known.contains(row)));
-        Ok(Some(TrainedOn::new(seen.enumerate())))
+        Some(TrainedOn::new(seen.enumerate()))
     }
 
-    fn joint_scores(&self, data: &ModelData, question: &Question) -> Result<Vec<JointRow>, ModelError> {
+    pub(crate) fn joint_scores(
+        &self,
+        data: &ModelData,
+        question: &Question,
+    ) -> Result<Vec<JointRow>, ModelError> {
         scores(self, data, question)
-    }
-
-    fn departures(&self, _: &InputMoments) -> Option<Vec<Departure>> {
-        None
-    }
-
-    fn cut(&self, _: &[PathBuf], _: &Question) -> Result<StreamOptions, ModelError> {
-        Err(ModelError::NotTaken { flag: "stream", family: self.family() })
-    }
-
-    fn answers_parts(&self, _: &Question) -> bool {
-        false
     }
 }

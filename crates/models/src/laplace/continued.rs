@@ -3,10 +3,10 @@
 use super::fit::{Observer, assemble};
 use super::noise::plain_likelihood;
 use super::training::{Reading, TrainingSet};
-use super::{DataSource, Fitted, InputKind, LikelihoodKind, NetworkHeader, NetworkModel};
-use crate::ModelError;
+use super::{DataSource, Fitted, InputKind, LikelihoodKind, NetworkHeader, Networks};
 use crate::calibration::Calibration;
 use crate::network::{digests, file_name};
+use crate::{Model, ModelError};
 use posterior_data::ReadOptions;
 use posterior_laplace::{FitOptions, Run};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
@@ -14,7 +14,7 @@ use posterior_networks::Precision;
 use std::path::Path;
 use std::time::Instant;
 
-impl NetworkModel {
+impl Networks<'_> {
     /// The same model with further data added to its sums. The earlier data are not needed.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl NetworkModel {
         options: &FitOptions,
         announce: &mut dyn FnMut(&str),
         observer: Observer<'_>,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Model, ModelError> {
         match (self.fitted::<f32>(), self.fitted::<f64>()) {
             (Some(fitted), _) => continue_in(self, fitted, data, options, announce, observer),
             (_, Some(fitted)) => continue_in(self, fitted, data, options, announce, observer),
@@ -37,15 +37,15 @@ impl NetworkModel {
 }
 
 fn continue_in<T: Precision>(
-    model: &NetworkModel,
+    model: &Networks<'_>,
     fitted: &Fitted<T>,
     data: &DataSource,
     options: &FitOptions,
     announce: &mut dyn FnMut(&str),
     observer: Observer<'_>,
-) -> Result<NetworkModel, ModelError> {
+) -> Result<Model, ModelError> {
     let started = Instant::now();
-    let header = &model.record;
+    let header = model.record;
     let likelihood = match header.base_likelihood {
         OutputLikelihood::Categorical(_) => LikelihoodKind::Categorical,
         OutputLikelihood::Bernoulli(_) => LikelihoodKind::Bernoulli,
@@ -121,13 +121,13 @@ fn continue_in<T: Precision>(
 
 /// A posterior by a search of its own, with more of what it is made of, from the data of its fit.
 fn improve<T: Precision>(
-    model: &NetworkModel,
+    model: &Networks<'_>,
     fitted: &Fitted<T>,
     set: &TrainingSet<T>,
     options: &FitOptions,
     (announce, observer): (&mut dyn FnMut(&str), Observer<'_>),
-) -> Result<NetworkModel, ModelError> {
-    let (started, header) = (Instant::now(), &model.record);
+) -> Result<Model, ModelError> {
+    let (started, header) = (Instant::now(), model.record);
     let strange = model.training.count(&set.fingerprints).map_or(0, |known| set.fingerprints.len() - known);
     if strange > 0 || set.examples.len() != header.data.examples {
         return Err(ModelError::Request(format!(
@@ -150,7 +150,7 @@ fn improve<T: Precision>(
 }
 
 /// What was told of the model before, if anything was.
-fn forgotten(model: &NetworkModel) -> Option<String> {
+fn forgotten(model: &Networks<'_>) -> Option<String> {
     model.recalibration()?;
     Some("what recalibrated the earlier fit (--calibrate) was told of that fit and is dropped".into())
 }

@@ -1,7 +1,6 @@
 //! A network with error bars in words; facts, prior, comparison, notes.
 
-use super::{NetworkHeader, NetworkModel, NetworkRecalibration, describe_search};
-use crate::Model;
+use super::{NetworkHeader, NetworkRecalibration, Networks, describe_search};
 use crate::text::{number, table};
 use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
 use posterior_likelihoods::OutputLikelihood;
@@ -26,7 +25,7 @@ struct Group {
 }
 
 /// The prior, group by group.
-fn groups(model: &NetworkModel) -> Vec<Group> {
+fn groups(model: &Networks<'_>) -> Vec<Group> {
     let (names, precisions) = model.precisions();
     let effective = model.header().summary.evidence.as_ref().map(|e| &e.effective_dimensions);
     let effective = effective.filter(|e| e.len() == names.len());
@@ -39,12 +38,12 @@ fn groups(model: &NetworkModel) -> Vec<Group> {
 }
 
 /// Effective dimensions of all groups.
-fn effective_dimensions(model: &NetworkModel) -> Option<f64> {
+fn effective_dimensions(model: &Networks<'_>) -> Option<f64> {
     model.header().summary.evidence.as_ref().map(|e| e.effective_dimensions.iter().sum())
 }
 
 /// The noise as standard deviations, in the target's units; nothing for other likelihoods.
-fn noise(model: &NetworkModel) -> Vec<f64> {
+fn noise(model: &Networks<'_>) -> Vec<f64> {
     let scale = model.header().data.target_scale().1;
     let deviations = |variances: Vec<f64>| variances.into_iter().map(|v| v.sqrt() * scale).collect();
     match model.likelihood() {
@@ -58,7 +57,7 @@ fn noise(model: &NetworkModel) -> Vec<f64> {
 }
 
 /// Which weights have a posterior, and in which form.
-fn curvature(model: &NetworkModel) -> String {
+fn curvature(model: &Networks<'_>) -> String {
     let options = &model.header().options;
     let weights = match &options.weights {
         Weights::All => "all layers".to_string(),
@@ -77,7 +76,7 @@ fn curvature(model: &NetworkModel) -> String {
 }
 
 /// How it predicts, in short.
-pub(super) fn method(model: &NetworkModel) -> String {
+pub(super) fn method(model: &Networks<'_>) -> String {
     if model.header().summary.learned.is_some() {
         return curvature(model);
     }
@@ -85,7 +84,7 @@ pub(super) fn method(model: &NetworkModel) -> String {
 }
 
 /// The facts about a model, in order.
-pub(super) fn summary(model: &NetworkModel) -> Vec<SummaryRow> {
+pub(super) fn summary(model: &Networks<'_>) -> Vec<SummaryRow> {
     let header = model.header();
     let summary = &header.summary;
     let network = &header.network;
@@ -179,7 +178,7 @@ pub(super) fn summary(model: &NetworkModel) -> Vec<SummaryRow> {
     rows
 }
 
-fn tuned(model: &NetworkModel) -> String {
+fn tuned(model: &Networks<'_>) -> String {
     let summary = &model.header().summary;
     let searched = |m: &posterior_linear::evidence::MaximisedEvidence| {
         format!(", {} evaluations{}", m.steps.len(), if m.converged { "" } else { ", not converged" })
@@ -210,7 +209,7 @@ fn tuned(model: &NetworkModel) -> String {
 }
 
 /// Everything that was chosen, corrected or is odd.
-pub(super) fn notes(model: &NetworkModel) -> Vec<Note> {
+pub(super) fn notes(model: &Networks<'_>) -> Vec<Note> {
     let header = model.header();
     let all = header.network.notes.iter().chain(&header.data.notes).chain(&header.notes);
     let mut out: Vec<Note> = all.map(|text| Note::information(text.clone())).collect();
@@ -239,7 +238,7 @@ pub(super) fn notes(model: &NetworkModel) -> Vec<Note> {
 }
 
 /// Says so where the network alone scores better on rows that it has not seen, by more than twice the standard error and a thousandth of a nat. Processes with the network as their mean say it themselves, on the rows that they were chosen by.
-fn worse_than_the_network(model: &NetworkModel) -> Option<Note> {
+fn worse_than_the_network(model: &Networks<'_>) -> Option<Note> {
     let unseen = model.unseen()?;
     let less = unseen.nll - unseen.plain_nll;
     let told =
@@ -283,7 +282,7 @@ pub(super) fn evidence(header: &NetworkHeader) -> Vec<Curves> {
 }
 
 /// The prior, and the curvatures that were compared.
-pub(super) fn tables(model: &NetworkModel) -> Vec<String> {
+pub(super) fn tables(model: &Networks<'_>) -> Vec<String> {
     let mut parts = describe_search::tables(model);
     let groups = groups(model);
     if groups.len() > 1 {
@@ -325,7 +324,7 @@ pub(super) fn tables(model: &NetworkModel) -> Vec<String> {
 }
 
 /// A model for programs; scores on rows that the network has not seen are in the target's units.
-pub(super) fn report(model: &NetworkModel) -> Result<Value, StoreError> {
+pub(super) fn report(model: &Networks<'_>) -> Result<Value, StoreError> {
     let header = model.header();
     Ok(json!({
         "kind": "model",

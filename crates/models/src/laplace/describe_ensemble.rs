@@ -1,7 +1,6 @@
 //! An ensemble in words.
 
-use super::{NetworkModel, NetworkRecalibration};
-use crate::Model;
+use super::{NetworkRecalibration, Networks};
 use crate::text::{number, table};
 use posterior_networks::Graph;
 use posterior_report::{Note, Severity, SummaryRow};
@@ -10,7 +9,7 @@ use posterior_store::json;
 use serde_json::Value;
 
 /// The facts, in order.
-pub(super) fn summary(model: &NetworkModel) -> Vec<SummaryRow> {
+pub(super) fn summary(model: &Networks<'_>) -> Vec<SummaryRow> {
     let what = if model.is_plain() { "plain networks" } else { "networks with error bars" };
     let first = model.first();
     let mut rows = vec![
@@ -30,8 +29,8 @@ pub(super) fn summary(model: &NetworkModel) -> Vec<SummaryRow> {
 }
 
 /// What is odd about members, each with the member's name; what all say is said once.
-pub(super) fn notes(model: &NetworkModel) -> Vec<Note> {
-    let notes: Vec<Vec<Note>> = model.members().iter().map(NetworkModel::notes).collect();
+pub(super) fn notes(model: &Networks<'_>) -> Vec<Note> {
+    let notes: Vec<Vec<Note>> = model.members().iter().map(Networks::notes).collect();
     let shared = |note: &Note| notes.iter().all(|n| n.contains(note));
     let information = |note: &Note| Note { severity: Severity::Information, ..note.clone() };
     let mut out: Vec<Note> = notes[0].iter().filter(|note| shared(note)).map(information).collect();
@@ -44,7 +43,7 @@ pub(super) fn notes(model: &NetworkModel) -> Vec<Note> {
 }
 
 /// One row for each member.
-pub(super) fn tables(model: &NetworkModel) -> Vec<String> {
+pub(super) fn tables(model: &Networks<'_>) -> Vec<String> {
     let mut rows = vec![
         ["network", "curvature", "NLL on unseen rows", "plain network", "seconds"].map(String::from).to_vec(),
     ];
@@ -63,7 +62,7 @@ pub(super) fn tables(model: &NetworkModel) -> Vec<String> {
 }
 
 /// For programs: the members' own reports by name.
-pub(super) fn report(model: &NetworkModel) -> Result<Value, StoreError> {
+pub(super) fn report(model: &Networks<'_>) -> Result<Value, StoreError> {
     let members = model
         .names()
         .iter()

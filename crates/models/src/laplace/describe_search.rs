@@ -1,6 +1,6 @@
 //! Posteriors that were found by a search of their own, in words.
 
-use super::NetworkModel;
+use super::Networks;
 use crate::text::{number, table};
 use posterior_gp::generalised::{GeneralisedObjective, Mode, Reduction, Risk};
 use posterior_laplace::fit::LearnedReport;
@@ -13,7 +13,7 @@ use posterior_report::{Curves, Line, SummaryRow};
 const LISTED: usize = 20;
 
 /// What the model is.
-pub(super) fn method(model: &NetworkModel, form: &str) -> Option<String> {
+pub(super) fn method(model: &Networks<'_>, form: &str) -> Option<String> {
     let header = model.header();
     Some(match &header.options.approximation {
         Approximation::FixedMean(own) => {
@@ -49,7 +49,7 @@ pub(super) fn method(model: &NetworkModel, form: &str) -> Option<String> {
 }
 
 /// What was found, after the likelihood; None where a curvature and its prior say it.
-pub(super) fn rows(model: &NetworkModel) -> Option<Vec<SummaryRow>> {
+pub(super) fn rows(model: &Networks<'_>) -> Option<Vec<SummaryRow>> {
     let row = |label: &str, value: String| SummaryRow::new(label, value);
     Some(match model.header().summary.learned.as_ref()? {
         LearnedReport::Temperature(report) => vec![
@@ -289,7 +289,7 @@ pub(super) fn remarks(report: &LearnedReport) -> Vec<String> {
 }
 
 /// Turns of expectation maximisation.
-pub(super) fn tables(model: &NetworkModel) -> Vec<String> {
+pub(super) fn tables(model: &Networks<'_>) -> Vec<String> {
     let Some(LearnedReport::Sampled { report, .. }) = &model.header().summary.learned else {
         return Vec::new();
     };

@@ -1,13 +1,13 @@
 //! A model to its file and back: headers of all networks in one, their arrays under a prefix each. The curvature is saved as it was summed, so that a model can be continued with further data; loading factors it
 //! again, which gives the posterior that was saved.
 
-use super::{NetworkHeader, NetworkModel};
+use super::{NetworkHeader, Networks};
 use crate::calibration::{Calibration, NetworkRecalibration};
 use crate::method::{StoredNetwork, prefix, read_network};
+use crate::model::{Model, Source};
 use crate::rows::TrainingRows;
 use posterior_store::{Container, StoreError, Tensors};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// All that stands in a file but the arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,17 +30,9 @@ impl FileHeader {
     pub(crate) const METHOD: &str = "network";
 }
 
-impl NetworkModel {
-    /// Writes the file in one atomic step: each network and the sums of its curvature (lower triangles), in all `4 C^2` bytes for each dense block of `C` weights, and 8 for the fingerprint of each row.
-    ///
-    /// # Errors
-    /// [`StoreError::Write`]; an older file is untouched then.
-    pub fn save(&self, path: &Path) -> Result<(), StoreError> {
-        self.container().write(path)
-    }
-
-    /// All that stands in its file.
-    pub(crate) fn container(&self) -> Container<FileHeader> {
+impl Networks<'_> {
+    /// The arrays of its file: those of each network and the sums of its curvature (lower triangles), in all `4 C^2` bytes for each dense block of `C` weights, and 8 for the fingerprint of each row.
+    pub(crate) fn tensors(&self) -> Tensors {
         let mut tensors = Tensors::default();
         for (k, member) in self.members().iter().enumerate() {
             let mut own = Tensors::default();
@@ -52,25 +44,23 @@ impl NetworkModel {
         if self.is_ensemble() {
             self.calibration.write(&mut tensors);
         }
-        let header = FileHeader {
+        tensors
+    }
+
+    /// All that stands in it besides arrays.
+    pub(crate) fn file_header(&self) -> FileHeader {
+        FileHeader {
             method: FileHeader::METHOD.into(),
             names: self.names().to_vec(),
             plain: self.is_plain(),
             recalibration: self.recalibration().filter(|_| self.is_ensemble()).cloned(),
             networks: self.members().iter().map(|member| member.record.clone()).collect(),
-        };
-        Container { header, tensors }
+        }
     }
+}
 
-    /// Reads and checks a file.
-    ///
-    /// # Errors
-    /// A [`StoreError`] that says what is wrong with it.
-    pub fn load(path: &Path) -> Result<Self, StoreError> {
-        Self::from_container(Container::read(path)?)
-    }
-
-    pub(crate) fn from_container(container: Container<FileHeader>) -> Result<Self, StoreError> {
+impl Model {
+    pub(crate) fn of_networks(container: Container<FileHeader>) -> Result<Self, StoreError> {
         let Container { header, mut tensors } = container;
         if header.method != FileHeader::METHOD {
             let (own, expected) = (&header.method, FileHeader::METHOD);
@@ -88,10 +78,12 @@ impl NetworkModel {
             false => {
                 let mut own =
                     Self::ensemble(members, header.names, header.plain).map_err(|e| tensors.corrupt(e))?;
-                let width = own.likelihood().target_width();
-                let records = NetworkRecalibration::records(header.recalibration.as_ref());
-                own.calibration = Calibration::read(records, width, &mut tensors)?;
-                own.record.recalibration = header.recalibration;
+                if let Source::Network(source) = &mut own.source {
+                    let width = source.output.likelihood.target_width();
+                    let records = NetworkRecalibration::records(header.recalibration.as_ref());
+                    own.calibration = Calibration::read(records, width, &mut tensors)?;
+                    source.record.recalibration = header.recalibration;
+                }
                 own
             }
         };
@@ -101,7 +93,7 @@ impl NetworkModel {
 }
 
 /// One network of a file.
-fn restored(header: NetworkHeader, mut tensors: Tensors) -> Result<NetworkModel, StoreError> {
+fn restored(header: NetworkHeader, mut tensors: Tensors) -> Result<Model, StoreError> {
     let training = TrainingRows::read(&mut tensors)?;
     let width = header.base_likelihood.target_width();
     let records = NetworkRecalibration::records(header.recalibration.as_ref());
@@ -118,7 +110,7 @@ fn restored(header: NetworkHeader, mut tensors: Tensors) -> Result<NetworkModel,
     };
     let (predictor, likelihood, integration) = read_network(stored, &mut tensors)?;
     nothing_else(&tensors)?;
-    Ok(NetworkModel::new(header, predictor, (likelihood, integration), training, calibration))
+    Ok(Model::of_network(header, predictor, (likelihood, integration), training, calibration))
 }
 
 /// Refuses arrays that nobody has taken.

@@ -11,14 +11,14 @@ use super::source::{Source, architecture};
 use super::training::{Reading, TrainingSet, predicted_shape};
 use super::{
     CurvatureChoice, DataRecord, Fitted, InMemory, InputKind, LaplaceRequest, LikelihoodKind, NetworkHeader,
-    NetworkModel, NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess, decay,
+    NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess, decay,
 };
 use crate::calibration::{self, Calibration};
 use crate::method::network_predictor;
 use crate::network::{Preparation, TrainingRecord, digests, file_name};
 use crate::options::CalibrateName;
 use crate::rows::TrainingRows;
-use crate::{Guarantee, ModelError, Predictive};
+use crate::{Guarantee, Model, ModelError, Predictive};
 use posterior_data::{ReadOptions, require_targets};
 use posterior_laplace::auto::{LEAST_APART, planned};
 use posterior_laplace::{
@@ -46,25 +46,25 @@ pub struct NetworkDescription {
     pub training: Option<TrainingRecord>,
 }
 
-impl NetworkModel {
+impl Model {
     /// Fits what is asked for. `announce` hears the plan before work starts; the observer sees the work and may stop it: the sums so far then go to the
     /// checkpoint, if there is a place for one.
     ///
     /// # Errors
     /// When files, network, likelihood and settings do not fit together, memory does not suffice, or the observer stopped the fit.
-    pub fn fit(
+    pub fn fit_laplace(
         request: &LaplaceRequest,
         announce: &mut dyn FnMut(&str),
         observer: Observer<'_>,
     ) -> Result<Self, ModelError> {
-        Self::fit_with(request, &InMemory::default(), announce, observer)
+        Self::fit_laplace_with(request, &InMemory::default(), announce, observer)
     }
 
-    /// As [`Self::fit`], with what is in memory in the place of files.
+    /// As [`Self::fit_laplace`], with what is in memory in the place of files.
     ///
     /// # Errors
-    /// As [`Self::fit`]; with anything in memory, a request for a checkpoint, which could not tell what it belongs to.
-    pub fn fit_with(
+    /// As [`Self::fit_laplace`]; with anything in memory, a request for a checkpoint, which could not tell what it belongs to.
+    pub fn fit_laplace_with(
         request: &LaplaceRequest,
         memory: &InMemory,
         announce: &mut dyn FnMut(&str),
@@ -103,7 +103,7 @@ impl NetworkModel {
         }
     }
 
-    /// As [`Self::fit`] for a network and examples in memory.
+    /// As [`Self::fit_laplace`] for a network and examples in memory.
     ///
     /// # Errors
     /// As [`posterior_laplace::fit()`].
@@ -152,7 +152,7 @@ fn fit_in<T: Precision>(
     memory: &InMemory,
     announce: &mut dyn FnMut(&str),
     observer: Observer<'_>,
-) -> Result<NetworkModel, ModelError> {
+) -> Result<Model, ModelError> {
     let started = Instant::now();
     let known = InputKind::Prepared { preparation: source.preparation.clone() };
     let outputs = network.graph().output_shape();
@@ -375,7 +375,7 @@ pub(super) fn assemble<T: Precision>(
     laplace: Laplace<T>,
     (mut header, started): (NetworkHeader, Instant),
     (training, calibration): (TrainingRows, Calibration),
-) -> NetworkModel {
+) -> Model {
     header.notes.append(&mut header.summary.notes);
     let noise = match laplace.likelihood() {
         OutputLikelihood::Gaussian(g) => {
@@ -392,5 +392,5 @@ pub(super) fn assemble<T: Precision>(
     let found = (laplace.likelihood().clone(), laplace.integration());
     let preparation = header.data.inputs.preparation().clone();
     let predictor = network_predictor(Fitted { network, laplace }, preparation);
-    NetworkModel::new(header, predictor, found, training, calibration)
+    Model::of_network(header, predictor, found, training, calibration)
 }

@@ -68,7 +68,7 @@ impl InputKind {
     }
 
     /// The same, to be changed.
-    pub(super) fn schema_mut(&mut self) -> Option<&mut Schema> {
+    pub(crate) fn schema_mut(&mut self) -> Option<&mut Schema> {
         match self {
             Self::Prepared { preparation: Preparation::Columns { schema, .. } } => Some(schema),
             _ => None,

@@ -1,6 +1,6 @@
 //! Inputs to ask a model about, with truths where there are some.
 
-use super::{InputKind, InputRecord, ModelData, NetworkHeader, NetworkModel};
+use super::{InputKind, InputRecord, ModelData, NetworkHeader, Networks};
 use crate::network::{InputRecord as NetworkInputRecord, Preparation, Raw, Wanted, is_table};
 use crate::{Files, ModelError};
 use posterior_data::{ReadOptions, Table, read_table};
@@ -30,7 +30,7 @@ impl NetworkInputs {
     }
 }
 
-impl NetworkModel {
+impl Networks<'_> {
     /// Reads files of the kind that the model learned from: a table with the same columns; arrays or images; features. Truths come from the table, the files themselves or
     /// `labels`, and are left alone unless asked for. No file may take more memory than `reading` allows.
     ///

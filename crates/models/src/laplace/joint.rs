@@ -1,6 +1,6 @@
 //! Joint log-likelihoods of several labels, which see whether a posterior knows how its errors depend on each other.
 
-use super::NetworkModel;
+use super::Networks;
 use crate::{JointRow, ModelData, ModelError, Question};
 use posterior_laplace::LaplaceError;
 use posterior_linalg::tiles::pieces;
@@ -10,7 +10,7 @@ use posterior_notes::fixes::MEMORY;
 /// Of sets of the question's `joint_points` examples each, by dyadic sampling ([`DyadicGroups`]). The functions of all networks of an ensemble are its functions: a plain network is one; of networks with
 /// error bars each is asked for the question's number of draws, so that all weigh the same.
 pub(super) fn scores(
-    model: &NetworkModel,
+    model: &Networks<'_>,
     data: &ModelData,
     question: &Question,
 ) -> Result<Vec<JointRow>, ModelError> {
@@ -24,7 +24,7 @@ pub(super) fn scores(
             }
         });
     }
-    let (plain, n) = (densities(model.first(), data)?, data.len());
+    let (plain, n) = (densities(&model.first(), data)?, data.len());
     let row = |&points: &usize| {
         let groups = DyadicGroups::new(points, question.seed);
         Ok(JointRow { points, model: groups.score(&table, n)?, plain: groups.score(&plain, n)? })
@@ -33,7 +33,7 @@ pub(super) fn scores(
 }
 
 /// Log densities of the truths under the network alone.
-fn densities(model: &NetworkModel, data: &ModelData) -> Result<Vec<f64>, ModelError> {
+fn densities(model: &Networks<'_>, data: &ModelData) -> Result<Vec<f64>, ModelError> {
     model.predict_plain(data)?.log_density.ok_or_else(|| no_truths(data))
 }
 
@@ -46,7 +46,7 @@ pub(super) fn no_truths(data: &ModelData) -> ModelError {
 ///
 /// Memory: the draws of all weights, and the functions at some examples at a time.
 fn log_likelihoods(
-    model: &NetworkModel,
+    model: &Networks<'_>,
     data: &ModelData,
     question: &Question,
 ) -> Result<Vec<f64>, ModelError> {

@@ -1,12 +1,14 @@
 //! **Error bars for trained networks**: linearised Laplace from files to a model that is saved, loaded and asked like any other.
 //!
 //! ```no_run
-//! use posterior_models::laplace::{LaplaceRequest, LikelihoodKind, NetworkModel};
+//! use posterior_models::Model;
+//! use posterior_models::laplace::{LaplaceRequest, LikelihoodKind};
 //! let request = LaplaceRequest::new("net.onnx", ["images.gz"], ["labels.gz"], LikelihoodKind::Categorical);
-//! let model = NetworkModel::fit(&request, &mut |plan| eprintln!("{plan}"), &mut |_, _, _| posterior_optim::Signal::Continue)?;
+//! let model = Model::fit_laplace(&request, &mut |plan| eprintln!("{plan}"), &mut |_, _, _| posterior_optim::Signal::Continue)?;
 //! model.save("net.posterior".as_ref())?;
-//! let data = model.read(&["test.gz".into()], &[], false, &posterior_data::ReadOptions::for_arrays())?;
-//! let predictions = model.predict(&data, None)?;
+//! let networks = model.networks().expect("networks");
+//! let data = networks.read(&["test.gz".into()], &[], false, &posterior_data::ReadOptions::for_arrays())?;
+//! let predictions = networks.predict(&data, None)?;
 //! # Ok::<(), posterior_models::ModelError>(())
 //! ```
 //!
@@ -63,6 +65,7 @@ mod training;
 
 pub(crate) use conditions::settled;
 pub(crate) use file::FileHeader;
+pub(crate) use inputs::NetworkInputs;
 pub(crate) use model::Ensemble;
 pub(crate) use output::NetworkOutput;
 
@@ -75,7 +78,7 @@ pub use fit::NetworkDescription;
 pub use header::{DataRecord, HeldOutRecord, InputKind, NetworkHeader, NetworkRecord};
 pub use input_record::{Departure, ElementKind, InputRecord};
 pub use memory::{Arrays, InMemory};
-pub use model::NetworkModel;
+pub use model::Networks;
 pub use request::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
     ValidationSource,

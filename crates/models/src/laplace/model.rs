@@ -5,6 +5,7 @@ use super::output::NetworkOutput;
 use super::{NetworkHeader, NetworkRecalibration};
 use crate::calibration::Calibration;
 use crate::method::Fitted;
+use crate::model::{Model, NetworkSource, Source};
 use crate::predictor::Predictor;
 use crate::rows::TrainingRows;
 use posterior_laplace::UnseenScores;
@@ -12,34 +13,33 @@ use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_networks::{Graph, Precision};
 use std::sync::Arc;
 
-/// A trained network with error bars, or an ensemble of them, and all that is needed to use it.
-pub struct NetworkModel {
-    pub(crate) inputs: NetworkInputs,
+/// A trained network with error bars, or an ensemble of them, as the parts of its [`Model`].
+#[derive(Clone, Copy, Debug)]
+pub struct Networks<'a> {
+    pub(crate) inputs: &'a NetworkInputs,
     /// A network with its posterior; of an ensemble, all of them.
-    pub(crate) predictor: Arc<dyn Predictor>,
-    pub(crate) output: NetworkOutput,
-    /// What rows that no network has seen say of its predictions.
-    pub(crate) calibration: Calibration,
-    /// The rows learned from; not known of fits in memory, nor of ensembles, whose members have them.
-    pub(crate) training: TrainingRows,
-    /// What it is and how it came about; of an ensemble its first member, with the ensemble's recalibration.
-    pub(crate) record: NetworkHeader,
-    pub(crate) ensemble: Option<Ensemble>,
+    pub(crate) predictor: &'a Arc<dyn Predictor>,
+    pub(crate) output: &'a NetworkOutput,
+    pub(crate) calibration: &'a Calibration,
+    pub(crate) training: &'a TrainingRows,
+    pub(crate) record: &'a NetworkHeader,
+    pub(crate) ensemble: Option<&'a Ensemble>,
 }
 
 /// The networks of an ensemble.
+#[derive(Clone, Debug)]
 pub(crate) struct Ensemble {
     /// Their names.
     pub(crate) names: Vec<String>,
     /// Each as a model of its own.
-    pub(crate) members: Vec<NetworkModel>,
+    pub(crate) members: Vec<Model>,
     /// Whether their error bars are left out.
     pub(crate) plain: bool,
 }
 
-impl NetworkModel {
+impl Model {
     /// One network, as a fit or a file has it.
-    pub(super) fn new(
+    pub(super) fn of_network(
         record: NetworkHeader,
         predictor: Arc<dyn Predictor>,
         (likelihood, integration): (OutputLikelihood, Integration),
@@ -51,22 +51,26 @@ impl NetworkModel {
         let inputs = NetworkInputs::new(&record, input);
         let likelihoods = (likelihood, record.plain_likelihood.clone());
         let output = NetworkOutput::new(&record.data, likelihoods, integration, outputs);
-        Self { inputs, predictor, output, calibration, training, record, ensemble: None }
+        let source = Source::Network(Box::new(NetworkSource { inputs, output, record, ensemble: None }));
+        Self { source, predictor, calibration, training }
     }
+}
 
+impl<'a> Networks<'a> {
     /// What it is and how it came about; of an ensemble that of its first network.
-    pub fn header(&self) -> &NetworkHeader {
-        &self.record
+    pub fn header(&self) -> &'a NetworkHeader {
+        self.record
     }
 
     /// Its networks, in order: itself, where it is no ensemble.
-    pub fn members(&self) -> &[Self] {
-        self.ensemble.as_ref().map_or(std::slice::from_ref(self), |own| &own.members[..])
+    pub fn members(&self) -> Vec<Self> {
+        self.ensemble
+            .map_or_else(|| vec![*self], |own| own.members.iter().filter_map(Model::networks).collect())
     }
 
     /// Names of the networks of an ensemble.
-    pub fn names(&self) -> &[String] {
-        self.ensemble.as_ref().map_or(&[][..], |own| &own.names[..])
+    pub fn names(&self) -> &'a [String] {
+        self.ensemble.map_or(&[][..], |own| &own.names[..])
     }
 
     /// Whether it is several networks.
@@ -76,21 +80,22 @@ impl NetworkModel {
 
     /// Whether it is an ensemble without the error bars of its members.
     pub fn is_plain(&self) -> bool {
-        self.ensemble.as_ref().is_some_and(|own| own.plain)
+        self.ensemble.is_some_and(|own| own.plain)
     }
 
     /// The network whose names and units the answers have.
-    pub(crate) fn first(&self) -> &Self {
-        self.members().first().unwrap_or(self)
+    pub(crate) fn first(&self) -> Self {
+        let first = self.ensemble.and_then(|own| own.members.first());
+        first.and_then(Model::networks).unwrap_or(*self)
     }
 
     /// How predictions were recalibrated; None where they are as the networks have them.
-    pub fn recalibration(&self) -> Option<&NetworkRecalibration> {
+    pub fn recalibration(&self) -> Option<&'a NetworkRecalibration> {
         self.record.recalibration.as_ref()
     }
 
     /// Network and posterior, where it is one network in the precision asked for.
-    pub fn fitted<T: Precision>(&self) -> Option<&Fitted<T>> {
+    pub fn fitted<T: Precision>(&self) -> Option<&'a Fitted<T>> {
         self.predictor.fitted()
     }
 
@@ -100,17 +105,17 @@ impl NetworkModel {
     }
 
     /// Prior precisions with the names of their groups.
-    pub fn precisions(&self) -> (&[String], &[f64]) {
+    pub fn precisions(&self) -> (&'a [String], &'a [f64]) {
         self.predictor.network().map_or((&[][..], &[][..]), |own| own.precisions())
     }
 
     /// The structure of its network.
-    pub fn graph(&self) -> Option<&Graph> {
+    pub fn graph(&self) -> Option<&'a Graph> {
         self.predictor.network().map(|own| own.graph())
     }
 
     /// The likelihood, with learned noise.
-    pub fn likelihood(&self) -> &OutputLikelihood {
+    pub fn likelihood(&self) -> &'a OutputLikelihood {
         &self.output.likelihood
     }
 

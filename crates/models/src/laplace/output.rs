@@ -63,12 +63,12 @@ impl NetworkOutput {
     }
 
     /// The shape of what is predicted of an example.
-    pub(super) fn predicted_shape(&self) -> Vec<usize> {
+    pub(crate) fn predicted_shape(&self) -> Vec<usize> {
         predicted_shape(&self.shape, self.likelihood.target_width())
     }
 
     /// What is predicted.
-    pub(super) fn kind(&self) -> PredictedKind {
+    pub(crate) fn kind(&self) -> PredictedKind {
         match self.likelihood {
             OutputLikelihood::Categorical(_) => PredictedKind::Classes,
             OutputLikelihood::Bernoulli(_) => PredictedKind::Events,

@@ -1,13 +1,13 @@
 //! Predictions of a model and, for comparison, of its plain network.
 
-use super::NetworkModel;
+use super::Networks;
 use crate::method::PIECE;
 use crate::predictor::{Batch, Want};
 use crate::{ModelData, ModelError, Predictive};
 use posterior_likelihoods::Integration;
 use posterior_linalg::tiles::pieces;
 
-impl NetworkModel {
+impl Networks<'_> {
     /// Predicts examples, recalibrated where the model is; with another integration than the model's own, if one is given. Where the data hold truths, their log densities are computed on the way.
     ///
     /// Memory: the covariances of 512 examples at a time, and the results.

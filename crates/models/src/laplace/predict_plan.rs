@@ -1,6 +1,6 @@
 //! What predictions of networks take, counted before they are made.
 
-use super::NetworkModel;
+use super::Networks;
 use crate::method::PIECE;
 use crate::predictor::Want;
 use crate::{Cost, ModelData, PredictedSets, PredictionPlan, Question};
@@ -12,7 +12,7 @@ const NUMBER: u64 = 8;
 /// Multiplications and additions a second that a plan counts on.
 const RATE: f64 = 3e10;
 
-impl NetworkModel {
+impl Networks<'_> {
     /// What it takes to answer with one network; or, where it is not 0, to score `scored` models of this kind.
     pub(super) fn plan_alone(&self, data: &ModelData, question: &Question, scored: usize) -> PredictionPlan {
         let (n, outputs) = (data.len() as u64, self.output.outputs() as u64);

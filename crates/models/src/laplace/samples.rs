@@ -1,6 +1,6 @@
 //! Draws of functions, and the covariance of all outputs of several inputs.
 
-use super::{ModelData, NetworkModel};
+use super::{ModelData, Networks};
 use crate::predictor::NetworkPosterior;
 use crate::{ModelError, Predicted};
 use faer::{Mat, Scale};
@@ -8,7 +8,7 @@ use posterior_laplace::LaplaceError;
 use posterior_linalg::random::Streams;
 use posterior_notes::fixes::MEMORY;
 
-impl NetworkModel {
+impl Networks<'_> {
     /// `count` functions drawn from the posterior of the linearised network at all inputs, without noise: `[count, examples, outputs]`, regression in the target's units. The same
     /// functions for every call with the same seed, except for posteriors of functions (function space, inducing points), where values are drawn from their joint distribution at these inputs.
     /// Of an ensemble from its members in turn: draw `k` is of member `k mod M`.

@@ -1,26 +1,23 @@
-//! A process as a [`Model`].
+//! What a process answers in its own way: the rest of [`Model`](crate::Model) is the same for all.
 
 use super::joint::no_joint;
-use super::{Effects, ProcessModel, describe, panel};
+use super::{Effects, Process, describe, panel};
 use crate::latent::Latent;
 use crate::model::network_remedy;
 use crate::output::{LikelihoodOutput, Output, Predictions, Target};
 use crate::{
-    Family, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive, Question,
-    TrainedOn, Truth, Want,
+    Family, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive, Question, TrainedOn,
+    Truth, Want,
 };
 use faer::{Mat, MatRef};
 use posterior_data::stream::StreamOptions;
-use posterior_data::{
-    ArrayValues, DataError, Departure, Extracted, InputMoments, NumericArray, Schema, Table, TimeForm,
-};
+use posterior_data::{ArrayValues, DataError, Extracted, NumericArray, Table};
 use posterior_linalg::random::Streams;
-use posterior_metrics::LabelSets;
 use posterior_notes::fixes::{INSPECT, SAMPLES_OUT};
 use posterior_report::{Note, SummaryRow};
 use posterior_store::{StoreError, json};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The table of data, with the rows that were asked about.
 pub(super) fn table(data: &ModelData) -> Result<(&Table, &[usize]), ModelError> {
@@ -28,7 +25,7 @@ pub(super) fn table(data: &ModelData) -> Result<(&Table, &[usize]), ModelError> 
     table.ok_or_else(|| ModelError::Request("a Gaussian process is asked about the rows of a table".into()))
 }
 
-impl ProcessModel {
+impl Process<'_> {
     /// The rows of a table as the model takes them; of a part of a large one there may be none, and errors name rows of the file.
     fn asked(&self, data: &ModelData, truth: bool) -> Result<Option<Extracted>, ModelError> {
         let (table, rows) = table(data)?;
@@ -138,48 +135,28 @@ fn described(header: Value, parts: Value) -> Value {
     }
 }
 
-impl Model for ProcessModel {
-    fn as_model(&self) -> &dyn Model {
-        self
-    }
-
-    fn family(&self) -> Family {
-        Family::Process
-    }
-
-    fn predicts(&self) -> PredictedKind {
-        self.output.predicts()
-    }
-
-    fn seconds(&self) -> f64 {
-        self.record.fit.seconds()
-    }
-
-    fn save(&self, path: &Path) -> Result<(), StoreError> {
-        ProcessModel::save(self, path)
-    }
-
-    fn summary(&self) -> Vec<SummaryRow> {
+impl Process<'_> {
+    pub(crate) fn summary(&self) -> Vec<SummaryRow> {
         describe::summary(self)
     }
 
-    fn notes(&self) -> Vec<Note> {
+    pub(crate) fn notes(&self) -> Vec<Note> {
         describe::notes(self)
     }
 
-    fn tables(&self) -> Vec<String> {
+    pub(crate) fn tables(&self) -> Vec<String> {
         let learned = describe::table_of(describe::hyperparameters(self));
         std::iter::once(learned).chain(self.parts().tables()).collect()
     }
 
-    fn report(&self) -> Result<Value, StoreError> {
+    pub(crate) fn report(&self) -> Result<Value, StoreError> {
         Ok(described(
             posterior_store::to_shown_value(&self.header())?,
             posterior_store::to_shown_value(&self.parts())?,
         ))
     }
 
-    fn portrait(&self) -> Result<Portrait, ModelError> {
+    pub(crate) fn portrait(&self) -> Result<Portrait, ModelError> {
         let posterior = panel::one_dimensional(self)?;
         let parts = self.parts();
         Ok(Portrait {
@@ -195,13 +172,13 @@ impl Model for ProcessModel {
         })
     }
 
-    fn plan_portrait(&self, question: &Question) -> Result<Option<PredictionPlan>, ModelError> {
+    pub(crate) fn plan_portrait(&self, question: &Question) -> Result<Option<PredictionPlan>, ModelError> {
         let plain = Question { samples: 0, ..question.clone() };
         let maps = self.map_places().map(|places| self.plan_of((places, 0), &plain, 0)).transpose()?;
         Ok(PredictionPlan::both(maps, Effects::plan(self, question)?))
     }
 
-    fn effects(&self, data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
+    pub(crate) fn effects(&self, data: Option<&ModelData>) -> Result<Option<Effects>, ModelError> {
         let given = match (self.predictor.training_inputs(), data) {
             (None, Some(data)) => self.asked(data, false)?.map(|found| self.inputs.standard(&found)),
             _ => None,
@@ -209,28 +186,12 @@ impl Model for ProcessModel {
         Effects::of(self, given.as_ref().map(Mat::as_ref))
     }
 
-    fn schemas_mut(&mut self) -> Vec<&mut Schema> {
-        vec![&mut self.inputs.schema]
-    }
-
-    fn target(&self) -> String {
-        self.inputs.schema.target.clone()
-    }
-
-    fn class_names(&self) -> Vec<String> {
-        self.output.class_names()
-    }
-
-    fn sets(&self) -> Option<&LabelSets> {
-        self.calibration.sets()
-    }
-
-    fn check_family(&self, question: &Question) -> Result<(), ModelError> {
+    pub(crate) fn check_family(&self, question: &Question) -> Result<(), ModelError> {
         let gaussian = self.output.gaussian().is_some();
         if question.joint && !gaussian {
             return Err(no_joint());
         }
-        self.family().without(&[
+        Family::Process.without(&[
             (gaussian && question.integration.is_some(), "predictive"),
             (!gaussian && question.variances.is_some(), "variances"),
             (!question.joint_points.is_empty(), "joint-kappa"),
@@ -243,11 +204,7 @@ impl Model for ProcessModel {
         self.check_joint(question)
     }
 
-    fn leaves_one_out(&self) -> bool {
-        self.predictor.leave_one_out().is_some()
-    }
-
-    fn plan(
+    pub(crate) fn plan(
         &self,
         data: &ModelData,
         question: &Question,
@@ -256,7 +213,7 @@ impl Model for ProcessModel {
         self.plan_of((data.len(), table(data)?.0.memory()), question, scored)
     }
 
-    fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
+    pub(crate) fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
         match &self.output {
             Output::Gaussian(_) => self.predictive_numbers(data, question),
             Output::Likelihood(output) => self.predictive_observations(output, data, question),
@@ -264,9 +221,13 @@ impl Model for ProcessModel {
     }
 
     /// Always the distribution of the training targets: under Gaussian noise their mean and deviation.
-    fn baseline(&self, data: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError> {
+    pub(crate) fn baseline(
+        &self,
+        data: &ModelData,
+        own: &Predictive,
+    ) -> Result<(&'static str, Predictive), ModelError> {
         match &self.output {
-            Output::Gaussian(output) => Ok(("always the training mean", output.baseline(&self.inputs, own))),
+            Output::Gaussian(output) => Ok(("always the training mean", output.baseline(self.inputs, own))),
             Output::Likelihood(output) => {
                 let truth = own.truth.is_some();
                 let found = match truth || self.inputs.schema.exposure.is_some() {
@@ -280,19 +241,15 @@ impl Model for ProcessModel {
         }
     }
 
-    fn target_scale(&self) -> f64 {
-        self.output.target_scale(&self.inputs)
-    }
-
-    fn funnel_remedy(&self, grow: bool) -> String {
+    pub(crate) fn funnel_remedy(&self, grow: bool) -> String {
         match (&self.output, self.record.fit.gaussian()) {
-            (Output::Gaussian(own), Some(fit)) => describe::funnel_remedy(&self.inputs, own, fit, grow),
+            (Output::Gaussian(own), Some(fit)) => describe::funnel_remedy(self.inputs, own, fit, grow),
             _ => network_remedy(),
         }
     }
 
     /// Of latent functions: numbers in their own units, log-odds, logarithms of rates (for each unit of exposure) and of intensities.
-    fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
+    pub(crate) fn draws_of(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
         let (count, outputs) = (question.samples, self.output.functions());
         self.check_stored(count)?;
         let found = self.asked(data, false)?;
@@ -312,11 +269,7 @@ impl Model for ProcessModel {
         Ok(NumericArray::new(vec![count, rows, outputs], ArrayValues::F64(values))?)
     }
 
-    fn covariance(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
-        self.joint_covariance(data, question)
-    }
-
-    fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
+    pub(crate) fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
         if self.training.fingerprints().is_none() {
             return Ok(None);
         }
@@ -326,23 +279,7 @@ impl Model for ProcessModel {
         })
     }
 
-    fn date_order(&self) -> Option<TimeForm> {
-        self.inputs.schema.date_order
-    }
-
-    fn split_seed(&self) -> Result<u64, ModelError> {
-        Ok(self.record.seed)
-    }
-
-    fn strata(&self, table: &Table) -> Result<Option<Vec<usize>>, ModelError> {
-        Ok(self.output.strata(table, &self.inputs.schema.target)?)
-    }
-
-    fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
-        Some(self.inputs.input_ranges.departures(inputs))
-    }
-
-    fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
+    pub(crate) fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
         let gaussian = self.output.gaussian().is_some();
         if !self.answers_parts(question) {
             let problem = if !gaussian {
@@ -362,7 +299,7 @@ impl Model for ProcessModel {
     }
 
     /// Not where rows are asked about together, all of which must be there, or draws are one array.
-    fn answers_parts(&self, question: &Question) -> bool {
+    pub(crate) fn answers_parts(&self, question: &Question) -> bool {
         let together = question.joint || question.leave_one_out;
         let kept = self.output.gaussian().is_some() && self.predictor.stored_samples().is_some();
         !together && (question.samples == 0 || (kept && !question.draws_apart))

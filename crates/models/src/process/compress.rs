@@ -3,8 +3,9 @@
 use super::check::CONVERGED;
 use super::file_rows::CANDIDATES;
 use super::scalable::Solver;
-use super::{FitRecord, ModelError, ProcessModel};
+use super::{FitRecord, ModelError, Process};
 use crate::method::COMPARED;
+use crate::model::{Model, TableSource};
 use crate::speed::dense_rate;
 use crate::text::{time, work};
 use crate::{Compression, Guarantee, Question};
@@ -77,7 +78,7 @@ fn closed() -> ModelError {
     ))
 }
 
-impl ProcessModel {
+impl<'a> Process<'a> {
     /// What [`Self::compressed`] takes.
     ///
     /// # Errors
@@ -112,12 +113,12 @@ impl ProcessModel {
     ///
     /// # Errors
     /// [`ModelError::Usage`] for models that have no weights at rows, that are compressed already, and for as many points as rows; [`ModelError::Inducing`]; [`ModelError::Gp`].
-    pub fn compressed(&self, points: usize, seed: u64) -> Result<Self, ModelError> {
+    pub fn compressed(&self, points: usize, seed: u64) -> Result<Model, ModelError> {
         self.carried_by_rows(points)?;
         let found = self.predictor.compressed(points, seed);
         let (predictor, compression) = found.ok_or_else(closed)??;
-        let mut own = Self { predictor, ..self.clone() };
-        if let FitRecord::Gaussian(fit) = &mut own.record.fit {
+        let (inputs, output, mut record) = (self.inputs.clone(), self.output.clone(), self.record.clone());
+        if let FitRecord::Gaussian(fit) = &mut record.fit {
             if let Some(recalibration) = &mut fit.recalibration {
                 recalibration.guarantee = Guarantee::Compressed;
             }
@@ -127,11 +128,12 @@ impl ProcessModel {
                 summary.compressed = Some(compression);
             }
         }
-        Ok(own)
+        let source = TableSource { inputs, output, record };
+        Ok(Model::of_table(source, predictor, self.calibration.clone(), self.training.clone()))
     }
 
     /// How far it is from the model that it was compressed from, if it was.
-    pub fn compression(&self) -> Option<&Compression> {
+    pub fn compression(&self) -> Option<&'a Compression> {
         self.record.fit.scalable()?.compressed.as_ref()
     }
 

@@ -2,7 +2,8 @@
 
 use super::fit::{each_from_the_others, recalibrate};
 use super::maps::densest_place;
-use super::{ContinuedRows, FitRecord, ModelError, ProcessModel};
+use super::{ContinuedRows, FitRecord, ModelError, Process};
+use crate::model::{Model, Source, TableSource};
 use crate::options::CalibrateName;
 use crate::rows::{CheckedOn, LeftOut};
 use crate::speed::{dense_rate, seconds_of_pair};
@@ -166,7 +167,7 @@ fn not_exact(method: &str) -> ModelError {
     })
 }
 
-impl ProcessModel {
+impl Process<'_> {
     /// Refuses models that take no further rows, before any are read.
     ///
     /// # Errors
@@ -216,10 +217,10 @@ impl ProcessModel {
         Ok((Observations::new(x, targets, noise)?, y))
     }
 
-    /// What [`Self::continued`] takes for these rows, with the table that they are from beside it.
+    /// What [`Model::continued`] takes for these rows, with the table that they are from beside it.
     ///
     /// # Errors
-    /// As [`Self::check_continued`]; [`ModelError::Request`] where it does not fit `memory` bytes.
+    /// As [`Process::check_continued`]; [`ModelError::Request`] where it does not fit `memory` bytes.
     pub fn continuation_plan(&self, new: &NewRows, memory: u64) -> Result<ContinuationPlan, ModelError> {
         let posterior = self.predictor.exact().ok_or_else(|| not_exact(&self.record.method))?;
         let (peak_bytes, flops) = need(posterior, new);
@@ -240,18 +241,23 @@ impl ProcessModel {
             ))),
         }
     }
+}
 
+impl Model {
     /// The same model with further rows: to rounding that of all rows under the same hyperparameters, columns and units. Leave-one-out scores and recalibration are of all rows; the header says what was added ([`ContinuedRows`]).
     ///
     /// Cost `(n³ + (n + k)³) / 3 + n²k` flops for k rows added to n, most of it leave-one-out predictions; `8 (n² + (n + k)²)` bytes.
     ///
     /// # Errors
-    /// As [`Self::check_continued`]; [`ModelError::Gp`] when the new rows make the kernel matrix indefinite; [`ModelError::Metrics`].
+    /// As [`Process::check_continued`]; [`ModelError::Gp`] when the new rows make the kernel matrix indefinite; [`ModelError::Metrics`].
     pub fn continued(self, new: NewRows, calibrate: CalibrateName) -> Result<Self, ModelError> {
         let started = Instant::now();
         let request = FitRequest { calibrate, ..FitRequest::default() };
-        crate::calibration::check(calibrate, self.record.rows + new.len(), true)?;
-        let Self { mut inputs, mut predictor, output, training, mut record, .. } = self;
+        let Self { source: Source::Table(source), mut predictor, training, .. } = self else {
+            return Err(not_exact("network"));
+        };
+        let TableSource { mut inputs, output, mut record } = *source;
+        crate::calibration::check(calibrate, record.rows + new.len(), true)?;
         let (FitRecord::Gaussian(fit), Some(observed)) = (&mut record.fit, output.gaussian()) else {
             return Err(not_exact(&record.method));
         };
@@ -307,7 +313,7 @@ impl ProcessModel {
         fit.seconds = started.elapsed().as_secs_f64();
         // Without the rows that were there, nothing can be said of which are known.
         let training = training.with(new.fingerprints);
-        Ok(Self { inputs, predictor, output, calibration, training, record })
+        Ok(Self::of_table(TableSource { inputs, output, record }, predictor, calibration, training))
     }
 }
 

@@ -3,8 +3,7 @@
 use super::check::CONVERGED;
 use super::gvi::{GviSummary, factors};
 use super::{
-    CheckScores, DeepSummary, FitCheck, FitRecord, FitSummary, ProcessModel, ScalableSummary, Solver,
-    generalised,
+    CheckScores, DeepSummary, FitCheck, FitRecord, FitSummary, Process, ScalableSummary, Solver, generalised,
 };
 use crate::Compression;
 use crate::inputs::TableInputs;
@@ -27,20 +26,20 @@ mod hyperparameters;
 pub(super) use hyperparameters::{hyperparameters, lengthscales};
 
 /// The facts about a model, in order.
-pub(super) fn summary(model: &ProcessModel) -> Vec<SummaryRow> {
+pub(super) fn summary(model: &Process<'_>) -> Vec<SummaryRow> {
     match (&model.output, &model.record.fit) {
         (Output::Gaussian(output), FitRecord::Gaussian(fit)) => of_numbers(model, output, fit),
         (Output::Likelihood(output), FitRecord::Likelihood(fit)) => {
             generalised::summary(&model.inputs, output, &model.record, fit)
         }
-        // No file has both ([`ProcessModel::load`]).
+        // No file has both ([`Process::load`]).
         _ => Vec::new(),
     }
 }
 
 /// The same under Gaussian noise.
-fn of_numbers(model: &ProcessModel, output: &GaussianOutput, fit: &FitSummary) -> Vec<SummaryRow> {
-    let ProcessModel { inputs, record, .. } = model;
+fn of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSummary) -> Vec<SummaryRow> {
+    let Process { inputs, record, .. } = model;
     let mut rows = vec![SummaryRow::new("method", &fit.choice)];
     match fit.scalable.as_ref().and_then(|large| large.deep.as_ref()) {
         Some(deep) => rows.extend(features(deep, &record.kernel)),
@@ -498,7 +497,7 @@ fn compressed(fit: &FitSummary) -> Option<&Compression> {
 }
 
 /// Everything that was added, chosen, dropped or is odd.
-pub(super) fn notes(model: &ProcessModel) -> Vec<Note> {
+pub(super) fn notes(model: &Process<'_>) -> Vec<Note> {
     match (&model.output, &model.record.fit) {
         (Output::Gaussian(output), FitRecord::Gaussian(fit)) => notes_of_numbers(model, output, fit),
         (Output::Likelihood(output), FitRecord::Likelihood(fit)) => {
@@ -509,9 +508,9 @@ pub(super) fn notes(model: &ProcessModel) -> Vec<Note> {
 }
 
 /// The same under Gaussian noise.
-fn notes_of_numbers(model: &ProcessModel, output: &GaussianOutput, fit: &FitSummary) -> Vec<Note> {
+fn notes_of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSummary) -> Vec<Note> {
     use posterior_optim::Reason;
-    let ProcessModel { inputs, record, .. } = model;
+    let Process { inputs, record, .. } = model;
     let mut out: Vec<Note> = fit.data.sentences().into_iter().map(Note::information).collect();
     out.extend(record.continued.iter().filter_map(|own| own.warning()).map(Note::warning));
     out.extend(record.streamed.iter().map(|streamed| Note::information(streamed.sentence())));

@@ -2,7 +2,7 @@
 
 use super::effects::Z95;
 use super::joint::no_joint;
-use super::{ModelError, ProcessModel};
+use super::{ModelError, Process};
 use crate::output::{LikelihoodOutput, Output, Target};
 use faer::{Mat, MatRef};
 use posterior_data::Schema;
@@ -19,7 +19,7 @@ fn quantile(sorted: &[f64], level: f64) -> f64 {
     sorted[low] + share * (sorted[high] - sorted[low])
 }
 
-impl ProcessModel {
+impl Process<'_> {
     /// Draws that all of its posteriors have.
     fn draws(&self) -> usize {
         self.predictor.stored_samples().map_or(DRAWS, |kept| kept.min(DRAWS))

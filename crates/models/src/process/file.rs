@@ -1,29 +1,20 @@
 //! A model to its file and back: nothing is recomputed on loading, so predictions are equal to the last bit.
 
-use super::{FitRecord, GeneralisedSummary, Header, ProcessModel, ScalableSummary, Solver, StandInSummary};
+use super::{FitRecord, GeneralisedSummary, Header, Process, ScalableSummary, Solver, StandInSummary};
 use crate::calibration::{Calibration, Records};
 use crate::method::{self, Stored, kind};
+use crate::model::{Model, TableSource};
 use crate::options::KernelPrecision;
 use crate::output::{LikelihoodOutput, Output};
 use crate::rows::TrainingRows;
 use posterior_data::TransformedTarget;
 use posterior_store::{Container, StoreError, Tensors};
-use serde_json::Value;
-use std::path::Path;
 use std::sync::Arc;
 
-impl ProcessModel {
-    /// Writes the file in one atomic step. Its size is about `4n² + 8n(D + 4)` bytes for the exact method: the packed factor, inputs, targets, weights, fingerprints;
+impl Process<'_> {
+    /// The arrays of its file. Its size is about `4n² + 8n(D + 4)` bytes for the exact method: the packed factor, inputs, targets, weights, fingerprints;
     /// `8n(D + 1)` and the weights of mean and samples for iterative ones; `8m²` for bounds; each with `8n` for the fingerprints of the rows. Under other likelihoods than Gaussian noise it is as much for each latent function.
-    ///
-    /// # Errors
-    /// [`StoreError::Write`]; an older file is untouched then.
-    pub fn save(&self, path: &Path) -> Result<(), StoreError> {
-        self.container().write(path)
-    }
-
-    /// What its file holds.
-    pub(crate) fn container(&self) -> Container<Header> {
+    pub(crate) fn tensors(&self) -> Tensors {
         let mut tensors = Tensors::default();
         self.predictor.write(&mut tensors);
         self.training.write(&mut tensors);
@@ -31,35 +22,12 @@ impl ProcessModel {
             super::noise::tensors(noise, &mut tensors);
         }
         self.calibration.write(&mut tensors);
-        Container { header: self.header(), tensors }
+        tensors
     }
+}
 
-    /// The same with a header that may stand in another.
-    ///
-    /// # Errors
-    /// When JSON cannot hold it.
-    pub(crate) fn stored(&self) -> Result<(Value, Tensors), StoreError> {
-        let Container { header, tensors } = self.container();
-        Ok((posterior_store::to_value(&header)?, tensors))
-    }
-
-    /// Reads and checks a file.
-    ///
-    /// # Errors
-    /// A [`StoreError`] that says what is wrong with it.
-    pub fn load(path: &Path) -> Result<Self, StoreError> {
-        Self::from_container(Container::read(path)?)
-    }
-
-    /// As [`ProcessModel::load`] for bytes in memory; `path` is for messages only.
-    ///
-    /// # Errors
-    /// As [`ProcessModel::load`].
-    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, StoreError> {
-        Self::from_container(Container::parse(bytes, path)?)
-    }
-
-    pub(crate) fn from_container(container: Container<Header>) -> Result<Self, StoreError> {
+impl Model {
+    pub(crate) fn of_process(container: Container<Header>) -> Result<Self, StoreError> {
         let Container { header, mut tensors } = container;
         check(&header).map_err(|e| tensors.corrupt(e))?;
         let training = TrainingRows::read(&mut tensors)?;
@@ -89,7 +57,7 @@ impl ProcessModel {
         if let Output::Gaussian(own) = &mut output {
             own.process = process;
         }
-        Ok(Self { inputs, predictor, output, calibration, training, record })
+        Ok(Self::of_table(TableSource { inputs, output, record }, predictor, calibration, training))
     }
 }
 

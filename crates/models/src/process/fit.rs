@@ -9,12 +9,11 @@ use super::scalable::{
     Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
     set_hyperparameters, unused_by_exact, whole_posterior,
 };
-use super::{
-    CheckScores, FitCheck, FitRecord, FitSummary, Hyperparameter, ModelError, ProcessModel, ProcessRecord,
-};
+use super::{CheckScores, FitCheck, FitRecord, FitSummary, Hyperparameter, ModelError, ProcessRecord};
 use crate::calibration::{self, Calibration};
 use crate::evaluation::funnel_in_words;
 use crate::inputs::TableInputs;
+use crate::model::{Model, TableSource};
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, MethodName};
 use crate::output::{GaussianOutput, Output};
 use crate::rows::{CheckedOn, LeftOut, TrainingRows};
@@ -31,9 +30,9 @@ use posterior_optim::{Observer, Reason};
 use std::sync::Arc;
 use std::time::Instant;
 
-impl ProcessModel {
+impl Model {
     /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
-    pub fn plan(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
+    pub fn plan_fit(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
         let (text, bytes) = Self::plan_of_function(request, rows, names);
         if !request.learns_noise_of_places() {
             return (text, bytes);
@@ -78,10 +77,10 @@ impl ProcessModel {
         Self::fit_prepared(prepared, request, observer)
     }
 
-    /// As [`ProcessModel::fit`], for rows that are prepared.
+    /// As [`Model::fit`], for rows that are prepared.
     ///
     /// # Errors
-    /// As [`ProcessModel::fit`]; [`ModelError::Interrupted`] when hyperparameters of a large table were not found yet.
+    /// As [`Model::fit`]; [`ModelError::Interrupted`] when hyperparameters of a large table were not found yet.
     pub fn fit_prepared(
         prepared: Prepared,
         request: &FitRequest,
@@ -125,10 +124,10 @@ impl ProcessModel {
         header.ended((predictor, residuals), training, request, started)
     }
 
-    /// As [`ProcessModel::fit_prepared`], for rows in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
+    /// As [`Model::fit_prepared`], for rows in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
     ///
     /// # Errors
-    /// As [`ProcessModel::fit_prepared`].
+    /// As [`Model::fit_prepared`].
     pub fn fit_table(
         prepared: PreparedTable,
         request: &FitRequest,
@@ -175,7 +174,7 @@ impl Draft {
         training: TrainingRows,
         request: &FitRequest,
         started: Instant,
-    ) -> Result<ProcessModel, ModelError> {
+    ) -> Result<Model, ModelError> {
         let calibration = recalibrate(request, &mut self.fit, residuals)?;
         self.fit.seconds = started.elapsed().as_secs_f64();
         let Self { inputs, output, .. } = self;
@@ -194,7 +193,7 @@ impl Draft {
             continued: Vec::new(),
         };
         let output = Output::Gaussian(output);
-        Ok(ProcessModel { inputs, predictor, output, calibration, training, record })
+        Ok(Model::of_table(TableSource { inputs, output, record }, predictor, calibration, training))
     }
 }
 

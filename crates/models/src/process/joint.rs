@@ -1,7 +1,7 @@
 //! How predictions of a process depend on each other: the covariance of the noiseless function at some rows.
 
 use super::asked::table;
-use super::{ModelError, ProcessModel};
+use super::{ModelError, Process};
 use crate::{ModelData, Question, VarianceMethod};
 use posterior_data::{ArrayValues, NumericArray};
 use posterior_notes::fixes::{LIMIT, MEMORY, SAMPLES_TO_FILE};
@@ -13,7 +13,7 @@ pub(crate) fn no_joint() -> ModelError {
     ))
 }
 
-impl ProcessModel {
+impl Process<'_> {
     /// Refuses variances that a covariance does not have.
     pub(super) fn check_joint(&self, question: &Question) -> Result<(), ModelError> {
         let other = !matches!(question.variances, None | Some(VarianceMethod::Samples));
@@ -28,8 +28,8 @@ impl ProcessModel {
     /// part that is independent from row to row on its diagonal; of solvers it is that of the samples, of their number's rank.
     ///
     /// # Errors
-    /// [`ModelError::Request`] before anything is computed where it takes more than the question's memory; otherwise as [`ProcessModel::predict`].
-    pub(super) fn joint_covariance(
+    /// [`ModelError::Request`] before anything is computed where it takes more than the question's memory; otherwise as [`Process::predict`].
+    pub(crate) fn joint_covariance(
         &self,
         data: &ModelData,
         question: &Question,

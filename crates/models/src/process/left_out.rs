@@ -1,6 +1,6 @@
 //! A table's training rows, each predicted from all others.
 
-use super::{ModelError, ProcessModel};
+use super::{ModelError, Process};
 use crate::latent::Latent;
 use crate::output::Predictions;
 use crate::rows::no_leave_one_out;
@@ -8,14 +8,14 @@ use posterior_data::{DataError, Table, row_fingerprint};
 use posterior_gp::Observations;
 use std::collections::HashMap;
 
-impl ProcessModel {
+impl Process<'_> {
     /// Training rows, each predicted from all other training rows under the model's hyperparameters, units and recalibration; which of them is told by their numbers. Targets and known noise are looked at, and kept where `truth` is
     /// wanted. Rows that the schema drops have no prediction, as they had no part in the fit.
     ///
     /// Cost `n³/3` flops for n training rows, whatever the number of rows that are asked about.
     ///
     /// # Errors
-    /// [`ModelError::Usage`] where the predictor cannot ([`crate::Predictor::leave_one_out`]); [`ModelError::Data`] naming the first row that the model was not trained on, and as [`ProcessModel::predict`].
+    /// [`ModelError::Usage`] where the predictor cannot ([`crate::Predictor::leave_one_out`]); [`ModelError::Data`] naming the first row that the model was not trained on, and as [`Process::predict`].
     pub fn leave_one_out(
         &self,
         table: &Table,

@@ -2,7 +2,7 @@
 //!
 //! Everything is asked of the model as predictions are: in the columns' own units and the target's.
 
-use super::{ModelError, ProcessModel};
+use super::{ModelError, Process};
 use faer::{Mat, MatRef};
 use posterior_data::{Column, Table};
 use posterior_gp::Observations;
@@ -71,7 +71,7 @@ fn correlation(covariance: f64, a: f64, b: f64) -> f64 {
     covariance / (a * b).sqrt()
 }
 
-impl ProcessModel {
+impl Process<'_> {
     /// The columns of a model of numbers with Gaussian noise whose inputs are so many numbers.
     fn numeric_inputs<const D: usize>(&self) -> Option<[&str; D]> {
         self.output.gaussian().and_then(|_| self.inputs.numeric())
@@ -81,7 +81,7 @@ impl ProcessModel {
     /// squares of the target's unit, and its correlation. None for other models. Cost: the square of the grid.
     ///
     /// # Errors
-    /// As [`ProcessModel::predict`].
+    /// As [`Process::predict`].
     pub fn kernel_panels(&self, grid: &[f64]) -> Result<Option<[PlanePanel; 2]>, ModelError> {
         let Some([column]) = self.numeric_inputs() else { return Ok(None) };
         let table = Table::new("grid", vec![Column::numeric(column, grid.to_vec())]);
@@ -103,7 +103,7 @@ impl ProcessModel {
     /// function, and for each place the correlation of the prior's function there with that everywhere. None for other models. Cost: predictions of all grid points.
     ///
     /// # Errors
-    /// As [`ProcessModel::predict`].
+    /// As [`Process::predict`].
     pub fn map_panels(
         &self,
         (grid_x, grid_y): (&[f64], &[f64]),

@@ -95,54 +95,54 @@ pub(crate) use target_transform::{at_the_fit, no_image};
 
 use crate::calibration::Calibration;
 use crate::inputs::TableInputs;
+use crate::model::{Model, Source, TableSource};
 use crate::output::{GaussianOutput, NoiseProcess, Output};
 use crate::{Hyperparameter, Intervals, ModelError, Predictor, TrainingRows};
 use posterior_gp::inducing::InducingPosterior;
-use posterior_optim::Reason;
 use std::sync::Arc;
 
-/// A fitted model.
-#[derive(Clone, Debug)]
-pub struct ProcessModel {
+/// A process on a table, as the parts of its [`Model`].
+#[derive(Clone, Copy, Debug)]
+pub struct Process<'a> {
     /// Rows of a table as standardised inputs.
-    pub(crate) inputs: TableInputs,
+    pub(crate) inputs: &'a TableInputs,
     /// What predicts the latent functions, in standard units.
-    pub(crate) predictor: Arc<dyn Predictor>,
+    pub(crate) predictor: &'a Arc<dyn Predictor>,
     /// What is observed of them.
-    pub(crate) output: Output,
+    pub(crate) output: &'a Output,
     /// What rows that it was judged on say of its predictions.
-    pub(crate) calibration: Calibration,
+    pub(crate) calibration: &'a Calibration,
     /// Not known once rows of a stream were learned.
-    pub(crate) training: TrainingRows,
+    pub(crate) training: &'a TrainingRows,
     /// How it came about.
-    pub(crate) record: ProcessRecord,
+    pub(crate) record: &'a ProcessRecord,
 }
 
-impl ProcessModel {
+impl<'a> Process<'a> {
     /// What it reads.
-    pub fn inputs(&self) -> &TableInputs {
-        &self.inputs
+    pub fn inputs(&self) -> &'a TableInputs {
+        self.inputs
     }
 
     /// What is observed of its functions.
-    pub fn output(&self) -> &Output {
-        &self.output
+    pub fn output(&self) -> &'a Output {
+        self.output
     }
 
     /// How it came about.
-    pub fn record(&self) -> &ProcessRecord {
-        &self.record
+    pub fn record(&self) -> &'a ProcessRecord {
+        self.record
     }
 
     /// What stands in its file besides arrays.
     pub fn header(&self) -> Header {
-        let Self { inputs, output, record, .. } = self.clone();
+        let (inputs, output, record) = (self.inputs.clone(), self.output.clone(), self.record.clone());
         Header { inputs, output, record }
     }
 
     /// Which rows it was trained on; not known once rows of a stream were learned.
-    pub fn training(&self) -> &TrainingRows {
-        &self.training
+    pub fn training(&self) -> &'a TrainingRows {
+        self.training
     }
 
     /// How wide intervals of observations are, where they were recalibrated.
@@ -151,25 +151,15 @@ impl ProcessModel {
     }
 
     /// What predicts the functions, in standard units.
-    pub fn predictor(&self) -> &dyn Predictor {
-        &*self.predictor
-    }
-
-    /// The predictor without what is known of columns and units.
-    pub fn into_predictor(self) -> Arc<dyn Predictor> {
-        self.predictor
-    }
-
-    /// Whether the search was ended by its observer.
-    pub fn was_interrupted(&self) -> bool {
-        self.record.fit.gaussian().is_some_and(|fit| fit.reason == Reason::Interrupted)
+    pub fn predictor(&self) -> &'a dyn Predictor {
+        &**self.predictor
     }
 
     /// Its output, where that is numbers with Gaussian noise.
     ///
     /// # Errors
     /// [`ModelError::Usage`] for other models.
-    pub(super) fn numbers(&self) -> Result<&GaussianOutput, ModelError> {
+    pub(super) fn numbers(&self) -> Result<&'a GaussianOutput, ModelError> {
         self.output.gaussian().ok_or_else(|| {
             ModelError::Usage(
                 "this is of numbers with Gaussian noise, and the model is of another likelihood: ask for its predictive distributions".into(),
@@ -178,15 +168,19 @@ impl ProcessModel {
     }
 
     /// What predicts the noise of places, where that was learned.
-    fn noise_of_places(&self) -> Option<&NoiseProcess> {
+    fn noise_of_places(&self) -> Option<&'a NoiseProcess> {
         self.output.gaussian()?.process.as_deref()
     }
+}
 
+impl Model {
     /// The same model after more rows, with as many posteriors of inducing points as it has. Which rows these were is not known, so that none can be told apart later.
     fn go_on_with(&mut self, new: Vec<InducingPosterior>, streamed: StreamedRows) {
         let inducing = new.first().map_or(0, |p| p.inducing().nrows());
+        let Source::Table(source) = &mut self.source else { return };
+        let TableSource { output, record, .. } = &mut **source;
         // Told of the model before these rows.
-        match &mut self.record.fit {
+        match &mut record.fit {
             FitRecord::Gaussian(fit) => {
                 fit.scalable.iter_mut().for_each(|own| own.inducing = inducing);
                 fit.recalibration = None;
@@ -203,14 +197,14 @@ impl ProcessModel {
         }
         self.calibration = Calibration::default();
         let noise = new.first().and_then(|own| own.likelihood().shared_noise_variance());
-        if let (Output::Gaussian(_), Some(variance)) = (&self.output, noise) {
-            let noise = self.record.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
+        if let (Output::Gaussian(_), Some(variance)) = (&*output, noise) {
+            let noise = record.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
             noise.for_each(|h| h.values = vec![variance]);
         }
         if let Some(predictor) = self.predictor.with_inducing(new) {
             self.predictor = predictor;
         }
-        self.record.streamed = Some(streamed);
+        record.streamed = Some(streamed);
         self.training = TrainingRows::default();
     }
 }

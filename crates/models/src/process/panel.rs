@@ -1,9 +1,9 @@
 //! The posterior over a grid, for a model with one numeric feature.
 
 use super::maps::even;
-use super::{ModelError, ProcessModel};
+use super::{ModelError, Process};
 use crate::output::Target;
-use crate::{Model, ModelData, Question};
+use crate::{ModelData, Question};
 use posterior_data::{Column, Table};
 use posterior_report::PosteriorPanel;
 
@@ -14,7 +14,7 @@ const GRID: usize = 300;
 const SAMPLES: usize = 6;
 
 /// The posterior over a grid that reaches a little beyond the training rows, or over the window of events; none for several features, one of categories, and other targets.
-pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPanel>, ModelError> {
+pub(super) fn one_dimensional(model: &Process<'_>) -> Result<Option<PosteriorPanel>, ModelError> {
     match model.output().target() {
         None => numbers(model),
         Some(Target::Events { window, .. }) => intensity(model, window),
@@ -23,7 +23,7 @@ pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPa
 }
 
 /// Of numbers with Gaussian noise.
-fn numbers(model: &ProcessModel) -> Result<Option<PosteriorPanel>, ModelError> {
+fn numbers(model: &Process<'_>) -> Result<Option<PosteriorPanel>, ModelError> {
     let (inputs, record) = (model.inputs(), model.record());
     let Some([column]) = inputs.numeric() else { return Ok(None) };
     let standard = &inputs.standardisation;
@@ -75,7 +75,7 @@ fn numbers(model: &ProcessModel) -> Result<Option<PosteriorPanel>, ModelError> {
 }
 
 /// The intensity of events along their window, for one column of it.
-fn intensity(model: &ProcessModel, window: &[[f64; 2]]) -> Result<Option<PosteriorPanel>, ModelError> {
+fn intensity(model: &Process<'_>, window: &[[f64; 2]]) -> Result<Option<PosteriorPanel>, ModelError> {
     let ([[low, high]], [column]) = (window, &model.inputs().schema.feature_names()[..]) else {
         return Ok(None);
     };
@@ -85,7 +85,7 @@ fn intensity(model: &ProcessModel, window: &[[f64; 2]]) -> Result<Option<Posteri
     let found = model.predictive(&data, &Question::default())?;
     let asked =
         Question { samples: SAMPLES, memory: u64::MAX, seed: model.record().seed, ..Question::default() };
-    let samples = Model::sample(model, &data, &asked)?.to_f64();
+    let samples = model.draws_of(&data, &asked)?.to_f64();
     Ok(Some(PosteriorPanel {
         input: column.clone(),
         grid,

@@ -1,7 +1,7 @@
 //! What a learned kernel is made of: covariances of categories, curves of warped columns, shares of the terms of a sum.
 
 use super::maps::even;
-use super::{FitRecord, Hyperparameter, ProcessModel};
+use super::{FitRecord, Hyperparameter, Process};
 use crate::VarianceShares;
 use crate::text::table;
 use faer::MatRef;
@@ -197,7 +197,7 @@ impl CategoryCovariance {
     }
 }
 
-impl ProcessModel {
+impl Process<'_> {
     /// What its kernel is made of; nothing where it acts on what a network makes of the columns. Shares of sums are those of functions under Gaussian noise: they take at most some hundred million values of the kernel, at 2,000 rows (of inducing points: at these) or
     /// fewer; they are left out where that is not enough for 100.
     pub fn parts(&self) -> KernelParts {

@@ -1,7 +1,7 @@
 //! From a table to predictions, in the target's own units.
 
 use super::target_transform::{no_image, of_a_model};
-use super::{ModelError, ProcessModel};
+use super::{ModelError, Process};
 use crate::latent::Latent;
 use crate::output::Predictions;
 use crate::{VarianceMethod, Want};
@@ -17,7 +17,7 @@ pub struct PredictOptions {
     pub variances: VarianceMethod,
 }
 
-impl ProcessModel {
+impl Process<'_> {
     /// Predicts the given rows of a table (all when `None`). Targets, if present, are not looked at.
     ///
     /// # Errors
@@ -26,10 +26,10 @@ impl ProcessModel {
         self.predict_with(table, rows, PredictOptions::default())
     }
 
-    /// As [`ProcessModel::predict`], keeping the true targets for scoring.
+    /// As [`Process::predict`], keeping the true targets for scoring.
     ///
     /// # Errors
-    /// As [`ProcessModel::predict`]; also when the target column is missing.
+    /// As [`Process::predict`]; also when the target column is missing.
     pub fn predict_with_truth(
         &self,
         table: &Table,
@@ -38,10 +38,10 @@ impl ProcessModel {
         self.predict_with(table, rows, PredictOptions { truth: true, ..Default::default() })
     }
 
-    /// As [`ProcessModel::predict`] with a choice of what and how.
+    /// As [`Process::predict`] with a choice of what and how.
     ///
     /// # Errors
-    /// As [`ProcessModel::predict`]; [`ModelError::VarianceMemory`] before anything is solved; [`ModelError::Gp`] for exact variances of weights on inducing points.
+    /// As [`Process::predict`]; [`ModelError::VarianceMemory`] before anything is solved; [`ModelError::Gp`] for exact variances of weights on inducing points.
     pub fn predict_with(
         &self,
         table: &Table,
@@ -90,7 +90,7 @@ impl ProcessModel {
     /// Needs `32 m² + 16 m n + 24 m c` bytes for c draws at m rows by n training rows or inducing points where draws are made when asked for, `32 m s + 16 m c` where the model keeps s samples.
     ///
     /// # Errors
-    /// [`ModelError::TooManySampleRows`] before anything but the inputs is allocated, [`ModelError::TooManySamples`], otherwise as [`ProcessModel::predict`].
+    /// [`ModelError::TooManySampleRows`] before anything but the inputs is allocated, [`ModelError::TooManySamples`], otherwise as [`Process::predict`].
     pub fn sample(
         &self,
         table: &Table,
@@ -141,7 +141,7 @@ impl ProcessModel {
     /// The rows of a table as the posterior takes them: standardised features, m x D, of the rows that could be used.
     ///
     /// # Errors
-    /// As [`ProcessModel::predict`].
+    /// As [`Process::predict`].
     pub fn standard_inputs(&self, table: &Table) -> Result<Mat<f64>, ModelError> {
         let extracted = self.extract(table, &(0..table.rows()).collect::<Vec<_>>(), false)?;
         Ok(self.inputs.standard(&extracted))

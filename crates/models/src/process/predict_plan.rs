@@ -1,6 +1,6 @@
 //! What predictions take, counted before anything is computed.
 
-use super::ProcessModel;
+use super::Process;
 use crate::method::TILES;
 use crate::output::Output;
 use crate::predictor::{Cost, bytes_of};
@@ -13,7 +13,7 @@ const NUMBER: u64 = 8;
 /// Bytes beside all rows under another likelihood than Gaussian noise.
 const BESIDE: u64 = 32 << 20;
 
-impl ProcessModel {
+impl Process<'_> {
     /// What predicting `rows` rows of a table of so many bytes takes beside the model itself; refuses what is above the question's memory, before anything is measured. `scored` models are scored
     /// on them, none where they are only predicted.
     pub(super) fn plan_of(

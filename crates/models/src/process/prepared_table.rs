@@ -1,6 +1,6 @@
 //! A table that is read part by part: into memory, or into a file where it does not fit.
 
-use super::ProcessModel;
+use super::Model;
 use super::file_rows::FileRows;
 use super::prepared::{Prepared, exact_plan, unscaled};
 use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
@@ -142,7 +142,7 @@ impl PreparedTable {
     /// What a fit will need, in words.
     pub fn plan(&self, request: &FitRequest) -> String {
         let Some(bytes) = self.on_disk() else {
-            return ProcessModel::plan(request, self.rows(), &self.names()).0;
+            return Model::plan_fit(request, self.rows(), &self.names()).0;
         };
         let (rows, names) = (self.rows(), self.names());
         let chosen = choose(request, rows, &names);

@@ -1,8 +1,8 @@
 //! What fits of several targets take together.
 
-use crate::process::{Observed, PreparedTable, ProcessModel, ScalablePlan, choose, expected_seconds};
+use crate::process::{Observed, PreparedTable, ScalablePlan, choose, expected_seconds};
 use crate::text::time;
-use crate::{FitRequest, Method, ModelError};
+use crate::{FitRequest, Method, Model, ModelError};
 use posterior_gp::GpError;
 use posterior_gp::exact::Plan;
 use posterior_notes::fixes::MEMORY;
@@ -28,8 +28,7 @@ impl TargetPlan {
             Some(_) => ScalablePlan::from_disk(request, &method, count, names.len()),
             None => None,
         };
-        let peak =
-            from_disk.map_or_else(|| ProcessModel::plan(request, count, &names).1, |own| own.peak_bytes);
+        let peak = from_disk.map_or_else(|| Model::plan_fit(request, count, &names).1, |own| own.peak_bytes);
         let budget = request.time_budget.unwrap_or(f64::INFINITY);
         let seconds = expected_seconds(request, &method, count, &names).map(|s| s.min(budget));
         // The factor is kept, and once more as a packed triangle as the file is written; of others what they learned from, samples, and a matrix of inducing points and its factors.
@@ -52,9 +51,9 @@ impl TargetPlan {
     /// For rows of a target under another likelihood.
     ///
     /// # Errors
-    /// As [`ProcessModel::plan_observed`].
+    /// As [`Model::plan_observed`].
     pub fn of_labels(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
-        let found = ProcessModel::plan_observed(observed, request)?;
+        let found = Model::plan_observed(observed, request)?;
         let budget = request.time_budget.unwrap_or(f64::INFINITY);
         let seconds = found.seconds.map(|s| s.min(budget));
         Ok(Self { plan: found.plan, kept_bytes: found.plan.peak_bytes, seconds })

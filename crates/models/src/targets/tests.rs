@@ -1,9 +1,7 @@
 //! What models of several targets say of themselves; fits and commands have tests of their own.
 
-use super::TargetsModel;
 use super::shared::SharedRows;
-use crate::{AnyModel, FitRequest, ModelData, ProcessModel, Question};
-use crate::{Model, ModelError};
+use crate::{FitRequest, Model, ModelData, ModelError, Question, Saved};
 use posterior_data::{Column, Table};
 use posterior_gp::exact::{ExactGp, log_evidence};
 use posterior_gp::{MeanForm, Observations};
@@ -42,10 +40,9 @@ fn rows() -> Vec<usize> {
     (0..40).collect()
 }
 
-fn apart(table: &Table) -> TargetsModel {
-    let fit =
-        |own: &FitRequest| ProcessModel::fit(table, &rows(), own, &mut |_, _| Signal::Continue).unwrap();
-    TargetsModel::of(requests(MeanForm::Constant).iter().map(fit).collect(), None).unwrap()
+fn apart(table: &Table) -> Saved {
+    let fit = |own: &FitRequest| Model::fit(table, &rows(), own, &mut |_, _| Signal::Continue).unwrap();
+    Saved::of(requests(MeanForm::Constant).iter().map(fit).collect(), None).unwrap()
 }
 
 fn question() -> Question {
@@ -66,9 +63,9 @@ fn a_shared_kernel_maximises_the_sum_of_the_evidences_of_its_targets() {
         let mut sum = 0.0;
         for (place, (prepared, own)) in joint.clone().into_own().into_iter().zip(&mut requests).enumerate() {
             own.hyperparameters = Some(shared.of_target(place));
-            let model = ProcessModel::fit_prepared(prepared, own, &mut |_, _| Signal::Continue).unwrap();
-            assert_eq!(model.record().hyperparameters, shared.of_target(place));
-            sum += model.record().fit.gaussian().unwrap().log_evidence.unwrap();
+            let model = Model::fit_prepared(prepared, own, &mut |_, _| Signal::Continue).unwrap();
+            assert_eq!(model.process().unwrap().record().hyperparameters, shared.of_target(place));
+            sum += model.process().unwrap().record().fit.gaussian().unwrap().log_evidence.unwrap();
         }
         assert!((sum - shared.log_evidence).abs() < 1e-9 * sum.abs(), "{sum} {}", shared.log_evidence);
         // By brute force: a process of each target, the sum of whose evidences no step along a parameter makes larger.
@@ -152,7 +149,7 @@ fn predictions_are_side_by_side_and_those_of_each_model() {
     let all = model.predict(&data, &asked).unwrap();
     assert_eq!(all.count, 40);
     let mut place = 0;
-    for (k, one) in model.targets().into_iter().enumerate() {
+    for (k, one) in model.models.iter().enumerate() {
         let plain = Question { samples: 0, ..asked.clone() };
         let own = one.predict(&data, &plain).unwrap();
         for (column, found) in own.columns.iter().zip(&all.columns[place..]) {
@@ -164,14 +161,14 @@ fn predictions_are_side_by_side_and_those_of_each_model() {
     let names: Vec<&str> = all.columns.iter().map(|c| c.name.as_str()).collect();
     assert!(names.contains(&"a_q0.1") && names.contains(&"b_sample_2"), "{names:?}");
     // Of what needs one distribution the model of the target is asked.
-    assert!(model.evaluate(&data, &question()).unwrap_err().to_string().contains("several targets"));
+    assert!(model.only().is_none());
     let array = Question { into: crate::PredictedInto::Array, ..question() };
     assert!(model.check(&array).unwrap_err().to_string().contains("an array holds"));
     let apart = Question { samples: 2, draws_apart: true, ..question() };
     assert!(model.check(&apart).unwrap_err().to_string().contains("--samples-out"));
     // Together they take what each takes, with the data once.
     let (plan, own) =
-        (model.plan(&data, &question(), 0).unwrap(), model.targets()[0].plan(&data, &question(), 0).unwrap());
+        (model.plan(&data, &question(), 0).unwrap(), model.models[0].plan(&data, &question(), 0).unwrap());
     assert!(
         plan.peak_bytes > own.peak_bytes
             && plan.peak_bytes < 2 * own.peak_bytes
@@ -208,9 +205,9 @@ fn a_file_holds_all_models_and_damaged_ones_are_refused() {
     let table = table(&[7]);
     let model = apart(&table);
     model.save(&path).unwrap();
-    let AnyModel::Targets(back) = AnyModel::load(&path).unwrap() else { panic!("another family") };
+    let back = Saved::load(&path).unwrap();
     let data = ModelData::of_table(table).unwrap();
-    let columns = |model: &TargetsModel| model.predict(&data, &question()).unwrap().columns;
+    let columns = |model: &Saved| model.predict(&data, &question()).unwrap().columns;
     assert_eq!(columns(&back), columns(&model));
     assert_eq!((back.names(), back.described()), (model.names(), model.described()));
     assert_eq!(back.report().unwrap()["targets"][1]["target"], "b");
@@ -221,7 +218,7 @@ fn a_file_holds_all_models_and_damaged_ones_are_refused() {
         change(&mut container.header, &mut container.tensors);
         let broken = folder.path().join("broken.posterior");
         container.write(&broken).unwrap();
-        let error = AnyModel::load(&broken).map(|_| ()).unwrap_err().to_string();
+        let error = Saved::load(&broken).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     };
     refused(&|_, tensors| drop(tensors.take_under("target.1.")), "missing");
@@ -241,8 +238,8 @@ fn a_file_holds_all_models_and_damaged_ones_are_refused() {
         bytes[place] = bytes[place].wrapping_add(1 + (k % 255) as u8);
         bytes.truncate(if k % 10 == 0 { place } else { bytes.len() });
         std::fs::write(&broken, &bytes).unwrap();
-        if let Ok(found) = AnyModel::load(&broken) {
-            let _ = found.model().described();
+        if let Ok(found) = Saved::load(&broken) {
+            let _ = found.described();
         }
     }
 }
@@ -258,13 +255,11 @@ fn models_that_would_share_a_column_are_refused() {
             let mut request = FitRequest::default();
             request.selection.target = name.clone();
             request.selection.exclude = names.iter().filter(|other| *other != name).cloned().collect();
-            ProcessModel::fit(&own, &rows(), &request, &mut |_, _| Signal::Continue).unwrap()
+            Model::fit(&own, &rows(), &request, &mut |_, _| Signal::Continue).unwrap()
         };
         names.iter().map(fit).collect::<Vec<_>>()
     };
-    let error = TargetsModel::of(models(["y", "y_latent"]), None).map(|_| ()).unwrap_err().to_string();
+    let error = Saved::of(models(["y", "y_latent"]), None).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("`y_latent_std`"), "{error}");
-    let mut one = models(["y", "z"]);
-    one.pop();
-    assert!(TargetsModel::of(one, None).map(|_| ()).unwrap_err().to_string().contains("at least two"));
+    assert!(Saved::of(Vec::new(), None).map(|_| ()).unwrap_err().to_string().contains("at least one"));
 }

@@ -7,8 +7,8 @@ use posterior::linalg::random::Streams;
 use posterior::optim::{Constraint, Signal};
 use posterior::options::{KernelPrecision, MethodName};
 use posterior::{
-    CheckedOn, FitRequest, FitStage, Hyperparameter, Model, ModelError, Prepared, ProcessModel,
-    ScalableSummary, TriedMethod,
+    CheckedOn, FitRequest, FitStage, Hyperparameter, Model, ModelError, Prepared, ScalableSummary,
+    TriedMethod,
 };
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
@@ -43,16 +43,16 @@ fn request(method: MethodName) -> FitRequest {
 
 const ROWS: usize = 6100;
 
-fn fit(request: &FitRequest) -> Result<ProcessModel, ModelError> {
+fn fit(request: &FitRequest) -> Result<Model, ModelError> {
     let table = table(ROWS);
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, request)?;
-    ProcessModel::fit_prepared(prepared, request, &mut |_, _| Signal::Continue)
+    Model::fit_prepared(prepared, request, &mut |_, _| Signal::Continue)
 }
 
 #[test]
 fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
     let model = fit(&request(MethodName::Auto)).unwrap();
-    let check = model.record().fit.gaussian().unwrap().check.clone().unwrap();
+    let check = model.process().unwrap().record().fit.gaussian().unwrap().check.clone().unwrap();
     assert_eq!((check.on, check.rows), (CheckedOn::HeldBack, ROWS / 20));
     // Every posterior that was tried is recorded, and the one with the best score is the model: of recalibrated intervals where they would be.
     let tried: Vec<_> = check.tried.iter().filter(|t| t.scores.is_some()).collect();
@@ -63,11 +63,23 @@ fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
     }
     let score = |own: &TriedMethod| own.recalibrated_nll.unwrap_or(own.scores.unwrap().nll);
     let best = tried.iter().min_by(|a, b| score(a).total_cmp(&score(b))).unwrap();
-    assert_eq!((&model.record().method, check.scores), (&best.method, best.scores.unwrap()));
-    let recalibrated = model.record().fit.gaussian().unwrap().recalibration.as_ref().map(|own| own.nll_after);
+    assert_eq!(
+        (&model.process().unwrap().record().method, check.scores),
+        (&best.method, best.scores.unwrap())
+    );
+    let recalibrated = model
+        .process()
+        .unwrap()
+        .record()
+        .fit
+        .gaussian()
+        .unwrap()
+        .recalibration
+        .as_ref()
+        .map(|own| own.nll_after);
     assert_eq!(recalibrated, best.recalibrated_nll);
     // The truth's noise is 0.2: nothing can do better than that, and the mean of the target has an error of 1.
-    let scale = model.inputs().standardisation.target_scale;
+    let scale = model.process().unwrap().inputs().standardisation.target_scale;
     assert!(check.scores.rmse > 0.17 / scale && check.scores.rmse < 0.5, "{check:?}");
     // Intervals that do not fit are said to.
     let fits = (check.chance[0]..=check.chance[1]).contains(&check.scores.coverage_95);
@@ -76,7 +88,7 @@ fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
     let fresh = {
         let whole = table(ROWS + 800);
         let rows: Vec<usize> = (ROWS..ROWS + 800).collect();
-        model.predict_with_truth(&whole, Some(&rows)).unwrap().scores(scale).unwrap()
+        model.process().unwrap().predict_with_truth(&whole, Some(&rows)).unwrap().scores(scale).unwrap()
     };
     let share = check.scores.coverage_95;
     let error = (share * (1.0 - share) * (1.0 / check.rows as f64 + 1.0 / 800.0)).sqrt();
@@ -85,24 +97,31 @@ fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     model.save(&path).unwrap();
-    let again = ProcessModel::load(&path).unwrap();
+    let again = Model::load(&path).unwrap();
     let few: Vec<usize> = (0..20).collect();
     assert_eq!(
-        again.predict(&table(20), Some(&few)).unwrap(),
-        model.predict(&table(20), Some(&few)).unwrap()
+        again.process().unwrap().predict(&table(20), Some(&few)).unwrap(),
+        model.process().unwrap().predict(&table(20), Some(&few)).unwrap()
     );
-    assert_eq!(again.record().fit.gaussian().unwrap().check, model.record().fit.gaussian().unwrap().check);
+    assert_eq!(
+        again.process().unwrap().record().fit.gaussian().unwrap().check,
+        model.process().unwrap().record().fit.gaussian().unwrap().check
+    );
 }
 
 /// The exact posterior of all rows is the model, is better than that of few rows, and is the one of its hyperparameters.
-fn check_whole_posterior(asked: &FitRequest, rows: usize) -> ProcessModel {
+fn check_whole_posterior(asked: &FitRequest, rows: usize) -> Model {
     let table = table(rows);
     let all = Split::all(rows).train;
-    let model = ProcessModel::fit(&table, &all, asked, &mut |_, _| Signal::Continue).unwrap();
-    let fitted = model.record().fit.gaussian().unwrap();
+    let model = Model::fit(&table, &all, asked, &mut |_, _| Signal::Continue).unwrap();
+    let fitted = model.process().unwrap().record().fit.gaussian().unwrap();
     let check = fitted.check.clone().unwrap();
     let learned = rows - check.rows;
-    assert_eq!((model.record().method.as_str(), model.record().rows), ("exact", learned), "{check:?}");
+    assert_eq!(
+        (model.process().unwrap().record().method.as_str(), model.process().unwrap().record().rows),
+        ("exact", learned),
+        "{check:?}"
+    );
     assert!(fitted.choice.contains(&format!("{learned} of {rows} rows")), "{}", fitted.choice);
     let of = |method: &str| check.tried.iter().filter(|t| t.method == method).collect::<Vec<_>>();
     let (exact, descent) = (of("exact"), of("sdd"));
@@ -112,10 +131,10 @@ fn check_whole_posterior(asked: &FitRequest, rows: usize) -> ProcessModel {
     assert!(descent[0].scores.is_none() && descent[0].outcome.contains("where it goes"), "{descent:?}");
     // It is the posterior of these hyperparameters: rows that were held back, predicted by a fit to the others.
     let own = FitRequest {
-        hyperparameters: Some(model.record().hyperparameters.clone()),
+        hyperparameters: Some(model.process().unwrap().record().hyperparameters.clone()),
         ..request(MethodName::Exact)
     };
-    let kept = model.predictor().exact().unwrap();
+    let kept = model.process().unwrap().predictor().exact().unwrap();
     let prepared = Prepared::from_table(&table, &all, &own).unwrap();
     let place = |x: &[f64]| {
         let inputs = prepared.data.inputs();
@@ -124,7 +143,7 @@ fn check_whole_posterior(asked: &FitRequest, rows: usize) -> ProcessModel {
     let inputs = kept.data().inputs();
     let places: Vec<usize> = (0..learned).map(|i| place(&[inputs[(i, 0)], inputs[(i, 1)]])).collect();
     let direct = kept.model().clone().condition(prepared.data.select(&places).unwrap()).unwrap();
-    let fresh = model.standard_inputs(&self::table(20)).unwrap();
+    let fresh = model.process().unwrap().standard_inputs(&self::table(20)).unwrap();
     let [a, b] = [kept, &direct].map(|p| posterior::gp::Posterior::predict(p, fresh.as_ref()).unwrap());
     for i in 0..20 {
         assert!((a.mean[(i, 0)] - b.mean[(i, 0)]).abs() < 1e-9);
@@ -152,7 +171,7 @@ fn where_all_rows_fit_their_exact_posterior_is_made() {
     set(&mut asked, json!({"steps": 2, "refining-rows": 4000}));
     let model = check_whole_posterior(&asked, ROWS);
     // Where hyperparameters come from is said in the place of a search that there was not.
-    let learned = model.record().rows;
+    let learned = model.process().unwrap().record().rows;
     let facts = Model::summary(&model);
     let fact = |label: &str| facts.iter().find(|fact| fact.label == label);
     let searched = &fact("hyperparameters").unwrap().value;
@@ -197,20 +216,23 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
     let prepared = Prepared::from_table(&simulated(ROWS, noise), &Split::all(ROWS).train, &asked).unwrap();
     // Interrupted within the solve, the same one goes on: nothing is forecast again.
     let mut steps = 0;
-    let stopped = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, at| {
+    let stopped = Model::fit_prepared(prepared.clone(), &asked, &mut |_, at| {
         steps += usize::from(*at == FitStage::Solve);
         if steps == 3 { Signal::Stop } else { Signal::Continue }
     });
     assert!(stopped.is_ok_and(|m| m.was_interrupted()));
-    let model = ProcessModel::fit_prepared(prepared, &asked, &mut |_, at| {
+    let model = Model::fit_prepared(prepared, &asked, &mut |_, at| {
         assert!(*at != FitStage::Forecast, "forecasts were finished");
         Signal::Continue
     })
     .unwrap();
-    assert_eq!(model.record().fit.gaussian().unwrap().scalable.clone().unwrap().resumed_from, 3);
+    assert_eq!(
+        model.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap().resumed_from,
+        3
+    );
     // Little noise: only factored blocks get there, and they are better than fewer rows exactly.
-    let found = model.record().fit.gaussian().unwrap().check.clone().unwrap();
-    assert_eq!(model.record().method, "sap", "{found:?}");
+    let found = model.process().unwrap().record().fit.gaussian().unwrap().check.clone().unwrap();
+    assert_eq!(model.process().unwrap().record().method, "sap", "{found:?}");
     let solvers: Vec<&TriedMethod> =
         found.tried.iter().filter(|t| t.method != "exact" && t.method != "svgp").collect();
     assert_eq!((solvers.len(), solvers[0].method.as_str()), (3, "sap"), "{solvers:?}");
@@ -234,9 +256,8 @@ fn a_refined_search_that_was_asked_for_is_judged() {
     let table = table(rows);
     let prepared = Prepared::from_table(&table, &Split::all(rows).train, &asked).unwrap();
     let source = |asked: &FitRequest| {
-        let model =
-            ProcessModel::fit_prepared(prepared.clone(), asked, &mut |_, _| Signal::Continue).unwrap();
-        let summary = model.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+        let model = Model::fit_prepared(prepared.clone(), asked, &mut |_, _| Signal::Continue).unwrap();
+        let summary = model.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
         (summary.search.is_some(), summary.hyperparameter_source)
     };
     let (searched, usual) = source(&asked);
@@ -258,8 +279,8 @@ fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
     set(&mut asked, json!({"steps": 4, "samples": 8, "probes": 4, "iterations": 12, "refining-rows": 4000}));
     let table = table(rows);
     let prepared = Prepared::from_table(&table, &Split::all(rows).train, &asked).unwrap();
-    let whole = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, _| Signal::Continue).unwrap();
-    let summary = whole.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+    let whole = Model::fit_prepared(prepared.clone(), &asked, &mut |_, _| Signal::Continue).unwrap();
+    let summary = whole.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
     let search = summary.search.clone().unwrap();
     assert_eq!(search.steps, 4);
     assert!(summary.blocks.len() == 2 && summary.blocks[1].sizes[0] < 4000, "{:?}", summary.blocks);
@@ -268,27 +289,36 @@ fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
     let path = folder.path().join("c");
     set(&mut asked, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
     let mut steps = 0;
-    let stopped = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, at| {
+    let stopped = Model::fit_prepared(prepared.clone(), &asked, &mut |_, at| {
         steps += usize::from(matches!(at, FitStage::EvidenceSearch { solve: None }));
         if steps == 2 { Signal::Stop } else { Signal::Continue }
     });
     assert!(matches!(stopped, Err(ModelError::Interrupted)), "{stopped:?}");
-    let resumed = ProcessModel::fit_prepared(prepared.clone(), &asked, &mut |_, at| {
+    let resumed = Model::fit_prepared(prepared.clone(), &asked, &mut |_, at| {
         assert!(!matches!(at, FitStage::Blocks { .. }), "blocks were finished");
         Signal::Continue
     })
     .unwrap();
-    assert_eq!(resumed.record().hyperparameters, whole.record().hyperparameters);
+    assert_eq!(
+        resumed.process().unwrap().record().hyperparameters,
+        whole.process().unwrap().record().hyperparameters
+    );
     let few: Vec<usize> = (0..50).collect();
-    assert_eq!(resumed.predict(&table, Some(&few)).unwrap(), whole.predict(&table, Some(&few)).unwrap());
+    assert_eq!(
+        resumed.process().unwrap().predict(&table, Some(&few)).unwrap(),
+        whole.process().unwrap().predict(&table, Some(&few)).unwrap()
+    );
     // Steps so long that hyperparameters run away: what blocks found stays, the result says why, and time stays taken.
     set(&mut asked, json!({"checkpoint": null, "learning-rate": 1.5}));
-    let kept = ProcessModel::fit_prepared(prepared, &asked, &mut |_, _| Signal::Continue).unwrap();
-    let summary = kept.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+    let kept = Model::fit_prepared(prepared, &asked, &mut |_, _| Signal::Continue).unwrap();
+    let summary = kept.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert!(summary.search.is_none() && summary.blocks.len() == 2, "{:?}", summary.search);
     let source = &summary.hyperparameter_source;
     assert!(source.contains("failed (the evidence of 2000 rows would have fallen from"), "{source}");
-    assert_ne!(kept.record().hyperparameters, whole.record().hyperparameters);
+    assert_ne!(
+        kept.process().unwrap().record().hyperparameters,
+        whole.process().unwrap().record().hyperparameters
+    );
 }
 
 #[test]
@@ -296,9 +326,9 @@ fn a_larger_block_that_is_told_is_the_last() {
     let mut asked = FitRequest { time_budget: None, ..request(MethodName::Sap) };
     set(&mut asked, json!({"steps": 4, "samples": 8, "iterations": 12, "refining-rows": 300}));
     let rows = 1000;
-    let told = ProcessModel::fit(&table(rows), &Split::all(rows).train, &asked, &mut |_, _| Signal::Continue)
-        .unwrap();
-    let summary = told.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+    let told =
+        Model::fit(&table(rows), &Split::all(rows).train, &asked, &mut |_, _| Signal::Continue).unwrap();
+    let summary = told.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert!(summary.search.is_none() && !summary.hyperparameter_source.contains("all rows"));
 }
 
@@ -308,7 +338,7 @@ fn a_solver_that_cannot_finish_is_not_called_finished() {
     let mut hasty = request(MethodName::Sdd);
     set(&mut hasty, json!({"iterations": 160, "step-size": 0.02}));
     let model = fit(&hasty).unwrap();
-    let check = model.record().fit.gaussian().unwrap().check.clone().unwrap();
+    let check = model.process().unwrap().record().fit.gaussian().unwrap().check.clone().unwrap();
     assert_eq!(check.converged, Some(false), "{check:?}");
     assert!(check.warnings.iter().any(|w| w.contains("has not converged")), "{:?}", check.warnings);
     assert!(check.tried.is_empty());
@@ -325,7 +355,7 @@ fn one_budget_is_for_everything() {
     let mut stages = Vec::new();
     let table = table(ROWS);
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
-    let model = ProcessModel::fit_prepared(prepared, &request, &mut |_, at| {
+    let model = Model::fit_prepared(prepared, &request, &mut |_, at| {
         let stage = match at {
             FitStage::Blocks { .. } => "blocks",
             FitStage::Solve => "solve",
@@ -340,7 +370,7 @@ fn one_budget_is_for_everything() {
     // A machine that does other things too may need longer for a step, but not for three budgets.
     assert!(started.elapsed().as_secs_f64() < 12.0, "{:?}", started.elapsed());
     assert!(stages.starts_with(&["blocks"]), "{stages:?}");
-    assert!(model.record().fit.gaussian().unwrap().check.is_some());
+    assert!(model.process().unwrap().record().fit.gaussian().unwrap().check.is_some());
 }
 
 #[test]
@@ -355,7 +385,7 @@ fn interruptions_of_the_default_leave_nothing_half_done() {
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
     for stop_in in ["blocks", "forecast", "solve"] {
         let mut seen = 0;
-        let result = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, at| {
+        let result = Model::fit_prepared(prepared.clone(), &request, &mut |_, at| {
             let here = match at {
                 FitStage::Blocks { stage: 1, .. } => "blocks",
                 FitStage::Forecast => "forecast",
@@ -371,7 +401,7 @@ fn interruptions_of_the_default_leave_nothing_half_done() {
         };
         assert!(interrupted && folder.path().join("c").exists(), "{stop_in}");
     }
-    let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |_, at| {
+    let resumed = Model::fit_prepared(prepared, &request, &mut |_, at| {
         assert!(!matches!(at, FitStage::Blocks { .. }), "the search was finished");
         Signal::Continue
     })
@@ -392,13 +422,13 @@ fn noise_is_kept_where_an_iterative_solver_can_follow() {
     set(&mut request, json!({"steps": 60, "iterations": 300}));
     let fitted = |request: &FitRequest| {
         let all = Split::all(rows).train;
-        let model = ProcessModel::fit(&table, &all, request, &mut |_, _| Signal::Continue).unwrap();
-        let of = |name: &str| model.record().hyperparameter(name).unwrap()[0];
+        let model = Model::fit(&table, &all, request, &mut |_, _| Signal::Continue).unwrap();
+        let of = |name: &str| model.process().unwrap().record().hyperparameter(name).unwrap()[0];
         let found = (of("noise_variance"), of("se.variance"));
         (
             found,
-            model.record().fit.gaussian().unwrap().scalable.clone().unwrap(),
-            model.record().fit.gaussian().unwrap().check.clone(),
+            model.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap(),
+            model.process().unwrap().record().fit.gaussian().unwrap().check.clone(),
         )
     };
     // A second search finds what can be solved: single precision 10⁵, and no function needs more than ten of the target's variances.
@@ -448,10 +478,10 @@ fn of_a_smooth_function(method: MethodName) -> (f64, Option<ScalableSummary>) {
         _ => json!({"steps": 60, "blocks": 2, "block-size": 200, "refining-rows": 600}),
     };
     set(&mut asked, own);
-    let model = ProcessModel::fit(&table, &known, &asked, &mut |_, _| Signal::Continue).unwrap();
-    let found = model.predict_with_truth(&table, Some(&new)).unwrap();
+    let model = Model::fit(&table, &known, &asked, &mut |_, _| Signal::Continue).unwrap();
+    let found = model.process().unwrap().predict_with_truth(&table, Some(&new)).unwrap();
     let rmse = found.scores(1.0).unwrap().standardised.rmse;
-    (rmse, model.record().fit.gaussian().unwrap().scalable.clone())
+    (rmse, model.process().unwrap().record().fit.gaussian().unwrap().scalable.clone())
 }
 
 /// The error of an iterative method, which found less variance than the evidence alone wanted, in double precision.
@@ -489,22 +519,31 @@ fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     let source = table(rows);
     let exact = request(MethodName::Exact);
     let all = Split::all(rows).train;
-    let model = ProcessModel::fit(&source, &all, &exact, &mut |_, _| Signal::Continue).unwrap();
-    let check = model.record().fit.gaussian().unwrap().check.clone().unwrap();
+    let model = Model::fit(&source, &all, &exact, &mut |_, _| Signal::Continue).unwrap();
+    let check = model.process().unwrap().record().fit.gaussian().unwrap().check.clone().unwrap();
     assert_eq!((check.on, check.rows, check.converged), (CheckedOn::LeaveOneOut, rows, None));
     // Against fits to the others with the same hyperparameters.
     let mut given = exact.clone();
-    given.hyperparameters = Some(model.record().hyperparameters.clone());
-    let whole = ProcessModel::fit(&source, &all, &given, &mut |_, _| Signal::Continue).unwrap();
-    assert_eq!(whole.record().hyperparameters, model.record().hyperparameters);
+    given.hyperparameters = Some(model.process().unwrap().record().hyperparameters.clone());
+    let whole = Model::fit(&source, &all, &given, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(
-        (whole.record().fit.gaussian().unwrap().evaluations, whole.record().method.as_str()),
+        whole.process().unwrap().record().hyperparameters,
+        model.process().unwrap().record().hyperparameters
+    );
+    assert_eq!(
+        (
+            whole.process().unwrap().record().fit.gaussian().unwrap().evaluations,
+            whole.process().unwrap().record().method.as_str()
+        ),
         (0, "exact")
     );
-    assert_eq!(whole.record().fit.gaussian().unwrap().check, model.record().fit.gaussian().unwrap().check);
-    let standard = &model.inputs().standardisation;
+    assert_eq!(
+        whole.process().unwrap().record().fit.gaussian().unwrap().check,
+        model.process().unwrap().record().fit.gaussian().unwrap().check
+    );
+    let standard = &model.process().unwrap().inputs().standardisation;
     let mut squares = 0.0;
-    let process = whole.predictor().exact().unwrap().model().clone();
+    let process = whole.process().unwrap().predictor().exact().unwrap().model().clone();
     let data = Prepared::from_table(&source, &all, &given).unwrap().data;
     for i in 0..rows {
         let others: Vec<usize> = (0..rows).filter(|&j| j != i).collect();
@@ -519,7 +558,10 @@ fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     let fixed = Constraint::Fixed { parameter: "matern32.variance".into(), value: Some(2.0) };
     let between = Constraint::Between { parameter: "noise_variance".into(), lower: 0.3, upper: 0.9 };
     set(&mut held, json!({"fix": [fixed], "bound": [between], "steps": 100}));
-    let model = ProcessModel::fit(&source, &all, &held, &mut |_, _| Signal::Continue).unwrap();
-    assert_eq!(model.record().hyperparameter("matern32.variance"), Some(&[2.0][..]));
-    assert_eq!(model.record().fit.gaussian().unwrap().at_bounds, [("noise_variance".to_string(), 0.3)]);
+    let model = Model::fit(&source, &all, &held, &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!(model.process().unwrap().record().hyperparameter("matern32.variance"), Some(&[2.0][..]));
+    assert_eq!(
+        model.process().unwrap().record().fit.gaussian().unwrap().at_bounds,
+        [("noise_variance".to_string(), 0.3)]
+    );
 }

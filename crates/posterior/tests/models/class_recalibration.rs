@@ -7,8 +7,7 @@ use posterior::linalg::random::Streams;
 use posterior::metrics::{Classes, LabelSets, Temperature};
 use posterior::options::{CalibrateName, InferenceName, MethodName, PseudoCount};
 use posterior::{
-    AnyModel, FitRequest, Guarantee, Model, ModelData, ModelError, Predicted, ProcessModel, Question, Scores,
-    StreamModel,
+    FitRequest, Guarantee, Model, ModelData, ModelError, Predicted, Question, Saved, Scores, StreamModel,
 };
 use rand::RngExt as _;
 use serde_json::{Value, json};
@@ -58,7 +57,7 @@ fn request(
     request
 }
 
-fn fitted(table: &Table, request: &FitRequest) -> Result<ProcessModel, ModelError> {
+fn fitted(table: &Table, request: &FitRequest) -> Result<Model, ModelError> {
     fit(table, &Split::all(table.rows()).train, request)
 }
 
@@ -67,7 +66,7 @@ fn data(table: &Table) -> ModelData {
 }
 
 /// Probabilities, and what came true.
-fn predicted(model: &ProcessModel, table: &Table, sets: &[f64]) -> (Vec<f64>, posterior::Predictive) {
+fn predicted(model: &Model, table: &Table, sets: &[f64]) -> (Vec<f64>, posterior::Predictive) {
     let asked = Question { sets: sets.to_vec(), ..question(true) };
     let found = model.predictive(&data(table), &asked).unwrap();
     let Predicted::Classes(p) = &found.predicted else { panic!("classes") };
@@ -84,11 +83,12 @@ fn held_back_rows_make_probabilities_and_sets_hold_what_they_say() {
     };
     let (plain, asked) = (of(CalibrateName::None), of(CalibrateName::Conformal));
     assert!(
-        plain.record().fit.likelihood().unwrap().recalibration.is_none() && Model::sets(&plain).is_none()
+        plain.process().unwrap().record().fit.likelihood().unwrap().recalibration.is_none()
+            && Model::sets(&plain).is_none()
     );
-    let own = asked.record().fit.likelihood().unwrap().recalibration.clone().unwrap();
+    let own = asked.process().unwrap().record().fit.likelihood().unwrap().recalibration.clone().unwrap();
     // Every class has its share, so that there may be one more or less.
-    let judged = asked.record().fit.likelihood().unwrap().check.as_ref().unwrap().rows;
+    let judged = asked.process().unwrap().record().fit.likelihood().unwrap().check.as_ref().unwrap().rows;
     assert!(own.guarantee == Guarantee::Holds && own.rows == judged && judged.abs_diff(200) <= 2, "{own:?}");
     assert!(own.tempering.applied && own.sentence().is_some());
     // Probabilities are those of the plain model under the temperature; everything latent stays.
@@ -138,10 +138,10 @@ fn held_back_rows_make_probabilities_and_sets_hold_what_they_say() {
     plain.save(&path).unwrap();
     // As files of releases before it, one without has no word of it.
     assert!(!String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains("recalibration"));
-    assert_eq!(predicted(&ProcessModel::load(&path).unwrap(), &fresh, &[]).1, as_it_was);
+    assert_eq!(predicted(&Model::load(&path).unwrap(), &fresh, &[]).1, as_it_was);
     asked.save(&path).unwrap();
-    let loaded = ProcessModel::load(&path).unwrap();
-    assert_eq!(loaded.header(), asked.header());
+    let loaded = Model::load(&path).unwrap();
+    assert_eq!(loaded.process().unwrap().header(), asked.process().unwrap().header());
     assert_eq!(predicted(&loaded, &fresh, &levels).1, found);
     assert_eq!(Model::sets(&loaded).map(LabelSets::scores), Model::sets(&asked).map(LabelSets::scores));
 }
@@ -153,7 +153,7 @@ fn rows_that_are_predicted_from_the_others_give_no_exact_guarantee() {
         let options = json!({"restarts": 1, "steps": 6});
         let asked = request(MethodName::Exact, CalibrateName::Auto, pseudo_count, options);
         let model = fitted(&train, &asked).unwrap();
-        let own = model.record().fit.likelihood().unwrap().recalibration.clone().unwrap();
+        let own = model.process().unwrap().record().fit.likelihood().unwrap().recalibration.clone().unwrap();
         assert_eq!((own.guarantee, own.rows), (Guarantee::LeftOut, 160), "{pseudo_count:?}");
         assert!(own.sets_in_words().contains("no guarantee is exact"), "{}", own.sets_in_words());
         let (_, found) = predicted(&model, &fresh, &[0.8, 0.9]);
@@ -203,7 +203,7 @@ fn sets_become_columns_with_the_names_of_classes() {
             && text(&several, "set_0.9").len() == 4
     );
     // What has no answer is refused with a way out.
-    let refused = |model: &ProcessModel, question: &Question| model.check(question).unwrap_err().to_string();
+    let refused = |model: &Model, question: &Question| model.check(question).unwrap_err().to_string();
     let array = asked(&[0.9], posterior::PredictedInto::Array);
     assert!(refused(&model, &array).contains("named columns"));
     let mut other = asked(&[0.9], posterior::PredictedInto::Columns);
@@ -232,7 +232,7 @@ fn a_stream_forgets_what_was_told_before_its_rows() {
     let model =
         fitted(&train, &request(MethodName::Sgpr, CalibrateName::Conformal, Some(0.1), options)).unwrap();
     assert!(Model::sets(&model).is_some());
-    let mut stream = StreamModel::start(AnyModel::Process(Box::new(model)), 30).unwrap();
+    let mut stream = StreamModel::start(Saved::from(model), 30).unwrap();
     let recalibration = |stream: &StreamModel| {
         let report = stream.model().report().unwrap();
         report["header"]["fit"].get("recalibration").cloned()

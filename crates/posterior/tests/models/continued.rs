@@ -8,7 +8,7 @@ use posterior::gp::{Observations, Posterior};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{CalibrateName, MethodName};
-use posterior::{FitRequest, Model, ModelData, ModelError, ProcessModel, Question, VarianceMethod};
+use posterior::{FitRequest, Model, ModelData, ModelError, Question, VarianceMethod};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 
@@ -44,17 +44,17 @@ fn asked(calibrate: CalibrateName) -> FitRequest {
     }
 }
 
-fn fit(table: &Table, rows: &[usize], request: &FitRequest) -> ProcessModel {
-    ProcessModel::fit(table, rows, request, &mut |_, _| Signal::Continue).unwrap()
+fn fit(table: &Table, rows: &[usize], request: &FitRequest) -> Model {
+    Model::fit(table, rows, request, &mut |_, _| Signal::Continue).unwrap()
 }
 
-fn exact(model: &ProcessModel) -> &ExactPosterior {
-    model.predictor().exact().unwrap()
+fn exact(model: &Model) -> &ExactPosterior {
+    model.process().unwrap().predictor().exact().unwrap()
 }
 
 /// All rows in the model's units, by another way than the model's.
-fn in_its_units(model: &ProcessModel, table: &Table) -> Observations {
-    let inputs = model.inputs();
+fn in_its_units(model: &Model, table: &Table) -> Observations {
+    let inputs = model.process().unwrap().inputs();
     let all: Vec<usize> = (0..table.rows()).collect();
     let found = inputs.schema.extract(table, &all, true).unwrap();
     let standard = &inputs.standardisation;
@@ -78,32 +78,33 @@ fn rows_that_are_added_are_as_if_they_had_been_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     fit(&table, &first, &asked(CalibrateName::Conformal)).save(&path).unwrap();
-    let before = ProcessModel::load(&path).unwrap();
+    let before = Model::load(&path).unwrap();
     let whole = exact(&before).model().clone().condition(in_its_units(&before, &table)).unwrap();
 
-    let new = before.new_rows(&table, &rest).unwrap();
+    let new = before.process().unwrap().new_rows(&table, &rest).unwrap();
     assert_eq!((new.len(), new.notes().filled_cells), (40, 4));
-    let plan = before.continuation_plan(&new, u64::MAX).unwrap();
+    let plan = before.process().unwrap().continuation_plan(&new, u64::MAX).unwrap();
     assert_eq!((plan.rows_before, plan.rows_added), (70, 40));
-    let refused = before.continuation_plan(&new, plan.peak_bytes - 1).unwrap_err().to_string();
+    let refused =
+        before.process().unwrap().continuation_plan(&new, plan.peak_bytes - 1).unwrap_err().to_string();
     assert!(
         refused.contains("--memory") && refused.contains("--method sdd") && refused.len() < 300,
         "{refused}"
     );
-    let kept = before.header();
+    let kept = before.process().unwrap().header();
     let after = before.clone().continued(new, CalibrateName::Conformal).unwrap();
     // The model that it was made from is as it was.
-    assert_eq!((&before.header(), exact(&before).data().rows()), (&kept, 70));
+    assert_eq!((&before.process().unwrap().header(), exact(&before).data().rows()), (&kept, 70));
     after.save(&path).unwrap();
-    let after = ProcessModel::load(&path).unwrap();
-    let (inputs, record) = (after.inputs(), after.record());
+    let after = Model::load(&path).unwrap();
+    let (inputs, record) = (after.process().unwrap().inputs(), after.process().unwrap().record());
     let (told, earlier) = (record.fit.gaussian().unwrap(), kept.record.fit.gaussian().unwrap());
     assert_eq!((record.rows, &record.hyperparameters), (110, &kept.record.hyperparameters));
     let of_before = (&kept.inputs.schema, &kept.inputs.standardisation);
     assert_eq!((&inputs.schema, &inputs.standardisation), of_before);
 
     // Predictions are those of all rows conditioned on at once.
-    let x = after.standard_inputs(&rows(50, "fresh", 0.3)).unwrap();
+    let x = after.process().unwrap().standard_inputs(&rows(50, "fresh", 0.3)).unwrap();
     let (ours, theirs) = (exact(&after).predict(x.as_ref()).unwrap(), whole.predict(x.as_ref()).unwrap());
     assert!((&ours.mean - &theirs.mean).norm_max() < 1e-9);
     close(&ours.latent_variance, &theirs.latent_variance, 1e-9);
@@ -165,41 +166,41 @@ fn rows_that_do_not_fit_and_rows_that_repeat_are_told() {
     let model = fit(&table, &(0..60).collect::<Vec<_>>(), &asked(CalibrateName::Auto));
     // Errors ten times as large.
     let other = rows(40, "other", 3.0);
-    let new = model.new_rows(&other, &(0..40).collect::<Vec<_>>()).unwrap();
+    let new = model.process().unwrap().new_rows(&other, &(0..40).collect::<Vec<_>>()).unwrap();
     let wrong = model.clone().continued(new, CalibrateName::Auto).unwrap();
-    let told = &wrong.record().continued[0];
+    let told = &wrong.process().unwrap().record().continued[0];
     let warning = told.warning().unwrap();
     assert!(!told.fit() && warning.contains("do not fit") && warning.len() < 300, "{warning}");
     assert!(wrong.notes().iter().any(|note| note.text() == warning));
     assert!(told.squared_error > 5.0 && told.log_density < told.log_density_before - 1.0, "{told:?}");
     // Twenty rows that are there, and twenty that are not.
-    let new = model.new_rows(&table, &(40..80).collect::<Vec<_>>()).unwrap();
+    let new = model.process().unwrap().new_rows(&table, &(40..80).collect::<Vec<_>>()).unwrap();
     let twice = model.clone().continued(new, CalibrateName::Auto).unwrap();
-    let told = &twice.record().continued[0];
-    assert_eq!((told.repeated, twice.record().rows), (20, 100));
+    let told = &twice.process().unwrap().record().continued[0];
+    assert_eq!((told.repeated, twice.process().unwrap().record().rows), (20, 100));
     assert!(told.sentence().contains("20 of which equal rows"), "{}", told.sentence());
     assert!(twice.summary().iter().any(|row| row.value == told.sentence()));
     // Two continuations are one.
-    let added = |model: ProcessModel, rows: std::ops::Range<usize>| {
-        let new = model.new_rows(&table, &rows.collect::<Vec<_>>()).unwrap();
+    let added = |model: Model, rows: std::ops::Range<usize>| {
+        let new = model.process().unwrap().new_rows(&table, &rows.collect::<Vec<_>>()).unwrap();
         model.continued(new, CalibrateName::None).unwrap()
     };
     let (once, parts) = (added(model.clone(), 60..80), added(added(model.clone(), 60..66), 66..80));
-    assert_eq!(parts.record().continued.len(), 2);
+    assert_eq!(parts.process().unwrap().record().continued.len(), 2);
     let fresh = rows(20, "fresh", 0.3);
-    let [a, b] = [&once, &parts].map(|m| m.predict(&fresh, None).unwrap());
+    let [a, b] = [&once, &parts].map(|m| m.process().unwrap().predict(&fresh, None).unwrap());
     close(&a.mean, &b.mean, 1e-10);
     close(&a.deviation, &b.deviation, 1e-10);
     // Too few rows for what is asked, before any work.
     let few = fit(&table, &(0..10).collect::<Vec<_>>(), &asked(CalibrateName::Auto));
-    let new = few.new_rows(&table, &[11, 12]).unwrap();
+    let new = few.process().unwrap().new_rows(&table, &[11, 12]).unwrap();
     assert!(
         few.continued(new, CalibrateName::Conformal).unwrap_err().to_string().contains("19 rows or more")
     );
     // A category that was not there.
     let mut strange = table.clone();
     strange.columns[4].values = Values::Text(vec![Some("pink".into()); 80]);
-    assert!(model.new_rows(&strange, &[0]).unwrap_err().to_string().contains("pink"));
+    assert!(model.process().unwrap().new_rows(&strange, &[0]).unwrap_err().to_string().contains("pink"));
 }
 
 #[test]
@@ -211,8 +212,10 @@ fn rows_like_those_that_were_there_are_not_warned_of() {
             FitRequest { selection: asked(CalibrateName::Auto).selection, ..request(MethodName::Exact) };
         let selection = Selection { noise: None, ..request.selection.clone() };
         let model = fit(&table, &(0..100).collect::<Vec<_>>(), &FitRequest { selection, ..request });
-        let new = model.new_rows(&table, &(100..160).collect::<Vec<_>>()).unwrap();
-        let told = model.continued(new, CalibrateName::Auto).unwrap().record().continued[0].clone();
+        let new = model.process().unwrap().new_rows(&table, &(100..160).collect::<Vec<_>>()).unwrap();
+        let told = model.continued(new, CalibrateName::Auto).unwrap().process().unwrap().record().continued
+            [0]
+        .clone();
         assert_eq!(told.fit(), told.warning().is_none());
         println!("{seed}: {:.2} of {:.2}", told.squared_error, told.squared_error_explained);
         warned += usize::from(!told.fit());
@@ -229,9 +232,9 @@ fn only_exact_processes_take_rows_and_predict_each_from_the_others() {
     asked.selection.exclude = vec!["s".into()];
     asked.method = MethodName::Sgpr.into();
     let model = fit(&table, &Split::all(60).train, &asked);
-    let refused = model.check_continued().unwrap_err();
+    let refused = model.process().unwrap().check_continued().unwrap_err();
     assert!(refused.is_usage() && refused.to_string().contains("posterior stream --model"), "{refused}");
-    let refused = model.leave_one_out(&table, &[0], false).unwrap_err();
+    let refused = model.process().unwrap().leave_one_out(&table, &[0], false).unwrap_err();
     assert!(refused.is_usage() && refused.to_string().contains("--folds"), "{refused}");
     let question = Question { leave_one_out: true, ..Question::default() };
     assert!(model.check(&question).unwrap_err().is_usage());
@@ -249,14 +252,23 @@ fn training_rows_are_predicted_as_by_fits_without_them() {
     }
     for calibrate in [CalibrateName::None, CalibrateName::Conformal] {
         let model = fit(&table, &(0..40).collect::<Vec<_>>(), &asked(calibrate));
-        let factor =
-            model.record().fit.gaussian().unwrap().recalibration.as_ref().map_or(1.0, |own| own.factor);
+        let factor = model
+            .process()
+            .unwrap()
+            .record()
+            .fit
+            .gaussian()
+            .unwrap()
+            .recalibration
+            .as_ref()
+            .map_or(1.0, |own| own.factor);
         assert_eq!(calibrate == CalibrateName::None, factor == 1.0);
         // Some rows, in another order.
         let rows = [17, 3, 39, 0];
-        let found = model.leave_one_out(&table, &rows, true).unwrap();
+        let found = model.process().unwrap().leave_one_out(&table, &rows, true).unwrap();
         assert_eq!(found.rows, rows);
-        let (data, standard) = (in_its_units(&model, &table), &model.inputs().standardisation);
+        let (data, standard) =
+            (in_its_units(&model, &table), &model.process().unwrap().inputs().standardisation);
         for (place, &row) in rows.iter().enumerate() {
             let others: Vec<usize> = (0..40).filter(|i| *i != row).collect();
             let without = exact(&model).model().clone().condition(data.select(&others).unwrap()).unwrap();
@@ -282,7 +294,8 @@ fn training_rows_are_predicted_as_by_fits_without_them() {
         let answer = Model::predict(&model, &data, &question).unwrap();
         assert_eq!((answer.count, answer.columns.len()), (40, 5));
         assert!(answer.notes[0].contains("from all other training rows"));
-        let all = model.leave_one_out(&table, &(0..40).collect::<Vec<_>>(), false).unwrap();
+        let all =
+            model.process().unwrap().leave_one_out(&table, &(0..40).collect::<Vec<_>>(), false).unwrap();
         let Values::Numeric(upper) = &answer.columns[4].values else { panic!("no numbers") };
         close(upper, &all.quantile(0.9), 1e-12);
         let plan = model.plan(&data, &question, 0).unwrap();
@@ -292,7 +305,7 @@ fn training_rows_are_predicted_as_by_fits_without_them() {
             let mut other = table.clone();
             let Values::Numeric(values) = &mut other.columns[column].values else { panic!("{name:?}") };
             values[6] += 1e-9;
-            let refused = model.leave_one_out(&other, &[0, 6], false).unwrap_err();
+            let refused = model.process().unwrap().leave_one_out(&other, &[0, 6], false).unwrap_err();
             assert!(
                 refused.to_string().contains("row 7: the model was not trained on this row"),
                 "{refused}"
@@ -316,7 +329,7 @@ fn covariances_are_those_of_the_function() {
     let question = Question { joint: true, memory: 1 << 30, ..Question::default() };
     let model = fit(&table, &Split::all(60).train, &asked);
     let posterior = exact(&model);
-    let x = model.standard_inputs(&fresh).unwrap();
+    let x = model.process().unwrap().standard_inputs(&fresh).unwrap();
     // k(x, x) - k(x, X) K⁻¹ k(X, x) from the matrices themselves.
     let (kernel, known) = (posterior.model().kernel(), posterior.data());
     let mut matrix = posterior::kernels::gram(kernel, known.inputs());
@@ -325,7 +338,7 @@ fn covariances_are_those_of_the_function() {
     let cross = posterior::kernels::cross(kernel, x.as_ref(), known.inputs());
     let solved = faer::prelude::Solve::solve(&matrix.partial_piv_lu(), cross.transpose());
     let expected = posterior::kernels::gram(kernel, x.as_ref()) - &cross * solved;
-    let square = model.inputs().standardisation.target_scale.powi(2);
+    let square = model.process().unwrap().inputs().standardisation.target_scale.powi(2);
     let found = model.covariance(&data, &question).unwrap();
     assert_eq!(found.shape(), [12, 12]);
     let found = found.to_f64();
@@ -336,7 +349,7 @@ fn covariances_are_those_of_the_function() {
         }
     }
     // Draws scatter as it says: covariances of n draws have the variance (C_ii C_jj + C_ij²) / n.
-    let draws = model.sample(&fresh, &Split::all(12).train, 4000, 3, u64::MAX).unwrap();
+    let draws = model.process().unwrap().sample(&fresh, &Split::all(12).train, 4000, 3, u64::MAX).unwrap();
     let mean: Vec<f64> = (0..12).map(|i| draws.iter().map(|d| d[i]).sum::<f64>() / 4000.0).collect();
     for i in 0..12 {
         for j in 0..=i {
@@ -374,7 +387,7 @@ fn covariances_are_those_of_the_function() {
         }
         let model = fit(&table, &Split::all(60).train, &asked);
         let found = model.covariance(&data, &question).unwrap_or_else(|e| panic!("{method:?}: {e}")).to_f64();
-        let deviations = model.predict(&fresh, None).unwrap().latent_deviation;
+        let deviations = model.process().unwrap().predict(&fresh, None).unwrap().latent_deviation;
         for i in 0..12 {
             let variance = deviations[i].powi(2);
             assert!(
@@ -387,7 +400,7 @@ fn covariances_are_those_of_the_function() {
             variances: Some(VarianceMethod::Solves { tolerance: 1e-4, iterations: 9, memory_limit: 1 << 30 }),
             ..question.clone()
         };
-        let kept = model.predictor().stored_samples().is_some();
+        let kept = model.process().unwrap().predictor().stored_samples().is_some();
         assert_eq!(matches!(model.check(&solved), Err(ModelError::Usage(_))), kept, "{method:?}");
     }
 }

@@ -5,9 +5,7 @@ use crate::options::set;
 use posterior::data::{Column, Selection, Split, Table};
 use posterior::linalg::random::Streams;
 use posterior::options::{CalibrateName, InferenceName, LikelihoodName, MethodName};
-use posterior::{
-    AnyModel, FitRequest, Guarantee, Model, ModelData, Predicted, ProcessModel, Question, StreamModel,
-};
+use posterior::{FitRequest, Guarantee, Model, ModelData, Predicted, Question, Saved, StreamModel};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, Gamma, Poisson, StudentT};
 use serde_json::json;
@@ -50,7 +48,7 @@ fn request(target: &str, method: MethodName, calibrate: CalibrateName) -> FitReq
     request
 }
 
-fn fitted(table: &Table, request: &FitRequest) -> ProcessModel {
+fn fitted(table: &Table, request: &FitRequest) -> Model {
     fit(table, &Split::all(table.rows()).train, request).unwrap()
 }
 
@@ -59,7 +57,7 @@ fn data(table: &Table) -> ModelData {
 }
 
 /// Shares of new rows between both ends, and where the ends are wrong on their own.
-fn held(model: &ProcessModel, fresh: &Table, level: f64) -> [f64; 3] {
+fn held(model: &Model, fresh: &Table, level: f64) -> [f64; 3] {
     let found = model.predictive(&data(fresh), &question(true)).unwrap();
     let Some(posterior::Truth::Values { values, .. }) = &found.truth else { panic!("numbers") };
     let [low, high] = [0.5 - 0.5 * level, 0.5 + 0.5 * level].map(|at| found.quantiles(at, true).unwrap());
@@ -86,7 +84,7 @@ fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
             fitted(&train, &asked)
         };
         let model = of(CalibrateName::Auto);
-        let own = model.record().fit.likelihood().unwrap().intervals.clone().unwrap();
+        let own = model.process().unwrap().record().fit.likelihood().unwrap().intervals.clone().unwrap();
         let guarantee = if method == MethodName::Exact { Guarantee::LeftOut } else { Guarantee::Holds };
         assert_eq!(own.guarantee, guarantee, "{own:?}");
         for level in [0.8, 0.95] {
@@ -104,8 +102,8 @@ fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.posterior");
         model.save(&path).unwrap();
-        let AnyModel::Process(again) = AnyModel::load(&path).unwrap() else { panic!("kind") };
-        let of_rows = |model: &ProcessModel| {
+        let again = Saved::load(&path).unwrap().into_only().unwrap();
+        let of_rows = |model: &Model| {
             let found = model.predictive(&data(&fresh), &question(false)).unwrap();
             [0.025, 0.5, 0.99].map(|at| found.quantiles(at, true).unwrap())
         };
@@ -120,7 +118,7 @@ fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
         };
         assert_eq!(a, b);
         assert!(
-            plain.record().fit.likelihood().unwrap().intervals.is_none()
+            plain.process().unwrap().record().fit.likelihood().unwrap().intervals.is_none()
                 && not.quantiles(0.5, true).is_none()
         );
         assert!(told.quantiles(0.5, false).is_none());
@@ -155,8 +153,8 @@ fn a_stream_forgets_what_was_told_before_its_rows() {
     let mut asked = request("count", MethodName::Sgpr, CalibrateName::Auto);
     set(&mut asked, json!({"held-back": 99, "inducing": 15, "iterations": 4}));
     let model = fitted(&train, &asked);
-    assert!(model.record().fit.likelihood().unwrap().intervals.is_some());
-    let mut stream = StreamModel::start(AnyModel::Process(Box::new(model)), 20).unwrap();
+    assert!(model.process().unwrap().record().fit.likelihood().unwrap().intervals.is_some());
+    let mut stream = StreamModel::start(Saved::from(model), 20).unwrap();
     let told = |stream: &StreamModel| {
         stream.model().report().unwrap()["header"]["fit"].get("intervals").is_some_and(|v| !v.is_null())
     };

@@ -5,7 +5,7 @@ use faer::Mat;
 use faer::prelude::Solve;
 use posterior::data::{Column, Selection, Split, Table};
 use posterior::optim::Signal;
-use posterior::{FitRequest, ModelError, ProcessModel};
+use posterior::{FitRequest, Model, ModelError};
 use serde_json::json;
 
 fn table(rows: usize, lowest: f64) -> Table {
@@ -17,14 +17,14 @@ fn table(rows: usize, lowest: f64) -> Table {
     Table::new("counts.csv", columns.map(|(name, values)| Column::numeric(name, values)).into())
 }
 
-fn fit(table: &Table, kernel: &str) -> Result<ProcessModel, ModelError> {
+fn fit(table: &Table, kernel: &str) -> Result<Model, ModelError> {
     let mut request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
         kernel: kernel.parse().unwrap(),
         ..Default::default()
     };
     set(&mut request, json!({"restarts": 1, "steps": 5}));
-    ProcessModel::fit(table, &Split::all(table.rows()).train, &request, &mut |_, _| Signal::Continue)
+    Model::fit(table, &Split::all(table.rows()).train, &request, &mut |_, _| Signal::Continue)
 }
 
 fn numbers(table: &Table, name: &str) -> Vec<f64> {
@@ -35,11 +35,13 @@ fn numbers(table: &Table, name: &str) -> Vec<f64> {
 fn predictions_are_those_of_the_counts() {
     let (train, fresh) = (table(25, 0.0), table(40, 0.0));
     let model = fit(&train, "tanimoto").unwrap();
-    let standard = &model.inputs().standardisation;
+    let standard = &model.process().unwrap().inputs().standardisation;
     assert_eq!((&standard.feature_means[..], &standard.feature_scales[..]), (&[0.0; 3][..], &[1.0; 3][..]));
     let value = |name: &str| {
-        let found = model.record().hyperparameters.iter().find(|h| h.name.contains(name));
-        found.unwrap_or_else(|| panic!("{name}: {:?}", model.record().hyperparameters)).values[0]
+        let found = model.process().unwrap().record().hyperparameters.iter().find(|h| h.name.contains(name));
+        found
+            .unwrap_or_else(|| panic!("{name}: {:?}", model.process().unwrap().record().hyperparameters))
+            .values[0]
     };
     let (variance, noise, mean) = (value("tanimoto.variance"), value("noise"), value("mean"));
     let rows = |t: &Table| -> Vec<[f64; 3]> {
@@ -55,7 +57,7 @@ fn predictions_are_those_of_the_counts() {
     let matrix = Mat::from_fn(n, n, |i, j| kernel(&x[i], &x[j]) + if i == j { noise } else { 0.0 });
     let targets = Mat::from_fn(n, 1, |i, _| standard.target(y[i]) - mean);
     let weights = matrix.partial_piv_lu().solve(&targets);
-    let predictions = model.predict(&fresh, None).unwrap();
+    let predictions = model.process().unwrap().predict(&fresh, None).unwrap();
     for (i, z) in z.iter().enumerate() {
         let sum: f64 = (0..n).map(|j| kernel(z, &x[j]) * weights[(j, 0)]).sum();
         let expected = standard.target_back(mean + sum);
@@ -68,15 +70,15 @@ fn only_columns_that_are_compared_must_be_counts() {
     let below = table(25, -2.0);
     // Other columns are standardised as ever.
     let model = fit(&below, "tanimoto(a, b) + se(c)").unwrap();
-    let standard = &model.inputs().standardisation;
+    let standard = &model.process().unwrap().inputs().standardisation;
     assert_eq!(standard.feature_scales[..2], [1.0, 1.0]);
     assert!(standard.feature_means[2] != 0.0 && standard.feature_scales[2] != 1.0);
-    assert!(model.predict(&below, None).unwrap().mean.iter().all(|m| m.is_finite()));
+    assert!(model.process().unwrap().predict(&below, None).unwrap().mean.iter().all(|m| m.is_finite()));
     let expected = "counts.csv, row 1, column `c`: -2 is negative";
     let error = fit(&below, "tanimoto").unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
     let model = fit(&table(25, 0.0), "tanimoto").unwrap();
-    let error = model.predict(&below, None).unwrap_err().to_string();
+    let error = model.process().unwrap().predict(&below, None).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
-    assert!(model.sample(&below, &[0, 1], 1, 0, u64::MAX).is_err());
+    assert!(model.process().unwrap().sample(&below, &[0, 1], 1, 0, u64::MAX).is_err());
 }

@@ -4,9 +4,7 @@ use posterior::data::{Column, Table};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{InferenceName, LikelihoodName, Window};
-use posterior::{
-    AnyModel, FitRequest, Model, ModelData, ModelError, Observed, Predicted, ProcessModel, Question,
-};
+use posterior::{FitRequest, Model, ModelData, ModelError, Observed, Predicted, Question, Saved};
 use rand::RngExt;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -60,10 +58,10 @@ fn request(window: &str, method: Value) -> FitRequest {
     request
 }
 
-fn fit(table: &Table, request: &FitRequest) -> Result<ProcessModel, ModelError> {
+fn fit(table: &Table, request: &FitRequest) -> Result<Model, ModelError> {
     let rows: Vec<usize> = (0..table.rows()).collect();
     let observed = Observed::of_events(table, &rows, request)?;
-    ProcessModel::fit_observed(observed, request, &mut |_, _| Signal::Continue)
+    Model::fit_observed(observed, request, &mut |_, _| Signal::Continue)
 }
 
 fn question() -> Question {
@@ -71,7 +69,7 @@ fn question() -> Question {
 }
 
 /// Mean intensities at places, and quantiles.
-fn predicted(model: &dyn Model, at: Table) -> (Vec<f64>, impl Fn(f64) -> Vec<f64>) {
+fn predicted(model: &Model, at: Table) -> (Vec<f64>, impl Fn(f64) -> Vec<f64>) {
     let found = model.predictive(&ModelData::of_table(at).unwrap(), &question()).unwrap();
     let Predicted::Moments { mean, .. } = found.predicted.clone() else { panic!("moments") };
     (mean, move |level| found.quantiles(level, true).unwrap())
@@ -100,7 +98,7 @@ fn bumps_are_found_and_their_intensity_is_inside_its_intervals() {
         // The integral is a sum over places: within four deviations of a Poisson number, and as the model says.
         let integral: f64 = mean.iter().sum::<f64>() * WINDOW / 200.0;
         assert!((integral - count).abs() < 4.0 * count.sqrt(), "{what}: {integral} {count}");
-        let features = model.record().fit.likelihood().unwrap().features.as_ref().unwrap();
+        let features = model.process().unwrap().record().fit.likelihood().unwrap().features.as_ref().unwrap();
         assert!((features.expected_events.unwrap() / integral - 1.0).abs() < 0.01, "{what}: {features:?}");
         assert_eq!(features.learned.tried.len(), 1, "{what}");
         // The bumps: where they are and how high, within what 300 and 150 events can tell.
@@ -126,7 +124,7 @@ fn bumps_are_found_and_their_intensity_is_inside_its_intervals() {
         let gain = over(&own);
         assert!(gain > 0.5 * best && gain < best, "{what}: {gain} {best}");
         let spread = over(&|i| (own(i) - gain).powi(2)).sqrt();
-        let check = model.record().fit.likelihood().unwrap().check.as_ref().unwrap();
+        let check = model.process().unwrap().record().fit.likelihood().unwrap().check.as_ref().unwrap();
         assert!(
             (-check.scores.nll - gain).abs() < 4.0 * spread / 50f64.sqrt(),
             "{what}: {check:?} {gain} {spread}"
@@ -152,7 +150,7 @@ fn places_in_a_plane_are_learned_and_survive_their_file() {
 
     let path = folder.path().join("m.posterior");
     model.save(&path).unwrap();
-    let back = AnyModel::load(&path).unwrap().into_model();
+    let back = Saved::load(&path).unwrap().into_only().unwrap();
     let data = ModelData::of_table(table.clone()).unwrap();
     assert_eq!(model.predictive(&data, &question()).unwrap(), back.predictive(&data, &question()).unwrap());
     assert_eq!(model.described(), back.described());
@@ -199,13 +197,16 @@ fn one_column_is_drawn_and_an_interrupted_fit_goes_on_to_the_same_model() {
     let rows: Vec<usize> = (0..table.rows()).collect();
     let mut seen = 0;
     let observed = Observed::of_events(&table, &rows, &request).unwrap();
-    let stopped = ProcessModel::fit_observed(observed, &request, &mut |_, _| {
+    let stopped = Model::fit_observed(observed, &request, &mut |_, _| {
         seen += 1;
         if seen == 40 { Signal::Stop } else { Signal::Continue }
     });
     assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
     let resumed = fit(&table, &request).unwrap();
-    assert!(resumed.record().fit.likelihood().unwrap().features.as_ref().unwrap().resumed_from >= 38);
+    assert!(
+        resumed.process().unwrap().record().fit.likelihood().unwrap().features.as_ref().unwrap().resumed_from
+            >= 38
+    );
     let data = ModelData::of_table(table).unwrap();
     assert_eq!(
         whole.predictive(&data, &question()).unwrap(),

@@ -6,7 +6,7 @@ use posterior::linalg::random::Streams;
 use posterior::networks::{Architecture, Network, safetensors};
 use posterior::optim::Signal;
 use posterior::options::MethodName;
-use posterior::{FitRequest, Model, ProcessModel};
+use posterior::{FitRequest, Model};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -28,15 +28,15 @@ fn request(method: MethodName, change: Value) -> FitRequest {
     request
 }
 
-fn fit(request: &FitRequest) -> Result<ProcessModel, String> {
+fn fit(request: &FitRequest) -> Result<Model, String> {
     let table = table(400, 1);
     let rows = Split::all(table.rows()).train;
-    ProcessModel::fit(&table, &rows, request, &mut |_, _| Signal::Continue).map_err(|e| e.to_string())
+    Model::fit(&table, &rows, request, &mut |_, _| Signal::Continue).map_err(|e| e.to_string())
 }
 
-fn saved(model: &ProcessModel, path: &Path) -> ProcessModel {
+fn saved(model: &Model, path: &Path) -> Model {
     model.save(path).unwrap();
-    ProcessModel::load(path).unwrap()
+    Model::load(path).unwrap()
 }
 
 fn write(path: &Path, network: &Network<f32>, architecture: &Architecture) {
@@ -59,7 +59,7 @@ fn every_method_learns_chooses_on_rows_set_aside_and_survives_its_file() {
     ] {
         let chooses = change == json!({});
         let model = fit(&request(method, change.clone())).unwrap();
-        let own = model.record().fit.gaussian().unwrap();
+        let own = model.process().unwrap().record().fit.gaussian().unwrap();
         let deep = own.scalable.as_ref().unwrap().deep.as_ref().unwrap();
         assert_eq!((deep.validation_rows, deep.rank), (36, 16), "{method}");
         // Where noise begins is chosen in predictive training, too.
@@ -81,11 +81,11 @@ fn every_method_learns_chooses_on_rows_set_aside_and_survives_its_file() {
         let worse = check.scores.nll > check.tried[0].scores.unwrap().nll;
         let told = check.warnings.iter().any(|w| w.contains("an exact process of 360 rows"));
         assert!(worse || !told, "{:?}", check.warnings);
-        let predictions = model.predict(&fresh, None).unwrap();
+        let predictions = model.process().unwrap().predict(&fresh, None).unwrap();
         assert!(predictions.deviation.iter().all(|d| *d > 0.0 && d.is_finite()));
         let again = saved(&model, &folder.path().join("model.posterior"));
-        assert_eq!(again.predict(&fresh, None).unwrap(), predictions, "{method} {change}");
-        assert_eq!(again.header(), model.header());
+        assert_eq!(again.process().unwrap().predict(&fresh, None).unwrap(), predictions, "{method} {change}");
+        assert_eq!(again.process().unwrap().header(), model.process().unwrap().header());
     }
 }
 
@@ -103,13 +103,13 @@ fn an_interrupted_training_goes_on_to_the_same_model() {
         let basis = folder.path().join(format!("{method}.toml"));
         std::fs::write(&basis, text).unwrap();
         set(&mut request, json!({"basis": basis, "held-back": 0}));
-        let whole = fit(&request).unwrap().predict(&fresh, None).unwrap();
+        let whole = fit(&request).unwrap().process().unwrap().predict(&fresh, None).unwrap();
         set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
         let (table, mut seen) = (table(400, 1), 0);
         let rows = Split::all(table.rows()).train;
         // In the middle of the second way, where there are several.
         let stop = if method == MethodName::Dkl { 50 } else { 170 };
-        let stopped = ProcessModel::fit(&table, &rows, &request, &mut |_, _| {
+        let stopped = Model::fit(&table, &rows, &request, &mut |_, _| {
             seen += 1;
             if seen == stop { Signal::Stop } else { Signal::Continue }
         });
@@ -118,8 +118,21 @@ fn an_interrupted_training_goes_on_to_the_same_model() {
         // How often a checkpoint is written is no part of what it belongs to.
         set(&mut request, json!({"checkpoint-every": 60}));
         let resumed = fit(&request).unwrap();
-        assert!(resumed.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from > 0);
-        assert_eq!(resumed.predict(&fresh, None).unwrap().mean, whole.mean, "{method}");
+        assert!(
+            resumed
+                .process()
+                .unwrap()
+                .record()
+                .fit
+                .gaussian()
+                .unwrap()
+                .scalable
+                .as_ref()
+                .unwrap()
+                .resumed_from
+                > 0
+        );
+        assert_eq!(resumed.process().unwrap().predict(&fresh, None).unwrap().mean, whole.mean, "{method}");
         assert!(!path.exists());
     }
 }
@@ -140,16 +153,28 @@ fn trained_networks_are_begun_from_or_kept_and_what_does_not_fit_is_refused() {
         fit(&request(MethodName::Dbk, all))
     };
     let frozen = with(json!({"basis": path, "freeze-basis": true})).unwrap();
-    let deep = frozen.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().deep.clone().unwrap();
+    let deep = frozen
+        .process()
+        .unwrap()
+        .record()
+        .fit
+        .gaussian()
+        .unwrap()
+        .scalable
+        .as_ref()
+        .unwrap()
+        .deep
+        .clone()
+        .unwrap();
     assert_eq!((deep.rank, deep.chosen.as_str()), (6, "the evidence of all rows"));
     assert!(deep.origin.contains("net.safetensors"), "{}", deep.origin);
     // The network is as it was: its last layer is regressed on, nothing else is learned.
     let begun = with(json!({"basis": path})).unwrap();
     assert!(
-        begun.record().fit.gaussian().unwrap().check.as_ref().unwrap().scores.nll
-            < frozen.record().fit.gaussian().unwrap().check.as_ref().unwrap().scores.nll
+        begun.process().unwrap().record().fit.gaussian().unwrap().check.as_ref().unwrap().scores.nll
+            < frozen.process().unwrap().record().fit.gaussian().unwrap().check.as_ref().unwrap().scores.nll
     );
-    assert_eq!(with(json!({"basis": text})).unwrap().record().method, "dbk");
+    assert_eq!(with(json!({"basis": text})).unwrap().process().unwrap().record().method, "dbk");
     for (change, message) in [
         (json!({"basis": path, "rank": 7}), "has 6 outputs, and --rank asks for 7"),
         (json!({"basis": text, "freeze-basis": true}), "has no weights that --freeze-basis could keep"),
@@ -170,7 +195,10 @@ fn trained_networks_are_begun_from_or_kept_and_what_does_not_fit_is_refused() {
     let kept = behind(json!({"freeze-basis": true})).unwrap();
     let learned = behind(json!({})).unwrap();
     let fresh = table(20, 3);
-    assert_ne!(kept.predict(&fresh, None).unwrap().mean, learned.predict(&fresh, None).unwrap().mean);
+    assert_ne!(
+        kept.process().unwrap().predict(&fresh, None).unwrap().mean,
+        learned.process().unwrap().predict(&fresh, None).unwrap().mean
+    );
     assert!(
         behind(json!({"embedding": 3})).unwrap_err().contains("has 6 outputs, and --embedding asks for 3")
     );
@@ -209,8 +237,8 @@ fn more_basis_functions_than_rows_and_features_that_are_all_equal_are_fitted_and
         MethodName::Dbk,
         json!({"rank": 40, "objective": "evidence", "held-back": 0, "iterations": 30}),
     );
-    let model = ProcessModel::fit(&few, &rows, &request, &mut |_, _| Signal::Continue).unwrap();
-    assert!(model.predict(&few, None).unwrap().deviation.iter().all(|d| d.is_finite()));
+    let model = Model::fit(&few, &rows, &request, &mut |_, _| Signal::Continue).unwrap();
+    assert!(model.process().unwrap().predict(&few, None).unwrap().deviation.iter().all(|d| d.is_finite()));
     assert!(
         model
             .described()
@@ -238,7 +266,19 @@ fn more_basis_functions_than_rows_and_features_that_are_all_equal_are_fitted_and
     write(&path, &network, &architecture);
     let change = json!({"rank": null, "objective": "evidence", "basis": path, "freeze-basis": true});
     let model = fit(&self::request(MethodName::Dbk, change)).unwrap();
-    let deep = model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().deep.clone().unwrap();
+    let deep = model
+        .process()
+        .unwrap()
+        .record()
+        .fit
+        .gaussian()
+        .unwrap()
+        .scalable
+        .as_ref()
+        .unwrap()
+        .deep
+        .clone()
+        .unwrap();
     assert!(deep.diagnostics.effective_rank < 1.01, "{:?}", deep.diagnostics);
     assert!(model.described().contains("effective rank 1.00"), "{}", model.described());
     let change =
@@ -259,8 +299,21 @@ fn noise_begins_above_its_floor_wherever_that_is_and_a_fit_that_ends_there_says_
         (request.noise_floor, request.initial_noise) = (floor, initial);
         fit(&request).unwrap()
     };
-    let ways = |model: &ProcessModel| {
-        model.record().fit.gaussian().unwrap().scalable.clone().unwrap().deep.unwrap().tried.len()
+    let ways = |model: &Model| {
+        model
+            .process()
+            .unwrap()
+            .record()
+            .fit
+            .gaussian()
+            .unwrap()
+            .scalable
+            .clone()
+            .unwrap()
+            .deep
+            .unwrap()
+            .tried
+            .len()
     };
     // A first noise from below is no way where the floor is no lower; said by a user it is no choice either.
     assert_eq!(ways(&with(1e-4, None, json!({}))), 7);
@@ -272,11 +325,14 @@ fn noise_begins_above_its_floor_wherever_that_is_and_a_fit_that_ends_there_says_
         None,
         json!({"objective": "point", "iterations": 3000, "step-size": 0.02, "patience": 9000}),
     );
-    let noise = model.record().hyperparameter("noise_variance").unwrap()[0];
+    let noise = model.process().unwrap().record().hyperparameter("noise_variance").unwrap()[0];
     assert!((0.6..0.606).contains(&noise), "{noise}");
     assert!(model.described().contains("is at its floor"), "{}", model.described());
-    assert_eq!(model.record().noise_floor, Some(0.6));
-    assert_eq!(with(0.0, None, json!({"objective": "point"})).record().noise_floor, Some(1e-6));
+    assert_eq!(model.process().unwrap().record().noise_floor, Some(0.6));
+    assert_eq!(
+        with(0.0, None, json!({"objective": "point"})).process().unwrap().record().noise_floor,
+        Some(1e-6)
+    );
 }
 
 /// The exact process behind a network.
@@ -292,13 +348,13 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let fresh = table(60, 2);
     let model = fit(&dense(json!({}))).unwrap();
-    let own = model.record().fit.gaussian().unwrap();
+    let own = model.process().unwrap().record().fit.gaussian().unwrap();
     let summary = own.scalable.clone().unwrap();
     let deep = summary.deep.clone().unwrap();
     assert!(deep.dense && !deep.inducing && deep.rank == 2);
     assert_eq!((deep.tried.len(), deep.chosen.as_str()), (1, "the evidence of all rows"));
     // The evidence in the header is that of the rows that were learned from, at what the file holds.
-    let behind = model.predictor().embedded().unwrap();
+    let behind = model.process().unwrap().predictor().embedded().unwrap();
     let exact = behind.exact();
     assert_eq!(exact.data().rows(), 324);
     let evidence = posterior::gp::exact::log_evidence(exact.model(), exact.data(), None).unwrap().value;
@@ -308,12 +364,16 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
     assert!(check.scores.rmse < 0.75, "{:?}", check.scores);
     assert_eq!((check.tried.len(), check.tried[0].outcome.as_str()), (1, "360 rows"));
     assert!(deep.smallest_correlation.unwrap() < 0.99 && deep.diagnostics.effective_rank >= 1.0);
-    assert!(model.record().hyperparameters.len() > 1, "{:?}", model.record().hyperparameters);
+    assert!(
+        model.process().unwrap().record().hyperparameters.len() > 1,
+        "{:?}",
+        model.process().unwrap().record().hyperparameters
+    );
     let again = saved(&model, &folder.path().join("dense.posterior"));
-    let predictions = model.predict(&fresh, None).unwrap();
+    let predictions = model.process().unwrap().predict(&fresh, None).unwrap();
     assert!(predictions.deviation.iter().all(|d| *d > 0.0 && d.is_finite()));
-    assert_eq!(again.predict(&fresh, None).unwrap(), predictions);
-    assert_eq!(again.header(), model.header());
+    assert_eq!(again.process().unwrap().predict(&fresh, None).unwrap(), predictions);
+    assert_eq!(again.process().unwrap().header(), model.process().unwrap().header());
     // Hyperparameters are those of the kernel behind the network, and of no column.
     let portrait = posterior::Model::portrait(&model).unwrap();
     assert!(portrait.lengthscales.is_empty());
@@ -334,7 +394,7 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
     // The network is in single precision, and adds up in another order where there are other rows.
     let scale = there.mean.iter().fold(0.0f64, |most, v| most.max(v.abs()));
     assert!((0..400).all(|j| (all[(2, j)] - one[(0, j)]).abs() < 1e-5 * scale));
-    let draw = |model: &ProcessModel| model.sample(&fresh, &[0, 3, 7], 2000, 4, 1 << 30).unwrap();
+    let draw = |model: &Model| model.process().unwrap().sample(&fresh, &[0, 3, 7], 2000, 4, 1 << 30).unwrap();
     let draws = draw(&model);
     assert_eq!(draw(&again), draws);
     for (place, row) in [0, 3, 7].into_iter().enumerate() {
@@ -349,7 +409,7 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
         std::fs::read(folder.path().join("dense.posterior")).unwrap(),
     );
     for cut in [bytes.len() / 3, bytes.len() - 9] {
-        assert!(ProcessModel::parse(&bytes[..cut], &text).is_err());
+        assert!(Model::parse(&bytes[..cut], &text).is_err());
     }
 }
 
@@ -359,18 +419,21 @@ fn an_interrupted_training_of_the_process_itself_goes_on_to_the_same_model() {
     let fresh = table(50, 2);
     let path = folder.path().join("dense.checkpoint");
     let mut request = dense(json!({}));
-    let whole = fit(&request).unwrap().predict(&fresh, None).unwrap();
+    let whole = fit(&request).unwrap().process().unwrap().predict(&fresh, None).unwrap();
     set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
     let (table, mut seen) = (table(400, 1), 0);
     let rows = Split::all(table.rows()).train;
-    let stopped = ProcessModel::fit(&table, &rows, &request, &mut |_, _| {
+    let stopped = Model::fit(&table, &rows, &request, &mut |_, _| {
         seen += 1;
         if seen == 33 { Signal::Stop } else { Signal::Continue }
     });
     assert!(stopped.unwrap().was_interrupted() && path.exists());
     let resumed = fit(&request).unwrap();
-    assert_eq!(resumed.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from, 33);
-    assert_eq!(resumed.predict(&fresh, None).unwrap(), whole);
+    assert_eq!(
+        resumed.process().unwrap().record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from,
+        33
+    );
+    assert_eq!(resumed.process().unwrap().predict(&fresh, None).unwrap(), whole);
     assert!(!path.exists());
 }
 
@@ -394,8 +457,8 @@ fn jumps_are_learned_better_than_by_the_kernel_alone() {
     let (train, test) = (jumps(300, 1), jumps(777, 2));
     let rows = Split::all(train.rows()).train;
     let of = |request: &FitRequest| {
-        let model = ProcessModel::fit(&train, &rows, request, &mut |_, _| Signal::Continue).unwrap();
-        model.predict_with_truth(&test, None).unwrap().scores(1.0).unwrap().nll
+        let model = Model::fit(&train, &rows, request, &mut |_, _| Signal::Continue).unwrap();
+        model.process().unwrap().predict_with_truth(&test, None).unwrap().scores(1.0).unwrap().nll
     };
     let deep = of(&dense(json!({"iterations": 600, "held-back": 0})));
     let mut plain = dense(json!({}));
@@ -416,26 +479,41 @@ fn the_process_itself_keeps_a_frozen_network_and_refuses_what_means_nothing_besi
     write(&path, &network, &architecture);
     let learned = fit(&dense(json!({"basis": path}))).unwrap();
     let kept = fit(&dense(json!({"basis": path, "freeze-basis": true}))).unwrap();
-    let of = |model: &ProcessModel| {
-        let behind = model.predictor().embedded().unwrap();
+    let of = |model: &Model| {
+        let behind = model.process().unwrap().predictor().embedded().unwrap();
         (behind.embedding().unconstrained().len(), behind.exact().data().inputs().to_owned())
     };
     // Frozen, there is nothing in it to learn; the kernel and the noise are.
-    let standard = kept.standard_inputs(&table(400, 1)).unwrap();
+    let standard = kept.process().unwrap().standard_inputs(&table(400, 1)).unwrap();
     assert_eq!((of(&kept).0, of(&kept).1.ncols()), (0, 3));
     assert!(of(&learned).0 > 0 && of(&learned).1 != of(&kept).1 && standard.ncols() == 10);
-    assert_ne!(kept.record().hyperparameter("noise_variance").unwrap(), [0.3]);
+    assert_ne!(kept.process().unwrap().record().hyperparameter("noise_variance").unwrap(), [0.3]);
     // From a file it is a network like another.
     let again = saved(&kept, &folder.path().join("kept.posterior"));
     let fresh = table(20, 3);
-    assert_eq!(again.predict(&fresh, None).unwrap(), kept.predict(&fresh, None).unwrap());
+    assert_eq!(
+        again.process().unwrap().predict(&fresh, None).unwrap(),
+        kept.process().unwrap().predict(&fresh, None).unwrap()
+    );
     // A network that makes the same of all rows: a constant, which is said.
     let mut same = network.clone();
     same.parameters_mut().iter_mut().for_each(|array| array.values_mut().fill(0.0));
     let constant = folder.path().join("constant.safetensors");
     write(&constant, &same, &architecture);
     let model = fit(&dense(json!({"basis": constant, "freeze-basis": true}))).unwrap();
-    let deep = model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().deep.clone().unwrap();
+    let deep = model
+        .process()
+        .unwrap()
+        .record()
+        .fit
+        .gaussian()
+        .unwrap()
+        .scalable
+        .as_ref()
+        .unwrap()
+        .deep
+        .clone()
+        .unwrap();
     assert!(deep.smallest_correlation.unwrap() > 0.999);
     let told = posterior::Model::notes(&model);
     assert!(told.iter().any(|note| note.text().contains("is a constant")), "{told:?}");

@@ -18,7 +18,7 @@ use posterior::onnx::definitions::{
 };
 use posterior::optim::{Parameters, Signal};
 use posterior::options::MethodName;
-use posterior::{DeepSummary, FitRequest, ProcessModel};
+use posterior::{DeepSummary, FitRequest, Model};
 use prost::Message;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -44,30 +44,42 @@ fn request(method: MethodName, change: Value) -> FitRequest {
     request
 }
 
-fn fit_to(table: &Table, request: &FitRequest) -> Result<ProcessModel, String> {
+fn fit_to(table: &Table, request: &FitRequest) -> Result<Model, String> {
     let rows = Split::all(table.rows()).train;
-    ProcessModel::fit(table, &rows, request, &mut |_, _| Signal::Continue).map_err(|e| e.to_string())
+    Model::fit(table, &rows, request, &mut |_, _| Signal::Continue).map_err(|e| e.to_string())
 }
 
-fn fit(request: &FitRequest) -> Result<ProcessModel, String> {
+fn fit(request: &FitRequest) -> Result<Model, String> {
     fit_to(&table(1), request)
 }
 
-fn deep(model: &ProcessModel) -> &DeepSummary {
-    model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().deep.as_ref().unwrap()
+fn deep(model: &Model) -> &DeepSummary {
+    model
+        .process()
+        .unwrap()
+        .record()
+        .fit
+        .gaussian()
+        .unwrap()
+        .scalable
+        .as_ref()
+        .unwrap()
+        .deep
+        .as_ref()
+        .unwrap()
 }
 
-fn low_rank(model: &ProcessModel) -> &LowRankPosterior {
-    model.predictor().low_rank().unwrap()
+fn low_rank(model: &Model) -> &LowRankPosterior {
+    model.process().unwrap().predictor().low_rank().unwrap()
 }
 
-fn noise(model: &ProcessModel) -> f64 {
-    model.record().hyperparameter("noise_variance").unwrap()[0]
+fn noise(model: &Model) -> f64 {
+    model.process().unwrap().record().hyperparameter("noise_variance").unwrap()[0]
 }
 
 /// Inputs and targets of a table in the units of a model.
-fn standardised(model: &ProcessModel, table: &Table) -> (Mat<f64>, Vec<f64>) {
-    let inputs = model.inputs();
+fn standardised(model: &Model, table: &Table) -> (Mat<f64>, Vec<f64>) {
+    let inputs = model.process().unwrap().inputs();
     let rows = Split::all(table.rows()).train;
     let Extracted { x, y, .. } = inputs.schema.extract(table, &rows, true).unwrap();
     let y = y.unwrap().into_iter().map(|y| inputs.standardisation.target(y)).collect();
@@ -75,9 +87,9 @@ fn standardised(model: &ProcessModel, table: &Table) -> (Mat<f64>, Vec<f64>) {
 }
 
 /// The rows that a model was trained on: all but the tenth that it drew to stop by.
-fn trained_on(model: &ProcessModel) -> (Mat<f64>, Vec<f64>) {
+fn trained_on(model: &Model) -> (Mat<f64>, Vec<f64>) {
     let (x, y) = standardised(model, &table(1));
-    let mut rng = Streams::new(model.record().seed).stream("model/set-aside");
+    let mut rng = Streams::new(model.process().unwrap().record().seed).stream("model/set-aside");
     let aside: Vec<usize> = rand::seq::index::sample(&mut rng, ROWS, ROWS / 10).into_iter().collect();
     let rest: Vec<usize> = (0..ROWS).filter(|i| !aside.contains(i)).collect();
     assert_eq!(deep(model).trained_rows, rest.len());
@@ -147,19 +159,22 @@ fn error(found: &[f64], expected: &[f64]) -> f64 {
 }
 
 /// Means and variances of a model's function, in standard units.
-fn latent(model: &ProcessModel, x: &Mat<f64>) -> (Vec<f64>, Vec<f64>) {
+fn latent(model: &Model, x: &Mat<f64>) -> (Vec<f64>, Vec<f64>) {
     let found = low_rank(model).latent(x.as_ref()).unwrap();
     let column = |m: &Mat<f64>| (0..m.nrows()).map(|i| m[(i, 0)]).collect();
     (column(&found.mean), column(&found.variance))
 }
 
-fn loads_the_same(model: &ProcessModel, folder: &Path) {
+fn loads_the_same(model: &Model, folder: &Path) {
     let path = folder.join("model.posterior");
     model.save(&path).unwrap();
-    let again = ProcessModel::load(&path).unwrap();
-    assert_eq!(again.header(), model.header());
+    let again = Model::load(&path).unwrap();
+    assert_eq!(again.process().unwrap().header(), model.process().unwrap().header());
     let fresh = table(2);
-    assert_eq!(again.predict(&fresh, None).unwrap(), model.predict(&fresh, None).unwrap());
+    assert_eq!(
+        again.process().unwrap().predict(&fresh, None).unwrap(),
+        model.process().unwrap().predict(&fresh, None).unwrap()
+    );
 }
 
 /// The table with its features the other way round.
@@ -201,7 +216,7 @@ fn a_network_that_knows_its_columns_sees_them_in_its_own_units_and_order() {
     // The same columns in another order are put in the network's.
     let turned = fit_to(&reversed(&table(1)), &of(&path)).unwrap();
     assert!(deep(&turned).origin.contains("they are put in its order"), "{}", deep(&turned).origin);
-    let mean = |model: &ProcessModel| model.predict(&fresh, None).unwrap().mean;
+    let mean = |model: &Model| model.process().unwrap().predict(&fresh, None).unwrap().mean;
     assert!(error(&mean(&turned), &mean(&model)) < 1e-4);
     loads_the_same(&turned, folder.path());
     // What is learned from there on are the network's own weights, under labels as well.
@@ -406,11 +421,12 @@ fn onnx_files_are_the_same_basis_as_safetensors() {
         let kept = [of(&onnx, true), of(&other, true)];
         assert_eq!(deep(&kept[0]).rank, if layer == "outputs" { 4 } else { 9 });
         assert!(deep(&kept[0]).origin.contains("net.onnx"), "{}", deep(&kept[0]).origin);
-        let [mean, same] = kept.each_ref().map(|model| model.predict(&fresh, None).unwrap().mean);
+        let [mean, same] =
+            kept.each_ref().map(|model| model.process().unwrap().predict(&fresh, None).unwrap().mean);
         assert!(error(&mean, &same) < 1e-6, "{layer}: {:e}", error(&mean, &same));
         loads_the_same(&kept[0], folder.path());
         let begun = of(&onnx, false);
-        assert!(error(&begun.predict(&fresh, None).unwrap().mean, &mean) > 1e-4);
+        assert!(error(&begun.process().unwrap().predict(&fresh, None).unwrap().mean, &mean) > 1e-4);
         loads_the_same(&begun, folder.path());
     }
     std::fs::write(&onnx, b"not a model").unwrap();
@@ -429,9 +445,10 @@ struct Dense {
     points: Mat<f64>,
 }
 
-fn dense(model: &ProcessModel, path: &Path, x: &Mat<f64>, at: &Mat<f64>) -> Dense {
-    let record = model.record();
-    let mut kernel = record.kernel.build::<f64>(&model.inputs().schema.feature_names()).unwrap();
+fn dense(model: &Model, path: &Path, x: &Mat<f64>, at: &Mat<f64>) -> Dense {
+    let record = model.process().unwrap().record();
+    let mut kernel =
+        record.kernel.build::<f64>(&model.process().unwrap().inputs().schema.feature_names()).unwrap();
     let values: Vec<f64> = kernel
         .segments()
         .iter()
@@ -509,7 +526,10 @@ fn inducing_points_among_the_rows_are_the_published_approximations() {
         loads_the_same(&model, folder.path());
         predicted.push(found.1);
         // Of its hyperparameters those of the kernel belong to columns.
-        assert_eq!(model.record().hyperparameter("matern52.lengthscale").map(<[f64]>::len), Some(10));
+        assert_eq!(
+            model.process().unwrap().record().hyperparameter("matern52.lengthscale").map(<[f64]>::len),
+            Some(10)
+        );
         if correction == "full" {
             is_the_collapsed_bound(&model, (&x, &y), dense);
         }
@@ -518,7 +538,7 @@ fn inducing_points_among_the_rows_are_the_published_approximations() {
 }
 
 /// The objective of the evidence with its penalty is the bound that `--method sgpr` maximises.
-fn is_the_collapsed_bound(model: &ProcessModel, (x, y): (&Mat<f64>, &[f64]), dense: Dense) {
+fn is_the_collapsed_bound(model: &Model, (x, y): (&Mat<f64>, &[f64]), dense: Dense) {
     let s2 = noise(model);
     let targets = Mat::from_fn(y.len(), 1, |i, _| y[i]);
     let observed = ObservedRows { targets: targets.as_ref(), noise: None, weights: None, offsets: None };
@@ -603,7 +623,7 @@ fn plans_know_how_many_outputs_a_network_has() {
     };
     let (few, many) = (of(16), of(2048));
     let names: Vec<String> = table(1).names().into_iter().filter(|name| name != "y").collect();
-    let planned = |request: &FitRequest| ProcessModel::plan(request, ROWS, &names).1;
+    let planned = |request: &FitRequest| Model::plan_fit(request, ROWS, &names).1;
     let plan = |basis: &Path| planned(&request(MethodName::Dbk, json!({"basis": basis})));
     // Roots and factors of 2,048 features with their moments.
     assert!(plan(&many) > plan(&few) + 2048 * 2048 * 8 * 12, "{} {}", plan(&many), plan(&few));
@@ -620,7 +640,7 @@ fn plans_know_how_many_outputs_a_network_has() {
     assert!(points(json!("none")) < points(json!(many)));
     let behind = |basis: &Path| {
         let change = json!({"dense": true, "batch": null, "basis": basis});
-        ProcessModel::plan(&request(MethodName::Dkl, change), 5000, &names).1
+        Model::plan_fit(&request(MethodName::Dkl, change), 5000, &names).1
     };
     assert!(behind(&many) > behind(&few) + 5000 * 8 * 2000);
 }

@@ -8,9 +8,7 @@ use posterior::likelihoods::{Likelihood, Poisson};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{InferenceName, LikelihoodName};
-use posterior::{
-    AnyModel, FitRequest, Model, ModelData, ModelError, Predicted, ProcessModel, Question, Target,
-};
+use posterior::{FitRequest, Model, ModelData, ModelError, Predicted, Question, Saved, Target};
 use rand_distr::Distribution;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -45,11 +43,11 @@ fn request(target: &str, method: Value) -> FitRequest {
 }
 
 /// The same predictions from the file, and draws of each function that have its mean.
-fn survives(model: &ProcessModel, table: &Table, what: &str) {
+fn survives(model: &Model, table: &Table, what: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     model.save(&path).unwrap();
-    let back = AnyModel::load(&path).unwrap().into_model();
+    let back = Saved::load(&path).unwrap().into_only().unwrap();
     let data = ModelData::of_table(table.clone()).unwrap();
     let own = model.predictive(&data, &question(false)).unwrap();
     assert_eq!(own, back.predictive(&data, &question(false)).unwrap(), "{what}");
@@ -57,19 +55,19 @@ fn survives(model: &ProcessModel, table: &Table, what: &str) {
     let few = data.selected(&[0, 3]).unwrap();
     let drawn = Question { samples: 400, draws_apart: true, ..question(false) };
     let draws = back.sample(&few, &drawn).unwrap();
-    let functions = model.output().likelihood().unwrap().likelihood.outputs();
+    let functions = model.process().unwrap().output().likelihood().unwrap().likelihood.outputs();
     assert_eq!(draws.shape(), [400, 2, functions], "{what}");
-    let posterior = model.predictor().low_rank().unwrap();
-    let level = model.record().fit.likelihood().unwrap().features.as_ref().unwrap().level;
-    let standard = &model.inputs().standardisation;
-    let extracted = model.inputs().schema.extract(table, &[0, 3], false).unwrap();
+    let posterior = model.process().unwrap().predictor().low_rank().unwrap();
+    let level = model.process().unwrap().record().fit.likelihood().unwrap().features.as_ref().unwrap().level;
+    let standard = &model.process().unwrap().inputs().standardisation;
+    let extracted = model.process().unwrap().inputs().schema.extract(table, &[0, 3], false).unwrap();
     let latent = posterior.latent(standard.features(extracted.x.as_ref()).as_ref()).unwrap();
     let values = draws.to_f64();
     for i in 0..2 {
         for c in 0..functions {
             let mean = (0..400).map(|s| values[(s * 2 + i) * functions + c]).sum::<f64>() / 400.0;
             // Numbers are in their own units, counts for each unit of exposure.
-            let (shift, scale) = match model.output().likelihood().unwrap().target {
+            let (shift, scale) = match model.process().unwrap().output().likelihood().unwrap().target {
                 Target::Numbers { mean, scale } => (mean, scale),
                 Target::Counts { rate } => (rate.ln(), 1.0),
                 _ => (0.0, 1.0),
@@ -96,7 +94,7 @@ fn check_classes(classes: usize, method: Value) {
         nll < least + 0.15 && nll < baseline - 0.5 * (baseline - least),
         "{what}: {nll} {least} {baseline}"
     );
-    let fit = model.record().fit.likelihood().unwrap();
+    let fit = model.process().unwrap().record().fit.likelihood().unwrap();
     let features = fit.features.as_ref().unwrap();
     let outputs = if classes == 2 { 1 } else { classes };
     let point = features.learned.chosen == "the network alone";
@@ -283,7 +281,7 @@ fn an_interrupted_training_on_labels_goes_on_to_the_same_model() {
     let table = smooth_classes(130, 2, 3, (1.5, 2.5), Streams::new(7)).unwrap().table();
     let rows: Vec<usize> = (0..130).collect();
     let data = ModelData::of_table(table.clone()).unwrap();
-    let predicted = |model: &ProcessModel| model.predictive(&data, &question(false)).unwrap();
+    let predicted = |model: &Model| model.predictive(&data, &question(false)).unwrap();
     // The likelihood of three classes takes most of the time.
     let method =
         json!({"method": "svdbk", "iterations": 60, "held-back": 0, "basis": network(2, 4), "rank": 4});
@@ -295,7 +293,7 @@ fn an_interrupted_training_on_labels_goes_on_to_the_same_model() {
     for stop in [60, 250] {
         let mut seen = 0;
         let stopped =
-            ProcessModel::fit_observed(observed(&table, &rows, &request).unwrap(), &request, &mut |_, _| {
+            Model::fit_observed(observed(&table, &rows, &request).unwrap(), &request, &mut |_, _| {
                 seen += 1;
                 if seen == stop { Signal::Stop } else { Signal::Continue }
             });
@@ -303,7 +301,18 @@ fn an_interrupted_training_on_labels_goes_on_to_the_same_model() {
         assert!(path.exists(), "{stop}");
         let resumed = fit(&table, &rows, &request).unwrap();
         assert!(
-            resumed.record().fit.likelihood().unwrap().features.as_ref().unwrap().resumed_from >= stop - 5,
+            resumed
+                .process()
+                .unwrap()
+                .record()
+                .fit
+                .likelihood()
+                .unwrap()
+                .features
+                .as_ref()
+                .unwrap()
+                .resumed_from
+                >= stop - 5,
             "{stop}"
         );
         assert_eq!(predicted(&resumed), whole, "{stop}");
@@ -407,7 +416,10 @@ fn functions_share_a_covariance_where_there_are_many() {
     let model = fit(&table, &rows, &request).unwrap();
     let classes = model.class_names().len();
     assert!(classes > 31);
-    assert_eq!(model.record().fit.likelihood().unwrap().features.as_ref().unwrap().learned.roots, 1);
+    assert_eq!(
+        model.process().unwrap().record().fit.likelihood().unwrap().features.as_ref().unwrap().learned.roots,
+        1
+    );
     assert!(model.described().contains("one covariance of their weights for all"));
     survives(&model, &table, "40 classes");
 }

@@ -5,9 +5,7 @@ use crate::options::set;
 use posterior::data::{Column, Missing, Selection, Table, Values};
 use posterior::optim::Signal;
 use posterior::options::{CalibrateName, InferenceName, MethodName};
-use posterior::{
-    Dependence, Effects, FitRequest, Model, ModelData, Place, PlaceUnit, ProcessModel, Question, RowsOf,
-};
+use posterior::{Dependence, Effects, FitRequest, Model, ModelData, Place, PlaceUnit, Question, RowsOf};
 use serde_json::json;
 
 const TOWNS: [&str; 3] = ["Hafen", "Nord", "Süd"];
@@ -60,9 +58,9 @@ fn request(method: MethodName) -> FitRequest {
     request
 }
 
-fn fit(method: MethodName) -> ProcessModel {
+fn fit(method: MethodName) -> Model {
     let rows: Vec<usize> = (0..ROWS).collect();
-    ProcessModel::fit(&flats(ROWS), &rows, &request(method), &mut |_, _| Signal::Continue).unwrap()
+    Model::fit(&flats(ROWS), &rows, &request(method), &mut |_, _| Signal::Continue).unwrap()
 }
 
 /// The table with one column's cells replaced, row by row.
@@ -89,8 +87,8 @@ fn shares(effects: &Effects) -> Vec<(&str, f64, f64)> {
 }
 
 /// Total effects over all pairs of rows of the table, by predictions of tables with exchanged cells.
-fn by_tables(model: &ProcessModel, table: &Table, column: &str) -> f64 {
-    let mean = |table: &Table| model.predict(table, None).unwrap().mean;
+fn by_tables(model: &Model, table: &Table, column: &str) -> f64 {
+    let mean = |table: &Table| model.process().unwrap().predict(table, None).unwrap().mean;
     let own = mean(table);
     let centre = own.iter().sum::<f64>() / ROWS as f64;
     let variance = own.iter().map(|m| (m - centre).powi(2)).sum::<f64>() / (ROWS - 1) as f64;
@@ -114,7 +112,7 @@ fn importance_is_that_of_tables_whose_cells_are_exchanged() {
     let found = model.effects(None).unwrap().unwrap();
     assert_eq!((found.rows_of, found.rows, found.of), (RowsOf::Training, ROWS, ROWS));
     // One for each column of the table, whatever was made of it.
-    assert_eq!(model.inputs().schema.features.len(), 11);
+    assert_eq!(model.process().unwrap().inputs().schema.features.len(), 11);
     let shares = shares(&found);
     assert!(shares.windows(2).all(|pair| pair[0].1 >= pair[1].1), "{shares:?}");
     let mut columns: Vec<&str> = shares.iter().map(|s| s.0).collect();
@@ -134,17 +132,23 @@ fn curves_are_averages_of_predictions_with_the_band_of_the_average() {
     let (table, model) = (flats(ROWS), fit(MethodName::Exact));
     let found = model.effects(None).unwrap().unwrap();
     assert_eq!(found.averaged_rows, ROWS);
-    let scale = model.inputs().standardisation.target_scale;
+    let scale = model.process().unwrap().inputs().standardisation.target_scale;
     let mut checked = 0;
     for curve in &found.dependence {
         let [output] = &curve.outputs[..] else { panic!("one target") };
         assert_eq!(output.name, "price");
         for (k, place) in curve.at.iter().enumerate() {
             let Some(moved) = everywhere(&table, curve, place) else { continue };
-            let mean = model.predict(&moved, None).unwrap().mean.iter().sum::<f64>() / ROWS as f64;
+            let mean = model.process().unwrap().predict(&moved, None).unwrap().mean.iter().sum::<f64>()
+                / ROWS as f64;
             // The whole covariance of all rows at once.
-            let joint =
-                model.predictor().joint(model.standard_inputs(&moved).unwrap().as_ref()).unwrap().unwrap();
+            let joint = model
+                .process()
+                .unwrap()
+                .predictor()
+                .joint(model.process().unwrap().standard_inputs(&moved).unwrap().as_ref())
+                .unwrap()
+                .unwrap();
             let sum: f64 = (0..ROWS).map(|j| joint.covariance.col(j).iter().sum::<f64>()).sum();
             let half = Z95 * scale * sum.sqrt() / ROWS as f64;
             let at = format!("{} {place:?}: {} {mean}", curve.column, output.mean[k]);
@@ -176,7 +180,7 @@ fn draws_scatter_as_the_band_says() {
     for (k, place) in curve.at.iter().enumerate() {
         const DRAWS: usize = 2000;
         let moved = everywhere(&table, curve, place).unwrap();
-        let draws = model.sample(&moved, &rows, DRAWS, 5, 1 << 32).unwrap();
+        let draws = model.process().unwrap().sample(&moved, &rows, DRAWS, 5, 1 << 32).unwrap();
         let averages: Vec<f64> = draws.iter().map(|d| d.iter().sum::<f64>() / ROWS as f64).collect();
         let mean = averages.iter().sum::<f64>() / DRAWS as f64;
         let deviation =
@@ -209,21 +213,27 @@ fn every_method_has_them_at_rows_of_its_own_or_at_those_given() {
         let found = model.effects(Some(&data)).unwrap().unwrap();
         assert_eq!(found.rows_of, if keeps { RowsOf::Training } else { RowsOf::Given }, "{method:?}");
         assert_eq!(found.importance.len(), 4, "{method:?}");
-        let scale = model.inputs().standardisation.target_scale;
+        let scale = model.process().unwrap().inputs().standardisation.target_scale;
         let curve = found.dependence.iter().find(|d| d.column == "town").unwrap();
         let output = &curve.outputs[0];
-        let towns: Vec<usize> = (0..model.inputs().schema.features.len())
-            .filter(|j| model.inputs().schema.features[*j].column() == "town")
+        let towns: Vec<usize> = (0..model.process().unwrap().inputs().schema.features.len())
+            .filter(|j| model.process().unwrap().inputs().schema.features[*j].column() == "town")
             .collect();
         for (k, place) in curve.at.iter().enumerate() {
             // A method may hold rows back to judge by: of its own it has those that are left.
-            let given = model.standard_inputs(&everywhere(&table, curve, place).unwrap()).unwrap();
-            let mut x = model.predictor().training_inputs().map_or(given.clone(), |own| own.to_owned());
+            let given =
+                model.process().unwrap().standard_inputs(&everywhere(&table, curve, place).unwrap()).unwrap();
+            let mut x = model
+                .process()
+                .unwrap()
+                .predictor()
+                .training_inputs()
+                .map_or(given.clone(), |own| own.to_owned());
             let n = x.nrows();
             assert_eq!((found.of, found.averaged_rows), (n, n), "{method:?}");
             towns.iter().for_each(|&j| (0..n).for_each(|i| x[(i, j)] = given[(0, j)]));
-            let joint = model.predictor().joint(x.as_ref()).unwrap().unwrap();
-            let back = |z: f64| model.inputs().standardisation.target_back(z);
+            let joint = model.process().unwrap().predictor().joint(x.as_ref()).unwrap().unwrap();
+            let back = |z: f64| model.process().unwrap().inputs().standardisation.target_back(z);
             let mean = back(joint.mean.col(0).iter().sum::<f64>() / n as f64);
             let sum: f64 = (0..n).map(|j| joint.covariance.col(j).iter().sum::<f64>()).sum();
             let half = Z95 * scale * sum.max(0.0).sqrt() / n as f64;
@@ -254,7 +264,7 @@ fn few_rows_and_constants_say_why_there_is_nothing() {
         };
         set(&mut request, json!({"steps": 5, "restarts": 1}));
         let all: Vec<usize> = (0..rows).collect();
-        let model = ProcessModel::fit(&table, &all, &request, &mut |_, _| Signal::Continue).unwrap();
+        let model = Model::fit(&table, &all, &request, &mut |_, _| Signal::Continue).unwrap();
         model.effects(None).unwrap().unwrap()
     };
     let few = small(8, 1.0);

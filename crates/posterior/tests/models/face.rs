@@ -197,7 +197,7 @@ fn networks_in_memory_and_in_files_get_the_same_error_bars() {
     save_safetensors(&file, &network, &metadata).unwrap();
     let fitted = Laplace::of(&network).gaussian().fit(&x, &y).unwrap();
     // Without unseen rows the evidence compares; the network is not judged by what it has seen.
-    let header = fitted.model().header();
+    let header = fitted.model().networks().unwrap().header();
     assert!(header.auto.is_some() && header.summary.unseen.is_none());
     assert_eq!(header.network.format, "memory");
     let new = [[0.4, 0.3], [30.0, -20.0]];
@@ -214,8 +214,8 @@ fn networks_in_memory_and_in_files_get_the_same_error_bars() {
     let shifted: Vec<[f64; 2]> = unseen.iter().map(|[a, b]| [a + 0.011, b - 0.007]).collect();
     let builder = Laplace::of(&network).gaussian().curvature(Approximation::Full).weights(Weights::LastLayer);
     let scored = builder.clone().unseen(&shifted, &targets).unwrap().fit(&x, &y).unwrap();
-    assert_eq!(scored.model().header().summary.unseen.unwrap().examples, 60);
-    assert!(scored.model().header().auto.is_none());
+    assert_eq!(scored.model().networks().unwrap().header().summary.unseen.unwrap().examples, 60);
+    assert!(scored.model().networks().unwrap().header().auto.is_none());
     let told = |result: Result<FittedLaplace, ErrorBarsError>| result.map(|_| ()).unwrap_err().to_string();
     let seen = told(builder.clone().unseen(&unseen, &targets).unwrap().fit(&x, &y));
     assert!(seen.contains("60 of 60 rows"), "{seen}");

@@ -4,7 +4,7 @@ use crate::options::set;
 use posterior::data::{Column, Missing, Selection, Split, Table, Values};
 use posterior::optim::Signal;
 use posterior::options::MethodName;
-use posterior::{FitRequest, Hyperparameter, Model, ProcessModel, SharePlaces};
+use posterior::{FitRequest, Hyperparameter, Model, SharePlaces};
 use serde_json::{Value, json};
 
 /// `A⁻¹ b` by elimination with pivots.
@@ -78,9 +78,9 @@ fn request(kernel: &str) -> FitRequest {
     }
 }
 
-fn fit(table: &Table, request: &FitRequest) -> ProcessModel {
+fn fit(table: &Table, request: &FitRequest) -> Model {
     let rows = Split::all(table.rows()).train;
-    ProcessModel::fit(table, &rows, request, &mut |_, _| Signal::Continue).unwrap()
+    Model::fit(table, &rows, request, &mut |_, _| Signal::Continue).unwrap()
 }
 
 const LOADINGS: [f64; 6] = [0.9, 0.1, 0.5, -0.8, -0.4, 0.6];
@@ -118,7 +118,7 @@ fn several_targets_are_the_model_of_coregionalisation() {
         ("mean.constant", &[level]),
     ]);
     let model = fit(&table, &request);
-    let standard = &model.inputs().standardisation;
+    let standard = &model.process().unwrap().inputs().standardisation;
     // Columns of categories are 0 and 1 as they were.
     assert_eq!(standard.feature_scales[1..], [1.0; 3]);
     assert_eq!(standard.feature_means[1..], [0.0; 3]);
@@ -148,7 +148,7 @@ fn several_targets_are_the_model_of_coregionalisation() {
             },
         ],
     );
-    let predicted = model.predict(&asked, None).unwrap();
+    let predicted = model.process().unwrap().predict(&asked, None).unwrap();
     assert_eq!(predicted.data.filled_cells, 1);
     for task in 0..4 {
         let cross: Vec<f64> = (0..n).map(|r| b[task][of(r)] * k(1.3, at(r))).collect();
@@ -160,7 +160,7 @@ fn several_targets_are_the_model_of_coregionalisation() {
         assert!((predicted.latent_deviation[task] - scale * own.sqrt()).abs() < 1e-9);
     }
     // What inspect says of the categories is B.
-    let parts = model.parts();
+    let parts = model.process().unwrap().parts();
     let found = &parts.categories[0];
     assert_eq!((found.column.as_str(), found.categories.as_slice()), ("task", &TASKS.map(String::from)[..]));
     (0..16).for_each(|k| assert!((found.covariance[k / 4][k % 4] - b[k / 4][k % 4]).abs() < 1e-14));
@@ -184,10 +184,14 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("signed.posterior");
     signed.save(&path).unwrap();
-    assert_eq!(ProcessModel::load(&path).unwrap().parts(), signed.parts());
-    loaded.hyperparameters = Some(signed.record().hyperparameters.clone());
+    assert_eq!(Model::load(&path).unwrap().process().unwrap().parts(), signed.process().unwrap().parts());
+    loaded.hyperparameters = Some(signed.process().unwrap().record().hyperparameters.clone());
     let negative = |h: &Hyperparameter| h.name == "categorical.loading" && h.values.iter().any(|v| *v < 0.0);
-    assert!(signed.record().hyperparameters.iter().any(negative), "{:?}", signed.record().hyperparameters);
+    assert!(
+        signed.process().unwrap().record().hyperparameters.iter().any(negative),
+        "{:?}",
+        signed.process().unwrap().record().hyperparameters
+    );
     for method in [MethodName::Cg, MethodName::Sgpr] {
         loaded.method = method.into();
         set(
@@ -196,37 +200,52 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
         );
         let model = fit(&table, &loaded);
         model.save(&path).unwrap();
-        let again = ProcessModel::load(&path).unwrap();
-        assert_eq!(again.predict(&table, None).unwrap().mean, model.predict(&table, None).unwrap().mean);
+        let again = Model::load(&path).unwrap();
+        assert_eq!(
+            again.process().unwrap().predict(&table, None).unwrap().mean,
+            model.process().unwrap().predict(&table, None).unwrap().mean
+        );
     }
     let mut exact = request("matern32(ard) * categorical(task)");
     set(&mut exact, json!({"restarts": 1, "steps": 20}));
     let first = fit(&table, &exact);
     // Without beliefs about a lengthscale that is no distance.
-    let believed: Vec<&str> =
-        first.record().fit.gaussian().unwrap().hyperpriors.iter().map(|h| h.parameter.as_str()).collect();
+    let believed: Vec<&str> = first
+        .process()
+        .unwrap()
+        .record()
+        .fit
+        .gaussian()
+        .unwrap()
+        .hyperpriors
+        .iter()
+        .map(|h| h.parameter.as_str())
+        .collect();
     assert_eq!(believed, ["matern32.lengthscale"]);
     let mut other = exact.clone();
-    other.hyperparameters = Some(first.record().hyperparameters.clone());
+    other.hyperparameters = Some(first.process().unwrap().record().hyperparameters.clone());
     other.method = MethodName::Cg.into();
     set(
         &mut other,
         json!({"precision": "double", "samples": 64, "random-features": 500, "tolerance": 1e-8, "held-back": 0}),
     );
     let solved = fit(&table, &other);
-    let (a, b) = (first.predict(&table, None).unwrap(), solved.predict(&table, None).unwrap());
-    let scale = first.inputs().standardisation.target_scale;
+    let (a, b) = (
+        first.process().unwrap().predict(&table, None).unwrap(),
+        solved.process().unwrap().predict(&table, None).unwrap(),
+    );
+    let scale = first.process().unwrap().inputs().standardisation.target_scale;
     for i in 0..a.mean.len() {
         assert!((a.mean[i] - b.mean[i]).abs() < 1e-4 * scale, "{} {}", a.mean[i], b.mean[i]);
     }
     let path = folder.path().join("m.posterior");
     first.save(&path).unwrap();
-    let again = ProcessModel::load(&path).unwrap();
-    assert_eq!(again.predict(&table, None).unwrap().mean, a.mean);
-    assert_eq!(again.parts(), first.parts());
+    let again = Model::load(&path).unwrap();
+    assert_eq!(again.process().unwrap().predict(&table, None).unwrap().mean, a.mean);
+    assert_eq!(again.process().unwrap().parts(), first.process().unwrap().parts());
     // A category that training did not have is named.
     let strange = tasks(|_| Some("top".to_string()));
-    let refused = again.predict(&strange, None).unwrap_err().to_string();
+    let refused = again.process().unwrap().predict(&strange, None).unwrap_err().to_string();
     assert!(refused.contains("`top`") || refused.contains("top"), "{refused}");
 }
 
@@ -256,7 +275,7 @@ fn shares_of_a_sum_are_those_of_its_components() {
         ("mean.constant", &[-0.1]),
     ]);
     let model = fit(&table, &request);
-    let data = model.predictor().training().unwrap();
+    let data = model.process().unwrap().predictor().training().unwrap();
     let (x, y) = (data.inputs(), data.targets());
     let single = |i: usize, j: usize, d: usize| matern32((x[(i, d)] - x[(j, d)]) / lengths[d]);
     let order = |q: usize, i: usize, j: usize| {
@@ -279,8 +298,8 @@ fn shares_of_a_sum_are_those_of_its_components() {
         a.iter().zip(b).map(|(x, y)| (x - of(a)) * (y - of(b))).sum::<f64>() / n as f64
     };
     let whole = mean(&|i, j| order(1, i, j) + order(2, i, j) + linear(i, j));
-    let square = model.inputs().standardisation.target_scale.powi(2);
-    let shares = model.parts().shares.unwrap();
+    let square = model.process().unwrap().inputs().standardisation.target_scale.powi(2);
+    let shares = model.process().unwrap().parts().shares.unwrap();
     assert_eq!((shares.rows, shares.of, shares.components.len()), (n, n, 3));
     let own_prior = (0..n).map(|i| linear(i, i)).sum::<f64>() / n as f64;
     // Effects: kernels less their means over the rows along each of an effect's columns, and those means along the others.
@@ -352,7 +371,7 @@ fn shares_of_a_sum_are_those_of_its_components() {
         &mut bound,
         json!({"inducing": n, "inducing-choice": "random", "fixed-inducing": true, "held-back": 0}),
     );
-    let bounded = fit(&table, &bound).parts().shares.unwrap();
+    let bounded = fit(&table, &bound).process().unwrap().parts().shares.unwrap();
     assert_eq!((bounded.places, bounded.of), (SharePlaces::InducingPoints, n));
     for (a, b) in bounded.components.iter().zip(&shares.components) {
         assert!((a.share - b.share).abs() < 1e-6, "{} {}", a.share, b.share);
@@ -365,7 +384,7 @@ fn shares_of_a_sum_are_those_of_its_components() {
         &mut request,
         json!({"precision": "double", "samples": 4, "random-features": 50, "tolerance": 1e-10, "held-back": 0}),
     );
-    let solved = fit(&table, &request).parts().shares.unwrap();
+    let solved = fit(&table, &request).process().unwrap().parts().shares.unwrap();
     for (a, b) in solved.components.iter().zip(&shares.components) {
         assert!((a.share - b.share).abs() < 1e-4, "{} {}", a.share, b.share);
     }
@@ -379,10 +398,10 @@ fn warps_and_mixtures_are_described() {
     asked.selection.categories = Vec::new();
     set(&mut asked, json!({"restarts": 1, "steps": 8}));
     let model = fit(&table, &asked);
-    let parts = model.parts();
+    let parts = model.process().unwrap().parts();
     let columns: Vec<&str> = parts.warps.iter().map(|w| w.feature.as_str()).collect();
     assert_eq!(columns, ["x1", "x3"]);
-    let standard = &model.inputs().standardisation;
+    let standard = &model.process().unwrap().inputs().standardisation;
     for (curve, j) in parts.warps.iter().zip([0, 2]) {
         let middle = curve.x.len() / 2;
         assert!(

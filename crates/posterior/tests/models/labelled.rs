@@ -2,9 +2,7 @@
 
 use posterior::data::Table;
 use posterior::optim::Signal;
-use posterior::{
-    FitRequest, Model, ModelData, ModelError, Observed, ProcessModel, Question, Scores, choose_likelihood,
-};
+use posterior::{FitRequest, Model, ModelData, ModelError, Observed, Question, Scores, choose_likelihood};
 
 /// The given rows, as their target looks.
 pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {
@@ -14,8 +12,8 @@ pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
 }
 
 /// A fit that nobody interrupts.
-pub(crate) fn fit(table: &Table, rows: &[usize], request: &FitRequest) -> Result<ProcessModel, ModelError> {
-    ProcessModel::fit_observed(observed(table, rows, request)?, request, &mut |_, _| Signal::Continue)
+pub(crate) fn fit(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Model, ModelError> {
+    Model::fit_observed(observed(table, rows, request)?, request, &mut |_, _| Signal::Continue)
 }
 
 /// What predictions are asked with.
@@ -24,7 +22,7 @@ pub(crate) fn question(truth: bool) -> Question {
 }
 
 /// NLL, and that of the baseline, on the given rows.
-pub(crate) fn scores(model: &dyn Model, table: &Table, rows: &[usize]) -> (f64, f64) {
+pub(crate) fn scores(model: &Model, table: &Table, rows: &[usize]) -> (f64, f64) {
     let data = ModelData::of_table(table.clone()).unwrap().selected(rows).unwrap();
     let found = model.evaluate(&data, &question(true)).unwrap();
     match (found.scores, found.baseline) {

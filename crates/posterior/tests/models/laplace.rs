@@ -1,7 +1,8 @@
 //! Networks with error bars: every curvature comes back from its file with the same predictions; damaged files are refused.
 
+use posterior::Model;
 use posterior::data::{ArrayValues, NumericArray, synthetic};
-use posterior::laplace::{ModelData, NetworkDescription, NetworkModel, Predicted, Truth};
+use posterior::laplace::{ModelData, NetworkDescription, Predicted, Truth};
 use posterior::likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood, Poisson};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{
@@ -10,7 +11,7 @@ use posterior::linearised::{
 use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, GraphBuilder, Network, Precision};
 use posterior::optim::{Rule, Schedule, Signal};
-use posterior::{AnyModel, Model as _, Question};
+use posterior::{Question, Saved};
 use std::path::Path;
 
 /// Two moons and a small network trained on them.
@@ -56,22 +57,25 @@ fn go(_: posterior::linearised::Stage, _: usize, _: usize) -> Signal {
 }
 
 /// Saves, loads, and compares predictions and function samples to the last bit.
-fn round_trip(model: &NetworkModel, data: &ModelData, what: &str) -> NetworkModel {
+fn round_trip(model: &Model, data: &ModelData, what: &str) -> Model {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.posterior");
     model.save(&path).unwrap();
-    let AnyModel::Network(back) = AnyModel::load(&path).unwrap() else { panic!("{what}: another kind") };
-    assert_eq!(back.header(), model.header(), "{what}");
-    assert_eq!(back.precision(), model.precision());
-    let (a, b) = (model.predict(data, None).unwrap(), back.predict(data, None).unwrap());
+    let back = Saved::load(&path).unwrap().into_only().unwrap();
+    assert_eq!(back.networks().unwrap().header(), model.networks().unwrap().header(), "{what}");
+    assert_eq!(back.networks().unwrap().precision(), model.networks().unwrap().precision());
+    let (a, b) = (
+        model.networks().unwrap().predict(data, None).unwrap(),
+        back.networks().unwrap().predict(data, None).unwrap(),
+    );
     assert_eq!(a, b, "{what}");
-    let draw = |m: &NetworkModel| m.function_samples(data, 2, 5, 1 << 30).unwrap();
+    let draw = |m: &Model| m.networks().unwrap().function_samples(data, 2, 5, 1 << 30).unwrap();
     assert_eq!(draw(model), draw(&back), "{what}");
     // A second writing gives the same bytes.
     let again = directory.path().join("n.posterior");
     back.save(&again).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(&again).unwrap(), "{what}");
-    *back
+    back
 }
 
 fn every_curvature<T: Precision>() {
@@ -102,18 +106,11 @@ fn every_curvature<T: Precision>() {
             class_names: vec!["up".into(), "down".into()],
             ..NetworkDescription::default()
         };
-        let model = NetworkModel::fit_network(
-            network.clone(),
-            &examples,
-            None,
-            &likelihood,
-            &options,
-            about,
-            &mut go,
-        );
+        let model =
+            Model::fit_network(network.clone(), &examples, None, &likelihood, &options, about, &mut go);
         let model = model.unwrap_or_else(|e| panic!("{what}: {e}"));
         let back = round_trip(&model, &grid, &what);
-        let predictions = back.predict(&grid, None).unwrap();
+        let predictions = back.networks().unwrap().predict(&grid, None).unwrap();
         let Predicted::Classes(p) = &predictions.predicted else { panic!("classes") };
         // Truths were given: their densities are those of the probabilities.
         for (row, (density, class)) in
@@ -122,9 +119,13 @@ fn every_curvature<T: Precision>() {
             assert!((density - p[2 * row + class].ln()).abs() < 1e-12, "{what}");
         }
         // Far from the data the model is less sure than its network.
-        let plain = back.predict_plain(&grid).unwrap();
+        let plain = back.networks().unwrap().predict_plain(&grid).unwrap();
         assert!(predictions.entropies()[3] > plain.entropies()[3], "{what}");
-        let own = back.predict(&data(&xy, 2, Some(Truth::Classes(classes.clone()))), None).unwrap();
+        let own = back
+            .networks()
+            .unwrap()
+            .predict(&data(&xy, 2, Some(Truth::Classes(classes.clone()))), None)
+            .unwrap();
         assert!(own.log_density.unwrap().iter().sum::<f64>() / 120.0 > -0.5, "{what}");
     }
 }
@@ -145,7 +146,7 @@ fn a_g_prior_on_low_rank_and_a_linearised_mode_come_back() {
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2).unwrap());
     let some = data(&xy[..40], 2, None);
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
-    let model = NetworkModel::fit_network(
+    let model = Model::fit_network(
         network.clone(),
         &examples,
         None,
@@ -156,9 +157,16 @@ fn a_g_prior_on_low_rank_and_a_linearised_mode_come_back() {
     )
     .unwrap();
     // Layer norm: the evidence is taken at the optimum of the linearised model, with a precision for each layer.
-    assert!(model.header().summary.mode.is_some() && model.header().group_count > 1);
+    assert!(
+        model.networks().unwrap().header().summary.mode.is_some()
+            && model.networks().unwrap().header().group_count > 1
+    );
     let back = round_trip(&model, &some, "linearised");
-    assert!(back.header().notes.iter().any(|n| n.contains("scale of `a`")), "{:?}", back.header().notes);
+    assert!(
+        back.networks().unwrap().header().notes.iter().any(|n| n.contains("scale of `a`")),
+        "{:?}",
+        back.networks().unwrap().header().notes
+    );
     // Scaling the features back and again rounds, so that only almost the same comes back.
     let options = FitOptions {
         approximation: Approximation::LowRank { rank: 4, iterations: 2 },
@@ -166,7 +174,7 @@ fn a_g_prior_on_low_rank_and_a_linearised_mode_come_back() {
         mode: Mode::Trained,
         ..FitOptions::default()
     };
-    let model = NetworkModel::fit_network(
+    let model = Model::fit_network(
         network,
         &examples,
         None,
@@ -179,8 +187,11 @@ fn a_g_prior_on_low_rank_and_a_linearised_mode_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.posterior");
     model.save(&path).unwrap();
-    let back = NetworkModel::load(&path).unwrap();
-    let (a, b) = (model.predict(&some, None).unwrap(), back.predict(&some, None).unwrap());
+    let back = Model::load(&path).unwrap();
+    let (a, b) = (
+        model.networks().unwrap().predict(&some, None).unwrap(),
+        back.networks().unwrap().predict(&some, None).unwrap(),
+    );
     for (a, b) in a.latent_deviation.iter().zip(&b.latent_deviation) {
         assert!((a / b - 1.0).abs() < 1e-12, "{a} {b}");
     }
@@ -212,7 +223,7 @@ fn regression_predicts_with_and_without_noise() {
     let points = data(&[0.0, 4.0], 1, Some(truth));
     for noise in [NoiseModel::Fixed, NoiseModel::Scale, NoiseModel::PerOutput, NoiseModel::Full] {
         let options = FitOptions { approximation: Approximation::Full, noise, ..FitOptions::default() };
-        let model = NetworkModel::fit_network(
+        let model = Model::fit_network(
             network.clone(),
             &examples,
             None,
@@ -223,7 +234,7 @@ fn regression_predicts_with_and_without_noise() {
         )
         .unwrap();
         let back = round_trip(&model, &points, &format!("{noise:?}"));
-        let p = back.predict(&points, None).unwrap();
+        let p = back.networks().unwrap().predict(&points, None).unwrap();
         let Predicted::Moments { mean, variance, latent_variance } = &p.predicted else { panic!("moments") };
         assert!(latent_variance[1] > 10.0 * latent_variance[0], "the line ends at 1");
         for i in 0..2 {
@@ -237,8 +248,8 @@ fn regression_predicts_with_and_without_noise() {
         assert!((0.5 * (low[1] + high[1]) - mean[1]).abs() < 1e-12);
         assert!(((high[1] - low[1]) / (2.0 * 1.959963984540054) - variance[1].sqrt()).abs() < 1e-9);
         // Functions scatter as the joint covariance says: 4,000 draws estimate a variance to 3 / sqrt(2000), 7 %.
-        let draws = back.function_samples(&points, 4000, 1, 1 << 30).unwrap();
-        let joint = back.joint_covariance(&points, 1 << 30).unwrap();
+        let draws = back.networks().unwrap().function_samples(&points, 4000, 1, 1 << 30).unwrap();
+        let joint = back.networks().unwrap().joint_covariance(&points, 1 << 30).unwrap();
         let product: f64 =
             draws.chunks_exact(2).map(|f| (f[0] - mean[0]) * (f[1] - mean[1])).sum::<f64>() / 4000.0;
         let square: f64 = draws.chunks_exact(2).map(|f| (f[1] - mean[1]).powi(2)).sum::<f64>() / 4000.0;
@@ -247,9 +258,21 @@ fn regression_predicts_with_and_without_noise() {
         // Standard error of a product moment: sqrt((v0 v1 + c^2) / n).
         let error = ((joint[(0, 0)] * joint[(1, 1)] + joint[(0, 1)].powi(2)) / 4000.0).sqrt();
         assert!((product - joint[(0, 1)]).abs() < 5.0 * error);
-        assert!(back.joint_covariance(&points, 10).unwrap_err().to_string().contains("above the limit"));
         assert!(
-            back.function_samples(&points, 1000, 0, 10).unwrap_err().to_string().contains("above the limit")
+            back.networks()
+                .unwrap()
+                .joint_covariance(&points, 10)
+                .unwrap_err()
+                .to_string()
+                .contains("above the limit")
+        );
+        assert!(
+            back.networks()
+                .unwrap()
+                .function_samples(&points, 1000, 0, 10)
+                .unwrap_err()
+                .to_string()
+                .contains("above the limit")
         );
     }
 }
@@ -264,7 +287,7 @@ fn counts_and_other_integrations() {
     let likelihood = OutputLikelihood::Poisson(Poisson::new(1).unwrap());
     let options =
         FitOptions { approximation: Approximation::Full, tune: Tune::None, ..FitOptions::default() };
-    let model = NetworkModel::fit_network(
+    let model = Model::fit_network(
         network,
         &examples,
         None,
@@ -275,9 +298,10 @@ fn counts_and_other_integrations() {
     )
     .unwrap();
     let back = round_trip(&model, &data(&x, 1, None), "counts");
-    let p = back.predict(&data(&x, 1, None), None).unwrap();
+    let p = back.networks().unwrap().predict(&data(&x, 1, None), None).unwrap();
     assert!(p.quantiles(0.5, true).is_none() && p.probabilities().is_none() && p.log_density.is_none());
-    let error = back.predict(&data(&x, 1, None), Some(Integration::LaplaceBridge)).unwrap_err();
+    let error =
+        back.networks().unwrap().predict(&data(&x, 1, None), Some(Integration::LaplaceBridge)).unwrap_err();
     assert!(error.to_string().contains("laplace_bridge"), "{error}");
 }
 
@@ -290,7 +314,7 @@ fn damaged_files_are_refused() {
         approximation: Approximation::Full,
         ..FitOptions::default()
     };
-    let model = NetworkModel::fit_network(
+    let model = Model::fit_network(
         network,
         &examples,
         None,
@@ -307,7 +331,7 @@ fn damaged_files_are_refused() {
     let damaged = directory.path().join("d.posterior");
     let error = |bytes: &[u8]| {
         std::fs::write(&damaged, bytes).unwrap();
-        AnyModel::load(&damaged).map(|_| ()).map_err(|e| e.to_string())
+        Saved::load(&damaged).map(|_| ()).map_err(|e| e.to_string())
     };
     for length in (0..bytes.len()).step_by(97) {
         assert!(error(&bytes[..length]).is_err(), "{length}");
@@ -318,8 +342,8 @@ fn damaged_files_are_refused() {
         let mut changed = bytes.clone();
         changed[position] ^= 1;
         if error(&changed).is_ok() {
-            let model = NetworkModel::load(&damaged).unwrap();
-            let _ = model.predict(&data(&xy[..4], 2, None), None);
+            let model = Model::load(&damaged).unwrap();
+            let _ = model.networks().unwrap().predict(&data(&xy[..4], 2, None), None);
         }
     }
     // A number that is not finite.
@@ -327,7 +351,7 @@ fn damaged_files_are_refused() {
     let end = changed.len();
     changed[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
     assert!(error(&changed).unwrap_err().contains("NaN"));
-    assert!(NetworkModel::load(Path::new("/nowhere/m.posterior")).is_err());
+    assert!(Model::load(Path::new("/nowhere/m.posterior")).is_err());
 }
 
 #[test]
@@ -335,7 +359,7 @@ fn one_label_at_a_time_joint_scores_are_the_monte_carlo_scores() {
     let (network, examples, xy, classes) = moons::<f64>(false);
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2).unwrap());
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
-    let model = NetworkModel::fit_network(
+    let model = Model::fit_network(
         network,
         &examples,
         None,
@@ -349,11 +373,15 @@ fn one_label_at_a_time_joint_scores_are_the_monte_carlo_scores() {
     let question =
         Question { joint_points: vec![1, 2], samples: 4000, seed: 3, memory: 1 << 30, ..Question::default() };
     let rows = model.joint_scores(&points, &question).unwrap();
-    let sampled = model.predict(&points, Some(Integration::MonteCarlo { samples: 4000, seed: 1 })).unwrap();
+    let sampled = model
+        .networks()
+        .unwrap()
+        .predict(&points, Some(Integration::MonteCarlo { samples: 4000, seed: 1 }))
+        .unwrap();
     let mean = |p: Vec<f64>| p.iter().sum::<f64>() / p.len() as f64;
     // A probability of 4,000 draws is known to 0.5 / sqrt(4000) = 0.008; labels here have mean probabilities above one half.
     assert!((rows[0].model.mean - mean(sampled.log_density.unwrap())).abs() < 0.01);
-    let plain = mean(model.predict_plain(&points).unwrap().log_density.unwrap());
+    let plain = mean(model.networks().unwrap().predict_plain(&points).unwrap().log_density.unwrap());
     assert!((rows[0].plain.mean - plain).abs() < 1e-12);
     assert_eq!((rows[1].points, rows[1].model.labels), (2, 10));
     let refused = model.joint_scores(&points, &Question { memory: 1000, ..question }).unwrap_err();

@@ -1,8 +1,9 @@
 //! From files to models: preparation, interruption, checkpoints, the prior beside the weight decay.
 
+use posterior::Model;
 use posterior::data::{ArrayValues, NumericArray, ReadOptions, write_npy};
 use posterior::laplace::{
-    InputKind, LaplaceRequest, LikelihoodKind, NetworkModel, NumberFormat, Preprocess, ValidationSource,
+    InputKind, LaplaceRequest, LikelihoodKind, NumberFormat, Preprocess, ValidationSource,
 };
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, Stage, Tune};
@@ -40,15 +41,16 @@ fn files(folder: &Path) -> LaplaceRequest {
     request
 }
 
-fn fit(request: &LaplaceRequest) -> NetworkModel {
-    NetworkModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
+fn fit(request: &LaplaceRequest) -> Model {
+    Model::fit_laplace(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
 }
 
 #[test]
 fn bytes_are_prepared_as_asked() {
     let folder = tempfile::tempdir().unwrap();
     let mut request = files(folder.path());
-    let kind = |request: &LaplaceRequest| match fit(request).header().data.inputs.clone() {
+    let kind = |request: &LaplaceRequest| match fit(request).networks().unwrap().header().data.inputs.clone()
+    {
         InputKind::Prepared { preparation } => preparation,
         InputKind::Features { .. } => panic!("no features"),
     };
@@ -62,16 +64,20 @@ fn bytes_are_prepared_as_asked() {
     assert_eq!(kind(&request), Preparation::None);
     // The model asks the network what it would be asked by hand.
     let model = fit(&request);
-    let data = model.read(&[folder.path().join("x.npy")], &[], false, &ReadOptions::for_arrays()).unwrap();
+    let data = model
+        .networks()
+        .unwrap()
+        .read(&[folder.path().join("x.npy")], &[], false, &ReadOptions::for_arrays())
+        .unwrap();
     let few = data.selected(&[0, 7]).unwrap();
-    let fitted = model.fitted::<f32>().unwrap();
+    let fitted = model.networks().unwrap().fitted::<f32>().unwrap();
     let byte = |i: usize| ((i * 7919) % 251) as f32;
     let x = posterior::networks::Array::new(vec![2, 4], [0, 1, 2, 3, 28, 29, 30, 31].map(byte).to_vec());
     let by_hand: Vec<f64> =
         fitted.network.forward(&x).unwrap().values().iter().map(|v| f64::from(*v)).collect();
-    assert_eq!(model.predict(&few, None).unwrap().latent_mean, by_hand);
+    assert_eq!(model.networks().unwrap().predict(&few, None).unwrap().latent_mean, by_hand);
     request.data.preprocess = Preprocess::Standardise;
-    let error = NetworkModel::fit(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap();
+    let error = Model::fit_laplace(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap();
     assert!(error.to_string().contains("only the columns of a table"), "{error}");
 }
 
@@ -91,20 +97,21 @@ fn interrupted_and_resumed() {
     let mut stop = |stage, done, total| {
         if stage == Stage::Curvature && done < total { Signal::Stop } else { Signal::Continue }
     };
-    let error = NetworkModel::fit(&request, &mut |_| {}, &mut stop).err().unwrap();
+    let error = Model::fit_laplace(&request, &mut |_| {}, &mut stop).err().unwrap();
     assert!(error.is_interruption() && checkpoint.exists());
     let mut said = Vec::new();
-    let resumed =
-        NetworkModel::fit(&request, &mut |line| said.push(line.to_string()), &mut |_, _, _| Signal::Continue)
-            .unwrap();
+    let resumed = Model::fit_laplace(&request, &mut |line| said.push(line.to_string()), &mut |_, _, _| {
+        Signal::Continue
+    })
+    .unwrap();
     assert!(said.iter().any(|line| line.contains("going on after example")), "{said:?}");
     assert!(!checkpoint.exists());
-    let evidence = |m: &NetworkModel| m.header().summary.evidence.clone().unwrap().log_evidence;
+    let evidence = |m: &Model| m.networks().unwrap().header().summary.evidence.clone().unwrap().log_evidence;
     assert!((evidence(&whole) / evidence(&resumed) - 1.0).abs() < 1e-9);
     // Another fit does not go on from it.
-    NetworkModel::fit(&request, &mut |_| {}, &mut stop).err().unwrap();
+    Model::fit_laplace(&request, &mut |_| {}, &mut stop).err().unwrap();
     let refused = |request: &LaplaceRequest| {
-        NetworkModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap().to_string()
+        Model::fit_laplace(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap().to_string()
     };
     let mut other = request.clone();
     other.options.approximation = Approximation::Diagonal;
@@ -123,7 +130,15 @@ fn the_prior_is_compared_with_the_weight_decay() {
     let mut request = files(folder.path());
     request.options.tune = Tune::None;
     let sentence = |request: &LaplaceRequest| {
-        fit(request).header().notes.iter().find(|n| n.contains("weight decay")).cloned().unwrap()
+        fit(request)
+            .networks()
+            .unwrap()
+            .header()
+            .notes
+            .iter()
+            .find(|n| n.contains("weight decay"))
+            .cloned()
+            .unwrap()
     };
     // 5 / 5,000 = 1e-3: what the network was trained with.
     request.options.initial_precision = 5.0;
@@ -144,18 +159,21 @@ fn the_prior_is_compared_with_the_weight_decay() {
 fn validation_examples_are_not_learned_from_and_precision_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let mut request = files(folder.path());
-    assert_eq!(fit(&request).precision(), "f32");
+    assert_eq!(fit(&request).networks().unwrap().precision(), "f32");
     request.numbers = NumberFormat::Double;
     request.options.tune = Tune::Validation;
     request.validation = ValidationSource { fraction: 0.2, ..ValidationSource::default() };
     let refused = |request: &LaplaceRequest| {
-        NetworkModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap().to_string()
+        Model::fit_laplace(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap().to_string()
     };
     assert!(refused(&request).contains("their score is worthless"), "{}", refused(&request));
     request.validation.allow_seen = true;
     let model = fit(&request);
-    assert_eq!((model.precision(), model.header().data.examples), ("f64", 4000));
-    assert_eq!(model.header().summary.held_out.as_ref().unwrap().examples, 1000);
+    assert_eq!(
+        (model.networks().unwrap().precision(), model.networks().unwrap().header().data.examples),
+        ("f64", 4000)
+    );
+    assert_eq!(model.networks().unwrap().header().summary.held_out.as_ref().unwrap().examples, 1000);
     // A share that nothing uses is refused.
     request.options.tune = Tune::Evidence;
     assert!(refused(&request).contains("--tune validation --allow-seen-rows"), "{}", refused(&request));

@@ -6,8 +6,8 @@ use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{Method, MethodName};
 use posterior::{
-    FitRequest, FitStage, ModelError, PredictOptions, Predictions, Prepared, ProcessModel, ScalablePlan,
-    StoreError, VarianceMethod, VarianceSolves, choose,
+    FitRequest, FitStage, Model, ModelError, PredictOptions, Predictions, Prepared, ScalablePlan, StoreError,
+    VarianceMethod, VarianceSolves, choose,
 };
 use serde_json::{Value, json};
 use std::sync::OnceLock;
@@ -30,15 +30,15 @@ pub(crate) fn request(method: MethodName) -> FitRequest {
     request
 }
 
-pub(crate) fn fit(request: &FitRequest) -> ProcessModel {
+pub(crate) fn fit(request: &FitRequest) -> Model {
     let table = table();
     let rows = Split::all(table.rows()).train;
-    ProcessModel::fit(&table, &rows, request, &mut |_, _| Signal::Continue).unwrap()
+    Model::fit(&table, &rows, request, &mut |_, _| Signal::Continue).unwrap()
 }
 
 /// The exact process of all rows, which is fitted once for all tests.
-fn exact() -> &'static ProcessModel {
-    static EXACT: OnceLock<ProcessModel> = OnceLock::new();
+fn exact() -> &'static Model {
+    static EXACT: OnceLock<Model> = OnceLock::new();
     EXACT.get_or_init(|| fit(&request(MethodName::Exact)))
 }
 
@@ -108,13 +108,13 @@ type Agreement = (MethodName, usize, Option<(f64, f64)>);
 fn agree_with_the_exact_method(methods: &[Agreement]) {
     let exact = exact();
     let fresh = synthetic::friedman(60, Streams::new(2));
-    let truth = exact.predict(&fresh, None).unwrap();
+    let truth = exact.process().unwrap().predict(&fresh, None).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let evidence = exact.record().fit.gaussian().unwrap().log_evidence.unwrap();
+    let evidence = exact.process().unwrap().record().fit.gaussian().unwrap().log_evidence.unwrap();
     let mut collapsed: Option<(Predictions, f64)> = None;
     for &(method, steps, tolerances) in methods {
         let mut request = request(method);
-        request.hyperparameters = Some(exact.record().hyperparameters.clone());
+        request.hyperparameters = Some(exact.process().unwrap().record().hyperparameters.clone());
         set(&mut request, json!({"iterations": steps, "batch": 64, "fixed-inducing": true}));
         if matches!(method, MethodName::Cg | MethodName::Sap) {
             set(&mut request, json!({"tolerance": 1e-8}));
@@ -127,7 +127,7 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
         // 64 samples tell a deviation to `1/√128`, less than a tenth.
         set(&mut request, json!({"samples": 64, "random-features": 4000}));
         let model = fit(&request);
-        let predictions = model.predict(&fresh, None).unwrap();
+        let predictions = model.process().unwrap().predict(&fresh, None).unwrap();
         let (mean, variance) = compare(&predictions, &truth);
         match tolerances {
             Some((tolerance, ratio)) => {
@@ -136,7 +136,7 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
             None => {
                 // A tenth of the steps leaves more of the exact mean unexplained and more of the prior's variance, and so does no step at all.
                 set(&mut request, json!({"iterations": steps / 10}));
-                let before = fit(&request).predict(&fresh, None).unwrap();
+                let before = fit(&request).process().unwrap().predict(&fresh, None).unwrap();
                 let level = truth.mean.iter().sum::<f64>() / truth.mean.len() as f64;
                 let spread: f64 = truth.mean.iter().map(|b| (b - level).powi(2)).sum();
                 let missing = |p: &Predictions| {
@@ -154,7 +154,7 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
             variances: VarianceMethod::Solves { tolerance: 1e-6, iterations: 500, memory_limit },
             ..PredictOptions::default()
         };
-        let solved = model.predict_with(&fresh, None, solves(u64::MAX));
+        let solved = model.process().unwrap().predict_with(&fresh, None, solves(u64::MAX));
         match method {
             MethodName::Cg | MethodName::Sdd | MethodName::Sgd | MethodName::Sap => {
                 let solved = solved.unwrap();
@@ -170,7 +170,7 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
                 assert!(
                     solved.mean.iter().zip(&predictions.mean).all(|(a, b)| (a - b).abs() < 1e-10 * b.abs())
                 );
-                let refused = model.predict_with(&fresh, None, solves(1000)).unwrap_err();
+                let refused = model.process().unwrap().predict_with(&fresh, None, solves(1000)).unwrap_err();
                 assert!(matches!(refused, ModelError::VarianceMemory { limit: 1000, .. }));
             }
             MethodName::InducingSgd => assert!(solved.unwrap_err().to_string().contains("inducing points")),
@@ -181,11 +181,13 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
             variances: VarianceMethod::Lanczos { rank, memory_limit },
             ..PredictOptions::default()
         };
-        let whole = model.predict_with(&fresh, None, lanczos(400, u64::MAX));
+        let whole = model.process().unwrap().predict_with(&fresh, None, lanczos(400, u64::MAX));
         match method {
             MethodName::Cg | MethodName::Sdd | MethodName::Sgd | MethodName::Sap => {
-                let (whole, few) =
-                    (whole.unwrap(), model.predict_with(&fresh, None, lanczos(20, u64::MAX)).unwrap());
+                let (whole, few) = (
+                    whole.unwrap(),
+                    model.process().unwrap().predict_with(&fresh, None, lanczos(20, u64::MAX)).unwrap(),
+                );
                 let basis = |p: &Predictions| match p.solves {
                     Some(VarianceSolves::Lanczos { rank, probes, mean_excess, largest_excess, .. }) => {
                         assert_eq!(probes, 16);
@@ -209,14 +211,19 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
                     basis(&few)
                 );
                 // The same again, from what was kept; and a limit that is in the plan.
-                assert_eq!(model.predict_with(&fresh, None, lanczos(20, u64::MAX)).unwrap(), few);
-                let refused = model.predict_with(&fresh, None, lanczos(20, 1000)).unwrap_err();
+                assert_eq!(
+                    model.process().unwrap().predict_with(&fresh, None, lanczos(20, u64::MAX)).unwrap(),
+                    few
+                );
+                let refused =
+                    model.process().unwrap().predict_with(&fresh, None, lanczos(20, 1000)).unwrap_err();
                 assert!(matches!(refused, ModelError::VarianceMemory { limit: 1000, .. }));
             }
             MethodName::InducingSgd => assert!(whole.unwrap_err().to_string().contains("inducing points")),
             _ => assert!(whole.unwrap_err().to_string().contains("variances in closed form")),
         }
-        let estimate = model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().log_evidence;
+        let estimate =
+            model.process().unwrap().record().fit.gaussian().unwrap().scalable.as_ref().unwrap().log_evidence;
         assert_eq!(estimate.is_some(), method == MethodName::Cg);
         if let Some(estimate) = estimate {
             // At the exact process's hyperparameters, its evidence.
@@ -225,7 +232,9 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
             let row = posterior::Model::summary(&model).into_iter().find(|row| row.label == "log evidence");
             assert!(row.unwrap().value.contains("+-"));
         }
-        if let Some(bound) = model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().bound {
+        if let Some(bound) =
+            model.process().unwrap().record().fit.gaussian().unwrap().scalable.as_ref().unwrap().bound
+        {
             assert!(bound < evidence, "{method:?}: {bound} {evidence}");
             match &collapsed {
                 None => collapsed = Some((predictions.clone(), bound)),
@@ -237,26 +246,29 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
                 }
             }
         }
-        assert_eq!(model.record().method, method.as_str());
-        let summary = model.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+        assert_eq!(model.process().unwrap().record().method, method.as_str());
+        let summary = model.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
         assert_eq!(summary.hyperparameter_source, "given");
         let path = folder.path().join(format!("{}.posterior", method));
         model.save(&path).unwrap();
-        let again = ProcessModel::load(&path).unwrap();
-        assert_eq!(again.predict(&fresh, None).unwrap(), predictions, "{method:?}");
+        let again = Model::load(&path).unwrap();
+        assert_eq!(again.process().unwrap().predict(&fresh, None).unwrap(), predictions, "{method:?}");
         // Damage: cut short, and a header that claims other sizes.
         let bytes = std::fs::read(&path).unwrap();
         for cut in [bytes.len() / 2, bytes.len() - 1] {
-            assert!(ProcessModel::parse(&bytes[..cut], &path).is_err());
+            assert!(Model::parse(&bytes[..cut], &path).is_err());
         }
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(20_000)]).into_owned();
-        let claim = format!("\"rows\":{}", model.record().rows);
+        let claim = format!("\"rows\":{}", model.process().unwrap().record().rows);
         if let Some(at) = text.find(&claim) {
             let mut other = bytes.clone();
             other[at + 7] = b'9';
-            let damaged = ProcessModel::parse(&other, &path);
+            let damaged = Model::parse(&other, &path);
             // Bounds keep nothing of the rows.
-            assert!(damaged.is_err() || !model.predictor().inducing().is_empty(), "{method:?}");
+            assert!(
+                damaged.is_err() || !model.process().unwrap().predictor().inducing().is_empty(),
+                "{method:?}"
+            );
         }
     }
 }
@@ -272,19 +284,29 @@ fn single_precision_differs_by_rounding() {
     set(&mut request, json!({"precision": "single"}));
     let single = fit(&request);
     let fresh = synthetic::friedman(40, Streams::new(3));
-    let (mean, variance) =
-        compare(&single.predict(&fresh, None).unwrap(), &double.predict(&fresh, None).unwrap());
+    let (mean, variance) = compare(
+        &single.process().unwrap().predict(&fresh, None).unwrap(),
+        &double.process().unwrap().predict(&fresh, None).unwrap(),
+    );
     assert!(mean < 1e-2 && (variance - 1.0).abs() < 1e-2, "{mean} {variance}");
-    assert_eq!(single.record().hyperparameters, double.record().hyperparameters);
-    let summary = single.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+    assert_eq!(
+        single.process().unwrap().record().hyperparameters,
+        double.process().unwrap().record().hyperparameters
+    );
+    let summary = single.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert_eq!(summary.neighbourhood_evidences.len(), 2);
     assert!(summary.step_size.unwrap() > 0.0 && summary.ended == "steps" && summary.steps == 3000);
     // Draws are a choice of the samples that the model keeps.
     let rows: Vec<usize> = (0..40).collect();
-    assert_eq!(single.sample(&fresh, &rows, 5, 0, u64::MAX).unwrap().len(), 5);
-    let error = single.sample(&fresh, &rows, 5, 0, 40 * (32 * 200 + 16 * 5) - 1).unwrap_err().to_string();
+    assert_eq!(single.process().unwrap().sample(&fresh, &rows, 5, 0, u64::MAX).unwrap().len(), 5);
+    let error = single
+        .process()
+        .unwrap()
+        .sample(&fresh, &rows, 5, 0, 40 * (32 * 200 + 16 * 5) - 1)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("samples at 40 rows need 259200 bytes"), "{error}");
-    let error = single.sample(&fresh, &rows, 201, 0, u64::MAX).unwrap_err().to_string();
+    let error = single.process().unwrap().sample(&fresh, &rows, 201, 0, u64::MAX).unwrap_err().to_string();
     assert!(error.contains("keeps 200 samples"), "{error}");
 }
 
@@ -313,7 +335,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         let table = table();
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
         let mut seen = 0;
-        let stopped = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, stage| {
+        let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |_, stage| {
             let late = match stage {
                 FitStage::Solve | FitStage::Bound | FitStage::Features | FitStage::Variation => true,
                 FitStage::Search => method == MethodName::Sgpr,
@@ -331,27 +353,41 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         assert!(stopped.was_interrupted() && path.exists(), "{method:?}");
         // Other data: refused, and the checkpoint stays.
         let fewer = Prepared::from_table(&table, &(0..200).collect::<Vec<_>>(), &request).unwrap();
-        let refused = ProcessModel::fit_prepared(fewer, &request, &mut |_, _| Signal::Continue);
+        let refused = Model::fit_prepared(fewer, &request, &mut |_, _| Signal::Continue);
         assert!(matches!(refused, Err(ModelError::Store(StoreError::OtherCheckpoint { .. }))), "{method:?}");
         let mut other = request.clone();
         set(&mut other, json!({"held-back": 1}));
         other.initial_noise = Some(0.2);
         let refused =
-            ProcessModel::fit_prepared(prepared.clone(), &other, &mut |_, _| Signal::Continue).unwrap_err();
+            Model::fit_prepared(prepared.clone(), &other, &mut |_, _| Signal::Continue).unwrap_err();
         let text = refused.to_string();
         assert!(text.contains("differs in held-back (0 there, 1 now), initial-noise ("), "{text}");
         assert!(text.contains(" there, 0.2 now): begin anew with --fresh"), "{text}");
-        let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
+        let resumed = Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
         assert!(!path.exists());
         assert_eq!(
-            resumed.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from,
+            resumed
+                .process()
+                .unwrap()
+                .record()
+                .fit
+                .gaussian()
+                .unwrap()
+                .scalable
+                .as_ref()
+                .unwrap()
+                .resumed_from,
             5,
             "{method:?}"
         );
-        assert_eq!(resumed.record().hyperparameters, straight.record().hyperparameters, "{method:?}");
         assert_eq!(
-            resumed.predict(&fresh, None).unwrap(),
-            straight.predict(&fresh, None).unwrap(),
+            resumed.process().unwrap().record().hyperparameters,
+            straight.process().unwrap().record().hyperparameters,
+            "{method:?}"
+        );
+        assert_eq!(
+            resumed.process().unwrap().predict(&fresh, None).unwrap(),
+            straight.process().unwrap().predict(&fresh, None).unwrap(),
             "{method:?}"
         );
     }
@@ -363,11 +399,12 @@ fn the_stochastic_bound_ends_with_the_best_inducing_values() {
     let folder = tempfile::tempdir().unwrap();
     let mut request = request(MethodName::Svgp);
     set(&mut request, json!({"iterations": 40, "batch": 32, "inducing": 20, "fixed-inducing": true}));
-    let summary = |model: &ProcessModel| model.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+    let summary =
+        |model: &Model| model.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
     let learned = fit(&request);
     assert_eq!(summary(&learned).closed_form, Some(true));
     // With given hyperparameters and the same points, where they were chosen, the collapsed bound has the same posterior.
-    request.hyperparameters = Some(learned.record().hyperparameters.clone());
+    request.hyperparameters = Some(learned.process().unwrap().record().hyperparameters.clone());
     let closed = fit(&request);
     let mut collapsed = super::large_tables::request(MethodName::Sgpr);
     collapsed.hyperparameters = request.hyperparameters.clone();
@@ -377,7 +414,7 @@ fn the_stochastic_bound_ends_with_the_best_inducing_values() {
     assert!((own - other).abs() < 1e-9 * own.abs(), "{own} {other}");
     assert_eq!(summary(&collapsed).closed_form, None);
     let fresh = synthetic::friedman(60, Streams::new(2));
-    let means = |model: &ProcessModel| model.predict(&fresh, None).unwrap().mean;
+    let means = |model: &Model| model.process().unwrap().predict(&fresh, None).unwrap().mean;
     for (a, b) in means(&closed).into_iter().zip(means(&collapsed)) {
         assert!((a - b).abs() < 1e-6, "{a} {b}");
     }
@@ -388,7 +425,7 @@ fn the_stochastic_bound_ends_with_the_best_inducing_values() {
     let path = folder.path().join("c");
     set(&mut request, json!({"checkpoint": path}));
     let prepared = Prepared::from_table(&table(), &Split::all(300).train, &request).unwrap();
-    let ended = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
+    let ended = Model::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
         FitStage::Closing => {
             assert_eq!(progress.steps_planned, 300);
             Signal::Stop
@@ -396,7 +433,7 @@ fn the_stochastic_bound_ends_with_the_best_inducing_values() {
         _ => Signal::Continue,
     });
     assert!(ended.unwrap().was_interrupted() && path.exists());
-    let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
+    let resumed = Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(summary(&resumed).resumed_from, 40);
     assert_eq!(means(&resumed), means(&closed));
 }
@@ -413,22 +450,21 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     );
     let straight = fit(&request);
     assert!(
-        !straight.record().fit.gaussian().unwrap().hyperpriors.is_empty(),
+        !straight.process().unwrap().record().fit.gaussian().unwrap().hyperpriors.is_empty(),
         "the weak prior of lengthscales is among the beliefs"
     );
     set(&mut request, json!({"checkpoint": path}));
     let table = table();
     let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-    let stopped =
-        ProcessModel::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
-            FitStage::Neighbourhoods if progress.part == 2 => Signal::Stop,
-            _ => Signal::Continue,
-        });
+    let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
+        FitStage::Neighbourhoods if progress.part == 2 => Signal::Stop,
+        _ => Signal::Continue,
+    });
     assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
     request.time_budget = Some(1000.0);
     request.memory *= 2;
     let mut first = None;
-    let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |progress, stage| {
+    let resumed = Model::fit_prepared(prepared, &request, &mut |progress, stage| {
         if *stage == FitStage::Neighbourhoods {
             first.get_or_insert(progress.part);
         }
@@ -436,10 +472,13 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     })
     .unwrap();
     assert_eq!(first, Some(2));
-    assert_eq!(resumed.record().hyperparameters, straight.record().hyperparameters);
+    assert_eq!(
+        resumed.process().unwrap().record().hyperparameters,
+        straight.process().unwrap().record().hyperparameters
+    );
     let (a, b) = (
-        resumed.record().fit.gaussian().unwrap().scalable.as_ref(),
-        straight.record().fit.gaussian().unwrap().scalable.as_ref(),
+        resumed.process().unwrap().record().fit.gaussian().unwrap().scalable.as_ref(),
+        straight.process().unwrap().record().fit.gaussian().unwrap().scalable.as_ref(),
     );
     assert_eq!(a.unwrap().neighbourhood_evidences, b.unwrap().neighbourhood_evidences);
     assert_eq!(a.unwrap().hyperparameter_source, b.unwrap().hyperparameter_source);
@@ -457,7 +496,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         json!({"samples": 4, "iterations": 50, "hyperparameter-search": "stochastic", "probes": 64, "probe-kind": "signs", "search-passes": 3}),
     );
     let straight = fit(&request);
-    let summary = straight.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+    let summary = straight.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert!(summary.hyperparameter_source.contains("all rows with 64 probes"), "{summary:?}");
     let found = summary.search.unwrap();
     assert!(found.steps == 100 && found.passes > 50.0 && found.passes <= 300.0, "{found:?}");
@@ -466,19 +505,23 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     assert!(found.last_gain.abs() < 0.02 && !found.handed_on, "{found:?}");
     assert!(summary.neighbourhood_evidences.is_empty());
     // What was found is worth little less than the maximum, with the beliefs that both share.
-    let evidence = |model: &ProcessModel| {
+    let evidence = |model: &Model| {
         let mut at = self::request(MethodName::Exact);
         set(&mut at, json!({"steps": 0}));
-        at.kernel = model.record().kernel.clone();
+        at.kernel = model.process().unwrap().record().kernel.clone();
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &at).unwrap();
         let kernel = at.kernel.build::<f64>(&prepared.schema.feature_names()).unwrap();
         let noise = posterior::likelihoods::Gaussian::new(0.1, at.noise_floor);
         let mut process = posterior::gp::exact::ExactGp::new(kernel, at.mean, noise, 10, 1);
-        let values: Vec<f64> = model.record().hyperparameters.iter().flat_map(|h| h.values.clone()).collect();
+        let values: Vec<f64> =
+            model.process().unwrap().record().hyperparameters.iter().flat_map(|h| h.values.clone()).collect();
         posterior::optim::Parameters::set_values(&mut process, &values);
         posterior::gp::exact::log_evidence_and_gradient(&process, &prepared.data, None).unwrap().value
     };
-    let (best, reached) = (exact.record().fit.gaussian().unwrap().log_evidence.unwrap(), evidence(&straight));
+    let (best, reached) = (
+        exact.process().unwrap().record().fit.gaussian().unwrap().log_evidence.unwrap(),
+        evidence(&straight),
+    );
     assert!((evidence(exact) - best).abs() < 1e-8 * best.abs());
     let start = {
         let mut begun = request.clone();
@@ -498,14 +541,13 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         let straight = fit(&request);
         set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-        let stopped =
-            ProcessModel::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
-                FitStage::EvidenceSearch { solve: Some(_) } if progress.step == 10 => Signal::Stop,
-                _ => Signal::Continue,
-            });
+        let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
+            FitStage::EvidenceSearch { solve: Some(_) } if progress.step == 10 => Signal::Stop,
+            _ => Signal::Continue,
+        });
         assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
         let mut first = None;
-        let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |progress, stage| {
+        let resumed = Model::fit_prepared(prepared, &request, &mut |progress, stage| {
             match stage {
                 FitStage::EvidenceSearch { .. } => {
                     first.get_or_insert(progress.step);
@@ -517,8 +559,13 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         })
         .unwrap();
         assert_eq!(first, Some(10));
-        assert_eq!(resumed.record().hyperparameters, straight.record().hyperparameters);
+        assert_eq!(
+            resumed.process().unwrap().record().hyperparameters,
+            straight.process().unwrap().record().hyperparameters
+        );
         let sizes: Vec<Vec<usize>> = straight
+            .process()
+            .unwrap()
             .record()
             .fit
             .gaussian()
@@ -540,19 +587,19 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         json!({"hyperparameter-search": "stochastic", "steps": 30, "learning-rate": 0.1, "probes": 4, "random-features": 64, "search-passes": 5, "tolerance": 1e-6, "iterations": 400, "samples": 4}),
     );
     let handed = fit(&request);
-    let summary = handed.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+    let summary = handed.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
     assert!(summary.search.as_ref().unwrap().handed_on, "{summary:?}");
     let alone = {
         let mut given = request.clone();
-        given.hyperparameters = Some(handed.record().hyperparameters.clone());
-        fit(&given).record().fit.gaussian().unwrap().scalable.clone().unwrap()
+        given.hyperparameters = Some(handed.process().unwrap().record().hyperparameters.clone());
+        fit(&given).process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap()
     };
     assert!(summary.residual.unwrap() <= 1e-6 && alone.residual.unwrap() <= 1e-6);
     assert!(summary.steps < alone.steps, "{} {}", summary.steps, alone.steps);
     set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e9}));
     let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
     let killed = folder.path().join("killed.checkpoint");
-    let stopped = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, stage| match stage {
+    let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |_, stage| match stage {
         FitStage::Solve => {
             // What a kill would have left before the solve saved anything.
             std::fs::copy(&path, &killed).unwrap();
@@ -561,19 +608,22 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         _ => Signal::Continue,
     });
     assert!(matches!(stopped, Ok(model) if model.was_interrupted()) && path.exists());
-    let again =
-        || ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, _| Signal::Continue).unwrap();
+    let again = || Model::fit_prepared(prepared.clone(), &request, &mut |_, _| Signal::Continue).unwrap();
     let resumed = again();
-    let steps =
-        |model: &ProcessModel| model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().steps;
+    let steps = |model: &Model| {
+        model.process().unwrap().record().fit.gaussian().unwrap().scalable.as_ref().unwrap().steps
+    };
     assert_eq!(
-        (steps(&resumed), &resumed.record().hyperparameters),
-        (steps(&handed), &handed.record().hyperparameters)
+        (steps(&resumed), &resumed.process().unwrap().record().hyperparameters),
+        (steps(&handed), &handed.process().unwrap().record().hyperparameters)
     );
     std::fs::copy(&killed, &path).unwrap();
     let after_a_kill = again();
     assert_eq!(steps(&after_a_kill), steps(&handed));
-    assert_eq!(after_a_kill.predict(&table, None).unwrap(), handed.predict(&table, None).unwrap());
+    assert_eq!(
+        after_a_kill.process().unwrap().predict(&table, None).unwrap(),
+        handed.process().unwrap().predict(&table, None).unwrap()
+    );
     set(&mut request, json!({"checkpoint": null, "tolerance": null, "iterations": 50}));
     // Parameters may be held, and bounds that are reached are said.
     set(
@@ -581,9 +631,16 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         json!({"fix": [{"fixed": {"parameter": "noise_variance", "value": 0.25}}], "bound": [{"between": {"parameter": "matern32.variance", "lower": 40.0, "upper": 50.0}}]}),
     );
     let held = fit(&request);
-    assert_eq!(held.record().hyperparameters.last().unwrap().values, [0.25]);
-    let variance =
-        held.record().hyperparameters.iter().find(|h| h.name == "matern32.variance").unwrap().values[0];
+    assert_eq!(held.process().unwrap().record().hyperparameters.last().unwrap().values, [0.25]);
+    let variance = held
+        .process()
+        .unwrap()
+        .record()
+        .hyperparameters
+        .iter()
+        .find(|h| h.name == "matern32.variance")
+        .unwrap()
+        .values[0];
     assert!((40.0..50.0).contains(&variance), "{variance}");
     set(&mut request, json!({"fix": [], "bound": []}));
     // Steps that lead to where no model is do not end in a file that cannot be read.
@@ -592,7 +649,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         json!({"hyperparameter-search": "stochastic", "steps": 2, "probes": 64, "probe-kind": "signs", "learning-rate": 1e4}),
     );
     let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-    assert!(ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).is_err());
+    assert!(Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).is_err());
     let _ = std::fs::remove_file(&path);
     // Solves on all rows are in the plan.
     set(&mut request, json!({"steps": 100}));
@@ -610,7 +667,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     ] {
         set(&mut request, change);
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-        let error = ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Stop).unwrap_err();
+        let error = Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Stop).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -630,19 +687,30 @@ fn features_and_choices_are_recorded() {
         ("paired", "quasi-random"),
     ] {
         let mut request = request(MethodName::Cg);
-        request.hyperparameters = Some(exact.record().hyperparameters.clone());
+        request.hyperparameters = Some(exact.process().unwrap().record().hyperparameters.clone());
         set(&mut request, json!({"feature-form": form, "feature-frequencies": frequencies, "samples": 8}));
         let model = fit(&request);
         model.save(&path).unwrap();
-        let again = ProcessModel::load(&path).unwrap();
-        let settings =
-            again.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().settings.clone().unwrap();
+        let again = Model::load(&path).unwrap();
+        let settings = again
+            .process()
+            .unwrap()
+            .record()
+            .fit
+            .gaussian()
+            .unwrap()
+            .scalable
+            .as_ref()
+            .unwrap()
+            .settings
+            .clone()
+            .unwrap();
         assert_eq!(
             json!(settings.features),
             json!({"count": 1000, "form": form, "frequencies": frequencies})
         );
-        let predictions = model.predict(&fresh, None).unwrap();
-        assert_eq!(again.predict(&fresh, None).unwrap(), predictions);
+        let predictions = model.process().unwrap().predict(&fresh, None).unwrap();
+        assert_eq!(again.process().unwrap().predict(&fresh, None).unwrap(), predictions);
         assert!(seen.iter().all(|s| s.latent_deviation != predictions.latent_deviation));
         seen.push(predictions);
     }
@@ -653,10 +721,11 @@ fn features_and_choices_are_recorded() {
     ] {
         for method in [MethodName::Sgpr, MethodName::InducingSgd] {
             let mut request = request(method);
-            request.hyperparameters = Some(exact.record().hyperparameters.clone());
+            request.hyperparameters = Some(exact.process().unwrap().record().hyperparameters.clone());
             set(&mut request, choice.clone());
             set(&mut request, json!({"inducing": 40, "iterations": 2}));
-            let summary = fit(&request).record().fit.gaussian().unwrap().scalable.clone().unwrap();
+            let summary =
+                fit(&request).process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
             assert!(summary.inducing <= 40 && summary.inducing > 0);
             assert_eq!(summary.inducing_radius.is_some(), radius);
             assert_eq!(summary.inducing_moved, method == MethodName::Sgpr);
@@ -669,8 +738,10 @@ fn features_and_choices_are_recorded() {
     set(&mut counts, json!({"inducing": 10, "iterations": 3}));
     let source = synthetic::friedman(60, Streams::new(6));
     let rows: Vec<usize> = (0..60).collect();
-    let model = ProcessModel::fit(&source, &rows, &counts, &mut |_, _| Signal::Continue).unwrap();
-    assert!(!model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().inducing_moved);
+    let model = Model::fit(&source, &rows, &counts, &mut |_, _| Signal::Continue).unwrap();
+    assert!(
+        !model.process().unwrap().record().fit.gaussian().unwrap().scalable.as_ref().unwrap().inducing_moved
+    );
     // What inducing-sgd cannot have, neighbourhoods of nothing.
     let wrong = serde_json::from_value::<Method>(json!({"method": "inducing-sgd", "tolerance": 0.1}));
     assert!(wrong.unwrap_err().to_string().contains("inducing-sgd has no option `tolerance`"));
@@ -679,7 +750,7 @@ fn features_and_choices_are_recorded() {
     let mut long = request(MethodName::Svgp);
     set(&mut long, json!({"natural-length": 1.5}));
     for (request, words) in [(none, "neighbourhoods"), (long, "natural-gradient")] {
-        let error = ProcessModel::fit(&table(), &rows, &request, &mut |_, _| Signal::Stop).unwrap_err();
+        let error = Model::fit(&table(), &rows, &request, &mut |_, _| Signal::Stop).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -691,15 +762,18 @@ fn given_hyperparameters_stay_and_inducing_points_move() {
     for method in [MethodName::Sgpr, MethodName::Svgp] {
         let mut request = request(method);
         set(&mut request, json!({"inducing": 15, "iterations": 30}));
-        request.hyperparameters = Some(exact.record().hyperparameters.clone());
+        request.hyperparameters = Some(exact.process().unwrap().record().hyperparameters.clone());
         let bound = |fixed| {
             let mut request = request.clone();
             set(&mut request, json!({"fixed-inducing": fixed}));
             let model = fit(&request);
-            assert_eq!(model.record().hyperparameters, exact.record().hyperparameters);
-            let summary = model.record().fit.gaussian().unwrap().scalable.clone().unwrap();
+            assert_eq!(
+                model.process().unwrap().record().hyperparameters,
+                exact.process().unwrap().record().hyperparameters
+            );
+            let summary = model.process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap();
             assert_eq!(summary.hyperparameter_source, "given");
-            assert!(model.record().fit.gaussian().unwrap().hyperpriors.is_empty());
+            assert!(model.process().unwrap().record().fit.gaussian().unwrap().hyperpriors.is_empty());
             summary.bound.unwrap()
         };
         assert!(bound(false) > bound(true), "{method:?}");
@@ -730,8 +804,7 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let mut tiny = request(MethodName::Sdd);
     tiny.memory = 1 << 20;
     let table = table();
-    let error =
-        ProcessModel::fit(&table, &Split::all(300).train, &tiny, &mut |_, _| Signal::Continue).unwrap_err();
+    let error = Model::fit(&table, &Split::all(300).train, &tiny, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("above the limit"), "{error}");
     // What a preconditioner keeps is part of the plan.
     let planned = |preconditioner| {
@@ -745,10 +818,10 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let exact = exact();
     let given = |change: &dyn Fn(&mut Vec<posterior::Hyperparameter>)| {
         let mut request = request(MethodName::Sdd);
-        let mut values = exact.record().hyperparameters.clone();
+        let mut values = exact.process().unwrap().record().hyperparameters.clone();
         change(&mut values);
         request.hyperparameters = Some(values);
-        ProcessModel::fit(&table, &Split::all(300).train, &request, &mut |_, _| Signal::Stop)
+        Model::fit(&table, &Split::all(300).train, &request, &mut |_, _| Signal::Stop)
             .unwrap_err()
             .to_string()
     };
@@ -762,14 +835,14 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     // Hyperparameters of another kernel.
     let mut foreign = request(MethodName::Sdd);
     foreign.hyperparameters = Some(vec![]);
-    let error = ProcessModel::fit(&table, &Split::all(300).train, &foreign, &mut |_, _| Signal::Continue)
-        .unwrap_err();
+    let error =
+        Model::fit(&table, &Split::all(300).train, &foreign, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("no hyperparameter `"), "{error}");
     for change in [json!({"samples": 0}), json!({"step-size": -1.0})] {
         let mut wrong = request(MethodName::Sdd);
         set(&mut wrong, change);
         assert!(matches!(
-            ProcessModel::fit(&table, &Split::all(300).train, &wrong, &mut |_, _| Signal::Continue),
+            Model::fit(&table, &Split::all(300).train, &wrong, &mut |_, _| Signal::Continue),
             Err(ModelError::Setting { .. })
         ));
     }

@@ -8,9 +8,7 @@ use posterior::data::{Selection, Split, Table};
 use posterior::likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior::linalg::random::Streams;
 use posterior::options::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
-use posterior::{
-    AnyModel, FitRequest, IndependentFunctions, Model, ModelData, Predicted, ProcessModel, Question, Target,
-};
+use posterior::{FitRequest, IndependentFunctions, Model, ModelData, Predicted, Question, Saved, Target};
 use serde_json::json;
 
 fn request(target: &str, labels: LikelihoodOptions, method: serde_json::Value) -> FitRequest {
@@ -52,10 +50,10 @@ fn gaussianised_processes_are_those_of_the_textbook() {
     );
     let model = fit(&table, &split.train, &request).unwrap();
 
-    let own = model.record().fit.likelihood().unwrap();
+    let own = model.process().unwrap().record().fit.likelihood().unwrap();
     let stand_ins = own.stand_ins.as_ref().unwrap();
     let x = |rows: &[usize]| {
-        let standard = &model.inputs().standardisation;
+        let standard = &model.process().unwrap().inputs().standardisation;
         Mat::from_fn(rows.len(), 2, |i, j| {
             (made.inputs[rows[i] * 2 + j] - standard.feature_means[j]) / standard.feature_scales[j]
         })
@@ -68,7 +66,8 @@ fn gaussianised_processes_are_those_of_the_textbook() {
         })
     };
     let gaussianised = Gaussianised::new(Matching::Moment, 0.2).unwrap();
-    let IndependentFunctions { members, offsets, scale } = model.predictor().independent().unwrap();
+    let IndependentFunctions { members, offsets, scale } =
+        model.process().unwrap().predictor().independent().unwrap();
     assert_eq!((offsets, *scale), (&stand_ins.offsets, stand_ins.scale));
     for (k, member) in members.iter().enumerate() {
         let pseudo = |i: usize| gaussianised.class(made.targets[i] == k as f64);
@@ -130,15 +129,15 @@ fn check_every_inference(classes: usize) {
         let (nll, baseline) = scores(&model, &table, &split.test);
         // Of 300 rows; the generator's own NLL is the least that there is.
         assert!(nll < least + 0.15 && nll < baseline - 0.1, "{what}: {nll} {least} {baseline}");
-        let check = model.record().fit.likelihood().unwrap().check.clone().unwrap();
+        let check = model.process().unwrap().record().fit.likelihood().unwrap().check.clone().unwrap();
         assert!((check.scores.nll - nll).abs() < 0.2, "{what}: {check:?} {nll}");
         assert!(check.warnings.is_empty() && check.scores.accuracy.unwrap() > 0.5, "{what}: {check:?}");
 
         model.save(&path).unwrap();
-        let back = AnyModel::load(&path).unwrap().into_model();
+        let back = Saved::load(&path).unwrap().into_only().unwrap();
         let data = ModelData::of_table(table.clone()).unwrap();
-        let predict = |m: &dyn Model| m.predictive(&data, &question(false)).unwrap();
-        let (own, again) = (predict(&model), predict(&*back));
+        let predict = |m: &Model| m.predictive(&data, &question(false)).unwrap();
+        let (own, again) = (predict(&model), predict(&back));
         assert_eq!(own, again, "{what}");
         let Predicted::Classes(p) = &own.predicted else { panic!("{what}") };
         assert_eq!((p.len(), own.width), (700 * classes, classes));
@@ -153,8 +152,9 @@ fn check_every_inference(classes: usize) {
         let draws = back.sample(&few, &drawn).unwrap();
         let outputs = draws.shape()[2];
         // Two classes are one function, or two where that predicted better.
-        let functions =
-            posterior::likelihoods::Likelihood::outputs(&*model.output().likelihood().unwrap().likelihood);
+        let functions = posterior::likelihoods::Likelihood::outputs(
+            &*model.process().unwrap().output().likelihood().unwrap().likelihood,
+        );
         assert_eq!(draws.shape(), [400, 2, functions], "{what}");
         assert!(functions == classes || (classes, functions) == (2, 1), "{what}");
         let values = draws.to_f64();
@@ -180,14 +180,18 @@ fn what_nobody_chose_is_the_better_of_two_on_rows_left_out() {
         let (table, split) = split(&made, 160);
         let auto = json!({"method": "auto", "steps": 20});
         let model = fit(&table, &split.train, &request("class", LikelihoodOptions::default(), auto)).unwrap();
-        let fit = model.record().fit.likelihood().unwrap();
+        let fit = model.process().unwrap().record().fit.likelihood().unwrap();
         let scores: Vec<f64> = fit.tried.iter().map(|t| t.scores.unwrap().nll).collect();
         let names: Vec<InferenceName> = fit.tried.iter().map(|t| t.inference).collect();
         assert_eq!(names, [InferenceName::Gaussianised, InferenceName::Laplace]);
         let (kept, least) = (fit.check.as_ref().unwrap().scores.nll, scores[0].min(scores[1]));
         let why = if scores[0] <= scores[1] { "tried as well" } else { "predicted rows better" };
         assert!(kept == least && fit.choice.contains(why), "{kept} {scores:?} {}", fit.choice);
-        assert_eq!(model.record().method == "gaussianised", scores[0] <= scores[1], "{scores:?}");
+        assert_eq!(
+            model.process().unwrap().record().method == "gaussianised",
+            scores[0] <= scores[1],
+            "{scores:?}"
+        );
         let described = model.described();
         assert!(described.contains("tried laplace"), "{described}");
     }
@@ -196,7 +200,7 @@ fn what_nobody_chose_is_the_better_of_two_on_rows_left_out() {
     let (table, split) = split(&made, 60);
     let asked = named(InferenceName::Gaussianised, LikelihoodName::Auto);
     let model = fit(&table, &split.train, &request("class", asked, json!({"method": "exact"}))).unwrap();
-    assert!(model.record().fit.likelihood().unwrap().tried.is_empty());
+    assert!(model.process().unwrap().record().fit.likelihood().unwrap().tried.is_empty());
 }
 
 fn learned(likelihood: LikelihoodName) -> LikelihoodOptions {
@@ -217,7 +221,7 @@ fn a_pseudo_count_that_is_learned_comes_near_the_truth_and_stands_in_the_file() 
         let model = fit(&table, &split.train, &request).unwrap();
         let (nll, baseline) = scores(&model, &table, &split.test);
         assert!(nll < made.least_nll() + 0.25 && nll < baseline - 0.1, "{classes}: {nll} {baseline}");
-        let summary = model.record().fit.likelihood().unwrap();
+        let summary = model.process().unwrap().record().fit.likelihood().unwrap();
         let check = summary.check.clone().unwrap();
         assert!((check.scores.nll - nll).abs() < 0.2 && check.rows == 200, "{classes}: {check:?} {nll}");
         // Events have one matching that is taken unasked, classes two, of which the higher bound is kept.
@@ -231,10 +235,10 @@ fn a_pseudo_count_that_is_learned_comes_near_the_truth_and_stands_in_the_file() 
         let described = model.described();
         assert!(described.contains("learned with the hyperparameters by the highest bound"), "{described}");
         model.save(&path).unwrap();
-        let back = AnyModel::load(&path).unwrap().into_model();
+        let back = Saved::load(&path).unwrap().into_only().unwrap();
         let data = ModelData::of_table(table.clone()).unwrap();
-        let predict = |m: &dyn Model| m.predictive(&data, &question(false)).unwrap();
-        assert_eq!(predict(&model), predict(&*back), "{classes}");
+        let predict = |m: &Model| m.predictive(&data, &question(false)).unwrap();
+        assert_eq!(predict(&model), predict(&back), "{classes}");
         assert_eq!(back.described(), described);
     }
 }
@@ -255,11 +259,22 @@ fn a_learned_pseudo_count_goes_with_counts_weights_and_given_kernels() {
     request.hyperparameters = Some(kept.clone());
     let held = fit(&table, &split.train, &request).unwrap();
     for own in kept {
-        let found = held.record().hyperparameters.iter().find(|h| h.name == own.name).unwrap();
+        let found =
+            held.process().unwrap().record().hyperparameters.iter().find(|h| h.name == own.name).unwrap();
         assert!((found.values[0] - own.values[0]).abs() < 1e-15, "{found:?}");
     }
-    let count = |m: &ProcessModel| {
-        m.record().fit.likelihood().unwrap().stand_ins.as_ref().unwrap().gaussianised.pseudo_count()
+    let count = |m: &Model| {
+        m.process()
+            .unwrap()
+            .record()
+            .fit
+            .likelihood()
+            .unwrap()
+            .stand_ins
+            .as_ref()
+            .unwrap()
+            .gaussianised
+            .pseudo_count()
     };
     assert!(count(&held) != 0.1 && count(&held) != count(&model));
     // Weights are counted: a class that counts five times is predicted more often.
@@ -421,6 +436,8 @@ fn what_does_not_go_together_is_refused_with_the_way_out() {
     let error = model.evaluate(&data, &question(true)).unwrap_err().to_string();
     assert!(error.contains("row 5") && error.contains("did you mean `a`"), "{error}");
     assert!(model.predictive(&data, &question(false)).is_ok());
-    let Target::Classes { names } = &model.output().likelihood().unwrap().target else { panic!("classes") };
+    let Target::Classes { names } = &model.process().unwrap().output().likelihood().unwrap().target else {
+        panic!("classes")
+    };
     assert_eq!(names.names(), ["a", "b", "c"]);
 }

@@ -8,7 +8,7 @@ use posterior::linear::low_rank::Rest;
 use posterior::optim::Signal;
 use posterior::options::MethodName;
 use posterior::report::{RegressionReport, Report};
-use posterior::{FitRequest, Model, ProcessModel, Question};
+use posterior::{FitRequest, Model, Question};
 use serde_json::{Value, json};
 
 fn numbers(table: &Table, name: &str) -> Vec<f64> {
@@ -25,7 +25,7 @@ fn table(inputs: usize, rows: usize) -> Table {
     Table::new("t", names.map(|name| Column::numeric(name.clone(), numbers(&all, &name))).collect())
 }
 
-fn fit(method: MethodName, change: Value, inputs: usize) -> ProcessModel {
+fn fit(method: MethodName, change: Value, inputs: usize) -> Model {
     let mut request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
         method: method.into(),
@@ -39,22 +39,24 @@ fn fit(method: MethodName, change: Value, inputs: usize) -> ProcessModel {
     set(&mut request, change);
     let table = table(inputs, 150);
     let rows = Split::all(table.rows()).train;
-    ProcessModel::fit(&table, &rows, &request, &mut |_, _| Signal::Continue).unwrap()
+    Model::fit(&table, &rows, &request, &mut |_, _| Signal::Continue).unwrap()
 }
 
 /// The squared exponential kernel of the model's hyperparameters at standardised rows.
-fn squared_exponential(model: &ProcessModel, x: &Mat<f64>, i: usize, j: usize) -> f64 {
+fn squared_exponential(model: &Model, x: &Mat<f64>, i: usize, j: usize) -> f64 {
     let of = |end: &str| {
-        let found = model.record().hyperparameters.iter().find(|h| h.name.ends_with(end));
-        &found.unwrap_or_else(|| panic!("{end}: {:?}", model.record().hyperparameters)).values
+        let found = model.process().unwrap().record().hyperparameters.iter().find(|h| h.name.ends_with(end));
+        &found
+            .unwrap_or_else(|| panic!("{end}: {:?}", model.process().unwrap().record().hyperparameters))
+            .values
     };
     let lengths = of("lengthscale");
     let square = |k: usize| ((x[(i, k)] - x[(j, k)]) / lengths[k]).powi(2);
     of("se.variance")[0] * (-0.5 * (0..x.ncols()).map(square).sum::<f64>()).exp()
 }
 
-fn inputs(model: &ProcessModel, inputs: usize) -> Mat<f64> {
-    model.standard_inputs(&table(inputs, 40)).unwrap()
+fn inputs(model: &Model, inputs: usize) -> Mat<f64> {
+    model.process().unwrap().standard_inputs(&table(inputs, 40)).unwrap()
 }
 
 #[test]
@@ -73,7 +75,7 @@ fn the_prior_of_every_method_with_a_kernel_is_its_kernel() {
     ] {
         let model = fit(method, change, 2);
         let x = inputs(&model, 2);
-        let prior = model.predictor().prior().unwrap();
+        let prior = model.process().unwrap().predictor().prior().unwrap();
         let gram = prior.gram(x.as_ref()).unwrap();
         let variances = prior.variances(x.as_ref()).unwrap();
         let cross = prior.cross(x.as_ref().subrows(0, 5), x.as_ref()).unwrap();
@@ -100,12 +102,12 @@ fn the_prior_of_learned_features_is_their_product_and_what_they_leave_out() {
     ] {
         let model = fit(method, change, 2);
         let x = inputs(&model, 2);
-        let posterior = model.predictor().low_rank().unwrap();
+        let posterior = model.process().unwrap().predictor().low_rank().unwrap();
         let values = posterior.features().values(x.as_ref()).unwrap();
         let product = |i: usize, j: usize| -> f64 {
             (0..12).map(|k| values.features[(k, i)] * values.features[(k, j)]).sum()
         };
-        let prior = model.predictor().prior().unwrap();
+        let prior = model.process().unwrap().predictor().prior().unwrap();
         let gram = prior.gram(x.as_ref()).unwrap();
         let variances = prior.variances(x.as_ref()).unwrap();
         let cross = prior.cross(x.as_ref(), x.as_ref()).unwrap();
@@ -134,10 +136,14 @@ fn one_input_has_a_map_of_its_covariance() {
     for method in [MethodName::Exact, MethodName::Svdbk] {
         let model = fit(method, json!({}), 1);
         let grid: Vec<f64> = (0..30).map(|i| f64::from(i) / 29.0).collect();
-        let [covariance, correlation] = model.kernel_panels(&grid).unwrap().unwrap();
-        let x = model.standard_inputs(&Table::new("g", vec![Column::numeric("x1", grid.clone())])).unwrap();
-        let square = model.inputs().standardisation.target_scale.powi(2);
-        let variances = model.predictor().prior().unwrap().variances(x.as_ref()).unwrap();
+        let [covariance, correlation] = model.process().unwrap().kernel_panels(&grid).unwrap().unwrap();
+        let x = model
+            .process()
+            .unwrap()
+            .standard_inputs(&Table::new("g", vec![Column::numeric("x1", grid.clone())]))
+            .unwrap();
+        let square = model.process().unwrap().inputs().standardisation.target_scale.powi(2);
+        let variances = model.process().unwrap().predictor().prior().unwrap().variances(x.as_ref()).unwrap();
         for i in 0..30 {
             assert!((correlation.values[31 * i] - 1.0).abs() < 1e-12, "{method:?}");
             assert!((covariance.values[31 * i] / (square * variances[i]) - 1.0).abs() < 1e-10);
@@ -150,7 +156,7 @@ fn one_input_has_a_map_of_its_covariance() {
                 }
             }
         }
-        assert!(model.map_panels((&grid, &grid), &[]).unwrap().is_none());
+        assert!(model.process().unwrap().map_panels((&grid, &grid), &[]).unwrap().is_none());
         let portrait = model.portrait().unwrap();
         assert_eq!((portrait.posterior.is_some(), portrait.maps.len()), (true, 1));
         let report =
@@ -168,11 +174,12 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
             if method == MethodName::Svgp { json!({"inducing": 20, "iterations": 20}) } else { json!({}) };
         let model = fit(method, change, 2);
         // Networks compute in single precision, and round differently in company.
-        let scale = model.inputs().standardisation.target_scale;
+        let scale = model.process().unwrap().inputs().standardisation.target_scale;
         let tolerance = if method == MethodName::Svdbk { 1e-5 * scale } else { 1e-9 };
         let (grid_x, grid_y) = (vec![0.1, 0.4, 0.7], vec![0.2, 0.9]);
         let place = [0.4, 0.9];
-        let panels = model.map_panels((&grid_x, &grid_y), &[("here", place)]).unwrap().unwrap();
+        let panels =
+            model.process().unwrap().map_panels((&grid_x, &grid_y), &[("here", place)]).unwrap().unwrap();
         let at = |points: [Vec<f64>; 2]| {
             let [a, b] = points;
             Table::new("g", vec![Column::numeric("x2", b), Column::numeric("x1", a)])
@@ -180,10 +187,14 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
         for (k, (x, y)) in
             [(0.1, 0.2), (0.4, 0.2), (0.7, 0.2), (0.1, 0.9), (0.4, 0.9), (0.7, 0.9)].into_iter().enumerate()
         {
-            let found = model.predict(&at([vec![x], vec![y]]), None).unwrap();
+            let found = model.process().unwrap().predict(&at([vec![x], vec![y]]), None).unwrap();
             assert!((panels[0].values[k] - found.mean[0]).abs() < tolerance, "{method}");
             assert!((panels[1].values[k] - found.latent_deviation[0]).abs() < tolerance, "{method}");
-            let rows = model.standard_inputs(&at([vec![place[0], x], vec![place[1], y]])).unwrap();
+            let rows = model
+                .process()
+                .unwrap()
+                .standard_inputs(&at([vec![place[0], x], vec![place[1], y]]))
+                .unwrap();
             let near = panels[2].values[k];
             assert!(near.abs() <= 1.0 + 1e-9, "{method}");
             if method != MethodName::Svdbk {
@@ -193,7 +204,7 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
             }
         }
         assert_eq!(panels[2].mark, Some((0.4, 0.9)));
-        let densest = model.inputs().densest.unwrap();
+        let densest = model.process().unwrap().inputs().densest.unwrap();
         assert!(densest.iter().all(|v| (0.0..=1.0).contains(v)), "{densest:?}");
         let portrait = model.portrait().unwrap();
         assert!(portrait.posterior.is_none());
@@ -212,8 +223,8 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
         assert!(html.len() < 500_000 && html.matches("class=\"map\"").count() == 4, "{}", html.len());
     }
     let three = fit(MethodName::Exact, json!({}), 3);
-    assert!(three.portrait().unwrap().maps.is_empty() && three.inputs().densest.is_none());
-    assert!(three.kernel_panels(&[0.0, 1.0]).unwrap().is_none());
+    assert!(three.portrait().unwrap().maps.is_empty() && three.process().unwrap().inputs().densest.is_none());
+    assert!(three.process().unwrap().kernel_panels(&[0.0, 1.0]).unwrap().is_none());
     let planned = three.plan_portrait(&Question { memory: 1 << 30, ..Question::default() }).unwrap().unwrap();
     assert!(planned.rows > 0 && three.plan_portrait(&Question::default()).is_err());
 }

@@ -4,7 +4,7 @@ use crate::options::set;
 use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::{Reason, Signal};
-use posterior::{FitRequest, ModelError, ProcessModel};
+use posterior::{FitRequest, Model, ModelError};
 use rand::RngExt;
 use serde_json::json;
 use std::path::Path;
@@ -22,10 +22,10 @@ fn request() -> FitRequest {
     request
 }
 
-fn fitted(request: &FitRequest) -> ProcessModel {
+fn fitted(request: &FitRequest) -> Model {
     let table = table();
     let split = Split::random(table.rows(), 0.3, Streams::new(0));
-    ProcessModel::fit(&table, &split.train, request, &mut |_, _| Signal::Continue).unwrap()
+    Model::fit(&table, &split.train, request, &mut |_, _| Signal::Continue).unwrap()
 }
 
 #[test]
@@ -35,15 +35,18 @@ fn a_round_trip_gives_bit_equal_predictions() {
     for kernel in ["matern32(ard)", "se(ard, x1, x2) * periodic(x3) + linear + white"] {
         let model = fitted(&FitRequest { kernel: kernel.parse().unwrap(), ..request() });
         model.save(&path).unwrap();
-        let loaded = ProcessModel::load(&path).unwrap();
-        assert_eq!(loaded.header(), model.header());
-        assert_eq!(loaded.predict(&table(), None).unwrap(), model.predict(&table(), None).unwrap());
+        let loaded = Model::load(&path).unwrap();
+        assert_eq!(loaded.process().unwrap().header(), model.process().unwrap().header());
         assert_eq!(
-            loaded.sample(&table(), &[0, 5, 7], 3, 9, 1 << 20).unwrap(),
-            model.sample(&table(), &[0, 5, 7], 3, 9, 1 << 20).unwrap()
+            loaded.process().unwrap().predict(&table(), None).unwrap(),
+            model.process().unwrap().predict(&table(), None).unwrap()
+        );
+        assert_eq!(
+            loaded.process().unwrap().sample(&table(), &[0, 5, 7], 3, 9, 1 << 20).unwrap(),
+            model.process().unwrap().sample(&table(), &[0, 5, 7], 3, 9, 1 << 20).unwrap()
         );
         assert!(matches!(
-            model.sample(&table(), &[0, 5, 7], 3, 9, 100),
+            model.process().unwrap().sample(&table(), &[0, 5, 7], 3, 9, 100),
             Err(ModelError::TooManySampleRows { .. })
         ));
     }
@@ -55,15 +58,18 @@ fn the_same_seed_gives_the_same_model_bit_for_bit() {
     let mut request = request();
     set(&mut request, json!({"restarts": 2}));
     let (a, b) = (fitted(&request), fitted(&request));
-    assert_eq!(a.record().hyperparameters, b.record().hyperparameters);
-    assert_eq!(a.predict(&table(), None).unwrap(), b.predict(&table(), None).unwrap());
+    assert_eq!(a.process().unwrap().record().hyperparameters, b.process().unwrap().record().hyperparameters);
+    assert_eq!(
+        a.process().unwrap().predict(&table(), None).unwrap(),
+        b.process().unwrap().predict(&table(), None).unwrap()
+    );
 }
 
 #[test]
 fn predictions_are_in_target_units_and_quantiles_are_normal() {
     let model = fitted(&FitRequest { kernel: "se(ard)".parse().unwrap(), ..request() });
-    let predictions = model.predict_with_truth(&table(), None).unwrap();
-    let scores = predictions.scores(model.inputs().standardisation.target_scale).unwrap();
+    let predictions = model.process().unwrap().predict_with_truth(&table(), None).unwrap();
+    let scores = predictions.scores(model.process().unwrap().inputs().standardisation.target_scale).unwrap();
     assert!(scores.standardised.rmse < 0.6, "{scores:?}");
     let (low, middle, high) =
         (predictions.quantile(0.025), predictions.quantile(0.5), predictions.quantile(0.975));
@@ -83,9 +89,9 @@ fn known_noise_widens_the_intervals() {
     let mut request = request();
     request.selection.noise = Some("v".into());
     let rows: Vec<usize> = (0..60).collect();
-    let model = ProcessModel::fit(&table, &rows, &request, &mut |_, _| Signal::Continue).unwrap();
-    assert_eq!(model.inputs().schema.features.len(), 10);
-    let predictions = model.predict_with_truth(&table, None).unwrap();
+    let model = Model::fit(&table, &rows, &request, &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!(model.process().unwrap().inputs().schema.features.len(), 10);
+    let predictions = model.process().unwrap().predict_with_truth(&table, None).unwrap();
     assert!(predictions.deviation[1] >= 5.0 && predictions.deviation[0] < 5.0);
 }
 
@@ -93,9 +99,9 @@ fn known_noise_widens_the_intervals() {
 fn an_interrupted_fit_says_so() {
     let table = table();
     let rows: Vec<usize> = (0..60).collect();
-    let model = ProcessModel::fit(&table, &rows, &request(), &mut |_, _| Signal::Stop).unwrap();
+    let model = Model::fit(&table, &rows, &request(), &mut |_, _| Signal::Stop).unwrap();
     assert!(model.was_interrupted());
-    assert_eq!(model.record().fit.gaussian().unwrap().reason, Reason::Interrupted);
+    assert_eq!(model.process().unwrap().record().fit.gaussian().unwrap().reason, Reason::Interrupted);
 }
 
 #[test]
@@ -104,7 +110,7 @@ fn settings_out_of_range_are_errors() {
     for (noise_floor, initial_noise) in [(-1.0, 0.1), (0.2, 0.1), (f64::NAN, 0.1), (0.0, f64::INFINITY)] {
         let request = FitRequest { noise_floor, initial_noise: Some(initial_noise), ..request() };
         assert!(matches!(
-            ProcessModel::fit(&table, &[0, 1, 2], &request, &mut |_, _| Signal::Continue),
+            Model::fit(&table, &[0, 1, 2], &request, &mut |_, _| Signal::Continue),
             Err(ModelError::Setting { .. })
         ));
     }
@@ -119,7 +125,7 @@ fn damaged_files_are_errors() {
     let path = directory.path().join("m.posterior");
     let small = synthetic::curve_with_gap(8, Streams::new(1));
     let rows: Vec<usize> = (0..8).collect();
-    ProcessModel::fit(&small, &rows, &request(), &mut |_, _| Signal::Continue).unwrap().save(&path).unwrap();
+    Model::fit(&small, &rows, &request(), &mut |_, _| Signal::Continue).unwrap().save(&path).unwrap();
     let valid = std::fs::read(&path).unwrap();
     let mut rng = Streams::new(3).stream("posterior/fuzz");
     let mut readable = 0;
@@ -138,9 +144,9 @@ fn damaged_files_are_errors() {
                 }
             }
         }
-        if let Ok(model) = ProcessModel::parse(&bytes, Path::new("m.posterior")) {
+        if let Ok(model) = Model::parse(&bytes, Path::new("m.posterior")) {
             readable += 1;
-            let _ = model.predict(&small, None);
+            let _ = model.process().unwrap().predict(&small, None);
         }
     }
     println!("{iterations} damaged model files, {readable} still readable");

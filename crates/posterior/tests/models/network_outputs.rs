@@ -2,7 +2,7 @@
 
 use posterior::data::{ArrayValues, NumericArray, ReadOptions, write_npy};
 use posterior::laplace::{
-    Arrays, InMemory, LaplaceRequest, LikelihoodKind, NetworkModel, NumberFormat, Predicted, Preprocess,
+    Arrays, InMemory, LaplaceRequest, LikelihoodKind, NumberFormat, Predicted, Preprocess,
 };
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, NoiseModel, Tune};
@@ -40,8 +40,8 @@ fn request(network: impl AsRef<Path>, data: &Path, labels: &[&Path]) -> LaplaceR
     request
 }
 
-fn fit(request: &LaplaceRequest, memory: &InMemory) -> Result<NetworkModel, String> {
-    NetworkModel::fit_with(request, memory, &mut |_| {}, &mut |_, _, _| Signal::Continue)
+fn fit(request: &LaplaceRequest, memory: &InMemory) -> Result<Model, String> {
+    Model::fit_laplace_with(request, memory, &mut |_| {}, &mut |_, _, _| Signal::Continue)
         .map_err(|e| e.to_string())
 }
 
@@ -77,8 +77,17 @@ fn columns_of_a_table_are_outputs_in_their_order() {
     let mut of_table = request(at.join("net.safetensors"), &table, &[]);
     of_table.data.selection.target = "early,late".into();
     let model = fit(&of_table, &InMemory::default()).unwrap();
-    assert_eq!(model.header().data.examples, 39);
-    assert!(model.header().data.notes.iter().any(|note| note.contains("1 row without a target")));
+    assert_eq!(model.networks().unwrap().header().data.examples, 39);
+    assert!(
+        model
+            .networks()
+            .unwrap()
+            .header()
+            .data
+            .notes
+            .iter()
+            .any(|note| note.contains("1 row without a target"))
+    );
     assert_eq!(model.output_names(), ["early", "late"]);
 
     // The same as of arrays.
@@ -88,11 +97,17 @@ fn columns_of_a_table_are_outputs_in_their_order() {
         unseen: None,
     };
     let apart = fit(&request("memory", &table, &[]), &memory).unwrap();
-    let evidence = |model: &NetworkModel| model.header().summary.evidence.as_ref().unwrap().log_evidence;
+    let evidence =
+        |model: &Model| model.networks().unwrap().header().summary.evidence.as_ref().unwrap().log_evidence;
     assert!((evidence(&model) - evidence(&apart)).abs() < 1e-9);
-    let read =
-        |truth| model.read(std::slice::from_ref(&table), &[], truth, &ReadOptions::for_arrays()).unwrap();
-    let scored = model.predict(&read(true), None).unwrap();
+    let read = |truth| {
+        model
+            .networks()
+            .unwrap()
+            .read(std::slice::from_ref(&table), &[], truth, &ReadOptions::for_arrays())
+            .unwrap()
+    };
+    let scored = model.networks().unwrap().predict(&read(true), None).unwrap();
     assert_eq!(scored.log_density.as_ref().unwrap().len(), 39);
     // Without truths, the row is predicted as well, in columns by name.
     let answer = Model::predict(&model, &read(false), &Question::default()).unwrap();
@@ -104,8 +119,8 @@ fn columns_of_a_table_are_outputs_in_their_order() {
     // Out of its file it is the same.
     let path = at.join("m.posterior");
     model.save(&path).unwrap();
-    let back = posterior::AnyModel::load(&path).unwrap();
-    assert_eq!(back.model().output_names(), ["early", "late"]);
+    let back = posterior::Saved::load(&path).unwrap();
+    assert_eq!(back.only().unwrap().output_names(), ["early", "late"]);
 
     let refused = |change: &dyn Fn(&mut LaplaceRequest)| {
         let mut other = of_table.clone();
@@ -187,8 +202,12 @@ fn images_are_targets_shaped_as_the_outputs_are() {
     let error = fit(&request("memory", &at("x.npy"), &[&at("last.npy")]), &memory).err().unwrap();
     assert!(error.contains("[examples, 2, 4, 4]"), "{error}");
 
-    let data = model.read(&[at("x.npy")], &[at("y.npy")], true, &ReadOptions::for_arrays()).unwrap();
-    let found = model.predict(&data, None).unwrap();
+    let data = model
+        .networks()
+        .unwrap()
+        .read(&[at("x.npy")], &[at("y.npy")], true, &ReadOptions::for_arrays())
+        .unwrap();
+    let found = model.networks().unwrap().predict(&data, None).unwrap();
     let Predicted::Moments { mean, variance, latent_variance } = &found.predicted else { panic!() };
     let each: Vec<faer::Mat<f64>> = x.chunks(16).map(|own| jacobian(&network, own)).collect();
     let weights = each[0].ncols();

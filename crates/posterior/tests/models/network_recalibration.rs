@@ -1,9 +1,7 @@
 //! Predictions of networks that are made to hold what they say, on rows that the network has not seen.
 
 use posterior::data::{ArrayValues, NumericArray};
-use posterior::laplace::{
-    Arrays, InMemory, LaplaceRequest, LikelihoodKind, NetworkModel, NetworkRecalibration,
-};
+use posterior::laplace::{Arrays, InMemory, LaplaceRequest, LikelihoodKind, NetworkRecalibration};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, MeanFieldOptions, Tune, Weights};
 use posterior::metrics::{Classes, Temperature};
@@ -88,22 +86,22 @@ fn fit(
     request: &LaplaceRequest,
     data: Arrays,
     unseen: Option<Arrays>,
-) -> Result<NetworkModel, ModelError> {
+) -> Result<Model, ModelError> {
     let memory = InMemory { network: Some(network.clone()), data: Some(data), unseen };
-    NetworkModel::fit_with(request, &memory, &mut |_| {}, &mut |_, _, _| Signal::Continue)
+    Model::fit_laplace_with(request, &memory, &mut |_| {}, &mut |_, _, _| Signal::Continue)
 }
 
-fn asked(model: &NetworkModel, data: &ModelData, sets: &[f64]) -> Predictive {
+fn asked(model: &Model, data: &ModelData, sets: &[f64]) -> Predictive {
     let question = Question { truth: true, memory: 1 << 30, sets: sets.to_vec(), ..Question::default() };
     model.predictive(data, &question).unwrap()
 }
 
-fn back(model: &NetworkModel) -> NetworkModel {
+fn back(model: &Model) -> Model {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     model.save(&path).unwrap();
-    let loaded = NetworkModel::load(&path).unwrap();
-    assert_eq!(loaded.header(), model.header());
+    let loaded = Model::load(&path).unwrap();
+    assert_eq!(loaded.networks().unwrap().header(), model.networks().unwrap().header());
     loaded
 }
 
@@ -119,12 +117,19 @@ fn probabilities_and_sets_of_networks_hold_what_they_say() {
         fit(&network, &request, labelled(&train), Some(labelled(&unseen))).unwrap()
     };
     let (plain, model) = (of(CalibrateName::None), of(CalibrateName::Auto));
-    assert!(plain.header().recalibration.is_none() && Model::sets(&plain).is_none());
-    let Some(NetworkRecalibration::Classes(own)) = model.header().recalibration.clone() else { panic!() };
+    assert!(plain.networks().unwrap().header().recalibration.is_none() && Model::sets(&plain).is_none());
+    let Some(NetworkRecalibration::Classes(own)) = model.networks().unwrap().header().recalibration.clone()
+    else {
+        panic!()
+    };
     assert_eq!((own.guarantee, own.rows, own.tempering.applied), (Guarantee::Holds, 300, true));
     assert!(own.tempering.temperature < 0.7, "{own:?}");
     // What the rows say is what predictions of them say.
-    let told = plain.predict(&ModelData::new("unseen", array(unseen.0.clone(), 2), None), None).unwrap();
+    let told = plain
+        .networks()
+        .unwrap()
+        .predict(&ModelData::new("unseen", array(unseen.0.clone(), 2), None), None)
+        .unwrap();
     let told = Classes::new(told.probabilities().unwrap(), 3, &unseen.1)
         .map(|c| Temperature::of(&c).unwrap())
         .unwrap();
@@ -155,8 +160,14 @@ fn probabilities_and_sets_of_networks_hold_what_they_say() {
     );
     // Predictions in another way are as they were, and the file keeps everything.
     let other = Some(posterior::likelihoods::Integration::PlugIn);
-    assert_eq!(model.predict(&data, other).unwrap(), plain.predict(&data, other).unwrap());
-    assert_eq!(model.predict_as_fitted(&data, None).unwrap(), plain.predict(&data, None).unwrap());
+    assert_eq!(
+        model.networks().unwrap().predict(&data, other).unwrap(),
+        plain.networks().unwrap().predict(&data, other).unwrap()
+    );
+    assert_eq!(
+        model.networks().unwrap().predict_as_fitted(&data, None).unwrap(),
+        plain.networks().unwrap().predict(&data, None).unwrap()
+    );
     assert_eq!(asked(&back(&model), &data, &[0.8, 0.9, 0.999]), after);
     assert!(Model::notes(&model).iter().any(|note| note.text().contains("--calibrate none")));
     assert!(Model::summary(&model).iter().any(|row| row.label.contains("--sets")));
@@ -166,7 +177,9 @@ fn probabilities_and_sets_of_networks_hold_what_they_say() {
     let mut chosen = request(LikelihoodKind::Categorical, CalibrateName::Auto);
     chosen.options.tune = Tune::Validation;
     let model = fit(&network, &chosen, labelled(&train), Some(labelled(&unseen))).unwrap();
-    let Some(NetworkRecalibration::Classes(own)) = &model.header().recalibration else { panic!() };
+    let Some(NetworkRecalibration::Classes(own)) = &model.networks().unwrap().header().recalibration else {
+        panic!()
+    };
     assert_eq!(own.guarantee, Guarantee::Chosen);
     // Rows that stand in training too.
     let mut twice = unseen.clone();
@@ -174,17 +187,17 @@ fn probabilities_and_sets_of_networks_hold_what_they_say() {
     twice.1[..10].copy_from_slice(&train.1[..10]);
     let request = request(LikelihoodKind::Categorical, CalibrateName::Auto);
     let model = fit(&network, &request, labelled(&train), Some(labelled(&twice))).unwrap();
-    let Some(NetworkRecalibration::Classes(own)) = &model.header().recalibration else { panic!() };
+    let Some(NetworkRecalibration::Classes(own)) = &model.networks().unwrap().header().recalibration else {
+        panic!()
+    };
     assert_eq!(own.guarantee, Guarantee::Repeated);
 }
 
 /// The density of `m + f (y - m)` is that of the model as it was at y, less the logarithms of the factors.
-fn densities_are_those_of_moved_targets(
-    plain: &NetworkModel,
-    model: &NetworkModel,
-    (x, y): &(Vec<f64>, Vec<f64>),
-) {
-    let Some(NetworkRecalibration::Numbers(all)) = &model.header().recalibration else { panic!("numbers") };
+fn densities_are_those_of_moved_targets(plain: &Model, model: &Model, (x, y): &(Vec<f64>, Vec<f64>)) {
+    let Some(NetworkRecalibration::Numbers(all)) = &model.networks().unwrap().header().recalibration else {
+        panic!("numbers")
+    };
     let factors: Vec<f64> = all.iter().map(|own| own.as_ref().map_or(1.0, |own| own.factor)).collect();
     assert!(factors.iter().any(|f| (f - 1.0).abs() > 0.05), "{factors:?}");
     let at = |y: Vec<f64>| {
@@ -213,7 +226,10 @@ fn intervals_of_each_number_hold_what_they_say() {
         fit(&network, &request, arrays(&train), Some(arrays(&unseen))).unwrap()
     };
     let (plain, model) = (of(CalibrateName::None), of(CalibrateName::Auto));
-    let Some(NetworkRecalibration::Numbers(all)) = model.header().recalibration.clone() else { panic!() };
+    let Some(NetworkRecalibration::Numbers(all)) = model.networks().unwrap().header().recalibration.clone()
+    else {
+        panic!()
+    };
     let own = all[1].clone().unwrap();
     assert!(all[0].is_none() && own.factor > 2.2 && own.guarantee == Guarantee::Holds, "{all:?}");
     let truth = Truth::Values { values: fresh.1.clone(), width: 2 };
@@ -283,5 +299,5 @@ fn without_rows_that_the_network_has_not_seen_there_is_nothing_to_go_by() {
     let of = |calibrate| fit(&network, &request(LikelihoodKind::Gaussian, calibrate), data(), None);
     let error = of(CalibrateName::Conformal).err().unwrap().to_string();
     assert!(error.contains("--validation-data") && error.len() < 300, "{error}");
-    assert!(of(CalibrateName::Auto).unwrap().header().recalibration.is_none());
+    assert!(of(CalibrateName::Auto).unwrap().networks().unwrap().header().recalibration.is_none());
 }

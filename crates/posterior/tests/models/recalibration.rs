@@ -5,7 +5,7 @@ use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{CalibrateName, MethodName};
-use posterior::{FitRequest, Guarantee, Hyperparameter, Model, ModelError, Predictions, ProcessModel};
+use posterior::{FitRequest, Guarantee, Hyperparameter, Model, ModelError, Predictions};
 use serde_json::{Value, json};
 
 fn request(method: MethodName, calibrate: CalibrateName, options: Value) -> FitRequest {
@@ -19,15 +19,15 @@ fn request(method: MethodName, calibrate: CalibrateName, options: Value) -> FitR
     request
 }
 
-fn fit(table: &Table, request: &FitRequest) -> Result<ProcessModel, ModelError> {
+fn fit(table: &Table, request: &FitRequest) -> Result<Model, ModelError> {
     let rows = Split::all(table.rows()).train;
-    ProcessModel::fit(table, &rows, request, &mut |_, _| Signal::Continue)
+    Model::fit(table, &rows, request, &mut |_, _| Signal::Continue)
 }
 
 /// Hyperparameters of a model that believes in a twenty-fifth of the noise.
 fn too_sure(table: &Table) -> Vec<Hyperparameter> {
     let own = request(MethodName::Exact, CalibrateName::None, json!({"restarts": 1}));
-    let mut found = fit(table, &own).unwrap().record().hyperparameters.clone();
+    let mut found = fit(table, &own).unwrap().process().unwrap().record().hyperparameters.clone();
     let noise = found.iter_mut().find(|h| h.name == "noise_variance").unwrap();
     noise.values[0] /= 25.0;
     found
@@ -62,6 +62,8 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
         let plain = fit(&table, &asked(CalibrateName::None)).unwrap();
         let model = fit(&table, &asked(CalibrateName::Auto)).unwrap();
         let own = model
+            .process()
+            .unwrap()
             .record()
             .fit
             .gaussian()
@@ -70,14 +72,16 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
             .clone()
             .unwrap_or_else(|| panic!("{method:?}"));
         assert!(
-            plain.record().fit.gaussian().unwrap().recalibration.is_none() && own.factor > 1.3,
+            plain.process().unwrap().record().fit.gaussian().unwrap().recalibration.is_none()
+                && own.factor > 1.3,
             "{method:?}: {own:?}"
         );
         // These hyperparameters have seen all rows.
         let none = if method == MethodName::Exact { Guarantee::LeaveOneOut } else { Guarantee::Given };
         assert_eq!(own.guarantee, none);
         // Of as many rows as tell it and as are judged: 3.3 of both standard errors.
-        let [before, after] = [&plain, &model].map(|m| m.predict_with_truth(&fresh, None).unwrap());
+        let [before, after] =
+            [&plain, &model].map(|m| m.process().unwrap().predict_with_truth(&fresh, None).unwrap());
         let error = (own.spread.powi(2) + 0.95 * 0.05 / 1500.0).sqrt();
         assert!(share(&before, 0.95) < 0.95 - 5.0 * error, "{method:?}: {}", share(&before, 0.95));
         assert!((share(&after, 0.95) - 0.95).abs() < 3.3 * error, "{method:?}: {}", share(&after, 0.95));
@@ -94,7 +98,7 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
         }
         assert!(after.scores(1.0).unwrap().nll < before.scores(1.0).unwrap().nll);
         // What warned of narrow intervals says what became of them.
-        let said = |model: &ProcessModel, what: &str| {
+        let said = |model: &Model, what: &str| {
             Model::notes(model).iter().filter(|note| note.text().contains(what)).count()
         };
         assert_eq!((said(&plain, "too narrow"), said(&model, "too narrow")), (1, 0));
@@ -104,9 +108,9 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.posterior");
         model.save(&path).unwrap();
-        let loaded = ProcessModel::load(&path).unwrap();
-        assert_eq!(loaded.header(), model.header());
-        assert_eq!(loaded.predict_with_truth(&fresh, None).unwrap(), after);
+        let loaded = Model::load(&path).unwrap();
+        assert_eq!(loaded.process().unwrap().header(), model.process().unwrap().header());
+        assert_eq!(loaded.process().unwrap().predict_with_truth(&fresh, None).unwrap(), after);
     }
 }
 
@@ -117,16 +121,16 @@ fn what_holds_what_it_says_stays_as_it_is() {
     let options = json!({"restarts": 1});
     let [auto, none, asked] = [CalibrateName::Auto, CalibrateName::None, CalibrateName::Conformal]
         .map(|calibrate| fit(&table, &request(MethodName::Exact, calibrate, options.clone())).unwrap());
-    let predict = |model: &ProcessModel| model.predict(&fresh, None).unwrap();
+    let predict = |model: &Model| model.process().unwrap().predict(&fresh, None).unwrap();
     assert_eq!(predict(&auto), predict(&none));
     // Asked for, it is done: by little where there is little to do.
-    let own = asked.record().fit.gaussian().unwrap().recalibration.clone().unwrap();
+    let own = asked.process().unwrap().record().fit.gaussian().unwrap().recalibration.clone().unwrap();
     assert!((own.factor - 1.0).abs() < 0.2 && own.guarantee == Guarantee::LeaveOneOut, "{own:?}");
     assert_ne!(predict(&asked).deviation, predict(&none).deviation);
     // Rows that nothing was learned from and nothing chosen by: the guarantee holds.
     let held = json!({"held-back": 60, "inducing": 40, "iterations": 20});
     let own = fit(&table, &request(MethodName::Sgpr, CalibrateName::Conformal, held)).unwrap();
-    let own = own.record().fit.gaussian().unwrap().recalibration.clone().unwrap();
+    let own = own.process().unwrap().record().fit.gaussian().unwrap().recalibration.clone().unwrap();
     assert_eq!((own.guarantee, own.rows), (Guarantee::Holds, 60));
     assert!(own.sentence().contains("a probability of 95 % at least"), "{}", own.sentence());
 }
@@ -140,6 +144,8 @@ fn without_rows_to_judge_by_there_is_nothing_to_go_by() {
     assert!(error.contains("--held-back"), "{error}");
     assert!(
         fit(&table, &asked(CalibrateName::Auto))
+            .unwrap()
+            .process()
             .unwrap()
             .record()
             .fit
@@ -166,15 +172,23 @@ fn copies_do_not_make_a_fit_sure() {
         (MethodName::Sap, json!({"samples": 32, "random-features": 1000})),
     ] {
         let model = fit(&twice, &request(method, CalibrateName::Auto, options)).unwrap();
-        let check = model.record().fit.gaussian().unwrap().check.clone().unwrap();
+        let check = model.process().unwrap().record().fit.gaussian().unwrap().check.clone().unwrap();
         match method {
             MethodName::Exact => assert_eq!((check.rows, check.copies), (300, 300)),
             _ => assert!(check.copies > check.rows / 2 && check.twins == 0, "{check:?}"),
         }
-        let factor =
-            model.record().fit.gaussian().unwrap().recalibration.as_ref().map_or(1.0, |own| own.factor);
+        let factor = model
+            .process()
+            .unwrap()
+            .record()
+            .fit
+            .gaussian()
+            .unwrap()
+            .recalibration
+            .as_ref()
+            .map_or(1.0, |own| own.factor);
         assert!(factor > 0.9, "{method}: {factor}");
-        let inside = share(&model.predict_with_truth(&fresh, None).unwrap(), 0.95);
+        let inside = share(&model.process().unwrap().predict_with_truth(&fresh, None).unwrap(), 0.95);
         assert!(inside > 0.9, "{method}: {inside}, factor {factor}");
         assert!(model.described().contains("left out with them"), "{}", model.described());
     }

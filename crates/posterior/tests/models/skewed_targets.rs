@@ -5,7 +5,7 @@ use posterior::data::{Column, Selection, Table, TargetTransform};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::TargetTransformName;
-use posterior::{FitRequest, Hyperparameter, Model, ModelData, ModelError, ProcessModel, Question};
+use posterior::{FitRequest, Hyperparameter, Model, ModelData, ModelError, Question};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 
@@ -31,8 +31,8 @@ fn request() -> FitRequest {
     request
 }
 
-fn fitted(table: &Table, rows: &[usize], request: &FitRequest) -> ProcessModel {
-    ProcessModel::fit(table, rows, request, &mut |_, _| Signal::Continue).unwrap()
+fn fitted(table: &Table, rows: &[usize], request: &FitRequest) -> Model {
+    Model::fit(table, rows, request, &mut |_, _| Signal::Continue).unwrap()
 }
 
 fn all(table: &Table) -> Vec<usize> {
@@ -45,10 +45,10 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
     let (even, odd): (Vec<usize>, Vec<usize>) = all(&table).into_iter().partition(|i| i % 2 == 0);
     let own = fitted(&table, &even, &request());
     assert_eq!(
-        own.inputs().standardisation.transform.as_ref().unwrap().by,
+        own.process().unwrap().inputs().standardisation.transform.as_ref().unwrap().by,
         TargetTransform::Log,
         "{:?}",
-        own.record().fit.gaussian().unwrap().transform
+        own.process().unwrap().record().fit.gaussian().unwrap().transform
     );
 
     // The same by hand: a table of logarithms, learned as they are under the same hyperparameters.
@@ -58,11 +58,14 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
     logs.columns[1] = Column::numeric("price", prices.iter().map(|y| y.ln()).collect());
     let plain = FitRequest {
         target_transform: TargetTransformName::None,
-        hyperparameters: Some(own.record().hyperparameters.clone()),
+        hyperparameters: Some(own.process().unwrap().record().hyperparameters.clone()),
         ..request()
     };
     let by_hand = fitted(&logs, &even, &plain);
-    let [a, b] = [own.predict_with_truth(&table, Some(&odd)), by_hand.predict_with_truth(&logs, Some(&odd))];
+    let [a, b] = [
+        own.process().unwrap().predict_with_truth(&table, Some(&odd)),
+        by_hand.process().unwrap().predict_with_truth(&logs, Some(&odd)),
+    ];
     let (a, b) = (a.unwrap(), b.unwrap());
     for i in 0..odd.len() {
         let (m, v) = (b.mean[i], b.deviation[i].powi(2));
@@ -75,20 +78,20 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
         }
     }
     // The density gains the slope of the logarithm; intervals hold the same truths.
-    let scale = own.inputs().standardisation.target_in_units().1;
+    let scale = own.process().unwrap().inputs().standardisation.target_in_units().1;
     let (scores, other) = (a.scores(scale).unwrap(), b.scores(1.0).unwrap());
     let slopes: f64 = odd.iter().map(|&i| prices[i].ln()).sum::<f64>() / odd.len() as f64;
     assert!((scores.nll - other.nll - slopes).abs() < 1e-9, "{} {}", scores.nll, other.nll);
     assert_eq!((scores.coverage_95, scores.coverage_50), (other.coverage_95, other.coverage_50));
 
     // Draws are prices; and a file holds all of it.
-    let draws = own.sample(&table, &odd, 40, 3, 1 << 30).unwrap();
+    let draws = own.process().unwrap().sample(&table, &odd, 40, 3, 1 << 30).unwrap();
     assert!(draws.iter().flatten().all(|y| *y > 0.0));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     own.save(&path).unwrap();
-    let loaded = ProcessModel::load(&path).unwrap();
-    assert_eq!(loaded.predict_with_truth(&table, Some(&odd)).unwrap(), a);
+    let loaded = Model::load(&path).unwrap();
+    assert_eq!(loaded.process().unwrap().predict_with_truth(&table, Some(&odd)).unwrap(), a);
     // What any model is asked, and its own scores.
     let evaluation = loaded
         .evaluate(
@@ -106,7 +109,7 @@ fn what_is_left_as_it_is_has_a_funnel_with_its_remedy() {
     let table = prices(300);
     let plain = FitRequest { target_transform: TargetTransformName::None, ..request() };
     let own = fitted(&table, &all(&table), &plain);
-    let check = own.record().fit.gaussian().unwrap().check.as_ref().unwrap();
+    let check = own.process().unwrap().record().fit.gaussian().unwrap().check.as_ref().unwrap();
     let funnel = check.warnings.iter().find(|w| w.contains("funnel")).unwrap();
     assert!(
         funnel.contains("--target-transform log") && funnel.contains("--noise heteroscedastic"),
@@ -115,6 +118,8 @@ fn what_is_left_as_it_is_has_a_funnel_with_its_remedy() {
     let mapped = fitted(&table, &all(&table), &request());
     assert!(
         mapped
+            .process()
+            .unwrap()
             .record()
             .fit
             .gaussian()
@@ -140,20 +145,20 @@ fn a_target_without_a_logarithm_is_named() {
         prices[16] = 0.0;
     }
     let log = FitRequest { target_transform: TargetTransformName::Log, ..request() };
-    let error = ProcessModel::fit(&table, &all(&table), &log, &mut |_, _| Signal::Continue).unwrap_err();
+    let error = Model::fit(&table, &all(&table), &log, &mut |_, _| Signal::Continue).unwrap_err();
     let error = error.to_string();
     assert!(error.contains("row 17, column `price`: 0 has no log") && error.len() < 300, "{error}");
     let power = FitRequest { target_transform: TargetTransformName::YeoJohnson, ..request() };
     let own = fitted(&table, &all(&table), &power);
     assert!(matches!(
-        own.inputs().standardisation.transform.as_ref().unwrap().by,
+        own.process().unwrap().inputs().standardisation.transform.as_ref().unwrap().by,
         TargetTransform::YeoJohnson { .. }
     ));
     // A truth that the map has no image of is named as well; where it is not asked for, it is predicted.
     let own = fitted(&prices(30), &all(&table), &log);
-    let error = own.predict_with_truth(&table, None).unwrap_err().to_string();
+    let error = own.process().unwrap().predict_with_truth(&table, None).unwrap_err().to_string();
     assert!(error.contains("row 17, column `price`: 0 has no log") && error.len() < 300, "{error}");
-    assert_eq!(own.predict(&table, None).unwrap().mean.len(), 30);
+    assert_eq!(own.process().unwrap().predict(&table, None).unwrap().mean.len(), 30);
 }
 
 #[test]
@@ -167,22 +172,25 @@ fn noise_of_places_is_learned_saved_and_predicted() {
     places.selection.noise = Some("heteroscedastic".into());
     let own = fitted(&table, &all(&table), &places);
     let plain = fitted(&table, &all(&table), &request());
-    let predicted = own.predict(&table, None).unwrap();
+    let predicted = own.process().unwrap().predict(&table, None).unwrap();
     // Root mean square of the logarithms' errors: a fifth, as 300 squares tell it.
     let off = |of: &posterior::Predictions| {
         let each = x.iter().zip(&of.deviation).map(|(x, s)| (s / deviation(*x)).ln().powi(2));
         (each.sum::<f64>() / f64::from(rows)).sqrt()
     };
-    let (places_off, plain_off) = (off(&predicted), off(&plain.predict(&table, None).unwrap()));
+    let (places_off, plain_off) =
+        (off(&predicted), off(&plain.process().unwrap().predict(&table, None).unwrap()));
     assert!(places_off < 0.3 && plain_off > 0.6, "{places_off} {plain_off}");
-    let nll = |own: &ProcessModel| own.record().fit.gaussian().unwrap().check.as_ref().unwrap().scores.nll;
+    let nll = |own: &Model| {
+        own.process().unwrap().record().fit.gaussian().unwrap().check.as_ref().unwrap().scores.nll
+    };
     assert!(nll(&own) < nll(&plain) - 0.1, "{} {}", nll(&own), nll(&plain));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     own.save(&path).unwrap();
-    let loaded = ProcessModel::load(&path).unwrap();
-    assert_eq!(loaded.predict(&table, None).unwrap(), predicted);
-    assert_eq!(loaded.output().gaussian().unwrap().noise.as_ref().unwrap().rows, 300);
+    let loaded = Model::load(&path).unwrap();
+    assert_eq!(loaded.process().unwrap().predict(&table, None).unwrap(), predicted);
+    assert_eq!(loaded.process().unwrap().output().gaussian().unwrap().noise.as_ref().unwrap().rows, 300);
 }
 
 #[test]
@@ -207,14 +215,18 @@ fn weights_of_rows_are_rows_that_repeat() {
     let mut weighing = asked.clone();
     weighing.labels.row_weights = Some("w".into());
     let own = fitted(&weighted, &all(&weighted), &weighing);
-    assert_eq!(own.inputs().schema.feature_names(), ["x"]);
+    assert_eq!(own.process().unwrap().inputs().schema.feature_names(), ["x"]);
     // Standard units are those of the rows, which weights do not change: the same rows once each give them.
     let other = fitted(&table.select(&repeated), &(0..repeated.len()).collect::<Vec<_>>(), &asked);
-    let units =
-        |m: &ProcessModel| (m.inputs().standardisation.target_mean, m.inputs().standardisation.target_scale);
+    let units = |m: &Model| {
+        (
+            m.process().unwrap().inputs().standardisation.target_mean,
+            m.process().unwrap().inputs().standardisation.target_scale,
+        )
+    };
     assert_ne!(units(&own), units(&other));
     // What is compared is in standard units, of one target.
-    let exact = own.predictor().exact().unwrap();
+    let exact = own.process().unwrap().predictor().exact().unwrap();
     let data = exact.data();
     let rows = data.select(&repeated).unwrap();
     let once = posterior::gp::Observations::new(rows.inputs().to_owned(), rows.targets().to_owned(), None);
@@ -223,16 +235,16 @@ fn weights_of_rows_are_rows_that_repeat() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     own.save(&path).unwrap();
-    let loaded = ProcessModel::load(&path).unwrap();
-    let read = loaded.predictor().exact().unwrap();
+    let loaded = Model::load(&path).unwrap();
+    let read = loaded.process().unwrap().predictor().exact().unwrap();
     assert_eq!(read.data().weights(), Some(&counts[..]));
 
     // Other methods refuse, and so does a weight that is none.
     let mut bound = FitRequest { method: posterior::options::MethodName::Sgpr.into(), ..request() };
     bound.labels.row_weights = Some("w".into());
-    let refused = ProcessModel::fit(&weighted, &all(&weighted), &bound, &mut |_, _| Signal::Continue);
+    let refused = Model::fit(&weighted, &all(&weighted), &bound, &mut |_, _| Signal::Continue);
     assert!(matches!(refused, Err(ModelError::Request(why)) if why.contains("--method exact")));
     weighted.columns[2] = Column::numeric("w", vec![0.0; 40]);
-    let refused = ProcessModel::fit(&weighted, &all(&weighted), &weighing, &mut |_, _| Signal::Continue);
+    let refused = Model::fit(&weighted, &all(&weighted), &weighing, &mut |_, _| Signal::Continue);
     assert!(refused.unwrap_err().to_string().contains("weights are positive"));
 }

@@ -13,9 +13,7 @@ use posterior::networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
 use posterior::networks::{Architecture, Network};
 use posterior::optim::{Reason, Signal};
 use posterior::options::MethodName;
-use posterior::{
-    AnyModel, FitRequest, FitStage, GviSummary, MeanKind, Model, ModelData, Prepared, ProcessModel,
-};
+use posterior::{FitRequest, FitStage, GviSummary, MeanKind, Model, ModelData, Prepared, Saved};
 use serde_json::{Value, json};
 
 const ROWS: usize = 220;
@@ -39,23 +37,25 @@ fn request(change: Value) -> FitRequest {
     request
 }
 
-fn fit(request: &FitRequest) -> Result<ProcessModel, String> {
+fn fit(request: &FitRequest) -> Result<Model, String> {
     let rows = Split::all(ROWS).train;
-    ProcessModel::fit(&table(1), &rows, request, &mut |_, _| Signal::Continue).map_err(|e| e.to_string())
+    Model::fit(&table(1), &rows, request, &mut |_, _| Signal::Continue).map_err(|e| e.to_string())
 }
 
-fn told(model: &ProcessModel) -> &GviSummary {
-    model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().gvi.as_ref().unwrap()
+fn told(model: &Model) -> &GviSummary {
+    model.process().unwrap().record().fit.gaussian().unwrap().scalable.as_ref().unwrap().gvi.as_ref().unwrap()
 }
 
 /// Root mean square error and share within two deviations of rows of another table.
-fn judged(model: &ProcessModel) -> (f64, f64) {
+fn judged(model: &Model) -> (f64, f64) {
     let table = table(2);
-    let inputs = model.inputs();
+    let inputs = model.process().unwrap().inputs();
     let rows = Split::all(ROWS).train;
     let Extracted { x, y, .. } = inputs.schema.extract(&table, &rows, true).unwrap();
     let y: Vec<f64> = y.unwrap().into_iter().map(|y| inputs.standardisation.target(y)).collect();
     let found = model
+        .process()
+        .unwrap()
         .predictor()
         .process()
         .unwrap()
@@ -96,17 +96,17 @@ fn every_family_and_mean_learns_and_survives_its_file() {
         assert_eq!(told(&model).tempering.is_none(), change["tempering"] == "none");
         let path = folder.path().join(format!("{place}.posterior"));
         model.save(&path).unwrap();
-        let back = ProcessModel::load(&path).unwrap();
-        assert_eq!(back.header(), model.header());
+        let back = Model::load(&path).unwrap();
+        assert_eq!(back.process().unwrap().header(), model.process().unwrap().header());
         let x = posterior_matrix(&model, &[0, 5, 9]);
-        assert_eq!(back.predictor().process().unwrap().predict(x.as_ref()).unwrap(), model.predictor().process().unwrap().predict(x.as_ref()).unwrap());
-        let words = AnyModel::load(&path).unwrap().into_model().described();
+        assert_eq!(back.process().unwrap().predictor().process().unwrap().predict(x.as_ref()).unwrap(), model.process().unwrap().predictor().process().unwrap().predict(x.as_ref()).unwrap());
+        let words = Saved::load(&path).unwrap().into_only().unwrap().described();
         assert!(format!("{words:?}").contains("variational kernel"), "{words:?}");
     }
 }
 
-fn posterior_matrix(model: &ProcessModel, rows: &[usize]) -> faer::Mat<f64> {
-    let inputs = model.inputs();
+fn posterior_matrix(model: &Model, rows: &[usize]) -> faer::Mat<f64> {
+    let inputs = model.process().unwrap().inputs();
     let Extracted { x, .. } = inputs.schema.extract(&table(1), rows, true).unwrap();
     inputs.standardisation.features(x.as_ref())
 }
@@ -127,7 +127,11 @@ fn hyperparameters_by_the_pointwise_risk_say_so() {
     ] {
         let prior = &told(model).prior;
         assert_eq!((prior.risk, prior.turns.len(), prior.timed_out), (risk, 1, false));
-        assert_eq!(!model.record().fit.gaussian().unwrap().hyperpriors.is_empty(), believed, "{risk:?}");
+        assert_eq!(
+            !model.process().unwrap().record().fit.gaussian().unwrap().hyperpriors.is_empty(),
+            believed,
+            "{risk:?}"
+        );
         // 0.61 and 0.59; the mean alone has 1.
         assert!(judged(model).0 < 0.75, "{risk:?}: {:?}", judged(model));
     }
@@ -148,7 +152,7 @@ fn the_bound_on_the_evidence_is_the_collapsed_one_of_its_points() {
     ]))
     .unwrap();
     let model = fit(&asked).unwrap();
-    let posterior = model.predictor().variational().unwrap();
+    let posterior = model.process().unwrap().predictor().variational().unwrap();
     assert!(matches!(posterior.mean(), VariationalMean::Inducing(_)));
     let noise = posterior.likelihood().values()[0];
     let reference = posterior.reference(0);
@@ -215,13 +219,15 @@ fn classes_counts_and_outliers() {
         let rows: Vec<usize> = (0..350).collect();
         let model =
             labelled::fit(&table, &rows, &asked).unwrap_or_else(|e| panic!("{classes} {change}: {e}"));
-        let scores = model.record().fit.likelihood().unwrap().check.as_ref().unwrap().scores;
-        let baseline = model.record().fit.likelihood().unwrap().check.as_ref().unwrap().baseline_nll;
+        let scores =
+            model.process().unwrap().record().fit.likelihood().unwrap().check.as_ref().unwrap().scores;
+        let baseline =
+            model.process().unwrap().record().fit.likelihood().unwrap().check.as_ref().unwrap().baseline_nll;
         assert!(scores.nll < baseline, "{classes} {change}: {} {baseline}", scores.nll);
-        assert!(model.predictor().variational().is_some());
+        assert!(model.process().unwrap().predictor().variational().is_some());
         let path = folder.path().join("m.posterior");
         model.save(&path).unwrap();
-        let back = AnyModel::load(&path).unwrap().into_model();
+        let back = Saved::load(&path).unwrap().into_only().unwrap();
         let data = ModelData::of_table(table.clone()).unwrap();
         assert_eq!(
             model.predictive(&data, &question(false)).unwrap(),
@@ -244,7 +250,7 @@ fn classes_counts_and_outliers() {
         asked.labels.likelihood = serde_json::from_value(json!(likelihood)).unwrap();
         let rows = Split::all(400).train;
         let model = labelled::fit(&table, &rows, &asked).unwrap_or_else(|e| panic!("{likelihood}: {e}"));
-        let check = model.record().fit.likelihood().unwrap().check.as_ref().unwrap();
+        let check = model.process().unwrap().record().fit.likelihood().unwrap().check.as_ref().unwrap();
         assert!(check.scores.nll < check.baseline_nll, "{likelihood}: {check:?}");
     }
 }
@@ -259,20 +265,26 @@ fn interrupted_fits_go_on_to_the_same_model() {
     let rows = Split::all(ROWS).train;
     for stop in [5, 60] {
         let mut seen = 0;
-        let stopped = ProcessModel::fit(&table(1), &rows, &asked, &mut |_, stage| {
+        let stopped = Model::fit(&table(1), &rows, &asked, &mut |_, stage| {
             seen += usize::from(*stage == FitStage::Variation);
             if seen == stop { Signal::Stop } else { Signal::Continue }
         });
-        assert_eq!(stopped.unwrap().record().fit.gaussian().unwrap().reason, Reason::Interrupted, "{stop}");
+        assert_eq!(
+            stopped.unwrap().process().unwrap().record().fit.gaussian().unwrap().reason,
+            Reason::Interrupted,
+            "{stop}"
+        );
         assert!(path.exists());
     }
     let model = fit(&asked).unwrap();
     let x = posterior_matrix(&straight, &[1, 7]);
     assert_eq!(
-        model.predictor().process().unwrap().predict(x.as_ref()).unwrap(),
-        straight.predictor().process().unwrap().predict(x.as_ref()).unwrap()
+        model.process().unwrap().predictor().process().unwrap().predict(x.as_ref()).unwrap(),
+        straight.process().unwrap().predictor().process().unwrap().predict(x.as_ref()).unwrap()
     );
-    assert!(model.record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from > 0);
+    assert!(
+        model.process().unwrap().record().fit.gaussian().unwrap().scalable.as_ref().unwrap().resumed_from > 0
+    );
     assert!(!path.exists());
 }
 
@@ -285,7 +297,7 @@ fn a_trained_network_keeps_its_means() {
     let path = folder.path().join("n.safetensors");
     save_safetensors(&path, &network, &[(ARCHITECTURE_KEY.to_string(), text.to_string())].into()).unwrap();
     let model = fit(&request(json!({"mean-network": path, "freeze-mean": true}))).unwrap();
-    let posterior = model.predictor().variational().unwrap();
+    let posterior = model.process().unwrap().predictor().variational().unwrap();
     let x = posterior_matrix(&model, &[0, 3, 8]);
     let own = posterior::networks::Array::new(
         vec![3, 10],
@@ -342,10 +354,10 @@ fn infinite_networks_are_priors_of_tables_and_survive_their_files() {
         let path = folder.path().join(format!("{place}.posterior"));
         model.save(&path).unwrap();
         let x = posterior_matrix(&model, &[0, 5, 9]);
-        let back = ProcessModel::load(&path).unwrap();
+        let back = Model::load(&path).unwrap();
         assert_eq!(
-            back.predictor().process().unwrap().predict(x.as_ref()).unwrap(),
-            model.predictor().process().unwrap().predict(x.as_ref()).unwrap()
+            back.process().unwrap().predictor().process().unwrap().predict(x.as_ref()).unwrap(),
+            model.process().unwrap().predictor().process().unwrap().predict(x.as_ref()).unwrap()
         );
     }
     let error = fit(&of("nngp-conv(shape=28x28, conv=3, relu)", json!({}))).err().unwrap();
@@ -362,8 +374,8 @@ fn kernels_act_behind_networks_and_survive_their_files() {
     let (trained, drawn) = (folder.path().join("n.safetensors"), folder.path().join("n.toml"));
     save_safetensors(&trained, &network, &[(ARCHITECTURE_KEY.to_string(), text.to_string())].into()).unwrap();
     std::fs::write(&drawn, text).unwrap();
-    let weights_of = |model: &ProcessModel| {
-        let posterior = model.predictor().variational().unwrap();
+    let weights_of = |model: &Model| {
+        let posterior = model.process().unwrap().predictor().variational().unwrap();
         let mut values = posterior.reference(0).posterior().model().kernel().values();
         values.split_off(values.len() - (10 * 6 + 6 + 6 * 4 + 4))
     };
@@ -389,13 +401,13 @@ fn kernels_act_behind_networks_and_survive_their_files() {
         assert!(error < if learned { 0.8 } else { 1.4 }, "{change}: {error}");
         assert!(within > 0.8, "{change}: {within}");
         // Weights are arrays, and no list to read.
-        assert!(model.record().hyperparameters.iter().all(|own| own.values.len() <= 10), "{change}");
+        assert!(model.process().unwrap().record().hyperparameters.iter().all(|own| own.values.len() <= 10), "{change}");
         let path = folder.path().join(format!("{place}.posterior"));
         model.save(&path).unwrap();
-        let back = ProcessModel::load(&path).unwrap();
+        let back = Model::load(&path).unwrap();
         let x = posterior_matrix(&model, &[0, 5, 9]);
-        assert_eq!(back.predictor().process().unwrap().predict(x.as_ref()).unwrap(), model.predictor().process().unwrap().predict(x.as_ref()).unwrap());
-        let words = format!("{:?}", AnyModel::load(&path).unwrap().into_model().described());
+        assert_eq!(back.process().unwrap().predictor().process().unwrap().predict(x.as_ref()).unwrap(), model.process().unwrap().predictor().process().unwrap().predict(x.as_ref()).unwrap());
+        let words = format!("{:?}", Saved::load(&path).unwrap().into_only().unwrap().described());
         assert!(words.contains("kernel behind"), "{words}");
         found.push(if outputs == 4 { weights_of(&model) } else { Vec::new() });
     }

@@ -15,7 +15,7 @@ use posterior_likelihoods::{Likelihood, Poisson};
 use posterior_linalg::random::Streams;
 use posterior_models::options::{InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
 use posterior_models::{
-    FitRequest, Method, Model, ModelData, Observed, Predicted, ProcessModel, Question, choose_likelihood,
+    FitRequest, Method, Model, ModelData, Observed, Predicted, Question, choose_likelihood,
 };
 use posterior_optim::Signal;
 use posterior_report::{Curves, Item, Line, SummaryRow};
@@ -124,7 +124,7 @@ fn fit(
     let clock = Instant::now();
     let chosen = choose_likelihood(&table, "count", &rows, request.labels.likelihood, &request.selection)?;
     let observed = Observed::from_table(&table, &rows, &request, chosen)?;
-    let model = ProcessModel::fit_observed(observed, &request, &mut |_, _| Signal::Continue)?;
+    let model = Model::fit_observed(observed, &request, &mut |_, _| Signal::Continue)?;
     let seconds = clock.elapsed().as_secs_f64();
     let test: Vec<usize> = (settings.train..settings.train + settings.test).collect();
     let data = ModelData::of_table(table)?.selected(&test)?;
@@ -150,7 +150,9 @@ fn fit(
     }
     let density = found.log_density.unwrap_or_default();
     let nll = -density.iter().sum::<f64>() / density.len() as f64;
-    let stand_ins = model.record().fit.likelihood().and_then(|fit| fit.stand_ins.as_ref());
+    let process = model.process();
+    let fit = process.and_then(|own| own.record().fit.likelihood());
+    let stand_ins = fit.and_then(|fit| fit.stand_ins.as_ref());
     let pseudo_count = stand_ins.map(|s| s.gaussianised.pseudo_count());
     Ok(Found { nll, counts, rates, pseudo_count, seconds })
 }

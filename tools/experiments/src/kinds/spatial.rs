@@ -15,7 +15,7 @@ use posterior_kernels::KernelExpression;
 use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
 use posterior_models::options::TargetTransformName;
-use posterior_models::{FitRequest, Prepared, ProcessModel};
+use posterior_models::{FitRequest, Prepared, Process};
 use posterior_report::{Item, Plane, PlaneKind, PlanePanel, SummaryRow};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
@@ -155,11 +155,7 @@ const STEPS: i32 = 4;
 
 /// How different the correlations of the prior's function with what is around two places are (the root of the mean squared difference, over displacements of up to a fifth of the range): 0 of a
 /// stationary kernel.
-fn difference(
-    model: &ProcessModel,
-    ranges: [(f64, f64); 2],
-    places: [[f64; 2]; 2],
-) -> Result<f64, ExperimentError> {
+fn difference(process: &Process<'_>, ranges: [(f64, f64); 2], places: [[f64; 2]; 2]) -> Result<f64, ExperimentError> {
     let around = |place: [f64; 2]| -> Result<Vec<f64>, ExperimentError> {
         let mut points = [vec![place[0]], vec![place[1]]];
         for (i, j) in (-STEPS..=STEPS).flat_map(|i| (-STEPS..=STEPS).map(move |j| (i, j))) {
@@ -169,10 +165,10 @@ fn difference(
             }
         }
         let columns = NAMES.into_iter().zip(points).map(|(name, values)| Column::numeric(name, values));
-        let x = model.standard_inputs(&Table::new("places", columns.collect()))?;
+        let x = process.standard_inputs(&Table::new("places", columns.collect()))?;
         let count = x.nrows() - 1;
         let (own, others) = (x.as_ref().subrows(0, 1), x.as_ref().subrows(1, count));
-        let Some(prior) = model.predictor().prior() else {
+        let Some(prior) = process.predictor().prior() else {
             return refused("the covariance of a prior is wanted");
         };
         let variances = prior.variances(x.as_ref())?;
@@ -206,21 +202,22 @@ fn fit(
         seed: context.seed,
     };
     let model = method.learn(prepared, &asked, &method.name, context)?;
-    let standard = &model.inputs().standardisation;
+    let Some(process) = model.process() else { return refused("it is a process") };
+    let standard = &process.inputs().standardisation;
     let truth: Vec<f64> = places.truth.iter().map(|y| standard.target(*y)).collect();
-    let scores = scored(model.predictor(), model.standard_inputs(&places.test)?.as_ref(), &truth)?;
+    let scores = scored(process.predictor(), process.standard_inputs(&places.test)?.as_ref(), &truth)?;
     let (middle, grids) = (places.middle(), places.grids(settings.grid));
-    let densest = model.inputs().densest.unwrap_or(middle);
+    let densest = process.inputs().densest.unwrap_or(middle);
     let marked = [("the densest place", densest), ("the middle", middle)];
-    let Some(maps) = model.map_panels((&grids[0], &grids[1]), &marked)? else {
+    let Some(maps) = process.map_panels((&grids[0], &grids[1]), &marked)? else {
         return refused("a process of two coordinates has maps");
     };
-    let Some(summary) = model.record().fit.gaussian() else { return refused("coordinates have numbers") };
+    let Some(summary) = process.record().fit.gaussian() else { return refused("coordinates have numbers") };
     Ok(Found {
         scores,
         seconds: summary.seconds,
         maps,
-        difference: difference(&model, places.ranges, [densest, middle])?,
+        difference: difference(&process, places.ranges, [densest, middle])?,
         densest,
         chosen: summary.scalable.as_ref().and_then(|s| s.deep.as_ref()).map(|d| d.chosen.clone()),
     })

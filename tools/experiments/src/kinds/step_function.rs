@@ -116,13 +116,14 @@ fn fit(
         seed: context.seed,
     };
     let model = method.learn(prepared, &asked, &method.name, context)?;
-    let scores = model.predict_with_truth(test, None)?.scores(1.0)?;
+    let Some(process) = model.process() else { return refused("it is a process") };
+    let scores = process.predict_with_truth(test, None)?.scores(1.0)?;
     let grid = even(settings.grid);
-    let found = model.predict(&Table::new("grid", vec![Column::numeric("x", grid)]), None)?;
-    let Some(kernel) = model.kernel_panels(&even(settings.kernel_grid))? else {
+    let found = process.predict(&Table::new("grid", vec![Column::numeric("x", grid)]), None)?;
+    let Some(kernel) = process.kernel_panels(&even(settings.kernel_grid))? else {
         return refused("a process of one input has a covariance");
     };
-    let Some(summary) = model.record().fit.gaussian() else { return refused("its targets are numbers") };
+    let Some(summary) = process.record().fit.gaussian() else { return refused("its targets are numbers") };
     let chosen = summary.scalable.as_ref().and_then(|s| s.deep.as_ref()).map(|d| d.chosen.clone());
     Ok(Found {
         scores,

@@ -36,12 +36,9 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
     let question = Question { joint_points, ..asked.question()? };
     model.check(&question)?;
     let remarks = remarks(cli);
-    let mut targets = model.targets();
-    let several = !targets.is_empty();
+    let (targets, several) = (&model.models, model.only().is_none());
     if several {
-        check_compared(a, &targets)?;
-    } else {
-        targets.push(&*model);
+        check_compared(a, targets)?;
     }
     let (mut texts, mut each, mut sections) = (Vec::new(), Vec::new(), Vec::new());
     let (mut planned, mut title) = (0, String::new());
@@ -50,7 +47,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
         if several {
             remarks.say(format!("target {target} ({} of {})", place + 1, targets.len()));
         }
-        let mut findings = scoring::find(*own, a, &question, remarks)?;
+        let mut findings = scoring::find(own, a, &question, remarks)?;
         planned = planned.max(findings.planned_bytes);
         let effects = match report {
             Some(_) if !several => own.effects(Some(&findings.data))?,
@@ -77,7 +74,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
             if several {
                 findings.data.name = format!("{}, target {target}", findings.data.name);
             }
-            sections.extend(report::sections(*own, portrait, &findings)?);
+            sections.extend(report::sections(own, portrait, &findings)?);
         }
     }
     if let Some(path) = report {
@@ -96,11 +93,11 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
 }
 
 /// Refuses models without one of the targets.
-fn check_compared(a: &EvaluateArgs, targets: &[&dyn Model]) -> Result<(), Failure> {
+fn check_compared(a: &EvaluateArgs, targets: &[Model]) -> Result<(), Failure> {
     for path in &a.compare {
         let other = load(path)?;
-        let lacks = |target: &String| of_target(&*other, target).is_none_or(|own| own.target() != *target);
-        if let Some(target) = targets.iter().map(|own| own.target()).find(lacks) {
+        let lacks = |target: &String| of_target(&other, target).is_none_or(|own| own.target() != *target);
+        if let Some(target) = targets.iter().map(Model::target).find(lacks) {
             return Err(Failure::usage(format!(
                 "{} has no target `{target}`: compare models of all targets of the first, or fit the targets apart",
                 path.display()

@@ -31,7 +31,7 @@ pub(crate) fn write(path: &Path, report: &Report) -> Result<(), Failure> {
 
 /// A section for what was scored, and, of numbers, one for the rows of the training that were scored apart.
 pub(crate) fn sections(
-    model: &dyn Model,
+    model: &Model,
     portrait: Portrait,
     findings: &Findings,
 ) -> Result<Vec<Section>, Failure> {
@@ -54,7 +54,7 @@ pub(crate) fn sections(
 
 /// What sections are made of.
 struct Shown<'a> {
-    model: &'a dyn Model,
+    model: &'a Model,
     portrait: Portrait,
     findings: &'a Findings,
 }
@@ -236,7 +236,7 @@ impl Shown<'_> {
 }
 
 /// What a model of numbers has learned, before any score.
-pub(crate) fn learned(model: &dyn Model, portrait: &Portrait) -> RegressionReport {
+pub(crate) fn learned(model: &Model, portrait: &Portrait) -> RegressionReport {
     let Portrait { hyperparameters, posterior, tables, warps, .. } = portrait;
     RegressionReport {
         target: model.target(),
@@ -260,7 +260,7 @@ fn distribution(predictive: &Predictive, truths: &[f64]) -> Option<PredictedDist
 }
 
 /// What columns do, as pictures.
-fn effects(model: &dyn Model, portrait: &Portrait) -> Vec<Item> {
+fn effects(model: &Model, portrait: &Portrait) -> Vec<Item> {
     portrait.effects.as_ref().map(|effects| effects.items(&model.target())).unwrap_or_default()
 }
 

@@ -10,7 +10,7 @@ use posterior::data::{Departure, InputMoments};
 use posterior::notes::fixes::FOLD;
 use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
 use posterior::{
-    Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind,
+    Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind, Saved,
     Question, Scores, Shift, VarianceSolves,
 };
 use std::path::Path;
@@ -84,7 +84,7 @@ impl Findings {
 
 /// Plans, says so, and scores.
 pub(super) fn find(
-    model: &dyn Model,
+    model: &Model,
     a: &EvaluateArgs,
     question: &Question,
     remarks: Remarks,
@@ -163,13 +163,13 @@ pub(super) fn find(
 }
 
 /// What was left out of the scored rows and filled in, and what can be done about their errors.
-pub(crate) fn notes_of(scored: &Evaluation, model: &dyn Model) -> Vec<String> {
+pub(crate) fn notes_of(scored: &Evaluation, model: &Model) -> Vec<String> {
     let cells = scored.compared.model.data.of_cells().sentences();
     cells.into_iter().chain(scored.funnel_note(model)).collect()
 }
 
 /// What the flags say is to be scored: the rows of a fold or a share, or all.
-fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<ModelData, Failure> {
+fn given(model: &Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<ModelData, Failure> {
     if a.split.crosses() {
         return Err(Failure::usage(format!("--folds wants the {FOLD} that is scored")));
     }
@@ -191,14 +191,14 @@ fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<Model
 /// Another model on the rows that the first is scored on, and what is to be said about that.
 fn beside(
     path: &Path,
-    (model, a, question): (&dyn Model, &EvaluateArgs, &Question),
+    (model, a, question): (&Model, &EvaluateArgs, &Question),
     files: &Files<'_>,
     (scored, positions): (&ModelData, Option<&[usize]>),
 ) -> Result<(Scored, Vec<String>), Failure> {
     let shown = path.display();
     let loaded = load_for(path, &a.question)?;
-    let other = of_target(&*loaded, &model.target()).ok_or_else(|| {
-        Failure::usage(format!("{shown} has no target `{}`: it has {}", model.target(), loaded.target()))
+    let other = of_target(&loaded, &model.target()).ok_or_else(|| {
+        Failure::usage(format!("{shown} has no target `{}`: it has {}", model.target(), loaded.names().join(", ")))
     })?;
     if other.predicts() != model.predicts() {
         return Err(Failure::usage(format!(
@@ -220,12 +220,8 @@ fn beside(
 }
 
 /// The model of this target, of several; another model as it is.
-pub(super) fn of_target<'a>(model: &'a dyn Model, target: &str) -> Option<&'a dyn Model> {
-    let several = model.targets();
-    match several.is_empty() {
-        true => Some(model),
-        false => several.into_iter().find(|own| own.target() == target),
-    }
+pub(super) fn of_target<'a>(saved: &'a Saved, target: &str) -> Option<&'a Model> {
+    saved.only().or_else(|| saved.of_target(target))
 }
 
 /// Of what another model reads, the rows that the first is scored on: by their numbers in the table, which each model may drop other rows of, else by their positions.
@@ -240,7 +236,7 @@ fn same_rows(scored: &ModelData, positions: Option<&[usize]>, own: ModelData) ->
 
 /// Scores under rotations and corruptions.
 fn shifts(
-    model: &dyn Model,
+    model: &Model,
     a: &EvaluateArgs,
     data: &ModelData,
     question: &Question,
@@ -278,7 +274,7 @@ fn shifts(
 }
 
 /// Inputs of another kind, where some were given.
-fn strange_data(model: &dyn Model, a: &EvaluateArgs) -> Result<Option<ModelData>, Failure> {
+fn strange_data(model: &Model, a: &EvaluateArgs) -> Result<Option<ModelData>, Failure> {
     if a.ood.is_empty() {
         return Ok(None);
     }
@@ -290,7 +286,7 @@ fn strange_data(model: &dyn Model, a: &EvaluateArgs) -> Result<Option<ModelData>
 
 /// How well uncertainty tells them from what was scored.
 fn strange(
-    model: &dyn Model,
+    model: &Model,
     inside: &Comparison,
     data: ModelData,
     question: &Question,

@@ -6,7 +6,7 @@ use crate::args::{Cli, FitArgs};
 use crate::output::{Failure, check_outputs, print, print_json, set_threads};
 use posterior::data::OutputKind;
 use posterior::notes::fixes::FIT_LAPLACE_CONTINUE;
-use posterior::{AnyModel, Model as _, ProcessModel};
+use posterior::{Model, Saved};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,10 +20,11 @@ pub(super) fn run(cli: &Cli, arguments: &FitArgs, path: &PathBuf) -> Result<(), 
     let request = &arguments.request;
     let table = read_files(&arguments.data, request.text, request.memory, remarks)?;
     let rows: Vec<usize> = (0..table.rows()).collect();
-    let new = model.new_rows(&table, &rows)?;
+    let own = model.process().ok_or_else(|| Failure::new("the model is no process".into()))?;
+    let new = own.new_rows(&table, &rows)?;
     // What was done to these rows; what all are like stands in the model.
     remarks.notes(new.notes().of_cells().sentences());
-    let plan = model.continuation_plan(&new, request.memory)?;
+    let plan = own.continuation_plan(&new, request.memory)?;
     remarks.say(format!("plan: {plan}"));
     drop(table);
     let model = model.continued(new, request.calibrate)?;
@@ -39,28 +40,28 @@ pub(super) fn run(cli: &Cli, arguments: &FitArgs, path: &PathBuf) -> Result<(), 
 }
 
 /// The model, where rows can be added to it.
-fn process(path: &Path) -> Result<ProcessModel, Failure> {
+fn process(path: &Path) -> Result<Model, Failure> {
     let other = |what: &str, way: &str| {
         Err(Failure::usage(format!(
             "--continue adds rows to exact processes, and {} is {what}: {way}",
             path.display()
         )))
     };
-    match AnyModel::load(path)? {
-        AnyModel::Process(model) if model.output().gaussian().is_none() => other(
-            "one of classes, counts or outliers",
-            "fit all rows anew, or go on with a model of inducing points (`posterior stream --model`)",
-        ),
-        AnyModel::Process(model) => {
-            model.check_continued()?;
-            Ok(*model)
+    let Ok(model) = Saved::load(path)?.into_only() else {
+        return other("one of several targets", "fit all rows anew");
+    };
+    match model.process() {
+        Some(own) if own.output().gaussian().is_none() => {
+            return other(
+                "one of classes, counts or outliers",
+                "fit all rows anew, or go on with a model of inducing points (`posterior stream --model`)",
+            );
         }
-        AnyModel::Network(model) if model.is_ensemble() => {
-            other("an ensemble of networks", "fit it anew with all rows")
+        Some(own) => own.check_continued()?,
+        None if model.networks().is_some_and(|own| own.is_ensemble()) => {
+            return other("an ensemble of networks", "fit it anew with all rows");
         }
-        AnyModel::Network(_) => {
-            other("a network", &format!("`{FIT_LAPLACE_CONTINUE:#}` adds rows to its sums"))
-        }
-        AnyModel::Targets(_) => other("one of several targets", "fit all rows anew"),
+        None => return other("a network", &format!("`{FIT_LAPLACE_CONTINUE:#}` adds rows to its sums")),
     }
+    Ok(model)
 }

@@ -25,7 +25,7 @@ impl LeftOut {
     }
 
     /// Scores them, within so many bytes. What is wrong with them (a category that training had not, say) is no reason to lose a model: it is said, and there are no scores.
-    pub(super) fn score(self, model: &dyn Model, memory: u64, remarks: Remarks) -> LeftOutScores {
+    pub(super) fn score(self, model: &Model, memory: u64, remarks: Remarks) -> LeftOutScores {
         let scored = |table: Table| -> Result<Findings, ModelError> {
             let mut data = ModelData::of_table(table)?;
             let question = Question { memory, ..Question::default() };

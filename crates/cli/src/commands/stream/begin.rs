@@ -12,7 +12,7 @@ use posterior::options::{
     CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions, TargetTransformName,
 };
 use posterior::{
-    AnyModel, FitRequest, Method, Observed, ParsedRows, Prepared, ProcessModel, RunningScore, StreamCounts,
+    FitRequest, Method, Model, Observed, ParsedRows, Prepared, RunningScore, Saved, StreamCounts,
     StreamInput, StreamModel, StreamState, choose_likelihood,
 };
 
@@ -31,7 +31,7 @@ pub(super) fn begin(
 ) -> Result<Option<StreamState>, Failure> {
     let most = arguments.inducing_points.unwrap_or(INDUCING);
     if let Some(path) = &arguments.model {
-        let model = StreamModel::start(AnyModel::load(path)?, most)?;
+        let model = StreamModel::start(Saved::load(path)?, most)?;
         if let Some(wanted) = arguments.inducing_points.filter(|wanted| *wanted < model.most_inducing()) {
             return Err(Failure::usage(format!(
                 "--inducing-points {wanted} is less than the {} that {} has",
@@ -131,7 +131,7 @@ fn fit(
     table: &Table,
     most: usize,
     (remarks, interrupt): (Remarks, &Interrupt),
-) -> Result<AnyModel, Failure> {
+) -> Result<Saved, Failure> {
     let rows: Vec<usize> = (0..table.rows()).collect();
     let inducing = FIRST_INDUCING.min(most).min((rows.len() / 4).max(1));
     let target = arguments.target.clone().unwrap_or_default();
@@ -179,24 +179,21 @@ fn fit(
     }
     if gaussian {
         let prepared = Prepared::from_table(table, &rows, &request)?;
-        let (text, _) = ProcessModel::plan(&request, rows.len(), &prepared.schema.feature_names());
+        let (text, _) = Model::plan_fit(&request, rows.len(), &prepared.schema.feature_names());
         remarks.say(format!("plan of the first fit: {text}"));
         let fitted = observed_by(remarks, interrupt.clone(), |observer| {
-            ProcessModel::fit_prepared(prepared, &request, observer)
+            Model::fit_prepared(prepared, &request, observer)
         })?;
-        return Ok(AnyModel::Process(Box::new(fitted)));
+        return Ok(Saved::from(fitted));
     }
     // As it was asked: what is left open is compared.
     request.labels.likelihood = asked;
     request.labels.inference =
         if stand_ins { InferenceName::Gaussianised } else { InferenceName::Variational };
     let observed = Observed::from_table(table, &rows, &request, chosen)?;
-    remarks.say(format!(
-        "plan of the first fit: {}",
-        ProcessModel::plan_observed(&observed, &request)?.describe()
-    ));
+    remarks.say(format!("plan of the first fit: {}", Model::plan_observed(&observed, &request)?.describe()));
     let fitted = observed_by(remarks, interrupt.clone(), |observer| {
-        ProcessModel::fit_observed(observed, &request, observer)
+        Model::fit_observed(observed, &request, observer)
     })?;
-    Ok(AnyModel::Process(Box::new(fitted)))
+    Ok(Saved::from(fitted))
 }

@@ -1,14 +1,14 @@
 //! Hyperparameters in words: what each belongs to, in units that people use.
 
 use crate::output::Target;
-use crate::process::{self, ProcessModel, ProcessRecord};
+use crate::process::{self, Process, ProcessRecord};
 use posterior_data::{Schema, Standardisation};
 use posterior_kernels::{KernelExpression, kernel_name};
 use posterior_report::{FeatureLengthscale, Hyperparameter};
 use std::collections::HashMap;
 
 /// One row for each number that was learned, in units that people use.
-pub(in crate::process) fn hyperparameters(model: &ProcessModel) -> Vec<Hyperparameter> {
+pub(in crate::process) fn hyperparameters(model: &Process<'_>) -> Vec<Hyperparameter> {
     let (schema, standard) = (&model.inputs.schema, &model.inputs.standardisation);
     let ProcessRecord { hyperparameters, kernel, fit, .. } = &model.record;
     if let (Some(target), Some(fit)) = (model.output.target(), fit.likelihood()) {
@@ -230,7 +230,7 @@ fn is_dense(record: &ProcessRecord) -> bool {
 }
 
 /// The lengthscale of each feature in its first kernel that has one for each.
-pub(in crate::process) fn lengthscales(model: &ProcessModel) -> Vec<FeatureLengthscale> {
+pub(in crate::process) fn lengthscales(model: &Process<'_>) -> Vec<FeatureLengthscale> {
     if is_dense(&model.record) {
         return Vec::new();
     }

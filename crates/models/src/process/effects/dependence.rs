@@ -2,7 +2,7 @@
 
 use super::sources::{Part, Source};
 use crate::ModelError;
-use crate::process::ProcessModel;
+use crate::process::Process;
 use crate::process::maps::even;
 use faer::{Mat, MatRef};
 use posterior_data::{Cycle, Feature, Reading, Schema, Standardisation, TimeForm};
@@ -198,7 +198,7 @@ fn rounded(value: f64) -> f64 {
 /// # Errors
 /// As averages of the model.
 pub(super) fn of_column(
-    model: &ProcessModel,
+    model: &Process<'_>,
     (schema, standard): (&Schema, &Standardisation),
     source: &Source<'_>,
     x: MatRef<'_, f64>,

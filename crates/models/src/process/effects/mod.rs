@@ -27,7 +27,7 @@ mod sources;
 
 pub use dependence::{Averaged, Dependence, Place, PlaceUnit};
 
-use crate::process::ProcessModel;
+use crate::process::Process;
 use crate::{ModelError, PredictionPlan, Question};
 use faer::{Mat, MatRef};
 use posterior_linalg::random::{ChaCha8Rng, Streams};
@@ -87,7 +87,7 @@ pub struct Importance {
 
 impl Effects {
     /// Nothing, and why.
-    fn none(rows_of: RowsOf, of: usize, model: &ProcessModel, why: String) -> Self {
+    fn none(rows_of: RowsOf, of: usize, model: &Process<'_>, why: String) -> Self {
         let (importance, dependence) = (Vec::new(), Vec::new());
         let variance_of = model.variance_of();
         Self {
@@ -107,7 +107,7 @@ impl Effects {
     /// # Errors
     /// As predictions of the model.
     pub(super) fn of(
-        model: &ProcessModel,
+        model: &Process<'_>,
         given: Option<MatRef<'_, f64>>,
     ) -> Result<Option<Self>, ModelError> {
         let (rows_of, all) = match (model.predictor.training_inputs(), given) {
@@ -166,7 +166,7 @@ impl Effects {
 
     /// What [`Self::of`] takes beside the model and its data, at most: rows that are not known yet are taken to be many. None where it will have nothing to say.
     pub(super) fn plan(
-        model: &ProcessModel,
+        model: &Process<'_>,
         question: &Question,
     ) -> Result<Option<PredictionPlan>, ModelError> {
         let rows = model.predictor.training_inputs().map_or(sizes::MOST_ROWS, |x| x.nrows());

@@ -3,7 +3,7 @@
 use super::dependence::SETTINGS;
 use super::importance::LEAST_ROWS;
 use super::{MOST_CURVES, Source};
-use crate::process::ProcessModel;
+use crate::process::Process;
 use crate::{PredictionPlan, text};
 
 /// Rows among which cells are exchanged, and pairs of rows for each column.
@@ -36,7 +36,7 @@ fn curves(sources: &[Source<'_>]) -> usize {
 
 impl Sizes {
     /// For `n` rows that there are; else why there is nothing to ask.
-    pub(super) fn of(model: &ProcessModel, sources: &[Source<'_>], n: usize) -> Result<Self, String> {
+    pub(super) fn of(model: &Process<'_>, sources: &[Source<'_>], n: usize) -> Result<Self, String> {
         if n < LEAST_ROWS {
             return Err(format!("of {n} rows the variance is not known: {LEAST_ROWS} at least are wanted"));
         }
@@ -63,7 +63,7 @@ impl Sizes {
     }
 
     /// What that takes beside the model.
-    pub(super) fn plan(self, model: &ProcessModel, sources: &[Source<'_>]) -> PredictionPlan {
+    pub(super) fn plan(self, model: &Process<'_>, sources: &[Source<'_>]) -> PredictionPlan {
         let Self { rows, shifts, background } = self;
         let [mean, average] = model.work_of_effects();
         let columns = model.inputs.schema.features.len() as u64;

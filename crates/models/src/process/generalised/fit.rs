@@ -9,13 +9,14 @@ use super::plan::InferencePlan;
 use super::{gaussianised, laplace, trained, variational};
 use crate::calibration::{Asked, Calibration, Learned, NumbersBy};
 use crate::inputs::TableInputs;
+use crate::model::{Model, TableSource};
 use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptions};
 use crate::output::{LikelihoodOutput, Output, Target, marginal, noise_square};
 use crate::process::check::NOT_COMPARED;
 use crate::process::file_rows::some_of;
 use crate::process::prepared_table::in_memory;
 use crate::process::scalable::PLAIN_ROWS;
-use crate::process::{FitRecord, FitStage, ProcessModel, ProcessRecord};
+use crate::process::{FitRecord, FitStage, ProcessRecord};
 use crate::rows::worse_by;
 use crate::{FitRequest, Guarantee, Method, ModelError, Predictor};
 use posterior_likelihoods::OutputLikelihood;
@@ -23,7 +24,7 @@ use posterior_linalg::random::Streams;
 use posterior_optim::Observer;
 use std::time::Instant;
 
-impl ProcessModel {
+impl Model {
     /// What a fit to rows under another likelihood than Gaussian noise would do and take, in words; refuses what does not go together or does not fit the memory.
     ///
     /// # Errors
@@ -148,7 +149,7 @@ impl ProcessModel {
         };
         journal.clear();
         let training = observed_all.training.clone();
-        Ok(Self { inputs, predictor, output, calibration, training, record })
+        Ok(Self::of_table(TableSource { inputs, output, record }, predictor, calibration, training))
     }
 }
 

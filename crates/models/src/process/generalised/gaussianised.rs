@@ -22,7 +22,7 @@ use crate::method::IndependentFunctions;
 use crate::options::{CalibrateName, InferenceName, LikelihoodOptions, PseudoCount};
 use crate::output::{Target, marginal};
 use crate::process::scalable::checkpoint::FoundSearch;
-use crate::process::{FitStage, Hyperparameter, ProcessModel};
+use crate::process::{FitStage, Hyperparameter, Model};
 use crate::rows::{CheckedOn, Prints, without_copies};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact::{ExactGp, ExactPosterior, SeveralObservations};
@@ -368,13 +368,12 @@ pub(super) fn fit(
             if let Some(large) = own.method.large_mut() {
                 large.checkpoint = checkpoint;
             }
-            ProcessModel::fit_prepared(prepared, &own, observer)
+            Model::fit_prepared(prepared, &own, observer)
         })?;
-        if fitted.was_interrupted() {
-            return Err(ModelError::Interrupted);
-        }
-        members.push(fitted.header());
-        predictors.push(fitted.into_predictor());
+        let process =
+            fitted.process().filter(|_| !fitted.was_interrupted()).ok_or(ModelError::Interrupted)?;
+        members.push(process.header());
+        predictors.push(fitted.predictor);
     }
     // What is held back says more where it is.
     let judged = judged.filter(|_| matches!(plan.method, Method::Exact(_)));

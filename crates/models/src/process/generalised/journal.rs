@@ -5,7 +5,7 @@
 //! file, one for each function, and functions that are finished are kept as models.
 
 use super::observed::Observed;
-use crate::process::ProcessModel;
+use crate::process::Model;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{
     CheckpointWriter, Found, FoundSearch, Keeping, Stage, begin_anew,
@@ -85,16 +85,16 @@ impl Journal {
         &mut self,
         k: usize,
         iterative: bool,
-        fit: impl FnOnce(Option<PathBuf>) -> Result<ProcessModel, ModelError>,
-    ) -> Result<ProcessModel, ModelError> {
+        fit: impl FnOnce(Option<PathBuf>) -> Result<Model, ModelError>,
+    ) -> Result<Model, ModelError> {
         let Some(path) = self.path.as_ref().filter(|_| iterative) else { return fit(None) };
         let finished = finished(path, k);
         if k < self.found.functions {
-            return Ok(ProcessModel::load(&finished)?);
+            return Ok(Model::load(&finished)?);
         }
         let fitted = fit(Some(under_way(path, k)))?;
         if !fitted.was_interrupted() {
-            fitted.container().replace(&finished)?;
+            fitted.container()?.replace(&finished)?;
             self.found.functions = k + 1;
             self.keep()?;
         }
@@ -153,7 +153,7 @@ mod tests {
         CgOptions, InferenceName, IterativeOptions, LargeTableOptions, LikelihoodName, LikelihoodOptions,
         SvgpOptions,
     };
-    use crate::process::{Observed, ProcessModel, choose_likelihood};
+    use crate::process::{Observed, choose_likelihood};
     use crate::{FitRequest, Method, Model, ModelData, ModelError, Question};
     use posterior_data::{Column, Selection, Table, Values};
     use posterior_optim::Signal;
@@ -172,19 +172,19 @@ mod tests {
         )
     }
 
-    fn fit(request: &FitRequest, steps: usize) -> (Result<ProcessModel, ModelError>, usize) {
+    fn fit(request: &FitRequest, steps: usize) -> (Result<Model, ModelError>, usize) {
         let (table, rows): (_, Vec<usize>) = (table(), (0..60).collect());
         let chosen = choose_likelihood(&table, "y", &rows, LikelihoodName::Auto, &request.selection).unwrap();
         let observed = Observed::from_table(&table, &rows, request, chosen).unwrap();
         let mut seen = 0;
-        let fitted = ProcessModel::fit_observed(observed, request, &mut |_, _| {
+        let fitted = Model::fit_observed(observed, request, &mut |_, _| {
             seen += 1;
             if seen > steps { Signal::Stop } else { Signal::Continue }
         });
         (fitted, seen)
     }
 
-    fn predicted(model: &ProcessModel) -> Vec<f64> {
+    fn predicted(model: &Model) -> Vec<f64> {
         let data = ModelData::of_table(table()).unwrap();
         let found = model.predictive(&data, &Question::default()).unwrap();
         [found.latent_mean, found.latent_deviation].concat()

@@ -6,8 +6,8 @@ use super::rows::{LabelledRows, Observed, prior_means, sites_of};
 use super::{RunningScore, StreamedRows};
 use crate::answer::columns;
 use crate::output::LikelihoodOutput;
-use crate::process::ProcessModel;
-use crate::{Answer, AnyModel, Comparison, Model, ModelData, ModelError, Question};
+use crate::process::Process;
+use crate::{Answer, Comparison, Model, ModelData, ModelError, Question, Saved};
 use faer::{Mat, MatRef};
 use posterior_data::Table;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
@@ -32,7 +32,7 @@ const SETTLED: f64 = 1e-4;
 #[derive(Clone, Debug)]
 pub struct StreamModel {
     /// The process that learns.
-    pub(super) process: Box<ProcessModel>,
+    model: Model,
     sums: StreamingModel,
     most_inducing: usize,
     /// Where it is learned.
@@ -73,19 +73,19 @@ impl StreamModel {
     ///
     /// # Errors
     /// [`ModelError::Request`] for models that keep no posterior of inducing points, that weigh rows, or whose functions have inducing points of their own, with the way out.
-    pub fn start(model: AnyModel, most_inducing: usize) -> Result<Self, ModelError> {
-        let process = match model {
-            AnyModel::Process(model) => model,
-            AnyModel::Targets(_) => {
+    pub fn start(mut model: Saved, most_inducing: usize) -> Result<Self, ModelError> {
+        let model = match (model.models.pop(), model.models.is_empty()) {
+            (Some(model), true) => model,
+            _ => {
                 return Err(ModelError::Request(format!(
                     "this model has several targets, and a stream learns one: fit that one with `{TARGET_SGPR:#}`"
                 )));
             }
-            AnyModel::Network(_) => {
-                return Err(ModelError::Request(format!(
-                    "this model is a network with error bars: rows of a stream are learned by processes of inducing points; a network's last layer becomes one by its features (`{FORWARD:#}`) and `{KERNEL_LINEAR_SGPR:#}`"
-                )));
-            }
+        };
+        let Some(process) = model.process() else {
+            return Err(ModelError::Request(format!(
+                "this model is a network with error bars: rows of a stream are learned by processes of inducing points; a network's last layer becomes one by its features (`{FORWARD:#}`) and `{KERNEL_LINEAR_SGPR:#}`"
+            )));
         };
         let posteriors = process.predictor.inducing();
         let Some(first) = posteriors.first() else {
@@ -103,7 +103,7 @@ impl StreamModel {
                 "this model weighs its rows, and the rows of a stream have no weights: fit it without --class-weights and --row-weights".into(),
             ));
         }
-        if let Some(flag) = process.output.gaussian().and_then(|own| own.not_for_streams(&process.inputs)) {
+        if let Some(flag) = process.output.gaussian().and_then(|own| own.not_for_streams(process.inputs)) {
             return Err(ModelError::Request(format!(
                 "rows of a stream are learned as they come, under one noise: this model was fitted with {flag}, fit it without"
             )));
@@ -123,12 +123,20 @@ impl StreamModel {
         let none = Mat::<f64>::zeros(m, shifts.ncols());
         let sums = StreamingModel::new(Mat::identity(m, m).as_ref(), none.as_ref())?;
         let sums = sums.observed(&given, shifts.as_ref())?;
-        Ok(Self { process, sums, most_inducing: most_inducing.max(m), noise: None })
+        Ok(Self { model, sums, most_inducing: most_inducing.max(m), noise: None })
     }
 
     /// The model as it is now: to be asked, or saved as a file of its own.
-    pub fn model(&self) -> &dyn Model {
-        &*self.process
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Its parts.
+    ///
+    /// # Errors
+    /// [`ModelError::Request`], which [`Self::start`] has seen to.
+    pub(super) fn process(&self) -> Result<Process<'_>, ModelError> {
+        self.model.process().ok_or_else(|| ModelError::Request("a stream is learned by a process".into()))
     }
 
     /// How many inducing points it may have.
@@ -145,8 +153,8 @@ impl StreamModel {
             return Ok(());
         }
         let usable = match truth {
-            true => LabelledRows::of(&self.process, table, rows)?.inputs.nrows(),
-            false => self.process.extract(table, rows, false)?.rows.len(),
+            true => LabelledRows::of(&self.process()?, table, rows)?.inputs.nrows(),
+            false => self.process()?.extract(table, rows, false)?.rows.len(),
         };
         match usable == rows.len() {
             true => Ok(()),
@@ -158,12 +166,13 @@ impl StreamModel {
 
     /// What it has learned after its fit.
     pub fn streamed(&self) -> StreamedRows {
-        self.process.record.streamed.unwrap_or_default()
+        self.model.process().and_then(|own| own.record.streamed).unwrap_or_default()
     }
 
     /// Columns that a row needs: those of the features, the target, and the noise where it is known.
     pub fn columns(&self) -> (Vec<String>, String) {
-        let schema = &self.process.inputs.schema;
+        let Some(process) = self.model.process() else { return Default::default() };
+        let schema = &process.inputs.schema;
         let mut names: Vec<String> = Vec::new();
         for feature in &schema.features {
             if !names.iter().any(|n| n == feature.column()) {
@@ -176,7 +185,8 @@ impl StreamModel {
 
     /// Columns that are text whatever their cells look like: categories and labels that are no numbers.
     pub fn text_columns(&self) -> Vec<String> {
-        let (mut out, model) = (self.process.inputs.schema.text_columns(), self.model());
+        let model = &self.model;
+        let mut out = model.process().map_or_else(Vec::new, |own| own.inputs.schema.text_columns());
         if model.class_names().iter().any(|name| name.parse::<f64>().is_err()) {
             out.push(model.target());
         }
@@ -185,7 +195,7 @@ impl StreamModel {
 
     /// What going on takes, with batches of `batch` rows.
     pub fn plan(&self, batch: usize) -> StreamPlan {
-        let posteriors = self.process.predictor.inducing();
+        let posteriors = self.model.predictor.inducing();
         let d = posteriors.first().map_or(0, |p| p.inducing().ncols());
         let (m, c) = (self.most_inducing as u64, self.sums.functions() as u64);
         let (b, d) = (batch as u64, d as u64);
@@ -243,12 +253,12 @@ impl StreamModel {
     /// # Errors
     /// [`ModelError::Data`] naming the cell; [`ModelError::Gp`] where a posterior cannot be factored.
     pub fn learn(&mut self, table: &Table, rows: &[usize]) -> Result<(), ModelError> {
-        let LabelledRows { inputs, observed } = LabelledRows::of(&self.process, table, rows)?;
+        let LabelledRows { inputs, observed } = LabelledRows::of(&self.process()?, table, rows)?;
         let (x, mut streamed) = (inputs.as_ref(), self.streamed());
         let mut sums = self.sums.clone();
         let mut grown: Option<Vec<InducingPosterior>> = None;
         {
-            let posteriors = self.process.predictor.inducing();
+            let posteriors = self.model.predictor.inducing();
             let m = sums.features();
             if let Some(more) = additions(posteriors[0], x, self.most_inducing.saturating_sub(m))? {
                 // Close to one another they may not be factored: the points that there are do without them.
@@ -263,21 +273,21 @@ impl StreamModel {
         }
         let base: Vec<&InducingPosterior> = match &grown {
             Some(grown) => grown.iter().collect(),
-            None => self.process.predictor.inducing(),
+            None => self.model.predictor.inducing(),
         };
         let means = prior_means(&base, x);
         let features = base[0].whitened_features(x)?;
         let mut noise = None;
         let new = match observed {
             Observed::Gaussian { targets, mut precisions } => {
-                noise = self.noise_after(self.process.predictor.inducing()[0], x, &targets)?;
+                noise = self.noise_after(self.model.predictor.inducing()[0], x, &targets)?;
                 if let Some((_, factor)) = &noise {
                     sums.reweigh(*factor)?;
                     precisions *= *factor;
                 }
                 sums.learn(features.transpose(), (targets - means).as_ref(), precisions.as_ref())?;
                 let new = conditioned(&base, &sums)?;
-                match (&noise, self.process.record.noise_floor) {
+                match (&noise, self.process()?.record.noise_floor) {
                     (Some((noise, _)), Some(floor)) => new
                         .iter()
                         .map(|p| with_noise(p, noise.variance(), floor))
@@ -286,7 +296,7 @@ impl StreamModel {
                 }
             }
             Observed::Labels { targets, offsets } => {
-                let Some(LikelihoodOutput { likelihood, .. }) = self.process.output.likelihood() else {
+                let Some(LikelihoodOutput { likelihood, .. }) = self.process()?.output.likelihood() else {
                     return Err(ModelError::Request("numbers are learned under Gaussian noise".into()));
                 };
                 let settled = settle(&sums, &base, likelihood, (&targets, &offsets), (x, &features, &means))?;
@@ -301,14 +311,14 @@ impl StreamModel {
             self.noise = Some(noise);
         }
         self.sums = sums;
-        self.process.go_on_with(new, streamed);
+        self.model.go_on_with(new, streamed);
         Ok(())
     }
 
     /// What a file has to hold of it: the model as it is now under `model.`, and the sums.
     pub fn tensors(&self) -> Result<(Value, Tensors), StoreError> {
         let mut tensors = Tensors::default();
-        let (header, own) = self.process.stored()?;
+        let Container { header, tensors: own } = self.model.container()?;
         tensors.extend_under(MODEL, own);
         let (shared, own) = self.sums.sums();
         tensors.insert_triangle(SHARED, shared);
@@ -329,7 +339,8 @@ impl StreamModel {
         let counts = tensors.vector(COUNTS, 2)?;
         let noise = LearnedNoise::taken_from(&mut tensors)?;
         let own = tensors.take_under(MODEL);
-        let AnyModel::Process(process) = AnyModel::from_container(Container { header, tensors: own })? else {
+        let model = Model::from_container(Container { header, tensors: own })?;
+        let Some(process) = model.process() else {
             return Err(tensors.corrupt("its model is no process"));
         };
         let posteriors = process.predictor.inducing();
@@ -350,7 +361,7 @@ impl StreamModel {
         let prior = (identity.as_ref(), none.as_ref());
         let sums =
             StreamingModel::resumed(prior, (shared, sums), shifts, rows).map_err(|e| tensors.corrupt(e))?;
-        Ok(Self { process, sums, most_inducing: most_inducing.max(m), noise })
+        Ok(Self { model, sums, most_inducing: most_inducing.max(m), noise })
     }
 }
 

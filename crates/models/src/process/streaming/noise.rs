@@ -151,7 +151,8 @@ const NOISE: &str = "learned_noise";
 impl StreamModel {
     /// Whether there is a noise that rows could teach: that of numbers with Gaussian noise, unless the table says what it is.
     pub fn has_noise_to_learn(&self) -> bool {
-        self.process.output.gaussian().is_some() && self.process.inputs.schema.noise.is_none()
+        let process = self.model().process();
+        process.is_some_and(|own| own.output.gaussian().is_some() && own.inputs.schema.noise.is_none())
     }
 
     /// Whether the noise is learned from here on, or stays what it is now.
@@ -163,18 +164,19 @@ impl StreamModel {
             self.noise = None;
             return Ok(());
         }
-        let Some(floor) = self.process.output.gaussian().and(self.process.record.noise_floor) else {
+        let process = self.process()?;
+        let Some(floor) = process.output.gaussian().and(process.record.noise_floor) else {
             return Err(ModelError::Request(
                 "the noise of a stream is learned where numbers are observed with Gaussian noise: leave out --noise"
                     .into(),
             ));
         };
-        if self.process.inputs.schema.noise.is_some() {
+        if process.inputs.schema.noise.is_some() {
             return Err(ModelError::Request(format!(
                 "this model is told the noise of each row, which is not learned: leave out --noise, or take {STREAM_NOISE_FIXED}"
             )));
         }
-        let start = self.process.predictor.noise_variance();
+        let start = process.predictor.noise_variance();
         let start = start.ok_or_else(|| ModelError::Request("this process has no Gaussian noise".into()))?;
         if self.noise.is_none() {
             self.noise = Some(LearnedNoise::new(start, floor));
@@ -189,7 +191,8 @@ impl StreamModel {
 
     /// A standard deviation in the target's units of a variance in those of the fit.
     pub fn deviation_in_units(&self, variance: f64) -> f64 {
-        self.process.inputs.standardisation.variance_back(variance).sqrt()
+        let units = self.model().process().map(|own| own.inputs.standardisation.variance_back(variance));
+        units.unwrap_or(variance).sqrt()
     }
 
     /// The noise after rows (b x D) with targets (b) that `posterior` has not learned, and by what the sums of all rows before are multiplied under it. None where it stays.

@@ -3,7 +3,7 @@
 use crate::ModelError;
 use crate::output::Output;
 use crate::process::generalised::NO_NOISE;
-use crate::process::{ProcessModel, StandInSummary};
+use crate::process::{Process, StandInSummary};
 use faer::{Mat, MatRef};
 use posterior_data::Table;
 use posterior_gp::inducing::InducingPosterior;
@@ -29,7 +29,7 @@ pub(super) enum Observed {
 
 impl LabelledRows {
     /// From rows of a table that have a target.
-    pub(super) fn of(model: &ProcessModel, table: &Table, rows: &[usize]) -> Result<Self, ModelError> {
+    pub(super) fn of(model: &Process<'_>, table: &Table, rows: &[usize]) -> Result<Self, ModelError> {
         let extracted = model.extract(table, rows, true)?;
         let inputs = model.inputs.standard(&extracted);
         match &model.output {

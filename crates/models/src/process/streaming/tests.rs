@@ -2,8 +2,8 @@
 
 use super::{RunningScore, StreamModel};
 use crate::options::{InferenceName, LikelihoodName, SgprOptions, SvgpOptions};
-use crate::process::{Observed, ProcessModel, choose_likelihood};
-use crate::{AnyModel, FitRequest, Method, Model, ModelData, Question};
+use crate::process::{Observed, choose_likelihood};
+use crate::{FitRequest, Method, Model, ModelData, Question, Saved};
 use posterior_data::{Column, Selection, Table, Values};
 use posterior_optim::Signal;
 use std::sync::Arc;
@@ -48,19 +48,19 @@ fn sgpr(inducing: usize) -> Method {
     Method::Sgpr(options)
 }
 
-fn numbers(table: &Table, method: Method) -> ProcessModel {
+fn numbers(table: &Table, method: Method) -> Model {
     let rows: Vec<usize> = (0..table.rows()).collect();
-    ProcessModel::fit(table, &rows, &request("y", method), &mut |_, _| Signal::Continue).unwrap()
+    Model::fit(table, &rows, &request("y", method), &mut |_, _| Signal::Continue).unwrap()
 }
 
-fn labels(table: &Table, target: &str, likelihood: LikelihoodName, asked: FitRequest) -> ProcessModel {
+fn labels(table: &Table, target: &str, likelihood: LikelihoodName, asked: FitRequest) -> Model {
     let rows: Vec<usize> = (0..table.rows()).collect();
     let chosen = choose_likelihood(table, target, &rows, likelihood, &Selection::default()).unwrap();
     let observed = Observed::from_table(table, &rows, &asked, chosen).unwrap();
-    ProcessModel::fit_observed(observed, &asked, &mut |_, _| Signal::Continue).unwrap()
+    Model::fit_observed(observed, &asked, &mut |_, _| Signal::Continue).unwrap()
 }
 
-fn classes(table: &Table) -> ProcessModel {
+fn classes(table: &Table) -> Model {
     let mut asked = request("class", sgpr(24));
     asked.labels.inference = InferenceName::Gaussianised;
     asked.labels.pseudo_count = Some(crate::options::PseudoCount::Given(0.1));
@@ -68,7 +68,7 @@ fn classes(table: &Table) -> ProcessModel {
 }
 
 /// Latent means and deviations at some rows.
-fn said(model: &dyn Model, table: &Arc<Table>) -> (Vec<f64>, Vec<f64>) {
+fn said(model: &Model, table: &Arc<Table>) -> (Vec<f64>, Vec<f64>) {
     let data = ModelData::of_table(Table::clone(table)).unwrap();
     let found = model.predictive(&data, &Question::default()).unwrap();
     (found.latent_mean, found.latent_deviation)
@@ -92,18 +92,18 @@ fn near(a: &(Vec<f64>, Vec<f64>), b: &(Vec<f64>, Vec<f64>), tolerance: f64) {
 fn rows_of_a_stream_are_rows_of_the_fit() {
     let (first, second, test) = (table(60, 0), table(45, 60), table(20, 500));
     let model = numbers(&first, sgpr(25));
-    let start = |most| StreamModel::start(AnyModel::Process(Box::new(model.clone())), most).unwrap();
+    let start = |most| StreamModel::start(Saved::from(model.clone()), most).unwrap();
     near(&said(start(0).model(), &test), &said(&model, &test), 1e-9);
     let whole = said(learned(start(25), &second, 45).model(), &test);
     for batch in [1, 7] {
         near(&said(learned(start(25), &second, batch).model(), &test), &whole, 1e-7);
     }
     // The same by dense algebra: the bound's posterior over the inducing values from all rows at once, in the units of the first fit.
-    let posterior = model.predictor().inducing()[0];
-    let standard = &model.inputs().standardisation;
+    let posterior = model.process().unwrap().predictor().inducing()[0];
+    let standard = &model.process().unwrap().inputs().standardisation;
     let both = [&first, &second].map(|t| {
         let rows: Vec<usize> = (0..t.rows()).collect();
-        let extracted = model.extract(t, &rows, true).unwrap();
+        let extracted = model.process().unwrap().extract(t, &rows, true).unwrap();
         let y: Vec<f64> = extracted.y.unwrap().iter().map(|y| standard.target(*y)).collect();
         (
             posterior.whitened_features(standard.features(extracted.x.as_ref()).as_ref()).unwrap(),
@@ -122,7 +122,7 @@ fn rows_of_a_stream_are_rows_of_the_fit() {
         shift += a * rest;
     }
     let q = posterior_gp::inducing::InducingDistribution::from_natural(&[precision], shift.as_ref()).unwrap();
-    let inputs = model.standard_inputs(&test).unwrap();
+    let inputs = model.process().unwrap().standard_inputs(&test).unwrap();
     let expected = posterior.with_distribution(q).unwrap().latent(inputs.as_ref()).unwrap();
     let own: Vec<f64> = expected.mean.col(0).iter().map(|v| standard.target_back(*v)).collect();
     let deviations: Vec<f64> =
@@ -141,7 +141,7 @@ fn points_are_added_where_rows_come_that_they_cannot_say() {
     };
     let (first, second, test) = (table(60, 0), far(table(60, 60)), far(table(25, 500)));
     let model = numbers(&first, sgpr(5));
-    let start = |most| StreamModel::start(AnyModel::Process(Box::new(model.clone())), most).unwrap();
+    let start = |most| StreamModel::start(Saved::from(model.clone()), most).unwrap();
     let fixed = learned(start(0), &second, 20);
     let grown = learned(start(200), &second, 20);
     assert!(grown.streamed().added_inducing > 0 && fixed.streamed().added_inducing == 0);
@@ -163,7 +163,7 @@ fn points_are_added_where_rows_come_that_they_cannot_say() {
 fn labels_are_learned_as_the_fit_learns_them() {
     let (first, second, test) = (table(80, 0), table(120, 80), table(60, 900));
     let model = classes(&first);
-    let start = || StreamModel::start(AnyModel::Process(Box::new(model.clone())), 24).unwrap();
+    let start = || StreamModel::start(Saved::from(model.clone()), 24).unwrap();
     let whole = learned(start(), &second, 120);
     near(&said(learned(start(), &second, 11).model(), &test), &said(whole.model(), &test), 1e-6);
     let score = |m: &StreamModel| {
@@ -188,10 +188,10 @@ fn other_likelihoods_are_learned_by_the_bound_of_a_batch() {
     let mut asked = request("count", Method::Svgp(options));
     asked.labels.inference = InferenceName::Variational;
     let model = labels(&first, "count", LikelihoodName::Poisson, asked);
-    let before = model.predictor().inducing()[0].clone();
-    let start = StreamModel::start(AnyModel::Process(Box::new(model)), 15).unwrap();
+    let before = model.process().unwrap().predictor().inducing()[0].clone();
+    let start = StreamModel::start(Saved::from(model), 15).unwrap();
     let after = learned(start, &second, 30);
-    let found = &after.process;
+    let found = &after.process().unwrap();
     let posterior = found.predictor().inducing()[0];
     let rows: Vec<usize> = (0..30).collect();
     let extracted = found.extract(&second, &rows, true).unwrap();
@@ -250,7 +250,7 @@ fn noise_is_learned_and_rows_before_are_weighed_anew() {
     };
     let model = numbers(&first, sgpr(30));
     let start = || {
-        let mut out = StreamModel::start(AnyModel::Process(Box::new(model.clone())), 30).unwrap();
+        let mut out = StreamModel::start(Saved::from(model.clone()), 30).unwrap();
         out.learn_noise(true).unwrap();
         out
     };
@@ -262,12 +262,13 @@ fn noise_is_learned_and_rows_before_are_weighed_anew() {
         assert!((own / deviation - 1.0).abs() < 0.12, "{deviation}: {own}");
         assert_eq!((noise.rows(), found.streamed().learned_noise), (1000, true));
         // The same posterior as under that noise from the beginning.
-        let after = &found.process;
-        let (before, now) = (model.predictor().inducing()[0], after.predictor().inducing()[0]);
+        let after = &found.process().unwrap();
+        let (before, now) =
+            (model.process().unwrap().predictor().inducing()[0], after.predictor().inducing()[0]);
         assert_eq!(now.likelihood().shared_noise_variance(), Some(noise.variance()));
-        let standard = &model.inputs().standardisation;
+        let standard = &model.process().unwrap().inputs().standardisation;
         let rows: Vec<usize> = (0..1000).collect();
-        let extracted = model.extract(&noisy(100, deviation), &rows, true).unwrap();
+        let extracted = model.process().unwrap().extract(&noisy(100, deviation), &rows, true).unwrap();
         let x = standard.features(extracted.x.as_ref());
         let a = before.whitened_features(x.as_ref()).unwrap();
         let (precisions, shifts) = before.distribution().natural();
@@ -284,7 +285,7 @@ fn noise_is_learned_and_rows_before_are_weighed_anew() {
         let q =
             posterior_gp::inducing::InducingDistribution::from_natural(&[precision], shift.as_ref()).unwrap();
         let expected = before.with_distribution(q).unwrap();
-        let at = model.standard_inputs(&test).unwrap();
+        let at = model.process().unwrap().standard_inputs(&test).unwrap();
         let (own, expected) = (now.latent(at.as_ref()).unwrap(), expected.latent(at.as_ref()).unwrap());
         assert!((own.mean - expected.mean).norm_max() < 1e-6);
         assert!((own.variance - expected.variance).norm_max() < 1e-7);
@@ -345,8 +346,8 @@ fn the_noise_that_is_taken_has_the_largest_evidence() {
 #[test]
 fn it_goes_on_from_its_file_to_the_same_bits() {
     let (first, second, third, test) = (table(60, 0), table(40, 60), table(30, 100), table(20, 700));
-    let numbers = AnyModel::Process(Box::new(numbers(&first, sgpr(20))));
-    let classes = AnyModel::Process(Box::new(classes(&first)));
+    let numbers = Saved::from(numbers(&first, sgpr(20)));
+    let classes = Saved::from(classes(&first));
     for model in [numbers, classes] {
         let mut start = StreamModel::start(model, 40).unwrap();
         if start.has_noise_to_learn() {
@@ -362,8 +363,8 @@ fn it_goes_on_from_its_file_to_the_same_bits() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.posterior");
         a.model().save(&path).unwrap();
-        let saved = AnyModel::load(&path).unwrap().into_model();
-        assert_eq!(said(a.model(), &test), said(&*saved, &test));
+        let saved = Saved::load(&path).unwrap().into_only().unwrap();
+        assert_eq!(said(a.model(), &test), said(&saved, &test));
         assert!(saved.notes().iter().any(|n| n.text().contains("70 rows were learned after the fit")));
         let (header, mut tensors) = b.tensors().unwrap();
         tensors.take_under("model.");
@@ -375,9 +376,9 @@ fn it_goes_on_from_its_file_to_the_same_bits() {
 fn models_that_cannot_go_on_are_refused_with_the_way_out() {
     let first = table(30, 0);
     let exact = numbers(&first, Method::Exact(Default::default()));
-    let error = StreamModel::start(AnyModel::Process(Box::new(exact)), 10).unwrap_err().to_string();
+    let error = StreamModel::start(Saved::from(exact), 10).unwrap_err().to_string();
     assert!(error.contains("--method sgpr or svgp"), "{error}");
-    let mut model = StreamModel::start(AnyModel::Process(Box::new(numbers(&first, sgpr(10)))), 10).unwrap();
+    let mut model = StreamModel::start(Saved::from(numbers(&first, sgpr(10))), 10).unwrap();
     let before = said(model.model(), &first);
     let mut bad = Table::clone(&table(5, 40));
     bad.columns[0] = Column::numeric("a", vec![1.0, 2.0, f64::NAN, 4.0, 5.0]);

@@ -283,12 +283,13 @@ impl Settings {
         };
         reset_peak_memory();
         let model = method.learn(Prepared::standardised(train), &asked, stage, context)?;
-        let scores = scored(model.predictor(), task.fold.test.as_ref(), &task.fold.truth)?;
-        let predictor: &dyn Predictor = model.predictor();
+        let Some(process) = model.process() else { return refused("it is a process") };
+        let scores = scored(process.predictor(), task.fold.test.as_ref(), &task.fold.truth)?;
+        let predictor: &dyn Predictor = process.predictor();
         // Reported only of methods whose points are not the training rows.
         let rows_carry = predictor.training().is_some() || predictor.embedded().is_some();
         let points = (!rows_carry).then(|| predictor.support());
-        let Some(summary) = model.record().fit.gaussian() else { return refused("its targets are numbers") };
+        let Some(summary) = process.record().fit.gaussian() else { return refused("its targets are numbers") };
         let scalable = summary.scalable.as_ref();
         let deep = scalable.and_then(|s| s.deep.as_ref());
         let gvi = scalable.and_then(|s| s.gvi.as_ref());

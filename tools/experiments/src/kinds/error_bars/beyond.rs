@@ -57,7 +57,7 @@ pub(super) struct Beyond {
 
 /// Predictions of a model, or of its network alone.
 fn predictive(
-    model: &dyn Model,
+    model: &Model,
     data: &ModelData,
     question: &Question,
     alone: bool,
@@ -84,7 +84,7 @@ impl BeyondSettings {
     /// Asks a model, or (`alone`) its network.
     pub(super) fn ask(
         &self,
-        model: &dyn Model,
+        model: &Model,
         test: &ModelData,
         alone: bool,
         question: &Question,

@@ -11,7 +11,7 @@ use crate::gaussian::{Covariance, Job, MethodSettings as ProcessSettings};
 use posterior_laplace::fixed_mean::FixedMeanOptions;
 use posterior_laplace::gwi::GwiOptions;
 use posterior_laplace::{Approximation, FitOptions};
-use posterior_models::laplace::{Arrays, DataSource, InMemory, LaplaceRequest, NetworkModel, Preprocess};
+use posterior_models::laplace::{Arrays, DataSource, InMemory, LaplaceRequest, Preprocess};
 use posterior_models::options::CalibrateName;
 use posterior_models::{
     Model, OutOfDistribution, Predictive, Question, peak_memory_bytes, reset_peak_memory,
@@ -205,7 +205,7 @@ impl MethodSettings {
                 for network in &networks {
                     members.push(self.fit(task, network, stage, context)?);
                 }
-                NetworkModel::ensemble(members, names, true)?
+                Model::ensemble(members, names, true)?
             }
             _ => self.fit(task, &task.networks[0], stage, context)?,
         };
@@ -235,7 +235,7 @@ impl MethodSettings {
             Some(beyond) => {
                 let mut watch = |done, all| context.step(&format!("{stage}: beyond"), done, all);
                 let beyond = beyond.with_draws(self.draws);
-                Some(beyond.ask(model.as_model(), &task.test, self.is_network(), &question, &mut watch)?)
+                Some(beyond.ask(&model, &task.test, self.is_network(), &question, &mut watch)?)
             }
         };
         let scored = Scored::of(own)?;
@@ -250,7 +250,7 @@ impl MethodSettings {
         network: &Network<f64>,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<NetworkModel, ExperimentError> {
+    ) -> Result<Model, ExperimentError> {
         let most = self.examples.unwrap_or(usize::MAX);
         let memory = InMemory {
             network: Some(network.clone()),
@@ -271,7 +271,7 @@ impl MethodSettings {
             request.data = DataSource { preprocess: Preprocess::Pixels, mean, deviation, ..request.data };
         }
         let mut stop = false;
-        let fitted = NetworkModel::fit_with(&request, &memory, &mut |_| {}, &mut |s, done, total| {
+        let fitted = Model::fit_laplace_with(&request, &memory, &mut |_| {}, &mut |s, done, total| {
             let signal = context.tell(&format!("{stage}: {}", s.describe()), done, total);
             stop |= signal == Signal::Stop;
             signal

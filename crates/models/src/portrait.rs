@@ -1,0 +1,46 @@
+//! Files that a model is asked about, and what a report shows of it.
+
+use crate::Effects;
+use posterior_data::ReadOptions;
+use posterior_report::{Curves, FeatureLengthscale, Hyperparameter, Plane, PosteriorPanel, Table};
+use std::path::PathBuf;
+
+/// Files to ask a model about.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// Files of one table; for networks also arrays, images or features, several of which are put together (but one table).
+    pub data: &'a [PathBuf],
+    /// Which inputs of a network these are, one by one; empty where they are put together.
+    pub inputs: &'a [String],
+    /// Truths of data that hold none.
+    pub labels: &'a [PathBuf],
+    /// Whether truths are wanted.
+    pub truth: bool,
+    /// Bytes that a file may take, and how texts are read.
+    pub reading: ReadOptions,
+}
+
+/// What a report shows of a model beside its scores; what a family lacks is empty.
+#[derive(Clone, Debug, Default)]
+pub struct Portrait {
+    /// What it is, as the beginning of a title.
+    pub title: &'static str,
+    /// Its method, in short.
+    pub method: &'static str,
+    /// What was learned, in units that people use.
+    pub hyperparameters: Vec<Hyperparameter>,
+    /// The lengthscale of each feature.
+    pub lengthscales: Vec<FeatureLengthscale>,
+    /// The posterior over a grid, for models of one numeric input.
+    pub posterior: Option<PosteriorPanel>,
+    /// Maps: of the prior's covariance for one numeric input, of predictions and covariances for two.
+    pub maps: Vec<Plane>,
+    /// Scores along hyperparameters.
+    pub evidence: Vec<Curves>,
+    /// What a kernel is made of, as tables.
+    pub tables: Vec<Table>,
+    /// Curves that columns go through.
+    pub warps: Vec<Curves>,
+    /// What columns do ([`Model::effects`](crate::Model::effects)); for who has rows to fill in.
+    pub effects: Option<Effects>,
+}
