@@ -33,6 +33,7 @@
 //! | [`Model`] | what is fitted, whatever its family: [`Answer`]s to a [`Question`], [`Evaluation`]s beside a baseline |
 
 mod answer;
+mod asked;
 mod calibration;
 mod data;
 pub mod ensemble;

@@ -2,6 +2,7 @@
 
 use crate::Effects;
 use posterior_data::ReadOptions;
+use posterior_notes::fixes::LOSS_GAUSSIAN;
 use posterior_report::{Curves, FeatureLengthscale, Hyperparameter, Plane, PosteriorPanel, Table};
 use std::path::PathBuf;
 
@@ -43,4 +44,11 @@ pub struct Portrait {
     pub warps: Vec<Curves>,
     /// What columns do ([`Model::effects`](crate::Model::effects)); for who has rows to fill in.
     pub effects: Option<Effects>,
+}
+
+/// What can be done about errors that grow with the prediction, where the family has no way of its own.
+pub(crate) fn network_remedy() -> String {
+    format!(
+        "a network with a second output for the logarithm of the noise (`{LOSS_GAUSSIAN:#}`) learns how far each place scatters"
+    )
 }

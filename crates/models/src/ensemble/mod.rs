@@ -33,9 +33,9 @@ pub use fit::{fit, is_asked, is_begun};
 
 use crate::ModelError;
 use crate::calibration::Calibration;
-use crate::laplace::{Ensemble, NetworkHeader, NetworkOutput, Networks};
+use crate::laplace::{NetworkHeader, NetworkOutput, Networks};
 use crate::method::Mixture;
-use crate::model::{Model, NetworkSource, Source};
+use crate::model::{Ensemble, Model, NetworkSource, Source};
 use crate::rows::TrainingRows;
 use std::sync::Arc;
 

@@ -66,7 +66,6 @@ mod training;
 pub(crate) use conditions::settled;
 pub(crate) use file::FileHeader;
 pub(crate) use inputs::NetworkInputs;
-pub(crate) use model::Ensemble;
 pub(crate) use output::NetworkOutput;
 
 pub use crate::calibration::NetworkRecalibration;

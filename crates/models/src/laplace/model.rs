@@ -5,7 +5,7 @@ use super::output::NetworkOutput;
 use super::{NetworkHeader, NetworkRecalibration};
 use crate::calibration::Calibration;
 use crate::method::Fitted;
-use crate::model::{Model, NetworkSource, Source};
+use crate::model::{Ensemble, Model, NetworkSource, Source};
 use crate::predictor::Predictor;
 use crate::rows::TrainingRows;
 use posterior_laplace::UnseenScores;
@@ -24,17 +24,6 @@ pub struct Networks<'a> {
     pub(crate) training: &'a TrainingRows,
     pub(crate) record: &'a NetworkHeader,
     pub(crate) ensemble: Option<&'a Ensemble>,
-}
-
-/// The networks of an ensemble.
-#[derive(Clone, Debug)]
-pub(crate) struct Ensemble {
-    /// Their names.
-    pub(crate) names: Vec<String>,
-    /// Each as a model of its own.
-    pub(crate) members: Vec<Model>,
-    /// Whether their error bars are left out.
-    pub(crate) plain: bool,
 }
 
 impl Model {

@@ -3,8 +3,8 @@
 use super::joint::no_joint;
 use super::{Effects, Process, describe, panel};
 use crate::latent::Latent;
-use crate::model::network_remedy;
 use crate::output::{LikelihoodOutput, Output, Predictions, Target};
+use crate::portrait::network_remedy;
 use crate::{
     Family, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive, Question, TrainedOn,
     Truth, Want,

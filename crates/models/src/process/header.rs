@@ -164,7 +164,7 @@ pub struct ProcessRecord {
     /// What was learned afterwards, row by row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streamed: Option<StreamedRows>,
-    /// Rows that were added to a fit, in their order ([`Model::continued`](super::Model::continued)).
+    /// Rows that were added to a fit, in their order ([`Model::continued`](crate::Model::continued)).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub continued: Vec<ContinuedRows>,
 }

@@ -95,10 +95,8 @@ pub(crate) use target_transform::{at_the_fit, no_image};
 
 use crate::calibration::Calibration;
 use crate::inputs::TableInputs;
-use crate::model::{Model, Source, TableSource};
 use crate::output::{GaussianOutput, NoiseProcess, Output};
 use crate::{Hyperparameter, Intervals, ModelError, Predictor, TrainingRows};
-use posterior_gp::inducing::InducingPosterior;
 use std::sync::Arc;
 
 /// A process on a table, as the parts of its [`Model`].
@@ -170,41 +168,5 @@ impl<'a> Process<'a> {
     /// What predicts the noise of places, where that was learned.
     fn noise_of_places(&self) -> Option<&'a NoiseProcess> {
         self.output.gaussian()?.process.as_deref()
-    }
-}
-
-impl Model {
-    /// The same model after more rows, with as many posteriors of inducing points as it has. Which rows these were is not known, so that none can be told apart later.
-    fn go_on_with(&mut self, new: Vec<InducingPosterior>, streamed: StreamedRows) {
-        let inducing = new.first().map_or(0, |p| p.inducing().nrows());
-        let Source::Table(source) = &mut self.source else { return };
-        let TableSource { output, record, .. } = &mut **source;
-        // Told of the model before these rows.
-        match &mut record.fit {
-            FitRecord::Gaussian(fit) => {
-                fit.scalable.iter_mut().for_each(|own| own.inducing = inducing);
-                fit.recalibration = None;
-            }
-            FitRecord::Likelihood(fit) => {
-                fit.bound.iter_mut().for_each(|own| own.inducing = inducing);
-                for member in fit.stand_ins.iter_mut().flat_map(|own| &mut own.members) {
-                    if let FitRecord::Gaussian(fit) = &mut member.record.fit {
-                        fit.scalable.iter_mut().for_each(|own| own.inducing = inducing);
-                    }
-                }
-                (fit.recalibration, fit.intervals) = (None, None);
-            }
-        }
-        self.calibration = Calibration::default();
-        let noise = new.first().and_then(|own| own.likelihood().shared_noise_variance());
-        if let (Output::Gaussian(_), Some(variance)) = (&*output, noise) {
-            let noise = record.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
-            noise.for_each(|h| h.values = vec![variance]);
-        }
-        if let Some(predictor) = self.predictor.with_inducing(new) {
-            self.predictor = predictor;
-        }
-        record.streamed = Some(streamed);
-        self.training = TrainingRows::default();
     }
 }

@@ -1,10 +1,10 @@
 //! A table that is read part by part: into memory, or into a file where it does not fit.
 
-use super::Model;
 use super::file_rows::FileRows;
 use super::prepared::{Prepared, exact_plan, unscaled};
 use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
 use super::target_transform::{self, ComparedRows, at_the_fit};
+use crate::Model;
 use crate::{FitRequest, Method, ModelError, TrainingRows};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};

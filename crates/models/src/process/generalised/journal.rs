@@ -5,12 +5,11 @@
 //! file, one for each function, and functions that are finished are kept as models.
 
 use super::observed::Observed;
-use crate::process::Model;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{
     CheckpointWriter, Found, FoundSearch, Keeping, Stage, begin_anew,
 };
-use crate::{FitRequest, ModelError};
+use crate::{FitRequest, Model, ModelError};
 use posterior_optim::Signal;
 use posterior_store::StoreError;
 use std::path::{Path, PathBuf};

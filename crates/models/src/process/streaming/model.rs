@@ -5,8 +5,11 @@ use super::noise::{LearnedNoise, with_noise};
 use super::rows::{LabelledRows, Observed, prior_means, sites_of};
 use super::{RunningScore, StreamedRows};
 use crate::answer::columns;
-use crate::output::LikelihoodOutput;
-use crate::process::Process;
+use crate::calibration::Calibration;
+use crate::model::{Source, TableSource};
+use crate::output::{LikelihoodOutput, Output};
+use crate::process::{FitRecord, Process};
+use crate::rows::TrainingRows;
 use crate::{Answer, Comparison, Model, ModelData, ModelError, Question, Saved};
 use faer::{Mat, MatRef};
 use posterior_data::Table;
@@ -65,6 +68,42 @@ impl fmt::Display for StreamPlan {
             flops_per_row / 1e6,
             *file_bytes as f64 / 1e6,
         )
+    }
+}
+
+impl Model {
+    /// The same model after more rows, with as many posteriors of inducing points as it has. Which rows these were is not known, so that none can be told apart later.
+    fn go_on_with(&mut self, new: Vec<InducingPosterior>, streamed: StreamedRows) {
+        let inducing = new.first().map_or(0, |p| p.inducing().nrows());
+        let Source::Table(source) = &mut self.source else { return };
+        let TableSource { output, record, .. } = &mut **source;
+        // Told of the model before these rows.
+        match &mut record.fit {
+            FitRecord::Gaussian(fit) => {
+                fit.scalable.iter_mut().for_each(|own| own.inducing = inducing);
+                fit.recalibration = None;
+            }
+            FitRecord::Likelihood(fit) => {
+                fit.bound.iter_mut().for_each(|own| own.inducing = inducing);
+                for member in fit.stand_ins.iter_mut().flat_map(|own| &mut own.members) {
+                    if let FitRecord::Gaussian(fit) = &mut member.record.fit {
+                        fit.scalable.iter_mut().for_each(|own| own.inducing = inducing);
+                    }
+                }
+                (fit.recalibration, fit.intervals) = (None, None);
+            }
+        }
+        self.calibration = Calibration::default();
+        let noise = new.first().and_then(|own| own.likelihood().shared_noise_variance());
+        if let (Output::Gaussian(_), Some(variance)) = (&*output, noise) {
+            let noise = record.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
+            noise.for_each(|h| h.values = vec![variance]);
+        }
+        if let Some(predictor) = self.predictor.with_inducing(new) {
+            self.predictor = predictor;
+        }
+        record.streamed = Some(streamed);
+        self.training = TrainingRows::default();
     }
 }
 
