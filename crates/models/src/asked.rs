@@ -21,6 +21,9 @@ use posterior_store::{Container, StoreError};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+/// How messages call a file that is none.
+pub(crate) const IN_MEMORY: &str = "the bytes in memory";
+
 /// The parts of a model by what it was learned from.
 pub(crate) enum Parts<'a> {
     /// A process.
@@ -487,12 +490,20 @@ impl Model {
         Self::from_container(Container::read(path)?)
     }
 
-    /// As [`Self::load`] for bytes in memory; `path` is for messages only.
+    /// The bytes of its file.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        self.container()?.to_bytes(Path::new(IN_MEMORY))
+    }
+
+    /// As [`Self::load`] for bytes in memory.
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, StoreError> {
-        Self::from_container(Container::parse(bytes, path)?)
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
+        Self::from_container(Container::parse(bytes, Path::new(IN_MEMORY))?)
     }
 
     pub(crate) fn from_container(container: Container<Value>) -> Result<Self, StoreError> {

@@ -1,5 +1,6 @@
 //! **What a file holds**: a model, or several of the targets of one table, whose predictions stand side by side. What is of one target is asked of its own model.
 
+use crate::asked::IN_MEMORY;
 use crate::process::StreamState;
 use crate::targets::shared::SharedKernel;
 use crate::targets::{column_name, same_column, usual_columns};
@@ -187,8 +188,28 @@ impl Saved {
     /// # Errors
     /// [`StoreError::Write`]; an older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
+        self.container()?.write(path)
+    }
+
+    /// The bytes of its file.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        self.container()?.to_bytes(Path::new(IN_MEMORY))
+    }
+
+    /// As [`Self::load`] for bytes in memory.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
+        Self::from_container(Container::parse(bytes, Path::new(IN_MEMORY))?)
+    }
+
+    fn container(&self) -> Result<Container<Value>, StoreError> {
         if let Some(model) = self.only() {
-            return model.save(path);
+            return model.container();
         }
         let mut tensors = Tensors::default();
         let mut models = Vec::with_capacity(self.models.len());
@@ -198,7 +219,7 @@ impl Saved {
             tensors.extend_under(&prefix(k), own);
         }
         let header = FileHeader { method: SEVERAL.into(), shared: self.shared.clone(), models };
-        Container { header, tensors }.write(path)
+        Ok(Container { header: posterior_store::to_value(&header)?, tensors })
     }
 
     /// Opens a model file, whatever its method; the state of a stream is one as well.

@@ -3,7 +3,9 @@
 //! Numbers are in double precision; weights of networks may be in single precision, as they were trained. Reading trusts nothing: the format mark, the version, the element type, every
 //! declared size and every value are checked.
 
-use crate::{Links, StoreError, TensorFile, Tensors, to_value, write_tensors_checked};
+use crate::{
+    Links, Numbers, StoreError, TensorFile, Tensors, tensors_to_bytes, to_value, write_tensors_checked,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,6 +54,19 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
     }
 
     fn write_with(&self, path: &Path, links: Links) -> Result<(), StoreError> {
+        let read_again = |metadata| header_in(metadata, path).and_then(|h| typed::<H>(h, path)).map(drop);
+        write_tensors_checked(path, links, &self.metadata(path)?, &self.arrays(), &read_again)
+    }
+
+    /// What [`Container::write`] writes, as bytes; `path` is for messages only.
+    ///
+    /// # Errors
+    /// As [`Container::write`].
+    pub fn to_bytes(&self, path: &Path) -> Result<Vec<u8>, StoreError> {
+        tensors_to_bytes(path, &self.metadata(path)?, &self.arrays())
+    }
+
+    fn metadata(&self, path: &Path) -> Result<BTreeMap<String, String>, StoreError> {
         let header = to_value(&self.header)
             .map_err(|e| StoreError::Write { path: path.into(), source: std::io::Error::other(e) })?;
         let envelope = Envelope {
@@ -59,14 +74,12 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
             crate_version: env!("CARGO_PKG_VERSION").into(),
             header,
         };
-        let metadata = BTreeMap::from([(MARK.to_string(), serde_json::to_string(&envelope)?)]);
-        let tensors: Vec<_> = self
-            .tensors
-            .iter()
-            .map(|(name, tensor)| (name.as_str(), &tensor.shape[..], tensor.values.numbers()))
-            .collect();
-        let read_again = |metadata| header_in(metadata, path).and_then(|h| typed::<H>(h, path)).map(drop);
-        write_tensors_checked(path, links, &metadata, &tensors, &read_again)
+        Ok(BTreeMap::from([(MARK.to_string(), serde_json::to_string(&envelope)?)]))
+    }
+
+    fn arrays(&self) -> Vec<(&str, &[usize], Numbers<'_>)> {
+        let tensors = self.tensors.iter();
+        tensors.map(|(name, tensor)| (name.as_str(), &tensor.shape[..], tensor.values.numbers())).collect()
     }
 
     /// Reads and checks a file.
@@ -151,6 +164,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("m.posterior");
         container.write(&path).unwrap();
+        assert_eq!(container.to_bytes(&path).unwrap(), std::fs::read(&path).unwrap());
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "no temporary file may remain");
         std::fs::read(path).unwrap()
     }

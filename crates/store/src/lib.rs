@@ -58,5 +58,5 @@ pub use printed::{no_values, shown};
 pub use regular::open_regular;
 #[doc(hidden)]
 pub use serde_json::{Map, Value};
-pub use tensor_file::{TensorFile, write_tensors, write_tensors_checked};
+pub use tensor_file::{TensorFile, tensors_to_bytes, write_tensors, write_tensors_checked};
 pub use tensors::{Element, Numbers, Tensor, TensorValues, Tensors};

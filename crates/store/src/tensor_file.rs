@@ -6,7 +6,7 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the header at most, as in the format's own library.
@@ -182,55 +182,97 @@ pub fn write_tensors_checked(
     tensors: &[(&str, &[usize], Numbers<'_>)],
     check: &dyn Fn(BTreeMap<String, String>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let wrong =
-        |problem: String| StoreError::Write { path: path.into(), source: std::io::Error::other(problem) };
-    let wide = |t: &&(&str, &[usize], Numbers<'_>)| matches!(t.2, Numbers::F64(_));
-    let ordered: Vec<_> = tensors.iter().filter(wide).chain(tensors.iter().filter(|t| !wide(t))).collect();
-    let mut header = Map::new();
-    if !metadata.is_empty() {
-        header.insert(METADATA.into(), json!(metadata));
-    }
-    let mut start = 0;
-    for (name, shape, numbers) in &ordered {
-        if *name == METADATA {
-            return Err(wrong(format!("no tensor of the format can be called `{METADATA}`")));
+    let arranged = Arranged::new(path, metadata, tensors)?;
+    create_checked(
+        path,
+        links,
+        |out| arranged.write(out),
+        |file| {
+            let read = TensorFile::new(file, path).and_then(|file| check(file.metadata()));
+            read.map_err(|error| {
+                let reason = match error {
+                    StoreError::Corrupt { reason, .. } | StoreError::Foreign { reason, .. } => reason,
+                    other => other.to_string(),
+                };
+                std::io::Error::other(format!("what was to be kept cannot be read again: {reason}"))
+            })
+        },
+    )
+}
+
+/// An array by name, shape and numbers.
+type Named<'a> = (&'a str, &'a [usize], Numbers<'a>);
+
+/// Arrays in the order in which they stand in a file, behind its header.
+struct Arranged<'a> {
+    header: Vec<u8>,
+    ordered: Vec<&'a Named<'a>>,
+}
+
+impl<'a> Arranged<'a> {
+    fn new(
+        path: &Path,
+        metadata: &BTreeMap<String, String>,
+        tensors: &'a [Named<'a>],
+    ) -> Result<Self, StoreError> {
+        let wrong =
+            |problem: String| StoreError::Write { path: path.into(), source: std::io::Error::other(problem) };
+        let wide = |t: &&Named<'_>| matches!(t.2, Numbers::F64(_));
+        let ordered: Vec<_> =
+            tensors.iter().filter(wide).chain(tensors.iter().filter(|t| !wide(t))).collect();
+        let mut header = Map::new();
+        if !metadata.is_empty() {
+            header.insert(METADATA.into(), json!(metadata));
         }
-        if shape.iter().product::<usize>() != numbers.len() {
-            return Err(wrong(format!(
-                "tensor {name}: {shape:?} is not the shape of {} values",
-                numbers.len()
-            )));
+        let mut start = 0;
+        for (name, shape, numbers) in &ordered {
+            if *name == METADATA {
+                return Err(wrong(format!("no tensor of the format can be called `{METADATA}`")));
+            }
+            if shape.iter().product::<usize>() != numbers.len() {
+                return Err(wrong(format!(
+                    "tensor {name}: {shape:?} is not the shape of {} values",
+                    numbers.len()
+                )));
+            }
+            let (dtype, size) = match numbers {
+                Numbers::F64(_) => ("F64", 8),
+                Numbers::F32(_) => ("F32", 4),
+            };
+            let end = start + numbers.len() * size;
+            let entry = json!({ "dtype": dtype, "shape": shape, "data_offsets": [start, end] });
+            header.insert((*name).into(), entry);
+            start = end;
         }
-        let (dtype, size) = match numbers {
-            Numbers::F64(_) => ("F64", 8),
-            Numbers::F32(_) => ("F32", 4),
-        };
-        let end = start + numbers.len() * size;
-        let entry = json!({ "dtype": dtype, "shape": shape, "data_offsets": [start, end] });
-        header.insert((*name).into(), entry);
-        start = end;
+        let mut header = Value::Object(header).to_string().into_bytes();
+        // Numbers begin at a multiple of eight bytes.
+        header.resize(header.len().next_multiple_of(8), b' ');
+        Ok(Self { header, ordered })
     }
-    let mut header = Value::Object(header).to_string().into_bytes();
-    // Numbers begin at a multiple of eight bytes.
-    header.resize(header.len().next_multiple_of(8), b' ');
-    let fill = |out: &mut BufWriter<&File>| {
-        out.write_all(&(header.len() as u64).to_le_bytes())?;
-        out.write_all(&header)?;
-        ordered.iter().try_for_each(|(name, _, numbers)| match numbers {
+
+    fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
+        out.write_all(&(self.header.len() as u64).to_le_bytes())?;
+        out.write_all(&self.header)?;
+        self.ordered.iter().try_for_each(|(name, _, numbers)| match numbers {
             Numbers::F64(values) => write(out, name, values, f64::to_le_bytes),
             Numbers::F32(values) => write(out, name, values, f32::to_le_bytes),
         })
-    };
-    create_checked(path, links, fill, |file| {
-        let read = TensorFile::new(file, path).and_then(|file| check(file.metadata()));
-        read.map_err(|error| {
-            let reason = match error {
-                StoreError::Corrupt { reason, .. } | StoreError::Foreign { reason, .. } => reason,
-                other => other.to_string(),
-            };
-            std::io::Error::other(format!("what was to be kept cannot be read again: {reason}"))
-        })
-    })
+    }
+}
+
+/// The bytes of the file that [`write_tensors`] writes; `path` is for messages only.
+///
+/// # Errors
+/// As [`write_tensors`].
+pub fn tensors_to_bytes(
+    path: &Path,
+    metadata: &BTreeMap<String, String>,
+    tensors: &[(&str, &[usize], Numbers<'_>)],
+) -> Result<Vec<u8>, StoreError> {
+    let mut out = Vec::new();
+    let written = Arranged::new(path, metadata, tensors)?.write(&mut out);
+    written.map_err(|source| StoreError::Write { path: path.into(), source })?;
+    Ok(out)
 }
 
 fn write<T: Copy + Into<f64>, const N: usize>(

@@ -256,14 +256,14 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
         // Damage: cut short, and a header that claims other sizes.
         let bytes = std::fs::read(&path).unwrap();
         for cut in [bytes.len() / 2, bytes.len() - 1] {
-            assert!(Model::parse(&bytes[..cut], &path).is_err());
+            assert!(Model::from_bytes(&bytes[..cut]).is_err());
         }
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(20_000)]).into_owned();
         let claim = format!("\"rows\":{}", model.process().unwrap().record().rows);
         if let Some(at) = text.find(&claim) {
             let mut other = bytes.clone();
             other[at + 7] = b'9';
-            let damaged = Model::parse(&other, &path);
+            let damaged = Model::from_bytes(&other);
             // Bounds keep nothing of the rows.
             assert!(
                 damaged.is_err() || !model.process().unwrap().predictor().inducing().is_empty(),

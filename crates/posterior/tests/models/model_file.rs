@@ -7,7 +7,6 @@ use posterior::optim::{Reason, Signal};
 use posterior::{FitRequest, Model, ModelError};
 use rand::RngExt;
 use serde_json::json;
-use std::path::Path;
 
 fn table() -> Table {
     synthetic::friedman(60, Streams::new(1))
@@ -144,7 +143,7 @@ fn damaged_files_are_errors() {
                 }
             }
         }
-        if let Ok(model) = Model::parse(&bytes, Path::new("m.posterior")) {
+        if let Ok(model) = Model::from_bytes(&bytes) {
             readable += 1;
             let _ = model.process().unwrap().predict(&small, None);
         }
