@@ -323,7 +323,7 @@ fn on_threads(threads: usize, work: impl FnOnce() -> Vec<String> + Send) -> Vec<
 }
 
 /// The plans of all approximations bound their peaks, of two small networks. The slow test below has more networks, threads and busy processors.
-/// Mutation of both: `Plan::bytes` without `batch_bytes`, in laplace/src/plan.rs.
+/// Mutation of both: `Needs::bytes` without `batch_bytes`, in laplace/src/plan/needs.rs.
 #[test]
 fn plans_of_small_networks_bound_the_peak() {
     let _alone = ALONE.lock();
