@@ -23,6 +23,7 @@ mod networks;
 mod networks_common;
 mod optimize;
 mod outputs;
+mod predictors;
 mod running;
 mod several_files;
 mod several_targets;

@@ -187,7 +187,12 @@ fn fit_in<T: Precision>(
         let scaled = matches!(request.likelihood, LikelihoodKind::Gaussian | LikelihoodKind::Heteroscedastic);
         let range = if scaled { range_of_targets(&*examples) } else { None };
         let (centre, scale) = inputs.preparation().target_units();
-        let range = range.map(|ends| ends.map(|y| centre + scale * y));
+        // Where all are equal, the number as single precision has it, without digits that standardisation added.
+        let number = |y: f64| centre + scale * y;
+        let range = range.map(|[least, largest]| match least < largest {
+            true => [number(least), number(largest)],
+            false => [(number(least) as f32).to_string().parse().unwrap_or(number(least)); 2],
+        });
         require_targets(path, &schema.target, examples.len(), range)?;
     }
     let likelihood = likelihood(request, &network, &*examples, training.as_ref(), observer)?;
