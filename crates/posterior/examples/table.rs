@@ -33,7 +33,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let file = std::env::temp_dir().join("friedman.posterior");
     model.save(&file)?;
-    assert_eq!(Model::load(&file)?.process().unwrap().predict_with_truth(&table, Some(&split.test))?, predictions);
+    assert_eq!(
+        Model::load(&file)?.process().unwrap().predict_with_truth(&table, Some(&split.test))?,
+        predictions
+    );
     println!("the same from {}", file.display());
     Ok(())
 }

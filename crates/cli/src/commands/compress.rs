@@ -3,8 +3,8 @@
 use super::{print_report, remarks};
 use crate::args::{Cli, CompressArgs};
 use crate::output::{Failure, check_outputs, set_threads};
-use posterior::{Model, Saved};
 use posterior::data::{OutputKind, json, to_shown_value};
+use posterior::{Model, Saved};
 use std::time::Instant;
 
 pub(crate) fn run(cli: &Cli, a: &CompressArgs) -> Result<(), Failure> {

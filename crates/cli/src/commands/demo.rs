@@ -87,8 +87,10 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
         });
         return print_report(&report, started);
     }
-    let learned = table.model.process().map_or(0.0, |own| own.record().hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
-        * own.inputs().standardisation.target_scale);
+    let learned = table.model.process().map_or(0.0, |own| {
+        own.record().hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
+            * own.inputs().standardisation.target_scale
+    });
     for (heading, findings) in [
         ("A curve with a gap in its data (scores on rows that were held out):", &curve.findings),
         ("A table with ten columns, five of which do not matter:", &table.findings),

@@ -4,11 +4,11 @@ use super::evaluate::report::sections;
 use super::evaluate::scoring::Findings;
 use crate::interrupt::Interrupt;
 use crate::output::Failure;
+use posterior::Model;
 use posterior::data::{
     Column, Schema, Selection, Split, Standardisation, Table, Values, synthetic, write_table,
 };
 use posterior::laplace::{self, NetworkDescription};
-use posterior::Model;
 use posterior::likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};

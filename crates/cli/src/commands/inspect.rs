@@ -12,7 +12,7 @@ use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
 use posterior::networks::{Architecture, Graph, describe};
 use posterior::notes::fixes::{ARCHITECTURE, MEMORY};
 use posterior::report::{RegressionReport, Report, Section};
-use posterior::{Effects, FORMAT_VERSION, Model, Saved, Portrait, Question};
+use posterior::{Effects, FORMAT_VERSION, Model, Portrait, Question, Saved};
 use serde::Serialize;
 use std::path::Path;
 

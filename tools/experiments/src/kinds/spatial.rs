@@ -155,7 +155,11 @@ const STEPS: i32 = 4;
 
 /// How different the correlations of the prior's function with what is around two places are (the root of the mean squared difference, over displacements of up to a fifth of the range): 0 of a
 /// stationary kernel.
-fn difference(process: &Process<'_>, ranges: [(f64, f64); 2], places: [[f64; 2]; 2]) -> Result<f64, ExperimentError> {
+fn difference(
+    process: &Process<'_>,
+    ranges: [(f64, f64); 2],
+    places: [[f64; 2]; 2],
+) -> Result<f64, ExperimentError> {
     let around = |place: [f64; 2]| -> Result<Vec<f64>, ExperimentError> {
         let mut points = [vec![place[0]], vec![place[1]]];
         for (i, j) in (-STEPS..=STEPS).flat_map(|i| (-STEPS..=STEPS).map(move |j| (i, j))) {

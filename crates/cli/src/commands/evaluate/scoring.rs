@@ -10,8 +10,8 @@ use posterior::data::{Departure, InputMoments};
 use posterior::notes::fixes::FOLD;
 use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
 use posterior::{
-    Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind, Saved,
-    Question, Scores, Shift, VarianceSolves,
+    Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind,
+    Question, Saved, Scores, Shift, VarianceSolves,
 };
 use std::path::Path;
 
@@ -198,7 +198,11 @@ fn beside(
     let shown = path.display();
     let loaded = load_for(path, &a.question)?;
     let other = of_target(&loaded, &model.target()).ok_or_else(|| {
-        Failure::usage(format!("{shown} has no target `{}`: it has {}", model.target(), loaded.names().join(", ")))
+        Failure::usage(format!(
+            "{shown} has no target `{}`: it has {}",
+            model.target(),
+            loaded.names().join(", ")
+        ))
     })?;
     if other.predicts() != model.predicts() {
         return Err(Failure::usage(format!(

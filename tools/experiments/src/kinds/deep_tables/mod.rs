@@ -289,7 +289,9 @@ impl Settings {
         // Reported only of methods whose points are not the training rows.
         let rows_carry = predictor.training().is_some() || predictor.embedded().is_some();
         let points = (!rows_carry).then(|| predictor.support());
-        let Some(summary) = process.record().fit.gaussian() else { return refused("its targets are numbers") };
+        let Some(summary) = process.record().fit.gaussian() else {
+            return refused("its targets are numbers");
+        };
         let scalable = summary.scalable.as_ref();
         let deep = scalable.and_then(|s| s.deep.as_ref());
         let gvi = scalable.and_then(|s| s.gvi.as_ref());
