@@ -146,7 +146,9 @@ fn a_file_that_fails_leaves_what_finished_before() {
 #[test]
 fn built_in_experiments_need_no_checkout() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    // What is beside the folder of temporary files is not beside this one.
+    let at = &folder.path().join("here");
+    std::fs::create_dir(at).unwrap();
     let found = json(at, "gaussianised_densities --quick --out o --json");
     assert_eq!(found["name"], "gaussianised_densities");
     assert!(at.join("o/results.json").exists(), "{found}");
