@@ -90,18 +90,9 @@ impl Saved {
         }
     }
 
-    /// The model, where there is one; else this.
-    ///
-    /// # Errors
-    /// The models of several targets, as they are.
-    pub fn into_only(mut self) -> Result<Model, Self> {
-        match (self.models.pop(), self.models.is_empty()) {
-            (Some(model), true) => Ok(model),
-            (last, _) => {
-                self.models.extend(last);
-                Err(self)
-            }
-        }
+    /// The same, without the rest of the file.
+    pub fn into_only(mut self) -> Option<Model> {
+        self.models.pop().filter(|_| self.models.is_empty())
     }
 
     /// The first model.

@@ -115,7 +115,7 @@ impl Networks<'_> {
     }
 
     /// Outputs in the target's units, where these are the target's.
-    fn to_target(&self, outputs: &mut [f64]) {
+    fn to_target(self, outputs: &mut [f64]) {
         let (centre, scale) = self.output.units;
         if self.output.outputs() == 1 {
             outputs.iter_mut().for_each(|f| *f = centre + scale * *f);

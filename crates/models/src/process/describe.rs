@@ -30,7 +30,7 @@ pub(super) fn summary(model: &Process<'_>) -> Vec<SummaryRow> {
     match (&model.output, &model.record.fit) {
         (Output::Gaussian(output), FitRecord::Gaussian(fit)) => of_numbers(model, output, fit),
         (Output::Likelihood(output), FitRecord::Likelihood(fit)) => {
-            generalised::summary(&model.inputs, output, &model.record, fit)
+            generalised::summary(model.inputs, output, model.record, fit)
         }
         // No file has both ([`Process::load`]).
         _ => Vec::new(),
@@ -501,7 +501,7 @@ pub(super) fn notes(model: &Process<'_>) -> Vec<Note> {
     match (&model.output, &model.record.fit) {
         (Output::Gaussian(output), FitRecord::Gaussian(fit)) => notes_of_numbers(model, output, fit),
         (Output::Likelihood(output), FitRecord::Likelihood(fit)) => {
-            generalised::notes(output, &model.record, fit)
+            generalised::notes(output, model.record, fit)
         }
         _ => Vec::new(),
     }

@@ -99,7 +99,7 @@ use crate::output::{GaussianOutput, NoiseProcess, Output};
 use crate::{Hyperparameter, Intervals, ModelError, Predictor, TrainingRows};
 use std::sync::Arc;
 
-/// A process on a table, as the parts of its [`Model`].
+/// A process on a table, as the parts of its [`Model`](crate::Model).
 #[derive(Clone, Copy, Debug)]
 pub struct Process<'a> {
     /// Rows of a table as standardised inputs.

@@ -82,7 +82,7 @@ impl Process<'_> {
         let noise = self.predictor.noise_variance().unwrap_or(0.0);
         let factor = self.calibration.factors().first().copied().unwrap_or(1.0);
         let known = (noise, factor, self.intervals());
-        self.numbers()?.predictions(&self.inputs, (extracted, x), latent, known)
+        self.numbers()?.predictions(self.inputs, (extracted, x), latent, known)
     }
 
     /// `count` joint draws of the noiseless function at the given rows: one vector for each draw, in units of the target. Of several functions these are draws of the first.
@@ -132,7 +132,7 @@ impl Process<'_> {
         let mut drawn = self.drawn(x.as_ref(), count, seed)?;
         for draws in &mut drawn {
             for j in 0..count {
-                draws.col_mut(j).iter_mut().for_each(|v| *v = self.output.latent_in_units(&self.inputs, *v));
+                draws.col_mut(j).iter_mut().for_each(|v| *v = self.output.latent_in_units(self.inputs, *v));
             }
         }
         Ok(drawn)

@@ -47,7 +47,7 @@ fn process(path: &Path) -> Result<Model, Failure> {
             path.display()
         )))
     };
-    let Ok(model) = Saved::load(path)?.into_only() else {
+    let Some(model) = Saved::load(path)?.into_only() else {
         return other("one of several targets", "fit all rows anew");
     };
     match model.process() {

@@ -25,7 +25,7 @@ pub(in crate::process) fn hyperparameters(model: &Process<'_>) -> Vec<Hyperparam
     let units = (standard.target_mean, standard.target_scale);
     // Numbers of the function are numbers of what the target is mapped to.
     let target = format!("of `{}`", standard.image_of(&schema.target));
-    if is_dense(&model.record) {
+    if is_dense(model.record) {
         // The kernel acts on what a network makes of the columns, and on none of them.
         let behind = Schema { features: Vec::new(), ..schema.clone() };
         let mut out = learned((hyperparameters, kernel), &behind, standard, units, &target);
@@ -231,7 +231,7 @@ fn is_dense(record: &ProcessRecord) -> bool {
 
 /// The lengthscale of each feature in its first kernel that has one for each.
 pub(in crate::process) fn lengthscales(model: &Process<'_>) -> Vec<FeatureLengthscale> {
-    if is_dense(&model.record) {
+    if is_dense(model.record) {
         return Vec::new();
     }
     let ProcessRecord { hyperparameters, kernel, .. } = &model.record;
