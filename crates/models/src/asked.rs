@@ -6,6 +6,7 @@ use crate::model::{Model, NetworkSource, Source, TableSource};
 use crate::portrait::network_remedy;
 use crate::process::Process;
 use crate::rows::no_leave_one_out;
+use crate::saved::SEVERAL;
 use crate::text::table;
 use crate::{
     Answer, Comparison, Effects, Evaluation, Family, Files, JointRow, ModelData, ModelError, Portrait,
@@ -485,7 +486,7 @@ impl Model {
     /// Reads and checks a file of one model.
     ///
     /// # Errors
-    /// A [`StoreError`] that says what is wrong with it; [`StoreError::Corrupt`] for several targets.
+    /// A [`StoreError`] that says what is wrong with it; [`StoreError::Foreign`] for several targets.
     pub fn load(path: &Path) -> Result<Self, StoreError> {
         Self::from_container(Container::read(path)?)
     }
@@ -509,9 +510,13 @@ impl Model {
     pub(crate) fn from_container(container: Container<Value>) -> Result<Self, StoreError> {
         // First as text of any shape: the method says how to read it.
         let method = container.header.get("method").and_then(|m| m.as_str()).unwrap_or_default();
-        match method == FileHeader::METHOD {
-            true => Self::of_networks(container.typed()?),
-            false => Self::of_process(container.typed()?),
+        match method {
+            SEVERAL => {
+                let reason = "it holds several, one for each target, which `Saved` reads".into();
+                Err(StoreError::Foreign { path: container.tensors.path().into(), reason })
+            }
+            FileHeader::METHOD => Self::of_networks(container.typed()?),
+            _ => Self::of_process(container.typed()?),
         }
     }
 }

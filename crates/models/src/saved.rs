@@ -46,7 +46,7 @@ struct FileHeader {
 }
 
 /// What `method` says of several models.
-const SEVERAL: &str = "targets";
+pub(crate) const SEVERAL: &str = "targets";
 
 impl From<Model> for Saved {
     fn from(model: Model) -> Self {
@@ -232,10 +232,6 @@ impl Saved {
         let Container { header, mut tensors } = container.typed::<FileHeader>()?;
         let mut models = Vec::new();
         for (k, header) in header.models.into_iter().enumerate() {
-            // Models of models would be read without end.
-            if header.get("method").and_then(Value::as_str) == Some(SEVERAL) {
-                return Err(tensors.corrupt("a model of several targets is within another"));
-            }
             let own = tensors.take_under(&prefix(k));
             models.push(Model::from_container(Container { header, tensors: own })?);
         }

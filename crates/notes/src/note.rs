@@ -80,6 +80,8 @@ impl Note {
                 out += &format!("{fix:-}");
             } else if let Some((_, value)) = self.values.iter().find(|(own, _)| *own == name) {
                 out += value;
+            } else {
+                debug_assert!(false, "`{name}` stands for nothing in {}", self.code);
             }
             rest = after;
         }

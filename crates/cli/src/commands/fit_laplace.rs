@@ -7,12 +7,12 @@ use crate::laplace_effects::check_plain_ensemble;
 use crate::laplace_settings::{checkpoint, continued, data, request};
 use crate::output::{Failure, check_outputs, print, set_threads};
 use crate::progress::Bar;
-use posterior::Model;
 use posterior::data::{OutputKind, json};
 use posterior::ensemble;
 use posterior::laplace::{CurvatureChoice, LaplaceRequest};
 use posterior::linearised::{Approximation, Stage, Weights};
-use posterior::notes::fixes::RESUME;
+use posterior::notes::fixes::{FIT_GP_CONTINUE, RESUME};
+use posterior::{Model, Saved};
 use std::time::Instant;
 
 /// A request for networks alone: with the posterior that costs least, which nothing is made of.
@@ -40,9 +40,13 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let mut watch = |stage: Stage, done, total| progress.stage(stage.describe(), done, total, None);
     let model = match &arguments.continue_from {
         Some(path) => {
-            let before = Model::load(path)?;
-            let networks = before.networks();
-            let before = networks.ok_or_else(|| Failure::new(format!("{} is no network", path.display())))?;
+            let before = Saved::load(path)?.into_only();
+            let before = before.as_ref().and_then(Model::networks).ok_or_else(|| {
+                Failure::new(format!(
+                    "{} is no network: rows are added to a process by `{FIT_GP_CONTINUE:#}`",
+                    path.display()
+                ))
+            })?;
             let options = continued(arguments, &before.header().options)?;
             before.continued(&data(arguments), &options, &mut announce, &mut watch)
         }

@@ -30,6 +30,7 @@ const NO_MISSING: &[&str] = &["predict", "evaluate"];
 fn line<'a>(command: &'a str, flags: &[&'a str]) -> Vec<&'a str> {
     let given = |flag: &str| flags.contains(&flag);
     let pairs = match command {
+        "fit gp" if given("--continue") => "--data d.csv --out o.posterior",
         "fit gp" => "--data d.csv --target y --out o.posterior",
         "fit laplace" if given("--continue") => "--data d.csv --out o.posterior",
         "fit laplace" => "--network net.onnx --data d.csv --likelihood gaussian --out o.posterior",

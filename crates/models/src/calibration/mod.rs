@@ -1,10 +1,15 @@
 //! **Calibration**: what rows that a model was judged on say of its predictions.
 //!
-//! A [`Calibration`] changes predictions and adds to them, in this order: standard deviations of numbers are multiplied by *factors*, *sets* of classes are found by the probabilities as the model has them, probabilities go through a
-//! *temperature*, and quantiles go by *tails* (counts, numbers with outliers) or by *residuals* (numbers with additive noise). Every model has one, which is empty where nothing was learned. It is learned once, after the fit, and forgotten when a
-//! model learns from further rows.
+//! A [`Calibration`] changes predictions in this order:
 //!
-//! What was done, and how good it is, stands in the model's header as a record that no prediction reads; by it a file is known to be whole.
+//! 1. Standard deviations of numbers are multiplied by *factors*.
+//! 2. *Sets* of classes are found by the probabilities as the model has them.
+//! 3. Probabilities go through a *temperature*.
+//! 4. Quantiles go by *tails* (counts, numbers with outliers) or by *residuals* (numbers with additive noise).
+//!
+//! Every model has one; it is empty where nothing was learned. It is learned once, after the fit, and forgotten when a model learns from further rows.
+//!
+//! What was done, and how good it is, is a record in the model's header, which no prediction reads. A file is damaged where record and calibration differ.
 //!
 //! | file | does |
 //! |---|---|

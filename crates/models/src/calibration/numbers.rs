@@ -82,8 +82,10 @@ impl Before {
 }
 
 impl Recalibration {
-    /// What was asked for, of a model that was judged on rows with these standardised residuals `(y - m) / s`. By itself (`auto`) only where coverage is off by more than chance explains, or held-back rows lie so far inside that narrower intervals make them likelier by more than that does (of so few rows that all may be inside, coverage says nothing, and intervals become as wide as the furthest of them asks for); and intervals become narrower only where that
-    /// makes the rows likelier: where few rows are far away, what is wide is wide for them.
+    /// What was asked for, of a model that was judged on rows with these standardised residuals `(y - m) / s`.
+    ///
+    /// `auto` recalibrates where coverage is off by more than chance explains. It also does where held-back rows lie so far inside that narrower intervals make them likelier by more than chance: few rows may all
+    /// be inside, and then coverage tells nothing. Intervals become narrower only where that makes the rows likelier. Where few rows are far away, the width is due to them.
     ///
     /// # Errors
     /// [`ModelError::Metrics`] for residuals that are no numbers.

@@ -41,8 +41,8 @@ pub(crate) fn without_copies(
 }
 
 impl LeftOut {
-    /// Every row is predicted from the others; where a table holds copies of its rows ([`Prints`]), a copy tells of its row whatever the function is, and all are left out together: m copies are one row of weight m, of the same posterior to rounding, and one of its rows is left
-    /// out with all that it counts as. Where noise is known row by row, a closed form says the same ([`without_copies`]); none is judged where rounding has taken what the others say, or copies differ in their noise.
+    /// Every row is predicted from the others. A copy of a row ([`Prints`]) would tell its target, so copies are left out together: m copies have the posterior of one row of weight m, to rounding. Where noise is
+    /// known row by row, a closed form does the same ([`without_copies`]). Rows are not judged where rounding has taken the information of the others, or where copies differ in their noise.
     ///
     /// Cost `n³/3` flops, and with copies twice that of the different rows, beside the posterior.
     pub(crate) fn of(posterior: &ExactPosterior) -> Result<Option<Self>, GpError> {

@@ -225,7 +225,7 @@ fn a_file_holds_all_models_and_damaged_ones_are_refused() {
     refused(&|_, tensors| tensors.insert_vector("target.2.factor", &[1.0]), "belongs to nothing");
     refused(&|header, _| drop(header["models"].as_array_mut().unwrap().pop()), "belongs to nothing");
     refused(&|header, _| header["models"] = Value::Array(Vec::new()), "belongs to nothing");
-    refused(&|header, _| header["models"][0] = header.clone(), "within another");
+    refused(&|header, _| header["models"][0] = header.clone(), "it holds several");
     refused(&|header, _| header["models"][1]["schema"]["target"] = "a".into(), "`a_mean`");
     refused(&|header, _| header["models"][0] = Value::Null, "");
     refused(&|header, _| header["shared"] = serde_json::json!({"targets": ["z"]}), "");

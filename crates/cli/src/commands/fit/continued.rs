@@ -5,7 +5,7 @@ use super::report;
 use crate::args::{Cli, FitArgs};
 use crate::output::{Failure, check_outputs, print, print_json, set_threads};
 use posterior::data::OutputKind;
-use posterior::notes::fixes::FIT_LAPLACE_CONTINUE;
+use posterior::notes::fixes::{FIT_LAPLACE_CONTINUE, STREAM_ON};
 use posterior::{Model, Saved};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -54,7 +54,7 @@ fn process(path: &Path) -> Result<Model, Failure> {
         Some(own) if own.output().gaussian().is_none() => {
             return other(
                 "one of classes, counts or outliers",
-                "fit all rows anew, or go on with a model of inducing points (`posterior stream --model`)",
+                &format!("fit all rows anew, or go on with a model of inducing points (`{STREAM_ON:#}`)"),
             );
         }
         Some(own) => own.check_continued()?,

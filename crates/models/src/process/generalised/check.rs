@@ -118,8 +118,8 @@ const FEWEST: usize = 8;
 
 /// **Rows that are predicted from the others, under hyperparameters that their own half had no part in.**
 ///
-/// Predicting a row from the others has a closed form under given hyperparameters. Where these were learned on the same rows, the row has had a say in them: with a lengthscale for each of many
-/// columns, such scores are far too good (0.475 nats a row beside 0.590 on new rows, for 61 columns and 666 rows of credit ratings), and they prefer what fits more closely. So the rows are parted in two
+/// Predicting a row from the others has a closed form under given hyperparameters. Where these were learned on the same rows, the scores are too good: 0.475 nats a row, beside 0.590 on new rows, with a
+/// lengthscale for each of 61 columns and 666 rows of credit ratings. They also prefer models that overfit. So the rows are parted in two
 /// halves, each with its share of every class; hyperparameters are learned on one half, and every row of the other is predicted from all others under them. A search on half the rows costs an eighth of one on
 /// all, twice that a quarter.
 ///
