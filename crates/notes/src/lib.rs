@@ -16,10 +16,13 @@
 //! | `note` | a note and its text |
 //! | `fix` | a command with the flags that a text recommends |
 //! | `fixes` | all that are recommended |
+//! | `controls` | control characters in text of others, shown as escapes |
 
+mod controls;
 mod fix;
 pub mod fixes;
 mod note;
 
+pub use controls::{is_control, shown, shown_in_line};
 pub use fix::Fix;
 pub use note::{Note, Severity};

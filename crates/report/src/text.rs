@@ -1,7 +1,9 @@
 //! Escaping, and numbers as people write them.
 
-/// Escapes text for HTML and SVG content and for double-quoted attributes. Control characters, which XML forbids,
-/// become the replacement character.
+use posterior_notes::is_control;
+
+/// Escapes text for HTML and SVG content and for double-quoted attributes. Control characters, which XML forbids, and those that change the direction
+/// of text become escapes such as `\u{1b}`.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for character in text.chars() {
@@ -12,7 +14,7 @@ pub(crate) fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\t' | '\n' | '\r' => out.push(' '),
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if is_control(c) => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
@@ -121,9 +123,10 @@ mod tests {
     fn escaping_leaves_no_markup() {
         assert_eq!(
             escape("<b a=\"1\" c='2'>&\u{0}\n"),
-            "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;\u{fffd} "
+            "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;\\u{0} "
         );
         assert_eq!(escape("µ-ü 漢"), "µ-ü 漢");
+        assert_eq!(escape("a\u{1b}[31m\u{9b}\u{202e}b"), "a\\u{1b}[31m\\u{9b}\\u{202e}b");
     }
 
     #[test]
