@@ -39,7 +39,9 @@ pub(crate) use tomography::{
 ///
 /// Exit status: 0 success, 1 failure, 2 wrong usage.
 #[derive(Debug, Parser)]
-#[command(name = "posterior", version, propagate_version = true, after_help = "Begin with: posterior demo")]
+// The name of the binary is said, so that help repeats nothing of the command line.
+#[command(name = "posterior", bin_name = "posterior", version, propagate_version = true)]
+#[command(after_help = "Begin with: posterior demo")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub command: Command,

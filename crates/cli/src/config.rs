@@ -1,7 +1,7 @@
 //! The file of `fit gp --config`: its keys are flags, put behind those that were written. Flags win over the file, the file over the defaults.
 
 use crate::args::{Cli, Command as Subcommand, FitModel};
-use crate::output::Failure;
+use crate::output::{self, Failure};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
@@ -75,7 +75,7 @@ fn matched(grammar: Command, words: Vec<OsString>) -> Result<Cli, Failure> {
             let tip = "they may stand in the file of --config instead".into();
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
         }
-        error.exit()
+        output::exit(error)
     }))
 }
 

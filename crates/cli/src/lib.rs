@@ -27,6 +27,7 @@ pub fn grammar() -> clap::Command {
 
 /// Reads the command line, runs the command, and returns the exit status: 0 success, 1 failure, 2 wrong usage.
 pub fn main() -> ExitCode {
+    output::tell_panics();
     posterior::linalg::freed::keep_freed_memory();
     run().map_or_else(Failure::report, |()| ExitCode::SUCCESS)
 }

@@ -1,13 +1,16 @@
 //! What is printed where: results on standard output, remarks and errors on standard error.
 
+mod terminal;
+
 use posterior::data::{Output, OutputKind};
 pub(crate) use posterior::text::number;
 pub use posterior::text::table;
 use serde::Serialize;
 use std::fmt::Display;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use terminal::{Lines, write_err};
+pub(crate) use terminal::{exit, tell_panics, write_out};
 
 /// Why a command did not succeed.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ impl Failure {
 
     /// Prints it, and returns its exit status.
     pub fn report(self) -> ExitCode {
-        let _ = writeln!(std::io::stderr(), "error: {}", self.message);
+        write_err(&format!("error: {}\n", self.message));
         ExitCode::from(self.status)
     }
 }
@@ -66,7 +69,7 @@ impl Remarks {
     /// Prints a remark on standard error.
     pub fn say(self, text: impl Display) {
         if !self.silent {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            write_err(&format!("{text}\n"));
         }
     }
 
@@ -92,7 +95,12 @@ pub(crate) fn table_under<const N: usize, R: Into<Vec<String>>>(
 
 /// Prints to standard output; a reader that has gone away (`| head`) is no error.
 pub fn print(text: impl Display) -> Result<(), Failure> {
-    match writeln!(std::io::stdout(), "{text}") {
+    print_bytes(format!("{text}\n").as_bytes())
+}
+
+/// [`print()`] of lines that are bytes already.
+pub(crate) fn print_bytes(lines: &[u8]) -> Result<(), Failure> {
+    match write_out(lines) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("cannot write to standard output: {error}")))
         }
@@ -102,14 +110,16 @@ pub fn print(text: impl Display) -> Result<(), Failure> {
 
 /// Prints one JSON document, in which numbers that are not finite are texts.
 pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    print(serde_json::to_string_pretty(&posterior::data::to_shown_value(value)?)?)
+    let mut text = serde_json::to_string_pretty(&posterior::data::to_shown_value(value)?)?;
+    text.push('\n');
+    print_bytes(text.as_bytes())
 }
 
 /// Events of the library go to standard error when `POSTERIOR_LOG` names a level (error, warn, info, debug, trace).
 pub fn init_tracing(quiet: bool) {
     let level = std::env::var("POSTERIOR_LOG").ok().and_then(|v| v.parse::<tracing::Level>().ok());
     if let (Some(level), false) = (level, quiet) {
-        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).json().init();
+        tracing_subscriber::fmt().with_max_level(level).with_writer(|| Lines).json().init();
     }
 }
 

@@ -4,6 +4,7 @@ use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use posterior::FitStage;
 use posterior::linearised::Stage;
+use posterior::notes::shown_in_line;
 use posterior::optim::{Progress, Signal};
 
 /// Draws what was done and passes interruptions on.
@@ -84,7 +85,7 @@ impl Bar {
         };
         self.bar.set_length(length as u64);
         self.bar.set_position(position as u64);
-        self.bar.set_message(message);
+        self.say(&message);
         self.interrupt.signal()
     }
 
@@ -98,7 +99,7 @@ impl Bar {
         self.loss = Some(loss);
         self.bar.set_position(progress.step as u64);
         if progress.step.is_multiple_of(16) || epoch_finished {
-            self.bar.set_message(format!("epoch {}, loss {loss:.4}", progress.part + 1));
+            self.say(&format!("epoch {}, loss {loss:.4}", progress.part + 1));
         }
         self.interrupt.signal()
     }
@@ -106,7 +107,7 @@ impl Bar {
     /// A pass between the epochs of a training run.
     pub(crate) fn between_epochs(&mut self, stage: Stage, done: usize, total: usize) -> Signal {
         let share = 100.0 * done as f64 / total.max(1) as f64;
-        self.bar.set_message(format!("learning the prior: {}, {share:.0} %", stage.describe()));
+        self.say(&format!("learning the prior: {}, {share:.0} %", stage.describe()));
         self.bar.tick();
         self.interrupt.signal()
     }
@@ -125,8 +126,13 @@ impl Bar {
         }
         self.bar.set_position(done as u64);
         let value = value.map_or_else(String::new, |v| format!(", {v:.3e}"));
-        self.bar.set_message(format!("{stage}{value}"));
+        self.say(&format!("{stage}{value}"));
         self.interrupt.signal()
+    }
+
+    /// Sets the text before the bar, which writes to the terminal itself.
+    fn say(&self, message: &str) {
+        self.bar.set_message(shown_in_line(message).into_owned());
     }
 
     /// What was done before tells nothing of how fast the rest goes.

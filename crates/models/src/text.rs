@@ -4,7 +4,8 @@ use posterior_notes::shown_in_line;
 
 /// Columns of text, the first left-aligned and the others right-aligned. Control characters of cells are escapes, so that a row stays a line.
 pub fn table(rows: &[Vec<String>]) -> String {
-    let shown = |row: &Vec<String>| row.iter().map(|cell| shown_in_line(cell).into_owned()).collect::<Vec<_>>();
+    let shown =
+        |row: &Vec<String>| row.iter().map(|cell| shown_in_line(cell).into_owned()).collect::<Vec<_>>();
     let rows: Vec<Vec<String>> = rows.iter().map(shown).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |j: usize| rows.iter().filter_map(|r| r.get(j)).map(|c| c.chars().count()).max().unwrap_or(0);
@@ -75,7 +76,8 @@ mod tests {
     fn tables_align() {
         let rows = vec![vec!["a".to_string(), "10".to_string()], vec!["long".to_string(), "2".to_string()]];
         assert_eq!(table(&rows), "a     10\nlong   2");
-        let rows = vec![vec!["\u{1b}".to_string(), "1\n2".to_string()], vec!["b".to_string(), "3".to_string()]];
+        let rows =
+            vec![vec!["\u{1b}".to_string(), "1\n2".to_string()], vec!["b".to_string(), "3".to_string()]];
         assert_eq!(table(&rows), "\\u{1b}  1\\n2\nb          3");
     }
 }

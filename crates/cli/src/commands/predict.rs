@@ -3,7 +3,7 @@
 use super::{asked_data, in_parts, load_for, print_report, remarks};
 use crate::args::{Cli, PredictArgs};
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, Remarks, check_outputs, print, set_threads};
+use crate::output::{Failure, Remarks, check_outputs, print_bytes, set_threads};
 use crate::progress::Bar;
 use posterior::data::stream::{TableParts, source_of};
 use posterior::data::{
@@ -147,9 +147,7 @@ fn at_once(
         (Some(path), None) => write_table(&data.with_columns(answer.columns), path)?,
         (None, _) if cli.json => report.predictions = Some(as_json(&answer)),
         (None, _) => {
-            let lines = lines_of(&data.with_columns(answer.columns), true, false);
-            let text = String::from_utf8_lossy(&lines);
-            print(text.strip_suffix('\n').unwrap_or(&text))?;
+            print_bytes(&lines_of(&data.with_columns(answer.columns), true, false))?;
         }
     }
     Ok(())

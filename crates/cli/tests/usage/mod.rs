@@ -6,3 +6,4 @@ pub(crate) mod inputs;
 mod links;
 mod plans;
 mod sweep;
+mod terminal;

@@ -1,7 +1,7 @@
 //! Where predictions go: each batch is added and kept before the state counts its rows.
 
 use crate::args::StreamArgs;
-use crate::output::Failure;
+use crate::output::{Failure, write_out};
 use posterior::data::{Table, lines_of, open_regular, resolved};
 use posterior::{StreamOutput, StreamState};
 use std::fs::{File, OpenOptions};
@@ -78,8 +78,7 @@ impl Destination {
             }
             Self::Standard { header } => {
                 let bytes = lines_of(rows, std::mem::take(header), false);
-                let mut out = std::io::stdout().lock();
-                out.write_all(&bytes).and_then(|()| out.flush()).map_err(|e| {
+                write_out(&bytes).map_err(|e| {
                     Failure::new(format!(
                         "cannot write to standard output: {e}; the rows of this batch are not counted"
                     ))
