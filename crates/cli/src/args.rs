@@ -23,7 +23,7 @@ pub(crate) use laplace_searches::{FreezeArg, KernelInputsArg, SearchArgs, Solver
 pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
 pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, TellArgs};
-use posterior::data::{ReadOptions, TextOptions, Unseen};
+use posterior::data::{CsvOptions, ReadOptions, TextOptions, Unseen};
 use posterior::network::InputFile;
 use posterior::options::numbers;
 use posterior::{Question, VarianceMethod};
@@ -299,6 +299,9 @@ pub(crate) struct PredictArgs {
     /// Read and write the table part by part, with --out: what stays in memory is one part (32 MB of the model's numbers or of cells) [default: from 256 MB on]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", requires = "out", conflicts_with = "limit")]
     pub stream: Option<bool>,
+
+    #[command(flatten)]
+    pub csv: CsvOptions,
 
     /// Quantiles of new observations to add
     #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = numbers::share)]

@@ -95,4 +95,4 @@ pub use split::{Split, distinct as distinct_folds, folds_of_rows, groups_of_rows
 pub use standardise::{Standardisation, TransformedTarget};
 pub use table::{Column, Table, TableFile, Values, within_range};
 pub use target_transform::TargetTransform;
-pub use write::{lines_of, write_parts, write_table};
+pub use write::{CsvOptions, lines_of, write_parts, write_table, write_table_as};

@@ -17,31 +17,60 @@ const GROUP: usize = 1 << 20;
 /// Cells of text that are put together before they are encoded.
 const TEXTS: usize = 1 << 14;
 
+/// How text is written in CSV.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct CsvOptions {
+    /// Put an apostrophe before CSV text that spreadsheets would run as a formula
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub csv_safe: bool,
+}
+
+impl CsvOptions {
+    /// A name or a cell as it is written. Spreadsheets take text for a formula that begins with `=`, `+`, `-`, `@`, a tab or a carriage return; numbers
+    /// are none.
+    pub fn written(self, text: String) -> String {
+        let formula = self.csv_safe
+            && text.starts_with(['=', '+', '-', '@', '\t', '\r'])
+            && text.parse::<f64>().is_err();
+        if formula { format!("'{text}") } else { text }
+    }
+}
+
 /// Writes `table` as Parquet when the name ends in `.parquet`, as CSV otherwise. Numbers read back to the same bits.
 ///
 /// # Errors
 /// [`StoreError::Write`](crate::StoreError::Write).
 pub fn write_table(table: &Table, path: &Path) -> Result<(), DataError> {
+    write_table_as(table, path, CsvOptions::default())
+}
+
+/// [`write_table`] with options for CSV.
+///
+/// # Errors
+/// [`StoreError::Write`](crate::StoreError::Write).
+pub fn write_table_as(table: &Table, path: &Path, csv: CsvOptions) -> Result<(), DataError> {
     create_atomically(path, |out| {
-        let mut writer = TableWriter::new(path, out);
+        let mut writer = TableWriter::new(path, csv, out);
         writer.write(table)?;
         writer.finish()
     })?;
     Ok(())
 }
 
-/// Writes tables of the same columns one behind the other, as [`write_table`] would write them as one, until there is none. An error leaves an older
+/// Writes tables of the same columns one behind the other, as [`write_table_as`] would write them as one, until there is none. An error leaves an older
 /// file as it was. Memory: one table.
 ///
 /// # Errors
 /// Those of `next`; [`StoreError::Write`](crate::StoreError::Write), also when the columns of two tables differ in name, or in kind where the file is Parquet.
 pub fn write_parts<E: From<DataError>>(
     path: &Path,
+    csv: CsvOptions,
     mut next: impl FnMut() -> Result<Option<Table>, E>,
 ) -> Result<(), E> {
     let mut failed = None;
     let written = create_atomically(path, |out| {
-        let mut writer = TableWriter::new(path, out);
+        let mut writer = TableWriter::new(path, csv, out);
         loop {
             match next() {
                 Ok(Some(table)) => writer.write(&table)?,
@@ -61,32 +90,32 @@ pub fn write_parts<E: From<DataError>>(
 
 /// Writes tables one behind the other.
 enum TableWriter<W: Write + Send> {
-    Csv { writer: csv::Writer<W>, names: Option<Vec<String>> },
+    Csv { writer: csv::Writer<W>, options: CsvOptions, names: Option<Vec<String>> },
     Parquet { out: Option<W>, writer: Option<SerializedFileWriter<W>> },
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    fn new(path: &Path, out: W) -> Self {
+    fn new(path: &Path, options: CsvOptions, out: W) -> Self {
         match path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet")) {
             true => Self::Parquet { out: Some(out), writer: None },
-            false => Self::Csv { writer: csv::Writer::from_writer(out), names: None },
+            false => Self::Csv { writer: csv::Writer::from_writer(out), options, names: None },
         }
     }
 
     fn write(&mut self, table: &Table) -> std::io::Result<()> {
         match self {
-            Self::Csv { writer, names } => {
+            Self::Csv { writer, options, names } => {
                 let own = table.names();
                 match names {
                     None => {
-                        writer.write_record(&own)?;
+                        writer.write_record(own.iter().map(|name| options.written(name.clone())))?;
                         *names = Some(own);
                     }
                     Some(first) if *first == own => {}
                     Some(_) => return Err(std::io::Error::other("the columns of two parts differ")),
                 }
                 for row in 0..table.rows() {
-                    writer.write_record(table.columns.iter().map(|c| c.cell(row)))?;
+                    writer.write_record(table.columns.iter().map(|c| options.written(c.cell(row))))?;
                 }
                 Ok(())
             }
@@ -179,7 +208,7 @@ fn write_texts(out: &mut SerializedColumnWriter<'_>, cells: &[Option<String>]) -
 }
 
 /// Rows as text to be added to a file: CSV, the names first where `names` says so, or an object of JSON in each line. Cells that are missing are empty, or null.
-pub fn lines_of(table: &Table, names: bool, objects: bool) -> Vec<u8> {
+pub fn lines_of(table: &Table, csv: CsvOptions, names: bool, objects: bool) -> Vec<u8> {
     let mut out = Vec::new();
     if objects {
         for row in 0..table.rows() {
@@ -197,12 +226,42 @@ pub fn lines_of(table: &Table, names: bool, objects: bool) -> Vec<u8> {
     let mut writer = csv::Writer::from_writer(&mut out);
     // Memory can be written to.
     if names {
-        let _ = writer.write_record(table.names());
+        let _ = writer.write_record(table.names().into_iter().map(|name| csv.written(name)));
     }
     for row in 0..table.rows() {
-        let _ = writer.write_record(table.columns.iter().map(|c| c.cell(row)));
+        let _ = writer.write_record(table.columns.iter().map(|c| csv.written(c.cell(row))));
     }
     let _ = writer.flush();
     drop(writer);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text of formulas gets an apostrophe in CSV, whether written whole, in parts or in lines. Numbers, and other formats, stay as they are.
+    #[test]
+    fn formulas_become_text_where_asked() {
+        let texts =
+            ["=1+1", "+x", "-2", "-a", "@b", "\tc", "\rd", "e=f", ""].map(|text| Some(text.to_string()));
+        let kept = Column { name: "=name".into(), values: Values::Text(texts.to_vec()) };
+        let table = Table::new("t", vec![kept, Column::numeric("-n", vec![-1.5; 9])]);
+        let safe = "'=name,'-n\n'=1+1,-1.5\n'+x,-1.5\n-2,-1.5\n'-a,-1.5\n'@b,-1.5\n'\tc,-1.5\n\"'\rd\",-1.5\ne=f,-1.5\n,-1.5\n";
+        let plain = safe.replace('\'', "");
+        let folder = tempfile::tempdir().unwrap();
+        for (csv, expected) in
+            [(CsvOptions { csv_safe: true }, safe), (CsvOptions::default(), plain.as_str())]
+        {
+            let [whole, parts] = ["whole.csv", "parts.csv"].map(|name| folder.path().join(name));
+            write_table_as(&table, &whole, csv).unwrap();
+            let mut next = Some(table.clone());
+            write_parts::<DataError>(&parts, csv, || Ok(next.take())).unwrap();
+            let lines = String::from_utf8(lines_of(&table, csv, true, false)).unwrap();
+            let read = |path| std::fs::read_to_string(path).unwrap();
+            assert_eq!([read(whole), read(parts), lines], [expected; 3]);
+        }
+        let objects = lines_of(&table, CsvOptions { csv_safe: true }, true, true);
+        assert_eq!(objects, lines_of(&table, CsvOptions::default(), true, true));
+    }
 }

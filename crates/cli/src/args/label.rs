@@ -2,6 +2,7 @@
 
 use super::LockArgs;
 use clap::{Args, Subcommand};
+use posterior::data::CsvOptions;
 use posterior::decisions::labelling::{Criterion, PoolColumns};
 use posterior::likelihoods::gaussianised::Matching;
 use posterior::options::numbers;
@@ -164,6 +165,9 @@ pub(crate) struct LabelExportArgs {
     /// Table to write: the features of labelled rows as they stand in the pool, and their labels (.csv, .parquet)
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
+
+    #[command(flatten)]
+    pub csv: CsvOptions,
 
     /// Replace the table if it exists
     #[arg(long)]

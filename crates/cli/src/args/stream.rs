@@ -3,7 +3,7 @@
 use super::LockArgs;
 use clap::{Args, ValueEnum};
 use posterior::data::arriving::RowKind;
-use posterior::data::{Missing, TextOptions};
+use posterior::data::{CsvOptions, Missing, TextOptions};
 use posterior::options::{LikelihoodName, numbers};
 use std::path::PathBuf;
 
@@ -120,6 +120,9 @@ pub(crate) struct StreamArgs {
     /// File that predictions are added to, CSV or, as .jsonl, objects [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub csv: CsvOptions,
 
     /// What becomes of rows that cannot be used
     #[arg(long, value_enum, default_value_t)]

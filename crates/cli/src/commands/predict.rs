@@ -7,8 +7,8 @@ use crate::output::{Failure, Remarks, check_outputs, print_bytes, set_threads};
 use crate::progress::Bar;
 use posterior::data::stream::{TableParts, source_of};
 use posterior::data::{
-    Column, DataError, Departure, InputMoments, OutputKind, Table, Values, json, lines_of, write_npy,
-    write_parts, write_table,
+    Column, CsvOptions, DataError, Departure, InputMoments, OutputKind, Table, Values, json, lines_of,
+    write_npy, write_parts, write_table_as,
 };
 use posterior::optim::Signal;
 use posterior::{Answer, Files, ModelData, PredictedInto, Question, Saved, VarianceSolves};
@@ -74,6 +74,8 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         },
         ..asked.question()?
     };
+    let text = matches!(question.into, PredictedInto::Columns | PredictedInto::Text);
+    cli.refuse(&["csv-safe"], !text, "is for predictions in CSV")?;
     model.check(&question)?;
     // What needs all rows together keeps a large table whole, unless someone asks for parts.
     let whole = asked.limit.is_some() || !model.answers_parts(&question);
@@ -81,7 +83,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         Report { samples_out: a.samples_out.clone(), joint: a.joint.clone(), ..Report::default() };
     match out_of(a) {
         Some(out) if in_parts(a.stream.or(whole.then_some(false)), &files)? => {
-            by_parts(&mut report, model, (&files, out), question, remarks)?;
+            by_parts(&mut report, model, (&files, out, a.csv), question, remarks)?;
         }
         _ => at_once(cli, &mut report, model, a, &question)?,
     }
@@ -144,10 +146,10 @@ fn at_once(
     report.out = out_of(a).map(PathBuf::from);
     match (out_of(a), &answer.array) {
         (Some(path), Some(array)) => write_npy(path, array)?,
-        (Some(path), None) => write_table(&data.with_columns(answer.columns), path)?,
+        (Some(path), None) => write_table_as(&data.with_columns(answer.columns), path, a.csv)?,
         (None, _) if cli.json => report.predictions = Some(as_json(&answer)),
         (None, _) => {
-            print_bytes(&lines_of(&data.with_columns(answer.columns), true, false))?;
+            print_bytes(&lines_of(&data.with_columns(answer.columns), a.csv, true, false))?;
         }
     }
     Ok(())
@@ -157,7 +159,7 @@ fn at_once(
 fn by_parts(
     report: &mut Report,
     model: &Saved,
-    (files, out): (&[PathBuf], &Path),
+    (files, out, csv): (&[PathBuf], &Path, CsvOptions),
     question: Question,
     remarks: Remarks,
 ) -> Result<(), Failure> {
@@ -167,7 +169,7 @@ fn by_parts(
     let mut parts = TableParts::open(files, &cut)?;
     report.out = Some(out.into());
     let progress = Bar::of_rows(remarks.silent, Interrupt::listen());
-    let written = write_parts(out, || -> Result<Option<Table>, Failure> {
+    let written = write_parts(out, csv, || -> Result<Option<Table>, Failure> {
         let Some(part) = parts.next() else {
             if report.n > 0 {
                 return Ok(None);

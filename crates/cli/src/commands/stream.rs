@@ -10,7 +10,7 @@ use super::state::with_waiting;
 use crate::args::{BadRowsArg, Cli, NoiseArg, StreamArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, set_threads};
-use destination::Destination;
+use destination::{Destination, takes_objects};
 use posterior::data::FileLock;
 use posterior::notes::fixes::{BAD_ROWS_SKIP, BATCH, INDUCING_POINTS, STREAM_MODEL, STREAM_TARGET};
 use posterior::{BadRow, StreamState};
@@ -32,6 +32,8 @@ pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
         let problem = "--json prints what became of the stream: give the predictions a file with --out";
         return Err(Failure::usage(problem.into()));
     }
+    let objects = arguments.out.as_deref().is_some_and(takes_objects);
+    cli.refuse(&["csv-safe"], objects, "is for predictions in CSV")?;
     let begins = arguments.model.is_some() || arguments.target.is_some();
     let state = arguments.state.display();
     if exists && begins {

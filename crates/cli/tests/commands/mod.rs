@@ -2,6 +2,7 @@
 
 mod classes;
 mod continued;
+mod csv_safe;
 mod effects;
 mod few_targets;
 mod folds;

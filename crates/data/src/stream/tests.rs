@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Column, DataError, Missing, MissingTarget, ReadOptions, Schema, Selection, StoreError, Table,
+    Column, CsvOptions, DataError, Missing, MissingTarget, ReadOptions, Schema, Selection, StoreError, Table,
     TextOptions, Values, read_table, read_tables, write_parts, write_table,
 };
 use posterior_linalg::random::Streams;
@@ -151,7 +151,7 @@ fn parts_are_written_as_one_table() {
         write_table(&table(0, 25), &whole).unwrap();
         let mut starts = [(0, 10), (10, 10), (20, 5)].into_iter();
         let next = || Ok(starts.next().map(|(from, rows)| table(from, rows)));
-        write_parts::<DataError>(&parts, next).unwrap();
+        write_parts::<DataError>(&parts, CsvOptions::default(), next).unwrap();
         let read = |path: &Path| read_table(path, &ReadOptions::default()).unwrap();
         let (one, other) = (read(&whole), read(&parts));
         assert_eq!((one.names(), one.rows()), (other.names(), 25));
@@ -161,19 +161,25 @@ fn parts_are_written_as_one_table() {
         // What fails leaves the older file alone: a part that cannot be read, a part of other columns.
         let before = std::fs::read(&parts).unwrap();
         let mut left = 1;
-        let failed = write_parts::<DataError>(&parts, || {
+        let failed = write_parts::<DataError>(&parts, CsvOptions::default(), || {
             left -= 1;
             if left < 0 { Err(DataError::NoRows { path: "x".into() }) } else { Ok(Some(table(0, 3))) }
         });
         assert!(matches!(failed, Err(DataError::NoRows { .. })));
         let mut tables = vec![Table::new("made", vec![Column::numeric("c", vec![1.0])]), table(0, 3)];
-        let failed = write_parts::<DataError>(&parts, || Ok(tables.pop()));
+        let failed = write_parts::<DataError>(&parts, CsvOptions::default(), || Ok(tables.pop()));
         assert!(matches!(failed, Err(DataError::Store(StoreError::Write { .. }))), "{failed:?}");
         assert_eq!(std::fs::read(&parts).unwrap(), before);
     }
     let text = Column { name: "b".into(), values: Values::Text(vec![Some("x".into())]) };
     let mut tables = vec![Table::new("made", vec![Column::numeric("a", vec![1.0]), text]), table(0, 3)];
-    let failed = write_parts::<DataError>(&folder.path().join("u.parquet"), || Ok(tables.pop())).unwrap_err();
+    let failed =
+        write_parts::<DataError>(
+            &folder.path().join("u.parquet"),
+            CsvOptions::default(),
+            || Ok(tables.pop()),
+        )
+        .unwrap_err();
     let DataError::Store(StoreError::Write { source, .. }) = failed else { panic!("{failed:?}") };
     assert!(source.to_string().contains(".csv can hold"), "{source}");
 }

@@ -5,11 +5,13 @@ use crate::commands::remarks;
 use crate::output::{Failure, check_outputs, print_json, set_threads};
 use clap::ValueEnum;
 use posterior::data::json;
-use posterior::data::{Column, Missing, OutputKind, Table, Values, write_table};
+use posterior::data::{Column, Missing, OutputKind, Table, Values, write_table_as};
 use posterior::decisions::SharedState;
 use posterior::decisions::labelling::{Labelling, Pool};
 
 pub(super) fn export(cli: &Cli, arguments: &LabelExportArgs) -> Result<(), Failure> {
+    let parquet = arguments.out.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
+    cli.refuse(&["csv-safe"], parquet, "is for a table in CSV")?;
     set_threads(arguments.pool.threads)?;
     let own = &arguments.pool;
     let labelling = Labelling::load(&own.state)?;
@@ -28,7 +30,7 @@ pub(super) fn export(cli: &Cli, arguments: &LabelExportArgs) -> Result<(), Failu
     let mut columns =
         features.iter().map(|name| picked.column(name).cloned()).collect::<Result<Vec<Column>, _>>()?;
     columns.push(Column { name: target.clone(), values: Values::Text(labels) });
-    write_table(&Table::new(pool.table.source.clone(), columns), &arguments.out)?;
+    write_table_as(&Table::new(pool.table.source.clone(), columns), &arguments.out, arguments.csv)?;
     let next = next_command(&labelling, arguments, &target);
     if cli.json {
         return print_json(&json!({
@@ -63,8 +65,10 @@ fn next_command(labelling: &Labelling, arguments: &LabelExportArgs, target: &str
             categories.push(column);
         }
     }
+    // The table has the names as they are written.
+    let column = |name: &str| quoted(&arguments.csv.written(name.into()));
     let categories: String =
-        categories.iter().map(|name| format!(" --categories {}", quoted(name))).collect();
+        categories.iter().map(|name| format!(" --categories {}", column(name))).collect();
     let missing = match schema.missing {
         Missing::Error => None,
         asked => asked.to_possible_value().map(|value| format!(" --missing {}", value.get_name())),
@@ -73,7 +77,7 @@ fn next_command(labelling: &Labelling, arguments: &LabelExportArgs, target: &str
     let data = quoted(&arguments.out.display().to_string());
     format!(
         "posterior fit gp --data {data} --target {}{categories}{missing} --kernel {} --out labelled.posterior",
-        quoted(target),
+        column(target),
         quoted(&labelling.settings().kernel.to_string()),
     )
 }

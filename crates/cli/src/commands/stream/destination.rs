@@ -2,17 +2,23 @@
 
 use crate::args::StreamArgs;
 use crate::output::{Failure, write_out};
-use posterior::data::{Table, lines_of, open_regular, resolved};
+use posterior::data::{CsvOptions, Table, lines_of, open_regular, resolved};
 use posterior::{StreamOutput, StreamState};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Whether a file gets objects of JSON in place of CSV.
+pub(super) fn takes_objects(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    [".jsonl", ".ndjson"].iter().any(|end| name.ends_with(end))
+}
 
 pub(super) enum Destination {
     /// A file, open at the end of what is counted.
-    File { file: File, path: PathBuf, objects: bool },
+    File { file: File, path: PathBuf, objects: bool, csv: CsvOptions },
     /// Standard output, whose header is written first.
-    Standard { header: bool },
+    Standard { header: bool, csv: CsvOptions },
 }
 
 impl Destination {
@@ -20,7 +26,7 @@ impl Destination {
     pub(super) fn open(arguments: &StreamArgs, stream: &mut StreamState) -> Result<Self, Failure> {
         let Some(path) = &arguments.out else {
             stream.output = None;
-            return Ok(Self::Standard { header: true });
+            return Ok(Self::Standard { header: true, csv: arguments.csv });
         };
         let failed = |e: std::io::Error| Failure::new(format!("cannot write to {}: {e}", path.display()));
         let inputs = [Some(&arguments.state), arguments.data.as_ref(), arguments.model.as_ref()];
@@ -58,26 +64,25 @@ impl Destination {
         };
         file.set_len(bytes).map_err(failed)?;
         file.seek(SeekFrom::Start(bytes)).map_err(failed)?;
-        let name = path.to_string_lossy().to_ascii_lowercase();
-        let objects = [".jsonl", ".ndjson"].iter().any(|end| name.ends_with(end));
+        let objects = takes_objects(path);
         stream.output = Some(StreamOutput { file: absolute, bytes });
-        Ok(Self::File { file, path: path.clone(), objects })
+        Ok(Self::File { file, path: path.clone(), objects, csv: arguments.csv })
     }
 
     /// Adds the predictions of a batch, for good.
     pub(super) fn add(&mut self, rows: Option<&Table>, stream: &mut StreamState) -> Result<(), Failure> {
         let Some(rows) = rows else { return Ok(()) };
         match self {
-            Self::File { file, path, objects } => {
+            Self::File { file, path, objects, csv } => {
                 let failed =
                     |e: std::io::Error| Failure::new(format!("cannot write to {}: {e}", path.display()));
                 let Some(output) = &mut stream.output else { return Ok(()) };
-                let bytes = lines_of(rows, output.bytes == 0, *objects);
+                let bytes = lines_of(rows, *csv, output.bytes == 0, *objects);
                 file.write_all(&bytes).and_then(|()| file.sync_data()).map_err(failed)?;
                 output.bytes += bytes.len() as u64;
             }
-            Self::Standard { header } => {
-                let bytes = lines_of(rows, std::mem::take(header), false);
+            Self::Standard { header, csv } => {
+                let bytes = lines_of(rows, *csv, std::mem::take(header), false);
                 write_out(&bytes).map_err(|e| {
                     Failure::new(format!(
                         "cannot write to standard output: {e}; the rows of this batch are not counted"
