@@ -141,6 +141,9 @@ pub(crate) enum Command {
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  posterior completions bash > /etc/bash_completion.d/posterior")]
     Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    #[command(after_help = "Examples:\n  posterior man > posterior.1\n  posterior man --out man1")]
+    Man(ManArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -464,6 +467,13 @@ pub(crate) struct InspectArgs {
 pub(crate) struct CompletionsArgs {
     /// bash, elvish, fish, powershell or zsh
     pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Folder for a page of each command; pages in it are replaced [default: print the main page]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// Most labels that are scored jointly.

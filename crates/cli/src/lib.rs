@@ -50,5 +50,6 @@ fn run() -> Result<(), Failure> {
         Command::Stream(arguments) => commands::stream::run(cli, arguments),
         Command::Tomography(command) => commands::tomography::run(cli, command),
         Command::Completions(arguments) => commands::completions::run(cli, arguments),
+        Command::Man(arguments) => commands::man::run(cli, arguments),
     }
 }

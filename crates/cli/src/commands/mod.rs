@@ -10,6 +10,7 @@ pub(crate) mod fit_laplace;
 pub(crate) mod forward;
 pub(crate) mod inspect;
 pub(crate) mod label;
+pub(crate) mod man;
 mod network_page;
 pub(crate) mod optimize;
 pub(crate) mod predict;

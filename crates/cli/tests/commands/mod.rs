@@ -19,6 +19,7 @@ mod laplace_search_outputs;
 mod laplace_searches;
 mod large_tables;
 mod learned_labels;
+mod manual;
 mod network_inputs;
 mod networks;
 mod networks_common;

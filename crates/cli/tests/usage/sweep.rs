@@ -129,6 +129,7 @@ fn lines() -> Vec<Line> {
         "tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network unet.safetensors --memory 0.9 --samples 4 --prior filters --roughness 0 --out o.npy",
         "tomography design --geometry scan.toml --measured 0,2,4,6 --sinogram few.npy --prior isotropic --memory 0.2 --samples 9 --count 1",
         "completions bash",
+        "man --out o",
     ];
     let slow = ["demo --out o"];
     let line = |quick| move |words: &&'static str| Line { words, quick };
