@@ -30,30 +30,37 @@ import sys
 import tempfile
 
 # Values that differ between two runs of one build, by full name: wall time, peak memory, absolute paths, the version, and the size of a
-# model file, which holds seconds. `header` is that of model files.
+# model file, which holds seconds. `header` is what `inspect --json` shows of a model.
 VOLATILE = set("""
 seconds peak_memory_bytes targets[].seconds targets[].peak_memory_bytes targets[].tried[].seconds targets[].models[].seconds
 models[].seconds tried[].seconds plan.seconds planned.seconds prior.turns[].seconds shared_kernel.seconds
 check.reached_seconds check.tried[].seconds large_table.seconds[] large_table.deep.tried[].seconds large_table.gvi.tried[].seconds
 learned_features.plain.seconds learned_features.learned.tried[].seconds
 members[].model.header.seconds members[].model.header.summary.seconds[]
-header.seconds header.summary.seconds[] header.auto.candidates[].seconds header.members[].seconds header.members[].summary.seconds[]
+header.seconds header.summary.seconds[] header.auto.candidates[].seconds
 header.summary.learned.fixed_mean.seconds header.summary.learned.gwi.seconds header.summary.learned.mean_field.seconds
-header.summary.learned.sampled.report.turns[].seconds header.shared.seconds header.models[].fit.seconds
-header.models[].fit.tried[].seconds header.models[].fit.stand_ins.members[].fit.seconds
+header.summary.learned.sampled.report.turns[].seconds header.shared.seconds
 header.fit.seconds header.fit.tried[].seconds header.fit.check.reached_seconds header.fit.check.tried[].seconds
 header.fit.scalable.seconds[] header.fit.scalable.deep.tried[].seconds header.fit.scalable.gvi.tried[].seconds
 header.fit.features.plain.seconds header.fit.features.learned.tried[].seconds
 header.fit.variation.plain.seconds header.fit.variation.learned.tried[].seconds
 header.fit.stand_ins.members[].fit.seconds header.fit.stand_ins.members[].fit.scalable.seconds[]
-header.model.fit.seconds header.model.fit.scalable.seconds[]
-header.model.fit.stand_ins.members[].fit.seconds header.model.fit.stand_ins.members[].fit.scalable.seconds[]
-input.file output.file header.input.file header.output.file crate_version bytes
+input.file output.file header.stream.input.file header.stream.output.file crate_version bytes
 """.split())
 VOLATILE |= {f"targets[].{name}" for name in VOLATILE if name.startswith("header.")}
 
+
+def in_files(names):
+    """The same, and where model files have them: under the source of each model."""
+    sources = ("table", "network", "ensemble.members[].source.network")
+    shown = [name.removeprefix("header.") for name in names if name.startswith("header.")]
+    return names | {f"header.models[].source.{source}.{name}" for source in sources for name in shown}
+
+
+VOLATILE = in_files(VOLATILE)
+
 # Planned memory, which depends on the number of threads: not compared where the two builds use different numbers.
-PLANNED = {"planned_memory_bytes", "header.summary.plan.batch_bytes", "header.auto.candidates[].plan.batch_bytes"}
+PLANNED = in_files({"planned_memory_bytes", "header.summary.plan.batch_bytes", "header.auto.candidates[].plan.batch_bytes"})
 # Wall time in reports: facts, and the rows of tables with a column of seconds. Standard output has the other numbers of these rows.
 TIMES = r'<dt>(?:seconds|tried [^<]*)</dt><dd>[^<]*</dd>|<th scope="col">seconds</th>.*?</tbody>'
 

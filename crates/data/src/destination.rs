@@ -88,14 +88,13 @@ impl OutputKind {
             Self::Predictions => column_names(path).iter().any(|name| name.contains("latent_std")),
             Self::Model => {
                 let marks = safetensors_metadata(path)?;
-                marks.get("posterior").is_some_and(|m| method(m).is_some_and(|m| !m.ends_with("checkpoint")))
+                marks.get("posterior").is_some_and(|m| header(m).get("models").is_some())
             }
             Self::Checkpoint => {
                 let marks = safetensors_metadata(path)?;
-                marks.contains_key("posterior.training")
-                    || marks
-                        .get("posterior")
-                        .is_some_and(|m| method(m).is_some_and(|m| m.ends_with("checkpoint")))
+                let is_one =
+                    |m: &String| header(m)["method"].as_str().is_some_and(|m| m.ends_with("checkpoint"));
+                marks.contains_key("posterior.training") || marks.get("posterior").is_some_and(is_one)
             }
             Self::Network => safetensors_metadata(path)?.contains_key("posterior.architecture"),
             Self::Results => {
@@ -263,15 +262,8 @@ fn safetensors_metadata(path: &Path) -> std::io::Result<std::collections::HashMa
     Ok(serde_json::from_reader::<_, Header>(text).unwrap_or_default().metadata)
 }
 
-/// The method that a model's own header names.
-fn method(envelope: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Envelope {
-        header: Named,
-    }
-    #[derive(serde::Deserialize)]
-    struct Named {
-        method: String,
-    }
-    Some(serde_json::from_str::<Envelope>(envelope).ok()?.header.method)
+/// The header of a model or checkpoint; null where there is none.
+fn header(envelope: &str) -> serde_json::Value {
+    let mut whole = serde_json::from_str::<serde_json::Value>(envelope).unwrap_or_default();
+    whole.get_mut("header").map(serde_json::Value::take).unwrap_or_default()
 }

@@ -1,12 +1,11 @@
 //! What a model can be asked: what processes and networks do alike is here, the rest in their own `asked`.
 
 use crate::answer::check;
-use crate::laplace::{FileHeader, Networks};
-use crate::model::{Model, NetworkSource, Source, TableSource};
+use crate::laplace::Networks;
+use crate::model::{Model, NetworkSource, Source};
 use crate::portrait::network_remedy;
-use crate::process::Process;
+use crate::process::{Process, TableSource};
 use crate::rows::no_leave_one_out;
-use crate::saved::SEVERAL;
 use crate::text::table;
 use crate::{
     Answer, Comparison, Effects, Evaluation, Family, Files, JointRow, ModelData, ModelError, Portrait,
@@ -18,12 +17,9 @@ use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
 use posterior_optim::Reason;
 use posterior_report::{Note, SummaryRow};
-use posterior_store::{Container, StoreError};
+use posterior_store::StoreError;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-
-/// How messages call a file that is none.
-pub(crate) const IN_MEMORY: &str = "the bytes in memory";
+use std::path::PathBuf;
 
 /// The parts of a model by what it was learned from.
 pub(crate) enum Parts<'a> {
@@ -461,63 +457,6 @@ impl Model {
         let process = self.process();
         let fit = process.as_ref().and_then(|own| own.record.fit.gaussian());
         fit.is_some_and(|fit| fit.reason == Reason::Interrupted)
-    }
-
-    /// Writes its file in one atomic step.
-    ///
-    /// # Errors
-    /// [`StoreError::Write`]; an older file is untouched then.
-    pub fn save(&self, path: &Path) -> Result<(), StoreError> {
-        self.container()?.write(path)
-    }
-
-    /// Header and arrays, which may stand in another file's.
-    ///
-    /// # Errors
-    /// When JSON cannot hold the header.
-    pub(crate) fn container(&self) -> Result<Container<Value>, StoreError> {
-        let (header, tensors) = match self.view() {
-            Parts::Table(own) => (posterior_store::to_value(&own.header()), own.tensors()),
-            Parts::Network(own) => (posterior_store::to_value(&own.file_header()), own.tensors()),
-        };
-        Ok(Container { header: header?, tensors })
-    }
-
-    /// Reads and checks a file of one model.
-    ///
-    /// # Errors
-    /// A [`StoreError`] that says what is wrong with it; [`StoreError::Foreign`] for several targets.
-    pub fn load(path: &Path) -> Result<Self, StoreError> {
-        Self::from_container(Container::read(path)?)
-    }
-
-    /// The bytes of its file.
-    ///
-    /// # Errors
-    /// [`StoreError::Write`].
-    pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        self.container()?.to_bytes(Path::new(IN_MEMORY))
-    }
-
-    /// As [`Self::load`] for bytes in memory.
-    ///
-    /// # Errors
-    /// As [`Self::load`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
-        Self::from_container(Container::parse(bytes, Path::new(IN_MEMORY))?)
-    }
-
-    pub(crate) fn from_container(container: Container<Value>) -> Result<Self, StoreError> {
-        // First as text of any shape: the method says how to read it.
-        let method = container.header.get("method").and_then(|m| m.as_str()).unwrap_or_default();
-        match method {
-            SEVERAL => {
-                let reason = "it holds several, one for each target, which `Saved` reads".into();
-                Err(StoreError::Foreign { path: container.tensors.path().into(), reason })
-            }
-            FileHeader::METHOD => Self::of_networks(container.typed()?),
-            _ => Self::of_process(container.typed()?),
-        }
     }
 }
 

@@ -40,6 +40,7 @@ pub mod ensemble;
 mod error;
 mod evaluation;
 mod family;
+mod file;
 mod hyperparameter;
 mod inputs;
 pub mod laplace;
@@ -95,13 +96,14 @@ pub use process::{
     Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, Chosen,
     ChosenLikelihood, CompressionPlan, ContinuationPlan, ContinuedRows, DeepSummary, Dependence,
     EXACT_POSTERIOR_ROWS, EXACT_ROWS, Effects, EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck,
-    FitRecord, FitStage, FitSummary, GeneralisedSummary, GviSummary, Header, Importance, InferencePlan,
+    FitRecord, FitStage, FitSummary, GeneralisedSummary, GviSummary, Importance, InferencePlan,
     KernelNetwork, KernelParts, LabelCheck, LabelScores, LearnedNoise, MeanKind, ModeSummary, NewRows,
     Observed, ParsedRows, Place, PlaceUnit, PlainProcess, PredictOptions, Prepared, PreparedTable,
     PriorSummary, Process, ProcessRecord, RowsOf, RunningScore, ScalablePlan, ScalableSummary, ScoreSums,
     Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
-    StreamedRows, TakenRows, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting,
-    TriedTransform, TriedWay, VariationSummary, WarpCurve, choose, choose_likelihood, no_exposure,
+    StreamedRows, TableSource, TakenRows, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount,
+    TriedSetting, TriedTransform, TriedWay, VariationSummary, WarpCurve, choose, choose_likelihood,
+    no_exposure,
 };
 pub use question::{PredictedInto, Question};
 pub use rows::{Apart, CheckedOn, TrainedOn, TrainingRows};

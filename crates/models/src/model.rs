@@ -1,11 +1,9 @@
 //! **A fitted model**, whatever it was learned from. What it can be asked is in `asked`.
 
 use crate::calibration::Calibration;
-use crate::inputs::TableInputs;
 use crate::laplace::{NetworkHeader, NetworkInputs, NetworkOutput};
-use crate::output::Output;
 use crate::predictor::Predictor;
-use crate::process::ProcessRecord;
+use crate::process::TableSource;
 use crate::rows::TrainingRows;
 use std::sync::Arc;
 
@@ -29,17 +27,6 @@ pub(crate) enum Source {
     Table(Box<TableSource>),
     /// A trained network and its examples.
     Network(Box<NetworkSource>),
-}
-
-/// What is known of a process.
-#[derive(Clone, Debug)]
-pub(crate) struct TableSource {
-    /// Rows of a table as standardised inputs.
-    pub(crate) inputs: TableInputs,
-    /// What is observed of the functions.
-    pub(crate) output: Output,
-    /// How it came about.
-    pub(crate) record: ProcessRecord,
 }
 
 /// What is known of networks.

@@ -9,12 +9,13 @@ use posterior_data::NumericArray;
 use posterior_gp::exact::LeaveOneOut;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::{Averages, GpError, JointPrediction, Observations, Posterior};
-use posterior_likelihoods::Integration;
+use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_linalg::random::{ChaCha8Rng, Streams};
 use posterior_networks::Graph;
-use posterior_store::Tensors;
+use posterior_store::{StoreError, Tensors};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -118,6 +119,9 @@ pub trait NetworkPosterior {
         memory: u64,
     ) -> Result<Vec<f64>, ModelError>;
 
+    /// The likelihood, with learned noise, and how predictions average over latent values unless told otherwise.
+    fn observed(&self) -> (OutputLikelihood, Integration);
+
     /// The covariance of all outputs of all inputs, `[m * outputs, m * outputs]`.
     ///
     /// # Errors
@@ -200,8 +204,14 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
         [self.cost(1).flops; 2]
     }
 
-    /// Adds its arrays, from which a reader of its kind makes it again.
-    fn write(&self, out: &mut Tensors);
+    /// Its key in the table of readers (`method::READERS`).
+    fn kind(&self) -> &'static str;
+
+    /// Adds its arrays, and returns what else only it needs to be read back: its settings, null where there are none.
+    ///
+    /// # Errors
+    /// [`StoreError::State`] for settings that JSON cannot hold.
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError>;
 
     /// Number of latent functions.
     fn latents(&self) -> usize {

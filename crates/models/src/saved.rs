@@ -1,7 +1,5 @@
 //! **What a file holds**: a model, or several of the targets of one table, whose predictions stand side by side. What is of one target is asked of its own model.
 
-use crate::asked::IN_MEMORY;
-use crate::process::StreamState;
 use crate::targets::shared::SharedKernel;
 use crate::targets::{column_name, same_column, usual_columns};
 use crate::text::table;
@@ -12,11 +10,10 @@ use crate::{
 use posterior_data::stream::StreamOptions;
 use posterior_data::{Departure, InputMoments, Schema};
 use posterior_report::SummaryRow;
-use posterior_store::{Container, StoreError, Tensors, json};
-use serde::{Deserialize, Serialize};
+use posterior_store::{StoreError, json};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What seeds of targets are apart, so that their draws are independent.
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -32,21 +29,6 @@ pub struct Saved {
     /// What numeric targets share, where they do.
     pub shared: Option<SharedKernel>,
 }
-
-/// What stands in the file of several models besides arrays.
-#[derive(Serialize, Deserialize)]
-struct FileHeader {
-    /// `targets`.
-    method: String,
-    /// What numeric targets share.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    shared: Option<SharedKernel>,
-    /// The headers of the models, in the order of the targets.
-    models: Vec<Value>,
-}
-
-/// What `method` says of several models.
-pub(crate) const SEVERAL: &str = "targets";
 
 impl From<Model> for Saved {
     fn from(model: Model) -> Self {
@@ -172,73 +154,6 @@ impl Saved {
             |model: &Model, found: Result<(), ModelError>| found.map_err(|e| of_target(e, &model.target()));
         each.iter().try_for_each(|(model, own)| told(model, model.check_family(own)))?;
         each.iter().try_for_each(|(model, own)| told(model, model.check(own)))
-    }
-
-    /// Writes the file in one atomic step, with a copy of all models' arrays where there are several.
-    ///
-    /// # Errors
-    /// [`StoreError::Write`]; an older file is untouched then.
-    pub fn save(&self, path: &Path) -> Result<(), StoreError> {
-        self.container()?.write(path)
-    }
-
-    /// The bytes of its file.
-    ///
-    /// # Errors
-    /// [`StoreError::Write`].
-    pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        self.container()?.to_bytes(Path::new(IN_MEMORY))
-    }
-
-    /// As [`Self::load`] for bytes in memory.
-    ///
-    /// # Errors
-    /// As [`Self::load`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
-        Self::from_container(Container::parse(bytes, Path::new(IN_MEMORY))?)
-    }
-
-    fn container(&self) -> Result<Container<Value>, StoreError> {
-        if let Some(model) = self.only() {
-            return model.container();
-        }
-        let mut tensors = Tensors::default();
-        let mut models = Vec::with_capacity(self.models.len());
-        for (k, model) in self.models.iter().enumerate() {
-            let Container { header, tensors: own } = model.container()?;
-            models.push(header);
-            tensors.extend_under(&prefix(k), own);
-        }
-        let header = FileHeader { method: SEVERAL.into(), shared: self.shared.clone(), models };
-        Ok(Container { header: posterior_store::to_value(&header)?, tensors })
-    }
-
-    /// Opens a model file, whatever its method; the state of a stream is one as well.
-    ///
-    /// # Errors
-    /// A [`StoreError`] that says what is wrong with the file.
-    pub fn load(path: &Path) -> Result<Self, StoreError> {
-        Self::from_container(Container::read(path)?)
-    }
-
-    fn from_container(container: Container<Value>) -> Result<Self, StoreError> {
-        let method = container.header.get("method").and_then(Value::as_str).unwrap_or_default();
-        if method == StreamState::METHOD {
-            return Ok(Model::from_container(StreamState::model_of(container)?)?.into());
-        }
-        if method != SEVERAL {
-            return Ok(Model::from_container(container)?.into());
-        }
-        let Container { header, mut tensors } = container.typed::<FileHeader>()?;
-        let mut models = Vec::new();
-        for (k, header) in header.models.into_iter().enumerate() {
-            let own = tensors.take_under(&prefix(k));
-            models.push(Model::from_container(Container { header, tensors: own })?);
-        }
-        if let Some((name, _)) = tensors.iter().next() {
-            return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));
-        }
-        Self::of(models, header.shared).map_err(|e| tensors.corrupt(e))
     }
 
     /// Each target's model, and what of a question is for it: quantiles are of numbers, the most probable classes and sets of them of classes, where there are both.
@@ -474,9 +389,4 @@ fn several<T>(what: &str) -> Result<T, ModelError> {
     Err(ModelError::Usage(format!(
         "a model of several targets has no {what} of its own: ask the model of one target"
     )))
-}
-
-/// What stands before the names of a model's arrays.
-fn prefix(model: usize) -> String {
-    format!("target.{model}.")
 }

@@ -38,7 +38,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// How a fit is getting on. What a method does not know is left as it is in [`Progress::default`].
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Steps taken, those of earlier runs included.
     pub step: usize,

@@ -394,8 +394,7 @@ pub(super) fn assemble<T: Precision>(
         header.notes.extend(sentence);
     }
     header.seconds = started.elapsed().as_secs_f64();
-    let found = (laplace.likelihood().clone(), laplace.integration());
     let preparation = header.data.inputs.preparation().clone();
     let predictor = network_predictor(Fitted { network, laplace }, preparation);
-    Model::of_network(header, predictor, found, training, calibration)
+    Model::of_network(header, predictor, training, calibration)
 }

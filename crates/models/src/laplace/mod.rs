@@ -45,7 +45,6 @@ mod decay;
 mod describe;
 mod describe_ensemble;
 mod describe_search;
-mod file;
 mod fit;
 mod header;
 mod held_out;
@@ -64,7 +63,6 @@ mod source;
 mod training;
 
 pub(crate) use conditions::settled;
-pub(crate) use file::FileHeader;
 pub(crate) use inputs::NetworkInputs;
 pub(crate) use output::NetworkOutput;
 

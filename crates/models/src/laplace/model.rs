@@ -28,15 +28,19 @@ pub struct Networks<'a> {
 
 impl Model {
     /// One network, as a fit or a file has it.
-    pub(super) fn of_network(
+    pub(crate) fn of_network(
         record: NetworkHeader,
         predictor: Arc<dyn Predictor>,
-        (likelihood, integration): (OutputLikelihood, Integration),
         training: TrainingRows,
         calibration: Calibration,
     ) -> Self {
         let shapes = |graph: &Graph| (graph.input_shape().to_vec(), graph.output_shape().to_vec());
-        let (input, outputs) = predictor.network().map(|own| shapes(own.graph())).unwrap_or_default();
+        let network = predictor.network();
+        let (input, outputs) = network.map(|own| shapes(own.graph())).unwrap_or_default();
+        let (likelihood, integration) = match network {
+            Some(own) => own.observed(),
+            None => (record.base_likelihood.clone(), Integration::default()),
+        };
         let inputs = NetworkInputs::new(&record, input);
         let likelihoods = (likelihood, record.plain_likelihood.clone());
         let output = NetworkOutput::new(&record.data, likelihoods, integration, outputs);

@@ -1,14 +1,13 @@
 //! Exact processes behind a network: deep kernels without an approximation.
 
 use super::exact::{read_process, solved_draws};
-use super::low_rank::read_network;
-use super::stored::Stored;
-use super::{closed_form, dense_seconds, draws, row_effort};
+use super::{Read, closed_form, dense_seconds, draws, row_effort};
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
-use crate::network::add_network;
+use crate::network::{NETWORK, read_network, write_network};
 use crate::predictor::{Batch, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want};
 use crate::prior::Prior;
+use crate::process::TableSource;
 use faer::{Mat, MatRef};
 use posterior_gp::exact::EmbeddedPosterior;
 use posterior_gp::iterative::PathwisePosterior;
@@ -19,7 +18,20 @@ use posterior_linalg::random::Streams;
 use posterior_linear::embedding::Embedding;
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::NetworkEmbedding;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
+
+pub(super) const KIND: &str = "exact behind a network";
+
+/// What a file has of it besides arrays.
+#[derive(Serialize, Deserialize)]
+struct Settings {
+    /// The network.
+    architecture: String,
+    /// Those of the process behind it.
+    process: Value,
+}
 
 /// Weights of the network that are learned.
 fn weights(posterior: &EmbeddedPosterior) -> f64 {
@@ -61,11 +73,16 @@ impl Predictor for EmbeddedPosterior {
         Some(dense_seconds(exact.model().kernel(), exact.data().inputs(), m * n, flops))
     }
 
-    fn write(&self, out: &mut Tensors) {
-        if let Some(embedding) = self.embedding().as_any().downcast_ref::<NetworkEmbedding<f32>>() {
-            add_network(embedding.network(), out);
-        }
-        self.exact().write(out);
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError> {
+        let embedding = self.embedding().as_any().downcast_ref::<NetworkEmbedding<f32>>();
+        let network = embedding.map(|own| write_network(NETWORK, own.network(), out));
+        let architecture = network.transpose()?.unwrap_or_default();
+        let process = self.exact().write(out)?;
+        Ok(posterior_store::to_value(&Settings { architecture, process })?)
     }
 
     fn process(&self) -> Option<&dyn Posterior> {
@@ -112,16 +129,17 @@ impl DrawnFunctions for DrawnBehind {
     }
 }
 
-pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
-    let Some(summary) = stored.deep else { return Err(tensors.corrupt("its features are not described")) };
-    let embedding = NetworkEmbedding::new(read_network(summary, tensors)?);
+pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+    let Settings { architecture, process } = super::settings(settings, tensors)?;
+    let embedding = NetworkEmbedding::new(read_network::<f32>(NETWORK, &architecture, tensors)?);
     let width = embedding.width();
     let shape = tensors.shape("weights");
     let Some(&[rows, 1]) = shape.as_deref() else {
         return Err(tensors.corrupt("its weights are no column"));
     };
-    let kernel = embedding_kernel(stored.kernel, width).map_err(|e| tensors.corrupt(e))?;
-    let exact = read_process(&stored, (kernel, MeanForm::Zero, width), (rows, width), tensors)?;
+    let kernel = embedding_kernel(&source.record.kernel, width).map_err(|e| tensors.corrupt(e))?;
+    let prior = (kernel, MeanForm::Zero, width);
+    let exact = read_process(process, (source, prior), (rows, width), tensors)?;
     let posterior = EmbeddedPosterior::new(Box::new(embedding), exact);
     Ok(Arc::new(posterior.map_err(|e| tensors.corrupt(e))?))
 }

@@ -1,10 +1,10 @@
 //! Exact processes: all in closed form.
 
-use super::stored::Stored;
-use super::{closed_form, dense_seconds, draws, row_effort};
+use super::{Read, closed_form, dense_seconds, draws, row_effort};
 use crate::latent::{Latent, VarianceMethod};
 use crate::predictor::{Batch, Cost, Drawn, LeftOutRows, Predictor, Samples, StreamOf, Want};
 use crate::prior::Prior;
+use crate::process::TableSource;
 use crate::shares::{SharePlaces, VarianceShares, Weighted};
 use crate::{Hyperparameter, ModelError, StoreError};
 use faer::MatRef;
@@ -15,12 +15,14 @@ use posterior_gp::iterative::{
 use posterior_gp::{MeanForm, Observations, Posterior};
 use posterior_kernels::Kernel;
 use posterior_kernels::features::FeatureSettings;
-use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Parameters, Segment, Signal};
 use posterior_store::Tensors;
+use serde_json::Value;
 use std::sync::Arc;
+
+pub(super) const KIND: &str = "exact";
 
 /// Bytes that samples of an exact posterior may need: 8 GiB, what a fit may need unless told otherwise.
 const MEMORY: u64 = 8 << 30;
@@ -54,10 +56,16 @@ impl Predictor for ExactPosterior {
         Some(dense_seconds(self.model().kernel(), self.data().inputs(), m * n, m * n * n))
     }
 
-    fn write(&self, out: &mut Tensors) {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    /// What its factorisation needed.
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError> {
         write_observations(self.data(), out);
         out.insert_matrix("weights", self.weights());
         out.insert_triangle("factor", self.cholesky().factor());
+        Ok(posterior_store::to_value(&self.info())?)
     }
 
     fn process(&self) -> Option<&dyn Posterior> {
@@ -153,41 +161,38 @@ pub(super) fn read_observations(
     }
 }
 
-pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
-    let names = stored.schema.feature_names();
-    let kernel = stored.kernel.build(&names).map_err(|e| tensors.corrupt(e))?;
-    let (rows, inputs) = (stored.rows, stored.schema.features.len());
-    Ok(Arc::new(read_process(&stored, (kernel, stored.mean, names.len()), (rows, inputs), tensors)?))
+pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+    let names = source.inputs.schema.feature_names();
+    let kernel = source.record.kernel.build(&names).map_err(|e| tensors.corrupt(e))?;
+    let prior = (kernel, source.record.mean, names.len());
+    let sizes = (source.record.rows, source.inputs.schema.features.len());
+    Ok(Arc::new(read_process(settings, (source, prior), sizes, tensors)?))
 }
 
 /// A process with this kernel and mean of so many inputs, on so many rows of so many inputs.
 pub(super) fn read_process(
-    stored: &Stored<'_>,
-    (kernel, mean, width): (Box<dyn Kernel<f64>>, MeanForm, usize),
+    settings: Value,
+    (source, (kernel, mean, width)): (&TableSource, (Box<dyn Kernel<f64>>, MeanForm, usize)),
     (n, d): (usize, usize),
     tensors: &mut Tensors,
 ) -> Result<ExactPosterior, StoreError> {
-    let model = model(stored, (kernel, mean), width).map_err(|e| tensors.corrupt(e))?;
+    let info: CholeskyInfo = super::settings(settings, tensors)?;
+    let model = model(source, (kernel, mean), width).map_err(|e| tensors.corrupt(e))?;
     let data = read_observations((n, d), tensors)?;
     let weights = tensors.matrix("weights", n, 1)?;
-    let cholesky = Cholesky::from_factor(tensors.factor("factor", n)?, stored.cholesky);
+    let cholesky = Cholesky::from_factor(tensors.factor("factor", n)?, info);
     ExactPosterior::from_parts(model, data, cholesky, weights).map_err(|e| tensors.corrupt(e))
 }
 
 /// The process with its hyperparameters.
 fn model(
-    stored: &Stored<'_>,
+    source: &TableSource,
     (kernel, mean): (Box<dyn Kernel<f64>>, MeanForm),
     inputs: usize,
 ) -> Result<ExactGp, String> {
-    let noise = stored.hyperparameter("noise_variance").and_then(|v| v.first().copied()).unwrap_or_default();
-    let floor = stored.noise_floor;
-    if !(floor >= 0.0 && noise > floor && noise.is_finite()) {
-        return Err(format!("its noise variance {noise} is not above its floor {floor}"));
-    }
-    let mut model = ExactGp::new(kernel, mean, Gaussian::new(noise, floor), inputs, 1);
+    let mut model = ExactGp::new(kernel, mean, source.noise()?, inputs, 1);
     let segments = model.segments();
-    let known = stored.hyperparameters;
+    let known = &source.record.hyperparameters;
     let expected: Vec<(&str, usize)> = segments.iter().map(|s| (s.name.as_str(), s.len())).collect();
     let found: Vec<(&str, usize)> = known.iter().map(|h| (h.name.as_str(), h.values.len())).collect();
     if expected != found {

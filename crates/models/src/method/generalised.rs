@@ -1,27 +1,53 @@
 //! Generalised variational inference: a process whose mean and covariance are independent of each other, under any likelihood.
 
-use super::stored::Stored;
-use super::{blocks_of_points, closed_form_rows, dense_seconds, draws, embedding_kernel, row_effort};
+use super::{Read, blocks_of_points, closed_form_rows, dense_seconds, draws, embedding_kernel, row_effort};
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
-use crate::network::{add_network, add_network_as, take_network, take_network_as};
+use crate::network::{NETWORK, read_network, write_network};
 use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want};
 use crate::prior::Prior;
-use crate::process::KernelNetwork;
-use crate::process::MeanKind;
-use faer::{Mat, MatRef};
+use crate::process::TableSource;
+use faer::MatRef;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
-use posterior_gp::generalised::{GeneralisedGp, ReferenceProcess, VariationalKernel, VariationalMean};
+use posterior_gp::generalised::{
+    Coordinates, Family, GeneralisedGp, Mode, ReferenceProcess, VariationalKernel, VariationalMean,
+};
 use posterior_gp::{Observations, Posterior};
 use posterior_kernels::{Kernel, KernelExpression};
-use posterior_likelihoods::Gaussian;
+use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linalg::cholesky::Cholesky;
-use posterior_networks::{Architecture, Network};
+use posterior_networks::Network;
 use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{MappedKernel, NetworkEmbedding};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::any::Any;
 use std::sync::Arc;
+
+pub(super) const KIND: &str = "mean and covariance";
+
+/// What a file has of it besides arrays.
+#[derive(Serialize, Deserialize)]
+struct Settings {
+    /// Inducing points of the process that regularises.
+    points: usize,
+    /// The network before its kernel.
+    kernel: Option<KernelNetwork>,
+    mode: Mode,
+    family: Family,
+    coordinates: Coordinates,
+    /// The network that is its mean.
+    mean: Option<String>,
+}
+
+/// A network behind which a kernel acts.
+#[derive(Serialize, Deserialize)]
+struct KernelNetwork {
+    architecture: String,
+    /// Whether its weights stayed as they were.
+    kept: bool,
+}
 
 /// Weights of the network of the mean.
 fn mean_weights(posterior: &GeneralisedGp) -> f64 {
@@ -71,7 +97,11 @@ impl Predictor for GeneralisedGp {
         Some(dense_seconds(reference.kernel(), reference.inducing(), 2.0 * m * n, flops))
     }
 
-    fn write(&self, out: &mut Tensors) {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError> {
         let reference = self.reference(0);
         let exact = reference.posterior();
         out.insert_matrix("inducing_inputs", reference.inducing());
@@ -80,7 +110,7 @@ impl Predictor for GeneralisedGp {
             out.insert_vector("inducing_noise", noise);
         }
         out.insert_vector("prior_parameters", &exact.model().values());
-        write_kernel(exact.model().kernel(), out);
+        let kernel = write_kernel(exact.model().kernel(), out)?;
         out.insert_triangle("prior_factor", exact.cholesky().factor());
         out.insert_matrix("prior_weights", exact.weights());
         out.insert_triangle("factor", reference.whitening().cholesky.factor());
@@ -89,15 +119,26 @@ impl Predictor for GeneralisedGp {
         }
         out.insert_vector("tempering", self.tempering());
         out.insert_vector("likelihood", &self.likelihood().values());
+        let mut mean = None;
         match self.mean() {
             VariationalMean::Prior => {}
+            VariationalMean::Constant(values) => out.insert_vector("mean", values),
+            VariationalMean::Inducing(weights) => out.insert_matrix("mean", weights.as_ref()),
             VariationalMean::Embedding(map) => {
-                if let Some(embedding) = map.as_any().downcast_ref::<NetworkEmbedding<f32>>() {
-                    add_network(embedding.network(), out);
-                }
+                let embedding = map.as_any().downcast_ref::<NetworkEmbedding<f32>>();
+                let network = embedding.map(|own| write_network(NETWORK, own.network(), out));
+                mean = Some(network.transpose()?.unwrap_or_default());
             }
-            own => out.insert_vector("mean", &own.values()),
         }
+        let own = Settings {
+            points: self.support(),
+            kernel,
+            mode: reference.mode(),
+            family: self.kernels().first().map(VariationalKernel::family).unwrap_or_default(),
+            coordinates: self.coordinates(),
+            mean,
+        };
+        Ok(posterior_store::to_value(&own)?)
     }
 
     fn latents(&self) -> usize {
@@ -118,8 +159,8 @@ impl Predictor for GeneralisedGp {
     }
 }
 
-/// Prefix of its network's tensors.
-const NETWORK: &str = "kernel_network.";
+/// Prefix of the tensors of the network before its kernel.
+const KERNEL_NETWORK: &str = "kernel_network.";
 
 /// The kernel of this text behind a network.
 pub(crate) fn kernel_behind(
@@ -134,29 +175,31 @@ pub(crate) fn kernel_behind(
 }
 
 /// Adds its network's arrays, if it has one: weights stand among hyperparameters as well, whatever else a network knows only here.
-fn write_kernel(kernel: &dyn Kernel<f64>, tensors: &mut Tensors) {
+fn write_kernel(kernel: &dyn Kernel<f64>, out: &mut Tensors) -> Result<Option<KernelNetwork>, StoreError> {
     let kernel: &dyn Any = kernel;
-    let map = kernel.downcast_ref::<MappedKernel>().map(|kernel| kernel.map().as_any());
-    if let Some(embedding) = map.and_then(|map| map.downcast_ref::<NetworkEmbedding<f64>>()) {
-        add_network_as(NETWORK, embedding.network(), tensors);
-    }
+    let Some(kernel) = kernel.downcast_ref::<MappedKernel>() else { return Ok(None) };
+    let Some(embedding) = kernel.map().as_any().downcast_ref::<NetworkEmbedding<f64>>() else {
+        return Ok(None);
+    };
+    let architecture = write_network(KERNEL_NETWORK, embedding.network(), out)?;
+    Ok(Some(KernelNetwork { architecture, kept: kernel.keeps_map() }))
 }
 
 /// The kernel of a file, with the network that it has.
 fn read_kernel(
-    summary: Option<&KernelNetwork>,
+    network: Option<KernelNetwork>,
     (text, names): (&KernelExpression, &[String]),
     tensors: &mut Tensors,
 ) -> Result<Box<dyn Kernel<f64>>, StoreError> {
-    let Some(own) = summary else { return text.build(names).map_err(|e| tensors.corrupt(e)) };
-    let architecture = Architecture::from_toml(&own.architecture).map_err(|e| tensors.corrupt(e))?;
-    let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
-    let inputs: usize = graph.input_shape().iter().product();
+    let Some(KernelNetwork { architecture, kept }) = network else {
+        return text.build(names).map_err(|e| tensors.corrupt(e));
+    };
+    let network = read_network::<f64>(KERNEL_NETWORK, &architecture, tensors)?;
+    let inputs: usize = network.graph().input_shape().iter().product();
     if inputs != names.len() {
         return Err(tensors.corrupt("the network before its kernel takes other inputs than the table has"));
     }
-    let network = take_network_as::<f64>(NETWORK, graph, tensors)?;
-    let kernel = kernel_behind(network, text, own.kept).map_err(|e| tensors.corrupt(e))?;
+    let kernel = kernel_behind(network, text, kept).map_err(|e| tensors.corrupt(e))?;
     Ok(Box::new(kernel))
 }
 
@@ -165,25 +208,20 @@ fn kernel_name(c: usize) -> String {
 }
 
 /// The parameters of the likelihood are among the arrays.
-pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
-    let Some(summary) = stored.variation else {
-        return Err(tensors.corrupt("its mean and covariance are not described"));
+pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+    let own: Settings = super::settings(settings, tensors)?;
+    let mut likelihood: Box<dyn Likelihood> = match source.output.likelihood() {
+        Some(output) => output.likelihood.clone_box(),
+        None => Box::new(Gaussian::new(1.0, 0.0)),
     };
-    let mut likelihood = stored.likelihood.unwrap_or_else(|| Box::new(Gaussian::new(1.0, 0.0)));
-    let names = stored.schema.feature_names();
-    let (m, functions, d) = (summary.prior.inducing, summary.functions, names.len());
-    if functions != likelihood.outputs() {
-        return Err(tensors.corrupt("its functions are not those of its likelihood"));
-    }
+    let names = source.inputs.schema.feature_names();
+    let (m, functions, d) = (own.points, likelihood.outputs(), names.len());
     let z = tensors.matrix("inducing_inputs", m, d)?;
     let targets = tensors.matrix("inducing_targets", m, functions)?;
-    let noise = match tensors.shape("inducing_noise") {
-        Some(_) => Some(tensors.vector("inducing_noise", m)?),
-        None => None,
-    };
-    let kernel = read_kernel(summary.prior.network.as_ref(), (stored.kernel, &names), tensors)?;
-    let mut model = ExactGp::new(kernel, stored.mean, Gaussian::new(1.0, 0.0), d, functions);
-    let values = finite(tensors, "prior_parameters", model.values().len())?;
+    let noise = tensors.optional_vector("inducing_noise", m)?;
+    let kernel = read_kernel(own.kernel, (&source.record.kernel, &names), tensors)?;
+    let mut model = ExactGp::new(kernel, source.record.mean, Gaussian::new(1.0, 0.0), d, functions);
+    let values = tensors.vector("prior_parameters", model.values().len())?;
     if !model.admits(&values) {
         return Err(tensors.corrupt("a hyperparameter is out of its range"));
     }
@@ -194,48 +232,30 @@ pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn 
     let exact = ExactPosterior::from_parts(model, data, factor, weights).map_err(|e| tensors.corrupt(e))?;
     let factor = Cholesky::from_factor(tensors.factor("factor", m)?, Default::default());
     let reference =
-        ReferenceProcess::from_parts(exact, factor, summary.mode, false).map_err(|e| tensors.corrupt(e))?;
+        ReferenceProcess::from_parts(exact, factor, own.mode, false).map_err(|e| tensors.corrupt(e))?;
     let mut kernels = Vec::with_capacity(functions);
     for c in 0..functions {
-        let mut own = VariationalKernel::blank(summary.family, &reference);
-        let values = finite(tensors, &kernel_name(c), own.values().len())?;
-        own.set_values(&values);
-        kernels.push(own);
+        let mut kernel = VariationalKernel::blank(own.family, &reference);
+        let values = tensors.vector(&kernel_name(c), kernel.values().len())?;
+        kernel.set_values(&values);
+        kernels.push(kernel);
     }
-    let mean = match summary.mean_form {
-        MeanKind::Prior => VariationalMean::Prior,
-        MeanKind::Constant => VariationalMean::Constant(finite(tensors, "mean", functions)?),
-        MeanKind::Inducing => {
-            let mut weights = VariationalMean::Inducing(Mat::zeros(m, functions));
-            weights.set_values(&finite(tensors, "mean", m * functions)?);
-            weights
-        }
-        MeanKind::Network => {
-            let Some(text) = &summary.architecture else {
-                return Err(tensors.corrupt("its mean is a network that it does not have"));
-            };
-            let architecture = Architecture::from_toml(text).map_err(|e| tensors.corrupt(e))?;
-            let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
-            let network = take_network::<f32>(graph, tensors)?;
+    let mean = match (own.mean, tensors.shape("mean").map(|shape| shape.len())) {
+        (Some(architecture), _) => {
+            let network = read_network::<f32>(NETWORK, &architecture, tensors)?;
             VariationalMean::Embedding(Box::new(NetworkEmbedding::new(network)))
         }
+        (None, None) => VariationalMean::Prior,
+        (None, Some(1)) => VariationalMean::Constant(tensors.vector("mean", functions)?),
+        (None, Some(_)) => VariationalMean::Inducing(tensors.matrix("mean", m, functions)?),
     };
-    let own = finite(tensors, "likelihood", likelihood.values().len())?;
-    likelihood.set_values(&own);
-    let tempering = finite(tensors, "tempering", functions)?;
+    let values = tensors.vector("likelihood", likelihood.values().len())?;
+    likelihood.set_values(&values);
+    let tempering = tensors.vector("tempering", functions)?;
     if tempering.iter().any(|factor| *factor <= 0.0) {
         return Err(tensors.corrupt("a tempering factor is not positive"));
     }
-    let posterior =
-        GeneralisedGp::from_parts(vec![reference], kernels, summary.coordinates, mean, likelihood)
-            .and_then(|model| model.tempered(tempering));
+    let posterior = GeneralisedGp::from_parts(vec![reference], kernels, own.coordinates, mean, likelihood)
+        .and_then(|model| model.tempered(tempering));
     Ok(Arc::new(posterior.map_err(|e| tensors.corrupt(e))?))
-}
-
-fn finite(tensors: &mut Tensors, name: &str, length: usize) -> Result<Vec<f64>, StoreError> {
-    let values = tensors.vector(name, length)?;
-    match values.iter().all(|v| v.is_finite()) {
-        true => Ok(values),
-        false => Err(tensors.corrupt(format!("a number of `{name}` is not finite"))),
-    }
 }

@@ -1,13 +1,15 @@
 //! Functions that are independent of each other, each with a posterior of its own: Gaussian label approximation.
 
-use super::stored::Stored;
-use super::{blocks_of_points, row_effort};
+use super::{PredictorHeader, READERS, Read, blocks_of_points, row_effort};
 use crate::ModelError;
 use crate::latent::Latent;
 use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want};
+use crate::process::TableSource;
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_store::{StoreError, Tensors};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A predictor for each function, in standard units.
@@ -19,6 +21,16 @@ pub struct IndependentFunctions {
     pub offsets: Vec<f64>,
     /// Their common scale.
     pub scale: f64,
+}
+
+pub(super) const KIND: &str = "independent functions";
+
+/// What a file has of it besides arrays; processes of the functions are described in the record of the fit.
+#[derive(Serialize, Deserialize)]
+struct Settings {
+    offsets: Vec<f64>,
+    scale: f64,
+    members: Vec<PredictorHeader>,
 }
 
 /// What stands before the names of a function's arrays.
@@ -89,12 +101,19 @@ impl Predictor for IndependentFunctions {
         }
     }
 
-    fn write(&self, out: &mut Tensors) {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError> {
+        let (offsets, scale) = (self.offsets.clone(), self.scale);
+        let mut members = Vec::with_capacity(self.members.len());
         for (k, member) in self.members.iter().enumerate() {
             let mut own = Tensors::default();
-            member.write(&mut own);
+            members.push(PredictorHeader::write(&**member, &mut own)?);
             out.extend_under(&prefix(k), own);
         }
+        Ok(posterior_store::to_value(&Settings { offsets, scale, members })?)
     }
 
     fn latents(&self) -> usize {
@@ -126,22 +145,22 @@ impl Predictor for IndependentFunctions {
 }
 
 /// Inputs of the functions are those of the model.
-pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
-    let (Some((offsets, scale, functions)), Some(likelihood)) = (stored.functions, stored.likelihood) else {
+pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+    let Settings { offsets, scale, members: headers } = super::settings(settings, tensors)?;
+    let Some(described) = source.record.fit.likelihood().and_then(|fit| fit.stand_ins.as_ref()) else {
         return Err(tensors.corrupt("its latent functions are not described"));
     };
-    let outputs = likelihood.outputs();
-    let finite = offsets.iter().all(|o| o.is_finite()) && scale.is_finite() && scale > 0.0;
-    if functions.len() != outputs || offsets.len() != outputs || !finite {
+    let (functions, outputs) = (&described.members, source.output.functions());
+    if [headers.len(), functions.len(), offsets.len()] != [outputs; 3] || scale <= 0.0 {
         return Err(tensors.corrupt("its latent functions are not those of its likelihood"));
     }
     let mut members = Vec::with_capacity(outputs);
-    for (k, function) in functions.into_iter().enumerate() {
+    for (k, (header, function)) in headers.into_iter().zip(functions).enumerate() {
         let mut own = tensors.take_under(&prefix(k));
-        if function.schema != stored.schema {
+        if function.inputs.schema != source.inputs.schema {
             return Err(own.corrupt("a latent function has other columns than the model"));
         }
-        members.push(super::read(function, &mut own)?);
+        members.push(header.read(READERS, function, &mut own)?);
     }
-    Ok(Arc::new(IndependentFunctions { members, offsets: offsets.to_vec(), scale }))
+    Ok(Arc::new(IndependentFunctions { members, offsets, scale }))
 }

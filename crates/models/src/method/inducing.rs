@@ -1,11 +1,11 @@
 //! Inducing points: what a collapsed or a stochastic bound leaves behind, under any likelihood.
 
-use super::stored::Stored;
-use super::{closed_form_rows, dense_seconds, draws, row_effort};
+use super::{Read, closed_form_rows, dense_seconds, draws, row_effort};
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
 use crate::predictor::{Batch, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want};
 use crate::prior::Prior;
+use crate::process::TableSource;
 use crate::shares::{SharePlaces, VarianceShares, Weighted};
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior, PathwiseSamples};
@@ -14,7 +14,20 @@ use posterior_kernels::features::{FeatureSettings, PriorDraws, RandomFeatures};
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
 use posterior_linalg::random::Streams;
 use posterior_store::{StoreError, Tensors};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
+
+pub(super) const KIND: &str = "inducing points";
+
+/// What a file has of it besides arrays.
+#[derive(Serialize, Deserialize)]
+struct Settings {
+    /// Inducing points.
+    points: usize,
+    /// What the factorisation of their matrix needed.
+    cholesky: CholeskyInfo,
+}
 
 impl Predictor for InducingPosterior {
     fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
@@ -53,7 +66,11 @@ impl Predictor for InducingPosterior {
         Some(dense_seconds(self.kernel(), points, m * n, 2.0 * m * n * n))
     }
 
-    fn write(&self, out: &mut Tensors) {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError> {
         let q = self.distribution();
         out.insert_matrix("inducing_inputs", InducingPosterior::inducing(self));
         out.insert_triangle("factor", self.factor().factor());
@@ -61,6 +78,8 @@ impl Predictor for InducingPosterior {
         for (i, root) in q.roots().iter().enumerate() {
             out.insert_triangle(format!("inducing_root_{i}"), root.as_ref());
         }
+        let own = Settings { points: self.support(), cholesky: self.factor().info() };
+        Ok(posterior_store::to_value(&own)?)
     }
 
     fn latents(&self) -> usize {
@@ -123,20 +142,17 @@ impl DrawnFunctions for PathwiseSamples {
     }
 }
 
-pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
-    let Some(m) = stored.inducing else { return Err(tensors.corrupt("it has no bound")) };
-    let outputs = stored.likelihood.as_ref().map_or(1, |own| own.outputs());
-    let z = tensors.matrix("inducing_inputs", m, stored.schema.features.len())?;
-    let factor = Cholesky::from_factor(tensors.factor("factor", m)?, stored.cholesky);
+pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+    let Settings { points: m, cholesky } = super::settings(settings, tensors)?;
+    let outputs = source.output.functions();
+    let z = tensors.matrix("inducing_inputs", m, source.inputs.schema.features.len())?;
+    let factor = Cholesky::from_factor(tensors.factor("factor", m)?, cholesky);
     let means = tensors.matrix("inducing_means", m, outputs)?;
     let roots = (0..outputs).map(|k| tensors.factor(&format!("inducing_root_{k}"), m));
     let roots = roots.collect::<Result<Vec<_>, _>>()?;
     let distribution = InducingDistribution::new(means, roots).map_err(|e| tensors.corrupt(e))?;
-    let (kernel, mean) = stored.process::<f64>().map_err(|e| tensors.corrupt(e))?;
-    let likelihood = match stored.likelihood {
-        Some(likelihood) => likelihood,
-        None => Box::new(stored.noise().map_err(|e| tensors.corrupt(e))?),
-    };
+    let (kernel, mean) = source.kernel_and_mean::<f64>().map_err(|e| tensors.corrupt(e))?;
+    let likelihood = source.likelihood().map_err(|e| tensors.corrupt(e))?;
     let posterior = InducingPosterior::from_parts(kernel, mean, likelihood, z, factor, distribution);
     Ok(Arc::new(posterior.map_err(|e| tensors.corrupt(e))?))
 }

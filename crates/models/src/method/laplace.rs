@@ -1,15 +1,18 @@
 //! Laplace's approximation: a Gaussian about the mode of all functions together.
 
-use super::stored::Stored;
-use super::{blocks_of_points, closed_form_rows, row_effort};
+use super::{Read, blocks_of_points, closed_form_rows, row_effort};
 use crate::ModelError;
 use crate::latent::{Latent, by_rows};
 use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want};
+use crate::process::TableSource;
 use faer::MatRef;
 use posterior_gp::laplace::{LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction};
 use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
+use serde_json::Value;
 use std::sync::Arc;
+
+pub(super) const KIND: &str = "mode";
 
 impl Predictor for LaplacePosterior {
     fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
@@ -39,7 +42,11 @@ impl Predictor for LaplacePosterior {
         [both, both]
     }
 
-    fn write(&self, out: &mut Tensors) {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError> {
         let LaplaceParts { inputs, coefficients, roots, each, sum } = self.parts();
         out.insert_matrix("inputs", inputs.as_ref());
         out.insert_matrix("coefficients", coefficients.as_ref());
@@ -50,6 +57,7 @@ impl Predictor for LaplacePosterior {
         if let Some(sum) = sum {
             out.insert_triangle("factor_sum", sum.as_ref());
         }
+        Ok(Value::Null)
     }
 
     fn latents(&self) -> usize {
@@ -65,12 +73,15 @@ impl Predictor for LaplacePosterior {
     }
 }
 
-pub(super) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
-    let (rows, inputs) = (stored.rows, stored.schema.features.len());
-    let (kernel, mean) = stored.process::<f64>().map_err(|e| tensors.corrupt(e))?;
-    let Some(likelihood) = stored.likelihood else { return Err(tensors.corrupt("it has no likelihood")) };
+pub(super) fn read(_: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+    let (rows, inputs) = (source.record.rows, source.inputs.schema.features.len());
+    let (kernel, mean) = source.kernel_and_mean::<f64>().map_err(|e| tensors.corrupt(e))?;
+    let Some(output) = source.output.likelihood() else {
+        return Err(tensors.corrupt("it has no likelihood"));
+    };
+    let likelihood = output.likelihood.clone_box();
     let values = [kernel.values(), mean.values(), likelihood.values()].concat();
-    let mut model = LaplaceGp::new(kernel, stored.mean, likelihood, inputs);
+    let mut model = LaplaceGp::new(kernel, source.record.mean, likelihood, inputs);
     model.set_values(&values);
     Ok(Arc::new(read_process((rows, inputs), model, tensors)?))
 }

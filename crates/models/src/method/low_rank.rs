@@ -1,27 +1,45 @@
 //! Learned features with a Gaussian over their weights: deep kernels of low rank, under any likelihood.
 
-use super::stored::Stored;
-use super::{blocks_of_points, closed_form_rows, draws, embedding_kernel, row_effort};
+use super::{Read, blocks_of_points, closed_form_rows, draws, embedding_kernel, row_effort};
 use crate::Hyperparameter;
 use crate::ModelError;
 use crate::latent::{Latent, VarianceMethod};
-use crate::network::{add_network, take_network};
+use crate::network::{NETWORK, read_network, write_network};
 use crate::predictor::{Batch, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want, bytes_of};
 use crate::prior::Prior;
-use crate::process::DeepSummary;
+use crate::process::TableSource;
 use crate::speed::dense_rate;
 use faer::{Mat, MatRef};
 use posterior_gp::{GpError, Posterior};
 use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::{
-    LearnedFeatures, LowRankFunctions, LowRankPosterior, WeightDistribution, WeightMarginals,
+    LearnedFeatures, LowRankFunctions, LowRankPosterior, Rest, WeightDistribution, WeightMarginals,
 };
-use posterior_networks::{Architecture, Network};
-use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{DeepInducing, NetworkFeatures};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
+
+pub(super) const KIND: &str = "learned features";
+
+/// What a file has of it besides arrays.
+#[derive(Serialize, Deserialize)]
+struct Settings {
+    /// Whether features are inducing points, behind the network or among the rows; else they are the network's outputs.
+    inducing: bool,
+    /// The network; none where inducing points stand among the rows themselves.
+    architecture: Option<String>,
+    /// Features.
+    rank: usize,
+    /// What is added to their variance.
+    rest: Rest,
+    /// Covariances of weights: one for each latent function, or one that all share.
+    roots: usize,
+    /// [`LowRank::level`].
+    level: Option<f64>,
+}
 
 /// A posterior over the weights of features that all functions share.
 #[derive(Debug)]
@@ -92,14 +110,19 @@ impl Predictor for LowRank {
         Some(m * (2.0 * self.weights() + n * n) / dense_rate())
     }
 
-    fn write(&self, out: &mut Tensors) {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError> {
         let features = self.features().as_any();
-        if let Some(features) = features.downcast_ref::<NetworkFeatures<f32>>() {
-            add_network(features.network(), out);
-        } else if let Some(features) = features.downcast_ref::<DeepInducing<f32>>() {
-            if let Some(network) = features.network() {
-                add_network(network, out);
-            }
+        let inducing = features.downcast_ref::<DeepInducing<f32>>();
+        let network = match (features.downcast_ref::<NetworkFeatures<f32>>(), inducing) {
+            (Some(features), _) => Some(features.network()),
+            (None, features) => features.and_then(DeepInducing::network),
+        };
+        let architecture = network.map(|network| write_network(NETWORK, network, out)).transpose()?;
+        if let Some(features) = inducing {
             out.insert_vector("kernel", &features.kernel().values());
             out.insert_matrix("inducing_inputs", features.points());
         }
@@ -108,6 +131,15 @@ impl Predictor for LowRank {
         for (index, root) in q.roots().iter().enumerate() {
             out.insert_triangle(root_name(q.roots().len(), index), root.as_ref());
         }
+        let own = Settings {
+            inducing: inducing.is_some(),
+            architecture,
+            rank: q.rank(),
+            rest: self.posterior.rest(),
+            roots: q.roots().len(),
+            level: self.level,
+        };
+        Ok(posterior_store::to_value(&own)?)
     }
 
     fn latents(&self) -> usize {
@@ -161,48 +193,31 @@ fn root_name(count: usize, index: usize) -> String {
     if count == 1 { "weight_root".into() } else { format!("weight_root_{index}") }
 }
 
-/// The network that a summary and its arrays describe.
-pub(super) fn read_network(summary: &DeepSummary, tensors: &mut Tensors) -> Result<Network<f32>, StoreError> {
-    let Some(text) = &summary.architecture else {
-        return Err(tensors.corrupt("it has no network behind which a process could stand"));
-    };
-    let architecture = Architecture::from_toml(text).map_err(|e| tensors.corrupt(e))?;
-    let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
-    take_network::<f32>(graph, tensors)
-}
-
 /// Gaussian noise, from the hyperparameters of a header.
-fn noise(stored: &Stored<'_>) -> Result<Box<dyn Likelihood>, String> {
-    let noise = stored.hyperparameter("noise_variance").and_then(|v| v.first().copied()).unwrap_or_default();
+fn noise(source: &TableSource) -> Result<Box<dyn Likelihood>, String> {
+    let noise = source.record.hyperparameter("noise_variance").and_then(|v| v.first().copied());
+    let noise = noise.unwrap_or_default();
     if !(noise > 0.0 && noise.is_finite()) {
         return Err(format!("its noise variance {noise} is not positive"));
     }
-    let mut likelihood = Gaussian::new(noise, 0.0);
-    likelihood.set_values(&[noise]);
-    Ok(Box::new(likelihood))
+    Ok(Box::new(Gaussian::new(noise, 0.0)))
 }
 
 /// The kernel acts on what a network makes of rows, or on columns where there is none.
-pub(super) fn read(mut stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
-    let Some(summary) = stored.deep else { return Err(tensors.corrupt("its features are not described")) };
-    if stored.level.is_some_and(|level| !level.is_finite()) {
-        return Err(tensors.corrupt("its level is no number"));
-    }
-    let likelihood = match stored.likelihood.take() {
-        Some(likelihood) => likelihood,
-        None => noise(&stored).map_err(|e| tensors.corrupt(e))?,
+pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+    let Settings { inducing, architecture, rank: m, rest, roots, level } =
+        super::settings(settings, tensors)?;
+    let likelihood = match source.output.likelihood() {
+        Some(output) => output.seen_in_training(),
+        None => noise(source).map_err(|e| tensors.corrupt(e))?,
     };
-    let names = stored.schema.feature_names();
-    let network = match (&summary.architecture, summary.inducing) {
-        (None, true) => None,
-        _ => Some(read_network(summary, tensors)?),
-    };
-    let m = summary.rank;
-    let features: Box<dyn LearnedFeatures> = if summary.inducing {
+    let names = source.inputs.schema.feature_names();
+    let network = architecture.map(|own| read_network::<f32>(NETWORK, &own, tensors)).transpose()?;
+    let features: Box<dyn LearnedFeatures> = if inducing {
         let outputs = network.as_ref().map(|network| network.graph().output_shape().iter().product());
         let kernel = match outputs {
-            Some(outputs) => embedding_kernel(stored.kernel, outputs),
-            None => stored.kernel.build(&names).map_err(Into::into),
+            Some(outputs) => embedding_kernel(&source.record.kernel, outputs),
+            None => source.record.kernel.build(&names).map_err(Into::into),
         };
         let mut kernel = kernel.map_err(|e| tensors.corrupt(e))?;
         let values = tensors.vector("kernel", kernel.values().len())?;
@@ -221,16 +236,14 @@ pub(super) fn read(mut stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<
         }
     };
     let functions = likelihood.outputs();
-    if summary.roots != 1 && summary.roots != functions {
-        return Err(
-            tensors.corrupt(format!("{functions} functions cannot have {} covariances", summary.roots))
-        );
+    if roots != 1 && roots != functions {
+        return Err(tensors.corrupt(format!("{functions} functions cannot have {roots} covariances")));
     }
     let mean = tensors.matrix("weights", m, functions)?;
-    let roots = (0..summary.roots).map(|k| tensors.factor(&root_name(summary.roots, k), m));
+    let roots = (0..roots).map(|k| tensors.factor(&root_name(roots, k), m));
     let roots = roots.collect::<Result<Vec<_>, _>>()?;
     let q = WeightDistribution::new(mean, roots).map_err(|e| tensors.corrupt(e))?;
-    let posterior = LowRankPosterior::new(features, q, likelihood, summary.rest);
+    let posterior = LowRankPosterior::new(features, q, likelihood, rest);
     let posterior = posterior.map_err(|e| tensors.corrupt(e))?;
-    Ok(Arc::new(LowRank { posterior, level: stored.level }))
+    Ok(Arc::new(LowRank { posterior, level }))
 }

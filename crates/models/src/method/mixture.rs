@@ -4,7 +4,8 @@ use crate::ModelError;
 use crate::latent::{Beyond, Latent};
 use crate::predictor::{Batch, Cost, NetworkPosterior, Predictor, Want};
 use posterior_likelihoods::predictive::mixture_moments;
-use posterior_store::Tensors;
+use posterior_store::{StoreError, Tensors};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Predictors of networks that predict the same.
@@ -13,11 +14,6 @@ pub(crate) struct Mixture {
     pub(crate) members: Vec<Arc<dyn Predictor>>,
     /// Whether their error bars are left out.
     pub(crate) plain: bool,
-}
-
-/// What stands before the names of a member's arrays.
-pub(crate) fn prefix(member: usize) -> String {
-    format!("member.{member}.")
 }
 
 impl Predictor for Mixture {
@@ -40,12 +36,13 @@ impl Predictor for Mixture {
         all.fold(Cost::default(), |a, b| Cost { bytes: a.bytes.max(b.bytes), flops: a.flops + b.flops })
     }
 
-    fn write(&self, out: &mut Tensors) {
-        for (k, member) in self.members.iter().enumerate() {
-            let mut own = Tensors::default();
-            member.write(&mut own);
-            out.extend_under(&prefix(k), own);
-        }
+    fn kind(&self) -> &'static str {
+        "networks"
+    }
+
+    /// Nothing: its members are models of their own in a file, of which it is made again.
+    fn write(&self, _: &mut Tensors) -> Result<Value, StoreError> {
+        Ok(Value::Null)
     }
 
     fn latents(&self) -> usize {

@@ -1,6 +1,6 @@
 //! **Methods**: what each of them predicts, writes and reads, one file for each kind of [`Predictor`].
 //!
-//! A new method is a file here and a line in the table of readers. Other modules ask the trait. Accessors such as `exact` are for what only one method can do: add rows, leave one out.
+//! A new method is a file here and a line in `READERS`. A reader is given what the predictor wrote, and what is known of every process or network: its kernel, mean, hyperparameters and likelihood, or its record. Other modules ask the trait. Accessors such as `exact` are for what only one method can do: add rows, leave one out.
 //!
 //! | file | what |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | `independent` | a predictor for each function |
 //! | `network` | a network with its posterior, in single or double precision |
 //! | `mixture` | several networks as one |
-//! | `stored` | what readers are given |
+//! | `stored` | kernel, mean and likelihood of a process from its header |
 
 mod compressed;
 mod embedded;
@@ -37,16 +37,17 @@ pub(crate) use generalised::kernel_behind;
 pub use independent::IndependentFunctions;
 pub(crate) use laplace::read_process as read_laplace;
 pub(crate) use low_rank::{LowRank, hyperparameters as hyperparameters_of_features};
-pub(crate) use mixture::{Mixture, prefix};
+pub(crate) use mixture::Mixture;
 pub use network::Fitted;
-pub(crate) use network::{PIECE, StoredNetwork, predictor as network_predictor, read as read_network};
+pub(crate) use network::{PIECE, predictor as network_predictor};
 pub use pathwise::Solved;
 pub use precision::SolverPrecision;
-pub(crate) use stored::Stored;
 
 use crate::ModelError;
+use crate::laplace::NetworkHeader;
 use crate::latent::Latent;
 use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want, bytes_of};
+use crate::process::TableSource;
 use crate::speed::{dense_rate, seconds_of_pair};
 use faer::MatRef;
 use posterior_gp::Posterior;
@@ -56,43 +57,61 @@ use posterior_kernels::Kernel;
 use posterior_linear::low_rank::LowRankPosterior;
 use posterior_networks::Precision;
 use posterior_store::{StoreError, Tensors};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Keys of the table of readers.
-pub(crate) mod kind {
-    pub(crate) const EXACT: &str = "exact";
-    pub(crate) const EMBEDDED: &str = "exact behind a network";
-    pub(crate) const SINGLE: &str = "weights in single precision";
-    pub(crate) const DOUBLE: &str = "weights in double precision";
-    pub(crate) const INDUCING: &str = "inducing points";
-    pub(crate) const LOW_RANK: &str = "learned features";
-    pub(crate) const GENERALISED: &str = "mean and covariance";
-    pub(crate) const LAPLACE: &str = "mode";
-    pub(crate) const INDEPENDENT: &str = "independent functions";
+/// What a file has of a predictor besides its arrays.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PredictorHeader {
+    /// Its key in the table of readers.
+    kind: String,
+    /// What it wrote itself.
+    settings: Value,
 }
 
-/// Makes a predictor of what a header and its arrays say.
-type Reader = fn(Stored<'_>, &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError>;
+/// A predictor that was read.
+type Read = Result<Arc<dyn Predictor>, StoreError>;
 
-const READERS: [(&str, Reader); 9] = [
-    (kind::EXACT, exact::read),
-    (kind::EMBEDDED, embedded::read),
-    (kind::SINGLE, pathwise::read::<f32>),
-    (kind::DOUBLE, pathwise::read::<f64>),
-    (kind::INDUCING, inducing::read),
-    (kind::LOW_RANK, low_rank::read),
-    (kind::GENERALISED, generalised::read),
-    (kind::LAPLACE, laplace::read),
-    (kind::INDEPENDENT, independent::read),
+/// Makes a predictor of its settings, of what is known of its source, and of its arrays.
+type Reader<S> = fn(Value, &S, &mut Tensors) -> Read;
+
+/// Readers of processes.
+pub(crate) static READERS: &[(&str, Reader<TableSource>)] = &[
+    (exact::KIND, exact::read),
+    (embedded::KIND, embedded::read),
+    (pathwise::SINGLE, pathwise::read::<f32>),
+    (pathwise::DOUBLE, pathwise::read::<f64>),
+    (inducing::KIND, inducing::read),
+    (low_rank::KIND, low_rank::read),
+    (generalised::KIND, generalised::read),
+    (laplace::KIND, laplace::read),
+    (independent::KIND, independent::read),
 ];
 
-/// The predictor that a header and its arrays describe.
-pub(crate) fn read(stored: Stored<'_>, tensors: &mut Tensors) -> Result<Arc<dyn Predictor>, StoreError> {
-    match READERS.iter().find(|(kind, _)| *kind == stored.kind) {
-        Some((_, reader)) => reader(stored, tensors),
-        None => Err(tensors.corrupt(format!("its method `{}` is not known", stored.method))),
+/// Readers of networks.
+pub(crate) static NETWORK_READERS: &[(&str, Reader<NetworkHeader>)] = &[(network::KIND, network::read)];
+
+impl PredictorHeader {
+    /// Of a predictor, whose arrays are added.
+    pub(crate) fn write(predictor: &dyn Predictor, out: &mut Tensors) -> Result<Self, StoreError> {
+        Ok(Self { kind: predictor.kind().into(), settings: predictor.write(out)? })
     }
+
+    /// The predictor, by one of these readers.
+    pub(crate) fn read<S>(self, readers: &[(&str, Reader<S>)], source: &S, tensors: &mut Tensors) -> Read {
+        match readers.iter().find(|(kind, _)| *kind == self.kind) {
+            Some((_, read)) => read(self.settings, source, tensors),
+            None => Err(tensors.corrupt(format!("its method `{}` is not known", self.kind))),
+        }
+    }
+}
+
+/// The settings that a predictor wrote.
+fn settings<S: DeserializeOwned>(written: Value, tensors: &Tensors) -> Result<S, StoreError> {
+    serde_json::from_value(written).map_err(|e| tensors.corrupt(e))
 }
 
 /// The posteriors of some methods, for what only these can do.

@@ -1,25 +1,30 @@
 //! A network with the posterior over its weights, in either precision.
 
+use super::Read;
 use crate::ModelError;
+use crate::laplace::NetworkHeader;
 use crate::latent::{Beyond, Draws, Latent};
-use crate::network::{Preparation, add_network, is_single, take_network};
+use crate::network::{NETWORK, Preparation, add_network, graph_of, is_single, take_network};
 use crate::predictor::{Batch, Cost, NetworkPosterior, Predictor, Want};
 use faer::Mat;
 use posterior_data::NumericArray;
 use posterior_laplace::accumulate::FitSums;
 use posterior_laplace::function_space::FunctionSpace;
 use posterior_laplace::learned::{LearnedPosterior, SampledPredictions};
-use posterior_laplace::saved::{SelectedRecord, add_selection, add_sums, read_selection, sums};
+use posterior_laplace::saved::{add_selection, add_sums, read_selection, sums};
 use posterior_laplace::scores::wanted;
 use posterior_laplace::{
-    Approximation, Ella, FisherEstimate, FitOptions, FitSummary, Laplace, Latent as Outputs,
-    RestoredCurvature, SavedPosterior, Wanted,
+    Approximation, Ella, FisherEstimate, Laplace, Latent as Outputs, RestoredCurvature, SavedPosterior,
+    Wanted,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood};
-use posterior_networks::{Architecture, Array, Graph, Network, Precision, Selection};
+use posterior_networks::{Array, Graph, Network, Precision, Selection};
 use posterior_store::{StoreError, Tensors};
+use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
+
+pub(super) const KIND: &str = "network";
 
 /// Examples whose covariances are kept at one time.
 pub(crate) const PIECE: usize = 512;
@@ -94,14 +99,18 @@ impl<T: Precision> Predictor for NetworkPredictor<T> {
         self.latent_cost(rows, &Want::default())
     }
 
-    fn write(&self, out: &mut Tensors) {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError> {
         let Fitted { network, laplace } = &*self.fitted;
-        add_network(network, out);
+        add_network(NETWORK, network, out);
         out.insert_vector("prior.precisions", laplace.prior().precisions());
         out.insert_vector("mode", laplace.mode());
         add_selection(laplace.selection(), out);
         if laplace.add_learned(out) {
-            return;
+            return Ok(Value::Null);
         }
         if let Some(sums) = laplace.sums() {
             add_sums(sums, out);
@@ -116,6 +125,7 @@ impl<T: Precision> Predictor for NetworkPredictor<T> {
             }
             out.insert_triangle("points.kernel", points.gram().as_ref());
         }
+        Ok(Value::Null)
     }
 
     fn latents(&self) -> usize {
@@ -164,6 +174,11 @@ impl<T: Precision> NetworkPosterior for NetworkPredictor<T> {
         Ok(laplace.function_samples(network, &self.prepared(x)?, count, seed, memory)?)
     }
 
+    fn observed(&self) -> (OutputLikelihood, Integration) {
+        let laplace = &self.fitted.laplace;
+        (laplace.likelihood().clone(), laplace.integration())
+    }
+
     fn covariance(&self, x: &NumericArray, memory: u64) -> Result<Mat<f64>, ModelError> {
         let Fitted { network, laplace } = &*self.fitted;
         Ok(laplace.joint(network, &self.prepared(x)?, memory)?)
@@ -192,41 +207,20 @@ impl<T: Precision> Draws for OwnDraws<T> {
     }
 }
 
-/// What a header says of a network's posterior.
-pub(crate) struct StoredNetwork<'a> {
-    pub(crate) architecture: &'a str,
-    pub(crate) options: &'a FitOptions,
-    pub(crate) selected: &'a [SelectedRecord],
-    /// Groups of the prior.
-    pub(crate) groups: usize,
-    pub(crate) base_likelihood: &'a OutputLikelihood,
-    pub(crate) noise_variance: f64,
-    pub(crate) summary: &'a FitSummary,
-    pub(crate) preparation: Preparation,
-}
-
-/// A predictor from its arrays, with its likelihood and integration.
-type ReadNetwork = (Arc<dyn Predictor>, OutputLikelihood, Integration);
-
 /// Makes a predictor again. The curvature is saved as it was summed, so that a model can be continued with further data; factoring it again gives the posterior that was saved.
-pub(crate) fn read(stored: StoredNetwork<'_>, tensors: &mut Tensors) -> Result<ReadNetwork, StoreError> {
-    let architecture = Architecture::from_toml(stored.architecture).map_err(|e| tensors.corrupt(e))?;
-    let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
+pub(super) fn read(_: Value, record: &NetworkHeader, tensors: &mut Tensors) -> Read {
+    let graph = graph_of(&record.network.architecture, tensors)?;
     match is_single(tensors) {
-        true => restored::<f32>(graph, stored, tensors),
-        false => restored::<f64>(graph, stored, tensors),
+        true => restored::<f32>(graph, record, tensors),
+        false => restored::<f64>(graph, record, tensors),
     }
 }
 
-fn restored<T: Precision>(
-    graph: Graph,
-    stored: StoredNetwork<'_>,
-    tensors: &mut Tensors,
-) -> Result<ReadNetwork, StoreError> {
-    let StoredNetwork { options, base_likelihood, summary, .. } = stored;
-    let network = take_network::<T>(graph, tensors)?;
-    let selection = read_selection(network.graph(), stored.selected, tensors)?;
-    let precisions = tensors.vector("prior.precisions", stored.groups)?;
+fn restored<T: Precision>(graph: Graph, record: &NetworkHeader, tensors: &mut Tensors) -> Read {
+    let NetworkHeader { options, base_likelihood, summary, .. } = record;
+    let network = take_network::<T>(NETWORK, graph, tensors)?;
+    let selection = read_selection(network.graph(), &record.selected, tensors)?;
+    let precisions = tensors.vector("prior.precisions", record.group_count)?;
     let mode = tensors.vector("mode", selection.len())?;
     let curvature = match options.approximation.form() {
         Some(form) => {
@@ -248,15 +242,14 @@ fn restored<T: Precision>(
         options: options.clone(),
         selection,
         base_likelihood: base_likelihood.clone(),
-        noise_variance: stored.noise_variance,
+        noise_variance: record.noise_variance,
         precisions,
         mode,
         curvature,
         summary: summary.clone(),
     };
     let laplace = Laplace::restore(&network, saved).map_err(|e| tensors.corrupt(e))?;
-    let (likelihood, integration) = (laplace.likelihood().clone(), laplace.integration());
-    Ok((predictor(Fitted { network, laplace }, stored.preparation), likelihood, integration))
+    Ok(predictor(Fitted { network, laplace }, record.data.inputs.preparation().clone()))
 }
 
 /// A curvature that is not one of sums.

@@ -2,28 +2,51 @@
 
 use super::exact::{read_observations, write_observations};
 use super::precision::SolverPrecision;
-use super::stored::Stored;
-use super::{TILES, compressed, draws, row_effort};
+use super::{Read, TILES, compressed, draws, row_effort};
 use crate::latent::{Latent, VarianceMethod, VarianceSolves};
 use crate::predictor::{
     Batch, Compressed, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want, bytes_of,
 };
 use crate::prior::Prior;
-use crate::process::Solver;
+use crate::process::TableSource;
 use crate::shares::{SharePlaces, VarianceShares, Weighted};
 use crate::speed::{dense_rate, seconds_of_pair};
 use crate::{ModelError, StoreError};
 use faer::{Mat, MatRef};
 use posterior_gp::iterative::{
-    Budget, LanczosBasis, LanczosVariances, PathwiseModel, PathwisePosterior, Solution, SolvedVariances,
-    Support,
+    Budget, InducingDescentOptions, LanczosBasis, LanczosVariances, Method, PathwiseModel, PathwisePosterior,
+    PathwiseSettings, Solution, SolvedVariances, Support,
 };
 use posterior_gp::{GpError, Observations, Posterior, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Progress, Reason};
 use posterior_store::Tensors;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub(super) const SINGLE: &str = "weights in single precision";
+pub(super) const DOUBLE: &str = "weights in double precision";
+
+/// What a file has of it besides arrays.
+#[derive(Serialize, Deserialize)]
+struct Settings {
+    /// How it was conditioned.
+    conditioned: PathwiseSettings,
+    points: Points,
+    /// Where the solver ended, and why.
+    progress: Progress,
+    reason: Reason,
+}
+
+/// What carries the weights, and what they were found with.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Points {
+    Rows(Method),
+    Inducing { count: usize, options: InducingDescentOptions },
+}
 
 /// Rows whose variances are solved for together.
 const SOLVED_AT_ONCE: usize = 64;
@@ -92,12 +115,27 @@ impl<T: SolverPrecision> Predictor for PathwisePosterior<T> {
         [row, row + self.cost(1).flops]
     }
 
-    fn write(&self, out: &mut Tensors) {
+    fn kind(&self) -> &'static str {
+        if size_of::<T>() == 4 { SINGLE } else { DOUBLE }
+    }
+
+    fn write(&self, out: &mut Tensors) -> Result<Value, StoreError> {
         write_observations(self.data(), out);
-        out.insert_columns("weights", self.solution().weights.as_ref());
-        if let Support::Inducing(z, _) = PathwisePosterior::support(self) {
-            out.insert_matrix("inducing_inputs", z.as_ref());
-        }
+        let Solution { weights, reason, progress } = self.solution();
+        out.insert_columns("weights", weights.as_ref());
+        let points = match PathwisePosterior::support(self) {
+            Support::Rows(method) => Points::Rows(method.clone()),
+            Support::Inducing(z, options) => {
+                out.insert_matrix("inducing_inputs", z.as_ref());
+                Points::Inducing { count: z.nrows(), options: options.clone() }
+            }
+        };
+        let residual = progress.residual.filter(|r| r.is_finite());
+        // Seconds are in the record of the fit alone, so that equal fits have equal settings.
+        let elapsed = Duration::ZERO;
+        let progress = Progress { residual, elapsed, value: None, gradient_norm: None, ..*progress };
+        let own = Settings { conditioned: self.settings().clone(), points, progress, reason: *reason };
+        Ok(posterior_store::to_value(&own)?)
     }
 
     fn process(&self) -> Option<&dyn Posterior> {
@@ -250,26 +288,16 @@ fn with_means<T: SolverPrecision>(
     Ok(Prediction { mean: posterior.mean(x)?, latent_variance, noise_variance, clipped }.into())
 }
 
-pub(super) fn read<T: SolverPrecision>(
-    stored: Stored<'_>,
-    tensors: &mut Tensors,
-) -> Result<Arc<dyn Predictor>, StoreError> {
-    let Some(summary) = stored.solved else { return Err(tensors.corrupt("its solver is none")) };
-    let Some(settings) = summary.settings.clone() else {
-        return Err(tensors.corrupt("its solver has no settings"));
-    };
-    let inputs = stored.schema.features.len();
-    let data = read_observations((stored.rows, inputs), tensors)?;
-    let (rows, support) = match &summary.solver {
-        Solver::Inducing(options) => {
-            let m = summary.inducing;
-            let z = tensors.matrix("inducing_inputs", m, inputs)?;
-            (m, Support::Inducing(z, options.clone()))
+pub(super) fn read<T: SolverPrecision>(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+    let Settings { conditioned: settings, points, progress, reason } = super::settings(settings, tensors)?;
+    let inputs = source.inputs.schema.features.len();
+    let data = read_observations((source.record.rows, inputs), tensors)?;
+    let (rows, support) = match points {
+        Points::Inducing { count, options } => {
+            let z = tensors.matrix("inducing_inputs", count, inputs)?;
+            (count, Support::Inducing(z, options))
         }
-        Solver::Rows(method) => (stored.rows, Support::Rows(method.clone())),
-        Solver::Collapsed | Solver::Stochastic { .. } | Solver::Features | Solver::Variation => {
-            return Err(tensors.corrupt("its solver is none"));
-        }
+        Points::Rows(method) => (source.record.rows, Support::Rows(method)),
     };
     let columns = settings.samples.checked_add(1).ok_or_else(|| tensors.corrupt("its size overflows"))?;
     // Features are drawn anew: their number is a declared size like any other.
@@ -277,18 +305,8 @@ pub(super) fn read<T: SolverPrecision>(
         return Err(tensors.corrupt(format!("it claims {} random features", settings.features.count)));
     }
     let weights = tensors.columns("weights", Some((rows, columns)))?;
-    let (kernel, mean) = stored.process::<T>().map_err(|e| tensors.corrupt(e))?;
-    let noise = stored.noise().map_err(|e| tensors.corrupt(e))?;
-    let progress = Progress {
-        step: summary.steps,
-        steps_planned: settings.budget.steps,
-        elapsed: Duration::from_secs_f64(summary.seconds[1].clamp(0.0, 1e9)),
-        residual: summary.residual,
-        step_size: summary.step_size,
-        restarts: summary.restarts,
-        ..Progress::default()
-    };
-    let reason = summary.ended.parse().unwrap_or(Reason::Steps);
+    let (kernel, mean) = source.kernel_and_mean::<T>().map_err(|e| tensors.corrupt(e))?;
+    let noise = source.noise().map_err(|e| tensors.corrupt(e))?;
     let model = PathwiseModel { kernel, mean, noise };
     let solution = Solution { weights, reason, progress };
     let posterior = PathwisePosterior::from_parts(model, data, support, settings, solution);

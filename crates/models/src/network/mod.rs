@@ -36,7 +36,9 @@ pub(crate) use open::without_link;
 pub use open::{NetworkFile, Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;
 pub(crate) use reading::{Raw, Wanted, class_numbers, file_name, image_shape, pixels};
-pub(crate) use tensors::{add_network, add_network_as, is_single, take_network, take_network_as};
+pub(crate) use tensors::{
+    NETWORK, add_network, graph_of, is_single, read_network, take_network, write_network,
+};
 pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
 
 use posterior_data::DataError;

@@ -3,9 +3,9 @@
 use super::check::CONVERGED;
 use super::file_rows::CANDIDATES;
 use super::scalable::Solver;
-use super::{FitRecord, ModelError, Process};
+use super::{FitRecord, ModelError, Process, TableSource};
 use crate::method::COMPARED;
-use crate::model::{Model, TableSource};
+use crate::model::Model;
 use crate::speed::dense_rate;
 use crate::text::{time, work};
 use crate::{Compression, Guarantee, Question};

@@ -2,8 +2,8 @@
 
 use super::fit::{each_from_the_others, recalibrate};
 use super::maps::densest_place;
-use super::{ContinuedRows, FitRecord, ModelError, Process};
-use crate::model::{Model, Source, TableSource};
+use super::{ContinuedRows, FitRecord, ModelError, Process, TableSource};
+use crate::model::{Model, Source};
 use crate::options::CalibrateName;
 use crate::rows::{CheckedOn, LeftOut};
 use crate::speed::{dense_rate, seconds_of_pair};

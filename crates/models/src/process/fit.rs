@@ -9,11 +9,13 @@ use super::scalable::{
     Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
     set_hyperparameters, unused_by_exact, whole_posterior,
 };
-use super::{CheckScores, FitCheck, FitRecord, FitSummary, Hyperparameter, ModelError, ProcessRecord};
+use super::{
+    CheckScores, FitCheck, FitRecord, FitSummary, Hyperparameter, ModelError, ProcessRecord, TableSource,
+};
 use crate::calibration::{self, Calibration};
 use crate::evaluation::funnel_in_words;
 use crate::inputs::TableInputs;
-use crate::model::{Model, TableSource};
+use crate::model::Model;
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, MethodName};
 use crate::output::{GaussianOutput, Output};
 use crate::rows::{CheckedOn, LeftOut, TrainingRows};

@@ -176,13 +176,13 @@ impl ProcessRecord {
     }
 }
 
-/// A model's description: all of it but the arrays.
+/// What is known of a process besides what predicts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Header {
-    /// What it reads.
+pub struct TableSource {
+    /// Rows of a table as standardised inputs.
     #[serde(flatten)]
     pub inputs: TableInputs,
-    /// What is observed.
+    /// What is observed of the functions.
     #[serde(flatten)]
     pub output: Output,
     /// How it came about.

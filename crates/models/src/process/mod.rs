@@ -19,7 +19,6 @@
 //! | `generalised` | fits under any likelihood: classes, counts, outliers |
 //! | `panel`, `maps` | the posterior over a grid, for one input; the prior's covariance, predictions over the plane |
 //! | `parts` | what a kernel is made of: covariances of categories, curves of columns, shares of a sum |
-//! | `file` | model to container and back, bit for bit |
 //! | [`Effects`], `effective` | what columns do: importance, partial dependence |
 //! | `continued` | further rows for a saved exact process, its hyperparameters kept |
 //! | `compress` | a model of many rows, carried by fewer points |
@@ -40,7 +39,6 @@ mod deep;
 mod describe;
 mod effective;
 mod effects;
-mod file;
 mod file_rows;
 mod fit;
 mod generalised;
@@ -75,7 +73,8 @@ pub use generalised::{
     TriedPseudoCount, VariationSummary, choose_likelihood, no_exposure,
 };
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
-pub use header::{ContinuedRows, FitRecord, FitSummary, Header, ProcessRecord};
+pub use header::{ContinuedRows, FitRecord, FitSummary, ProcessRecord, TableSource};
+pub(crate) use noise::{read as read_noise, write as write_noise};
 pub use parts::{CategoryCovariance, KernelParts, WarpCurve};
 pub use predict::PredictOptions;
 pub use prepared::{FitStage, Prepared};
@@ -133,9 +132,9 @@ impl<'a> Process<'a> {
     }
 
     /// What stands in its file besides arrays.
-    pub fn header(&self) -> Header {
+    pub fn header(&self) -> TableSource {
         let (inputs, output, record) = (self.inputs.clone(), self.output.clone(), self.record.clone());
-        Header { inputs, output, record }
+        TableSource { inputs, output, record }
     }
 
     /// Which rows it was trained on; not known once rows of a stream were learned.

@@ -213,6 +213,8 @@ fn a_file_holds_all_models_and_damaged_ones_are_refused() {
     assert_eq!(back.report().unwrap()["targets"][1]["target"], "b");
     assert!(back.of_target("b").is_some_and(|own| own.target() == "b") && back.of_target("z").is_none());
 
+    let error = Model::load(&path).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("it holds several"), "{error}");
     let refused = |change: &dyn Fn(&mut Value, &mut posterior_store::Tensors), part: &str| {
         let mut container = Container::<Value>::read(&path).unwrap();
         change(&mut container.header, &mut container.tensors);
@@ -221,12 +223,15 @@ fn a_file_holds_all_models_and_damaged_ones_are_refused() {
         let error = Saved::load(&broken).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     };
-    refused(&|_, tensors| drop(tensors.take_under("target.1.")), "missing");
-    refused(&|_, tensors| tensors.insert_vector("target.2.factor", &[1.0]), "belongs to nothing");
+    refused(&|_, tensors| drop(tensors.take_under("model.1.")), "missing");
+    refused(&|_, tensors| tensors.insert_vector("model.2.factor", &[1.0]), "belongs to nothing");
     refused(&|header, _| drop(header["models"].as_array_mut().unwrap().pop()), "belongs to nothing");
     refused(&|header, _| header["models"] = Value::Array(Vec::new()), "belongs to nothing");
-    refused(&|header, _| header["models"][0] = header.clone(), "it holds several");
-    refused(&|header, _| header["models"][1]["schema"]["target"] = "a".into(), "`a_mean`");
+    refused(&|header, _| header["models"][0] = header.clone(), "missing field `predictor`");
+    refused(&|header, _| header["models"][1]["source"]["table"]["schema"]["target"] = "a".into(), "`a_mean`");
+    let unknown = "its method `network` is not known";
+    refused(&|header, _| header["models"][0]["predictor"]["kind"] = "network".into(), unknown);
+    refused(&|header, _| header["models"][0]["predictor"]["settings"] = Value::Null, "invalid type: null");
     refused(&|header, _| header["models"][0] = Value::Null, "");
     refused(&|header, _| header["shared"] = serde_json::json!({"targets": ["z"]}), "");
     // Whatever a byte becomes, a file is read or refused.

@@ -458,7 +458,7 @@ fn dense(model: &Model, path: &Path, x: &Mat<f64>, at: &Mat<f64>) -> Dense {
     model.save(path).unwrap();
     let bytes = std::fs::read(path).unwrap();
     let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    let tensor = tensors.tensor("inducing_inputs").unwrap();
+    let tensor = tensors.tensor("model.0.inducing_inputs").unwrap();
     let numbers: Vec<f64> =
         tensor.data().chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
     let [m, d] = tensor.shape() else { panic!("no matrix") };

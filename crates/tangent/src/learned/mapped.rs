@@ -42,6 +42,11 @@ impl MappedKernel {
         Self { kept: true, ..self }
     }
 
+    /// Whether the map's weights stay as they are.
+    pub fn keeps_map(&self) -> bool {
+        self.kept
+    }
+
     /// k₀.
     pub fn base(&self) -> &dyn Kernel<f64> {
         &*self.base

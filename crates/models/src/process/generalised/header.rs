@@ -1,7 +1,7 @@
 //! How a fit under any likelihood went, as it stands in a file.
 
 use crate::options::InferenceName;
-use crate::process::{DeepSummary, GviSummary, Header};
+use crate::process::{DeepSummary, GviSummary, TableSource};
 use crate::rows::CheckedOn;
 use crate::{ClassRecalibration, ObservedRecalibration};
 use posterior_data::Notes;
@@ -130,7 +130,7 @@ pub struct StandInSummary {
     /// The standard unit of all.
     pub scale: f64,
     /// How each latent function was fitted: its process's own description.
-    pub members: Vec<Header>,
+    pub members: Vec<TableSource>,
 }
 
 /// What came of a stochastic bound.

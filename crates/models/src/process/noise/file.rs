@@ -13,14 +13,15 @@ use posterior_store::{StoreError, Tensors};
 const PREFIX: &str = "noise_process.";
 
 /// Adds them.
-pub(in crate::process) fn tensors(own: &NoiseProcess, tensors: &mut Tensors) {
+pub(crate) fn write(own: &NoiseProcess, tensors: &mut Tensors) -> Result<(), StoreError> {
     let mut arrays = Tensors::default();
-    own.posterior.write(&mut arrays);
+    own.posterior.write(&mut arrays)?;
     tensors.extend_under(PREFIX, arrays);
+    Ok(())
 }
 
 /// The process that a summary and its arrays describe, of a model with these features.
-pub(in crate::process) fn read(
+pub(crate) fn read(
     summary: &NoiseSummary,
     features: &[String],
     tensors: &mut Tensors,

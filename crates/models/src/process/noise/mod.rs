@@ -17,7 +17,7 @@ mod learn;
 use crate::output::{NoiseProcess, NoiseSummary, seen};
 use posterior_kernels::{KernelExpression, KernelTextError};
 
-pub(super) use file::{read, tensors};
+pub(crate) use file::{read, write};
 pub(super) use learn::{learn, plan_in_words};
 
 /// The kernel of the logarithm of the variance: as wide as its columns want, smooth enough to be learned from few rows.

@@ -6,9 +6,10 @@ use super::rows::{LabelledRows, Observed, prior_means, sites_of};
 use super::{RunningScore, StreamedRows};
 use crate::answer::columns;
 use crate::calibration::Calibration;
-use crate::model::{Source, TableSource};
+use crate::file::{self, FileHeader, STREAM};
+use crate::model::Source;
 use crate::output::{LikelihoodOutput, Output};
-use crate::process::{FitRecord, Process};
+use crate::process::{FitRecord, Process, TableSource};
 use crate::rows::TrainingRows;
 use crate::{Answer, Comparison, Model, ModelData, ModelError, Question, Saved};
 use faer::{Mat, MatRef};
@@ -18,7 +19,6 @@ use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::streaming::StreamingModel;
 use posterior_notes::fixes::{FIXED_INDUCING, FORWARD, KERNEL_LINEAR_SGPR, SGPR, SVGP, TARGET_SGPR};
 use posterior_store::{Container, StoreError, Tensors};
-use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
@@ -354,11 +354,9 @@ impl StreamModel {
         Ok(())
     }
 
-    /// What a file has to hold of it: the model as it is now under `model.`, and the sums.
-    pub fn tensors(&self) -> Result<(Value, Tensors), StoreError> {
+    /// The file of the model as it is now, with the sums.
+    pub(super) fn container(&self) -> Result<Container<FileHeader>, StoreError> {
         let mut tensors = Tensors::default();
-        let Container { header, tensors: own } = self.model.container()?;
-        tensors.extend_under(MODEL, own);
         let (shared, own) = self.sums.sums();
         tensors.insert_triangle(SHARED, shared);
         own.iter().enumerate().for_each(|(c, own)| tensors.insert_triangle(own_sum(c), own.as_ref()));
@@ -367,18 +365,23 @@ impl StreamModel {
             noise.add_to(&mut tensors);
         }
         tensors.insert_vector(COUNTS, &[self.sums.functions() as f64, self.sums.features() as f64]);
-        Ok((header, tensors))
+        let mut container = file::container(std::slice::from_ref(&self.model), None)?;
+        container.tensors.extend_under(STREAM, tensors);
+        Ok(container)
     }
 
-    /// From what [`Self::tensors`] gave, to the same bits.
+    /// From what [`Self::container`] gave, to the same bits.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
-    pub fn restored(header: Value, mut tensors: Tensors, most_inducing: usize) -> Result<Self, StoreError> {
+    pub(super) fn restored(
+        mut container: Container<FileHeader>,
+        most_inducing: usize,
+    ) -> Result<Self, StoreError> {
+        let mut tensors = container.tensors.take_under(STREAM);
         let counts = tensors.vector(COUNTS, 2)?;
         let noise = LearnedNoise::taken_from(&mut tensors)?;
-        let own = tensors.take_under(MODEL);
-        let model = Model::from_container(Container { header, tensors: own })?;
+        let model = file::only(container)?;
         let Some(process) = model.process() else {
             return Err(tensors.corrupt("its model is no process"));
         };
@@ -404,8 +407,6 @@ impl StreamModel {
     }
 }
 
-/// What stands before the names of the model's arrays.
-pub(super) const MODEL: &str = "model.";
 const SHARED: &str = "shared_sum";
 const SHIFTS: &str = "shifts";
 const COUNTS: &str = "counts";

@@ -3,10 +3,10 @@
 //! A state is a model file as well: whatever is asked of it is asked of the model as it is.
 
 use super::{RunningScore, StreamModel};
+use crate::file::FileHeader;
 use posterior_data::arriving::RowFormat;
 use posterior_store::{Container, StoreError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// What has become of rows.
@@ -71,10 +71,9 @@ pub struct StreamState {
     pub output: Option<StreamOutput>,
 }
 
+/// What stands in a file besides the model.
 #[derive(Serialize, Deserialize)]
 struct StateHeader {
-    method: String,
-    model: Value,
     most_inducing: usize,
     counts: StreamCounts,
     score: RunningScore,
@@ -83,25 +82,21 @@ struct StateHeader {
 }
 
 impl StreamState {
-    /// What a header calls its method.
-    pub(crate) const METHOD: &str = "stream";
-
     /// Writes it in one step.
     ///
     /// # Errors
     /// [`StoreError::Write`]; the older state is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
-        let (model, tensors) = self.model.tensors()?;
-        let header = StateHeader {
-            method: Self::METHOD.into(),
-            model,
+        let own = StateHeader {
             most_inducing: self.model.most_inducing(),
             counts: self.counts,
             score: self.score,
             input: self.input.clone(),
             output: self.output.clone(),
         };
-        Container { header, tensors }.write(path)
+        let mut container = self.model.container()?;
+        container.header.stream = Some(posterior_store::to_value(&own)?);
+        container.write(path)
     }
 
     /// Reads it.
@@ -109,19 +104,13 @@ impl StreamState {
     /// # Errors
     /// A [`StoreError`] that says what is wrong with the file; [`StoreError::Corrupt`] for a file that is no state.
     pub fn load(path: &Path) -> Result<Self, StoreError> {
-        let container = Container::<Value>::read(path)?;
-        if container.header.get("method").and_then(Value::as_str) != Some(Self::METHOD) {
+        let mut container = Container::<FileHeader>::read(path)?;
+        let Some(own) = container.header.stream.take() else {
             return Err(container.tensors.corrupt("it is no state of `posterior stream`"));
-        }
-        let Container { header, tensors } = container.typed::<StateHeader>()?;
-        let model = StreamModel::restored(header.model, tensors, header.most_inducing)?;
-        let StateHeader { counts, score, input, output, .. } = header;
+        };
+        let own: StateHeader = serde_json::from_value(own).map_err(|e| container.tensors.corrupt(e))?;
+        let StateHeader { most_inducing, counts, score, input, output } = own;
+        let model = StreamModel::restored(container, most_inducing)?;
         Ok(Self { model, counts, score, input, output })
-    }
-
-    /// The model's own container in that of a state.
-    pub(crate) fn model_of(container: Container<Value>) -> Result<Container<Value>, StoreError> {
-        let Container { header, mut tensors } = container.typed::<StateHeader>()?;
-        Ok(Container { header: header.model, tensors: tensors.take_under(super::model::MODEL) })
     }
 }

@@ -354,8 +354,7 @@ fn it_goes_on_from_its_file_to_the_same_bits() {
             start.learn_noise(true).unwrap();
         }
         let once = learned(start, &second, 13);
-        let (header, tensors) = once.tensors().unwrap();
-        let again = StreamModel::restored(header, tensors, 40).unwrap();
+        let again = StreamModel::restored(once.container().unwrap(), 40).unwrap();
         assert_eq!((again.streamed(), again.noise()), (once.streamed(), once.noise()));
         let (a, b) = (learned(once, &third, 9), learned(again, &third, 9));
         assert_eq!(said(a.model(), &test), said(b.model(), &test));
@@ -366,9 +365,9 @@ fn it_goes_on_from_its_file_to_the_same_bits() {
         let saved = Saved::load(&path).unwrap().into_only().unwrap();
         assert_eq!(said(a.model(), &test), said(&saved, &test));
         assert!(saved.notes().iter().any(|n| n.text().contains("70 rows were learned after the fit")));
-        let (header, mut tensors) = b.tensors().unwrap();
-        tensors.take_under("model.");
-        assert!(StreamModel::restored(header, tensors, 40).is_err());
+        let mut container = b.container().unwrap();
+        container.tensors.take_under("model.");
+        assert!(StreamModel::restored(container, 40).is_err());
     }
 }
 
