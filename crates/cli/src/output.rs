@@ -3,8 +3,8 @@
 mod terminal;
 
 use posterior::data::{Output, OutputKind};
-pub(crate) use posterior::text::number;
 pub use posterior::text::table;
+pub(crate) use posterior::text::{number, table_under};
 use serde::Serialize;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -82,15 +82,6 @@ impl Remarks {
     pub fn warnings<N: Display>(self, warnings: impl IntoIterator<Item = N>) {
         warnings.into_iter().for_each(|warning| self.say(format!("warning: {warning}")));
     }
-}
-
-/// A table with a head.
-pub(crate) fn table_under<const N: usize, R: Into<Vec<String>>>(
-    head: [&str; N],
-    rows: impl IntoIterator<Item = R>,
-) -> String {
-    let head = head.map(String::from).to_vec();
-    table(&std::iter::once(head).chain(rows.into_iter().map(Into::into)).collect::<Vec<_>>())
 }
 
 /// Prints to standard output; a reader that has gone away (`| head`) is no error.

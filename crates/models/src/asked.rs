@@ -1,12 +1,12 @@
 //! What a model can be asked: what processes and networks do alike is here, the rest in their own `asked`.
 
 use crate::answer::check;
+use crate::facts::Facts;
 use crate::laplace::Networks;
 use crate::model::{Model, NetworkSource, Source};
 use crate::portrait::network_remedy;
 use crate::process::{Process, TableSource};
 use crate::rows::no_leave_one_out;
-use crate::text::table;
 use crate::{
     Answer, Comparison, Effects, Evaluation, Family, Files, JointRow, ModelData, ModelError, Portrait,
     PredictedKind, PredictionPlan, Predictive, Question, SET_LEVELS, Saved, TrainedOn,
@@ -16,7 +16,7 @@ use posterior_data::{Departure, InputMoments, NumericArray, Schema, Table, TimeF
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
 use posterior_optim::Reason;
-use posterior_report::{Note, SummaryRow};
+use posterior_report::Note;
 use posterior_store::StoreError;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -94,10 +94,10 @@ impl Model {
     }
 
     /// The facts about it, in order.
-    pub fn summary(&self) -> Vec<SummaryRow> {
+    pub fn facts(&self) -> Facts {
         match self.view() {
-            Parts::Table(own) => own.summary(),
-            Parts::Network(own) => own.summary(),
+            Parts::Table(own) => own.facts(),
+            Parts::Network(own) => own.facts(),
         }
     }
 
@@ -119,10 +119,9 @@ impl Model {
 
     /// Facts, tables and notes for people.
     pub fn described(&self) -> String {
-        let facts = self.summary().into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]);
         let notes: Vec<String> = self.notes().into_iter().map(|n| format!("note: {}", n.text())).collect();
         let notes = (!notes.is_empty()).then(|| notes.join("\n"));
-        let parts = std::iter::once(table(&facts.collect::<Vec<_>>())).chain(self.tables()).chain(notes);
+        let parts = std::iter::once(self.facts().text()).chain(self.tables()).chain(notes);
         parts.collect::<Vec<_>>().join("\n\n")
     }
 

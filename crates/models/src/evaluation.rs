@@ -2,6 +2,7 @@
 //!
 //! A family says what it and its baseline predict ([`Model::predictive`], [`Model::baseline`]); everything here follows from that, for every family.
 
+use crate::facts::{Fact, Facts, figure, fixed};
 use crate::{IntervalScores, Model, ModelError, Predicted, Predictive, Truth};
 use posterior_metrics::{
     Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Funnel, Gaussians,
@@ -148,6 +149,22 @@ impl Evaluation {
     pub fn funnel_note(&self, model: &Model) -> Option<String> {
         let sure = self.funnel.filter(|own| own.is_sure())?;
         Some(funnel_in_words(sure, self.len(), &model.funnel_remedy(sure.rank_correlation > 0.0)))
+    }
+
+    /// What its sets and intervals are worth, level by level.
+    pub fn facts(&self) -> Facts {
+        let of = |what: &str, level: f64, held: Fact, size: Fact| {
+            Fact::new(format!("{what} of level {level} on these rows"), Facts::new().and(held).and(size))
+        };
+        let sets = self.sets.iter().map(|own| {
+            let held = fixed(100.0 * own.coverage, 1, "% hold the true class");
+            of("sets", own.level, held, figure(own.mean_size, "classes on average"))
+        });
+        let intervals = self.intervals.iter().map(|own| {
+            let held = fixed(100.0 * own.coverage, 1, "% hold the truth");
+            of("intervals", own.level, held, figure(own.mean_width, "wide on average"))
+        });
+        Facts::new().with(sets).with(intervals)
     }
 
     /// The name of a class; its number where it has none.

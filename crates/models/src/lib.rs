@@ -11,7 +11,7 @@
 //! let rows: Vec<usize> = (0..50).collect();
 //! let model = Model::fit(&table, &rows, &request, &mut |_, _| Signal::Continue)?;
 //! // What was chosen, added or is odd is said by every model, whatever its family.
-//! assert!(model.summary().iter().any(|fact| fact.label == "kernel"));
+//! assert!(model.facts().rows().iter().any(|fact| fact.label == "kernel"));
 //! # Ok::<(), posterior_models::ModelError>(())
 //! ```
 //!
@@ -29,6 +29,7 @@
 //! | [`targets`] | several targets of one table in one model |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
 //! | [`scans`] | pictures from sinograms with their error bars, from files to files |
+//! | [`Facts`] | what there is to say of a model, as labels, numbers and units; a terminal's text and the rows of a report are made of them |
 //! | [`Saved`] | what a model file holds |
 //! | [`Model`] | what is fitted, whatever its family: [`Answer`]s to a [`Question`], [`Evaluation`]s beside a baseline |
 
@@ -39,6 +40,7 @@ mod data;
 pub mod ensemble;
 mod error;
 mod evaluation;
+mod facts;
 mod family;
 mod file;
 mod hyperparameter;
@@ -76,6 +78,7 @@ pub use calibration::{
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
 pub use evaluation::{Comparison, Evaluation, JointRow, OutOfDistribution, Scores};
+pub use facts::{Fact, FactValue, Facts};
 pub use family::Family;
 pub use hyperparameter::Hyperparameter;
 pub use inputs::TableInputs;

@@ -1,15 +1,14 @@
 //! **What a file holds**: a model, or several of the targets of one table, whose predictions stand side by side. What is of one target is asked of its own model.
 
+use crate::facts::{Facts, fixed};
 use crate::targets::shared::SharedKernel;
 use crate::targets::{column_name, same_column, usual_columns};
-use crate::text::table;
 use crate::{
     Answer, Files, Model, ModelData, ModelError, Portrait, PredictedInto, PredictedKind, PredictionPlan,
     Question, VarianceSolves,
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{Departure, InputMoments, Schema};
-use posterior_report::SummaryRow;
 use posterior_store::{StoreError, json};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -206,16 +205,15 @@ impl Saved {
     }
 
     /// What is of all targets.
-    fn summary(&self) -> Vec<SummaryRow> {
+    fn facts(&self) -> Facts {
         let shared = match &self.shared {
             Some(shared) => shared.describe(),
             None => "of each target its own (--share-kernel has one for all numeric ones)".into(),
         };
-        vec![
-            SummaryRow::new("targets", self.names().join(", ")),
-            SummaryRow::new("kernel and noise", shared),
-            SummaryRow::new("seconds", format!("{:.2}", self.seconds())),
-        ]
+        Facts::new()
+            .fact("targets", self.names().join(", "))
+            .fact("kernel and noise", shared)
+            .fact("seconds", fixed(self.seconds(), 2, ""))
     }
 
     /// What is of all targets, then each as it would be alone.
@@ -223,13 +221,11 @@ impl Saved {
         if let Some(model) = self.only() {
             return model.described();
         }
-        let facts = self.summary().into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]);
-        let facts = table(&facts.collect::<Vec<_>>());
         let each = self.models.iter().map(|model| {
             let heading = format!("Target {}", model.target());
             format!("{heading}\n{}\n{}", "=".repeat(heading.chars().count()), model.described())
         });
-        std::iter::once(facts).chain(each).collect::<Vec<_>>().join("\n\n")
+        std::iter::once(self.facts().text()).chain(each).collect::<Vec<_>>().join("\n\n")
     }
 
     /// The same for programs.

@@ -20,6 +20,15 @@ pub fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// A table with a head.
+pub fn table_under<const N: usize, R: Into<Vec<String>>>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = R>,
+) -> String {
+    let head = head.map(String::from).to_vec();
+    table(&std::iter::once(head).chain(rows.into_iter().map(Into::into)).collect::<Vec<_>>())
+}
+
 /// Whether a count is left out of what is written.
 pub(crate) fn is_zero(count: &usize) -> bool {
     *count == 0

@@ -6,11 +6,10 @@ use crate::args::{
     TomographyReconstructArgs, TomographyUncertaintyArgs, WeightPriorArg,
 };
 use crate::interrupt::Interrupt;
-use crate::output::{
-    Failure, Remarks, check_outputs, number, print, print_json, set_threads, table, table_under,
-};
+use crate::output::{Failure, Remarks, check_outputs, number, print, print_json, set_threads, table_under};
 use crate::progress::Bar;
 use crate::settings::checkpoint_place;
+use posterior::Facts;
 use posterior::data::OutputKind;
 use posterior::linear::sampled::{ConjugateOptions, DescentOptions};
 use posterior::networks::architecture::Unet;
@@ -25,7 +24,7 @@ use posterior::tomography::reconstruction::{
 };
 use posterior::tomography::running::Watch;
 use posterior::tomography::total_variation::{AdamOptions, PrimalDualOptions};
-use posterior::tomography::uncertainty::{FilterOptions, ImagePriorChoice, PriorReport, UncertaintyOptions};
+use posterior::tomography::uncertainty::{FilterOptions, ImagePriorChoice, UncertaintyOptions};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(cli: &Cli, command: &TomographyCommand) -> Result<(), Failure> {
@@ -154,11 +153,11 @@ fn announce(remarks: Remarks, plan: &str, warnings: &[String]) {
 /// Prints what a long run found, and says what is odd and where its picture is.
 fn print_found(
     remarks: Remarks,
-    facts: &[Vec<String>],
+    facts: &Facts,
     (warnings, clipped): (&[String], usize),
     out: &Path,
 ) -> Result<(), Failure> {
-    print(table(facts))?;
+    print(facts.table())?;
     remarks.warnings(warnings);
     if clipped > 0 {
         remarks.say(format!(
@@ -167,10 +166,6 @@ fn print_found(
     }
     remarks.say(format!("written to {}", out.display()));
     Ok(())
-}
-
-fn row(label: &str, value: String) -> Vec<String> {
-    vec![label.to_owned(), value]
 }
 
 fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failure> {
@@ -204,21 +199,8 @@ fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failu
     if cli.json {
         return print_json(&outcome);
     }
-    let report = &outcome.report;
-    let mut rows = vec![row("mean squared residual", number(outcome.residual))];
-    let facts = [
-        ("PSNR, dB", outcome.psnr.map(number)),
-        ("weight of total variation", report.weight.map(|v| format!("{v:e}"))),
-        ("loss", report.loss.map(number)),
-        ("relative gap to the minimum, at most", report.gap.map(|v| format!("{v:.1e}"))),
-        ("steps", (report.steps > 0).then(|| report.steps.to_string())),
-        ("ended", report.reason.map(|r| r.to_string())),
-        ("weights of the network", report.weights.map(|v| v.to_string())),
-        ("best PSNR on the way (known only with the truth), dB", report.best_quality.map(|q| number(q.0))),
-        ("seconds", Some(format!("{:.1}", outcome.seconds))),
-    ];
-    rows.extend(facts.into_iter().filter_map(|(label, value)| value.map(|v| row(label, v))));
-    print_found(remarks, &rows, (&outcome.warnings, outcome.clipped_pixels), &a.out)
+    let said = (&outcome.warnings[..], outcome.clipped_pixels);
+    print_found(remarks, &outcome.facts(), said, &a.out)
 }
 
 fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failure> {
@@ -288,53 +270,8 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
     if cli.json {
         return print_json(&outcome);
     }
-    let report = &outcome.report;
-    let mut rows = vec![
-        row("random weights", report.weights.to_string()),
-        row("measurements", report.measurements.to_string()),
-    ];
-    match &report.prior {
-        PriorReport::GPrior { fit, raised } => {
-            rows.push(row("precision", number(fit.precision)));
-            rows.push(row("turns", format!("{} ({})", fit.turns.len(), fit.reason)));
-            if let Some(gamma) = fit.turns.last().and_then(|t| t.by_prediction) {
-                rows.push(row("effective dimension", number(gamma)));
-            }
-            if *raised > 0 {
-                rows.push(row("weights that move no measurement", raised.to_string()));
-            }
-        }
-        PriorReport::Filters(found) => {
-            rows.push(row("evidence, nats", number(found.evidence)));
-            rows.push(row("steps", format!("{} ({})", found.steps, found.reason)));
-            for (k, name) in found.blocks.iter().enumerate() {
-                let (variance, lengthscale) =
-                    (found.filters.log_variances[k].exp(), found.filters.log_lengthscales[k].exp());
-                let text = format!("variance {}, lengthscale {}", number(variance), number(lengthscale));
-                rows.push(row(&format!("block {name}"), text));
-            }
-        }
-    }
-    rows.extend([
-        row("noise variance (network's units)", number(report.noise_variance)),
-        row("mean squared residual (network's units)", number(report.residual)),
-        row("draws", report.samples.to_string()),
-        row("steps of their solves", report.steps.to_string()),
-        row("largest relative residual", format!("{:.1e}", report.largest_residual)),
-        row("median standard deviation", number(outcome.median_deviation)),
-        row("largest standard deviation", number(outcome.largest_deviation)),
-    ]);
-    if let Some(score) = &outcome.score {
-        rows.push(row("PSNR, dB", number(score.psnr)));
-        for (side, density) in &score.patches {
-            rows.push(row(&format!("log density, {side} x {side}, nats a pixel"), number(*density)));
-        }
-        if let Some((_, found)) = score.coverage.iter().find(|(p, _)| (p - 0.9).abs() < 1e-6) {
-            rows.push(row("pixels within 90 % intervals", format!("{:.1} %", 100.0 * found)));
-        }
-    }
-    rows.push(row("seconds", format!("{:.1}", outcome.seconds)));
-    print_found(remarks, &rows, (&outcome.warnings, outcome.clipped_pixels), &a.out)
+    let said = (&outcome.warnings[..], outcome.clipped_pixels);
+    print_found(remarks, &outcome.facts(), said, &a.out)
 }
 
 fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {

@@ -4,6 +4,7 @@
 //! the rows that chose the temperature have chosen nothing about the sets, whose guarantee they give.
 
 use super::rows::{Asked, Guarantee, LEFT_OUT, PARTS};
+use crate::facts::{Fact, Facts, count};
 use crate::options::CalibrateName;
 use crate::rows::CheckedOn;
 use crate::{ModelError, Question};
@@ -111,7 +112,7 @@ impl ClassRecalibration {
     }
 
     /// What sets are worth.
-    pub fn sets_in_words(&self) -> String {
+    pub fn of_sets(&self) -> Fact {
         let each = self
             .sets
             .iter()
@@ -119,12 +120,10 @@ impl ClassRecalibration {
         let worth = self.guarantee.sentence(
             "the set of a new row like these holds its class with the level's probability at least, on average over such sets of rows",
         );
-        format!(
-            "coverage and mean size on {} {} ({}); {worth}",
-            self.rows,
-            self.on.in_words(LEFT_OUT),
-            each.collect::<Vec<_>>().join("; ")
-        )
+        let each = each.collect::<Vec<_>>().join("; ");
+        let on = count(self.rows, format!("{} ({each})", self.on.in_words(LEFT_OUT)));
+        let facts = Facts::apart("; ").fact("coverage and mean size on", on).and(worth);
+        Fact::new("sets of classes (predict --sets)", facts)
     }
 }
 
@@ -308,6 +307,6 @@ mod tests {
             let error = (2.0 * own.level * (1.0 - own.level) / 300.0).sqrt();
             assert!(own.coverage > own.level - 3.0 * error, "{own:?}");
         }
-        assert!(own.sets_in_words().contains("probability at least"), "{}", own.sets_in_words());
+        assert!(own.of_sets().to_string().contains("probability at least"), "{}", own.of_sets());
     }
 }

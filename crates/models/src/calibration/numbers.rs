@@ -5,6 +5,7 @@
 
 use super::rows::{Asked, Guarantee, LEFT_OUT, LEVEL, PARTS, explained_by_chance};
 use crate::ModelError;
+use crate::facts::{Facts, count, fixed};
 use crate::options::CalibrateName;
 use crate::rows::CheckedOn;
 use posterior_metrics::{SplitConformal, half_width_factor};
@@ -144,6 +145,12 @@ impl Recalibration {
             guarantee,
         };
         Ok(Some((own, conformal)))
+    }
+
+    /// What was done.
+    pub(crate) fn facts(&self) -> Facts {
+        let factor = fixed(self.factor, 3, "");
+        Facts::new().fact("standard deviations times", factor).fact("by", count(self.rows, "rows"))
     }
 
     /// What was done, what it was for and what it is worth.

@@ -2,13 +2,14 @@
 
 use super::joint::{no_truths, scores};
 use super::{Networks, describe, describe_ensemble};
+use crate::facts::Facts;
 use crate::rows::prints_of_examples;
 use crate::{
     Family, JointRow, ModelData, ModelError, Portrait, PredictionPlan, Predictive, Question, TrainedOn,
 };
 use posterior_data::{ArrayValues, NumericArray};
 use posterior_notes::fixes::{CALIBRATED_FOLDER, SAMPLES, SAMPLES_OUT};
-use posterior_report::{Note, SummaryRow};
+use posterior_report::Note;
 use posterior_store::StoreError;
 use serde_json::Value;
 
@@ -17,8 +18,8 @@ impl Networks<'_> {
         self.members().iter().map(|member| member.record.seconds).sum()
     }
 
-    pub(crate) fn summary(&self) -> Vec<SummaryRow> {
-        if self.is_ensemble() { describe_ensemble::summary(self) } else { describe::summary(self) }
+    pub(crate) fn facts(&self) -> Facts {
+        if self.is_ensemble() { describe_ensemble::facts(self) } else { describe::facts(self) }
     }
 
     pub(crate) fn notes(&self) -> Vec<Note> {

@@ -1,11 +1,14 @@
 //! A network with error bars in words; facts, prior, comparison, notes.
 
 use super::{NetworkHeader, NetworkRecalibration, Networks, describe_search};
-use crate::text::{number, table};
-use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
+use crate::facts::{Fact, Facts, count, ending, figure, figures, fixed};
+use crate::text::{number, table_under};
+use posterior_laplace::auto::Candidate;
+use posterior_laplace::fit::ModeSummary;
+use posterior_laplace::{Approximation, AutoReport, ComparedBy, Tune, UnseenScores, Weights};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_notes::fixes::{CURVATURE_AUTO, TUNE_VALIDATION};
-use posterior_report::{Curves, Line, Note, Severity, SummaryRow};
+use posterior_report::{Curves, Line, Note, Severity};
 use posterior_store::{StoreError, json};
 use serde::Serialize;
 use serde_json::Value;
@@ -84,127 +87,112 @@ pub(super) fn method(model: &Networks<'_>) -> String {
 }
 
 /// The facts about a model, in order.
-pub(super) fn summary(model: &Networks<'_>) -> Vec<SummaryRow> {
+pub(super) fn facts(model: &Networks<'_>) -> Facts {
     let header = model.header();
-    let summary = &header.summary;
-    let network = &header.network;
-    let source = if network.file.is_empty() { "in memory".to_string() } else { network.file.clone() };
-    let mut rows = vec![
-        SummaryRow::new("method", method(model)),
-        SummaryRow::new("network", format!("{source} ({}, {})", network.format, model.precision())),
-    ];
-    if let Some(hash) = &network.sha256 {
-        rows.push(SummaryRow::new("SHA-256 of the network", hash));
-    }
-    rows.push(SummaryRow::new("examples learned from", header.data.examples.to_string()));
-    if let Some((points, of)) = summary.points {
-        rows.push(SummaryRow::new("points in function space", format!("{points} of {of}")));
-    }
-    rows.push(SummaryRow::new("likelihood", model.likelihood().name()));
+    let NetworkHeader { summary, network, options, .. } = header;
+    let source = if network.file.is_empty() { "in memory" } else { network.file.as_str() };
     let noise = noise(model);
-    if !noise.is_empty() {
-        let shown: Vec<String> = noise.iter().take(10).map(|v| number(*v)).collect();
-        rows.push(SummaryRow::new("noise (standard deviation)", shown.join(", ")));
-    }
-    let found = describe_search::rows(model);
-    let chosen = found.is_none() || matches!(header.options.approximation, Approximation::Ella(_));
-    rows.extend(found.into_iter().flatten());
-    if chosen {
-        let kind = if summary.g_prior { ", of scaled features (g-prior)" } else { "" };
-        let (_, precisions) = model.precisions();
-        rows.push(match precisions {
-            [one] => SummaryRow::new("prior precision", format!("{}{kind}", number(*one))),
-            many => SummaryRow::new("prior precisions", format!("{} groups{kind}", many.len())),
-        });
-        rows.push(SummaryRow::new("chosen by", tuned(model)));
-    }
-    if let Some(unseen) = model.unseen() {
-        let difference =
-            format!("{} +- {}", number(unseen.nll - unseen.plain_nll), number(unseen.difference_error));
-        rows.push(SummaryRow::new(
-            "NLL on unseen rows",
-            format!(
-                "{} on {} (plain network {}; difference {difference})",
-                number(unseen.nll),
-                unseen.examples,
-                number(unseen.plain_nll)
-            ),
-        ));
-        if let (Some(own), Some(plain)) = (unseen.coverage, unseen.plain_coverage) {
-            let percent = |v: f64| format!("{:.1} %", 100.0 * v);
-            rows.push(SummaryRow::new(
-                "coverage of 95 % intervals on unseen rows",
-                format!("{} (plain network {})", percent(own), percent(plain)),
-            ));
-        }
-    }
-    if let Some(NetworkRecalibration::Classes(own)) = &header.recalibration {
-        rows.push(SummaryRow::new("sets of classes (predict --sets)", own.sets_in_words()));
-    }
-    if let Some(evidence) = &summary.evidence {
-        rows.push(SummaryRow::new("log evidence", format!("{:.3}", evidence.log_evidence)));
-        rows.push(SummaryRow::new("log likelihood at the mode", format!("{:.3}", evidence.log_likelihood)));
-    }
-    if let Some(effective) = effective_dimensions(model) {
-        rows.push(SummaryRow::new("effective dimensions", format!("{effective:.1} of {}", model.weights())));
-    }
-    if let Some(mode) = &summary.mode {
-        let scale = model.header().data.target_scale().1;
-        let distance = mode.displacement.map_or(String::new(), |d| {
-            format!("; {} from the network on average, which counts as variance", number(d * scale))
-        });
-        let text = format!(
-            "optimum of the linearised model, {} rounds, {} Hessian products{distance}",
-            mode.alternations, mode.products
-        );
-        rows.push(SummaryRow::new("mode", text));
-    }
-    let drawn = matches!(header.options.approximation, Approximation::MeanField(_));
-    let predictive = if drawn {
-        "averages over draws of the weights".into()
-    } else {
-        header.options.integration.name().replace('_', "-")
+    let found = describe_search::facts(model);
+    let chosen = found.is_none() || matches!(options.approximation, Approximation::Ella(_));
+    let evidence = summary.evidence.as_ref();
+    let effective = effective_dimensions(model);
+    let predictive = match options.approximation {
+        Approximation::MeanField(_) => "averages over draws of the weights".into(),
+        _ => options.integration.name().replace('_', "-"),
     };
-    rows.push(SummaryRow::new("predictive", predictive));
-    let megabytes = summary.plan.bytes().div_ceil(1 << 20);
-    rows.push(SummaryRow::new("planned memory", format!("{megabytes} MB")));
     let [choose, curvature, mode, tune] = summary.seconds;
-    let parts = match header.options.approximation.is_learned() {
-        true => format!("{tune:.2} search"),
-        false => format!("{choose:.2} weights, {curvature:.2} curvature, {mode:.2} mode, {tune:.2} tuning"),
+    let parts = match options.approximation.is_learned() {
+        true => format!("({tune:.2} search)"),
+        false => format!("({choose:.2} weights, {curvature:.2} curvature, {mode:.2} mode, {tune:.2} tuning)"),
     };
-    rows.push(SummaryRow::new("seconds", format!("{:.2} ({parts})", header.seconds)));
-    rows.push(SummaryRow::new("seed", header.options.seed.to_string()));
-    rows
+    Facts::new()
+        .fact("method", method(model))
+        .fact("network", format!("{source} ({}, {})", network.format, model.precision()))
+        .maybe("SHA-256 of the network", network.sha256.as_deref())
+        .fact("examples learned from", count(header.data.examples, ""))
+        .maybe(
+            "points in function space",
+            summary.points.map(|(points, of)| count(points, format!("of {of}"))),
+        )
+        .fact("likelihood", model.likelihood().name())
+        .maybe("noise (standard deviation)", (!noise.is_empty()).then(|| figures(&noise, 10)))
+        .with(found.into_iter().flatten())
+        .with(chosen.then(|| precision(model)).into_iter().flatten())
+        .with(model.unseen().into_iter().flat_map(unseen))
+        .with(sets(model))
+        .maybe("log evidence", evidence.map(|own| fixed(own.log_evidence, 3, "")))
+        .maybe("log likelihood at the mode", evidence.map(|own| fixed(own.log_likelihood, 3, "")))
+        .maybe("effective dimensions", effective.map(|own| fixed(own, 1, format!("of {}", model.weights()))))
+        .maybe("mode", summary.mode.as_ref().map(|mode| optimum(mode, header.data.target_scale().1)))
+        .fact("predictive", predictive)
+        .fact("planned memory", format!("{} MB", summary.plan.bytes().div_ceil(1 << 20)))
+        .with(ending(header.seconds, parts, options.seed))
 }
 
-fn tuned(model: &Networks<'_>) -> String {
-    let summary = &model.header().summary;
-    let searched = |m: &posterior_linear::evidence::MaximisedEvidence| {
-        format!(", {} evaluations{}", m.steps.len(), if m.converged { "" } else { ", not converged" })
+/// What sets of classes are worth, where they are known.
+pub(super) fn sets(model: &Networks<'_>) -> Option<Fact> {
+    match model.recalibration()? {
+        NetworkRecalibration::Classes(own) => Some(own.of_sets()),
+        NetworkRecalibration::Numbers(_) => None,
+    }
+}
+
+/// The prior, and what chose it.
+fn precision(model: &Networks<'_>) -> Facts {
+    let kind = if model.header().summary.g_prior { "of scaled features (g-prior)" } else { "" };
+    let (label, precision) = match model.precisions().1 {
+        [one] => ("prior precision", figure(*one, "")),
+        many => ("prior precisions", count(many.len(), "groups")),
     };
-    match model.header().options.tune {
-        Tune::None => "no one: as given".into(),
-        Tune::Evidence => {
-            format!("the evidence{}", summary.maximised.as_ref().map(searched).unwrap_or_default())
+    Facts::new().fact(label, Facts::new().and(precision).and(kind)).fact("chosen by", tuned(model))
+}
+
+/// Scores on rows that the network has not seen.
+fn unseen(own: UnseenScores) -> Facts {
+    let difference = format!("{} +- {}", number(own.nll - own.plain_nll), number(own.difference_error));
+    let beside =
+        format!("on {} (plain network {}; difference {difference})", own.examples, number(own.plain_nll));
+    let percent =
+        |(own, plain): (f64, f64)| fixed(100.0 * own, 1, format!("% (plain network {:.1} %)", 100.0 * plain));
+    let coverage = own.coverage.zip(own.plain_coverage).map(percent);
+    Facts::new()
+        .fact("NLL on unseen rows", figure(own.nll, beside))
+        .maybe("coverage of 95 % intervals on unseen rows", coverage)
+}
+
+/// How the mode was found, in a target of this scale.
+fn optimum(mode: &ModeSummary, scale: f64) -> Facts {
+    let far = "from the network on average, which counts as variance";
+    let found = Facts::new()
+        .and("optimum of the linearised model")
+        .and(count(mode.alternations, "rounds"))
+        .and(count(mode.products, "Hessian products"));
+    Facts::apart("; ").and(found).maybe("", mode.displacement.map(|own| figure(own * scale, far)))
+}
+
+/// What chose the prior.
+fn tuned(model: &Networks<'_>) -> Facts {
+    let NetworkHeader { summary, options, .. } = model.header();
+    let searched = |by: &str| {
+        let own = summary.maximised.as_ref();
+        let open = own.filter(|own| !own.converged).map(|_| "not converged");
+        let evaluations = own.map(|own| count(own.steps.len(), "evaluations"));
+        Facts::new().and(by).maybe("", evaluations).maybe("", open)
+    };
+    match options.tune {
+        Tune::None => Facts::new().and("no one: as given"),
+        Tune::Evidence => searched("the evidence"),
+        Tune::Mackay => searched("MacKay's updates"),
+        Tune::Validation | Tune::CrossValidation { .. } => {
+            let Some(report) = &summary.held_out else { return Facts::new().and("held-out examples") };
+            let rows = match options.seen_by_network {
+                true => "held-out rows that the network was trained on (worthless)",
+                false => "held-out examples",
+            };
+            let plain = format!("(plain network {})", number(report.plain_nll));
+            let nll = Fact::new("NLL", figure(report.best.nll, plain));
+            Facts::apart(": ").and(count(report.examples, rows)).and(nll)
         }
-        Tune::Mackay => {
-            format!("MacKay's updates{}", summary.maximised.as_ref().map(searched).unwrap_or_default())
-        }
-        Tune::Validation | Tune::CrossValidation { .. } => match &summary.held_out {
-            Some(r) => format!(
-                "{} held-out {}: NLL {} (plain network {})",
-                r.examples,
-                if model.header().options.seen_by_network {
-                    "rows that the network was trained on (worthless)"
-                } else {
-                    "examples"
-                },
-                number(r.best.nll),
-                number(r.plain_nll)
-            ),
-            None => "held-out examples".into(),
-        },
     }
 }
 
@@ -214,7 +202,7 @@ pub(super) fn notes(model: &Networks<'_>) -> Vec<Note> {
     let all = header.network.notes.iter().chain(&header.data.notes).chain(&header.notes);
     let mut out: Vec<Note> = all.map(|text| Note::information(text.clone())).collect();
     let found = header.summary.learned.iter().flat_map(describe_search::remarks);
-    out.extend(found.map(Note::information));
+    out.extend(found.map(|fact| Note::information(fact.to_string())));
     let corrections = &header.summary.corrections;
     if corrections.clipped_eigenvalues > 0 {
         let note = Note::new(
@@ -264,21 +252,10 @@ pub(super) fn evidence(header: &NetworkHeader) -> Vec<Curves> {
         .map(|p| (p.precision_factor, p.nll))
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let line = Line {
-        name: "held-out NLL".into(),
-        x: points.iter().map(|p| p.0).collect(),
-        y: points.iter().map(|p| p.1).collect(),
-        optimum: Some(report.best.precision_factor),
-        ..Line::default()
-    };
-    vec![Curves {
-        title: "Held-out score along the prior precision".into(),
-        x: "factor on the starting precisions".into(),
-        y: "NLL (nats)".into(),
-        x_logarithmic: true,
-        lines: vec![line],
-        ..Curves::default()
-    }]
+    let (x, y) = points.into_iter().unzip();
+    let line = Line { optimum: Some(report.best.precision_factor), ..Line::new("held-out NLL", x, y) };
+    let (title, x) = ("Held-out score along the prior precision", "factor on the starting precisions");
+    vec![Curves::new(title, x, "NLL (nats)", vec![line]).logarithmic(true, false)]
 }
 
 /// The prior, and the curvatures that were compared.
@@ -286,41 +263,37 @@ pub(super) fn tables(model: &Networks<'_>) -> Vec<String> {
     let mut parts = describe_search::tables(model);
     let groups = groups(model);
     if groups.len() > 1 {
-        let mut rows = vec![["group", "prior precision", "effective dimensions"].map(String::from).to_vec()];
-        for group in groups.iter().take(LISTED) {
+        let row = |group: &Group| {
             let effective = group.effective_dimensions.map(|e| format!("{e:.1}")).unwrap_or_default();
-            rows.push(vec![group.name.clone(), number(group.precision), effective]);
-        }
+            [group.name.clone(), number(group.precision), effective]
+        };
+        let head = ["group", "prior precision", "effective dimensions"];
         let more = groups.len().saturating_sub(LISTED);
         let more = (more > 0).then(|| format!("\n... and {more} more groups (--json lists them)"));
-        parts.push(table(&rows) + &more.unwrap_or_default());
+        parts.push(table_under(head, groups.iter().take(LISTED).map(row)) + &more.unwrap_or_default());
     }
-    if let Some(report) = &model.header().auto {
-        let by = match report.compared_by {
-            ComparedBy::UnseenExamples => "NLL on unseen rows",
-            ComparedBy::Evidence => "log evidence",
-        };
-        let mut rows = vec![["candidate", by, "seconds", ""].map(String::from).to_vec()];
-        for c in &report.candidates {
-            let score = match report.compared_by {
-                ComparedBy::UnseenExamples => c.nll.map(|v| number(v + model.unit_shift())),
-                ComparedBy::Evidence => c.log_evidence.map(|v| format!("{v:.1}")),
-            };
-            let chosen = if c.name == report.chosen { "chosen".into() } else { String::new() };
-            rows.push(vec![
-                c.name.clone(),
-                score.unwrap_or_else(|| "-".into()),
-                format!("{:.2}", c.seconds),
-                c.skipped.clone().unwrap_or(chosen),
-            ]);
-        }
-        if let Some(plain) = report.plain_nll {
-            let plain = number(plain + model.unit_shift());
-            rows.push(vec!["plain network".into(), plain, String::new(), String::new()]);
-        }
-        parts.push(table(&rows));
-    }
+    parts.extend(model.header().auto.as_ref().map(|report| compared(model, report)));
     parts
+}
+
+/// The curvatures that were compared.
+fn compared(model: &Networks<'_>, report: &AutoReport) -> String {
+    let by = match report.compared_by {
+        ComparedBy::UnseenExamples => "NLL on unseen rows",
+        ComparedBy::Evidence => "log evidence",
+    };
+    let nll = |value: f64| number(value + model.unit_shift());
+    let row = |own: &Candidate| {
+        let score = match report.compared_by {
+            ComparedBy::UnseenExamples => own.nll.map(nll),
+            ComparedBy::Evidence => own.log_evidence.map(|value| format!("{value:.1}")),
+        };
+        let chosen = if own.name == report.chosen { "chosen" } else { "" };
+        let (score, seconds) = (score.unwrap_or_else(|| "-".into()), format!("{:.2}", own.seconds));
+        [own.name.clone(), score, seconds, own.skipped.as_deref().unwrap_or(chosen).into()]
+    };
+    let plain = report.plain_nll.map(|own| ["plain network".into(), nll(own), String::new(), String::new()]);
+    table_under(["candidate", by, "seconds", ""], report.candidates.iter().map(row).chain(plain))
 }
 
 /// A model for programs; scores on rows that the network has not seen are in the target's units.

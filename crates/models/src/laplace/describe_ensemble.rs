@@ -1,31 +1,26 @@
 //! An ensemble in words.
 
-use super::{NetworkRecalibration, Networks};
-use crate::text::{number, table};
+use super::Networks;
+use super::describe::sets;
+use crate::facts::{Facts, count, fixed};
+use crate::text::{number, table_under};
 use posterior_networks::Graph;
-use posterior_report::{Note, Severity, SummaryRow};
+use posterior_report::{Note, Severity};
 use posterior_store::StoreError;
 use posterior_store::json;
 use serde_json::Value;
 
 /// The facts, in order.
-pub(super) fn summary(model: &Networks<'_>) -> Vec<SummaryRow> {
+pub(super) fn facts(model: &Networks<'_>) -> Facts {
     let what = if model.is_plain() { "plain networks" } else { "networks with error bars" };
-    let first = model.first();
-    let mut rows = vec![
-        SummaryRow::new(
-            "method",
-            format!("ensemble of {} {what}, mixed with equal weights", model.members().len()),
-        ),
-        SummaryRow::new("networks", model.names().join(", ")),
-        SummaryRow::new("likelihood", first.likelihood().name()),
-        SummaryRow::new("weights of a network", first.graph().map_or(0, Graph::trainable).to_string()),
-        SummaryRow::new("seconds", format!("{:.2}", model.seconds())),
-    ];
-    if let Some(NetworkRecalibration::Classes(own)) = model.recalibration() {
-        rows.push(SummaryRow::new("sets of classes (predict --sets)", own.sets_in_words()));
-    }
-    rows
+    let (first, members) = (model.first(), model.members().len());
+    Facts::new()
+        .fact("method", format!("ensemble of {members} {what}, mixed with equal weights"))
+        .fact("networks", model.names().join(", "))
+        .fact("likelihood", first.likelihood().name())
+        .fact("weights of a network", count(first.graph().map_or(0, Graph::trainable), ""))
+        .fact("seconds", fixed(model.seconds(), 2, ""))
+        .with(sets(model))
 }
 
 /// What is odd about members, each with the member's name; what all say is said once.
@@ -44,21 +39,15 @@ pub(super) fn notes(model: &Networks<'_>) -> Vec<Note> {
 
 /// One row for each member.
 pub(super) fn tables(model: &Networks<'_>) -> Vec<String> {
-    let mut rows = vec![
-        ["network", "curvature", "NLL on unseen rows", "plain network", "seconds"].map(String::from).to_vec(),
-    ];
-    for (name, member) in model.names().iter().zip(model.members()) {
+    let score = |of: Option<f64>| of.map_or_else(|| "-".into(), number);
+    let rows = model.names().iter().zip(model.members()).map(|(name, member)| {
         let unseen = member.unseen();
-        let score = |of: Option<f64>| of.map_or_else(|| "-".into(), number);
-        rows.push(vec![
-            name.clone(),
-            member.header().options.approximation.name().into(),
-            score(unseen.map(|u| u.nll)),
-            score(unseen.map(|u| u.plain_nll)),
-            format!("{:.2}", member.seconds()),
-        ]);
-    }
-    vec![table(&rows)]
+        let (own, plain) = (score(unseen.map(|u| u.nll)), score(unseen.map(|u| u.plain_nll)));
+        let curvature = member.header().options.approximation.name().into();
+        [name.clone(), curvature, own, plain, format!("{:.2}", member.seconds())]
+    });
+    let head = ["network", "curvature", "NLL on unseen rows", "plain network", "seconds"];
+    vec![table_under(head, rows)]
 }
 
 /// For programs: the members' own reports by name.

@@ -1,13 +1,16 @@
 //! Posteriors that were found by a search of their own, in words.
 
 use super::Networks;
-use crate::text::{number, table};
+use crate::facts::{Fact, Facts, count, figure, figures, nonzero, power};
+use crate::text::{number, table_under};
 use posterior_gp::generalised::{GeneralisedObjective, Mode, Reduction, Risk};
 use posterior_laplace::fit::LearnedReport;
 use posterior_laplace::gwi::{GwiOptions, GwiReport, PriorRows};
+use posterior_laplace::sampled::SampledReport;
 use posterior_laplace::scores::HeldOutReport;
-use posterior_laplace::{Approximation, ella::EllaReport, fixed_mean::FixedMeanReport};
-use posterior_report::{Curves, Line, SummaryRow};
+use posterior_laplace::{Approximation, fixed_mean::FixedMeanReport};
+use posterior_report::{Curves, Line};
+use std::fmt::Display;
 
 /// Turns of expectation maximisation that are listed.
 const LISTED: usize = 20;
@@ -49,77 +52,67 @@ pub(super) fn method(model: &Networks<'_>, form: &str) -> Option<String> {
 }
 
 /// What was found, after the likelihood; None where a curvature and its prior say it.
-pub(super) fn rows(model: &Networks<'_>) -> Option<Vec<SummaryRow>> {
-    let row = |label: &str, value: String| SummaryRow::new(label, value);
+pub(super) fn facts(model: &Networks<'_>) -> Option<Facts> {
     Some(match model.header().summary.learned.as_ref()? {
-        LearnedReport::Temperature(report) => vec![
-            row("number chosen on", format!("{} unseen rows", report.examples)),
-            row(
+        LearnedReport::Temperature(report) => {
+            Facts::new().fact("number chosen on", count(report.examples, "unseen rows")).fact(
                 "their NLL, network's units",
-                format!("{} (without it {})", number(report.nll), number(report.plain_nll)),
-            ),
-        ],
+                figure(report.nll, format!("(without it {})", number(report.plain_nll))),
+            )
+        }
         LearnedReport::MeanField(report) => {
-            let mut rows = vec![row("epochs", report.history.len().to_string())];
-            if let Some(last) = report.history.last() {
-                rows.push(row("mean loss of the last epoch", number(last.nll)));
-                rows.push(row("divergence from the prior, nats", number(last.divergence)));
-            }
-            rows
+            let last = report.history.last();
+            Facts::new()
+                .fact("epochs", count(report.history.len(), ""))
+                .maybe("mean loss of the last epoch", last.map(|last| figure(last.nll, "")))
+                .with(last.map(|last| divergence(last.divergence)))
         }
-        LearnedReport::Sampled { report, .. } => {
-            let (_, precisions) = model.precisions();
-            let shown: Vec<String> = precisions.iter().take(10).map(|p| number(*p)).collect();
-            let variances = report.gradient_variances.map(|v| {
-                let less = if v.difference > 0.0 { "less" } else { "more" };
-                let text = format!("the low-variance objective's are {less} noisy than the standard one's");
-                row("gradients at the samples", text)
-            });
-            let mut rows = vec![
-                row("prior precision", shown.join(", ")),
-                row(
-                    "chosen by",
-                    format!(
-                        "{} turns of expectation maximisation, ended by: {}{}",
-                        report.turns.len(),
-                        report.turns_ended,
-                        model.header().summary.held_out.as_ref().map(tried).unwrap_or_default()
-                    ),
-                ),
-                row(
-                    "samples solved in",
-                    format!("{} steps, ended by: {}", report.solver_steps, report.solver_ended),
-                ),
-            ];
-            if let Some(span) = report.span {
-                rows.push(row(
-                    "worked on",
-                    format!("in function space: {span} directions that the examples move"),
-                ));
-            }
-            if report.directions > 0 {
-                let text =
-                    format!("the diagonal and {} leading directions of the curvature", report.directions);
-                rows.push(row("conditioned by", text));
-            }
-            if let Some(distance) = report.displacement {
-                let distance = number(distance * model.header().data.target_scale().1);
-                let text = format!("{distance} from the network on average, which counts as variance");
-                rows.push(row("optimum of the linearised model", text));
-            }
-            rows.extend(variances);
-            rows
-        }
+        LearnedReport::Sampled { report, .. } => sampled(model, report),
         LearnedReport::FixedMean(report) => process(report),
         LearnedReport::Gwi(report) => around(report),
-        LearnedReport::Ella(report) => ella(report),
+        LearnedReport::Ella(report) => Facts::new()
+            .fact("landmarks", count(report.landmarks, ""))
+            .fact("examples in the curvature", count(report.examples, "")),
     })
+}
+
+fn divergence(nats: f64) -> Fact {
+    Fact::new("divergence from the prior, nats", figure(nats, ""))
+}
+
+/// Steps of something, and why they ended.
+fn steps(steps: usize, unit: &str, ended: impl Display) -> Facts {
+    Facts::new().and(count(steps, unit)).fact("ended by:", ended.to_string())
+}
+
+fn sampled(model: &Networks<'_>, report: &SampledReport) -> Facts {
+    let (_, precisions) = model.precisions();
+    let header = model.header();
+    let turns = steps(report.turns.len(), "turns of expectation maximisation", report.turns_ended);
+    let chosen = Facts::apart("; ").and(turns).maybe("", header.summary.held_out.as_ref().map(tried));
+    let span = report.span.map(|span| format!("in function space: {span} directions that the examples move"));
+    let leading = (report.directions > 0)
+        .then(|| format!("the diagonal and {} leading directions of the curvature", report.directions));
+    let far = "from the network on average, which counts as variance";
+    let distance = report.displacement.map(|own| figure(own * header.data.target_scale().1, far));
+    let gradients = report.gradient_variances.map(|own| {
+        let less = if own.difference > 0.0 { "less" } else { "more" };
+        format!("the low-variance objective's are {less} noisy than the standard one's")
+    });
+    Facts::new()
+        .fact("prior precision", figures(precisions, 10))
+        .fact("chosen by", chosen)
+        .fact("samples solved in", steps(report.solver_steps, "steps", report.solver_ended))
+        .maybe("worked on", span)
+        .maybe("conditioned by", leading)
+        .maybe("optimum of the linearised model", distance)
+        .maybe("gradients at the samples", gradients)
 }
 
 /// What unseen examples added to the choice of the turns.
 fn tried(report: &HeldOutReport) -> String {
     format!(
-        "; then {} settings on {} held-out examples: NLL {} (plain network {}, setting of the turns {})",
+        "then {} settings on {} held-out examples: NLL {} (plain network {}, setting of the turns {})",
         report.grid.len(),
         report.examples,
         number(report.best.nll),
@@ -129,35 +122,26 @@ fn tried(report: &HeldOutReport) -> String {
 }
 
 /// The first of a kernel's hyperparameters.
-fn kernel(all: &[(String, f64)]) -> String {
-    let shown: Vec<String> = all.iter().take(12).map(|(name, v)| format!("{name} {}", number(*v))).collect();
-    let more = all.len().saturating_sub(12);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    format!("{}{more}", shown.join(", "))
+fn kernel(all: &[(String, f64)]) -> Facts {
+    let shown = all.iter().take(12).map(|(name, value)| Fact::new(name, figure(*value, "")));
+    Facts::new().with(shown).maybe("and", nonzero(all.len().saturating_sub(12), "more"))
 }
 
-fn process(report: &FixedMeanReport) -> Vec<SummaryRow> {
-    let row = |label: &str, value: String| SummaryRow::new(label, value);
-    let mut rows = vec![row("prior variance", number(report.amplitude))];
-    if !report.kernel.is_empty() {
-        rows.push(row("kernel", kernel(&report.kernel)));
-    }
-    rows.push(match (&report.reason, report.best_step) {
-        (None, _) => row("learned by", "the closed form, in one pass".into()),
-        (Some(reason), None) => row("learned by", format!("{} steps, ended by: {reason}", report.steps)),
-        (Some(reason), Some(best)) => row(
-            "learned by",
-            format!(
-                "{} steps, ended by: {reason}; kept is step {best}, the best on the validation rows",
-                report.steps
-            ),
-        ),
-    });
-    if report.companion {
-        rows.push(row("companion", "a second process with a mean of its own took part".into()));
-    }
-    rows.push(row("divergence from the prior, nats", number(report.divergence)));
-    rows
+fn process(report: &FixedMeanReport) -> Facts {
+    let best = report.best_step.map(|best| format!("{best}, the best on the validation rows"));
+    let learned = match report.reason {
+        None => Facts::new().and("the closed form, in one pass"),
+        Some(reason) => {
+            let steps = steps(report.steps, "steps", reason);
+            Facts::apart("; ").and(steps).maybe("kept is step", best)
+        }
+    };
+    Facts::new()
+        .fact("prior variance", figure(report.amplitude, ""))
+        .maybe("kernel", (!report.kernel.is_empty()).then(|| kernel(&report.kernel)))
+        .fact("learned by", learned)
+        .maybe("companion", report.companion.then_some("a second process with a mean of its own took part"))
+        .with([divergence(report.divergence)])
 }
 
 /// What was minimised, and in which family.
@@ -185,107 +169,63 @@ fn objective(own: &GwiOptions) -> String {
     format!("{inference} ({risk} risk, {rows}; {times}{name} from {mode}; {family})")
 }
 
-fn around(report: &GwiReport) -> Vec<SummaryRow> {
-    let row = |label: &str, value: String| SummaryRow::new(label, value);
-    let prior = &report.prior;
+fn around(report: &GwiReport) -> Facts {
+    let GwiReport { prior, judged, .. } = report;
+    let rows = prior.rows;
     let from = match prior.learned_from {
         PriorRows::Unseen if prior.tried.is_empty() => {
-            format!("the evidence of residuals of {} unseen rows", prior.rows)
+            format!("the evidence of residuals of {rows} unseen rows")
         }
-        PriorRows::Unseen => {
-            format!("{} prior variances, tried on {} unseen rows", prior.tried.len(), prior.rows)
-        }
+        PriorRows::Unseen => format!("{} prior variances, tried on {rows} unseen rows", prior.tried.len()),
         PriorRows::Training => {
-            format!("the evidence of residuals of {} rows that the network has learned from", prior.rows)
+            format!("the evidence of residuals of {rows} rows that the network has learned from")
         }
         PriorRows::Nothing => "no rows: as its text says".into(),
     };
-    let mut rows = vec![
-        row("prior of what the network leaves", kernel(&prior.kernel)),
-        row("its variance over the data", number(prior.variance)),
-        row("prior learned from", from),
-        row("inducing points", prior.inducing.to_string()),
-    ];
-    rows.push(match report.best_step {
-        None => row(
-            "learned by",
-            format!("a search of {} steps, ended by: {}; nothing judged it", report.steps, report.reason),
-        ),
-        Some(best) => row(
-            "learned by",
-            format!(
-                "a search of {} steps, ended by: {}; kept is step {best}, the best on {} unseen rows",
-                report.steps, report.reason, report.judged
-            ),
-        ),
+    let kept = match report.best_step {
+        None => "nothing judged it".into(),
+        Some(best) => format!("kept is step {best}, the best on {judged} unseen rows"),
+    };
+    let searched = steps(report.steps, "steps", report.reason);
+    let tempering = report.tempering.as_ref().map(|own| {
+        let more = (own.factors.len() > 10).then_some("...");
+        let (after, before) = (number(own.after), number(own.before));
+        let nll = format!("(NLL of these rows {after} instead of {before})");
+        Fact { unit: nll, ..Fact::from(figures(&own.factors, 10).maybe("", more)) }
     });
-    if let Some(tempered) = &report.tempering {
-        let all: Vec<String> = tempered.factors.iter().take(10).map(|factor| number(*factor)).collect();
-        let more = if tempered.factors.len() > 10 { ", ..." } else { "" };
-        rows.push(row(
-            "variances multiplied by",
-            format!(
-                "{}{more} (NLL of these rows {} instead of {})",
-                all.join(", "),
-                number(tempered.after),
-                number(tempered.before)
-            ),
-        ));
-    }
-    rows
-}
-
-fn ella(report: &EllaReport) -> Vec<SummaryRow> {
-    vec![
-        SummaryRow::new("landmarks", report.landmarks.to_string()),
-        SummaryRow::new("examples in the curvature", report.examples.to_string()),
-    ]
+    Facts::new()
+        .fact("prior of what the network leaves", kernel(&prior.kernel))
+        .fact("its variance over the data", figure(prior.variance, ""))
+        .fact("prior learned from", from)
+        .fact("inducing points", count(prior.inducing, ""))
+        .fact("learned by", Facts::apart("; ").fact("a search of", searched).and(kept))
+        .maybe("variances multiplied by", tempering)
 }
 
 /// What rounding and the search did that no one asked for.
-pub(super) fn remarks(report: &LearnedReport) -> Vec<String> {
-    let mut out = Vec::new();
+pub(super) fn remarks(report: &LearnedReport) -> Facts {
+    let added = |jitter: f64, least: f64, what: &str| (jitter > least).then(|| power(jitter, 1, what));
     match report {
-        LearnedReport::FixedMean(report) => {
-            if report.jitter > 0.0 {
-                out.push(format!(
-                    "{:.1e} of its mean was added to the diagonal of the kernel at the inducing points",
-                    report.jitter
-                ));
-            }
-            if report.clipped > 0 {
-                out.push(format!(
-                    "{} variances that rounding had made negative during the fit were taken as 0",
-                    report.clipped
-                ));
-            }
+        LearnedReport::FixedMean(own) => {
+            let kernel = "of its mean was added to the diagonal of the kernel at the inducing points";
+            let clipped = "variances that rounding had made negative during the fit were taken as 0";
+            Facts::new().maybe("", added(own.jitter, 0.0, kernel)).maybe("", nonzero(own.clipped, clipped))
         }
-        LearnedReport::Gwi(report) => {
-            let added = report.prior.jitter.max(report.jitter);
-            if added > 1e-9 {
-                out.push(format!(
-                    "{added:.1e} of its mean was added to the diagonal of a kernel at the inducing points"
-                ));
-            }
+        LearnedReport::Gwi(own) => {
+            let kernel = "of its mean was added to the diagonal of a kernel at the inducing points";
+            Facts::new().maybe("", added(own.prior.jitter.max(own.jitter), 1e-9, kernel))
         }
-        LearnedReport::Ella(report) => {
-            out.extend(report.notes.iter().cloned());
-            if report.dropped > 0 {
-                out.push(format!(
-                    "{} of the directions asked for are none that rounding can tell from zero",
-                    report.dropped
-                ));
-            }
+        LearnedReport::Ella(own) => {
+            let dropped = "of the directions asked for are none that rounding can tell from zero";
+            let notes = own.notes.iter().map(|note| note.as_str().into());
+            Facts::new().with(notes).maybe("", nonzero(own.dropped, dropped))
         }
-        LearnedReport::MeanField(report) if report.restarts > 0 => {
-            out.push(format!(
-                "the fine-tuning began anew {} times with half the step sizes",
-                report.restarts
-            ));
+        LearnedReport::MeanField(own) => {
+            let restarts = nonzero(own.restarts, "times with half the step sizes");
+            Facts::new().maybe("the fine-tuning began anew", restarts)
         }
-        _ => {}
+        _ => Facts::new(),
     }
-    out
 }
 
 /// Turns of expectation maximisation.
@@ -294,19 +234,13 @@ pub(super) fn tables(model: &Networks<'_>) -> Vec<String> {
         return Vec::new();
     };
     let head = ["turn", "prior precision", "effective dimensions", "noise factor", "seconds"];
-    let mut rows = vec![head.map(String::from).to_vec()];
-    for (k, turn) in report.turns.iter().take(LISTED).enumerate() {
+    let rows = report.turns.iter().take(LISTED).enumerate().map(|(k, turn)| {
         let precision = turn.precisions.first().copied().unwrap_or(f64::NAN);
         let dimensions: f64 = turn.effective_dimensions.iter().sum();
-        rows.push(vec![
-            (k + 1).to_string(),
-            number(precision),
-            number(dimensions),
-            number(turn.noise_variance),
-            format!("{:.2}", turn.seconds),
-        ]);
-    }
-    vec![table(&rows)]
+        let [precision, dimensions, noise] = [precision, dimensions, turn.noise_variance].map(number);
+        [(k + 1).to_string(), precision, dimensions, noise, format!("{:.2}", turn.seconds)]
+    });
+    vec![table_under(head, rows)]
 }
 
 /// Scores on validation rows along the search.
@@ -320,17 +254,7 @@ pub(super) fn curves(report: &LearnedReport) -> Option<Curves> {
     if scores.len() < 2 {
         return None;
     }
-    let line = Line {
-        name: "validation NLL".into(),
-        x: scores.iter().map(|s| s.0 as f64).collect(),
-        y: scores.iter().map(|s| s.1).collect(),
-        ..Line::default()
-    };
-    Some(Curves {
-        title: "Score on validation rows along the search".into(),
-        x: "step".into(),
-        y: "NLL (nats)".into(),
-        lines: vec![line],
-        ..Curves::default()
-    })
+    let (x, y) = scores.iter().map(|(step, nll)| (*step as f64, *nll)).unzip();
+    let line = Line::new("validation NLL", x, y);
+    Some(Curves::new("Score on validation rows along the search", "step", "NLL (nats)", vec![line]))
 }

@@ -14,7 +14,6 @@ use posterior_data::stream::StreamOptions;
 use posterior_data::{ArrayValues, DataError, Extracted, NumericArray, Table};
 use posterior_linalg::random::Streams;
 use posterior_notes::fixes::{INSPECT, SAMPLES_OUT};
-use posterior_report::{Note, SummaryRow};
 use posterior_store::{StoreError, json};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -136,14 +135,6 @@ fn described(header: Value, parts: Value) -> Value {
 }
 
 impl Process<'_> {
-    pub(crate) fn summary(&self) -> Vec<SummaryRow> {
-        describe::summary(self)
-    }
-
-    pub(crate) fn notes(&self) -> Vec<Note> {
-        describe::notes(self)
-    }
-
     pub(crate) fn tables(&self) -> Vec<String> {
         let learned = describe::table_of(describe::hyperparameters(self));
         std::iter::once(learned).chain(self.parts().tables()).collect()

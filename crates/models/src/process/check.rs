@@ -1,8 +1,10 @@
 //! How good a fit is on rows that had no part in it, and what is to be said about that.
 
 use crate::calibration::{Asked, Before, Guarantee, explained_by_chance};
+use crate::facts::{Fact, Facts, STANDARDISED, figure, fixed};
 use crate::options::MethodName;
-use crate::rows::CheckedOn;
+use crate::rows::{CheckedOn, equals, scored};
+use crate::text::time;
 use crate::{FitRequest, Method, ModelError};
 use posterior_metrics::Gaussians;
 use posterior_notes::fixes::{ITERATIONS, KERNEL, LIKELIHOOD_STUDENT_T, PRECISION_F64, SVGP, TIME_BUDGET};
@@ -24,6 +26,13 @@ impl CheckScores {
     pub(super) fn of(mean: &[f64], variance: &[f64], truth: &[f64]) -> Result<Self, ModelError> {
         let scores = Gaussians::new(mean, variance, truth)?.scores(1.0)?;
         Ok(Self { rmse: scores.rmse, nll: scores.nll, coverage_95: scores.coverage_95 })
+    }
+
+    fn facts(&self) -> Facts {
+        Facts::new()
+            .and(fixed(100.0 * self.coverage_95, 1, "% inside 95 % intervals"))
+            .fact("RMSE", fixed(self.rmse, 4, ""))
+            .fact("NLL", fixed(self.nll, 4, STANDARDISED))
     }
 }
 
@@ -58,6 +67,19 @@ impl TriedMethod {
             reached_seconds: None,
             outcome: outcome.into(),
         }
+    }
+
+    fn fact(&self) -> Fact {
+        let scores = self.scores.map_or_else(Facts::new, |scores| scores.facts());
+        let reached = self.reached_seconds.map_or_else(String::new, |own| {
+            format!(" to a tenth of its deviations, where it was after {}", time(own))
+        });
+        let predicted = self.predicted_seconds.map(|own| format!("(foretold: {}{reached})", time(own)));
+        let facts = Facts::apart("; ")
+            .and(self.outcome.as_str())
+            .and(scores.maybe("recalibrated", self.recalibrated_nll.map(|nll| fixed(nll, 4, ""))))
+            .and(Facts::apart(" ").and(fixed(self.seconds, 1, "s")).maybe("", predicted));
+        Fact::new(format!("tried {}", self.method), facts)
     }
 }
 
@@ -223,8 +245,31 @@ impl FitCheck {
         let far = !(0.90..=0.99).contains(&share);
         (far && (low..=high).contains(&share)).then(|| {
             let percent = |share: f64| 100.0 * share;
-            format!("; of so few rows chance explains {:.1} to {:.1} % inside", percent(low), percent(high))
+            format!("of so few rows chance explains {:.1} to {:.1} % inside", percent(low), percent(high))
         })
+    }
+
+    /// How good the fit is; `before` says what was done to it since.
+    pub(super) fn facts(&self, before: &str) -> Facts {
+        let own = scored(self.rows, self.scores.facts());
+        let own = own.maybe("", self.by_chance()).and(equals(self.twins, self.copies));
+        let converged = self.converged.zip(self.drift).map(|(converged, drift)| {
+            // What is left of the system may say more than what no longer moves.
+            let residual = self.residual.filter(|_| !converged && drift <= CONVERGED);
+            let moved = Facts::apart("; ")
+                .maybe("a relative residual of", residual.map(|left| figure(left, "is left")))
+                .fact(
+                    "over the last third of the steps predictions moved by",
+                    fixed(drift, 3, "of their standard deviations"),
+                );
+            Facts::apart(": ").and(if converged { "yes" } else { "NO" }).and(moved)
+        });
+        let error = "%, of samples and their random features together";
+        Facts::new()
+            .fact(format!("{}{before}", self.on.in_words("each row from the others")), own)
+            .maybe("converged", converged)
+            .maybe("error of variances", self.variance_error.map(|own| fixed(100.0 * own, 0, error)))
+            .with(self.tried.iter().map(TriedMethod::fact))
     }
 
     /// What a user must know of a model whose intervals are as it has them, or are made to fit.

@@ -134,17 +134,14 @@ impl KernelParts {
             let scale = one.x.last().zip(one.x.first()).map_or(1.0, |(last, first)| (last - first) / 6.0);
             let middle = one.x[PLACES / 2];
             let straight = one.x.iter().map(|x| (x - middle) / scale).collect();
-            Curves {
-                title: format!("What the kernel sees of {}", one.feature),
-                x: one.feature.clone(),
-                y: "warped, in standard deviations".into(),
-                lines: vec![
-                    Line::new(one.kernel.clone(), one.x.clone(), one.warped.clone()),
-                    Line::new("without a warp", one.x.clone(), straight),
-                ],
-                caption: "Where the curve is steeper than the straight line, the function may change faster than elsewhere. Three standard deviations on either side of the column's mean.".into(),
-                ..Curves::default()
-            }
+            let lines = vec![
+                Line::new(one.kernel.clone(), one.x.clone(), one.warped.clone()),
+                Line::new("without a warp", one.x.clone(), straight),
+            ];
+            let title = format!("What the kernel sees of {}", one.feature);
+            Curves::new(title, one.feature.clone(), "warped, in standard deviations", lines).captioned(
+                "Where the curve is steeper than the straight line, the function may change faster than elsewhere. Three standard deviations on either side of the column's mean.",
+            )
         };
         self.warps.iter().map(of_column).collect()
     }

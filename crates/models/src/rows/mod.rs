@@ -12,7 +12,7 @@ mod split;
 mod training;
 
 pub(crate) use left_out::{LeftOut, no_leave_one_out, without_copies};
-pub(crate) use split::{MOST_SET_ASIDE, Prints, Split, equals_in_words, set_aside};
+pub(crate) use split::{MOST_SET_ASIDE, Prints, Split, equals, rows_set_aside, scored, set_aside};
 pub(crate) use training::prints_of_examples;
 pub use training::{Apart, TrainedOn, TrainingRows};
 

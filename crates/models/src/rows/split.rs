@@ -1,6 +1,7 @@
 //! Rows to judge or to choose by, apart from those that are learned from.
 
 use crate::ModelError;
+use crate::facts::{Fact, Facts, count};
 use posterior_data::{RowFingerprints, table_fingerprints};
 use posterior_gp::{GpError, RowSource};
 use posterior_linalg::random::ChaCha8Rng;
@@ -139,21 +140,31 @@ pub(crate) fn set_aside(rows: usize) -> Result<usize, ModelError> {
     Ok((rows / 10).clamp(1, MOST_SET_ASIDE))
 }
 
-/// What a summary says of copies that were left out with rows, and of twins that went back; nothing of none.
-pub(crate) fn equals_in_words(twins: usize, copies: usize) -> String {
-    let twins = match twins {
-        0 => String::new(),
-        1 => "; another one that was drawn equals a row that is learned from, and went back to it".into(),
-        many => {
-            format!("; {many} more that were drawn equal rows that are learned from, and went back to them")
-        }
+/// Copies that were left out with rows, and twins that went back; nothing of none.
+pub(crate) fn equals(twins: usize, copies: usize) -> Facts {
+    let own = Facts::apart("; ");
+    let own = match twins {
+        0 => own,
+        1 => own.and("another one that was drawn equals a row that is learned from, and went back to it"),
+        many => own
+            .and(count(many, "more that were drawn equal rows that are learned from, and went back to them")),
     };
-    twins
-        + &match copies {
-            0 => String::new(),
-            1 => "; a copy of one of them was left out with it".into(),
-            many => format!("; {many} copies of them were left out with them"),
-        }
+    match copies {
+        0 => own,
+        1 => own.and("a copy of one of them was left out with it"),
+        many => own.and(count(many, "copies of them were left out with them")),
+    }
+}
+
+/// Rows that were set aside, what for, and those that went back.
+pub(crate) fn rows_set_aside(rows: usize, what_for: &str, twins: usize) -> Fact {
+    let rows = Facts::apart("; ").and(count(rows, what_for));
+    Fact::new("rows set aside", rows.and(equals(twins, 0)))
+}
+
+/// Scores of so many rows that had no part in a fit.
+pub(crate) fn scored(rows: usize, scores: Facts) -> Facts {
+    Facts::apart("; ").and(Facts::apart(": ").and(count(rows, "")).and(scores))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Reports.
 
 use super::{ReconstructOutcome, ScanError, UncertainOutcome};
+use crate::facts::Facts;
 use posterior_data::create_atomically;
 use posterior_report::{
-    Curves, Distribution, Distributions, FiguresReport, Image, ImageLayout, Item, Line, Note, Picture,
-    Report, SummaryRow,
+    Curves, Distribution, Distributions, FiguresReport, Image, ImageLayout, Item, Line, Note, Picture, Report,
 };
 use posterior_tomography::uncertainty::{PriorReport, Uncertainty};
 use std::io::Write;
@@ -31,12 +31,8 @@ fn extremes(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)))
 }
 
-fn row(label: &str, value: impl ToString) -> SummaryRow {
-    SummaryRow::new(label, value.to_string())
-}
-
-fn page(title: &str, text: &str, summary: Vec<SummaryRow>, items: Vec<Item>, warnings: &[String]) -> Report {
-    let notes = warnings.iter().map(Note::warning).collect();
+fn page(title: &str, text: &str, facts: &Facts, items: Vec<Item>, warnings: &[String]) -> Report {
+    let (summary, notes) = (facts.rows(), warnings.iter().map(Note::warning).collect());
     let section = FiguresReport { title: title.into(), text: text.into(), summary, items, notes };
     Report::new(title, "", vec![section.into()])
 }
@@ -70,38 +66,17 @@ pub(super) fn reconstruction(
     let mut items = beside_truth(shape, picture, truth);
     if !outcome.report.losses.is_empty() {
         let (x, y) = outcome.report.losses.iter().map(|(s, l)| (*s as f64, *l)).unzip();
-        items.push(Item::Curves(Curves {
-            title: "Loss".into(),
-            x: "step".into(),
-            y: "loss".into(),
-            y_logarithmic: true,
-            lines: vec![Line::new("training", x, y)],
-            ..Curves::default()
-        }));
+        let curves = Curves::new("Loss", "step", "loss", vec![Line::new("training", x, y)]);
+        items.push(Item::Curves(curves.logarithmic(false, true)));
     }
     if let Some(held_back) = &outcome.report.held_back {
         let (x, y) = held_back.trials.iter().map(|t| (t.weight, t.error)).unzip();
-        items.push(Item::Curves(Curves {
-            title: "Weight of total variation".into(),
-            x: "weight".into(),
-            y: "squared error on held-back measurements".into(),
-            x_logarithmic: true,
-            y_logarithmic: true,
-            lines: vec![Line { optimum: Some(held_back.weight), ..Line::new("total variation", x, y) }],
-            ..Curves::default()
-        }));
+        let line = Line { optimum: Some(held_back.weight), ..Line::new("total variation", x, y) };
+        let error = "squared error on held-back measurements";
+        let curves = Curves::new("Weight of total variation", "weight", error, vec![line]);
+        items.push(Item::Curves(curves.logarithmic(true, true)));
     }
-    let mut summary = vec![row("mean squared residual", format!("{:.4e}", outcome.residual))];
-    let facts = [
-        ("PSNR, dB", outcome.psnr.map(|v| format!("{v:.2}"))),
-        ("weight of total variation", outcome.report.weight.map(|v| format!("{v:.2e}"))),
-        ("relative gap", outcome.report.gap.map(|v| format!("{v:.1e}"))),
-        ("weights of the network", outcome.report.weights.map(|v| v.to_string())),
-        ("steps", Some(outcome.report.steps.to_string())),
-        ("seconds", Some(format!("{:.1}", outcome.seconds))),
-    ];
-    summary.extend(facts.into_iter().filter_map(|(label, value)| value.map(|v| row(label, v))));
-    page("A picture from a sinogram", "", summary, items, &outcome.warnings)
+    page("A picture from a sinogram", "", &outcome.facts(), items, &outcome.warnings)
 }
 
 /// The page of a posterior.
@@ -123,14 +98,10 @@ pub(super) fn uncertainty(
     }
     if let Some(score) = &outcome.score {
         let (x, y): (Vec<f64>, Vec<f64>) = score.coverage.iter().copied().unzip();
-        items.push(Item::Curves(Curves {
-            title: "Coverage".into(),
-            x: "nominal share of pixels".into(),
-            y: "share within the interval".into(),
-            lines: vec![Line::new("found", x.clone(), y), Line::new("ideal", x.clone(), x)],
-            caption: "Below the ideal line intervals are too narrow, above too wide.".into(),
-            ..Curves::default()
-        }));
+        let lines = vec![Line::new("found", x.clone(), y), Line::new("ideal", x.clone(), x)];
+        let curves = Curves::new("Coverage", "nominal share of pixels", "share within the interval", lines);
+        let caption = "Below the ideal line intervals are too narrow, above too wide.";
+        items.push(Item::Curves(curves.captioned(caption)));
     }
     if let Some(truth) = truth {
         let errors = found.picture.iter().zip(truth).map(|(a, b)| (a - b).abs()).collect();
@@ -152,36 +123,11 @@ pub(super) fn uncertainty(
             ("Precision by turn", "precision", precisions),
             ("Effective dimension by turn", "effective dimension", dimensions),
         ] {
-            items.push(Item::Curves(Curves {
-                title: title.into(),
-                x: "turn".into(),
-                y: y.into(),
-                y_logarithmic: true,
-                lines: vec![Line::new("expectation maximisation", turns.clone(), values)],
-                ..Curves::default()
-            }));
+            let line = Line::new("expectation maximisation", turns.clone(), values);
+            let curves = Curves::new(title, "turn", y, vec![line]);
+            items.push(Item::Curves(curves.logarithmic(false, true)));
         }
     }
-    let report = &outcome.report;
-    let mut summary = vec![
-        row("measurements", report.measurements),
-        row("random weights", report.weights),
-        row("noise variance", format!("{:.3e}", report.noise_variance)),
-        row("mean squared residual of the picture", format!("{:.3e}", report.residual)),
-        row("draws", report.samples),
-        row("largest relative residual of a draw", format!("{:.1e}", report.largest_residual)),
-        row("median standard deviation", format!("{:.3e}", outcome.median_deviation)),
-    ];
-    if let Some(score) = &outcome.score {
-        summary.push(row("PSNR, dB", format!("{:.2}", score.psnr)));
-        for (side, density) in &score.patches {
-            summary.push(row(
-                &format!("log density, patches of {side} x {side}, nats a pixel"),
-                format!("{density:.3}"),
-            ));
-        }
-    }
-    summary.push(row("seconds", format!("{:.1}", outcome.seconds)));
     let text = "The picture is the network's; its error bars come from the linear model that the network is near its weights.";
-    page("Where not to trust the picture", text, summary, items, &outcome.warnings)
+    page("Where not to trust the picture", text, &outcome.facts(), items, &outcome.warnings)
 }

@@ -3,6 +3,7 @@
 use super::error::{ScanError, refuse};
 use super::pages;
 use super::scan::{PlannedWork, Scan, ScanFiles, network_digest, read_truth};
+use crate::facts::{Facts, count, figure, fixed, nonzero, power};
 use posterior_data::{ReadOptions, write_picture};
 use posterior_linalg::random::Streams;
 use posterior_networks::safetensors::{ARCHITECTURE_KEY, read_network, save_safetensors};
@@ -59,6 +60,25 @@ pub struct ReconstructOutcome {
     pub seconds: f64,
     /// What looks wrong.
     pub warnings: Vec<String>,
+}
+
+impl ReconstructOutcome {
+    /// What became of it, in order.
+    pub fn facts(&self) -> Facts {
+        let report = &self.report;
+        let best = report.best_quality.map(|(quality, _)| figure(quality, ""));
+        Facts::new()
+            .fact("mean squared residual", figure(self.residual, ""))
+            .maybe("PSNR, dB", self.psnr.map(|own| figure(own, "")))
+            .maybe("weight of total variation", report.weight.map(|own| format!("{own:e}")))
+            .maybe("loss", report.loss.map(|own| figure(own, "")))
+            .maybe("relative gap to the minimum, at most", report.gap.map(|own| power(own, 1, "")))
+            .maybe("steps", nonzero(report.steps, ""))
+            .maybe("ended", report.reason.map(|own| own.to_string()))
+            .maybe("weights of the network", report.weights.map(|own| count(own, "")))
+            .maybe("best PSNR on the way (known only with the truth), dB", best)
+            .fact("seconds", fixed(self.seconds, 1, ""))
+    }
 }
 
 /// Reconstructs, and writes picture, network and report. A checkpoint of the same request is gone on from, and removed at the end.

@@ -2,6 +2,7 @@
 
 use super::scan::{PlannedWork, Scan, ScanFiles, network_digest, read_scan_network, read_truth};
 use super::{ScanError, pages};
+use crate::facts::{Fact, Facts, count, figure, fixed, nonzero, power};
 use posterior_data::{ArrayValues, NumericArray, ReadOptions, write_npy, write_picture};
 use posterior_notes::fixes::{DESCENT, G_PRIOR, MEMORY, SCAN_RANK};
 use posterior_store::json;
@@ -88,6 +89,59 @@ pub struct UncertainOutcome {
     pub seconds: f64,
     /// What looks wrong.
     pub warnings: Vec<String>,
+}
+
+impl UncertainOutcome {
+    /// What became of it, in order.
+    pub fn facts(&self) -> Facts {
+        let (report, score) = (&self.report, self.score.as_ref());
+        let patches = score.into_iter().flat_map(|score| &score.patches).map(|(side, density)| {
+            Fact::new(format!("log density, {side} x {side}, nats a pixel"), figure(*density, ""))
+        });
+        let inside = score.and_then(|score| score.coverage.iter().find(|(p, _)| (p - 0.9).abs() < 1e-6));
+        Facts::new()
+            .fact("random weights", count(report.weights, ""))
+            .fact("measurements", count(report.measurements, ""))
+            .with(prior(&report.prior))
+            .fact("noise variance (network's units)", figure(report.noise_variance, ""))
+            .fact("mean squared residual (network's units)", figure(report.residual, ""))
+            .fact("draws", count(report.samples, ""))
+            .fact("steps of their solves", count(report.steps, ""))
+            .fact("largest relative residual", power(report.largest_residual, 1, ""))
+            .fact("median standard deviation", figure(self.median_deviation, ""))
+            .fact("largest standard deviation", figure(self.largest_deviation, ""))
+            .maybe("PSNR, dB", score.map(|score| figure(score.psnr, "")))
+            .with(patches)
+            .maybe("pixels within 90 % intervals", inside.map(|(_, found)| fixed(100.0 * found, 1, "%")))
+            .fact("seconds", fixed(self.seconds, 1, ""))
+    }
+}
+
+/// The prior that was found.
+fn prior(prior: &PriorReport) -> Facts {
+    match prior {
+        PriorReport::GPrior { fit, raised } => {
+            let dimension = fit.turns.last().and_then(|turn| turn.by_prediction);
+            Facts::new()
+                .fact("precision", figure(fit.precision, ""))
+                .fact("turns", count(fit.turns.len(), format!("({})", fit.reason)))
+                .maybe("effective dimension", dimension.map(|own| figure(own, "")))
+                .maybe("weights that move no measurement", nonzero(*raised, ""))
+        }
+        PriorReport::Filters(found) => {
+            let filters = &found.filters;
+            let blocks = found.blocks.iter().enumerate().map(|(k, name)| {
+                let facts = Facts::new()
+                    .fact("variance", figure(filters.log_variances[k].exp(), ""))
+                    .fact("lengthscale", figure(filters.log_lengthscales[k].exp(), ""));
+                Fact::new(format!("block {name}"), facts)
+            });
+            Facts::new()
+                .fact("evidence, nats", figure(found.evidence, ""))
+                .fact("steps", count(found.steps, format!("({})", found.reason)))
+                .with(blocks)
+        }
+    }
 }
 
 /// The posterior around a network's picture, and its files. A checkpoint of the same request is gone on from, and removed at the end.

@@ -172,7 +172,7 @@ fn where_all_rows_fit_their_exact_posterior_is_made() {
     let model = check_whole_posterior(&asked, ROWS);
     // Where hyperparameters come from is said in the place of a search that there was not.
     let learned = model.process().unwrap().record().rows;
-    let facts = Model::summary(&model);
+    let facts = model.facts().rows();
     let fact = |label: &str| facts.iter().find(|fact| fact.label == label);
     let searched = &fact("hyperparameters").unwrap().value;
     assert!(searched.starts_with("the joint evidence of 4 blocks of 120 rows"), "{searched}");
@@ -237,7 +237,7 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
         found.tried.iter().filter(|t| t.method != "exact" && t.method != "svgp").collect();
     assert_eq!((solvers.len(), solvers[0].method.as_str()), (3, "sap"), "{solvers:?}");
     assert!(solvers[0].predicted_seconds.is_some(), "{solvers:?}");
-    let facts = Model::summary(&model);
+    let facts = model.facts().rows();
     assert!(facts.iter().any(|f| f.label == "tried sap" && f.value.contains("foretold")), "{facts:?}");
     // What is kept is what its own solver leaves when it is asked for by name: in double precision, without raised noise.
     assert!(found.scores.rmse < 0.02, "{found:?}");

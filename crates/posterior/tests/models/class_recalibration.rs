@@ -132,7 +132,7 @@ fn held_back_rows_make_probabilities_and_sets_hold_what_they_say() {
     // Said, kept, and forgotten by a stream.
     let said = |what: &str| Model::notes(&asked).iter().filter(|note| note.text().contains(what)).count();
     assert_eq!(said("recalibrated"), 1);
-    assert!(Model::summary(&asked).iter().any(|row| row.label.contains("--sets")));
+    assert!(asked.facts().rows().iter().any(|row| row.label.contains("--sets")));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     plain.save(&path).unwrap();
@@ -155,7 +155,7 @@ fn rows_that_are_predicted_from_the_others_give_no_exact_guarantee() {
         let model = fitted(&train, &asked).unwrap();
         let own = model.process().unwrap().record().fit.likelihood().unwrap().recalibration.clone().unwrap();
         assert_eq!((own.guarantee, own.rows), (Guarantee::LeftOut, 160), "{pseudo_count:?}");
-        assert!(own.sets_in_words().contains("no guarantee is exact"), "{}", own.sets_in_words());
+        assert!(own.of_sets().to_string().contains("no guarantee is exact"), "{}", own.of_sets());
         let (_, found) = predicted(&model, &fresh, &[0.8, 0.9]);
         let posterior::Truth::Classes(labels) = found.truth.clone().unwrap() else { panic!("classes") };
         for sets in &found.sets {

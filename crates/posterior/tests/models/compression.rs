@@ -50,7 +50,7 @@ fn fewer_points_carry_a_model_and_what_they_lose_is_told() {
         let again = Model::load(&path).unwrap();
         assert_eq!(again.process().unwrap().predict(&fresh, None).unwrap(), now);
         assert_eq!(again.process().unwrap().compression(), Some(&told));
-        let text = Model::summary(&again);
+        let text = again.facts().rows();
         assert!(text.iter().any(|row| row.label == "compressed" && row.value.contains(&format!("{points} points carry"))));
         let error = again.process().unwrap().compressed(10, 0).unwrap_err().to_string();
         assert!(error.contains("compressed already"), "{error}");
@@ -84,7 +84,7 @@ fn scores_and_guarantees_stay_with_the_model_before() {
             .iter()
             .any(|note| note.text().contains("fewer points carry the functions since"))
     );
-    let labels = |m: &Model| Model::summary(m).into_iter().map(|row| row.label).collect::<Vec<_>>();
+    let labels = |m: &Model| m.facts().rows().into_iter().map(|row| row.label).collect::<Vec<_>>();
     assert!(labels(&small).iter().any(|label| label == "held-back rows before it was compressed"));
     assert!(labels(&model).iter().any(|label| label == "held-back rows"));
 }

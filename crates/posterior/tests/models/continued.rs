@@ -179,7 +179,7 @@ fn rows_that_do_not_fit_and_rows_that_repeat_are_told() {
     let told = &twice.process().unwrap().record().continued[0];
     assert_eq!((told.repeated, twice.process().unwrap().record().rows), (20, 100));
     assert!(told.sentence().contains("20 of which equal rows"), "{}", told.sentence());
-    assert!(twice.summary().iter().any(|row| row.value == told.sentence()));
+    assert!(twice.facts().rows().iter().any(|row| row.value == told.sentence()));
     // Two continuations are one.
     let added = |model: Model, rows: std::ops::Range<usize>| {
         let new = model.process().unwrap().new_rows(&table, &rows.collect::<Vec<_>>()).unwrap();

@@ -602,7 +602,7 @@ fn without_a_network_nothing_that_is_said_of_one_is_taken() {
         deep(&model).tried
     );
     loads_the_same(&model, folder.path());
-    let facts = posterior::Model::summary(&model);
+    let facts = model.facts().rows();
     let text = facts.iter().map(|row| format!("{row:?}")).collect::<Vec<_>>().join("\n");
     assert!(text.contains("no network: inducing points among the rows, 8 under"), "{text}");
     // A kernel of one column by its name.

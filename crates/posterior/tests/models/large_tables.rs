@@ -229,7 +229,7 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
             // At the exact process's hyperparameters, its evidence.
             let (difference, error) = ((estimate.value - evidence).abs(), estimate.standard_error);
             assert!(difference < 3.0 * error && error < 0.02 * evidence.abs(), "{estimate:?} {evidence}");
-            let row = posterior::Model::summary(&model).into_iter().find(|row| row.label == "log evidence");
+            let row = model.facts().rows().into_iter().find(|row| row.label == "log evidence");
             assert!(row.unwrap().value.contains("+-"));
         }
         if let Some(bound) =

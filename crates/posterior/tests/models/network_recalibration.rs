@@ -170,7 +170,7 @@ fn probabilities_and_sets_of_networks_hold_what_they_say() {
     );
     assert_eq!(asked(&back(&model), &data, &[0.8, 0.9, 0.999]), after);
     assert!(Model::notes(&model).iter().any(|note| note.text().contains("--calibrate none")));
-    assert!(Model::summary(&model).iter().any(|row| row.label.contains("--sets")));
+    assert!(model.facts().rows().iter().any(|row| row.label.contains("--sets")));
     let question = Question { truth: true, memory: 1 << 30, ..Question::default() };
     assert_eq!(model.evaluate(&data, &question).unwrap().sets.len(), 3);
     // Rows that choose a precision as well are said to.

@@ -131,11 +131,8 @@ fn what_is_left_as_it_is_has_a_funnel_with_its_remedy() {
             .iter()
             .all(|w| !w.contains("funnel"))
     );
-    let summary: Vec<String> = mapped.summary().iter().map(|r| format!("{}: {}", r.label, r.value)).collect();
-    assert!(
-        summary.iter().any(|row| row.starts_with("target: log price, by the evidence of")),
-        "{summary:?}"
-    );
+    let facts = mapped.facts().text();
+    assert!(facts.lines().any(|row| row.starts_with("target: log price, by the evidence of")), "{facts}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::output::{Failure, number};
 use posterior::data::ArrayValues;
 use posterior::metrics::{
     BinaryEvents, BinaryScores, Classes, ClassificationScores, DEFAULT_BINS, JointLogLikelihood,
-    MOST_CONFUSION_CLASSES, RegressionScores, SetScores,
+    MOST_CONFUSION_CLASSES, RegressionScores,
 };
 use posterior::report::{
     Baseline, ClassificationBaseline, ClassificationReport, Distribution, FeatureLengthscale, FiguresReport,
@@ -14,9 +14,7 @@ use posterior::report::{
     OutOfDistributionMethod, PredictedDistribution, Predictions, RegressionReport, Reliability,
     ReliabilityForm, ReliabilitySeries, Report, ScoredRows, Section, SummaryRow, Table,
 };
-use posterior::{
-    Evaluation, IntervalScores, JointRow, Model, ModelData, Portrait, Predicted, Predictive, Scores, Truth,
-};
+use posterior::{Evaluation, JointRow, Model, ModelData, Portrait, Predicted, Predictive, Scores, Truth};
 use std::path::Path;
 
 /// Pictures shown of each kind.
@@ -117,7 +115,7 @@ impl Shown<'_> {
             dataset: findings.data.name.clone(),
             model: portrait.method.into(),
             class_names: self.model.class_names(),
-            summary: self.model.summary().into_iter().chain(evaluation.sets.iter().map(set_row)).collect(),
+            summary: [self.model.facts().rows(), evaluation.facts().rows()].concat(),
             scores: Some(*own),
             plain: Some(ClassificationBaseline { name: baseline.into(), scores: *plain }),
             nll_difference: evaluation.nll_difference,
@@ -188,7 +186,7 @@ impl Shown<'_> {
         Ok(FiguresReport {
             title: self.findings.data.name.clone(),
             text: "Events that happen or not, each with a probability.".into(),
-            summary: self.model.summary(),
+            summary: self.model.facts().rows(),
             items,
             notes: self.notes(both[0].1),
         }
@@ -211,7 +209,7 @@ impl Shown<'_> {
             let label = format!("NLL minus the baseline's ({})", compared.baseline_name);
             SummaryRow::new(label, plus_minus(d.mean, d.standard_error))
         }));
-        report.summary.extend(evaluation.intervals.iter().map(interval_row));
+        report.summary.extend(evaluation.facts().rows());
         Ok(RegressionReport {
             dataset: match rows {
                 ScoredRows::Training => format!("{}: rows of the training", self.findings.data.name),
@@ -240,7 +238,7 @@ pub(crate) fn learned(model: &Model, portrait: &Portrait) -> RegressionReport {
     let Portrait { hyperparameters, posterior, tables, warps, .. } = portrait;
     RegressionReport {
         target: model.target(),
-        summary: model.summary(),
+        summary: model.facts().rows(),
         hyperparameters: hyperparameters.clone(),
         lengthscales: shown_lengthscales(portrait),
         more: effects(model, portrait),
@@ -270,23 +268,6 @@ fn shown_lengthscales(portrait: &Portrait) -> Vec<FeatureLengthscale> {
         Some(effects) if !effects.importance.is_empty() => Vec::new(),
         _ => portrait.lengthscales.clone(),
     }
-}
-
-/// What sets of a level are worth.
-fn set_row(own: &SetScores) -> SummaryRow {
-    let text = format!(
-        "{:.1} % hold the true class, {} classes on average",
-        100.0 * own.coverage,
-        number(own.mean_size)
-    );
-    SummaryRow::new(format!("sets of level {} on these rows", own.level), text)
-}
-
-/// What intervals of a level are worth.
-fn interval_row(own: &IntervalScores) -> SummaryRow {
-    let text =
-        format!("{:.1} % hold the truth, {} wide on average", 100.0 * own.coverage, number(own.mean_width));
-    SummaryRow::new(format!("intervals of level {} on these rows", own.level), text)
 }
 
 /// The most and the least certain pictures, where inputs are pictures of bytes.

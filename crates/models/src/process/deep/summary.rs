@@ -1,5 +1,8 @@
 //! What became of training, as a header keeps it.
 
+use crate::facts::{Fact, Facts, count, fixed, nonzero, training, way};
+use crate::rows::rows_set_aside;
+use posterior_kernels::KernelExpression;
 use posterior_linear::low_rank::{FeatureDiagnostics, Look, Rest};
 use posterior_notes::fixes::CORRECTION_FULL;
 use serde::{Deserialize, Serialize};
@@ -49,6 +52,17 @@ impl TriedSetting {
             seconds,
         }
     }
+
+    /// What it did; of targets without noise of their own, weights have no closed form.
+    fn fact(&self, closed: bool) -> Fact {
+        let weights = if closed { "with exact weights" } else { "with weights by the bound of all rows" };
+        let triangles = "solved by triangles, where squares of features lose too many digits";
+        let run = Facts::new()
+            .maybe("noise", self.noise.map(|noise| fixed(noise.sqrt(), 4, "")))
+            .with(training(self.steps, &self.ended, self.seconds))
+            .maybe("", nonzero(self.triangular_solves, triangles));
+        way(&self.name, self.nll, self.refitted_nll.map(|nll| (nll, weights)), run)
+    }
 }
 
 /// Learned features; part of the header.
@@ -96,6 +110,47 @@ const COLLAPSED: f64 = 1.5;
 const CONSTANT: f64 = 0.99;
 
 impl DeepSummary {
+    /// What was learned, with this kernel on it or behind it.
+    pub(in crate::process) fn facts(&self, kernel: &KernelExpression) -> Facts {
+        let Self { rank, origin, .. } = self;
+        let what = match self.inducing {
+            _ if self.dense => format!("an exact process under {kernel} on {rank} outputs of {origin}"),
+            true if self.architecture.is_none() => format!("{origin}, {rank} under {kernel}"),
+            true => format!("{rank} inducing points under {kernel} behind {origin}"),
+            false => format!("{rank} outputs of {origin}"),
+        };
+        let many = (1..self.rank).contains(&self.trained_rows) && !self.dense;
+        let unsaid =
+            "rows that they are trained on: rows say nothing of some directions, where the prior stays";
+        let many = many.then(|| count(self.trained_rows, unsaid));
+        let rest = match self.rest {
+            Rest::None => "of the features alone".to_string(),
+            Rest::Uniform { largest } => format!("everywhere {largest:.3}, the largest in training"),
+            Rest::Own => "of the kernel".to_string(),
+        };
+        let FeatureDiagnostics { effective_rank, smallest_variance, largest_variance } = self.diagnostics;
+        let least = self.smallest_correlation.map(|least| fixed(least, 3, ""));
+        let range = Facts::new()
+            .fact(
+                if self.dense { "in training from" } else { "the features' own from" },
+                fixed(smallest_variance, 3, format!("to {largest_variance:.3}")),
+            )
+            .fact("effective rank", fixed(effective_rank, 2, ""))
+            .maybe("prior correlations of rows with the first from", least);
+        let closed = self.tried.iter().any(|tried| tried.noise.is_some());
+        let refitted = match (self.refitted, closed) {
+            (false, _) => "",
+            (true, true) => "then the exact posterior of the weights",
+            (true, false) => "then the weights that the bound of all rows prefers",
+        };
+        Facts::new()
+            .fact("features", Facts::apart("; ").and(what).maybe("more than the", many))
+            .fact("prior variance", Facts::apart("; ").and(rest).and(range))
+            .fact("trained by", Facts::new().and(self.chosen.as_str()).and(refitted))
+            .with([rows_set_aside(self.validation_rows, "to stop and to choose by", self.twins)])
+            .with(self.tried.iter().map(|tried| tried.fact(closed)))
+    }
+
     /// What a user must know.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();

@@ -106,103 +106,31 @@ fn learned(
                 None if count > 1 => format!("{} [{}]", parameter.name, i + 1),
                 None => parameter.name.clone(),
             };
-            let target = target.to_string();
-            let (value, unit, meaning) = match (owner, kind) {
-                (_, "noise_variance") => (
-                    value.sqrt() * target_scale,
-                    target,
-                    "Standard deviation of the noise: how far observations scatter around the function.",
-                ),
-                ("mean", "constant") => (
-                    target_mean + target_scale * value,
-                    target,
-                    "Level of the prior mean (at the features' means).",
-                ),
-                ("mean", _) => (value, "standard deviations".into(), "Slope of the prior mean."),
+            let deviations = || "standard deviations".to_string();
+            let (value, unit) = match (kernel_name(owner), kind) {
+                ("mean", "constant") => (target_mean + target_scale * value, target.to_string()),
+                ("mean", _) | (_, "period") => (value, deviations()),
                 // A linear kernel's variances belong to slopes, all others to the function's own values.
-                (owner, "variance") if owner.starts_with("linear") && count > 1 => (
-                    value.sqrt(),
-                    "standard deviations".into(),
-                    "How steep a linear trend in this feature may be.",
-                ),
-                (_, "variance") => (
-                    value.sqrt() * target_scale,
-                    target,
-                    "Amplitude: how far this part of the function wanders from its mean.",
-                ),
-                (owner, "weight") if kernel_name(owner) == "spectral_mixture" => {
-                    (value.sqrt() * target_scale, target, "Amplitude of this component.")
+                ("linear", "variance") if count > 1 => (value.sqrt(), deviations()),
+                (_, "noise_variance" | "variance") | ("spectral_mixture", "weight") => {
+                    (value.sqrt() * target_scale, target.to_string())
                 }
-                (_, "frequency") => (
-                    scale_of(feature) / value,
-                    unit_of(feature),
-                    "Distance after which this component repeats.",
-                ),
-                (_, "bandwidth") => (
-                    scale_of(feature) / (std::f64::consts::TAU * value),
-                    unit_of(feature),
-                    "How far one must move for this component to fall out of step.",
-                ),
-                (_, "skew") => (
-                    value,
-                    String::new(),
-                    "Above 0 the kernel sees the lower values of the column spread out and the upper ones close together; 0 where both are alike.",
-                ),
-                (_, "tail") => (
-                    value,
-                    String::new(),
-                    "Below 1 the kernel sees values far from the column's mean close together, above 1 far apart.",
-                ),
-                (owner, "lengthscale") if owner.starts_with("categorical") => (
-                    (-1.0 / value).exp(),
-                    String::new(),
-                    "Correlation of the functions of any two categories: 1 where they are one.",
-                ),
-                (_, "loading") => (
-                    value,
-                    String::new(),
-                    "How much of a shared function is in this category's; the covariance of categories says what that means.",
-                ),
-                (_, "specific") => (
-                    value,
-                    String::new(),
-                    "Variance that this category shares with no other, before variances are divided by their mean.",
-                ),
-                (owner, "lengthscale") => match feature.or(match looks.features(owner) {
+                (_, "frequency") => (scale_of(feature) / value, unit_of(feature)),
+                (_, "bandwidth") => (scale_of(feature) / (std::f64::consts::TAU * value), unit_of(feature)),
+                ("categorical", "lengthscale") => ((-1.0 / value).exp(), String::new()),
+                (kernel, "lengthscale") => match feature.or(match looks.features(owner) {
                     [only] => Some(only.as_str()),
                     [] if features.len() == 1 => Some(features[0].as_str()),
                     _ => None,
                 }) {
-                    Some(feature) if !owner.starts_with("periodic") => (
-                        value * scale_of(Some(feature)),
-                        unit_of(Some(feature)),
-                        "How far one must move for the function to change.",
-                    ),
-                    _ => (
-                        value,
-                        "standard deviations".into(),
-                        "How far one must move for the function to change.",
-                    ),
+                    Some(feature) if kernel != "periodic" => {
+                        (value * scale_of(Some(feature)), unit_of(Some(feature)))
+                    }
+                    _ => (value, deviations()),
                 },
-                (_, "period") => {
-                    (value, "standard deviations".into(), "Distance after which the function repeats.")
-                }
-                (_, "alpha") => {
-                    (value, String::new(), "Small: a wide mixture of lengthscales; large: nearly one.")
-                }
-                (_, "offset") => (value, String::new(), "Weight of the lower degrees of the polynomial."),
-                (_, "weight") => (
-                    value,
-                    String::new(),
-                    "Standard deviation of a layer's weights (times the root of its width), of a network of infinite width.",
-                ),
-                (_, "bias") => (
-                    value,
-                    String::new(),
-                    "Standard deviation of a layer's biases, of a network of infinite width.",
-                ),
-                _ => (value, String::new(), ""),
+                _ => (value, String::new()),
             };
+            let meaning = meaning((kernel_name(owner), kind), count);
             let name = match kind {
                 "noise_variance" => "noise (standard deviation)".into(),
                 "variance" if kernel_name(owner) == "additive" => {
@@ -221,6 +149,46 @@ fn learned(
         }
     }
     out
+}
+
+/// What a number of a kernel means, of which there are so many.
+fn meaning(of: (&str, &str), count: usize) -> &'static str {
+    match of {
+        (_, "noise_variance") => {
+            "Standard deviation of the noise: how far observations scatter around the function."
+        }
+        ("mean", "constant") => "Level of the prior mean (at the features' means).",
+        ("mean", _) => "Slope of the prior mean.",
+        ("linear", "variance") if count > 1 => "How steep a linear trend in this feature may be.",
+        (_, "variance") => "Amplitude: how far this part of the function wanders from its mean.",
+        ("spectral_mixture", "weight") => "Amplitude of this component.",
+        (_, "frequency") => "Distance after which this component repeats.",
+        (_, "bandwidth") => "How far one must move for this component to fall out of step.",
+        (_, "skew") => {
+            "Above 0 the kernel sees the lower values of the column spread out and the upper ones close together; 0 where both are alike."
+        }
+        (_, "tail") => {
+            "Below 1 the kernel sees values far from the column's mean close together, above 1 far apart."
+        }
+        ("categorical", "lengthscale") => {
+            "Correlation of the functions of any two categories: 1 where they are one."
+        }
+        (_, "loading") => {
+            "How much of a shared function is in this category's; the covariance of categories says what that means."
+        }
+        (_, "specific") => {
+            "Variance that this category shares with no other, before variances are divided by their mean."
+        }
+        (_, "lengthscale") => "How far one must move for the function to change.",
+        (_, "period") => "Distance after which the function repeats.",
+        (_, "alpha") => "Small: a wide mixture of lengthscales; large: nearly one.",
+        (_, "offset") => "Weight of the lower degrees of the polynomial.",
+        (_, "weight") => {
+            "Standard deviation of a layer's weights (times the root of its width), of a network of infinite width."
+        }
+        (_, "bias") => "Standard deviation of a layer's biases, of a network of infinite width.",
+        _ => "",
+    }
 }
 
 /// Whether the kernel acts on a network's outputs.

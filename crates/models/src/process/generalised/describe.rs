@@ -1,214 +1,180 @@
 //! A model in words.
 
 use super::gaussianised::PSEUDO_COUNTS;
-use super::{FeatureSummary, GeneralisedSummary, LabelCheck, LabelScores, PlainProcess};
+use super::{
+    FeatureSummary, GeneralisedSummary, LabelCheck, LabelScores, PlainProcess, StandInSummary,
+    VariationSummary,
+};
 use crate::ClassRecalibration;
+use crate::facts::{Fact, Facts, count, ending, fixed, inducing, search};
 use crate::inputs::TableInputs;
 use crate::output::{LikelihoodOutput, Target};
-use crate::process::ProcessRecord;
-use crate::process::describe::{self, reason};
-use crate::rows::equals_in_words;
+use crate::process::{ProcessRecord, describe};
+use crate::rows::{equals, scored};
 use crate::text::number;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_notes::fixes::{INFERENCE_LAPLACE, INFERENCE_VARIATIONAL, PSEUDO_COUNT, QUANTILES};
-use posterior_report::{Note, Severity, SummaryRow};
+use posterior_report::{Note, Severity};
+
+/// Classes whose shares are shown.
+const SHOWN: usize = 12;
 
 /// The facts about a model, in order.
-pub(in crate::process) fn summary(
+pub(in crate::process) fn facts(
     inputs: &TableInputs,
     output: &LikelihoodOutput,
     record: &ProcessRecord,
     fit: &GeneralisedSummary,
-) -> Vec<SummaryRow> {
-    let mut rows = vec![
-        SummaryRow::new("target", format!("`{}`: {}", inputs.schema.target, fit.likelihood_choice)),
-        SummaryRow::new("inference", &fit.choice),
-    ];
-    match &fit.features {
-        Some(features) => rows.extend(learned(features, output, record)),
-        None => rows.extend([
-            SummaryRow::new("kernel", record.kernel.to_string()),
-            SummaryRow::new("mean", describe::mean_form(record.mean)),
-            SummaryRow::new("beliefs", describe::beliefs(&fit.hyperpriors)),
-        ]),
-    }
-    if let Some(variation) = &fit.variation {
-        rows.extend(describe::variation(&variation.learned));
-        rows.push(SummaryRow::new(
-            "objective",
-            format!("{:.4} for each row, of recent steps", variation.objective),
-        ));
-        if let Some(plain) = &variation.plain {
-            rows.push(plain_row(plain));
-        }
-    }
-    rows.push(SummaryRow::new("rows learned from", record.rows.to_string()));
-    if let Target::Classes { names } = &output.target {
-        let share = |(name, share): (&String, &f64)| format!("{name} {:.1} %", 100.0 * share);
-        let shown: Vec<String> = names.names().iter().zip(&output.marginal).take(12).map(share).collect();
-        let more = if names.count() > 12 { ", ..." } else { "" };
-        rows.push(SummaryRow::new("classes", format!("{}{more}", shown.join(", "))));
-    }
-    if let Some(column) = &inputs.schema.exposure {
-        let relative = if let Target::Counts { rate } = output.target { rate } else { 1.0 };
-        let rate = number(relative * output.marginal[0]);
-        let text = format!(
-            "`{column}`; {rate} counts for each unit of it on average, and predictions are for the exposure of their row"
-        );
-        rows.push(SummaryRow::new("exposure", text));
-    }
-    if let Some(weights) = &fit.weights {
-        rows.push(SummaryRow::new("weights", weights));
-    }
-    if let Some(own) = &fit.recalibration {
-        rows.push(SummaryRow::new("sets of classes (predict --sets)", own.sets_in_words()));
-    }
-    if let Some(own) = &fit.intervals {
-        rows.push(SummaryRow::new("intervals (predict --quantiles)", own.in_words()));
-    }
-    if let Some(check) = &fit.check {
-        rows.push(checked(check, &output.target));
-    }
-    for tried in &fit.tried {
-        let nll =
-            tried.scores.map_or_else(|| "no score".into(), |s| format!("NLL {:.4} of rows left out", s.nll));
-        rows.push(SummaryRow::new(
-            format!("tried {}", tried.inference.as_str()),
-            format!("{nll}; {:.1} s", tried.seconds),
-        ));
-    }
-    if let Some(stand_ins) = &fit.stand_ins {
-        let g = &stand_ins.gaussianised;
-        let mut text = {
-            let count = g.pseudo_count();
-            let count = if stand_ins.bounds.is_empty() { count.to_string() } else { number(count) };
-            let classes = stand_ins.tried.iter().any(|t| t.as_classes) && stand_ins.offsets.len() == 2;
-            let taken = if classes { "two classes with a function each, " } else { "" };
-            format!("{taken}{} matching, pseudo-count {count}", g.matching().name())
+) -> Facts {
+    let bound = fit.bound.as_ref();
+    let evidence = |value: f64| fixed(value, 3, "(Laplace's approximation)");
+    let tried = fit.tried.iter().map(|tried| {
+        let score = match tried.scores {
+            Some(scores) => Fact::new("NLL", fixed(scores.nll, 4, "of rows left out")),
+            None => "no score".into(),
         };
-        if !stand_ins.tried.is_empty() {
-            let mut matching = None;
-            let tried = stand_ins.tried.iter().map(|t| {
-                let own = Some((t.matching, t.as_classes));
-                let named = std::mem::replace(&mut matching, own) != own;
-                let classes = if t.as_classes { "two classes, " } else { "" };
-                let name = if named { format!("{classes}{} ", t.matching.name()) } else { String::new() };
-                format!("{name}{}: {:.4}", t.pseudo_count, t.scores.nll)
-            });
-            text += &format!(
-                ", the best of those that were tried on {} rows, each predicted from the others under what the other half chose (NLL of their labels, {})",
-                stand_ins.tried_on,
-                tried.collect::<Vec<_>>().join(", ")
-            );
-        }
-        if !stand_ins.bounds.is_empty() {
-            let bounds = stand_ins.bounds.iter();
-            let bounds = bounds
-                .map(|b| format!("{} {}: {:.3}", b.matching.name(), number(b.pseudo_count), b.bound))
-                .collect::<Vec<_>>();
-            text += &format!(
-                ", learned with the hyperparameters by the highest bound on the log evidence of the labels ({} nats)",
-                bounds.join(", ")
-            );
-        }
-        rows.push(SummaryRow::new("labels as numbers", text));
-    }
-    if let Some(bound) = &fit.bound {
-        rows.push(SummaryRow::new("bound on the log evidence", format!("{:.3}", bound.bound)));
-        let moved = if bound.moved { "moved by the bound" } else { "where they were chosen" };
-        rows.push(SummaryRow::new("inducing points", format!("{}, {moved}", bound.inducing)));
-    }
-    if let Some(mode) = &fit.mode {
-        rows.push(SummaryRow::new(
-            "log evidence",
-            format!("{:.3} (Laplace's approximation)", mode.log_evidence),
-        ));
-    }
-    rows.extend([
-        SummaryRow::new("hyperparameters", &fit.hyperparameter_source),
-        SummaryRow::new(
-            "search",
-            format!("{} steps, {} evaluations, ended by {}", fit.steps, fit.evaluations, reason(fit.reason)),
-        ),
-        SummaryRow::new("seconds", format!("{:.2}", fit.seconds)),
-        SummaryRow::new("seed", record.seed.to_string()),
-    ]);
-    rows
+        let facts = Facts::apart("; ").and(score).and(fixed(tried.seconds, 1, "s"));
+        Fact::new(format!("tried {}", tried.inference.as_str()), facts)
+    });
+    Facts::new()
+        .fact("target", format!("`{}`: {}", inputs.schema.target, fit.likelihood_choice))
+        .fact("inference", fit.choice.as_str())
+        .with(match &fit.features {
+            Some(features) => learned(features, output, record),
+            None => describe::prior(record, &fit.hyperpriors),
+        })
+        .with(fit.variation.iter().flat_map(varied))
+        .fact("rows learned from", count(record.rows, ""))
+        .maybe("classes", shares(output))
+        .maybe("exposure", inputs.schema.exposure.as_ref().map(|column| exposed(column, output)))
+        .maybe("weights", fit.weights.as_deref())
+        .with(fit.recalibration.as_ref().map(ClassRecalibration::of_sets))
+        .maybe("intervals (predict --quantiles)", fit.intervals.as_ref().map(|own| own.in_words()))
+        .with(fit.check.as_ref().map(|check| checked(check, &output.target)))
+        .with(tried)
+        .maybe("labels as numbers", fit.stand_ins.as_ref().map(stand_ins))
+        .maybe("bound on the log evidence", bound.map(|own| fixed(own.bound, 3, "")))
+        .maybe("inducing points", bound.map(|own| inducing(own.inducing, own.moved)))
+        .maybe("log evidence", fit.mode.as_ref().map(|mode| evidence(mode.log_evidence)))
+        .fact("hyperparameters", fit.hyperparameter_source.as_str())
+        .with([search(fit.steps, fit.evaluations, fit.reason)])
+        .with(ending(fit.seconds, "", record.seed))
+}
+
+/// Shares of the first classes; None of other targets.
+fn shares(output: &LikelihoodOutput) -> Option<Facts> {
+    let Target::Classes { names } = &output.target else { return None };
+    let named = names.names().iter().zip(&output.marginal).take(SHOWN);
+    let shares = Facts::new().with(named.map(|(name, share)| Fact::new(name, fixed(100.0 * share, 1, "%"))));
+    Some(shares.maybe("", (names.count() > SHOWN).then_some("...")))
+}
+
+/// Rates for each unit of exposure.
+fn exposed(column: &str, output: &LikelihoodOutput) -> String {
+    let relative = if let Target::Counts { rate } = output.target { rate } else { 1.0 };
+    let rate = number(relative * output.marginal[0]);
+    format!(
+        "`{column}`; {rate} counts for each unit of it on average, and predictions are for the exposure of their row"
+    )
+}
+
+/// What training minimised.
+fn objective(value: f64) -> Fact {
+    Fact::new("objective", fixed(value, 4, "for each row, of recent steps"))
+}
+
+/// The facts about a mean and a covariance that were trained.
+fn varied(own: &VariationSummary) -> Facts {
+    own.learned.facts().with([objective(own.objective)]).with(own.plain.as_ref().map(beside))
 }
 
 /// The facts about learned features.
-fn learned(features: &FeatureSummary, output: &LikelihoodOutput, record: &ProcessRecord) -> Vec<SummaryRow> {
-    let mut rows = describe::features(&features.learned, &record.kernel);
+fn learned(features: &FeatureSummary, output: &LikelihoodOutput, record: &ProcessRecord) -> Facts {
     let functions = output.likelihood.outputs();
-    if functions > 1 {
-        let covariances = match features.learned.roots {
-            1 => "one covariance of their weights for all",
-            _ => "a covariance of the weights of each",
-        };
-        rows.push(SummaryRow::new("functions", format!("{functions} of the same features, {covariances}")));
-    } else if features.level != 0.0 {
-        rows.push(SummaryRow::new(
-            "level",
-            format!("{:.4} (latent), where inputs say nothing", features.level),
-        ));
-    }
-    rows.push(SummaryRow::new(
-        "objective",
-        format!("{:.4} for each row, of recent steps", features.objective),
-    ));
-    if let Some(expected) = features.expected_events {
-        let seen = if let Target::Events { events, .. } = output.target { events } else { 0 };
-        rows.push(SummaryRow::new(
-            "events expected in the window",
-            format!("{expected:.1}; {seen} were seen"),
-        ));
-    }
-    if features.resumed_from > 0 {
-        rows.push(SummaryRow::new("went on from", format!("step {}", features.resumed_from)));
-    }
-    rows.extend(features.plain.iter().map(plain_row));
-    rows
+    let covariances = match features.learned.roots {
+        1 => "of the same features, one covariance of their weights for all",
+        _ => "of the same features, a covariance of the weights of each",
+    };
+    let level = (functions == 1 && features.level != 0.0)
+        .then(|| fixed(features.level, 4, "(latent), where inputs say nothing"));
+    let seen = if let Target::Events { events, .. } = output.target { events } else { 0 };
+    let seen = |expected| Facts::apart("; ").and(fixed(expected, 1, "")).and(count(seen, "were seen"));
+    let resumed = (features.resumed_from > 0).then(|| format!("step {}", features.resumed_from));
+    let facts = features.learned.facts(&record.kernel);
+    facts
+        .maybe("functions", (functions > 1).then(|| count(functions, covariances)))
+        .maybe("level", level)
+        .with([objective(features.objective)])
+        .maybe("events expected in the window", features.expected_events.map(seen))
+        .maybe("went on from", resumed)
+        .with(features.plain.as_ref().map(beside))
 }
 
 /// A plain process beside.
-fn plain_row(plain: &PlainProcess) -> SummaryRow {
-    let label = format!("a plain process of {} rows", plain.rows);
-    let text =
-        format!("{}: {}; {:.1} s", plain.inference.as_str(), scores(&plain.scores, None), plain.seconds);
-    SummaryRow::new(label, text)
+fn beside(plain: &PlainProcess) -> Fact {
+    let scores = Facts::apart(": ").and(plain.inference.as_str()).and(scores(&plain.scores, None));
+    let facts = Facts::apart("; ").and(scores).and(fixed(plain.seconds, 1, "s"));
+    Fact::new(format!("a plain process of {} rows", plain.rows), facts)
 }
 
 /// Scores of rows, beside the NLL of a model without inputs.
-fn scores(s: &LabelScores, baseline: Option<f64>) -> String {
-    let beside = baseline.map_or_else(String::new, |nll| format!(" ({nll:.4} without inputs)"));
-    let mut parts = vec![format!("NLL {:.4}{beside}", s.nll)];
-    if let Some(accuracy) = s.accuracy {
-        parts.push(format!("accuracy {:.2} %", 100.0 * accuracy));
-    }
-    if let Some(ece) = s.ece {
-        parts.push(format!("ECE {ece:.4}"));
-    }
-    if let Some(share) = s.within_two_deviations {
-        parts.push(format!("{:.1} % within two standard deviations", 100.0 * share));
-    }
-    parts.join(", ")
+fn scores(s: &LabelScores, baseline: Option<f64>) -> Facts {
+    let beside = baseline.map_or_else(String::new, |nll| format!("({nll:.4} without inputs)"));
+    let within = "% within two standard deviations";
+    Facts::new()
+        .fact("NLL", fixed(s.nll, 4, beside))
+        .maybe("accuracy", s.accuracy.map(|accuracy| fixed(100.0 * accuracy, 2, "%")))
+        .maybe("ECE", s.ece.map(|ece| fixed(ece, 4, "")))
+        .maybe("", s.within_two_deviations.map(|share| fixed(100.0 * share, 1, within)))
 }
 
-fn checked(check: &LabelCheck, target: &Target) -> SummaryRow {
+fn checked(check: &LabelCheck, target: &Target) -> Fact {
     let label = check.on.in_words("each row from the others, under what the other half chose");
-    let text = match target {
-        Target::Events { .. } => {
-            format!(
-                "{} events: {:.4} nats for each more than an even intensity",
-                check.rows, -check.scores.nll
-            )
-        }
-        _ => {
-            let equals = equals_in_words(check.twins, check.copies);
-            format!("{}: {}{equals}", check.rows, scores(&check.scores, Some(check.baseline_nll)))
-        }
-    };
-    SummaryRow::new(label, text)
+    if let Target::Events { .. } = target {
+        let gain = fixed(-check.scores.nll, 4, "nats for each more than an even intensity");
+        return Fact::new(label, Facts::apart(": ").and(count(check.rows, "events")).and(gain));
+    }
+    let scores = scored(check.rows, scores(&check.scores, Some(check.baseline_nll)));
+    Fact::new(label, scores.and(equals(check.twins, check.copies)))
+}
+
+/// How labels became numbers: which, and what that was chosen by.
+fn stand_ins(own: &StandInSummary) -> Facts {
+    let chosen = &own.gaussianised;
+    let pseudo_count = chosen.pseudo_count();
+    let pseudo_count = if own.bounds.is_empty() { pseudo_count.to_string() } else { number(pseudo_count) };
+    let classes = own.tried.iter().any(|t| t.as_classes) && own.offsets.len() == 2;
+    let mut matching = None;
+    let tried = own.tried.iter().map(|t| {
+        let way = Some((t.matching, t.as_classes));
+        let named = std::mem::replace(&mut matching, way) != way;
+        let classes = if t.as_classes { "two classes, " } else { "" };
+        let name = if named { format!("{classes}{} ", t.matching.name()) } else { String::new() };
+        Fact::new(format!("{name}{}:", t.pseudo_count), fixed(t.scores.nll, 4, ""))
+    });
+    let tried = Facts::new().with(tried);
+    let tried = (!own.tried.is_empty()).then(|| {
+        let rows = own.tried_on;
+        format!(
+            "the best of those that were tried on {rows} rows, each predicted from the others under what the other half chose (NLL of their labels, {tried})"
+        )
+    });
+    let bounds = own.bounds.iter().map(|b| {
+        let label = format!("{} {}:", b.matching.name(), number(b.pseudo_count));
+        Fact::new(label, fixed(b.bound, 3, ""))
+    });
+    let bounds = Facts::new().with(bounds);
+    let learned = (!own.bounds.is_empty()).then(|| {
+        format!(
+            "learned with the hyperparameters by the highest bound on the log evidence of the labels ({bounds} nats)"
+        )
+    });
+    Facts::new()
+        .maybe("", classes.then_some("two classes with a function each"))
+        .and(format!("{} matching", chosen.matching().name()))
+        .fact("pseudo-count", pseudo_count)
+        .maybe("", tried)
+        .maybe("", learned)
 }
 
 /// Degrees of freedom below which the variance of Student's t is more than twenty times the square of its scale.

@@ -41,7 +41,7 @@ mod target;
 mod trained;
 mod variational;
 
-pub(super) use describe::{notes, summary};
+pub(super) use describe::{facts, notes};
 pub use header::{
     BoundSummary, BoundedPseudoCount, FeatureSummary, GeneralisedSummary, LabelCheck, LabelScores,
     ModeSummary, PlainProcess, StandInSummary, TriedInference, TriedPseudoCount, VariationSummary,

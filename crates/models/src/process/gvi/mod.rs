@@ -20,7 +20,6 @@ mod work;
 
 pub(in crate::process) use fit::fit;
 pub(in crate::process) use fit::source;
-pub(in crate::process) use summary::factors;
 pub use summary::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
 pub(in crate::process) use task::Task;
 pub(in crate::process) use work::work;

@@ -1,8 +1,10 @@
 //! What became of training, as a header keeps it.
 
+use crate::facts::{Fact, Facts, count, ended, power, training, way};
+use crate::rows::rows_set_aside;
 use posterior_gp::generalised::{
-    Breakdown, Coordinates, Family, GeneralisedObjective, Irregularities, Mode, RegulariserRisk, Selector,
-    Tempered, Turn,
+    Breakdown, Coordinates, Family, GeneralisedObjective, Irregularities, Mode, Reduction, RegulariserRisk,
+    Risk, Selector, Tempered, Turn,
 };
 use posterior_kernels::infinite::ClippedCorrelations;
 use posterior_linear::training::Look;
@@ -80,6 +82,53 @@ pub struct TriedWay {
     pub seconds: f64,
 }
 
+impl TriedWay {
+    fn fact(&self) -> Fact {
+        let ended = match self.ended.parse() {
+            Ok(known) => ended(known),
+            // What went wrong, as it was said.
+            Err(_) => &self.ended,
+        };
+        let tempered = self.tempered_nll.map(|nll| (nll, "tempered"));
+        way(&self.name, self.nll, tempered, training(self.steps, ended, self.seconds))
+    }
+}
+
+impl PriorSummary {
+    /// What its inducing points are, and how they were chosen.
+    fn points(&self) -> Facts {
+        let selector = match self.selector {
+            Selector::GreedyVariance => "greedy variance",
+            Selector::Random => "chance",
+            Selector::KMeans => "k-means",
+        };
+        let added = (self.relative_jitter > 1e-9)
+            .then(|| power(self.relative_jitter, 1, "of its diagonal's mean was added to their matrix"));
+        Facts::apart("; ").and(count(self.inducing, format!("rows, by {selector}"))).maybe("", added)
+    }
+
+    /// How often points and hyperparameters took turns, where they did.
+    fn turns(&self) -> Option<Facts> {
+        let settled = match (self.settled, self.timed_out) {
+            (true, _) => "points came back to an earlier set",
+            (false, true) => "ended by time",
+            (false, false) => "not settled",
+        };
+        let turns = self.turns.len();
+        (turns > 0).then(|| Facts::new().and(count(turns, "turns")).and(settled))
+    }
+}
+
+impl KernelNetwork {
+    fn facts(&self) -> Facts {
+        let weights = match self.kept {
+            true => "kept as it is".into(),
+            false => format!("its {} weights among the hyperparameters", self.weights),
+        };
+        Facts::new().and(self.origin.as_str()).and(count(self.outputs, "outputs")).and(weights)
+    }
+}
+
 /// A mean and a covariance that were trained; part of the header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GviSummary {
@@ -136,6 +185,43 @@ impl GviSummary {
         self.tried.iter().find(|way| way.name == self.chosen)
     }
 
+    /// What was trained, towards what and how.
+    pub(in crate::process) fn facts(&self) -> Facts {
+        let GeneralisedObjective { risk, reduction, regulariser, weight, .. } = &self.objective;
+        let mode = match self.mode {
+            Mode::Prior => "the prior",
+            Mode::Posterior => "its posterior given the inducing points",
+        };
+        let reduction = match reduction {
+            Reduction::Mean => "the mean over rows",
+            Reduction::Sum => "the sum over rows",
+        };
+        let risk = match risk {
+            Risk::Expected => "expected negative log-likelihood",
+            Risk::Predictive => "negative log predictive density",
+        };
+        let tempering = self.tempering.as_ref().map(|own| {
+            let factors = factors(&own.factors);
+            format!(
+                "variances times {factors}: NLL of the rows set aside {:.4} -> {:.4}",
+                own.before, own.after
+            )
+        });
+        let aside = "to stop, to choose and to temper by";
+        Facts::new()
+            .fact("inducing points", self.prior.points())
+            .fact("regularised by", format!("{weight} times {regulariser} of {mode}"))
+            .fact("risk", Facts::new().and(risk).and(reduction))
+            .fact("variational mean", self.mean.as_str())
+            .fact("variational kernel", format!("{}: {}", self.family, self.family.description()))
+            .fact("trained by", self.chosen.as_str())
+            .with([rows_set_aside(self.validation_rows, aside, self.twins)])
+            .maybe("kernel behind", self.prior.network.as_ref().map(KernelNetwork::facts))
+            .maybe("prior learned in", self.prior.turns())
+            .maybe("tempering", tempering)
+            .with(self.tried.iter().map(TriedWay::fact))
+    }
+
     /// What a user must know.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = self.best().map_or_else(Vec::new, |best| best.irregularities.sentences(best.steps[0]));
@@ -179,7 +265,7 @@ impl GviSummary {
 }
 
 /// Factors in words.
-pub(in crate::process) fn factors(factors: &[f64]) -> String {
+fn factors(factors: &[f64]) -> String {
     let all: Vec<String> = factors.iter().take(5).map(|factor| format!("{factor:.3}")).collect();
     let more = if factors.len() > 5 { ", ..." } else { "" };
     format!("{}{more}", all.join(", "))

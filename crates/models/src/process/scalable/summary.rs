@@ -1,12 +1,16 @@
 //! What became of a fit to a large table.
 
 use super::solver::Solver;
+use crate::facts::{
+    Fact, Facts, STANDARDISED, count, ended, figure, fixed, inducing, nonzero, power, resumed,
+};
 use crate::options::KernelPrecision;
 use crate::predictor::Compression;
 use crate::process::DeepSummary;
 use crate::process::GviSummary;
 use crate::process::file_rows::CANDIDATES;
 use posterior_gp::iterative::{BlockFit, LogEvidence, PathwiseSettings};
+use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +40,21 @@ pub struct EvidenceSearchSummary {
     pub at_bounds: Vec<(String, f64)>,
     /// Why it ended: steps or time.
     pub ended: Reason,
+}
+
+impl EvidenceSearchSummary {
+    fn facts(&self) -> Facts {
+        let steps = Facts::new()
+            .and(count(self.steps, "steps"))
+            .and(fixed(self.passes, 0, "passes of their solves"))
+            .maybe("the last residual", self.residual.map(|residual| power(residual, 1, "")))
+            .fact("ended by", ended(self.ended));
+        let gain = Facts::apart("; ")
+            .and(steps)
+            .fact("the last quarter gained", power(self.last_gain, 1, "nats a row"))
+            .maybe("", self.handed_on.then_some("their solutions begin the solve"));
+        Facts::new().and(gain).with(resumed(self.resumed_from))
+    }
 }
 
 /// How a fit to a large table went; part of the header.
@@ -116,6 +135,88 @@ impl ScalableSummary {
         let of_search = self.search.as_ref().map(|search| &search.at_bounds);
         let of_blocks = || self.blocks.last().map(|fit| &fit.at_bounds);
         of_search.or_else(of_blocks).unwrap_or(&self.at_bounds).clone()
+    }
+
+    /// How hyperparameters and weights were found.
+    pub(in crate::process) fn facts(&self) -> Facts {
+        let failed = self.evidence_failed.as_ref().map(|why| format!("could not be estimated ({why})"));
+        let evidence = self.log_evidence.map(|own| {
+            let known = format!(
+                "+- {:.3} (of the standardised target; standard error of {} probes, {} iterations, relative residual {:.1e})",
+                own.standard_error, own.probes, own.iterations, own.residual
+            );
+            fixed(own.value, 3, known)
+        });
+        let values = self.closed_form.map(|closed_form| match closed_form {
+            true => "the best for these points, by a pass over all rows",
+            false => {
+                "as the last batches left them: a pass over all rows had no room in the time budget, or no factor"
+            }
+        });
+        let disk = |bytes: u64| Facts::new().and("read from disk").and(fixed(bytes as f64 / 1e6, 1, "MB"));
+        let [search, solve] = self.seconds;
+        let seconds = Facts::new().and(fixed(search, 1, "s for hyperparameters"));
+        Facts::new()
+            .fact("hyperparameters", self.hyperparameter_source.as_str())
+            .maybe("search", self.search.as_ref().map(EvidenceSearchSummary::facts))
+            .maybe("log evidence", failed)
+            .maybe("log evidence", evidence)
+            .maybe("bound on the log evidence", self.bound.map(|bound| fixed(bound, 3, STANDARDISED)))
+            .with(self.points())
+            .maybe("inducing values", values)
+            .maybe("rows", self.from_disk.map(disk))
+            .maybe("samples", self.settings.as_ref().map(|settings| self.samples(settings)))
+            .fact("solver", self.solved())
+            .fact("time", seconds.and(fixed(solve, 1, "s for weights")))
+    }
+
+    /// What carries its functions, where that is not all rows.
+    fn points(&self) -> Option<Fact> {
+        if let Some(own) = &self.compressed {
+            return Some(Fact::new("compressed", own.to_string()));
+        }
+        let points = inducing(self.inducing, self.inducing_moved)
+            .maybe("radius", self.inducing_radius.map(|radius| fixed(radius, 3, "")))
+            .maybe("chosen among", self.inducing_candidates.map(|rows| count(rows, "rows drawn at random")));
+        (self.inducing > 0).then(|| Fact::new("inducing points", points))
+    }
+
+    /// Posterior samples, and the features of their priors.
+    fn samples(&self, settings: &PathwiseSettings) -> Facts {
+        let FeatureSettings { count: features, form, frequencies } = settings.features;
+        let groups = match settings.samples_per_features {
+            Some(each) => format!(" for every {each}"),
+            None => " that all share".into(),
+        };
+        let form = if form == FeatureForm::Phase { " with phases" } else { "" };
+        let frequencies = match frequencies {
+            FrequencyDraw::Independent => "",
+            FrequencyDraw::Orthogonal => "orthogonal frequencies",
+            FrequencyDraw::QuasiRandom => "quasi-random frequencies",
+            FrequencyDraw::Widened => "half of them from wider laws",
+        };
+        let precision = match self.precision {
+            KernelPrecision::Single => "single precision",
+            KernelPrecision::Double => "double precision",
+        };
+        let drawn = count(settings.samples, format!("of {features} random features{groups}{form}"));
+        Facts::new().and(drawn).and(frequencies).and(precision)
+    }
+
+    /// How its solver went.
+    fn solved(&self) -> Facts {
+        let left = match self.solver {
+            // The noise of the targets stays in it.
+            Solver::Inducing(_) if self.compressed.is_none() => "relative misfit of the targets",
+            _ => "relative residual",
+        };
+        Facts::new()
+            .and(count(self.steps, "steps"))
+            .fact("ended by", self.ended.as_str())
+            .maybe(left, self.residual.map(|residual| power(residual, 1, "")))
+            .maybe("step size times rows", self.step_size.map(|step| figure(step, "")))
+            .maybe("", nonzero(self.restarts, "restarts with a smaller step"))
+            .with(resumed(self.resumed_from))
     }
 
     /// With a solver, a precision and the source of hyperparameters in words. All other fields are empty.
