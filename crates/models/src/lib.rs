@@ -85,7 +85,7 @@ pub use inputs::TableInputs;
 pub use latent::{Latent, VarianceMethod, VarianceSolves};
 pub use mapped::{MappedPredictions, TargetMap};
 pub use memory::{peak_memory_bytes, reset_peak_memory};
-pub use method::{IndependentFunctions, Solved, SolverPrecision};
+pub use method::{Chosen, IndependentFunctions, SolverPrecision, choose};
 pub use model::Model;
 pub use options::{FitRequest, Method};
 pub use output::{GaussianOutput, LikelihoodOutput, NoiseSummary, Output, Predictions, Target};
@@ -96,7 +96,7 @@ pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use predictor::{Batch, Compression, Cost, DrawnFunctions, NetworkPosterior, Predictor, Want};
 pub use prior::Prior;
 pub use process::{
-    Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores, Chosen,
+    Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores,
     ChosenLikelihood, CompressionPlan, ContinuationPlan, ContinuedRows, DeepSummary, Dependence,
     EXACT_POSTERIOR_ROWS, EXACT_ROWS, Effects, EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck,
     FitRecord, FitStage, FitSummary, GeneralisedSummary, GviSummary, Importance, InferencePlan,
@@ -105,7 +105,7 @@ pub use process::{
     PriorSummary, Process, ProcessRecord, RowsOf, RunningScore, ScalablePlan, ScalableSummary, ScoreSums,
     Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
     StreamedRows, TableSource, TakenRows, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount,
-    TriedSetting, TriedTransform, TriedWay, VariationSummary, WarpCurve, choose, choose_likelihood,
+    TriedSetting, TriedTransform, TriedWay, VariationSummary, WarpCurve, choose_likelihood,
     no_exposure,
 };
 pub use question::{PredictedInto, Question};

@@ -6,13 +6,15 @@ use crate::prior::Prior;
 use crate::shares::VarianceShares;
 use faer::{Mat, MatRef};
 use posterior_data::NumericArray;
-use posterior_gp::exact::LeaveOneOut;
+use posterior_gp::exact::{ExactPosterior, LeaveOneOut};
 use posterior_gp::inducing::InducingPosterior;
+use posterior_gp::iterative::Support;
 use posterior_gp::{Averages, GpError, JointPrediction, Observations, Posterior};
 use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_linalg::random::{ChaCha8Rng, Streams};
 use posterior_networks::Graph;
+use posterior_optim::Progress;
 use posterior_store::{StoreError, Tensors};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -302,6 +304,11 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// What weights that an iterative solver found stand at, and where it ended.
+    fn solved(&self) -> Option<(&Support, Progress)> {
+        None
+    }
+
     /// The rows that it was conditioned on, where it keeps them.
     fn training(&self) -> Option<&Observations> {
         None
@@ -309,6 +316,16 @@ pub trait Predictor: Any + fmt::Debug + Send + Sync {
 
     /// Each row of [`Self::training`] as the others predict it, once that is asked for (`n³/3` flops); none where it would have to be learned anew.
     fn leave_one_out(&self) -> Option<LeftOutRows<'_>> {
+        None
+    }
+
+    /// Itself as an exact process, which takes further rows in closed form.
+    fn exact(&self) -> Option<&ExactPosterior> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn exact_mut(&mut self) -> Option<&mut ExactPosterior> {
         None
     }
 

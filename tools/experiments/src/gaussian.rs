@@ -103,7 +103,7 @@ impl Run {
 
     /// Where the weights of an iterative solver stand.
     pub(crate) fn support(&self) -> Option<&Support> {
-        self.predictor.solved().map(|own| own.support())
+        self.predictor.solved().map(|(support, _)| support)
     }
 }
 
@@ -321,7 +321,7 @@ impl MethodSettings {
             };
             (predictor, 0)
         };
-        let found = predictor.solved().map(|own| own.progress());
+        let found = predictor.solved().map(|(_, progress)| progress);
         let points = predictor.support();
         let run = Run {
             seconds: started.elapsed().as_secs_f64(),

@@ -28,8 +28,8 @@ use posterior::optim::Observer;
 use posterior::targets::shared::SharedKernel;
 use posterior::{
     ChosenLikelihood, FitRecord, FitRequest, FitStage, FitSummary, GaussianOutput, GeneralisedSummary,
-    LikelihoodOutput, Method, Model, ModelError, Observed, Output, Prepared, PreparedTable, ProcessRecord,
-    Saved, choose_likelihood, no_exposure, peak_memory_bytes,
+    LikelihoodOutput, Model, ModelError, Observed, Output, Prepared, PreparedTable, ProcessRecord, Saved,
+    choose_likelihood, no_exposure, peak_memory_bytes,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -172,7 +172,7 @@ fn fitted(rows: Rows, request: &FitRequest, remarks: Remarks, arguments: &FitArg
             remarks.say(format!("plan: {}", prepared.plan(request)));
             let chosen = posterior::choose(request, prepared.rows(), &prepared.names()).method;
             let fresh = request.method.large().is_some_and(|large| large.fresh);
-            if !matches!(chosen, Method::Exact(_)) || fresh {
+            if chosen.large().is_some() || fresh {
                 say_kept(request, remarks);
             }
             observed_by(remarks, Interrupt::listen(), |observer| {

@@ -84,6 +84,14 @@ impl Predictor for ExactPosterior {
         Some(self.data())
     }
 
+    fn exact(&self) -> Option<&ExactPosterior> {
+        Some(self)
+    }
+
+    fn exact_mut(&mut self) -> Option<&mut ExactPosterior> {
+        Some(self)
+    }
+
     fn leave_one_out(&self) -> Option<LeftOutRows<'_>> {
         Some(Box::new(|| ExactPosterior::leave_one_out(self)))
     }

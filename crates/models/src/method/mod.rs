@@ -1,6 +1,7 @@
 //! **Methods**: what each of them predicts, writes and reads, one file for each kind of [`Predictor`].
 //!
-//! A new method is a file here and a line in `READERS`. A reader is given what the predictor wrote, and what is known of every process or network: its kernel, mean, hyperparameters and likelihood, or its record. Other modules ask the trait. Accessors such as `exact` are for what only one method can do: add rows, leave one out.
+//! A new method is a file here and a line in `READERS`, and a file in `settings` for how it is fitted. A reader is given what the predictor wrote, and what is known of every process or network: its kernel, mean, hyperparameters and likelihood, or its record. Other modules ask the traits, and no module asks which method it is: a test searches for that.
+//! Accessors such as `low_rank` show users the posterior of one method.
 //!
 //! | file | what |
 //! |---|---|
@@ -16,7 +17,10 @@
 //! | `network` | a network with its posterior, in single or double precision |
 //! | `mixture` | several networks as one |
 //! | `stored` | kernel, mean and likelihood of a process from its header |
+//! | `settings` | how each method is planned, timed and fitted |
+//! | `choice` | which method, and why |
 
+mod choice;
 mod compressed;
 mod embedded;
 mod exact;
@@ -29,8 +33,11 @@ mod mixture;
 mod network;
 mod pathwise;
 mod precision;
+mod settings;
 mod stored;
 
+pub(crate) use choice::unused_by_exact;
+pub use choice::{Chosen, choose};
 pub(crate) use compressed::COMPARED;
 pub(crate) use embedded::embedding_kernel;
 pub(crate) use generalised::kernel_behind;
@@ -40,7 +47,6 @@ pub(crate) use low_rank::{LowRank, hyperparameters as hyperparameters_of_feature
 pub(crate) use mixture::Mixture;
 pub use network::Fitted;
 pub(crate) use network::{PIECE, predictor as network_predictor};
-pub use pathwise::Solved;
 pub use precision::SolverPrecision;
 
 use crate::ModelError;
@@ -51,8 +57,6 @@ use crate::process::TableSource;
 use crate::speed::{dense_rate, seconds_of_pair};
 use faer::MatRef;
 use posterior_gp::Posterior;
-use posterior_gp::exact::{EmbeddedPosterior, ExactPosterior};
-use posterior_gp::generalised::GeneralisedGp;
 use posterior_kernels::Kernel;
 use posterior_linear::low_rank::LowRankPosterior;
 use posterior_networks::Precision;
@@ -114,53 +118,22 @@ fn settings<S: DeserializeOwned>(written: Value, tensors: &Tensors) -> Result<S,
     serde_json::from_value(written).map_err(|e| tensors.corrupt(e))
 }
 
-/// The posteriors of some methods, for what only these can do.
+/// The posteriors of some methods, for users who want all that these offer.
 impl dyn Predictor {
-    fn downcast<T: Any>(&self) -> Option<&T> {
+    /// The posterior itself, where it is of this type.
+    pub fn posterior<T: Any>(&self) -> Option<&T> {
         let own: &dyn Any = self;
         own.downcast_ref()
     }
 
-    /// An exact process.
-    pub fn exact(&self) -> Option<&ExactPosterior> {
-        self.downcast()
-    }
-
-    /// The same, to be changed.
-    pub fn exact_mut(&mut self) -> Option<&mut ExactPosterior> {
-        let own: &mut dyn Any = self;
-        own.downcast_mut()
-    }
-
-    /// An exact process behind a network.
-    pub fn embedded(&self) -> Option<&EmbeddedPosterior> {
-        self.downcast()
-    }
-
     /// A linear model of features.
     pub fn low_rank(&self) -> Option<&LowRankPosterior> {
-        self.downcast::<LowRank>().map(|own| &own.posterior)
-    }
-
-    /// A variational process, whose mean and covariance are independent of each other.
-    pub fn variational(&self) -> Option<&GeneralisedGp> {
-        self.downcast()
-    }
-
-    /// Weights by an iterative solver.
-    pub fn solved(&self) -> Option<Solved<'_>> {
-        let single = self.downcast().map(Solved::Single);
-        single.or_else(|| self.downcast().map(Solved::Double))
+        self.posterior::<LowRank>().map(|own| &own.posterior)
     }
 
     /// A network with its posterior, in this precision.
     pub fn fitted<T: Precision>(&self) -> Option<&Fitted<T>> {
-        self.downcast::<network::NetworkPredictor<T>>().map(|own| &*own.fitted)
-    }
-
-    /// A predictor for each function.
-    pub fn independent(&self) -> Option<&IndependentFunctions> {
-        self.downcast()
+        self.posterior::<network::NetworkPredictor<T>>().map(|own| &*own.fitted)
     }
 }
 
@@ -202,3 +175,6 @@ fn dense_seconds(kernel: &dyn Kernel<f64>, points: MatRef<'_, f64>, entries: f64
 
 /// Bytes of tiles of a kernel matrix on all threads, and random features of a block of rows.
 pub(crate) const TILES: u64 = 32 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -55,33 +55,6 @@ const SOLVED_AT_ONCE: usize = 64;
 const PROBES: usize = 16;
 const PROBE_STEPS: usize = 1000;
 
-/// Weights that an iterative solver found.
-#[derive(Clone, Copy, Debug)]
-pub enum Solved<'a> {
-    /// In single precision.
-    Single(&'a PathwisePosterior<f32>),
-    /// In double precision.
-    Double(&'a PathwisePosterior<f64>),
-}
-
-impl<'a> Solved<'a> {
-    /// What the weights stand at.
-    pub fn support(self) -> &'a Support {
-        match self {
-            Self::Single(posterior) => posterior.support(),
-            Self::Double(posterior) => posterior.support(),
-        }
-    }
-
-    /// Where the solver ended.
-    pub fn progress(self) -> Progress {
-        match self {
-            Self::Single(posterior) => posterior.solution().progress,
-            Self::Double(posterior) => posterior.solution().progress,
-        }
-    }
-}
-
 impl<T: SolverPrecision> Predictor for PathwisePosterior<T> {
     fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
         let x = x.rows()?;
@@ -210,16 +183,16 @@ impl<T: SolverPrecision> Predictor for PathwisePosterior<T> {
         Some(self.settings().samples)
     }
 
+    fn solved(&self) -> Option<(&Support, Progress)> {
+        Some((PathwisePosterior::support(self), self.solution().progress))
+    }
+
     fn training(&self) -> Option<&Observations> {
         Some(self.data())
     }
 
     fn prior(&self) -> Option<Prior<'_>> {
-        let own: &dyn Predictor = self;
-        own.solved().map(|own| match own {
-            Solved::Single(own) => Prior::Single(own.kernel()),
-            Solved::Double(own) => Prior::Double(own.kernel()),
-        })
+        Some(T::prior(self.kernel()))
     }
 
     fn shares(&self, names: &[String], scale: f64) -> Option<VarianceShares> {

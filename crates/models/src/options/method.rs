@@ -114,6 +114,18 @@ methods! {
     Gvi = "gvi" => GviOptions,
 }
 
+impl From<SgprOptions> for Method {
+    fn from(options: SgprOptions) -> Self {
+        Self::Sgpr(options)
+    }
+}
+
+impl From<SvgpOptions> for Method {
+    fn from(options: SvgpOptions) -> Self {
+        Self::Svgp(options)
+    }
+}
+
 impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

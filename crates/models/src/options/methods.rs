@@ -40,6 +40,11 @@ impl AutoOptions {
         ExactOptions { restarts: self.restarts, evidence: self.descent.iterative.evidence.clone() }
     }
 
+    /// Stochastic dual descent.
+    pub(crate) fn descending(&self) -> Method {
+        Method::Sdd(self.descent.clone())
+    }
+
     pub(crate) fn collapsed_bound(&self) -> SgprOptions {
         let IterativeOptions { evidence, large, .. } = self.descent.iterative.clone();
         let EvidenceOptions { steps, constraints, .. } = evidence;
@@ -66,7 +71,7 @@ impl AutoOptions {
 
     /// Descent, or what is taken instead of it, by its name.
     pub(crate) fn solver_named(&self, name: MethodName) -> Option<Method> {
-        let first = std::iter::once(Method::Sdd(self.descent.clone()));
+        let first = std::iter::once(self.descending());
         first.chain(self.instead_of_descent()).find(|method| method.name() == name)
     }
 

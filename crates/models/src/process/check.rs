@@ -5,7 +5,7 @@ use crate::facts::{Fact, Facts, STANDARDISED, figure, fixed};
 use crate::options::MethodName;
 use crate::rows::{CheckedOn, equals, scored};
 use crate::text::time;
-use crate::{FitRequest, Method, ModelError};
+use crate::{FitRequest, ModelError};
 use posterior_metrics::Gaussians;
 use posterior_notes::fixes::{ITERATIONS, KERNEL, LIKELIHOOD_STUDENT_T, PRECISION_F64, SVGP, TIME_BUDGET};
 use serde::{Deserialize, Serialize};
@@ -228,7 +228,7 @@ impl FitCheck {
 
     /// What a request asks its rows to tell.
     pub(super) fn asked(&self, request: &FitRequest) -> Asked {
-        let chosen = matches!(request.method, Method::Auto(_)) && !self.tried.is_empty();
+        let chosen = request.method.settings().is_automatic() && !self.tried.is_empty();
         let guarantee = Guarantee::unless([
             (self.on == CheckedOn::LeaveOneOut, Guarantee::LeaveOneOut),
             (chosen, Guarantee::Chosen),

@@ -155,13 +155,14 @@ impl NewRows {
     }
 }
 
-/// Why a model takes no further rows, and the way out.
-fn not_exact(method: &str) -> ModelError {
-    ModelError::Usage(match method {
-        "sgpr" | "svgp" => format!(
+/// Why a model takes no further rows, and the way out: bounds of numbers go on learning from streams.
+fn not_exact(method: &str, predictor: Option<&dyn Predictor>) -> ModelError {
+    let streams = predictor.is_some_and(|own| own.process().is_some() && !own.inducing().is_empty());
+    ModelError::Usage(match streams {
+        true => format!(
             "rows are added to exact processes, and this one was fitted by {method}: `{STREAM_MODEL:#}` goes on learning with it"
         ),
-        _ => format!(
+        false => format!(
             "rows are added to exact processes, and this one was fitted by {method}: fit all rows anew (`{FIT_GP:#}`)"
         ),
     })
@@ -177,8 +178,13 @@ impl Process<'_> {
             Some(_) => Err(ModelError::Usage(format!(
                 "this model weighs its rows (--row-weights), and further ones have no weights: fit all rows anew (`{FIT_GP:#}`)"
             ))),
-            None => self.predictor.exact().map(|_| ()).ok_or_else(|| not_exact(&self.record.method)),
+            None => self.exact().map(|_| ()),
         }
+    }
+
+    /// What takes further rows.
+    fn exact(&self) -> Result<&ExactPosterior, ModelError> {
+        self.predictor.exact().ok_or_else(|| not_exact(&self.record.method, Some(self.predictor())))
     }
 
     /// The given rows of a table with targets, read as the model's own were: the same columns, categories, gaps and units.
@@ -222,7 +228,7 @@ impl Process<'_> {
     /// # Errors
     /// As [`Process::check_continued`]; [`ModelError::Request`] where it does not fit `memory` bytes.
     pub fn continuation_plan(&self, new: &NewRows, memory: u64) -> Result<ContinuationPlan, ModelError> {
-        let posterior = self.predictor.exact().ok_or_else(|| not_exact(&self.record.method))?;
+        let posterior = self.exact()?;
         let (peak_bytes, flops) = need(posterior, new);
         let (n, k) = (posterior.data().rows(), new.len());
         let pair = seconds_of_pair(posterior.model().kernel(), posterior.data().inputs(), 1);
@@ -254,12 +260,12 @@ impl Model {
         let started = Instant::now();
         let request = FitRequest { calibrate, ..FitRequest::default() };
         let Self { source: Source::Table(source), mut predictor, training, .. } = self else {
-            return Err(not_exact("network"));
+            return Err(not_exact("network", None));
         };
         let TableSource { mut inputs, output, mut record } = *source;
         crate::calibration::check(calibrate, record.rows + new.len(), true)?;
         let (FitRecord::Gaussian(fit), Some(observed)) = (&mut record.fit, output.gaussian()) else {
-            return Err(not_exact(&record.method));
+            return Err(not_exact(&record.method, Some(&*predictor)));
         };
         if Arc::get_mut(&mut predictor).is_none()
             && let Some(shared) = predictor.exact()
@@ -269,7 +275,7 @@ impl Model {
             predictor = own;
         }
         let Some(posterior) = Arc::get_mut(&mut predictor).and_then(|own| own.exact_mut()) else {
-            return Err(not_exact(&record.method));
+            return Err(not_exact(&record.method, Some(&*predictor)));
         };
         let (n, k) = (posterior.data().rows(), new.len());
         let (peak_bytes, flops_per_evaluation) = need(posterior, &new);

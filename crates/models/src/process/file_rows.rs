@@ -120,7 +120,7 @@ fn failed(error: posterior_data::DataError) -> GpError {
 }
 
 /// Rows of a table, in memory or not, of which some are kept.
-pub(super) trait TableRows: RowSource + LowRankRows + Sized {
+pub(crate) trait TableRows: RowSource + LowRankRows + Sized {
     /// Only the given rows, ascending.
     ///
     /// # Errors

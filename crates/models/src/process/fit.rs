@@ -2,12 +2,12 @@
 
 use super::deep;
 use super::maps::densest_place;
-use super::prepared::{FitStage, Prepared, exact_plan, saved_plan, targets};
-use super::prepared_table::{PreparedTable, in_memory, not_from_disk, plan_of};
+use super::prepared::{FitStage, Prepared, saved_plan, targets};
+use super::prepared_table::{PreparedTable, in_memory, not_from_disk};
 use super::scalable::checkpoint::begin_anew;
 use super::scalable::{
-    Chosen, ScalableFit, ScalablePlan, ScalableSummary, choose, fit_from_disk, fit_scalable,
-    set_hyperparameters, unused_by_exact, whole_posterior,
+    ScalableFit, ScalablePlan, ScalableSummary, fit_from_disk, fit_scalable, set_hyperparameters,
+    whole_posterior,
 };
 use super::{
     CheckScores, FitCheck, FitRecord, FitSummary, Hyperparameter, ModelError, ProcessRecord, TableSource,
@@ -15,8 +15,9 @@ use super::{
 use crate::calibration::{self, Calibration};
 use crate::evaluation::funnel_in_words;
 use crate::inputs::TableInputs;
+use crate::method::{Chosen, choose, unused_by_exact};
 use crate::model::Model;
-use crate::options::{CalibrateName, EvidenceOptions, ExactOptions, MethodName};
+use crate::options::{CalibrateName, EvidenceOptions, ExactOptions};
 use crate::output::{GaussianOutput, Output};
 use crate::rows::{CheckedOn, LeftOut, TrainingRows};
 use crate::text::{time, work};
@@ -48,16 +49,18 @@ impl Model {
         let features = names.len();
         let chosen = choose(request, rows, names);
         let seconds = super::rates::in_words(request, &chosen.method, rows, names);
-        let Method::Exact(options) = &chosen.method else {
+        let settings = chosen.method.settings();
+        if !settings.leaves_one_out() {
             let plan = ScalablePlan::new(request, &chosen.method, rows, features);
             let instead = instead_in_words(request, &chosen.method, names, rows);
             return (format!("{plan} ({}){seconds}{instead}", chosen.why), plan.peak_bytes);
-        };
-        let plan = exact_plan(&options.evidence, rows, features);
+        }
+        let plan = settings.plan((request, &chosen.method), rows, features);
+        let steps = chosen.method.evidence().map_or(0, EvidenceOptions::most_steps);
         let text = format!(
             "exact Gaussian process, {plan} of memory and {} for each of at most {} evaluations or so{seconds}",
             work(plan.flops_per_evaluation),
-            options.evidence.most_steps().saturating_mul(options.restarts),
+            steps.saturating_mul(request.restarts()),
         );
         (text, plan.peak_bytes)
     }
@@ -110,20 +113,16 @@ impl Model {
         }
         let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
         let chosen = choose(request, rows, &prepared.schema.feature_names());
-        let plan = plan_of(request, &chosen.method, rows, features);
+        let settings = chosen.method.settings();
+        let plan = settings.plan((request, &chosen.method), rows, features);
         let mut header = begun(&prepared, rows, (request, &chosen, plan))?;
         header.inputs.densest = densest(&header.inputs, || Ok(prepared.data.inputs().to_owned()))?;
         if let Some((process, summary)) = noise {
             header.output = GaussianOutput { noise: Some(summary), process: Some(process) };
         }
         let training = prepared.training.clone();
-        let (predictor, residuals) = if let Method::Exact(options) = &chosen.method {
-            fit_exact(prepared, request, options, &mut header, observer)?
-        } else {
-            let (fitted, residuals) = fit_scalable(prepared, request, &chosen.method, observer)?;
-            (recorded(&mut header, fitted, request, &chosen), residuals)
-        };
-        header.ended((predictor, residuals), training, request, started)
+        let learned = settings.fit(prepared, &mut header, observer)?;
+        header.ended(learned, training, started)
     }
 
     /// As [`Model::fit_prepared`], for rows in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
@@ -151,13 +150,18 @@ impl Model {
         header.inputs.densest = densest(&header.inputs, || prepared.data.inputs())?;
         let training = prepared.training.clone();
         let (fitted, residuals) = fit_from_disk(prepared, request, &chosen.method, observer)?;
-        let predictor = recorded(&mut header, fitted, request, &chosen);
-        header.ended((predictor, residuals), training, request, started)
+        let predictor = recorded(&mut header, fitted);
+        header.ended((predictor, residuals), training, started)
     }
 }
 
+/// What a fit leaves behind: its predictor, and standardised residuals of the rows that it was judged on.
+pub(crate) type Learned = Result<(Arc<dyn Predictor>, Vec<f64>), ModelError>;
+
 /// What is known of a model while it is fitted.
-struct Draft {
+pub(crate) struct Draft<'a> {
+    request: &'a FitRequest,
+    chosen: &'a Chosen,
     inputs: TableInputs,
     output: GaussianOutput,
     method: String,
@@ -168,15 +172,15 @@ struct Draft {
     fit: FitSummary,
 }
 
-impl Draft {
+impl Draft<'_> {
     /// The model, with the predictor that came of it and the residuals that it was judged by.
     fn ended(
         mut self,
         (predictor, residuals): (Arc<dyn Predictor>, Vec<f64>),
         training: TrainingRows,
-        request: &FitRequest,
         started: Instant,
     ) -> Result<Model, ModelError> {
+        let request = self.request;
         let calibration = recalibrate(request, &mut self.fit, residuals)?;
         self.fit.seconds = started.elapsed().as_secs_f64();
         let Self { inputs, output, .. } = self;
@@ -200,15 +204,17 @@ impl Draft {
 }
 
 /// What is known of a fit before it begins; refuses a recalibration that its rows do not allow.
-fn begun<D>(
+fn begun<'a, D>(
     prepared: &Prepared<D>,
     rows: usize,
-    (request, chosen, plan): (&FitRequest, &Chosen, Plan),
-) -> Result<Draft, ModelError> {
+    (request, chosen, plan): (&'a FitRequest, &'a Chosen, Plan),
+) -> Result<Draft<'a>, ModelError> {
     let name = chosen.method.name();
     let choice = format!("{name}, {}", chosen.why);
     let evidence = chosen.method.evidence();
     let header = Draft {
+        request,
+        chosen,
         inputs: TableInputs {
             schema: prepared.schema.clone(),
             standardisation: prepared.standardisation.clone(),
@@ -245,26 +251,29 @@ fn begun<D>(
             scalable: None,
         },
     };
-    let judged = match (&chosen.method, chosen.method.large()) {
-        (Method::Exact(_), _) | (_, None) => rows,
-        (_, Some(large)) => large.held_back_of(rows),
-    };
-    calibration::check(request.calibrate, judged, matches!(chosen.method, Method::Exact(_)))?;
+    let judged = chosen.method.large().map_or(rows, |large| large.held_back_of(rows));
+    calibration::check(request.calibrate, judged, chosen.method.settings().leaves_one_out())?;
     Ok(header)
 }
 
+/// Fits by a method for large tables.
+pub(crate) fn fit_large(
+    prepared: Prepared,
+    header: &mut Draft<'_>,
+    observer: &mut Observer<'_, FitStage>,
+) -> Learned {
+    let (fitted, residuals) = fit_scalable(prepared, header.request, &header.chosen.method, observer)?;
+    Ok((recorded(header, fitted), residuals))
+}
+
 /// Writes into the header what became of a fit to a large table, and leaves its predictor.
-fn recorded(
-    header: &mut Draft,
-    fitted: ScalableFit,
-    request: &FitRequest,
-    chosen: &Chosen,
-) -> Arc<dyn Predictor> {
-    let rows = header.rows;
+fn recorded(header: &mut Draft<'_>, fitted: ScalableFit) -> Arc<dyn Predictor> {
+    let Draft { request, chosen, rows, .. } = *header;
     if fitted.method != chosen.method.name() {
         let name = fitted.method;
         header.fit.choice = match fitted.rows() {
-            kept if name == MethodName::Exact => {
+            // The exact posterior has nothing else to be told.
+            kept if fitted.summary.is_none() => {
                 let unused = unused_by_exact(request);
                 format!("{name} on {kept} of {rows} rows, the best of what was tried {}{unused}", chosen.why)
             }
@@ -287,9 +296,7 @@ fn recorded(
     if let Some(info) = fitted.predictor.factored() {
         header.cholesky = info;
     }
-    if let Some(behind) = fitted.predictor.embedded() {
-        header.fit.log_evidence = Some(behind.exact().log_evidence());
-    }
+    header.fit.log_evidence = fitted.log_evidence;
     header.fit.at_bounds = fitted.summary.as_ref().map_or(Vec::new(), ScalableSummary::ended_at_bounds);
     header.fit.scalable = fitted.summary;
     fitted.predictor
@@ -297,7 +304,7 @@ fn recorded(
 
 /// What `auto` may do instead of descent.
 fn instead_in_words(request: &FitRequest, method: &Method, names: &[String], rows: usize) -> String {
-    let (Method::Auto(auto), Method::Sdd(_)) = (&request.method, method) else { return String::new() };
+    let Some(auto) = request.method.settings().compared_with(method) else { return String::new() };
     if method.large().is_none_or(|large| large.held_back_of(rows) == 0) {
         return String::new();
     }
@@ -334,16 +341,17 @@ fn densest(
     Ok(Some([back(0), back(1)]))
 }
 
-fn fit_exact(
+/// Fits exactly.
+pub(crate) fn fit_exact(
     prepared: Prepared,
-    request: &FitRequest,
     asked: &ExactOptions,
-    header: &mut Draft,
+    header: &mut Draft<'_>,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<(Arc<dyn Predictor>, Vec<f64>), ModelError> {
+) -> Learned {
+    let request = header.request;
     let mut kernel = request.kernel.build(&prepared.schema.feature_names())?;
     kernel.begin(prepared.data.inputs(), &targets(&prepared.data));
-    let (rows, features) = (prepared.data.inputs().nrows(), prepared.data.inputs().ncols());
+    let features = prepared.data.inputs().ncols();
     let mut model = request.process(kernel, features, 1);
     if let Some(given) = &request.hyperparameters {
         set_hyperparameters(&mut model, given)?;
@@ -362,7 +370,6 @@ fn fit_exact(
     summary.evaluations = fitted.evaluations;
     summary.attempts = fitted.attempts;
     summary.largest_jitter = fitted.largest_jitter;
-    summary.plan = exact_plan(&asked.evidence, rows, features);
     summary.at_bounds = fitted.at_bounds;
     let mut residuals = Vec::new();
     // One row cannot be predicted from the others.
@@ -416,9 +423,10 @@ fn check_weights(data: &Observations, request: &FitRequest, names: &[String]) ->
     if data.weights().is_none() {
         return Ok(());
     }
-    let exact = match &choose(request, data.rows(), names).method {
-        Method::Exact(options) => options.evidence.criterion()? == Criterion::Evidence,
-        _ => false,
+    let method = choose(request, data.rows(), names).method;
+    let exact = match method.evidence().filter(|_| method.settings().leaves_one_out()) {
+        Some(evidence) => evidence.criterion()? == Criterion::Evidence,
+        None => false,
     };
     match exact {
         true => Ok(()),

@@ -259,7 +259,7 @@ impl Process<'_> {
     /// Places on each side of a map of predictions that this model can afford.
     fn side(&self) -> usize {
         let n = self.predictor.training().map_or(0, Observations::rows) as f64;
-        let each = if self.predictor.exact().is_some() { n * n } else { 100.0 * n };
+        let each = if self.predictor.stored_samples().is_none() { n * n } else { 100.0 * n };
         let affordable = (MAP_WORK / each.max(1.0)).sqrt();
         // A float-to-integer cast saturates.
         (affordable as usize).clamp(MAP_GRID.1, MAP_GRID.0)

@@ -35,14 +35,14 @@ mod bound;
 mod check;
 mod compress;
 mod continued;
-mod deep;
+pub(crate) mod deep;
 mod describe;
 mod effective;
 mod effects;
 mod file_rows;
-mod fit;
-mod generalised;
-mod gvi;
+pub(crate) mod fit;
+pub(crate) mod generalised;
+pub(crate) mod gvi;
 mod header;
 mod joint;
 mod left_out;
@@ -52,11 +52,11 @@ mod panel;
 mod parts;
 mod predict;
 mod predict_plan;
-mod prepared;
-mod prepared_table;
-mod rates;
+pub(crate) mod prepared;
+pub(crate) mod prepared_table;
+pub(crate) mod rates;
 mod row_weights;
-mod scalable;
+pub(crate) mod scalable;
 mod streaming;
 mod target_transform;
 
@@ -81,8 +81,7 @@ pub use prepared::{FitStage, Prepared};
 pub use prepared_table::PreparedTable;
 pub(crate) use rates::expected_seconds;
 pub use scalable::{
-    Chosen, EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver,
-    choose,
+    EXACT_POSTERIOR_ROWS, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver,
 };
 
 pub use streaming::{

@@ -146,7 +146,7 @@ pub(in crate::process) fn unscaled(schema: &Schema, request: &FitRequest) -> Vec
 }
 
 /// What an exact process needs whose hyperparameters are found by the criterion that is asked for.
-pub(super) fn exact_plan(evidence: &EvidenceOptions, rows: usize, features: usize) -> Plan {
+pub(crate) fn exact_plan(evidence: &EvidenceOptions, rows: usize, features: usize) -> Plan {
     match evidence.criterion() {
         // Two further matrices are given back before anything is saved.
         Ok(Criterion::LeaveOneOut) => Plan::leave_one_out(rows, features, 1),

@@ -1,10 +1,12 @@
 //! A table that is read part by part: into memory, or into a file where it does not fit.
 
 use super::file_rows::FileRows;
-use super::prepared::{Prepared, exact_plan, unscaled};
-use super::scalable::{ScalablePlan, choose, disk_part_bytes, refused};
+use super::prepared::{Prepared, unscaled};
+use super::scalable::{ScalablePlan, disk_part_bytes, refused};
 use super::target_transform::{self, ComparedRows, at_the_fit};
 use crate::Model;
+use crate::method::choose;
+use crate::options::MethodName;
 use crate::{FitRequest, Method, ModelError, TrainingRows};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
@@ -12,7 +14,6 @@ use posterior_data::{
     Feature, InputRanges, Missing, RowFile, Schema, Standardisation, row_bytes, row_fingerprint,
 };
 use posterior_gp::RowSource;
-use posterior_gp::exact::Plan;
 use posterior_notes::fixes::{MEMORY, STREAM_FALSE};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,8 @@ impl PreparedTable {
         let schema = stream::learn_schema(files, &request.roles(), rows, &options)?;
         let names = schema.feature_names();
         let chosen = choose(request, rows.len(), &names);
-        let plan = plan_of(request, &chosen.method, rows.len(), names.len());
+        let asked = (request, &chosen.method);
+        let plan = chosen.method.settings().plan(asked, rows.len(), names.len());
         let limit = request.memory;
         // How many rows are dropped is known only after reading.
         let fits = plan.peak_bytes <= limit || request.selection.missing == Missing::Drop;
@@ -207,22 +209,17 @@ pub(super) fn in_memory(method: &Method) -> Result<(), ModelError> {
 }
 
 /// Rows in a file are for methods that look at some of them at a time.
-pub(super) fn not_from_disk(method: &Method) -> ModelError {
+pub(crate) fn not_from_disk(method: &Method) -> ModelError {
     let why = match method.deep() {
         Some((_, kind, _)) if kind.dense => "--dense factors a matrix of all rows".into(),
         _ => format!("{} was chosen for those that are left", method.name()),
     };
+    let names = MethodName::ALL.iter().filter(|name| Method::from(**name).disk().is_some());
+    let names: Vec<&str> = names.map(|name| name.as_str()).collect();
     ModelError::Request(format!(
-        "rows on disk are for methods that look at some rows at a time (sgpr, svgp, dbk, svdbk, dkl, svdkl), and {why}: ask for one of these"
+        "rows on disk are for methods that look at some rows at a time ({}), and {why}: ask for one of these",
+        names.join(", ")
     ))
-}
-
-/// The plan of a method that is chosen.
-pub(super) fn plan_of(request: &FitRequest, method: &Method, rows: usize, features: usize) -> Plan {
-    match method {
-        Method::Exact(options) => exact_plan(&options.evidence, rows, features),
-        _ => ScalablePlan::new(request, method, rows, features).as_exact(),
-    }
 }
 
 #[cfg(test)]
@@ -235,9 +232,9 @@ mod tests {
         let rows = 10_000_000;
         let asked = |memory: u64, from_disk: Option<bool>| {
             let disk = DiskOptions { from_disk };
-            let method = Method::Svgp(SvgpOptions { disk, ..SvgpOptions::default() });
+            let method = SvgpOptions { disk, ..SvgpOptions::default() }.into();
             let request = FitRequest { memory, method, ..FitRequest::default() };
-            let plan = plan_of(&request, &request.method, rows, 9);
+            let plan = request.method.settings().plan((&request, &request.method), rows, 9);
             on_disk(&request, &request.method, (rows, 9), plan.peak_bytes)
                 .unwrap()
                 .map(|own| (own.peak_bytes, plan.peak_bytes))

@@ -1,8 +1,7 @@
 //! What this machine does in a second, measured in some hundredths of one, so that plans can say how long they take.
 
 use super::ScalablePlan;
-use super::scalable::EVIDENCE_PROBES;
-use crate::options::{BatchOptions, HyperparameterSearch, IterativeOptions, KernelPrecision, MethodName};
+use crate::options::{HyperparameterSearch, IterativeOptions, KernelPrecision, MethodName};
 use crate::speed::{ROWS, seconds_of_batch};
 use crate::text::time;
 use crate::{FitRequest, Method};
@@ -27,22 +26,22 @@ const EVALUATIONS: f64 = 60.0;
 pub(super) struct Expected {
     /// The search for hyperparameters.
     pub(super) search: f64,
-    /// The solver or bound, all its steps; 0 for the exact method.
-    pub(super) solver: f64,
+    /// The solver or bound, all its steps; none where the search is all there is.
+    pub(super) solver: Option<f64>,
 }
 
 impl Expected {
     /// In words.
     pub(super) fn describe(&self, method: MethodName, budget: Option<f64>) -> String {
-        let mut text = match (method, self.search > 0.0) {
-            (MethodName::Exact, _) => format!("about {} on this machine", time(self.search)),
-            (_, true) => format!(
+        let mut text = match (self.solver, self.search > 0.0) {
+            (None, _) => format!("about {} on this machine", time(self.search)),
+            (Some(solver), true) => format!(
                 "about {} for hyperparameters and at most {} for {} on this machine",
                 time(self.search),
-                time(self.solver),
+                time(solver),
                 method
             ),
-            (_, false) => format!("at most {} on this machine", time(self.solver)),
+            (Some(solver), false) => format!("at most {} on this machine", time(solver)),
         };
         if let Some(budget) = budget {
             text += &format!(", ended after {} (--time-budget)", budget_time(budget));
@@ -74,7 +73,7 @@ pub(crate) fn expected_seconds(
     rows: usize,
     names: &[String],
 ) -> Option<f64> {
-    expected(request, method, rows, names).map(|own| own.search + own.solver)
+    expected(request, method, rows, names).map(|own| own.search + own.solver.unwrap_or(0.0))
 }
 
 /// Seconds for a method on `rows` rows; none where its kernel cannot be evaluated on such columns. Takes some hundredths of a second.
@@ -88,37 +87,26 @@ pub(super) fn expected(
     let x = points(request, ROWS.max(rows.min(4096)), names);
     let rate = rate(request, names)?;
     let given = request.hyperparameters.is_some();
-    if let Method::Exact(options) = method {
+    let settings = method.settings();
+    if settings.leaves_one_out() {
         let flops = Plan::evidence(rows, inputs, 1).flops_per_evaluation;
-        let evaluations = if given { 1.0 } else { EVALUATIONS * options.restarts as f64 };
-        return Some(Expected { search: evaluations * flops / rate, solver: 0.0 });
+        let evaluations = if given { 1.0 } else { EVALUATIONS * request.restarts() as f64 };
+        return Some(Expected { search: evaluations * flops / rate, solver: None });
     }
     let plan = ScalablePlan::new(request, method, rows, inputs);
     let step = match method.iterative() {
         None => plan.flops_per_step / rate,
         Some(options) => {
-            let batch = match method {
-                Method::Sap(options) => options.block_of(rows),
-                _ => method.batches().map_or(512, BatchOptions::solver_batch),
-            };
-            let pairs = match method {
-                Method::Cg(_) => rows as f64 * rows as f64,
-                Method::Sap(options) => batch as f64 * rows as f64 * (1.0 + options.block_share(rows)),
-                _ => batch.min(rows) as f64 * rows as f64,
-            };
-            // Descent on the primal multiplies with rows and columns.
-            let passes = if matches!(method, Method::Sgd(_) | Method::InducingSgd(_)) { 2.0 } else { 1.0 };
+            let (batch, pairs, second) = settings.products(method, rows);
             let (samples, x) = (options.sampling.samples, x.as_ref());
             let pair = |samples: usize| match options.system.precision() {
                 KernelPrecision::Single => seconds_of_pair::<f32>(request, names, x, samples, batch),
                 KernelPrecision::Double => seconds_of_pair::<f64>(request, names, x, samples, batch),
             };
             let seconds = pair(samples)?;
-            // The log evidence is estimated by a solve of its own.
-            let evidence = if let Method::Cg(_) = method { pair(EVIDENCE_PROBES)? } else { 0.0 };
-            let seconds = seconds + evidence;
+            let seconds = seconds + second.map_or(Some(0.0), pair)?;
             let of = method.inducing().map_or(1.0, |o| o.points().min(rows) as f64 / rows as f64);
-            passes * pairs * of * seconds
+            pairs * of * seconds
         }
     };
     let stochastic = method.iterative().filter(|o| !given && o.search.hyperparameter_search.is_stochastic());
@@ -146,11 +134,8 @@ pub(super) fn expected(
             }
         }
     };
-    let closing = match method {
-        Method::Svgp(options) => ScalablePlan::closing_flops(options, rows, inputs) / rate,
-        _ => 0.0,
-    };
-    Some(Expected { search, solver: step * plan.steps as f64 + closing })
+    let closing = settings.closing_flops(rows, inputs) / rate;
+    Some(Expected { search, solver: Some(step * plan.steps as f64 + closing) })
 }
 
 /// Rows that a pass of gradients is measured on.
@@ -262,12 +247,12 @@ mod tests {
         // Measured times vary; a hundred times the work is more than they do.
         assert!(of(&request, 4000).search > 10.0 * of(&request, 400).search);
         request.method = MethodName::Sdd.into();
-        let few = of(&request, 10_000).solver;
+        let few = of(&request, 10_000).solver.unwrap();
         request.method.large_mut().unwrap().iterations = Some(1_000_000);
-        assert!(of(&request, 10_000).solver > 10.0 * few);
+        assert!(of(&request, 10_000).solver.unwrap() > 10.0 * few);
         request.hyperparameters = Some(Vec::new());
         assert_eq!(of(&request, 10_000).search, 0.0);
-        let text = Expected { search: 12.3, solver: 4000.0 }.describe(MethodName::Sdd, Some(60.0));
+        let text = Expected { search: 12.3, solver: Some(4000.0) }.describe(MethodName::Sdd, Some(60.0));
         assert_eq!(
             text,
             "about 12 s for hyperparameters and at most 67 min for sdd on this machine, ended after 60 s (--time-budget)"

@@ -1,8 +1,9 @@
 //! What fits of several targets take together.
 
-use crate::process::{Observed, PreparedTable, ScalablePlan, choose, expected_seconds};
+use crate::method::choose;
+use crate::process::{Observed, PreparedTable, ScalablePlan, expected_seconds};
 use crate::text::time;
-use crate::{FitRequest, Method, Model, ModelError};
+use crate::{FitRequest, Model, ModelError};
 use posterior_gp::GpError;
 use posterior_gp::exact::Plan;
 use posterior_notes::fixes::MEMORY;
@@ -32,11 +33,11 @@ impl TargetPlan {
         let budget = request.time_budget.unwrap_or(f64::INFINITY);
         let seconds = expected_seconds(request, &method, count, &names).map(|s| s.min(budget));
         // The factor is kept, and once more as a packed triangle as the file is written; of others what they learned from, samples, and a matrix of inducing points and its factors.
-        let kept = match &method {
-            Method::Exact(_) => peak,
-            other => {
-                let samples = other.iterative().map_or(0, |options| options.sampling.samples) as u64;
-                let points = other.inducing().map_or(0, |options| options.points().min(count)) as u64;
+        let kept = match method.settings().leaves_one_out() {
+            true => peak,
+            false => {
+                let samples = method.iterative().map_or(0, |options| options.sampling.samples) as u64;
+                let points = method.inducing().map_or(0, |options| options.points().min(count)) as u64;
                 let numbers = (count as u64)
                     .saturating_mul(names.len() as u64 + 3 + samples)
                     .saturating_add(points.saturating_mul(points).saturating_mul(4));

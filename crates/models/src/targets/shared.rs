@@ -10,9 +10,10 @@
 //! The sum is over rows that have all targets. Where these are too many for one matrix, it is the sum over blocks of them that all methods for large tables search by ([`posterior_gp::iterative::fit_on_blocks`]).
 //! What comes after, the posterior of each, is of all rows that have its target, with columns and target in the units of the rows that the search saw.
 
+use crate::method::choose;
 use crate::options::{EvidenceOptions, HyperparameterOptions};
-use crate::process::{FitStage, at_the_fit, choose, no_image};
-use crate::{FitRequest, Hyperparameter, Method, ModelError, Prepared, TrainingRows};
+use crate::process::{FitStage, at_the_fit, no_image};
+use crate::{FitRequest, Hyperparameter, ModelError, Prepared, TrainingRows};
 use faer::Mat;
 use posterior_data::{Extracted, InputRanges, LEAST_TARGETS, Schema, Table, Unseen};
 use posterior_gp::exact::{Criterion, FitOptions, Plan, log_evidence};
@@ -144,7 +145,7 @@ impl SharedRows {
     /// The rows that every evaluation sees: one block of all, or some.
     fn blocks(&self, request: &FitRequest) -> Result<Vec<Vec<usize>>, ModelError> {
         let chosen = choose(request, self.rows(), &self.own[0].schema.feature_names()).method;
-        if matches!(chosen, Method::Exact(_)) {
+        if chosen.settings().leaves_one_out() {
             return Ok(vec![(0..self.rows()).collect()]);
         }
         let search = chosen.iterative().map_or_else(HyperparameterOptions::default, |own| own.search.clone());

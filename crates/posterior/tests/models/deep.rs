@@ -2,6 +2,7 @@
 
 use crate::options::set;
 use posterior::data::{Selection, Split, Table, synthetic};
+use posterior::gp::exact::EmbeddedPosterior;
 use posterior::linalg::random::Streams;
 use posterior::networks::{Architecture, Network, safetensors};
 use posterior::optim::Signal;
@@ -354,7 +355,7 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
     assert!(deep.dense && !deep.inducing && deep.rank == 2);
     assert_eq!((deep.tried.len(), deep.chosen.as_str()), (1, "the evidence of all rows"));
     // The evidence in the header is that of the rows that were learned from, at what the file holds.
-    let behind = model.process().unwrap().predictor().embedded().unwrap();
+    let behind = model.process().unwrap().predictor().posterior::<EmbeddedPosterior>().unwrap();
     let exact = behind.exact();
     assert_eq!(exact.data().rows(), 324);
     let evidence = posterior::gp::exact::log_evidence(exact.model(), exact.data(), None).unwrap().value;
@@ -477,7 +478,7 @@ fn the_process_itself_keeps_a_frozen_network_and_refuses_what_means_nothing_besi
     let learned = fit(&dense(json!({"basis": path}))).unwrap();
     let kept = fit(&dense(json!({"basis": path, "freeze-basis": true}))).unwrap();
     let of = |model: &Model| {
-        let behind = model.process().unwrap().predictor().embedded().unwrap();
+        let behind = model.process().unwrap().predictor().posterior::<EmbeddedPosterior>().unwrap();
         (behind.embedding().unconstrained().len(), behind.exact().data().inputs().to_owned())
     };
     // Frozen, there is nothing in it to learn; the kernel and the noise are.

@@ -67,7 +67,7 @@ fn gaussianised_processes_are_those_of_the_textbook() {
     };
     let gaussianised = Gaussianised::new(Matching::Moment, 0.2).unwrap();
     let IndependentFunctions { members, offsets, scale } =
-        model.process().unwrap().predictor().independent().unwrap();
+        model.process().unwrap().predictor().posterior::<IndependentFunctions>().unwrap();
     assert_eq!((offsets, *scale), (&stand_ins.offsets, stand_ins.scale));
     for (k, member) in members.iter().enumerate() {
         let pseudo = |i: usize| gaussianised.class(made.targets[i] == k as f64);

@@ -5,7 +5,7 @@ use crate::options::set;
 use posterior::data::synthetic::{self, smooth_classes};
 use posterior::data::{Column, Extracted, Selection, Split, Table, Values};
 use posterior::gp::Posterior;
-use posterior::gp::generalised::{Family, RegulariserRisk, VariationalMean};
+use posterior::gp::generalised::{Family, GeneralisedGp, RegulariserRisk, VariationalMean};
 use posterior::gp::inducing::collapsed::{CollapsedGp, collapsed_bound};
 use posterior::likelihoods::Gaussian;
 use posterior::linalg::random::Streams;
@@ -152,7 +152,7 @@ fn the_bound_on_the_evidence_is_the_collapsed_one_of_its_points() {
     ]))
     .unwrap();
     let model = fit(&asked).unwrap();
-    let posterior = model.process().unwrap().predictor().variational().unwrap();
+    let posterior = model.process().unwrap().predictor().posterior::<GeneralisedGp>().unwrap();
     assert!(matches!(posterior.mean(), VariationalMean::Inducing(_)));
     let noise = posterior.likelihood().values()[0];
     let reference = posterior.reference(0);
@@ -224,7 +224,7 @@ fn classes_counts_and_outliers() {
         let baseline =
             model.process().unwrap().record().fit.likelihood().unwrap().check.as_ref().unwrap().baseline_nll;
         assert!(scores.nll < baseline, "{classes} {change}: {} {baseline}", scores.nll);
-        assert!(model.process().unwrap().predictor().variational().is_some());
+        assert!(model.process().unwrap().predictor().posterior::<GeneralisedGp>().is_some());
         let path = folder.path().join("m.posterior");
         model.save(&path).unwrap();
         let back = Saved::load(&path).unwrap().into_only().unwrap();
@@ -297,7 +297,7 @@ fn a_trained_network_keeps_its_means() {
     let path = folder.path().join("n.safetensors");
     save_safetensors(&path, &network, &[(ARCHITECTURE_KEY.to_string(), text.to_string())].into()).unwrap();
     let model = fit(&request(json!({"mean-network": path, "freeze-mean": true}))).unwrap();
-    let posterior = model.process().unwrap().predictor().variational().unwrap();
+    let posterior = model.process().unwrap().predictor().posterior::<GeneralisedGp>().unwrap();
     let x = posterior_matrix(&model, &[0, 3, 8]);
     let own = posterior::networks::Array::new(
         vec![3, 10],
@@ -375,7 +375,7 @@ fn kernels_act_behind_networks_and_survive_their_files() {
     save_safetensors(&trained, &network, &[(ARCHITECTURE_KEY.to_string(), text.to_string())].into()).unwrap();
     std::fs::write(&drawn, text).unwrap();
     let weights_of = |model: &Model| {
-        let posterior = model.process().unwrap().predictor().variational().unwrap();
+        let posterior = model.process().unwrap().predictor().posterior::<GeneralisedGp>().unwrap();
         let mut values = posterior.reference(0).posterior().model().kernel().values();
         values.split_off(values.len() - (10 * 6 + 6 + 6 * 4 + 4))
     };

@@ -12,10 +12,10 @@ use faer::{Mat, MatRef};
 use posterior_decisions::{DecisionError, Functions, Known, MultistartOptions, maximise};
 use posterior_gp::Observations;
 use posterior_gp::inducing::PathwiseSamples;
+use posterior_gp::iterative::PathwisePosterior;
 use posterior_kernels::features::PriorDraws;
 use posterior_linalg::random::Streams;
 use posterior_metrics::Average;
-use posterior_models::Solved;
 use posterior_report::{Curves, Item, Line};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
@@ -205,11 +205,12 @@ fn search(
                 path.solver_seconds += run.seconds;
                 path.solver_steps += run.steps;
                 let draws;
-                let functions: &dyn Functions = match (run.predictor.solved(), &run.predictor.inducing()[..])
-                {
-                    (Some(Solved::Single(posterior)), _) => posterior,
-                    (Some(Solved::Double(posterior)), _) => posterior,
-                    (None, [posterior]) => {
+                let single = run.predictor.posterior::<PathwisePosterior<f32>>();
+                let double = run.predictor.posterior::<PathwisePosterior<f64>>();
+                let functions: &dyn Functions = match (single, double, &run.predictor.inducing()[..]) {
+                    (Some(posterior), ..) => posterior,
+                    (_, Some(posterior), _) => posterior,
+                    (.., [posterior]) => {
                         let prior = covariance.draw(settings.batch, settings.features, streams)?;
                         draws =
                             InducingDraws { samples: posterior.pathwise(0, prior, streams)?, dimension: d };

@@ -12,8 +12,8 @@ use posterior::options::{
     CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions, TargetTransformName,
 };
 use posterior::{
-    FitRequest, Method, Model, Observed, ParsedRows, Prepared, RunningScore, Saved, StreamCounts,
-    StreamInput, StreamModel, StreamState, choose_likelihood,
+    FitRequest, Model, Observed, ParsedRows, Prepared, RunningScore, Saved, StreamCounts, StreamInput,
+    StreamModel, StreamState, choose_likelihood,
 };
 
 /// Inducing points that there may be where nothing is said.
@@ -171,11 +171,11 @@ fn fit(
     if gaussian || stand_ins {
         let mut options = SgprOptions { fixed_inducing: true, ..SgprOptions::default() };
         options.inducing.inducing = Some(inducing);
-        request.method = Method::Sgpr(options);
+        request.method = options.into();
     } else {
         let mut options = SvgpOptions::default();
         options.inducing.inducing = Some(inducing);
-        request.method = Method::Svgp(options);
+        request.method = options.into();
     }
     if gaussian {
         let prepared = Prepared::from_table(table, &rows, &request)?;

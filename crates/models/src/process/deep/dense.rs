@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Trains on prepared rows, within `seconds` where there is a limit.
-pub(in crate::process) fn fit_dense(
+pub(crate) fn fit_dense(
     prepared: &Prepared,
     (request, method): (&FitRequest, &Method),
     seconds: Option<f64>,
@@ -99,9 +99,10 @@ pub(in crate::process) fn fit_dense(
     };
     // Those of the kernel behind the network belong to no column.
     let hyperparameters = Hyperparameter::of(exact.model());
+    let log_evidence = Some(exact.log_evidence());
     let ended = (reason, state.largest_jitter);
     let fit = ScalableFit::new(method.name(), Arc::new(posterior), hyperparameters, ended);
-    Ok(ScalableFit { summary: Some(summary), ..fit })
+    Ok(ScalableFit { summary: Some(summary), log_evidence, ..fit })
 }
 
 /// How many directions the embedded rows use about their mean, and the kernel's variances at them.

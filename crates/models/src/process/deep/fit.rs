@@ -72,7 +72,7 @@ pub(in crate::process) fn apart<D: TableRows>(
 }
 
 /// Trains features on prepared rows, in memory or in a file, within `seconds` where there is a limit.
-pub(in crate::process) fn fit<D: TableRows>(
+pub(crate) fn fit<D: TableRows>(
     prepared: &Prepared<D>,
     (request, method): (&FitRequest, &Method),
     seconds: Option<f64>,
@@ -282,21 +282,19 @@ impl Task<'_> {
             ));
         }
         options.check(kind)?;
-        taken(request, method)
+        taken(request, method, kind)
     }
 }
 
 /// What a request says of functions that there are none of here.
-fn taken(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
+fn taken(request: &FitRequest, method: &Method, kind: DeepKind) -> Result<(), ModelError> {
     let usual = FitRequest::default();
-    let inducing = matches!(method.deep(), Some((_, DeepKind { inducing: true, .. }, _)));
-    let dense = matches!(method.deep(), Some((_, DeepKind { dense: true, .. }, _)));
-    let hyperpriors = match dense {
+    let hyperpriors = match kind.dense {
         true => "rows that are set aside end its training, not beliefs",
         false => "its weights have the prior N(0, 1)",
     };
     let strangers = [
-        ("--kernel", !inducing && request.kernel != usual.kernel, "its kernel is that of its features"),
+        ("--kernel", !kind.inducing && request.kernel != usual.kernel, "its kernel is that of its features"),
         ("--mean", request.mean != usual.mean, "features have their own level"),
         ("--hyperprior", request.hyperpriors != usual.hyperpriors, hyperpriors),
         (

@@ -24,9 +24,12 @@ mod work;
 
 pub(super) use basis::{Basis, Sizes, sizes};
 pub(super) use columns::Columns;
-pub(super) use dense::fit_dense;
-pub(super) use fit::{Task, Trained, apart, fit};
+pub(crate) use dense::fit_dense;
+pub(crate) use fit::fit;
+pub(super) use fit::{Task, Trained, apart};
 pub use summary::{DeepSummary, TriedSetting};
-pub(super) use targets::{Scatter, Targets, floor, settings};
+pub(crate) use targets::Scatter;
+pub(super) use targets::{Targets, floor, settings};
 pub(super) use ways::nowhere;
-pub(super) use work::{WORKING_BYTES, Work, work};
+pub(super) use work::WORKING_BYTES;
+pub(crate) use work::{Work, work};

@@ -31,7 +31,7 @@ pub(in crate::process) enum Targets<'a> {
 
 /// How targets scatter around functions, as far as it decides which ways of training there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::process) enum Scatter {
+pub(crate) enum Scatter {
     /// Gaussian noise: the evidence and the posterior of the weights have closed forms.
     Gaussian,
     /// Another likelihood of so many functions: the bound on batches stands for the evidence.
@@ -45,7 +45,7 @@ pub(in crate::process) enum Scatter {
 
 impl Scatter {
     /// Latent functions.
-    pub(in crate::process) fn functions(self) -> usize {
+    pub(crate) fn functions(self) -> usize {
         if let Self::Labels { functions } = self { functions } else { 1 }
     }
 }

@@ -14,21 +14,21 @@ pub(in crate::process) const WORKING_BYTES: u64 = 64 << 20;
 
 /// What training takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::process) struct Work {
+pub(crate) struct Work {
     /// At the peak.
-    pub(in crate::process) bytes: u64,
+    pub(crate) bytes: u64,
     /// Operations of a step, as an average over all ways to train.
-    pub(in crate::process) flops_per_step: f64,
+    pub(crate) flops_per_step: f64,
     /// Steps of all ways at most.
-    pub(in crate::process) steps: usize,
+    pub(crate) steps: usize,
     /// Expected log densities of rows that all steps together take at most, on a bound.
-    pub(in crate::process) expectations: f64,
+    pub(crate) expectations: f64,
     /// Operations of learning a prior and choosing points.
-    pub(in crate::process) prior_flops: f64,
+    pub(crate) prior_flops: f64,
 }
 
 /// What training features of targets takes that scatter so; None for other methods.
-pub(in crate::process) fn work(
+pub(crate) fn work(
     (request, method): (&FitRequest, &Method),
     scatter: Scatter,
     rows: usize,

@@ -1,10 +1,10 @@
 //! What a fit of classes, counts or outliers takes: bytes, operations, seconds.
 
 use super::plan::{SEARCH_WORK, TRIAL_WORK};
-use crate::options::{InferenceName, PseudoCount};
+use crate::options::{InferenceName, PseudoCount, SvgpOptions};
 use crate::process::deep::Scatter;
 use crate::process::rates;
-use crate::process::scalable::{ScalablePlan, training_work};
+use crate::process::scalable::ScalablePlan;
 use crate::{FitRequest, Method};
 use posterior_gp::exact::Plan;
 use posterior_gp::inducing;
@@ -24,7 +24,7 @@ const SOFTMAX: f64 = 5e-6;
 
 /// How much there is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
+pub(crate) struct Size {
     pub(super) rows: usize,
     pub(super) inputs: usize,
     pub(super) functions: usize,
@@ -36,7 +36,7 @@ pub(super) struct Size {
 
 /// What a fit takes.
 #[derive(Clone, Debug)]
-pub(super) struct Cost {
+pub(crate) struct Cost {
     /// Memory, and the work of one evaluation.
     pub(super) plan: Plan,
     /// Operations of all of it.
@@ -50,55 +50,61 @@ pub(super) struct Cost {
 impl Cost {
     /// Of an inference by a method that it has.
     pub(super) fn of(inference: InferenceName, method: &Method, request: &FitRequest, size: Size) -> Self {
-        let Size { rows: n, inputs: d, functions, .. } = size;
-        let stepping = |peak_bytes, flops_per_evaluation| Plan {
-            peak_bytes,
-            flops_per_evaluation,
-            ..Plan::evidence(n, d, 1)
+        let Size { rows: n, inputs: d, functions, scatter, .. } = size;
+        if inference == InferenceName::Laplace {
+            let plan = Plan::laplace(n, d, functions, functions > 1);
+            return Self::new(plan, plan.flops_per_evaluation * EVALUATIONS);
+        }
+        let (asked, settings) = ((request, method), method.settings());
+        let Some(own) = settings.training(asked, scatter, (n, d)) else {
+            return settings.cost_of_labels(asked, size);
         };
-        let none = |plan, flops| Self { plan, flops, solver: None, integrals: 0.0 };
-        match (inference, method) {
-            (InferenceName::Laplace, _) => {
-                let plan = Plan::laplace(n, d, functions, functions > 1);
-                none(plan, plan.flops_per_evaluation * EVALUATIONS)
-            }
-            (InferenceName::Variational, Method::Svgp(options)) => {
-                let m = options.inducing.points().min(n);
-                let batch = options.batch();
-                let own = inducing::Plan::stochastic(n, d, 1, m, functions, functions, batch);
-                let bytes = own.peak_bytes.saturating_add(8 * (n * d) as u64);
-                let plan = stepping(bytes, own.flops_per_step);
-                let steps = options.steps() as f64;
-                let each = if functions > 1 { EXPECTATION * (batch.min(n) * functions) as f64 } else { 0.0 };
-                Self { integrals: each * steps, ..none(plan, own.flops_per_step * steps) }
-            }
-            (InferenceName::Variational, _) if method.sets_aside() => {
-                let Some(own) = training_work((request, method), size.scatter, n, d) else {
-                    return none(Plan::evidence(n, d, 1), 0.0);
-                };
-                let bytes = own.bytes.saturating_add(8 * (n as u64).saturating_mul(4 * d as u64 + 8));
-                let plan = stepping(bytes, own.flops_per_step);
-                let each = if functions > 1 { SOFTMAX * functions as f64 } else { 0.0 };
-                let flops = own.prior_flops + own.flops_per_step * own.steps as f64;
-                Self { integrals: each * own.expectations, ..none(plan, flops) }
-            }
-            (_, Method::Exact(_)) => {
-                let evaluation = Plan::evidence(n, d, 1);
-                // Every function keeps its factor, and the search has three matrices: kernel, factor, adjoint.
-                let matrix = 8 * (n as u64) * (n as u64);
-                let kept = matrix.saturating_mul(functions as u64 + 2);
-                let plan = Plan {
-                    peak_bytes: evaluation.peak_bytes.saturating_add(kept),
-                    flops_per_evaluation: functions as f64 * evaluation.flops_per_evaluation,
-                    ..evaluation
-                };
-                let conditioned = functions as f64 * (n as f64).powi(3) / 3.0;
-                if request.labels.pseudo_count == Some(PseudoCount::Learned) {
-                    return Self::learned(plan, conditioned, request, size);
-                }
-                none(plan, searches(method, request, size) + conditioned)
-            }
-            _ => Self::by_parts(method, request, size),
+        let bytes = own.bytes.saturating_add(8 * (n as u64).saturating_mul(4 * d as u64 + 8));
+        let each = if functions > 1 { SOFTMAX * functions as f64 } else { 0.0 };
+        let flops = own.prior_flops + own.flops_per_step * own.steps as f64;
+        Self {
+            integrals: each * own.expectations,
+            ..Self::stepping(size, (bytes, own.flops_per_step), flops)
+        }
+    }
+
+    fn new(plan: Plan, flops: f64) -> Self {
+        Self { plan, flops, solver: None, integrals: 0.0 }
+    }
+
+    /// Of steps of so many bytes and operations each.
+    fn stepping(size: Size, (peak_bytes, flops_per_evaluation): (u64, f64), flops: f64) -> Self {
+        let plan = Plan::evidence(size.rows, size.inputs, 1);
+        Self::new(Plan { peak_bytes, flops_per_evaluation, ..plan }, flops)
+    }
+
+    /// The stochastic bound of inducing points.
+    pub(crate) fn of_bound(options: &SvgpOptions, size: Size) -> Self {
+        let Size { rows: n, inputs: d, functions, .. } = size;
+        let (m, batch) = (options.inducing.points().min(n), options.batch());
+        let own = inducing::Plan::stochastic(n, d, 1, m, functions, functions, batch);
+        let bytes = own.peak_bytes.saturating_add(8 * (n * d) as u64);
+        let steps = options.steps() as f64;
+        let each = if functions > 1 { EXPECTATION * (batch.min(n) * functions) as f64 } else { 0.0 };
+        let flops = own.flops_per_step * steps;
+        Self { integrals: each * steps, ..Self::stepping(size, (bytes, own.flops_per_step), flops) }
+    }
+
+    /// Exact processes: every function keeps its factor, and the search has three matrices: kernel, factor, adjoint.
+    pub(crate) fn of_functions((request, method): (&FitRequest, &Method), size: Size) -> Self {
+        let Size { rows: n, inputs: d, functions, .. } = size;
+        let evaluation = Plan::evidence(n, d, 1);
+        let matrix = 8 * (n as u64) * (n as u64);
+        let kept = matrix.saturating_mul(functions as u64 + 2);
+        let plan = Plan {
+            peak_bytes: evaluation.peak_bytes.saturating_add(kept),
+            flops_per_evaluation: functions as f64 * evaluation.flops_per_evaluation,
+            ..evaluation
+        };
+        let conditioned = functions as f64 * (n as f64).powi(3) / 3.0;
+        match request.labels.pseudo_count {
+            Some(PseudoCount::Learned) => Self::learned(plan, conditioned, request, size),
+            _ => Self::new(plan, searches(method, request, size) + conditioned),
         }
     }
 
@@ -117,15 +123,16 @@ impl Cost {
     }
 
     /// Functions one after the other, by a method for large tables.
-    fn by_parts(method: &Method, request: &FitRequest, size: Size) -> Self {
+    pub(crate) fn by_parts((request, method): (&FitRequest, &Method), size: Size) -> Self {
         let Size { rows: n, inputs: d, functions, trial_rows, .. } = size;
         let c = functions as u64;
         let own = ScalablePlan::new(request, method, n, d);
+        let points = method.settings().shared_bound().map(|options| options.inducing.points().min(n));
         // Functions that are done keep what their predictions need.
-        let kept = match method {
+        let kept = match points {
             // As much as the matrices of a search of all functions at once, which comes before.
-            Method::Sgpr(options) => 24 * (options.inducing.points().min(n) as u64).pow(2),
-            _ => 8 * (n as u64).saturating_mul(d as u64 + 70),
+            Some(m) => 24 * (m as u64).pow(2),
+            None => 8 * (n as u64).saturating_mul(d as u64 + 70),
         };
         // Targets and noises of all functions, and the search's own copies of them with the inputs.
         let pseudo = 8 * (n as u64).saturating_mul(4 * c + 2 * d as u64 + 2 * c);
@@ -136,21 +143,20 @@ impl Cost {
         let tried = trial.saturating_add(matrices).saturating_add(pseudo);
         let plan = Plan { peak_bytes: peak_bytes.max(tried), ..own.as_exact() };
         let searched = searches(method, request, size);
-        match method {
+        match points {
             // Under hyperparameters of the search above: one pass over all rows for each function.
-            Method::Sgpr(options) => {
-                let m = options.inducing.points().min(n) as f64;
+            Some(m) => {
+                let m = m as f64;
                 let kernel = n as f64 * m * (4.0 * d as f64 + 40.0);
-                let flops = searched + functions as f64 * (2.0 * n as f64 * m * m + kernel);
-                Self { plan, flops, solver: None, integrals: 0.0 }
+                Self::new(plan, searched + functions as f64 * (2.0 * n as f64 * m * m + kernel))
             }
-            _ => {
+            None => {
                 let solved = own.flops_per_step * own.steps as f64 * functions as f64;
                 let mut request = request.clone();
                 request.method = method.clone();
                 request.hyperparameters = Some(Vec::new());
                 let solver = Some((Box::new(request), solved));
-                Self { plan, flops: searched + solved, solver, integrals: 0.0 }
+                Self { solver, ..Self::new(plan, searched + solved) }
             }
         }
     }
@@ -160,7 +166,7 @@ impl Cost {
         let (solved, solving) = match &self.solver {
             Some((own, flops)) => {
                 let expected = rates::expected(own, &own.method, size.rows, names)?;
-                (*flops, expected.solver * size.functions as f64)
+                (*flops, expected.solver.unwrap_or(0.0) * size.functions as f64)
             }
             None => (0.0, 0.0),
         };
@@ -179,7 +185,7 @@ pub(super) fn collapsed_search(functions: usize, n: usize, m: usize) -> Option<f
 /// Operations of one evaluation of the search for hyperparameters.
 fn evaluation(method: &Method, size: Size) -> f64 {
     let Size { rows: n, inputs: d, functions, .. } = size;
-    if let Method::Sgpr(options) = method {
+    if let Some(options) = method.settings().shared_bound() {
         // Rows that are held back are searched on by nobody.
         let n = n - options.large.held_back_of(n).min(n);
         let m = options.inducing.points().min(n);

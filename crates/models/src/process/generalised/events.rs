@@ -13,7 +13,7 @@
 use super::header::{LabelCheck, LabelScores};
 use super::observed::Observed;
 use crate::latent::Latent;
-use crate::options::{ClassWeights, InferenceName, MethodName, Window};
+use crate::options::{ClassWeights, InferenceName, Window};
 use crate::output::Target;
 use crate::rows::{CheckedOn, mean_and_error};
 use crate::{FitRequest, ModelError, Predictor, TrainingRows, Want};
@@ -158,9 +158,9 @@ fn refused(request: &FitRequest) -> Result<(), ModelError> {
         return Err(ModelError::Usage(format!("{why} (--likelihood cox, --window)")));
     }
     if request.method.deep().is_none() {
-        let named = match request.method.name() {
-            MethodName::Auto => "name it".into(),
-            name => format!("{name} has no intensities"),
+        let named = match request.method.settings().is_automatic() {
+            true => "name it".into(),
+            false => format!("{} has no intensities", request.method.name()),
         };
         return Err(ModelError::Usage(format!(
             "a Cox process is learned with features (--method svdbk, svdkl, dbk or dkl): {named}"

@@ -1,12 +1,12 @@
 //! From rows to a model.
 
 use super::check::{Judged, judged, surprises};
+use super::gaussianised;
 use super::header::{GeneralisedSummary, PlainProcess};
 use super::inferred::Inferred;
 use super::journal::Journal;
 use super::observed::Observed;
 use super::plan::InferencePlan;
-use super::{gaussianised, laplace, trained, variational};
 use crate::calibration::{Asked, Calibration, Learned, NumbersBy};
 use crate::inputs::TableInputs;
 use crate::model::Model;
@@ -18,7 +18,7 @@ use crate::process::prepared_table::in_memory;
 use crate::process::scalable::PLAIN_ROWS;
 use crate::process::{FitRecord, FitStage, ProcessRecord, TableSource};
 use crate::rows::worse_by;
-use crate::{FitRequest, Guarantee, Method, ModelError, Predictor};
+use crate::{FitRequest, Guarantee, ModelError, Predictor};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_optim::Observer;
@@ -170,19 +170,10 @@ fn infer(
     plan: &InferencePlan,
     kept: (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Inferred, ModelError> {
-    match (inference, &plan.method) {
-        (InferenceName::Gaussianised | InferenceName::Auto, _) => {
-            gaussianised::fit(observed, request, plan, kept)
-        }
-        (InferenceName::Variational, Method::Svgp(options)) => {
-            variational::fit(observed, (request, options), kept)
-        }
-        (InferenceName::Variational, Method::Gvi(options)) => {
-            trained::variation(observed, (request, options), kept)
-        }
-        (InferenceName::Laplace, Method::Exact(options)) => laplace::fit(observed, (request, options), kept),
-        (InferenceName::Variational | InferenceName::Laplace, method) => {
-            trained::features(observed, (request, method), kept)
+    match inference {
+        InferenceName::Gaussianised | InferenceName::Auto => gaussianised::fit(observed, request, plan, kept),
+        InferenceName::Variational | InferenceName::Laplace => {
+            plan.method.settings().infer(observed, (request, &plan.method), kept)
         }
     }
 }
@@ -225,7 +216,7 @@ fn split(
     request: &FitRequest,
     plan: &InferencePlan,
 ) -> Result<(Observed, Option<Observed>, [usize; 2]), ModelError> {
-    if matches!(plan.method, Method::Exact(_)) {
+    if plan.method.settings().leaves_one_out() {
         return Ok((observed.clone(), None, [0; 2]));
     }
     let usual = LargeTableOptions::default();

@@ -24,7 +24,7 @@ use crate::output::{Target, marginal};
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{FitStage, Hyperparameter};
 use crate::rows::{CheckedOn, Prints, without_copies};
-use crate::{FitRequest, Method, Model, ModelError};
+use crate::{FitRequest, Model, ModelError};
 use posterior_gp::exact::{ExactGp, ExactPosterior, SeveralObservations};
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, search_collapsed};
 use posterior_gp::iterative::Blocks;
@@ -160,7 +160,7 @@ fn choose_pseudo_count(
     let rows = blocks.rows(&observed.data)?.swap_remove(0);
     if let Some(PseudoCount::Given(pseudo_count)) = asked.pseudo_count {
         let gaussianised = Gaussianised::new(matchings(observed)[0], pseudo_count)?;
-        let wanted = matches!(plan.method, Method::Exact(_)) && rows.len() > 1;
+        let wanted = plan.method.settings().leaves_one_out() && rows.len() > 1;
         let best = match wanted {
             true => Some(trial(observed, &rows, &gaussianised, model, (request, searching))?),
             false => None,
@@ -240,7 +240,7 @@ fn hyperparameters(
     }
     let (n, c) = (observed.rows(), stand_ins.count());
     let all: Vec<usize> = (0..n).collect();
-    if let Method::Sgpr(options) = &plan.method {
+    if let Some(options) = plan.method.settings().shared_bound() {
         let m = options.inducing.points().min(n);
         if collapsed_search(c, n, m).is_some() {
             let streams = Streams::new(request.seed);
@@ -328,7 +328,7 @@ pub(super) fn fit(
     kept: (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Inferred, ModelError> {
     let mut evidence = plan.method.evidence().cloned().unwrap_or_default();
-    if let Method::Sgpr(options) = &plan.method {
+    if let Some(options) = plan.method.settings().shared_bound() {
         evidence.steps = Some(options.steps());
         evidence.constraints = options.constraints.clone();
     }
@@ -350,10 +350,6 @@ pub(super) fn fit(
         method: plan.method.clone(),
         ..request.clone()
     };
-    if let Method::Sgpr(options) = &mut own.method {
-        // All functions' points are the same, where the search had them: the rest is a closed form.
-        options.fixed_inducing = true;
-    }
     if let Some(large) = own.method.large_mut() {
         // Functions have checkpoints of their own.
         (large.held_back, large.checkpoint, large.fresh) = (Some(0), None, false);
@@ -376,7 +372,7 @@ pub(super) fn fit(
         predictors.push(fitted.predictor);
     }
     // What is held back says more where it is.
-    let judged = judged.filter(|_| matches!(plan.method, Method::Exact(_)));
+    let judged = judged.filter(|_| plan.method.settings().leaves_one_out());
     let told = searching.told(source, hyperparameters, &model);
     let StandIns { offsets, scale, .. } = stand_ins;
     let predictor = IndependentFunctions { members: predictors, offsets: offsets.clone(), scale };

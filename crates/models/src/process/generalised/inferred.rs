@@ -5,13 +5,16 @@ use super::header::{
     BoundSummary, FeatureSummary, ModeSummary, StandInSummary, TriedInference, VariationSummary,
 };
 use super::searching::Told;
-use crate::Predictor;
 use crate::options::InferenceName;
+use crate::{ModelError, Predictor};
 use posterior_likelihoods::OutputLikelihood;
 use std::sync::Arc;
 
+/// An inference, or what stood in its way.
+pub(crate) type Inference = Result<Inferred, ModelError>;
+
 /// What an inference leaves behind.
-pub(super) struct Inferred {
+pub(crate) struct Inferred {
     pub(super) inference: InferenceName,
     pub(super) predictor: Arc<dyn Predictor>,
     pub(super) likelihood: OutputLikelihood,

@@ -5,17 +5,21 @@
 //! file, one for each function, and functions that are finished are kept as models.
 
 use super::observed::Observed;
+use crate::process::FitStage;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{
     CheckpointWriter, Found, FoundSearch, Keeping, Stage, begin_anew,
 };
 use crate::{FitRequest, Model, ModelError};
-use posterior_optim::Signal;
+use posterior_optim::{Observer, Signal};
 use posterior_store::StoreError;
 use std::path::{Path, PathBuf};
 
+/// Who keeps a fit and hears of it.
+pub(crate) type Kept<'k, 'o> = (&'k mut Journal, &'k mut Observer<'o, FitStage>);
+
 /// The file, and what is in it.
-pub(super) struct Journal {
+pub(crate) struct Journal {
     path: Option<PathBuf>,
     checkpoints: CheckpointWriter,
     found: Found,

@@ -22,7 +22,7 @@ use posterior_optim::{Observer, Parameters};
 use std::sync::Arc;
 
 /// Fits.
-pub(super) fn fit(
+pub(crate) fn fit(
     observed: &Observed,
     (request, asked): (&FitRequest, &ExactOptions),
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),

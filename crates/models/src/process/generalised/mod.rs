@@ -31,21 +31,24 @@ mod gaussianised;
 mod header;
 mod inferred;
 mod journal;
-mod laplace;
+pub(crate) mod laplace;
 mod learned;
 mod observed;
 mod plan;
 mod searching;
 mod stand_in;
 mod target;
-mod trained;
-mod variational;
+pub(crate) mod trained;
+pub(crate) mod variational;
 
+pub(crate) use cost::{Cost, Size};
 pub(super) use describe::{facts, notes};
 pub use header::{
     BoundSummary, BoundedPseudoCount, FeatureSummary, GeneralisedSummary, LabelCheck, LabelScores,
     ModeSummary, PlainProcess, StandInSummary, TriedInference, TriedPseudoCount, VariationSummary,
 };
+pub(crate) use inferred::Inference;
+pub(crate) use journal::Kept;
 pub use observed::{Observed, no_exposure};
 pub use plan::InferencePlan;
 pub(super) use stand_in::NO_NOISE;

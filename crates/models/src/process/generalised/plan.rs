@@ -5,7 +5,7 @@ use super::observed::Observed;
 use crate::calibration;
 use crate::options::{
     CalibrateName, HyperparameterOptions, InferenceName, LargeTableOptions, LikelihoodName, MethodName,
-    ObjectiveName, PseudoCount, SgprOptions,
+    ObjectiveName, PseudoCount,
 };
 use crate::output::Target;
 use crate::text::{time, work};
@@ -74,7 +74,7 @@ impl InferencePlan {
         let mut out = Self::unchecked(observed, request)?;
         if request.calibrate != CalibrateName::None && !events {
             let rows = out.judged_rows(observed.rows());
-            calibration::check(request.calibrate, rows, matches!(out.method, Method::Exact(_)))?;
+            calibration::check(request.calibrate, rows, out.method.settings().leaves_one_out())?;
             // Their probabilities (or moments, truths and scores) are kept until all else is done, and once more as they are changed.
             let kept = 16u64.saturating_mul(rows as u64).saturating_mul(classes.max(4));
             out.plan.peak_bytes = out.plan.peak_bytes.saturating_add(kept);
@@ -169,37 +169,26 @@ impl InferencePlan {
             ));
         }
         no_noise(request)?;
-        let method = match (inference, &request.method) {
-            (InferenceName::Gaussianised, Method::Auto(options)) if small => Method::Exact(options.exact()),
-            (InferenceName::Gaussianised, Method::Auto(options)) => {
-                why += &format!("; {n} rows of {latents} functions are many, hence inducing points");
-                let sgpr = options.collapsed_bound();
-                Method::Sgpr(SgprOptions { fixed_inducing: true, ..sgpr })
-            }
-            (InferenceName::Variational, Method::Auto(options)) => Method::Svgp(options.stochastic_bound()),
-            (InferenceName::Laplace, Method::Auto(options)) => Method::Exact(options.exact()),
-            (InferenceName::Variational, own) if own.sets_aside() => own.clone(),
-            (InferenceName::Variational, own @ Method::Svgp(_))
-            | (InferenceName::Laplace, own @ Method::Exact(_)) => own.clone(),
-            (InferenceName::Variational, _) => {
-                return refuse(format!(
+        let settings = request.method.settings();
+        let Some(method) = settings.for_labels(&request.method, inference, small) else {
+            return refuse(match inference {
+                InferenceName::Variational => format!(
                     "--inference variational is the stochastic bound (--method svgp), generalised variational inference (gvi) or learned features (svdbk, svdkl, ...), not {named}"
-                ));
-            }
-            (InferenceName::Laplace, _) => {
-                return refuse(format!(
+                ),
+                InferenceName::Laplace => format!(
                     "--inference laplace factors whole kernel matrices (--method exact), not {named}: for many rows take {INFERENCE_GAUSSIANISED} or {INFERENCE_VARIATIONAL:-}"
-                ));
-            }
-            (_, Method::Svgp(_)) => {
-                return refuse(format!(
+                ),
+                _ => format!(
                     "gaussianised inference with inducing points has a closed form: take {SGPR}, or {INFERENCE_VARIATIONAL} for the stochastic bound"
-                ));
-            }
-            (_, own) => own.clone(),
+                ),
+            });
         };
+        if settings.is_automatic() && inference == InferenceName::Gaussianised && !small {
+            why += &format!("; {n} rows of {latents} functions are many, hence inducing points");
+        }
         searched_by_blocks(&method)?;
-        if asked.pseudo_count == Some(PseudoCount::Learned) && !matches!(method, Method::Exact(_)) {
+        let leaves_one_out = method.settings().leaves_one_out();
+        if asked.pseudo_count == Some(PseudoCount::Learned) && !leaves_one_out {
             return refuse(format!(
                 "--pseudo-count learned factors the kernel matrix of all rows, which {} does not: take {EXACT} for {n} rows, give a number, or leave it out and have it chosen on a part of the rows",
                 method.name()
@@ -212,7 +201,7 @@ impl InferencePlan {
         let mut compared = None;
         if asked.inference == InferenceName::Auto
             && inference == InferenceName::Gaussianised
-            && matches!(method, Method::Exact(_))
+            && leaves_one_out
             && open
         {
             let other = Cost::of(InferenceName::Laplace, &method, request, size);
@@ -242,14 +231,11 @@ impl InferencePlan {
 
     /// Rows that the fit is judged on, of n: those held back, or those that are predicted from the others.
     fn judged_rows(&self, n: usize) -> usize {
-        match (&self.method, self.inference) {
-            (Method::Exact(_), InferenceName::Laplace) => n,
-            (Method::Exact(_), _) => self.trial_rows.min(n),
-            (other, _) => {
-                let count = other.large().unwrap_or(&LargeTableOptions::default()).held_back_of(n);
-                if count < n { count } else { 0 }
-            }
+        if self.method.settings().leaves_one_out() {
+            return if self.inference == InferenceName::Laplace { n } else { self.trial_rows.min(n) };
         }
+        let count = self.method.large().unwrap_or(&LargeTableOptions::default()).held_back_of(n);
+        if count < n { count } else { 0 }
     }
 
     /// Measures how long it takes on this machine, in some hundredths of a second.

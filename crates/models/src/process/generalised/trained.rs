@@ -30,7 +30,7 @@ const PSEUDO_COUNT: f64 = 0.1;
 ///
 /// Training is that of numbers (`deep`), with the likelihood's expectations in the place of Gaussian noise: several ways, of which rows that are set aside choose one by their log predictive density. Two things are
 /// other. The posterior of the weights has no closed form, and a Gaussian that the bound of all rows prefers stands for it. And beside the model stands, where rows were held back to judge it by, a plain process of few rows without learned features.
-pub(super) fn features(
+pub(crate) fn features(
     observed: &Observed,
     (request, method): (&FitRequest, &Method),
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
@@ -133,7 +133,7 @@ fn raised(data: Observations, level: f64) -> Result<Observations, ModelError> {
 ///
 /// What the prior is learned from are numbers that stand for labels: one target for each function, fitted by least squares under a noise that is learned with the kernel (of classes this is one-hot regression by stand-ins of
 /// each class). Training is that of numbers with Gaussian noise (`gvi`), with the likelihood's energies in the place of squares.
-pub(super) fn variation(
+pub(crate) fn variation(
     observed: &Observed,
     (request, options): (&FitRequest, &GviOptions),
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Fits.
-pub(super) fn fit(
+pub(crate) fn fit(
     observed: &Observed,
     (request, asked): (&FitRequest, &SvgpOptions),
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),

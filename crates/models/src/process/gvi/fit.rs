@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Trains on prepared rows, within `seconds` where there is a limit.
-pub(in crate::process) fn fit(
+pub(crate) fn fit(
     prepared: &Prepared,
     (request, method): (&FitRequest, &Method),
     seconds: Option<f64>,

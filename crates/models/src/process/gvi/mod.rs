@@ -18,8 +18,8 @@ mod summary;
 mod task;
 mod work;
 
-pub(in crate::process) use fit::fit;
+pub(crate) use fit::fit;
 pub(in crate::process) use fit::source;
 pub use summary::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
 pub(in crate::process) use task::Task;
-pub(in crate::process) use work::work;
+pub(crate) use work::work;

@@ -11,7 +11,7 @@ use posterior_gp::generalised::StepSize;
 const EVALUATIONS: f64 = 100.0;
 
 /// What training a mean and a covariance of so many rows, columns and functions takes.
-pub(in crate::process) fn work(
+pub(crate) fn work(
     options: &GviOptions,
     request: &FitRequest,
     (rows, inputs, functions): (usize, usize, usize),

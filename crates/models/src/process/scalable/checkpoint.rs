@@ -292,7 +292,7 @@ impl CheckpointWriter {
 }
 
 /// Who keeps the state of one long training, so that an interrupted one goes on.
-pub(in crate::process) struct Keeping<'k> {
+pub(crate) struct Keeping<'k> {
     pub(in crate::process) checkpoints: &'k mut CheckpointWriter,
     /// What was found before it.
     pub(in crate::process) found: &'k mut Found,
@@ -315,7 +315,7 @@ impl Keeping<'_> {
 }
 
 /// Who keeps how training goes, and who is told of it.
-pub(in crate::process) type Watched<'w, 'k, 'o> = (&'w mut Keeping<'k>, &'w mut Observer<'o, FitStage>);
+pub(crate) type Watched<'w, 'k, 'o> = (&'w mut Keeping<'k>, &'w mut Observer<'o, FitStage>);
 
 /// A state that was read.
 pub(in crate::process) struct Saved {

@@ -1,8 +1,8 @@
 //! What follows a search on blocks by itself: what plans state and what fits do have one home.
 
 use super::sizes::{EXACT_POSTERIOR_ROWS, table_bytes};
+use crate::FitRequest;
 use crate::options::IterativeOptions;
-use crate::{FitRequest, Method};
 use posterior_gp::exact;
 
 /// Evaluations of an exact evidence that begins near its maximum.
@@ -42,7 +42,7 @@ impl Blocks<'_> {
     /// The exact evidence, where `auto` may take it: within the memory and, where there is no budget, within minutes.
     pub(super) fn exactly(&self) -> Option<Following> {
         let plan = exact::Plan::evidence(self.rows, self.inputs, 1);
-        let automatic = matches!(self.request.method, Method::Auto(_));
+        let automatic = self.request.method.settings().is_automatic();
         let wanted = automatic && self.options.goes_on_to_all_rows() && self.rows <= EXACT_POSTERIOR_ROWS;
         let found =
             Following { bytes: plan.peak_bytes, flops: REFINING_EVALUATIONS * plan.flops_per_evaluation };

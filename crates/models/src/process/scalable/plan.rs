@@ -2,19 +2,16 @@
 
 use super::following::{Blocks, refining_memory};
 use super::sizes::{
-    EVIDENCE_PROBES, EXACT_POSTERIOR_ROWS, EXACT_ROWS, few_rows_memory, may_search_again, table_bytes,
-    trial_bytes,
+    EXACT_POSTERIOR_ROWS, EXACT_ROWS, few_rows_memory, may_search_again, table_bytes, trial_bytes,
 };
 use super::solver::Solver;
 use crate::options::{
     BatchOptions, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
-    KernelPrecision, MethodName, PreconditionerName, SvgpOptions,
+    KernelPrecision, MethodName, SvgpOptions,
 };
-use crate::process::deep::{self, WORKING_BYTES};
+use crate::process::deep::{Scatter, WORKING_BYTES};
 use crate::process::file_rows::CANDIDATES;
-use crate::process::gvi;
 use crate::process::prepared::saved_plan;
-use crate::rows::MOST_SET_ASIDE;
 use crate::text::work;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
@@ -58,90 +55,21 @@ pub(in crate::process) fn disk_part_bytes(memory: u64) -> usize {
 impl ScalablePlan {
     /// The plan of `method` (not exact, not auto): a bound, which counts buffers of one step as if they were never given back.
     pub fn new(request: &FitRequest, method: &Method, rows: usize, inputs: usize) -> Self {
-        let iterative = method.iterative();
-        // What bounds copy is in single precision, unlike their own numbers.
-        let number = match method.precision_is_open() {
-            true => 8,
-            false => iterative.map_or(4, |options| options.system.bytes_of_number()),
-        };
-        let samples = iterative.map_or(0, |options| options.sampling.samples);
-        let (n, d, s) = (rows as u64, inputs as u64, samples as u64 + 1);
-        let m = method.inducing().map_or(0, InducingOptions::points).min(rows) as u64;
+        let (iterative, settings) = (method.iterative(), method.settings());
+        let size = StepSize::new(request, method, rows, inputs);
+        let StepSize { number, samples, .. } = size;
+        let (n, d, s, m) = (rows as u64, inputs as u64, size.columns(), size.points() as u64);
         let product = |a: u64, b: u64| a.saturating_mul(b);
         let data = table_bytes(rows, inputs, number);
-        let trained = training_work((request, method), deep::Scatter::Gaussian, rows, inputs);
+        let trained = settings.training((request, method), Scatter::Gaussian, (rows, inputs));
         let steps = trained.map_or_else(|| method.steps(rows), |own| own.steps);
-        let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
-        let batch = method.batches().map_or(512, BatchOptions::solver_batch).min(rows) as f64;
-        let columns = 2.0 * s as f64;
-        // What is saved is copied twice, in double precision: out of the solver's form, and into tensors.
-        let checkpoint = |rows: u64, blocks: u64| {
-            let saved = method.large().is_some_and(|large| large.checkpoint.is_some());
-            let copies = if saved { 2 } else { 0 };
-            product(rows, 8 * copies * blocks * s)
-        };
-        let (weights, flops_per_step) = match method {
-            // Solution, residual, direction, product, targets.
-            Method::Cg(options) => {
-                let system = &options.iterative.system;
-                let rank = match system.preconditioner {
-                    PreconditionerName::None => 0,
-                    PreconditionerName::PivotedCholesky => system.rank(),
-                    // The basis, its image and what is orthonormalised and decomposed, in f64: so much is measured.
-                    PreconditionerName::Nystrom => system.rank().saturating_mul(16),
-                };
-                let rank = rank.min(rows.saturating_mul(16)) as u64;
-                // The log evidence has a solve of its own, beside the weights.
-                let probes = EVIDENCE_PROBES as u64 + 1;
-                let blocks = (6 * s).max(s + 7 * probes);
-                (
-                    product(n, product(number, blocks + rank)).saturating_add(checkpoint(n, 3)),
-                    2.0 * kernel((rows * rows) as f64 / 2.0)
-                        + (rows as f64).powi(2) * (columns + 2.0 * probes as f64),
-                )
+        let (weights, flops_per_step) = match trained {
+            Some(own) => {
+                // Features count theirs.
+                let working = if method.gvi().is_some() { WORKING_BYTES } else { 0 };
+                (own.bytes.saturating_add(working), own.flops_per_step)
             }
-            // Iterate, velocity, average, a spare; the point, two gradients, what noise pulls, the regulariser's draws and its features; targets twice.
-            Method::Sgd(_) => (
-                product(n, number * (12 * s + 200)).saturating_add(checkpoint(n, 4)),
-                kernel(batch * rows as f64) + 2.0 * batch * rows as f64 * columns,
-            ),
-            // Two iterates, targets and the draws they come from; a block, and its gradients and directions.
-            Method::Sap(options) => {
-                let b = options.block_of(rows) as u64;
-                let own = options.block_bytes(rows).saturating_add(product(b, 4 * s * (number + 8)));
-                let pairs = b as f64 * rows as f64;
-                (
-                    product(n, number * 5 * s).saturating_add(own).saturating_add(checkpoint(n, 2)),
-                    (kernel(pairs) + pairs * columns) * (1.0 + options.block_share(rows)),
-                )
-            }
-            Method::InducingSgd(_) => {
-                let pairs = batch * m as f64;
-                (
-                    product(m, number * (12 * s + 200)).saturating_add(checkpoint(m, 4)),
-                    kernel(pairs) + 2.0 * pairs * columns,
-                )
-            }
-            Method::Sgpr(_) => {
-                let plan = BoundPlan::collapsed(rows, inputs, 1, m as usize);
-                (plan.peak_bytes, plan.flops_per_step)
-            }
-            Method::Svgp(options) => {
-                let plan = stochastic_bound(rows, inputs, m as usize, options.batch());
-                (plan.peak_bytes, plan.flops_per_step)
-            }
-            _ => match trained {
-                Some(own) => {
-                    // Features count theirs.
-                    let working = if method.gvi().is_some() { WORKING_BYTES } else { 0 };
-                    (own.bytes.saturating_add(working), own.flops_per_step)
-                }
-                // Look-ahead, velocity, average, targets, and the draws they come from.
-                None => (
-                    product(n, number * 6 * s).saturating_add(checkpoint(n, 3)),
-                    kernel(batch * rows as f64) + batch * rows as f64 * columns,
-                ),
-            },
+            None => settings.step(&size),
         };
         let passes = match method.solver(rows, request.seed) {
             Some(Solver::Rows(solver)) => {
@@ -178,12 +106,9 @@ impl ScalablePlan {
             // Each has its frequencies; weights are one for each sample, whichever group it is in.
             product(sampling.random_features as u64, number * 2 * (s + groups * d))
         });
-        // Greedy choices keep the rows of a pivoted factor.
-        let greedy = method.inducing().is_some_and(|o| o.inducing_choice == Some(InducingChoiceName::Greedy));
-        // Bounds choose among so many at most.
-        let bound = matches!(method, Method::Sgpr(_) | Method::Svgp(_));
-        let among = if bound { n.min(CANDIDATES as u64) } else { n };
-        let chosen = if greedy { product(among, m).saturating_mul(8) } else { 0 };
+        // Methods that look at some rows at a time choose among so many at most.
+        let among = if method.disk().is_some() { n.min(CANDIDATES as u64) } else { n };
+        let chosen = if size.is_greedy() { product(among, m).saturating_mul(8) } else { 0 };
         let solver = weights
             .saturating_add(prior)
             .max(chosen)
@@ -191,7 +116,7 @@ impl ScalablePlan {
             // Plans of bounds have their own.
             .saturating_add(if iterative.is_some() { WORKING_BYTES } else { 0 });
         // What is tried by `auto` is kept until something is better: the factor of few rows, then the weights of descent beside the bound's work.
-        let solver = if let (Method::Auto(auto), Method::Sdd(_)) = (&request.method, method) {
+        let solver = if let Some(auto) = request.method.settings().compared_with(method) {
             let most = few_rows_memory(request.memory);
             let search = &auto.descent.iterative.search;
             let m = InducingOptions::default().points().min(rows);
@@ -251,32 +176,11 @@ impl ScalablePlan {
         rows: usize,
         inputs: usize,
     ) -> Option<Self> {
-        if method.disk().is_none() || matches!(method.deep(), Some((_, kind, _)) if kind.dense) {
-            return None;
-        }
-        let m = method.inducing().map_or(0, InducingOptions::points).min(rows);
-        let (own, flops_per_step, steps) = match method {
-            Method::Sgpr(options) => {
-                let plan = BoundPlan::collapsed(rows, inputs, 1, m).elsewhere(inputs, 1);
-                (plan.peak_bytes, plan.flops_per_step, options.steps())
-            }
-            Method::Svgp(options) => {
-                let plan = stochastic_bound(rows, inputs, m, options.batch()).elsewhere(inputs, 1);
-                (plan.peak_bytes, plan.flops_per_step, options.steps())
-            }
-            _ => {
-                let own = deep::work((request, method), deep::Scatter::Gaussian, rows, inputs)?;
-                // The order of an epoch; rows that are set aside.
-                let order = (rows as u64).saturating_mul(8);
-                let aside = (rows.min(2 * MOST_SET_ASIDE) as u64).saturating_mul(8 * (inputs as u64 + 2));
-                (own.bytes.saturating_add(order).saturating_add(aside), own.flops_per_step, own.steps)
-            }
-        };
+        let size = StepSize::new(request, method, rows, inputs);
+        let (own, flops_per_step, steps) = method.settings().step_from_disk(&size)?;
         let candidates = rows.min(CANDIDATES) as u64;
         // Gathered, standardised, in units of lengthscales; greedy choices keep the rows of a pivoted factor.
-        let greedy =
-            method.inducing().is_some_and(|own| own.inducing_choice == Some(InducingChoiceName::Greedy));
-        let factor = if greedy { m as u64 } else { 0 };
+        let factor = if size.is_greedy() { size.points() as u64 } else { 0 };
         let chosen = candidates.saturating_mul(8 * (4 * (inputs as u64 + 2) + factor));
         // The densest place of a plane is looked for among all rows.
         let each = DISK_ROW_BYTES + if inputs == 2 { 40 } else { 0 };
@@ -310,19 +214,64 @@ impl ScalablePlan {
     }
 }
 
-/// What a method takes that trains features, or a mean and a covariance, on targets that scatter so; None for others.
-pub(in crate::process) fn training_work(
-    (request, method): (&FitRequest, &Method),
-    scatter: deep::Scatter,
-    rows: usize,
-    inputs: usize,
-) -> Option<deep::Work> {
-    let varied = || Some(gvi::work(method.gvi()?, request, (rows, inputs, scatter.functions())));
-    deep::work((request, method), scatter, rows, inputs).or_else(varied)
+/// A table, and what counts for the work of a step on it.
+pub(crate) struct StepSize<'a> {
+    pub(crate) request: &'a FitRequest,
+    pub(crate) method: &'a Method,
+    pub(crate) rows: usize,
+    pub(crate) inputs: usize,
+    /// Bytes of a number of the solver.
+    pub(crate) number: u64,
+    samples: usize,
+}
+
+impl<'a> StepSize<'a> {
+    fn new(request: &'a FitRequest, method: &'a Method, rows: usize, inputs: usize) -> Self {
+        let iterative = method.iterative();
+        // What bounds copy is in single precision, unlike their own numbers.
+        let number = match method.precision_is_open() {
+            true => 8,
+            false => iterative.map_or(4, |options| options.system.bytes_of_number()),
+        };
+        let samples = iterative.map_or(0, |options| options.sampling.samples);
+        Self { request, method, rows, inputs, number, samples }
+    }
+
+    /// Columns of weights: those of the mean and of samples.
+    pub(crate) fn columns(&self) -> u64 {
+        self.samples as u64 + 1
+    }
+
+    /// Inducing points.
+    pub(crate) fn points(&self) -> usize {
+        self.method.inducing().map_or(0, InducingOptions::points).min(self.rows)
+    }
+
+    /// Whether they are chosen greedily, which keeps the rows of a pivoted factor.
+    fn is_greedy(&self) -> bool {
+        self.method.inducing().is_some_and(|own| own.inducing_choice == Some(InducingChoiceName::Greedy))
+    }
+
+    /// Rows of a batch.
+    pub(crate) fn batch(&self) -> f64 {
+        self.method.batches().map_or(512, BatchOptions::solver_batch).min(self.rows) as f64
+    }
+
+    /// Operations of so many entries of the kernel matrix.
+    pub(crate) fn kernel(&self, pairs: f64) -> f64 {
+        pairs * (2.0 * self.inputs as f64 + 30.0)
+    }
+
+    /// Bytes of so many blocks of all columns in a checkpoint. What is saved is copied twice, in double precision: out of the solver's form, and into tensors.
+    pub(crate) fn checkpoint(&self, rows: u64, blocks: u64) -> u64 {
+        let saved = self.method.large().is_some_and(|large| large.checkpoint.is_some());
+        let copies = if saved { 2 } else { 0 };
+        rows.saturating_mul(8 * copies * blocks * self.columns())
+    }
 }
 
 /// The stochastic bound with the pass over all rows that ends it.
-fn stochastic_bound(rows: usize, inputs: usize, inducing: usize, batch: usize) -> BoundPlan {
+pub(crate) fn stochastic_bound(rows: usize, inputs: usize, inducing: usize, batch: usize) -> BoundPlan {
     let plan = BoundPlan::stochastic(rows, inputs, 1, inducing, 1, 1, batch);
     let closing = BoundPlan::collapsed(rows, inputs, 1, inducing);
     BoundPlan { peak_bytes: plan.peak_bytes.max(closing.peak_bytes), ..plan }

@@ -13,7 +13,7 @@ pub const EXACT_ROWS: usize = 6000;
 pub const EXACT_POSTERIOR_ROWS: usize = 20_000;
 
 /// Probes of the log evidence that fits by conjugate gradients state.
-pub(in crate::process) const EVIDENCE_PROBES: usize = 16;
+pub(crate) const EVIDENCE_PROBES: usize = 16;
 
 /// Rows of the plain process: seconds.
 pub(in crate::process) const PLAIN_ROWS: usize = 800;

@@ -15,6 +15,7 @@ use crate::splits::{FOLDS, InputScale, Rows, ScaledBy};
 use crate::tables::Fold;
 use crate::unknown_keys::UnknownKeys;
 use choices::ChoiceSettings;
+use posterior_gp::exact::EmbeddedPosterior;
 use posterior_kernels::KernelExpression;
 use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
@@ -287,7 +288,8 @@ impl Settings {
         let scores = scored(process.predictor(), task.fold.test.as_ref(), &task.fold.truth)?;
         let predictor: &dyn Predictor = process.predictor();
         // Reported only of methods whose points are not the training rows.
-        let rows_carry = predictor.training().is_some() || predictor.embedded().is_some();
+        let rows_carry =
+            predictor.training().is_some() || predictor.posterior::<EmbeddedPosterior>().is_some();
         let points = (!rows_carry).then(|| predictor.support());
         let Some(summary) = process.record().fit.gaussian() else {
             return refused("its targets are numbers");

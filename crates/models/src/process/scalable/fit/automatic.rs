@@ -102,20 +102,15 @@ pub(super) fn fit<T: SolverPrecision>(
             Some(fit) => compared.consider(fit, started, foretold(n, rate))?,
             None => {
                 let short = if memory.is_some() { "budget" } else { "memory" };
-                compared.tried.push(TriedMethod::untried(
-                    MethodName::Exact,
-                    format!("not tried on all rows: it does not fit the {short}"),
-                ));
+                compared
+                    .skip(MethodName::Exact, format!("not tried on all rows: it does not fit the {short}"));
             }
         }
     }
     // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
     let mut solver = MethodName::Sdd;
     if whole {
-        compared.tried.push(TriedMethod::untried(
-            MethodName::Sdd,
-            "not tried: the exact posterior of all rows is where it goes",
-        ));
+        compared.skip(MethodName::Sdd, "not tried: the exact posterior of all rows is where it goes");
     } else {
         // As it was planned: the best so far is kept beside.
         let kept = saved_plan(few.min(all), d).peak_bytes.min(few_rows_memory(request.memory));
@@ -140,7 +135,7 @@ pub(super) fn fit<T: SolverPrecision>(
         let (share, started) = (allowance.left(), Instant::now());
         let forecasts = searched.found.forecasts.clone();
         let method = forecasts.first().and_then(|first| options.solver_named(first.method));
-        let method = method.unwrap_or_else(|| Method::Sdd(options.descent.clone())).for_system(n, ratio);
+        let method = method.unwrap_or_else(|| options.descending()).for_system(n, ratio);
         solver = method.name();
         let predicted = forecasts.first().and_then(|forecast| forecast.seconds);
         let too_late = !under_way
@@ -178,10 +173,10 @@ pub(super) fn fit<T: SolverPrecision>(
                 let predicted = foretold(fit.rows(), rate);
                 compared.consider(fit, started, predicted)?;
             }
-            None => compared.tried.push(TriedMethod::untried(
+            None => compared.skip(
                 MethodName::Exact,
                 format!("not tried: {worth} rows and more do not fit the table, the memory or the budget"),
-            )),
+            ),
         }
     }
     let time = allowance.left();
@@ -190,15 +185,13 @@ pub(super) fn fit<T: SolverPrecision>(
     let kept = compared
         .best
         .as_ref()
-        .map_or(0, |(_, fit)| rows_kept(fit).pow(2) * if fit.method == MethodName::Exact { 8 } else { 0 });
+        .map_or(0, |(_, fit)| rows_kept(fit).pow(2) * if fit.summary.is_none() { 8 } else { 0 });
     let names = prepared.schema.feature_names();
     let peak = |method: &Method| ScalablePlan::new(request, method, all, d).peak_bytes;
-    let fits =
-        |bound: &SvgpOptions, most: u64| peak(&Method::Svgp(bound.clone())).saturating_add(kept) <= most;
+    let fits = |bound: &SvgpOptions, most: u64| peak(&bound.clone().into()).saturating_add(kept) <= most;
     // What was said before it began.
-    let stated = peak(&Method::Sdd(options.descent.clone())).min(request.memory);
-    let seconds_of =
-        |bound: &SvgpOptions| expected_seconds(request, &Method::Svgp(bound.clone()), all, &names);
+    let stated = peak(&options.descending()).min(request.memory);
+    let seconds_of = |bound: &SvgpOptions| expected_seconds(request, &bound.clone().into(), all, &names);
     let bound = match time {
         Some(left) if !sound && worth => as_many_points(options.stochastic_bound(), |bound| {
             fits(bound, stated)
@@ -207,11 +200,9 @@ pub(super) fn fit<T: SolverPrecision>(
         _ => options.stochastic_bound(),
     };
     if !sound && !fits(&bound, request.memory) {
-        compared.tried.push(TriedMethod::untried(MethodName::Svgp, "not tried: it does not fit the memory"));
+        compared.skip(MethodName::Svgp, "not tried: it does not fit the memory");
     } else if !sound && !worth {
-        compared
-            .tried
-            .push(TriedMethod::untried(MethodName::Svgp, "not tried: the budget is nearly used up"));
+        compared.skip(MethodName::Svgp, "not tried: the budget is nearly used up");
     } else if !sound {
         let started = Instant::now();
         // Steps end with the budget.
@@ -271,6 +262,11 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
+    /// Records why a method was not tried.
+    fn skip(&mut self, method: MethodName, why: impl Into<String>) {
+        self.tried.push(TriedMethod::untried(method, why));
+    }
+
     /// Records a posterior, begun at `started`, with the seconds that were foretold for it, and keeps the better one.
     fn consider(
         &mut self,

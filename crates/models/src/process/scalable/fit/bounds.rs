@@ -107,7 +107,7 @@ impl Beginning {
 }
 
 /// The collapsed bound, or its closed form where nothing is learned.
-pub(super) fn collapsed<D: RowSource>(
+pub(crate) fn collapsed<D: RowSource>(
     fitting: &mut Fitting<'_, '_, D>,
     asked: &SgprOptions,
 ) -> Result<ScalableFit, ModelError> {
@@ -150,7 +150,7 @@ pub(super) fn collapsed<D: RowSource>(
 }
 
 /// The stochastic bound, whose hyperparameters begin at `start` where they are known.
-pub(super) fn stochastic<D: RowSource>(
+pub(crate) fn stochastic<D: RowSource>(
     fitting: &mut Fitting<'_, '_, D>,
     asked: &SvgpOptions,
     start: Option<&[Hyperparameter]>,

@@ -49,7 +49,7 @@ pub(super) fn candidates(
         plan.peak_bytes.saturating_add(kept) <= request.memory
     };
     let others = options.instead_of_descent().into_iter().filter(fits);
-    std::iter::once(Method::Sdd(options.descent.clone())).chain(others).collect()
+    std::iter::once(options.descending()).chain(others).collect()
 }
 
 /// A forecast for each method, the one that is expected to be the first at its end first, descent before others that are as good; none where there are not rows or memory enough to try them. The observer is told each step and may end it ([`ModelError::Interrupted`]).
@@ -69,7 +69,7 @@ pub(super) fn forecasts<T: SolverPrecision>(
         return Ok(Vec::new());
     }
     let step = seconds_of_step::<T>(prepared, (request, options), &searched.model)?;
-    let descent = ScalablePlan::new(request, &Method::Sdd(options.descent.clone()), n, d).flops_per_step;
+    let descent = ScalablePlan::new(request, &options.descending(), n, d).flops_per_step;
     let own = if size_of::<T>() > 4 { DOUBLE } else { 1.0 };
     let mut all = Vec::new();
     for (part, method) in methods.iter().enumerate() {

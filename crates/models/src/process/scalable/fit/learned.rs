@@ -22,17 +22,18 @@ use std::time::Instant;
 const PLAIN_SHARE: f64 = 0.1;
 
 /// What trains, within so many seconds where there is a limit.
-pub(super) type Train<D> = fn(
+pub(crate) type Train<D> = fn(
     &Prepared<D>,
     (&FitRequest, &Method),
     Option<f64>,
     Watched<'_, '_, '_>,
 ) -> Result<ScalableFit, ModelError>;
 
-/// Features that `train` learns; judged on the rows held back, beside an exact process of some rows.
-pub(super) fn fit<D: RowSource>(
+/// What `train` learns, which is called `what`; judged on the rows held back, beside an exact process of some rows.
+pub(crate) fn fit<D: RowSource>(
     fitting: &mut Fitting<'_, '_, D>,
     method: &Method,
+    what: &str,
     train: Train<D>,
 ) -> Result<ScalableFit, ModelError> {
     let Fitting { prepared, request, held, allowance, .. } = *fitting;
@@ -48,9 +49,8 @@ pub(super) fn fit<D: RowSource>(
     if worth && let Some((tried, surprises)) = plain(fitting, held) {
         if let Some((mean, error)) = worse_by(&held.surprises(&predictions), &surprises) {
             check.warnings.push(format!(
-                "an exact process of {} predicts the rows held back better, by {mean:.3} +- {error:.3} nats a row: {} not worth their while here, leave --method out",
+                "an exact process of {} predicts the rows held back better, by {mean:.3} +- {error:.3} nats a row: {what} are not worth their while here, leave --method out",
                 tried.outcome,
-                if method.gvi().is_some() { "this mean and covariance are" } else { "these features are" }
             ));
         }
         check.tried.push(tried);

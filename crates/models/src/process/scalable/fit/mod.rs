@@ -15,11 +15,11 @@
 
 mod all_rows;
 mod automatic;
-mod bounds;
+pub(crate) mod bounds;
 mod forecast;
 mod hyperparameters;
 mod judge;
-mod learned;
+pub(crate) mod learned;
 mod limited;
 mod pathwise;
 mod stages;
@@ -29,14 +29,12 @@ use super::checkpoint::{CheckpointWriter, Saved};
 use super::following::Blocks;
 use super::{ScalablePlan, ScalableSummary};
 use crate::method::SolverPrecision;
-use crate::options::{
-    IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
-};
+use crate::options::{IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions};
 use crate::process::check::FitCheck;
 use crate::process::file_rows::{FileRows, TableRows};
 use crate::process::prepared::{FitStage, Prepared};
 use crate::process::prepared_table::not_from_disk;
-use crate::process::{Hyperparameter, ModelError, deep, gvi};
+use crate::process::{Hyperparameter, ModelError};
 use crate::{FitRequest, Method, Predictor};
 use posterior_gp::{GpError, Hyperprior, Observations, RowSource, exact};
 use posterior_notes::fixes::{RANK, SEARCH_REFINED, SEARCH_STOCHASTIC, SVDKL, SVGP};
@@ -49,8 +47,11 @@ use pathwise::Judging;
 
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
 
+/// A fit, or what stood in its way.
+pub(crate) type Outcome = Result<ScalableFit, ModelError>;
+
 /// What a fit leaves behind.
-pub(in crate::process) struct ScalableFit {
+pub(crate) struct ScalableFit {
     /// The method that it came from: of `auto`, the best of those that were tried.
     pub(in crate::process) method: MethodName,
     /// Where hyperparameters come from, if the summary does not say.
@@ -65,6 +66,8 @@ pub(in crate::process) struct ScalableFit {
     pub(in crate::process) summary: Option<ScalableSummary>,
     pub(in crate::process) reason: Reason,
     pub(in crate::process) largest_jitter: f64,
+    /// That of all rows, where the posterior of a large table has one.
+    pub(in crate::process) log_evidence: Option<f64>,
 }
 
 impl ScalableFit {
@@ -75,7 +78,7 @@ impl ScalableFit {
         hyperparameters: Vec<Hyperparameter>,
         (reason, largest_jitter): (Reason, f64),
     ) -> Self {
-        let (source, check, hyperpriors, summary) = (None, None, Vec::new(), None);
+        let (source, check, hyperpriors, summary, log_evidence) = (None, None, Vec::new(), None, None);
         Self {
             method,
             source,
@@ -86,6 +89,7 @@ impl ScalableFit {
             summary,
             reason,
             largest_jitter,
+            log_evidence,
         }
     }
 
@@ -96,7 +100,7 @@ impl ScalableFit {
 }
 
 /// A fit under way: what it is of, and who keeps it and hears of it.
-struct Fitting<'f, 'o, D = Observations> {
+pub(crate) struct Fitting<'f, 'o, D = Observations> {
     /// Rows to learn from.
     prepared: &'f Prepared<D>,
     request: &'f FitRequest,
@@ -116,22 +120,7 @@ pub(in crate::process) fn fit_scalable(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(ScalableFit, Vec<f64>), ModelError> {
     let plan = ScalablePlan::new(request, method, prepared.data.rows(), prepared.data.inputs().ncols());
-    judged(prepared, (request, method, plan), observer, |fitting| match method {
-        Method::Sgpr(options) => bounds::collapsed(fitting, options),
-        Method::Svgp(options) => bounds::stochastic(fitting, options, None),
-        _ if method.sets_aside() => {
-            let train = match (method.gvi(), method.deep()) {
-                (Some(_), _) => gvi::fit,
-                (_, Some((_, kind, _))) if kind.dense => deep::fit_dense,
-                _ => deep::fit::<Observations>,
-            };
-            learned::fit(fitting, method, train)
-        }
-        _ => match method.precision() {
-            KernelPrecision::Single => by_rows::<f32>(fitting, method),
-            KernelPrecision::Double => by_rows::<f64>(fitting, method),
-        },
-    })
+    judged(prepared, (request, method, plan), observer, |fitting| method.settings().solve(fitting, method))
 }
 
 /// The same on rows that stand in a file, by methods that look at some at a time.
@@ -144,10 +133,8 @@ pub(in crate::process) fn fit_from_disk(
     let (bytes, [inputs, _]) = (prepared.data.bytes(), prepared.data.widths());
     let rows = RowSource::rows(&prepared.data);
     let plan = ScalablePlan::from_disk(request, method, rows, inputs).ok_or_else(|| not_from_disk(method))?;
-    let (mut fit, residuals) = judged(prepared, (request, method, plan), observer, |fitting| match method {
-        Method::Sgpr(options) => bounds::collapsed(fitting, options),
-        Method::Svgp(options) => bounds::stochastic(fitting, options, None),
-        _ => learned::fit(fitting, method, deep::fit::<FileRows>),
+    let (mut fit, residuals) = judged(prepared, (request, method, plan), observer, |fitting| {
+        method.settings().solve_from_disk(fitting, method)
     })?;
     if let Some(summary) = &mut fit.summary {
         summary.from_disk = Some(bytes);
@@ -197,7 +184,7 @@ fn judged<D: TableRows>(
 /// What is told where a fit does not fit into the memory.
 pub(in crate::process) fn refused(request: &FitRequest, plan: exact::Plan, method: &Method) -> ModelError {
     let limit = request.memory;
-    let bound = Method::Svgp(SvgpOptions::default());
+    let bound = Method::from(SvgpOptions::default());
     let bound = ScalablePlan::new(request, &bound, plan.rows, plan.inputs).peak_bytes;
     let error = GpError::Memory { plan, limit };
     match method.deep() {
@@ -212,13 +199,21 @@ pub(in crate::process) fn refused(request: &FitRequest, plan: exact::Plan, metho
     }
 }
 
+/// By an iterative solver, in the precision of its search.
+pub(crate) fn by_solver(fitting: &mut Fitting<'_, '_>, method: &Method) -> Outcome {
+    match method.precision() {
+        KernelPrecision::Single => by_rows::<f32>(fitting, method),
+        KernelPrecision::Double => by_rows::<f64>(fitting, method),
+    }
+}
+
 /// Hyperparameters and an iterative solver; or, where the method is for us to choose, the best of several.
 fn by_rows<T: SolverPrecision>(
     fitting: &mut Fitting<'_, '_>,
     method: &Method,
 ) -> Result<ScalableFit, ModelError> {
     let Fitting { prepared, request, held, allowance, .. } = *fitting;
-    if let (Method::Auto(options), Method::Sdd(_), Some(held)) = (&request.method, method, held) {
+    if let (Some(options), Some(held)) = (request.method.settings().compared_with(method), held) {
         return automatic::fit::<T>(fitting, options, held);
     }
     let options = method.requires(method.iterative())?;
@@ -239,7 +234,7 @@ fn by_rows<T: SolverPrecision>(
 type Doubted = (&'static str, Option<f64>, &'static str);
 
 /// Refuses the first of these settings that is wrong.
-fn refuse_settings<const N: usize>(settings: [Doubted; N]) -> Result<(), ModelError> {
+pub(crate) fn refuse_settings<const N: usize>(settings: [Doubted; N]) -> Result<(), ModelError> {
     let wrong = |(what, value, expected): Doubted| value.map(|value| (what, value, expected));
     match settings.into_iter().find_map(wrong) {
         Some((what, value, expected)) => Err(ModelError::Setting { what, value, expected: expected.into() }),
@@ -251,18 +246,11 @@ fn refuse_settings<const N: usize>(settings: [Doubted; N]) -> Result<(), ModelEr
 const POSITIVE: &str = "a positive number";
 const NOT_NONE: &str = "at least 1";
 
-/// What its rank is of.
-const OF_SKETCH: &str = "the rank of a block's sketch";
-
 /// Refuses numbers that mean nothing.
 pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
     let (large, batches) = (method.large(), method.batches());
     let wrong = |value: Option<f64>| value.filter(|v| !(v.is_finite() && *v > 0.0));
     let none = |count: Option<usize>| count.filter(|count| *count == 0).map(|_| 0.0);
-    let sketch = match method {
-        Method::Sap(options) => options.iterative.system.rank,
-        _ => None,
-    };
     refuse_settings([
         ("the step size", wrong(batches.and_then(|own| own.step_size)), POSITIVE),
         ("the tolerance", wrong(method.tolerance()), POSITIVE),
@@ -271,7 +259,6 @@ pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -
         ("the number of inducing points", none(method.inducing().map(|own| own.points())), NOT_NONE),
         ("the number of steps", none(large.and_then(|own| own.iterations)), NOT_NONE),
         ("the number of rows of a batch", none(batches.and_then(|own| own.batch)), NOT_NONE),
-        (OF_SKETCH, none(sketch), "at least 1: without --rank blocks are factored, as is better"),
     ])
 }
 
@@ -282,17 +269,8 @@ fn check<D: RowSource>(
     method: &Method,
 ) -> Result<(), ModelError> {
     check_numbers(request, method)?;
-    let length = match method {
-        Method::Svgp(own) if own.variational == VariationalName::Natural => Some(own.natural_length),
-        _ => None,
-    };
-    let momentum = if let Method::Sdd(options) = method { Some(options.momentum) } else { None };
-    let (length, momentum) =
-        (length.filter(|v| !(*v > 0.0 && *v <= 1.0)), momentum.filter(|v| !(0.0..1.0).contains(v)));
-    refuse_settings([
-        ("the length of natural-gradient steps", length, "above 0 and at most 1"),
-        ("the momentum", momentum, "at least 0 and below 1"),
-    ])?;
+    let (rows, [inputs, _]) = (prepared.data.rows(), prepared.data.widths());
+    method.settings().check(rows)?;
     let Some(options) = method.iterative() else { return Ok(()) };
     let kernel = request.kernel.build::<f64>(&prepared.schema.feature_names())?;
     kernel.features().map_err(GpError::from)?;
@@ -314,15 +292,8 @@ fn check<D: RowSource>(
         ("the number of neighbourhoods, or of their rows,", none(around, searches), NOT_NONE),
         ("the number of probes, steps or iterations of the search", none(steps, stochastic), NOT_NONE),
     ])?;
-    let (rows, [inputs, _]) = (prepared.data.rows(), prepared.data.widths());
-    if let Method::Sap(own) = method
-        && let Some(rank) = own.iterative.system.rank.filter(|rank| *rank >= own.block_of(rows))
-    {
-        let expected = "below the rows of a block (--block-rows, or as many as are usual), which is factored whole without --rank";
-        return refuse_settings([(OF_SKETCH, Some(rank as f64), expected)]);
-    }
     let blocks = Blocks { request, options, rows, inputs };
-    let automatic = matches!(request.method, Method::Auto(_));
+    let automatic = request.method.settings().is_automatic();
     if searches && !automatic && search.tells_of_all_rows() && blocks.by_steps().is_none() {
         return Err(ModelError::Request(format!(
             "--probes, --probe-kind, --search-solver and --search-passes say how a search goes over all rows, which follows blocks of tables with more than {} rows, within memory and some minutes: leave them out, or take {SEARCH_REFINED} or {SEARCH_STOCHASTIC:-}",

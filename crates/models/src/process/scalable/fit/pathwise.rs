@@ -118,12 +118,7 @@ fn fit<T: SolverPrecision>(
         conditioning: &conditioning,
         harmless: (inducing == 0).then(|| harmless(model.noise().noise_variance())),
     };
-    let mut stopping = EarlyStopping::new(match method {
-        Method::Cg(_) => 6,
-        // Two passes.
-        Method::Sap(options) => 2 * (rows / options.block_of(rows)).max(1),
-        _ => 100,
-    });
+    let mut stopping = EarlyStopping::new(method.settings().first_look(rows));
     let mut stopped = Outlook::Open;
     let mut failed = None;
     let posterior = process.condition(
@@ -156,7 +151,7 @@ fn fit<T: SolverPrecision>(
     let interrupted = reason == Reason::Interrupted && stopped == Outlook::Open;
     let residual = progress.residual.filter(|r| r.is_finite());
     // Blocks that are solved exactly diverge by rounding alone, of which the rest of the system suffers as well.
-    let rounded = matches!(method, Method::Sap(_)) && progress.restarts > 0;
+    let rounded = method.settings().solves_blocks() && progress.restarts > 0;
     let left = residual.zip(looking.harmless.map(|own| if rounded { own - SLACK } else { own }));
     let mut warnings = Vec::new();
     if held.is_none() && !interrupted {

@@ -1,9 +1,8 @@
 //! Which method, and why.
 
-use super::plan::ScalablePlan;
-use super::sizes::EXACT_ROWS;
 use crate::options::{AutoOptions, EvidenceOptions, IterativeOptions, LargeTableOptions, SddOptions};
 use crate::process::prepared::saved_plan;
+use crate::process::{EXACT_ROWS, ScalablePlan};
 use crate::{FitRequest, Method};
 
 /// A method, and the sentence that explains it.
@@ -29,7 +28,7 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
     };
     let limit = request.memory;
     let (exact, bounded) = (Method::Exact(options.exact()), Method::Svgp(options.stochastic_bound()));
-    let descending = Method::Sdd(options.descent.clone());
+    let descending = options.descending();
     let plan = saved_plan(rows, features.len());
     let exact_seconds = plan.flops_per_evaluation * EXACT_EVALUATIONS / EXACT_RATE;
     let sampled = request.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
@@ -77,7 +76,7 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
 }
 
 /// What is said of settings of solvers where the exact posterior of all or of some rows was kept instead.
-pub(in crate::process) fn unused_by_exact(request: &FitRequest) -> &'static str {
+pub(crate) fn unused_by_exact(request: &FitRequest) -> &'static str {
     let Method::Auto(options) = &request.method else { return "" };
     let usual = SddOptions::default();
     let SddOptions { iterative, batches, .. } = &options.descent;

@@ -1,0 +1,25 @@
+//! The method that is ours to choose.
+
+use super::MethodSettings;
+use crate::Method;
+use crate::options::{AutoOptions, InferenceName, SgprOptions};
+
+impl MethodSettings for AutoOptions {
+    fn is_automatic(&self) -> bool {
+        true
+    }
+
+    fn compared_with(&self, chosen: &Method) -> Option<&AutoOptions> {
+        matches!(chosen, Method::Sdd(_)).then_some(self)
+    }
+
+    fn for_labels(&self, _: &Method, inference: InferenceName, small: bool) -> Option<Method> {
+        Some(match inference {
+            InferenceName::Variational => self.stochastic_bound().into(),
+            InferenceName::Gaussianised if !small => {
+                SgprOptions { fixed_inducing: true, ..self.collapsed_bound() }.into()
+            }
+            _ => Method::Exact(self.exact()),
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! Bounds of inducing points.
+
+use super::{Asked, MethodSettings};
+use crate::options::{InferenceName, SgprOptions, SvgpOptions, VariationalName};
+use crate::process::generalised::{Cost, Inference, Kept, Size, variational};
+use crate::process::scalable::fit::{Fitting, Outcome, bounds, refuse_settings};
+use crate::process::scalable::plan::{ScalablePlan, StepSize, stochastic_bound};
+use crate::process::{FileRows, Observed};
+use crate::{Method, ModelError};
+use posterior_gp::inducing::Plan as BoundPlan;
+
+impl MethodSettings for SgprOptions {
+    fn bound(&self, size: &StepSize<'_>) -> Option<BoundPlan> {
+        Some(BoundPlan::collapsed(size.rows, size.inputs, 1, size.points()))
+    }
+
+    fn solve(&self, fitting: &mut Fitting<'_, '_>, _: &Method) -> Outcome {
+        bounds::collapsed(fitting, self)
+    }
+
+    fn solve_from_disk(&self, fitting: &mut Fitting<'_, '_, FileRows>, _: &Method) -> Outcome {
+        bounds::collapsed(fitting, self)
+    }
+
+    /// All functions' points are the same and stay: the rest is a closed form.
+    fn for_labels(&self, _: &Method, inference: InferenceName, _: bool) -> Option<Method> {
+        let fixed = || Method::Sgpr(Self { fixed_inducing: true, ..self.clone() });
+        (inference == InferenceName::Gaussianised).then(fixed)
+    }
+
+    fn shared_bound(&self) -> Option<&SgprOptions> {
+        Some(self)
+    }
+}
+
+impl MethodSettings for SvgpOptions {
+    fn check(&self, _: usize) -> Result<(), ModelError> {
+        let length = Some(self.natural_length).filter(|_| self.variational == VariationalName::Natural);
+        let length = length.filter(|v| !(*v > 0.0 && *v <= 1.0));
+        refuse_settings([("the length of natural-gradient steps", length, "above 0 and at most 1")])
+    }
+
+    fn bound(&self, size: &StepSize<'_>) -> Option<BoundPlan> {
+        Some(stochastic_bound(size.rows, size.inputs, size.points(), self.batch()))
+    }
+
+    fn closing_flops(&self, rows: usize, inputs: usize) -> f64 {
+        ScalablePlan::closing_flops(self, rows, inputs)
+    }
+
+    fn solve(&self, fitting: &mut Fitting<'_, '_>, _: &Method) -> Outcome {
+        bounds::stochastic(fitting, self, None)
+    }
+
+    fn solve_from_disk(&self, fitting: &mut Fitting<'_, '_, FileRows>, _: &Method) -> Outcome {
+        bounds::stochastic(fitting, self, None)
+    }
+
+    fn for_labels(&self, own: &Method, inference: InferenceName, _: bool) -> Option<Method> {
+        (inference == InferenceName::Variational).then(|| own.clone())
+    }
+
+    fn cost_of_labels(&self, _: Asked<'_>, size: Size) -> Cost {
+        Cost::of_bound(self, size)
+    }
+
+    fn infer(&self, observed: &Observed, (request, _): Asked<'_>, kept: Kept<'_, '_>) -> Inference {
+        variational::fit(observed, (request, self), kept)
+    }
+}
