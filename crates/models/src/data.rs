@@ -1,8 +1,9 @@
 //! What a model is asked about.
 
 use crate::ModelError;
-use posterior_data::{ArrayValues, Column, Notes, NumericArray, Table, Values};
+use posterior_data::{ArrayValues, Column, Notes, NumericArray, ReadOptions, Table, Values};
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What came true.
@@ -221,4 +222,19 @@ fn rows(array: &NumericArray, examples: impl Iterator<Item = usize>) -> Result<N
         ArrayValues::U8(v) => ArrayValues::U8(pick(v, size, &examples)),
     };
     Ok(NumericArray::new([&[examples.len()], array.example_shape()].concat(), values)?)
+}
+
+/// Files to ask a model about.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// Files of one table; for networks also arrays, images or features, several of which are put together (but one table).
+    pub data: &'a [PathBuf],
+    /// Which inputs of a network these are, one by one; empty where they are put together.
+    pub inputs: &'a [String],
+    /// Truths of data that hold none.
+    pub labels: &'a [PathBuf],
+    /// Whether truths are wanted.
+    pub truth: bool,
+    /// Bytes that a file may take, and how texts are read.
+    pub reading: ReadOptions,
 }

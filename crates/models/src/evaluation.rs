@@ -2,8 +2,9 @@
 //!
 //! A family says what it and its baseline predict ([`Model::predictive`], [`Model::baseline`]); everything here follows from that, for every family.
 
-use crate::facts::{Fact, Facts, figure, fixed};
-use crate::{IntervalScores, Model, ModelError, Predicted, Predictive, Truth};
+use crate::describe::funnel_in_words;
+use crate::facts::{figure, fixed};
+use crate::{Fact, Facts, IntervalScores, Model, ModelError, Predicted, Predictive, Truth};
 use posterior_metrics::{
     Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Funnel, Gaussians,
     JointLogLikelihood, Probabilities, RegressionScores, SetScores, UncertaintyScore,
@@ -181,18 +182,6 @@ impl Evaluation {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-/// What a funnel is, and what to do.
-pub(crate) fn funnel_in_words(funnel: Funnel, rows: usize, remedy: &str) -> String {
-    let (grow, narrow, wide) = match funnel.rank_correlation > 0.0 {
-        true => ("grow", "large", "small"),
-        false => ("shrink", "small", "large"),
-    };
-    format!(
-        "a funnel: errors {grow} with the prediction (rank correlation {:.2}, {rows} rows); intervals are too narrow where it is {narrow}, too wide where it is {wide}: {remedy}",
-        funnel.rank_correlation
-    )
 }
 
 /// Joint scores for one number of points in a set.

@@ -33,21 +33,21 @@
 //! | [`Saved`] | what a model file holds |
 //! | [`Model`] | what is fitted, whatever its family: [`Answer`]s to a [`Question`], [`Evaluation`]s beside a baseline |
 
-mod answer;
-mod asked;
 mod calibration;
+mod compress;
 mod data;
+mod describe;
+mod effects;
 pub mod ensemble;
 mod error;
 mod evaluation;
 mod facts;
 mod family;
-mod file;
+mod fit;
 mod hyperparameter;
 mod inputs;
 pub mod laplace;
 mod latent;
-mod mapped;
 mod memory;
 mod method;
 mod model;
@@ -55,61 +55,69 @@ pub mod network;
 pub mod options;
 mod output;
 mod plan;
-mod portrait;
-mod predictive;
 mod predictor;
+mod prepare;
 mod prior;
-mod process;
+mod query;
 mod question;
+mod record;
 mod rows;
 mod saved;
 pub mod scans;
 mod shares;
 mod shift;
 mod speed;
+mod streams;
 pub mod targets;
 pub mod text;
+mod units;
 
-pub use answer::Answer;
 pub use calibration::{
     ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,
-    PredictedSets, Recalibration, SET_LEVELS, Tempering,
+    Predicted, PredictedKind, PredictedSets, Predictive, Recalibration, SET_LEVELS, Tempering,
 };
-pub use data::{ModelData, Truth};
+pub use compress::CompressionPlan;
+pub use data::{Files, ModelData, Truth};
+pub use effects::{
+    Averaged, CategoryCovariance, Dependence, Effects, Importance, KernelParts, Place, PlaceUnit, RowsOf,
+    WarpCurve,
+};
 pub use error::ModelError;
 pub use evaluation::{Comparison, Evaluation, JointRow, OutOfDistribution, Scores};
 pub use facts::{Fact, FactValue, Facts};
 pub use family::Family;
+pub use fit::{ContinuationPlan, NewRows};
 pub use hyperparameter::Hyperparameter;
 pub use inputs::TableInputs;
 pub use latent::{Latent, VarianceMethod, VarianceSolves};
-pub use mapped::{MappedPredictions, TargetMap};
 pub use memory::{peak_memory_bytes, reset_peak_memory};
-pub use method::{Chosen, IndependentFunctions, SolverPrecision, choose};
-pub use model::Model;
-pub use options::{FitRequest, Method};
+pub use method::inference::{ChosenLikelihood, InferencePlan, Observed, choose_likelihood, no_exposure};
+pub use method::large::{Chosen, PreparedTable, ScalablePlan, choose};
+pub use method::training::{EXACT_POSTERIOR_ROWS, EXACT_ROWS};
+pub use method::{IndependentFunctions, SolverPrecision};
+pub use model::{Model, Process};
+pub use options::{FitRequest, Method, Solver};
 pub use output::{GaussianOutput, LikelihoodOutput, NoiseSummary, Output, Predictions, Target};
 pub use plan::PredictionPlan;
-pub use portrait::{Files, Portrait};
 pub use posterior_store::{FORMAT_VERSION, StoreError};
-pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use predictor::{Batch, Compression, Cost, DrawnFunctions, NetworkPosterior, Predictor, Want};
+pub use prepare::{FileRows, FitStage, Prepared, TransformChoice, TriedTransform};
 pub use prior::Prior;
-pub use process::{
-    Averaged, BadRow, BoundSummary, BoundedPseudoCount, CategoryCovariance, CheckScores,
-    ChosenLikelihood, CompressionPlan, ContinuationPlan, ContinuedRows, DeepSummary, Dependence,
-    EXACT_POSTERIOR_ROWS, EXACT_ROWS, Effects, EvidenceSearchSummary, FeatureSummary, FileRows, FitCheck,
-    FitRecord, FitStage, FitSummary, GeneralisedSummary, GviSummary, Importance, InferencePlan,
-    KernelNetwork, KernelParts, LabelCheck, LabelScores, LearnedNoise, MeanKind, ModeSummary, NewRows,
-    Observed, ParsedRows, Place, PlaceUnit, PlainProcess, PredictOptions, Prepared, PreparedTable,
-    PriorSummary, Process, ProcessRecord, RowsOf, RunningScore, ScalablePlan, ScalableSummary, ScoreSums,
-    Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
-    StreamedRows, TableSource, TakenRows, TransformChoice, TriedInference, TriedMethod, TriedPseudoCount,
-    TriedSetting, TriedTransform, TriedWay, VariationSummary, WarpCurve, choose_likelihood,
-    no_exposure,
-};
+pub use query::{Answer, Portrait, PredictOptions};
 pub use question::{PredictedInto, Question};
+pub use record::{
+    BoundSummary, BoundedPseudoCount, CheckScores, ContinuedRows, DeepSummary, EvidenceSearchSummary,
+    FeatureSummary, FitCheck, FitRecord, FitSummary, GeneralisedSummary, GviSummary, KernelNetwork,
+    LabelCheck, LabelScores, MeanKind, ModeSummary, PlainProcess, PriorSummary, ProcessRecord,
+    ScalableSummary, StandInSummary, StreamedRows, TableSource, TriedInference, TriedMethod,
+    TriedPseudoCount, TriedSetting, TriedWay, VariationSummary,
+};
 pub use rows::{Apart, CheckedOn, TrainedOn, TrainingRows};
 pub use saved::Saved;
 pub use shares::{Share, SharePlaces, VarianceShares};
 pub use shift::Shift;
+pub use streams::{
+    BadRow, LearnedNoise, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel,
+    StreamOutput, StreamPlan, StreamState, TakenRows,
+};
+pub use units::{MappedPredictions, TargetMap};

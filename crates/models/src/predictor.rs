@@ -1,9 +1,6 @@
 //! What every method makes of a fit: something that predicts latent functions.
 
-use crate::ModelError;
-use crate::latent::{Latent, VarianceMethod};
-use crate::prior::Prior;
-use crate::shares::VarianceShares;
+use crate::{Latent, ModelError, Prior, VarianceMethod, VarianceShares};
 use faer::{Mat, MatRef};
 use posterior_data::NumericArray;
 use posterior_gp::exact::{ExactPosterior, LeaveOneOut};

@@ -312,7 +312,7 @@ fn write_labelled(path: &Path, rows: usize) {
     std::fs::write(path, text).unwrap();
 }
 
-/// Fails, as the slow test does, if `models/src/laplace/predict_plan.rs` counts bits for bytes.
+/// Fails, as the slow test does, if `models/src/query/network_plan.rs` counts bits for bytes.
 #[test]
 fn plans_of_predictions_by_networks_bound_their_peaks() {
     predictions_bound_their_peaks(&["classes"], &[("evaluate", "--ood many.csv")]);

@@ -3,9 +3,9 @@
 use super::classes::{ClassRecalibration, PredictedSets};
 use super::numbers::{Before, Intervals, Recalibration};
 use super::observed::{ObservedRecalibration, ObservedTails};
+use super::predictive::{Predicted, Predictive};
 use super::rows::Asked;
 use crate::ModelError;
-use crate::predictive::{Predicted, Predictive};
 use posterior_likelihoods::Integration;
 use posterior_metrics::{LabelSets, SplitConformal, Temperature};
 use std::f64::consts::PI;
@@ -121,7 +121,7 @@ impl Calibration {
         (asked.is_none() || asked == own).then_some(self)
     }
 
-    /// Changes predictions as the rows say, and adds sets of classes of these levels. Latent values stay. Log densities of numbers have to be at targets that [`shrink`](super::shrink) has moved.
+    /// Changes predictions as the rows say, and adds sets of classes of these levels. Latent values stay. Log densities of numbers have to be at targets that [`shrink`](crate::calibration::shrink) has moved.
     pub(crate) fn apply(&self, levels: &[f64], predictive: &mut Predictive) {
         predictive.intervals = self.intervals();
         predictive.tails = self.tails.clone();

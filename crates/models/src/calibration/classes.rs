@@ -4,10 +4,9 @@
 //! the rows that chose the temperature have chosen nothing about the sets, whose guarantee they give.
 
 use super::rows::{Asked, Guarantee, LEFT_OUT, PARTS};
-use crate::facts::{Fact, Facts, count};
+use crate::facts::count;
 use crate::options::CalibrateName;
-use crate::rows::CheckedOn;
-use crate::{ModelError, Question};
+use crate::{CheckedOn, Fact, Facts, ModelError, Question};
 use posterior_metrics::{Classes, LabelSets, SetScores, Temperature};
 use posterior_notes::fixes::CALIBRATE_NONE;
 use serde::{Deserialize, Serialize};
@@ -190,9 +189,9 @@ impl PredictedSets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::Calibration;
+    use crate::calibration::applied::Calibration;
     use crate::calibration::numbers::tests::uniform;
-    use crate::{Predicted, Predictive};
+    use crate::calibration::predictive::{Predicted, Predictive};
     use std::sync::Arc;
 
     /// Class probabilities of some rows, with what came true.

@@ -103,11 +103,12 @@ impl Calibration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CheckedOn;
+    use crate::calibration::applied::{JudgedRows, Learned, NumbersBy};
     use crate::calibration::numbers::tests::uniform;
-    use crate::calibration::{Asked, Guarantee, JudgedRows, Learned, NumbersBy};
+    use crate::calibration::predictive::Predicted;
+    use crate::calibration::rows::{Asked, Guarantee};
     use crate::options::CalibrateName;
-    use crate::predictive::Predicted;
-    use crate::rows::CheckedOn;
 
     const ROWS: usize = 40;
 

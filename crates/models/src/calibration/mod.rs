@@ -20,6 +20,7 @@
 //! | `applied` | [`Calibration`]: learned, and applied to predictions |
 //! | `network` | what networks and ensembles learn: [`NetworkRecalibration`] |
 //! | `file` | to the tensors of a file and back |
+//! | `predictive` | predictive distributions of a set of examples, of every family |
 
 mod applied;
 mod classes;
@@ -27,6 +28,7 @@ mod file;
 mod network;
 mod numbers;
 mod observed;
+mod predictive;
 mod rows;
 
 pub(crate) use applied::{Calibration, JudgedRows, Learned, NumbersBy};
@@ -38,5 +40,6 @@ pub(crate) use network::{is_wanted, plan, shrink};
 pub(crate) use numbers::{Before, quantile};
 pub use numbers::{Intervals, Recalibration};
 pub use observed::{IntervalScores, ObservedRecalibration, ObservedTails};
+pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use rows::Guarantee;
 pub(crate) use rows::{Asked, check, explained_by_chance};

@@ -4,10 +4,10 @@ use super::applied::{Calibration, JudgedRows, Learned, NumbersBy};
 use super::classes::ClassRecalibration;
 use super::file::Records;
 use super::numbers::Recalibration;
+use super::predictive::Predictive;
 use super::rows::{Asked, Guarantee, LEAST_ROWS};
 use crate::options::CalibrateName;
-use crate::rows::CheckedOn;
-use crate::{ModelError, Predictive};
+use crate::{CheckedOn, ModelError};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_notes::fixes::{CALIBRATE_NONE, MEMORY, TRAIN_VALIDATION, VALIDATION_DATA};
 use serde::{Deserialize, Serialize};
@@ -124,9 +124,9 @@ pub(crate) fn shrink(mean: &[f64], target: &mut [f64], factors: &[f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Predicted;
     use crate::calibration::numbers::standard_quantile;
     use crate::calibration::numbers::tests::uniform;
+    use crate::calibration::predictive::Predicted;
     use posterior_likelihoods::{Bernoulli, Gaussian, Link};
     use std::f64::consts::PI;
 

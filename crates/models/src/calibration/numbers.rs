@@ -4,10 +4,9 @@
 //! have their own. What a model says of the noiseless function, and joint draws, stay as they are.
 
 use super::rows::{Asked, Guarantee, LEFT_OUT, LEVEL, PARTS, explained_by_chance};
-use crate::ModelError;
-use crate::facts::{Facts, count, fixed};
+use crate::facts::{count, fixed};
 use crate::options::CalibrateName;
-use crate::rows::CheckedOn;
+use crate::{CheckedOn, Facts, ModelError};
 use posterior_metrics::{SplitConformal, half_width_factor};
 use posterior_notes::fixes::CALIBRATE_NONE;
 use serde::{Deserialize, Serialize};

@@ -6,9 +6,8 @@
 use super::classes::SET_LEVELS;
 use super::numbers::standard_quantile;
 use super::rows::{Asked, Guarantee, LEFT_OUT, LEVEL, PARTS};
-use crate::ModelError;
 use crate::options::CalibrateName;
-use crate::rows::CheckedOn;
+use crate::{CheckedOn, ModelError};
 use posterior_metrics::{ConformalTails, CountDistribution};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -1,22 +1,21 @@
 //! Which rows a model was judged on, and what they are worth for its calibration.
 
-use crate::ModelError;
 use crate::options::CalibrateName;
-use crate::rows::CheckedOn;
+use crate::{CheckedOn, ModelError};
 use posterior_notes::fixes::HELD_BACK;
 use serde::{Deserialize, Serialize};
 
 /// The level whose intervals are normal ones after recalibration.
-pub(super) const LEVEL: f64 = 0.95;
+pub(crate) const LEVEL: f64 = 0.95;
 
 /// Parts that take turns in scoring what the other parts learn.
-pub(super) const PARTS: usize = 10;
+pub(crate) const PARTS: usize = 10;
 
 /// Fewest rows that say how wide 95 % intervals have to be.
-pub(super) const LEAST_ROWS: usize = 19;
+pub(crate) const LEAST_ROWS: usize = 19;
 
 /// What rows of a leave-one-out check are called.
-pub(super) const LEFT_OUT: &str = "rows (each predicted from the others)";
+pub(crate) const LEFT_OUT: &str = "rows (each predicted from the others)";
 
 /// 99 % of a normal distribution lie within so many standard deviations.
 const DEVIATIONS: f64 = 2.576;

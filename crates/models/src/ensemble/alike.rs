@@ -1,8 +1,9 @@
 //! Members must read the same inputs and predict the same thing. Their own scales may differ: networks that were trained on other rows standardise by those.
 
 use crate::ModelError;
-use crate::laplace::{InputKind, Networks};
+use crate::model::Networks;
 use crate::network::Preparation;
+use crate::record::InputKind;
 use posterior_likelihoods::OutputLikelihood;
 
 /// What must be equal, in words; each with what a member has of it.
@@ -31,7 +32,7 @@ fn facts(model: &Networks<'_>) -> [(&'static str, String); 6] {
 }
 
 /// Refuses the first member that differs from the first of all.
-pub(super) fn check(members: &[Networks<'_>], names: &[String]) -> Result<(), ModelError> {
+pub(crate) fn check(members: &[Networks<'_>], names: &[String]) -> Result<(), ModelError> {
     let first = facts(&members[0]);
     for (member, name) in members.iter().zip(names).skip(1) {
         for ((what, own), (_, expected)) in facts(member).iter().zip(&first) {

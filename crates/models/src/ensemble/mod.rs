@@ -31,12 +31,11 @@ mod tests;
 
 pub use fit::{fit, is_asked, is_begun};
 
-use crate::ModelError;
 use crate::calibration::Calibration;
-use crate::laplace::{NetworkHeader, NetworkOutput, Networks};
 use crate::method::Mixture;
-use crate::model::{Ensemble, Model, NetworkSource, Source};
-use crate::rows::TrainingRows;
+use crate::model::{Ensemble, NetworkOutput, NetworkSource, Networks, Source};
+use crate::record::NetworkHeader;
+use crate::{Model, ModelError, TrainingRows};
 use std::sync::Arc;
 
 impl Model {

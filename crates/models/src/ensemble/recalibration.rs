@@ -2,14 +2,14 @@
 
 use crate::calibration::{NetworkRecalibration, is_wanted, plan};
 use crate::laplace::{CurvatureChoice, LaplaceRequest};
-use crate::model::{Model, Source};
+use crate::model::Source;
 use crate::options::CalibrateName;
-use crate::{Files, Guarantee, ModelError, Truth};
+use crate::{Files, Guarantee, Model, ModelError, Truth};
 use posterior_data::ReadOptions;
 use posterior_notes::fixes::VALIDATION_DATA;
 
 /// Refuses a recalibration that was asked for and that no rows can tell.
-pub(super) fn check_calibration(request: &LaplaceRequest) -> Result<(), ModelError> {
+pub(crate) fn check_calibration(request: &LaplaceRequest) -> Result<(), ModelError> {
     if request.calibrate == CalibrateName::Conformal && request.validation.data.is_empty() {
         return Err(ModelError::Request(format!(
             "--calibrate conformal goes by rows that no network of the folder has seen: give {VALIDATION_DATA} (rows that `posterior train` set aside may be other ones for each network)"

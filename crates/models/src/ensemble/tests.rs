@@ -1,7 +1,10 @@
 //! Mixtures by hand, files, folders, and what is refused.
 
-use super::{fit as fit_folder, is_asked, is_begun};
-use crate::laplace::{LaplaceRequest, LikelihoodKind, NetworkDescription, Preprocess};
+use super::fit::{fit as fit_folder, is_asked, is_begun};
+use crate::laplace::LaplaceRequest;
+use crate::laplace::fit::NetworkDescription;
+use crate::laplace::request::LikelihoodKind;
+use crate::network::Preprocess;
 use crate::{Files, Model, ModelData, ModelError, Predicted, Predictive, Question, Saved, Truth};
 use posterior_data::{ArrayValues, NumericArray, write_npy};
 use posterior_laplace::{Approximation, FisherEstimate, FitOptions};
@@ -427,7 +430,7 @@ fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
     let fit =
         |request: &LaplaceRequest| fit_folder(request, false, &mut |_| {}, &mut |_, _, _| Signal::Continue);
     let own = fit(&request).unwrap();
-    let Some(crate::laplace::NetworkRecalibration::Numbers(factors)) =
+    let Some(crate::calibration::NetworkRecalibration::Numbers(factors)) =
         own.networks().unwrap().recalibration()
     else {
         panic!()

@@ -1,8 +1,8 @@
 //! The comparison of `--curvature auto`: what it will try, and what it chose.
 
-use super::LaplaceRequest;
 use super::fit::Observer;
 use super::noise::check_positive;
+use super::request::LaplaceRequest;
 use crate::ModelError;
 use posterior_laplace::{AutoReport, Data, FitOptions, Laplace, Plan, auto};
 use posterior_likelihoods::OutputLikelihood;
@@ -13,7 +13,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Fits the candidates of [`auto`] and keeps the best; the options become those of the choice.
-pub(super) fn choose<T: Precision>(
+pub(crate) fn choose<T: Precision>(
     data: &Data<'_, T>,
     plain: &OutputLikelihood,
     request: &LaplaceRequest,
@@ -30,7 +30,7 @@ pub(super) fn choose<T: Precision>(
 }
 
 /// What the comparison will try, in one sentence.
-pub(super) fn announced(plans: &[(&str, Plan)], examples: usize, unseen: Option<usize>) -> String {
+pub(crate) fn announced(plans: &[(&str, Plan)], examples: usize, unseen: Option<usize>) -> String {
     let names: Vec<&str> = plans.iter().map(|p| p.0).collect();
     let largest = plans.iter().map(|p| p.1.bytes()).max().unwrap_or(0);
     let operations: f64 = plans.iter().map(|p| p.1.flops).sum();

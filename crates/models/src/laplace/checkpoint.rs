@@ -1,12 +1,11 @@
 //! What a fit keeps on the way, in a file to go on from.
 
-use super::{DataRecord, NetworkRecord};
 use crate::ModelError;
+use crate::record::{DataRecord, NetworkRecord};
 use posterior_laplace::{FitOptions, SavedState};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_notes::fixes::CHECKPOINT;
-use posterior_store::json;
-use posterior_store::{Checkpoint, Identity, StoreError};
+use posterior_store::{Checkpoint, Identity, StoreError, json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
@@ -22,7 +21,7 @@ struct State {
 }
 
 /// What a fit's state depends on.
-pub(super) fn identity(
+pub(crate) fn identity(
     network: &NetworkRecord,
     data: &DataRecord,
     likelihood: &OutputLikelihood,
@@ -49,7 +48,7 @@ pub(super) fn identity(
 }
 
 /// Writes a state.
-pub(super) fn save(path: &Path, identity: &Identity, state: &SavedState) -> Result<(), StoreError> {
+pub(crate) fn save(path: &Path, identity: &Identity, state: &SavedState) -> Result<(), StoreError> {
     let SavedState { method, progress, facts, tensors, problem } = state.clone();
     if let Some(problem) = problem {
         return Err(StoreError::State(serde::ser::Error::custom(problem)));
@@ -59,7 +58,7 @@ pub(super) fn save(path: &Path, identity: &Identity, state: &SavedState) -> Resu
 }
 
 /// Reads what the same fit left.
-pub(super) fn load(path: &Path, identity: &Identity) -> Result<SavedState, ModelError> {
+pub(crate) fn load(path: &Path, identity: &Identity) -> Result<SavedState, ModelError> {
     let remedy = format!("start without --resume, or name another file with {CHECKPOINT}");
     let (State { of, progress, facts }, tensors) =
         Checkpoint::<State>::read(path, METHOD, identity, &remedy)?;

@@ -1,6 +1,6 @@
 //! What is asked of a search and only the files decide on: whether it has any effect, and how long it will be.
 
-use super::LaplaceRequest;
+use super::request::LaplaceRequest;
 use crate::ModelError;
 use posterior_laplace::fit::LearnedReport;
 use posterior_laplace::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
@@ -46,7 +46,7 @@ fn shares_outputs(own: &FixedMeanOptions, outputs: usize) -> bool {
 }
 
 /// Refuses what has no effect on this network with these data.
-pub(super) fn check(request: &LaplaceRequest, outputs: usize, unseen: bool) -> Result<(), ModelError> {
+pub(crate) fn check(request: &LaplaceRequest, outputs: usize, unseen: bool) -> Result<(), ModelError> {
     for (what, needs) in &request.conditions {
         if let Some(why) = needs.missing(&request.options, outputs, unseen) {
             return Err(ModelError::Usage(format!("{what} has no effect: {why}")));
@@ -72,7 +72,7 @@ pub(crate) fn settled(options: &FitOptions) -> (FitOptions, Option<String>) {
 }
 
 /// What unseen rows chose of a fit by these options, which led to this report.
-pub(super) fn chosen_by_rows(options: &FitOptions, learned: Option<&LearnedReport>) -> &'static str {
+pub(crate) fn chosen_by_rows(options: &FitOptions, learned: Option<&LearnedReport>) -> &'static str {
     let prior = match learned {
         Some(LearnedReport::Gwi(report)) => report.prior.learned_from == PriorRows::Unseen,
         _ => true,
@@ -103,7 +103,7 @@ const LONGEST_WAY: usize = 50_000_000;
 const DIGITS: usize = 20;
 
 /// Refuses ways of inducing points that no model file could hold.
-pub(super) fn check_trajectory(
+pub(crate) fn check_trajectory(
     graph: &Graph,
     options: &FitOptions,
     rows: usize,

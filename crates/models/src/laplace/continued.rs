@@ -2,10 +2,13 @@
 
 use super::fit::{Observer, assemble};
 use super::noise::plain_likelihood;
-use super::training::{Reading, TrainingSet};
-use super::{DataSource, Fitted, InputKind, LikelihoodKind, NetworkHeader, Networks};
+use super::request::{DataSource, LikelihoodKind};
+use super::training_set::{Reading, TrainingSet};
 use crate::calibration::Calibration;
+use crate::method::Fitted;
+use crate::model::Networks;
 use crate::network::{digests, file_name};
+use crate::record::{InputKind, NetworkHeader};
 use crate::{Model, ModelError};
 use posterior_data::ReadOptions;
 use posterior_laplace::{FitOptions, Run};

@@ -1,15 +1,15 @@
 //! The prior precision beside the **weight decay** of training: a network trained with decay `l` per step of the mean loss sits at the mode of a prior with precision `n l`,
 //! so that a posterior with another prior is one around another point (thesis section 5.2). Said, not enforced.
 
-use super::NetworkHeader;
 use crate::network::TrainingRecord;
+use crate::record::NetworkHeader;
 use posterior_networks::train::Loss;
 
 /// A sentence on what decay the prior corresponds to, and what the network was trained with, if that is known.
 ///
 /// With the mean negative log-likelihood as loss `a = n l`. With mean squares `|y - f|^2` as loss and noise variance `s^2` the loss is `2 s^2 / n` times the negative
 /// log-likelihood, so `a = n l / (2 s^2)`.
-pub(super) fn sentence(header: &NetworkHeader, precisions: &[f64], noise_variance: f64) -> Option<String> {
+pub(crate) fn sentence(header: &NetworkHeader, precisions: &[f64], noise_variance: f64) -> Option<String> {
     let examples = header.data.examples.max(1) as f64;
     let training = header.network.training.as_ref();
     let factor = match training.map(|t| t.loss) {

@@ -1,24 +1,22 @@
 //! From a request, or a network in memory, to a model.
 
 use super::automatic::{announced, choose};
-use super::checkpoint;
 use super::conditions::{check, check_trajectory, chosen_by_rows, settled};
-use super::held_out::held_out;
+use super::memory::InMemory;
 use super::noise::{
     check_positive, likelihood, looks_like_probabilities, plain_likelihood, range_of_targets,
 };
+use super::request::{CurvatureChoice, LaplaceRequest, LikelihoodKind, NumberFormat};
 use super::source::{Source, architecture};
-use super::training::{Reading, TrainingSet, predicted_shape};
-use super::{
-    CurvatureChoice, DataRecord, Fitted, InMemory, InputKind, LaplaceRequest, LikelihoodKind, NetworkHeader,
-    NetworkRecalibration, NetworkRecord, NumberFormat, Preprocess, decay,
-};
-use crate::calibration::{self, Calibration};
-use crate::method::network_predictor;
-use crate::network::{Preparation, TrainingRecord, digests, file_name};
+use super::training_set::{Reading, TrainingSet};
+use super::validation::held_out;
+use super::{checkpoint, decay};
+use crate::calibration::{self, Calibration, NetworkRecalibration};
+use crate::method::{Fitted, predictor as network_predictor};
+use crate::network::{Preparation, Preprocess, TrainingRecord, digests, file_name, predicted_shape};
 use crate::options::CalibrateName;
-use crate::rows::TrainingRows;
-use crate::{Guarantee, Model, ModelError, Predictive};
+use crate::record::{DataRecord, InputKind, NetworkHeader, NetworkRecord};
+use crate::{Guarantee, Model, ModelError, Predictive, TrainingRows};
 use posterior_data::{ReadOptions, require_targets};
 use posterior_laplace::auto::{LEAST_APART, planned};
 use posterior_laplace::{
@@ -33,7 +31,7 @@ use posterior_optim::Signal;
 use std::time::Instant;
 
 /// Told the stage, what is done of it and how much there is; may say stop.
-pub(super) type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
+pub(crate) type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
 
 /// What a model should know of a network and data in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -375,7 +373,7 @@ fn planned_selection<T: Precision>(
 }
 
 /// Header and posterior as one, with the rows learned from, which are known where they came from files.
-pub(super) fn assemble<T: Precision>(
+pub(crate) fn assemble<T: Precision>(
     network: Network<T>,
     laplace: Laplace<T>,
     (mut header, started): (NetworkHeader, Instant),

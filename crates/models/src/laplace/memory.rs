@@ -1,9 +1,10 @@
 //! Networks and examples in memory instead of files.
 
-use super::training::{Reading, TrainingSet};
-use super::{InputKind, LikelihoodKind};
+use super::request::LikelihoodKind;
+use super::training_set::{Reading, TrainingSet};
 use crate::ModelError;
 use crate::network::Raw;
+use crate::record::InputKind;
 use posterior_data::NumericArray;
 use posterior_networks::{Network, Precision};
 use std::path::Path;
@@ -30,7 +31,7 @@ pub struct Arrays {
 
 impl Reading<'_> {
     /// Examples in memory, prepared like those of array files.
-    pub(super) fn in_memory<T: Precision>(&self, arrays: &Arrays) -> Result<TrainingSet<T>, ModelError> {
+    pub(crate) fn in_memory<T: Precision>(&self, arrays: &Arrays) -> Result<TrainingSet<T>, ModelError> {
         let refuse = |problem: String| Err(ModelError::Request(problem));
         let Arrays { inputs, targets } = arrays;
         if let Some(schema) = self.known.and_then(InputKind::schema) {

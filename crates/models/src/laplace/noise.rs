@@ -1,7 +1,7 @@
 //! The likelihood of a request, and that of the plain network: noise to begin with comes from the residuals.
 
 use super::fit::Observer;
-use super::{LaplaceRequest, LikelihoodKind};
+use super::request::{LaplaceRequest, LikelihoodKind};
 use crate::ModelError;
 use crate::network::TrainingRecord;
 use posterior_laplace::{FitOptions, LaplaceError, NoiseModel, Stage};
@@ -13,7 +13,7 @@ use posterior_networks::{Network, Precision};
 use posterior_optim::Signal;
 
 /// Refuses what is no (positive) number.
-pub(super) fn check_positive(what: &str, value: f64, zero: bool) -> Result<(), ModelError> {
+pub(crate) fn check_positive(what: &str, value: f64, zero: bool) -> Result<(), ModelError> {
     if value.is_finite() && (value > 0.0 || (zero && value == 0.0)) {
         return Ok(());
     }
@@ -24,7 +24,7 @@ pub(super) fn check_positive(what: &str, value: f64, zero: bool) -> Result<(), M
 }
 
 /// The likelihood of a request.
-pub(super) fn likelihood<T: Precision>(
+pub(crate) fn likelihood<T: Precision>(
     request: &LaplaceRequest,
     network: &Network<T>,
     examples: &dyn Examples<T>,
@@ -109,7 +109,7 @@ fn mean_squares<T: Precision>(
 }
 
 /// The least and the largest target of examples with one number each, in the network's units; None where there are several, or classes.
-pub(super) fn range_of_targets<T: Precision>(examples: &dyn Examples<T>) -> Option<[f64; 2]> {
+pub(crate) fn range_of_targets<T: Precision>(examples: &dyn Examples<T>) -> Option<[f64; 2]> {
     let mut range = [f64::INFINITY, f64::NEG_INFINITY];
     for rows in posterior_linalg::tiles::pieces(examples.len(), 4096) {
         let (_, targets) = examples.batch(&rows.collect::<Vec<_>>(), None);
@@ -124,7 +124,7 @@ pub(super) fn range_of_targets<T: Precision>(examples: &dyn Examples<T>) -> Opti
 }
 
 /// The likelihood by which the plain network is judged: its best noise on the training data, unless noise is given.
-pub(super) fn plain_likelihood<T: Precision>(
+pub(crate) fn plain_likelihood<T: Precision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
     likelihood: &OutputLikelihood,
@@ -140,7 +140,7 @@ pub(super) fn plain_likelihood<T: Precision>(
 }
 
 /// A warning where outputs that should be logits look like probabilities: rows within [0, 1], which for classes sum to 1. A network may end in an operation that no graph shows as a softmax.
-pub(super) fn looks_like_probabilities<T: Precision>(
+pub(crate) fn looks_like_probabilities<T: Precision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
     likelihood: &OutputLikelihood,

@@ -1,6 +1,7 @@
 //! What is asked of a fit.
 
-use super::Needs;
+use super::conditions::Needs;
+use crate::network::Preprocess;
 use crate::options::CalibrateName;
 use posterior_data::{Selection, TextOptions};
 use posterior_laplace::FitOptions;
@@ -34,26 +35,6 @@ impl NetworkSource {
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::File { path: path.into(), architecture: None, output: None, strip_softmax: false }
     }
-}
-
-/// What is done to data before the network sees them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Preprocess {
-    /// What the network's file says; else bytes are divided by 255
-    ///
-    /// Other numbers are taken as they are.
-    #[default]
-    Auto,
-    /// Numbers as they are, bytes too.
-    Raw,
-    /// Bytes become (byte / 255 - mean) / std
-    Pixels,
-    /// Columns (and a numeric target) are standardised by these rows
-    ///
-    /// Those of a table, that is.
-    Standardise,
 }
 
 /// Which data to learn from.

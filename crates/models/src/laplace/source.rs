@@ -1,10 +1,12 @@
 //! The network of a request: from a file, or as a head on features.
 
-use super::{InMemory, LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
+use super::memory::InMemory;
+use super::request::{LaplaceRequest, LikelihoodKind, NetworkSource};
 use crate::ModelError;
 use crate::network::{
     NetworkFile, NetworkFileError, Opened, Preparation, Strip, digest, file_name, open_network, without_link,
 };
+use crate::record::NetworkRecord;
 use posterior_data::{NumericArray, ReadOptions, read_arrays};
 use posterior_likelihoods::Link;
 use posterior_networks::operation::Linear;
@@ -14,19 +16,19 @@ use posterior_store::TensorFile;
 use std::path::Path;
 
 /// An opened network.
-pub(super) struct Source {
+pub(crate) struct Source {
     /// In double precision, which holds the numbers of every file.
-    pub(super) network: Network<f64>,
+    pub(crate) network: Network<f64>,
     /// How data are prepared for it, where the file says so.
-    pub(super) preparation: Preparation,
+    pub(crate) preparation: Preparation,
     /// Whether it reads features.
-    pub(super) head: bool,
-    pub(super) record: NetworkRecord,
+    pub(crate) head: bool,
+    pub(crate) record: NetworkRecord,
 }
 
 impl Source {
     /// The network of a request. What turns its outputs into probabilities is taken off, since likelihoods take logits.
-    pub(super) fn open(request: &LaplaceRequest, memory: &InMemory) -> Result<Self, ModelError> {
+    pub(crate) fn open(request: &LaplaceRequest, memory: &InMemory) -> Result<Self, ModelError> {
         let (mut opened, path) = match (&memory.network, &request.network) {
             (Some(network), _) => (without_link(network.clone(), strip(request, false)?)?, None),
             (None, NetworkSource::File { path, architecture, output, strip_softmax }) => {
@@ -54,7 +56,7 @@ impl Source {
     }
 
     /// Whether every weight is a number of single precision.
-    pub(super) fn is_single(&self) -> bool {
+    pub(crate) fn is_single(&self) -> bool {
         self.network.parameters().iter().flat_map(Array::values).all(|v| f64::from(*v as f32) == *v)
     }
 }
@@ -92,7 +94,7 @@ fn misunderstood(request: &LaplaceRequest, link: Option<OutputLink>) -> Result<O
 }
 
 /// A graph as the text of an architecture file.
-pub(super) fn architecture(graph: &Graph) -> Result<String, ModelError> {
+pub(crate) fn architecture(graph: &Graph) -> Result<String, ModelError> {
     let text = Architecture::from_graph(graph)?.to_toml();
     Ok(text.map_err(NetworkFileError::from)?)
 }

@@ -1,9 +1,10 @@
 //! Functions of many rows, carried by fewer points.
 
 use super::precision::SolverPrecision;
+use crate::Compression;
 use crate::options::InducingOptions;
-use crate::predictor::{Compressed, Compression};
-use crate::process::CANDIDATES;
+use crate::predictor::Compressed;
+use crate::prepare::CANDIDATES;
 use faer::Mat;
 use posterior_gp::Posterior;
 use posterior_gp::iterative::{CompressedPosterior, PathwisePosterior};
@@ -14,7 +15,7 @@ use posterior_linalg::random::Streams;
 pub(crate) const COMPARED: usize = 1000;
 
 /// The functions of a posterior, carried by so many points.
-pub(super) fn compress<T: SolverPrecision>(
+pub(crate) fn compress<T: SolverPrecision>(
     posterior: &PathwisePosterior<T>,
     points: usize,
     seed: u64,

@@ -2,12 +2,11 @@
 
 use super::exact::{read_process, solved_draws};
 use super::{Read, closed_form, dense_seconds, draws, row_effort};
-use crate::ModelError;
-use crate::latent::{Latent, VarianceMethod};
 use crate::network::{NETWORK, read_network, write_network};
-use crate::predictor::{Batch, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want};
-use crate::prior::Prior;
-use crate::process::TableSource;
+use crate::predictor::{Drawn, Samples, StreamOf};
+use crate::{
+    Batch, Cost, DrawnFunctions, Latent, ModelError, Predictor, Prior, TableSource, VarianceMethod, Want,
+};
 use faer::{Mat, MatRef};
 use posterior_gp::exact::EmbeddedPosterior;
 use posterior_gp::iterative::PathwisePosterior;
@@ -22,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-pub(super) const KIND: &str = "exact behind a network";
+pub(crate) const KIND: &str = "exact behind a network";
 
 /// What a file has of it besides arrays.
 #[derive(Serialize, Deserialize)]
@@ -129,7 +128,7 @@ impl DrawnFunctions for DrawnBehind {
     }
 }
 
-pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
     let Settings { architecture, process } = super::settings(settings, tensors)?;
     let embedding = NetworkEmbedding::new(read_network::<f32>(NETWORK, &architecture, tensors)?);
     let width = embedding.width();

@@ -1,12 +1,12 @@
 //! Exact processes: all in closed form.
 
 use super::{Read, closed_form, dense_seconds, draws, row_effort};
-use crate::latent::{Latent, VarianceMethod};
-use crate::predictor::{Batch, Cost, Drawn, LeftOutRows, Predictor, Samples, StreamOf, Want};
-use crate::prior::Prior;
-use crate::process::TableSource;
-use crate::shares::{SharePlaces, VarianceShares, Weighted};
-use crate::{Hyperparameter, ModelError, StoreError};
+use crate::predictor::{Drawn, LeftOutRows, Samples, StreamOf};
+use crate::shares::Weighted;
+use crate::{
+    Batch, Cost, Hyperparameter, Latent, ModelError, Predictor, Prior, SharePlaces, TableSource,
+    VarianceMethod, VarianceShares, Want,
+};
 use faer::MatRef;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_gp::iterative::{
@@ -18,11 +18,11 @@ use posterior_kernels::features::FeatureSettings;
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Parameters, Segment, Signal};
-use posterior_store::Tensors;
+use posterior_store::{StoreError, Tensors};
 use serde_json::Value;
 use std::sync::Arc;
 
-pub(super) const KIND: &str = "exact";
+pub(crate) const KIND: &str = "exact";
 
 /// Bytes that samples of an exact posterior may need: 8 GiB, what a fit may need unless told otherwise.
 const MEMORY: u64 = 8 << 30;
@@ -113,7 +113,7 @@ impl Predictor for ExactPosterior {
 }
 
 /// Samples of an exact posterior as functions: one solve for all of them.
-pub(super) fn solved_draws(
+pub(crate) fn solved_draws(
     exact: &ExactPosterior,
     count: usize,
     streams: Streams,
@@ -143,7 +143,7 @@ pub(super) fn solved_draws(
 }
 
 /// Adds the arrays of the rows that a posterior keeps.
-pub(super) fn write_observations(data: &Observations, out: &mut Tensors) {
+pub(crate) fn write_observations(data: &Observations, out: &mut Tensors) {
     out.insert_matrix("inputs", data.inputs());
     out.insert_matrix("targets", data.targets());
     if let Some(noise) = data.noise_variances() {
@@ -155,7 +155,7 @@ pub(super) fn write_observations(data: &Observations, out: &mut Tensors) {
 }
 
 /// So many rows of so many inputs.
-pub(super) fn read_observations(
+pub(crate) fn read_observations(
     (n, d): (usize, usize),
     tensors: &mut Tensors,
 ) -> Result<Observations, StoreError> {
@@ -169,7 +169,7 @@ pub(super) fn read_observations(
     }
 }
 
-pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
     let names = source.inputs.schema.feature_names();
     let kernel = source.record.kernel.build(&names).map_err(|e| tensors.corrupt(e))?;
     let prior = (kernel, source.record.mean, names.len());
@@ -178,7 +178,7 @@ pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors)
 }
 
 /// A process with this kernel and mean of so many inputs, on so many rows of so many inputs.
-pub(super) fn read_process(
+pub(crate) fn read_process(
     settings: Value,
     (source, (kernel, mean, width)): (&TableSource, (Box<dyn Kernel<f64>>, MeanForm, usize)),
     (n, d): (usize, usize),

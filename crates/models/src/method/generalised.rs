@@ -1,12 +1,10 @@
 //! Generalised variational inference: a process whose mean and covariance are independent of each other, under any likelihood.
 
-use super::{Read, blocks_of_points, closed_form_rows, dense_seconds, draws, embedding_kernel, row_effort};
-use crate::ModelError;
-use crate::latent::{Latent, VarianceMethod};
+use super::embedded::embedding_kernel;
+use super::{Read, blocks_of_points, closed_form_rows, dense_seconds, draws, row_effort};
 use crate::network::{NETWORK, read_network, write_network};
-use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want};
-use crate::prior::Prior;
-use crate::process::TableSource;
+use crate::predictor::{Samples, StreamOf};
+use crate::{Batch, Cost, Latent, ModelError, Predictor, Prior, TableSource, VarianceMethod, Want};
 use faer::MatRef;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_gp::generalised::{
@@ -25,7 +23,7 @@ use serde_json::Value;
 use std::any::Any;
 use std::sync::Arc;
 
-pub(super) const KIND: &str = "mean and covariance";
+pub(crate) const KIND: &str = "mean and covariance";
 
 /// What a file has of it besides arrays.
 #[derive(Serialize, Deserialize)]
@@ -208,7 +206,7 @@ fn kernel_name(c: usize) -> String {
 }
 
 /// The parameters of the likelihood are among the arrays.
-pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
     let own: Settings = super::settings(settings, tensors)?;
     let mut likelihood: Box<dyn Likelihood> = match source.output.likelihood() {
         Some(output) => output.likelihood.clone_box(),

@@ -1,10 +1,8 @@
 //! Functions that are independent of each other, each with a posterior of its own: Gaussian label approximation.
 
 use super::{PredictorHeader, READERS, Read, blocks_of_points, row_effort};
-use crate::ModelError;
-use crate::latent::Latent;
-use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want};
-use crate::process::TableSource;
+use crate::predictor::{Samples, StreamOf};
+use crate::{Batch, Cost, Latent, ModelError, Predictor, TableSource, Want};
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_store::{StoreError, Tensors};
@@ -23,7 +21,7 @@ pub struct IndependentFunctions {
     pub scale: f64,
 }
 
-pub(super) const KIND: &str = "independent functions";
+pub(crate) const KIND: &str = "independent functions";
 
 /// What a file has of it besides arrays; processes of the functions are described in the record of the fit.
 #[derive(Serialize, Deserialize)]
@@ -145,7 +143,7 @@ impl Predictor for IndependentFunctions {
 }
 
 /// Inputs of the functions are those of the model.
-pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
     let Settings { offsets, scale, members: headers } = super::settings(settings, tensors)?;
     let Some(described) = source.record.fit.likelihood().and_then(|fit| fit.stand_ins.as_ref()) else {
         return Err(tensors.corrupt("its latent functions are not described"));

@@ -1,12 +1,12 @@
 //! Inducing points: what a collapsed or a stochastic bound leaves behind, under any likelihood.
 
 use super::{Read, closed_form_rows, dense_seconds, draws, row_effort};
-use crate::ModelError;
-use crate::latent::{Latent, VarianceMethod};
-use crate::predictor::{Batch, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want};
-use crate::prior::Prior;
-use crate::process::TableSource;
-use crate::shares::{SharePlaces, VarianceShares, Weighted};
+use crate::predictor::{Drawn, Samples, StreamOf};
+use crate::shares::Weighted;
+use crate::{
+    Batch, Cost, DrawnFunctions, Latent, ModelError, Predictor, Prior, SharePlaces, TableSource,
+    VarianceMethod, VarianceShares, Want,
+};
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior, PathwiseSamples};
 use posterior_gp::{GpError, Posterior};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-pub(super) const KIND: &str = "inducing points";
+pub(crate) const KIND: &str = "inducing points";
 
 /// What a file has of it besides arrays.
 #[derive(Serialize, Deserialize)]
@@ -142,7 +142,7 @@ impl DrawnFunctions for PathwiseSamples {
     }
 }
 
-pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
     let Settings { points: m, cholesky } = super::settings(settings, tensors)?;
     let outputs = source.output.functions();
     let z = tensors.matrix("inducing_inputs", m, source.inputs.schema.features.len())?;

@@ -1,10 +1,9 @@
 //! Laplace's approximation: a Gaussian about the mode of all functions together.
 
 use super::{Read, blocks_of_points, closed_form_rows, row_effort};
-use crate::ModelError;
-use crate::latent::{Latent, by_rows};
-use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want};
-use crate::process::TableSource;
+use crate::latent::by_rows;
+use crate::predictor::{Samples, StreamOf};
+use crate::{Batch, Cost, Latent, ModelError, Predictor, TableSource, Want};
 use faer::MatRef;
 use posterior_gp::laplace::{LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction};
 use posterior_optim::Parameters;
@@ -12,7 +11,7 @@ use posterior_store::{StoreError, Tensors};
 use serde_json::Value;
 use std::sync::Arc;
 
-pub(super) const KIND: &str = "mode";
+pub(crate) const KIND: &str = "mode";
 
 impl Predictor for LaplacePosterior {
     fn latent(&self, x: Batch<'_>, want: &Want) -> Result<Latent, ModelError> {
@@ -73,7 +72,7 @@ impl Predictor for LaplacePosterior {
     }
 }
 
-pub(super) fn read(_: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+pub(crate) fn read(_: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
     let (rows, inputs) = (source.record.rows, source.inputs.schema.features.len());
     let (kernel, mean) = source.kernel_and_mean::<f64>().map_err(|e| tensors.corrupt(e))?;
     let Some(output) = source.output.likelihood() else {

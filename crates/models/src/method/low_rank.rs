@@ -1,14 +1,14 @@
 //! Learned features with a Gaussian over their weights: deep kernels of low rank, under any likelihood.
 
-use super::{Read, blocks_of_points, closed_form_rows, draws, embedding_kernel, row_effort};
-use crate::Hyperparameter;
-use crate::ModelError;
-use crate::latent::{Latent, VarianceMethod};
+use super::embedded::embedding_kernel;
+use super::{Read, blocks_of_points, closed_form_rows, draws, row_effort};
 use crate::network::{NETWORK, read_network, write_network};
-use crate::predictor::{Batch, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want, bytes_of};
-use crate::prior::Prior;
-use crate::process::TableSource;
+use crate::predictor::{Drawn, Samples, StreamOf, bytes_of};
 use crate::speed::dense_rate;
+use crate::{
+    Batch, Cost, DrawnFunctions, Hyperparameter, Latent, ModelError, Predictor, Prior, TableSource,
+    VarianceMethod, Want,
+};
 use faer::{Mat, MatRef};
 use posterior_gp::{GpError, Posterior};
 use posterior_likelihoods::{Gaussian, Likelihood};
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-pub(super) const KIND: &str = "learned features";
+pub(crate) const KIND: &str = "learned features";
 
 /// What a file has of it besides arrays.
 #[derive(Serialize, Deserialize)]
@@ -204,7 +204,7 @@ fn noise(source: &TableSource) -> Result<Box<dyn Likelihood>, String> {
 }
 
 /// The kernel acts on what a network makes of rows, or on columns where there is none.
-pub(super) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
     let Settings { inducing, architecture, rank: m, rest, roots, level } =
         super::settings(settings, tensors)?;
     let likelihood = match source.output.likelihood() {

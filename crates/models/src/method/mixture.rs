@@ -1,8 +1,7 @@
 //! Several networks as one predictor: a mixture with equal weights.
 
-use crate::ModelError;
-use crate::latent::{Beyond, Latent};
-use crate::predictor::{Batch, Cost, NetworkPosterior, Predictor, Want};
+use crate::latent::Beyond;
+use crate::{Batch, Cost, Latent, ModelError, NetworkPosterior, Predictor, Want};
 use posterior_likelihoods::predictive::mixture_moments;
 use posterior_store::{StoreError, Tensors};
 use serde_json::Value;

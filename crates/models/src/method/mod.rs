@@ -18,43 +18,53 @@
 //! | `mixture` | several networks as one |
 //! | `stored` | kernel, mean and likelihood of a process from its header |
 //! | `settings` | how each method is planned, timed and fitted |
-//! | `choice` | which method, and why |
+//! | `deep` | learned features |
+//! | `inference` | fits under any likelihood: classes, counts, outliers |
+//! | `gvi` | means and covariances that are free of each other |
+//! | `noise` | how far observations scatter at each place |
+//! | `large` | methods for large tables |
+//! | `regression` | regression with Gaussian noise by the exact method or one for large tables |
+//! | `training` | what methods share when they train |
 
-mod choice;
 mod compressed;
+pub(crate) mod deep;
 mod embedded;
 mod exact;
 mod generalised;
+mod gvi;
 mod independent;
 mod inducing;
+pub(crate) mod inference;
 mod laplace;
+pub(crate) mod large;
 mod low_rank;
 mod mixture;
 mod network;
+pub(crate) mod noise;
 mod pathwise;
 mod precision;
+pub(crate) mod regression;
 mod settings;
 mod stored;
+#[cfg(test)]
+mod tests;
+pub(crate) mod training;
 
-pub(crate) use choice::unused_by_exact;
-pub use choice::{Chosen, choose};
 pub(crate) use compressed::COMPARED;
 pub(crate) use embedded::embedding_kernel;
 pub(crate) use generalised::kernel_behind;
 pub use independent::IndependentFunctions;
-pub(crate) use laplace::read_process as read_laplace;
-pub(crate) use low_rank::{LowRank, hyperparameters as hyperparameters_of_features};
+pub(crate) use laplace::read_process;
+pub(crate) use low_rank::{LowRank, hyperparameters};
 pub(crate) use mixture::Mixture;
 pub use network::Fitted;
-pub(crate) use network::{PIECE, predictor as network_predictor};
+pub(crate) use network::{PIECE, predictor};
 pub use precision::SolverPrecision;
 
-use crate::ModelError;
-use crate::laplace::NetworkHeader;
-use crate::latent::Latent;
-use crate::predictor::{Batch, Cost, Predictor, Samples, StreamOf, Want, bytes_of};
-use crate::process::TableSource;
+use crate::predictor::{Samples, StreamOf, bytes_of};
+use crate::record::NetworkHeader;
 use crate::speed::{dense_rate, seconds_of_pair};
+use crate::{Batch, Cost, Latent, ModelError, Predictor, TableSource, Want};
 use faer::MatRef;
 use posterior_gp::Posterior;
 use posterior_kernels::Kernel;
@@ -175,6 +185,3 @@ fn dense_seconds(kernel: &dyn Kernel<f64>, points: MatRef<'_, f64>, entries: f64
 
 /// Bytes of tiles of a kernel matrix on all threads, and random features of a block of rows.
 pub(crate) const TILES: u64 = 32 << 20;
-
-#[cfg(test)]
-mod tests;

@@ -1,11 +1,11 @@
 //! A network with the posterior over its weights, in either precision.
 
 use super::Read;
-use crate::ModelError;
-use crate::laplace::NetworkHeader;
-use crate::latent::{Beyond, Draws, Latent};
+use crate::latent::{Beyond, Draws};
+use crate::model::Networks;
 use crate::network::{NETWORK, Preparation, add_network, graph_of, is_single, take_network};
-use crate::predictor::{Batch, Cost, NetworkPosterior, Predictor, Want};
+use crate::record::NetworkHeader;
+use crate::{Batch, Cost, Latent, ModelError, NetworkPosterior, Predictor, Want};
 use faer::Mat;
 use posterior_data::NumericArray;
 use posterior_laplace::accumulate::FitSums;
@@ -24,7 +24,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-pub(super) const KIND: &str = "network";
+pub(crate) const KIND: &str = "network";
 
 /// Examples whose covariances are kept at one time.
 pub(crate) const PIECE: usize = 512;
@@ -45,7 +45,7 @@ impl<T> fmt::Debug for Fitted<T> {
 
 /// The same, with what is done to examples before the network sees them.
 #[derive(Debug)]
-pub(super) struct NetworkPredictor<T> {
+pub(crate) struct NetworkPredictor<T> {
     pub(super) fitted: Arc<Fitted<T>>,
     preparation: Preparation,
 }
@@ -208,7 +208,7 @@ impl<T: Precision> Draws for OwnDraws<T> {
 }
 
 /// Makes a predictor again. The curvature is saved as it was summed, so that a model can be continued with further data; factoring it again gives the posterior that was saved.
-pub(super) fn read(_: Value, record: &NetworkHeader, tensors: &mut Tensors) -> Read {
+pub(crate) fn read(_: Value, record: &NetworkHeader, tensors: &mut Tensors) -> Read {
     let graph = graph_of(&record.network.architecture, tensors)?;
     match is_single(tensors) {
         true => restored::<f32>(graph, record, tensors),
@@ -284,4 +284,11 @@ pub(super) fn curvature<T: Precision>(
     let gram = Mat::from_fn(n, n, |i, j| lower[(i.max(j), i.min(j))]);
     let points = FunctionSpace::from_parts(network, selection, inputs, roots, gram, fit.examples);
     Ok(RestoredCurvature::FunctionSpace(points.map_err(|e| tensors.corrupt(e))?))
+}
+
+impl<'a> Networks<'a> {
+    /// Network and posterior, where it is one network in the precision asked for.
+    pub fn fitted<T: Precision>(&self) -> Option<&'a Fitted<T>> {
+        self.predictor.fitted()
+    }
 }

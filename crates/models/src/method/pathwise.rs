@@ -3,15 +3,13 @@
 use super::exact::{read_observations, write_observations};
 use super::precision::SolverPrecision;
 use super::{Read, TILES, compressed, draws, row_effort};
-use crate::latent::{Latent, VarianceMethod, VarianceSolves};
-use crate::predictor::{
-    Batch, Compressed, Cost, Drawn, DrawnFunctions, Predictor, Samples, StreamOf, Want, bytes_of,
-};
-use crate::prior::Prior;
-use crate::process::TableSource;
-use crate::shares::{SharePlaces, VarianceShares, Weighted};
+use crate::predictor::{Compressed, Drawn, Samples, StreamOf, bytes_of};
+use crate::shares::Weighted;
 use crate::speed::{dense_rate, seconds_of_pair};
-use crate::{ModelError, StoreError};
+use crate::{
+    Batch, Cost, DrawnFunctions, Latent, ModelError, Predictor, Prior, SharePlaces, TableSource,
+    VarianceMethod, VarianceShares, VarianceSolves, Want,
+};
 use faer::{Mat, MatRef};
 use posterior_gp::iterative::{
     Budget, InducingDescentOptions, LanczosBasis, LanczosVariances, Method, PathwiseModel, PathwisePosterior,
@@ -20,14 +18,14 @@ use posterior_gp::iterative::{
 use posterior_gp::{GpError, Observations, Posterior, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Progress, Reason};
-use posterior_store::Tensors;
+use posterior_store::{StoreError, Tensors};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) const SINGLE: &str = "weights in single precision";
-pub(super) const DOUBLE: &str = "weights in double precision";
+pub(crate) const SINGLE: &str = "weights in single precision";
+pub(crate) const DOUBLE: &str = "weights in double precision";
 
 /// What a file has of it besides arrays.
 #[derive(Serialize, Deserialize)]
@@ -261,7 +259,7 @@ fn with_means<T: SolverPrecision>(
     Ok(Prediction { mean: posterior.mean(x)?, latent_variance, noise_variance, clipped }.into())
 }
 
-pub(super) fn read<T: SolverPrecision>(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
+pub(crate) fn read<T: SolverPrecision>(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
     let Settings { conditioned: settings, points, progress, reason } = super::settings(settings, tensors)?;
     let inputs = source.inputs.schema.features.len();
     let data = read_observations((source.record.rows, inputs), tensors)?;

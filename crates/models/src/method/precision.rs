@@ -1,7 +1,6 @@
 //! Single or double precision of weights.
 
-use crate::predictor::Predictor;
-use crate::prior::Prior;
+use crate::{Predictor, Prior};
 use posterior_gp::iterative::PathwisePosterior;
 use posterior_kernels::Kernel;
 use posterior_linalg::Real;

@@ -1,8 +1,7 @@
 //! What readers of processes take from a header: kernel, mean and likelihood, with their hyperparameters.
 
 use super::precision::SolverPrecision;
-use crate::Hyperparameter;
-use crate::process::TableSource;
+use crate::{Hyperparameter, TableSource};
 use posterior_gp::Mean;
 use posterior_kernels::Kernel;
 use posterior_likelihoods::{Gaussian, Likelihood};

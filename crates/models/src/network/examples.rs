@@ -1,8 +1,10 @@
 //! Examples to train on, from tables, arrays and images.
 
-use super::{
-    NetworkFileError, Preparation, Raw, SetAside, Wanted, image_shape, number_classes, pixels, refuse,
-};
+use super::classes::number_classes;
+use super::open::SetAside;
+use super::preparation::Preparation;
+use super::reading::{Raw, Wanted, image_shape, pixels};
+use super::{NetworkFileError, refuse};
 use faer::Mat;
 use posterior_data::{
     ArrayValues, ReadOptions, Schema, Selection, Split, Standardisation, TextOptions, is_table_name,

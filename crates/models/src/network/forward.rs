@@ -1,6 +1,7 @@
 //! Arrays in, outputs out.
 
-use super::{NetworkFileError, Opened};
+use super::NetworkFileError;
+use super::open::Opened;
 use posterior_data::{ArrayValues, NumericArray};
 use posterior_networks::{Array, Precision};
 
@@ -59,7 +60,7 @@ fn numbers<T: Precision>(array: &Array<T>) -> Result<NumericArray, NetworkFileEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Preparation;
+    use crate::network::preparation::Preparation;
     use posterior_linalg::random::Streams;
     use posterior_networks::{Architecture, Network};
 

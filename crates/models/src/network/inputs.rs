@@ -174,3 +174,14 @@ fn side_by_side(
     }
     Ok(NumericArray::new(vec![count, total], in_precision(values, single))?)
 }
+
+/// The shape of what is predicted of an example, of so many numbers, by outputs of this shape: theirs; half of it along the first axis, where the other half tells the noise.
+pub(crate) fn predicted_shape(outputs: &[usize], width: usize) -> Vec<usize> {
+    let mut shape = outputs.to_vec();
+    if let Some(first) = shape.first_mut()
+        && outputs.iter().product::<usize>() == 2 * width
+    {
+        *first /= 2;
+    }
+    if shape.iter().product::<usize>() == width { shape } else { vec![width] }
+}

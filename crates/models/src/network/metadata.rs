@@ -13,7 +13,7 @@ type Metadata = BTreeMap<String, String>;
 ///
 /// # Errors
 /// For what cannot be read.
-pub(super) fn read<T: DeserializeOwned>(
+pub(crate) fn read<T: DeserializeOwned>(
     metadata: &Metadata,
     key: &str,
     path: &Path,
@@ -28,7 +28,7 @@ pub(super) fn read<T: DeserializeOwned>(
 ///
 /// # Errors
 /// For numbers that are not finite.
-pub(super) fn add<T: Serialize>(
+pub(crate) fn add<T: Serialize>(
     metadata: &mut Metadata,
     key: &str,
     value: &T,

@@ -28,17 +28,19 @@ mod train;
 
 pub(crate) use classes::{apply_classes, check_names, named, number_classes};
 pub(crate) use digest::{digest, digests, is_part};
-pub use examples::is_table;
-pub use examples::{DataRequest, TrainingData};
-pub use forward::{Forwarded, features, forward};
-pub use inputs::{InputFile, InputRecord, read_examples};
+pub(crate) use inputs::predicted_shape;
 pub(crate) use open::without_link;
-pub use open::{NetworkFile, Opened, SetAside, Strip, TrainingRecord, open_network};
-pub use preparation::Preparation;
+pub use preparation::Preprocess;
 pub(crate) use reading::{Raw, Wanted, class_numbers, file_name, image_shape, pixels};
 pub(crate) use tensors::{
     NETWORK, add_network, graph_of, is_single, read_network, take_network, write_network,
 };
+
+pub use examples::{DataRequest, TrainingData, is_table};
+pub use forward::{Forwarded, features, forward};
+pub use inputs::{InputFile, InputRecord, read_examples};
+pub use open::{NetworkFile, Opened, SetAside, Strip, TrainingRecord, open_network};
+pub use preparation::Preparation;
 pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
 
 use posterior_data::DataError;

@@ -1,6 +1,8 @@
 //! A network from a file, whatever its format.
 
-use super::{InputRecord, NetworkFileError, Preparation, metadata, refuse};
+use super::inputs::InputRecord;
+use super::preparation::Preparation;
+use super::{NetworkFileError, metadata, refuse};
 use posterior_laplace::OnlineReport;
 use posterior_networks::safetensors::read_network;
 use posterior_networks::train::Loss;

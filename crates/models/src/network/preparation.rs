@@ -108,3 +108,23 @@ impl Preparation {
         }
     }
 }
+
+/// What is done to data before the network sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Preprocess {
+    /// What the network's file says; else bytes are divided by 255
+    ///
+    /// Other numbers are taken as they are.
+    #[default]
+    Auto,
+    /// Numbers as they are, bytes too.
+    Raw,
+    /// Bytes become (byte / 255 - mean) / std
+    Pixels,
+    /// Columns (and a numeric target) are standardised by these rows
+    ///
+    /// Those of a table, that is.
+    Standardise,
+}

@@ -1,6 +1,10 @@
 //! **Examples as they stand in their files**: rows of a table, arrays and images, features of a head. What is trained, fitted, predicted and scored is read here.
 
-use super::{InputRecord, NetworkFileError, Preparation, apply_classes, is_table, read_examples, refuse};
+use super::classes::apply_classes;
+use super::examples::is_table;
+use super::inputs::{InputRecord, read_examples};
+use super::preparation::Preparation;
+use super::{NetworkFileError, refuse};
 use posterior_data::{
     ArrayValues, DataError, FeatureOptions, Notes, NumericArray, ReadOptions, Schema, Table, read_array,
     read_feature_matrix, read_images,
@@ -239,7 +243,7 @@ fn converted<T: Precision>(values: ArrayValues) -> Vec<T> {
 }
 
 /// Numbers in single precision where their files had it.
-pub(super) fn in_precision(values: Vec<f64>, single: bool) -> ArrayValues {
+pub(crate) fn in_precision(values: Vec<f64>, single: bool) -> ArrayValues {
     match single {
         true => ArrayValues::F32(values.into_iter().map(|v| v as f32).collect()),
         false => ArrayValues::F64(values),
@@ -247,7 +251,7 @@ pub(super) fn in_precision(values: Vec<f64>, single: bool) -> ArrayValues {
 }
 
 /// The array of a file of images, or of any other file of one.
-pub(super) fn any_array(path: &Path, reading: &ReadOptions) -> Result<NumericArray, DataError> {
+pub(crate) fn any_array(path: &Path, reading: &ReadOptions) -> Result<NumericArray, DataError> {
     read_images(path, reading).or_else(|_| read_array(path, reading))
 }
 
@@ -336,7 +340,7 @@ fn numbers(
 }
 
 /// Whether shapes are the same but for axes of length 1.
-pub(super) fn alike(a: &[usize], b: &[usize]) -> bool {
+pub(crate) fn alike(a: &[usize], b: &[usize]) -> bool {
     let long = |shape: &[usize]| shape.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
     long(a) == long(b)
 }

@@ -1,9 +1,11 @@
 //! From an architecture and data to a trained network in a file.
 
-use super::{
-    DataRequest, NetworkFileError, Preparation, TrainingData, TrainingRecord, digests, file_name, metadata,
-    refuse,
-};
+use super::digest::digests;
+use super::examples::{DataRequest, TrainingData};
+use super::open::TrainingRecord;
+use super::preparation::Preparation;
+use super::reading::file_name;
+use super::{NetworkFileError, metadata, refuse};
 use posterior_data::{ReadOptions, Selection};
 use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;

@@ -2,9 +2,11 @@
 
 use super::groups::{BatchOptions, DiskOptions, LargeTableOptions};
 #[cfg(feature = "clap")]
-use super::numbers::{self, MOST_KEPT};
+use super::numbers::MOST_KEPT;
 use super::search::{ConstraintOptions, ObjectiveName};
 use crate::ModelError;
+#[cfg(feature = "clap")]
+use crate::options::numbers;
 use posterior_linear::low_rank::{Correction, LowRankOptions, Training};
 use posterior_notes::fixes::{CORRECTION_FULL, CORRECTION_TRAINING, DBK, DKL, DKL_DENSE, OBJECTIVE_EVIDENCE};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,11 @@
 //! What several methods are told: each group of options once.
 
 #[cfg(feature = "clap")]
-use super::numbers::{self, MOST_KEPT, MOST_STEPS};
+use super::numbers::{MOST_KEPT, MOST_STEPS};
 use super::search::{EvidenceOptions, HyperparameterOptions, HyperparameterSearch, SearchSolver};
 use crate::ModelError;
+#[cfg(feature = "clap")]
+use crate::options::numbers;
 use posterior_gp::exact::Criterion;
 use posterior_gp::iterative::{
     Acceleration, Budget, ConjugateGradientOptions, DualDescentOptions, Method as SolveMethod,

@@ -3,9 +3,11 @@
 use super::deep::{BasisLayer, BasisOptions};
 use super::groups::{BatchOptions, InducingOptions, LargeTableOptions};
 #[cfg(feature = "clap")]
-use super::numbers::{self, MOST_KEPT};
+use super::numbers::MOST_KEPT;
 use super::search::{ConstraintOptions, ObjectiveName};
 use crate::ModelError;
+#[cfg(feature = "clap")]
+use crate::options::numbers;
 use posterior_gp::generalised::divergence::{Direction, Divergence, FidelityForm};
 use posterior_gp::generalised::{
     Coordinates, Family, GeneralisedObjective, Mode, Reduction, Regulariser, RegulariserRisk, Risk,

@@ -10,8 +10,8 @@ use super::methods::{
     SgprOptions, SvgpOptions,
 };
 use super::search::EvidenceOptions;
+use super::solver::Solver;
 use crate::ModelError;
-use crate::process::Solver;
 use posterior_gp::iterative::Budget;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};

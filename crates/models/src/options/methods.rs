@@ -3,10 +3,12 @@
 use super::groups::{
     BatchOptions, DiskOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
 };
+use super::method::{Method, MethodName};
 #[cfg(feature = "clap")]
-use super::numbers::{self, MOST_KEPT, MOST_STEPS};
+use super::numbers::{MOST_KEPT, MOST_STEPS};
 use super::search::{ConstraintOptions, EvidenceOptions};
-use super::{Method, MethodName};
+#[cfg(feature = "clap")]
+use crate::options::numbers;
 use posterior_gp::exact::FitOptions;
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::iterative::{

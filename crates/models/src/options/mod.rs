@@ -21,26 +21,30 @@
 //! | `target` | what it goes through before it is learned |
 //! | `grammar` | methods as one command line (feature `clap`): flags that a method does not have are refused |
 //! | `numbers` | what numbers may be |
+//! | `solver` | what weights were found with |
 
 mod deep;
 #[cfg(feature = "clap")]
 mod grammar;
-mod groups;
+pub(crate) mod groups;
 mod gvi;
 mod likelihood;
 mod method;
 mod methods;
 pub mod numbers;
 mod search;
+mod solver;
 mod target;
 
-pub use deep::{BasisLayer, BasisOptions, CorrectionName, DbkOptions, DklOptions};
 pub(crate) use deep::{DeepKind, FIRST_PASSES, GO_ON, LOW_NOISE, Setting};
+pub(crate) use gvi::GviWay;
+pub use solver::Solver;
+
+pub use deep::{BasisLayer, BasisOptions, CorrectionName, DbkOptions, DklOptions};
 pub use groups::{
     BatchOptions, DiskOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision,
     LargeTableOptions, PreconditionerName, SamplingOptions, SystemOptions,
 };
-pub(crate) use gvi::GviWay;
 pub use gvi::{GviOptions, TemperingName, VariationalMeanName};
 pub use likelihood::{
     ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount, Window, WindowSide,

@@ -1,8 +1,10 @@
 //! How hyperparameters are searched for.
 
 #[cfg(feature = "clap")]
-use super::numbers::{self, MOST_KEPT, MOST_STEPS};
+use super::numbers::{MOST_KEPT, MOST_STEPS};
 use crate::ModelError;
+#[cfg(feature = "clap")]
+use crate::options::numbers;
 use posterior_gp::exact::{Criterion, FitOptions, Optimizer};
 use posterior_gp::iterative::{Blocks, Neighbourhoods, ProbeKind};
 use posterior_optim::Constraint;

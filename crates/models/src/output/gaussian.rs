@@ -1,10 +1,10 @@
 //! Numbers with Gaussian noise.
 
-use super::{NoiseProcess, NoiseSummary};
-use crate::calibration::{self, Intervals};
-use crate::inputs::TableInputs;
-use crate::latent::Latent;
-use crate::{MappedPredictions, ModelError, Predictive, TargetMap, Truth, VarianceSolves};
+use super::noise::{NoiseProcess, NoiseSummary};
+use crate::{
+    Intervals, Latent, MappedPredictions, ModelError, Predictive, TableInputs, TargetMap, Truth,
+    VarianceSolves, calibration,
+};
 use faer::MatRef;
 use posterior_data::{Extracted, InputMoments, Notes};
 use posterior_metrics::{Gaussians, RegressionScores};

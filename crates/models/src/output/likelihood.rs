@@ -1,8 +1,8 @@
 //! Classes, counts, events and numbers with outliers: observed through a likelihood.
 
-use super::{Observing, Target, baseline};
-use crate::latent::Latent;
-use crate::{ModelError, Predicted, Predictive, Truth};
+use super::observing::Observing;
+use super::target::{Target, baseline};
+use crate::{Latent, ModelError, Predicted, Predictive, Truth};
 use posterior_likelihoods::{Integration, Likelihood, OutputLikelihood};
 use posterior_linear::low_rank::CoxRows;
 use serde::{Deserialize, Serialize};

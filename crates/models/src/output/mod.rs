@@ -24,8 +24,7 @@ pub(crate) use observing::{Observing, noise_square};
 pub use target::Target;
 pub(crate) use target::{baseline, marginal, strata};
 
-use crate::PredictedKind;
-use crate::inputs::TableInputs;
+use crate::{PredictedKind, TableInputs};
 use posterior_data::{DataError, Extracted, Schema, Table};
 use serde::{Deserialize, Serialize};
 

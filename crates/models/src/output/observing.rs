@@ -1,8 +1,7 @@
 //! From latent Gaussians to what will be observed, in the target's own units.
 
-use super::Target;
-use crate::latent::Latent;
-use crate::{ModelError, Predicted, Predictive};
+use super::target::Target;
+use crate::{Latent, ModelError, Predicted, Predictive};
 use posterior_likelihoods::predictive::LabelInformation;
 use posterior_likelihoods::{
     Covariance, Integration, LatentGaussian, LikelihoodError, OutputLikelihood, Prediction, PredictiveRule,

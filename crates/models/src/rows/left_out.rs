@@ -1,6 +1,6 @@
 //! Training rows, each predicted from all others: what an exact process knows in closed form.
 
-use super::Prints;
+use super::split::Prints;
 use crate::ModelError;
 use posterior_gp::GpError;
 use posterior_gp::exact::ExactPosterior;

@@ -1,11 +1,13 @@
 //! **Rows that are set apart**: to judge and to choose by, to test on, and those that a model has learned from already.
 //!
-//! | here | what |
 //! |---|---|
 //! | [`Split`] | rows to learn from and rows to judge by, with copies and twins kept together; what is drawn for a test before that is a [`posterior_data::Split`] |
 //! | [`TrainingRows`] | recognises the rows of a fit: [`TrainedOn`], [`Apart`] |
 //! | [`LeftOut`] | rows of an exact process, each as the others predict it |
 //! | [`CheckedOn`] | which of these a score, a calibration or a choice goes by |
+//! | `left_out` | training rows, each predicted from all others |
+//! | `split` | rows to judge or to choose by, apart from those that are learned from |
+//! | `training` | which rows a model has learned from |
 
 mod left_out;
 mod split;

@@ -1,7 +1,7 @@
 //! Rows to judge or to choose by, apart from those that are learned from.
 
-use crate::ModelError;
-use crate::facts::{Fact, Facts, count};
+use crate::facts::count;
+use crate::{Fact, Facts, ModelError};
 use posterior_data::{RowFingerprints, table_fingerprints};
 use posterior_gp::{GpError, RowSource};
 use posterior_linalg::random::ChaCha8Rng;

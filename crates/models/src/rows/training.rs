@@ -1,12 +1,12 @@
 //! Which rows a model has learned from: a fingerprint of each, so that scoring them again is not taken for a test.
 
-use crate::{ModelData, ModelError, StoreError};
+use crate::{ModelData, ModelError};
 use faer::MatRef;
 use posterior_data::{
     ArrayValues, Extracted, NumericArray, RowFingerprints, row_fingerprint, table_fingerprints,
 };
 use posterior_report::ScoredRows;
-use posterior_store::Tensors;
+use posterior_store::{StoreError, Tensors};
 use std::sync::Arc;
 
 /// The tensor of the fingerprints of training rows.

@@ -9,8 +9,7 @@ use posterior_notes::fixes::{
     DEEP_IMAGE_PRIOR, DESIGN_G_PRIOR, DESIGN_NETWORK, DESIGN_SAMPLES, MEASURED, MEASURED_ANGLES, MEMORY,
     PRIOR_ISOTROPIC, PRIOR_MATERN,
 };
-use posterior_optim::LoopOptions;
-use posterior_optim::{Reason, Signal};
+use posterior_optim::{LoopOptions, Reason, Signal};
 use posterior_store::{Identity, numbers_digest};
 use posterior_tomography::design::{
     Acquisition, DesignMethod, DesignPlan, DesignSettings, DesignState, Designer,

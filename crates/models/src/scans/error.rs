@@ -36,7 +36,7 @@ pub enum ScanError {
 }
 
 /// Parts that do not fit each other, in words.
-pub(super) fn refuse<T>(problem: impl Into<String>) -> Result<T, ScanError> {
+pub(crate) fn refuse<T>(problem: impl Into<String>) -> Result<T, ScanError> {
     Err(ScanError::Request(problem.into()))
 }
 

@@ -8,6 +8,7 @@
 //! | `uncertain` | [`uncertainty`]: where not to trust it |
 //! | `angles` | [`design`]: the angles at which to look next |
 //! | `pages` | their reports |
+//! | `error` | what can go wrong between files |
 //!
 //! What is computed is [`posterior_tomography`]; here are files, identities of checkpoints, and words for people.
 

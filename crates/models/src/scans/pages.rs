@@ -1,7 +1,9 @@
 //! Reports.
 
-use super::{ReconstructOutcome, ScanError, UncertainOutcome};
-use crate::facts::Facts;
+use super::error::ScanError;
+use super::picture::ReconstructOutcome;
+use super::uncertain::UncertainOutcome;
+use crate::Facts;
 use posterior_data::create_atomically;
 use posterior_report::{
     Curves, Distribution, Distributions, FiguresReport, Image, ImageLayout, Item, Line, Note, Picture, Report,
@@ -38,7 +40,7 @@ fn page(title: &str, text: &str, facts: &Facts, items: Vec<Item>, warnings: &[St
 }
 
 /// Writes a page in one step.
-pub(super) fn write(path: &Path, page: &Report) -> Result<(), ScanError> {
+pub(crate) fn write(path: &Path, page: &Report) -> Result<(), ScanError> {
     Ok(create_atomically(path, |out| out.write_all(page.to_html().as_bytes()))?)
 }
 
@@ -57,7 +59,7 @@ fn beside_truth(shape: &[usize], picture: &[f64], truth: Option<&[f64]>) -> Vec<
 }
 
 /// The page of a reconstruction.
-pub(super) fn reconstruction(
+pub(crate) fn reconstruction(
     shape: &[usize],
     picture: &[f64],
     truth: Option<&[f64]>,
@@ -80,7 +82,7 @@ pub(super) fn reconstruction(
 }
 
 /// The page of a posterior.
-pub(super) fn uncertainty(
+pub(crate) fn uncertainty(
     shape: &[usize],
     found: &Uncertainty,
     truth: Option<&[f64]>,

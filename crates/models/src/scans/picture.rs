@@ -3,14 +3,14 @@
 use super::error::{ScanError, refuse};
 use super::pages;
 use super::scan::{PlannedWork, Scan, ScanFiles, network_digest, read_truth};
-use crate::facts::{Facts, count, figure, fixed, nonzero, power};
+use crate::Facts;
+use crate::facts::{count, figure, fixed, nonzero, power};
 use posterior_data::{ReadOptions, write_picture};
 use posterior_linalg::random::Streams;
 use posterior_networks::safetensors::{ARCHITECTURE_KEY, read_network, save_safetensors};
 use posterior_networks::{Architecture, Network};
 use posterior_notes::fixes::{MEMORY, WEIGHT};
-use posterior_store::json;
-use posterior_store::{Identity, numbers_digest};
+use posterior_store::{Identity, json, numbers_digest};
 use posterior_tomography::reconstruction::{self, Method, ReconstructionReport, network_view};
 use posterior_tomography::running::{Keeper, Watch};
 use posterior_tomography::{TomographyError, psnr};

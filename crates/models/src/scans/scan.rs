@@ -39,7 +39,7 @@ pub struct Scan {
 }
 
 /// Reads a geometry; what looks wrong comes with it.
-pub(super) fn read_geometry(path: &Path) -> Result<(Geometry, Vec<String>), ScanError> {
+pub(crate) fn read_geometry(path: &Path) -> Result<(Geometry, Vec<String>), ScanError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| DataError::Read { path: path.into(), source })?;
     let named = |source| ScanError::File { path: path.into(), source };
@@ -50,7 +50,7 @@ pub(super) fn read_geometry(path: &Path) -> Result<(Geometry, Vec<String>), Scan
 }
 
 /// Reads a sinogram of a geometry. `counts` says that the file holds counts of photons, none of which is negative: they become line integrals by the logarithm of the largest; what that had to bend is said.
-pub(super) fn read_sinogram(
+pub(crate) fn read_sinogram(
     geometry: &Geometry,
     path: &Path,
     counts: bool,
@@ -81,7 +81,7 @@ pub(super) fn read_sinogram(
 }
 
 /// Reads a picture of a geometry: the truth, say.
-pub(super) fn read_truth(
+pub(crate) fn read_truth(
     geometry: &Geometry,
     path: &Path,
     options: &ReadOptions,
@@ -99,7 +99,7 @@ pub(super) fn read_truth(
 }
 
 /// Reads the network of a scan: one that makes its pictures of its pictures.
-pub(super) fn read_scan_network(path: &Path, geometry: &Geometry) -> Result<ReadNetwork<f32>, ScanError> {
+pub(crate) fn read_scan_network(path: &Path, geometry: &Geometry) -> Result<ReadNetwork<f32>, ScanError> {
     let read = read_network::<f32>(path, None)?;
     let expected: Vec<usize> = [1].into_iter().chain(geometry.image_shape()).collect();
     let graph = read.network.graph();
@@ -115,7 +115,7 @@ pub(super) fn read_scan_network(path: &Path, geometry: &Geometry) -> Result<Read
 }
 
 /// What tells a network from others, to know whose checkpoint it is.
-pub(super) fn network_digest(network: &Network<f32>) -> String {
+pub(crate) fn network_digest(network: &Network<f32>) -> String {
     let all = network.parameters().iter().flat_map(|p| p.values().iter().map(|v| f64::from(*v)));
     numbers_digest("network", &[&all.collect::<Vec<f64>>()])
 }

@@ -1,12 +1,13 @@
 //! Where not to trust the picture.
 
+use super::error::ScanError;
+use super::pages;
 use super::scan::{PlannedWork, Scan, ScanFiles, network_digest, read_scan_network, read_truth};
-use super::{ScanError, pages};
-use crate::facts::{Fact, Facts, count, figure, fixed, nonzero, power};
+use crate::facts::{count, figure, fixed, nonzero, power};
+use crate::{Fact, Facts};
 use posterior_data::{ArrayValues, NumericArray, ReadOptions, write_npy, write_picture};
 use posterior_notes::fixes::{DESCENT, G_PRIOR, MEMORY, SCAN_RANK};
-use posterior_store::json;
-use posterior_store::{Identity, numbers_digest};
+use posterior_store::{Identity, json, numbers_digest};
 use posterior_tomography::calibration::Calibration;
 use posterior_tomography::patches::{Estimator, PatchCovariance, Tiling, patch_log_density};
 use posterior_tomography::reconstruction::network_view;

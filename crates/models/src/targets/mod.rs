@@ -15,6 +15,8 @@ pub mod shared;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use shared::SharedKernel;
+
 pub use names::{may_be_several, named, request_of};
 pub use plan::{TargetPlan, TargetsPlan};
 

@@ -1,9 +1,8 @@
 //! What fits of several targets take together.
 
-use crate::method::choose;
-use crate::process::{Observed, PreparedTable, ScalablePlan, expected_seconds};
+use crate::method::large::expected_seconds;
 use crate::text::time;
-use crate::{FitRequest, Model, ModelError};
+use crate::{FitRequest, Model, ModelError, Observed, PreparedTable, ScalablePlan, choose};
 use posterior_gp::GpError;
 use posterior_gp::exact::Plan;
 use posterior_notes::fixes::MEMORY;

@@ -10,10 +10,9 @@
 //! The sum is over rows that have all targets. Where these are too many for one matrix, it is the sum over blocks of them that all methods for large tables search by ([`posterior_gp::iterative::fit_on_blocks`]).
 //! What comes after, the posterior of each, is of all rows that have its target, with columns and target in the units of the rows that the search saw.
 
-use crate::method::choose;
 use crate::options::{EvidenceOptions, HyperparameterOptions};
-use crate::process::{FitStage, at_the_fit, no_image};
-use crate::{FitRequest, Hyperparameter, ModelError, Prepared, TrainingRows};
+use crate::prepare::{at_the_fit, no_image};
+use crate::{FitRequest, FitStage, Hyperparameter, ModelError, Prepared, TrainingRows, choose};
 use faer::Mat;
 use posterior_data::{Extracted, InputRanges, LEAST_TARGETS, Schema, Table, Unseen};
 use posterior_gp::exact::{Criterion, FitOptions, Plan, log_evidence};
@@ -70,7 +69,7 @@ pub struct SharedRows {
 }
 
 impl SharedRows {
-    /// From the given rows of a table in memory, and what is asked for of each target ([`super::request_of`]).
+    /// From the given rows of a table in memory, and what is asked for of each target ([`crate::targets::names::request_of`]).
     ///
     /// # Errors
     /// As [`Prepared::from_table`]; [`ModelError::Usage`] for what has no kernel that could be shared or learned, for fewer than two targets, and where no row has all of them.

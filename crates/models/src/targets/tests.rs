@@ -33,7 +33,7 @@ fn table(gaps: &[usize]) -> Table {
 fn requests(form: MeanForm) -> Vec<FitRequest> {
     let names = NAMES.map(String::from);
     let request = FitRequest { mean: form, ..FitRequest::default() };
-    names.iter().map(|name| super::request_of(&request, &names, name).unwrap()).collect()
+    names.iter().map(|name| super::names::request_of(&request, &names, name).unwrap()).collect()
 }
 
 fn rows() -> Vec<usize> {

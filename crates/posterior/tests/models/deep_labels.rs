@@ -116,7 +116,7 @@ fn check_classes(classes: usize, method: Value) {
 }
 
 /// Fast counterpart of the slow test of three classes.
-/// Mutation: `by_batches && ends` to `by_batches && !ends` in models/src/process/deep/ways.rs.
+/// Mutation: `by_batches && ends` to `by_batches && !ends` in models/src/method/deep/candidates.rs.
 #[test]
 fn two_classes_come_near_the_distribution_that_they_were_drawn_from() {
     check_classes(2, json!({"method": "svdbk", "basis": network(2, 16)}));

@@ -1,12 +1,10 @@
 //! Bounds of inducing points.
 
 use super::{Asked, MethodSettings};
+use crate::method::inference::{Cost, Inference, Kept, Size, variational};
+use crate::method::large::{self, Fitting, Outcome, StepSize, refuse_settings, stochastic_bound};
 use crate::options::{InferenceName, SgprOptions, SvgpOptions, VariationalName};
-use crate::process::generalised::{Cost, Inference, Kept, Size, variational};
-use crate::process::scalable::fit::{Fitting, Outcome, bounds, refuse_settings};
-use crate::process::scalable::plan::{ScalablePlan, StepSize, stochastic_bound};
-use crate::process::{FileRows, Observed};
-use crate::{Method, ModelError};
+use crate::{FileRows, Method, ModelError, Observed, ScalablePlan};
 use posterior_gp::inducing::Plan as BoundPlan;
 
 impl MethodSettings for SgprOptions {
@@ -15,11 +13,11 @@ impl MethodSettings for SgprOptions {
     }
 
     fn solve(&self, fitting: &mut Fitting<'_, '_>, _: &Method) -> Outcome {
-        bounds::collapsed(fitting, self)
+        large::collapsed(fitting, self)
     }
 
     fn solve_from_disk(&self, fitting: &mut Fitting<'_, '_, FileRows>, _: &Method) -> Outcome {
-        bounds::collapsed(fitting, self)
+        large::collapsed(fitting, self)
     }
 
     /// All functions' points are the same and stay: the rest is a closed form.
@@ -49,11 +47,11 @@ impl MethodSettings for SvgpOptions {
     }
 
     fn solve(&self, fitting: &mut Fitting<'_, '_>, _: &Method) -> Outcome {
-        bounds::stochastic(fitting, self, None)
+        large::stochastic(fitting, self, None)
     }
 
     fn solve_from_disk(&self, fitting: &mut Fitting<'_, '_, FileRows>, _: &Method) -> Outcome {
-        bounds::stochastic(fitting, self, None)
+        large::stochastic(fitting, self, None)
     }
 
     fn for_labels(&self, own: &Method, inference: InferenceName, _: bool) -> Option<Method> {

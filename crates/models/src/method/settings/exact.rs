@@ -1,12 +1,11 @@
 //! The exact method.
 
 use super::{Asked, MethodSettings};
-use crate::Method;
+use crate::method::inference::{Cost, Inference, Kept, Size, laplace};
+use crate::method::regression::{Draft, Learned, fit_exact};
 use crate::options::{ExactOptions, InferenceName};
-use crate::process::fit::{Draft, Learned, fit_exact};
-use crate::process::generalised::{Cost, Inference, Kept, Size, laplace};
-use crate::process::prepared::exact_plan;
-use crate::process::{FitStage, Observed, Prepared};
+use crate::prepare::exact_plan;
+use crate::{FitStage, Method, Observed, Prepared};
 use posterior_gp::exact::Plan;
 use posterior_optim::Observer;
 

@@ -1,10 +1,9 @@
 //! Iterative solvers.
 
 use super::MethodSettings;
+use crate::method::large::{StepSize, refuse_settings};
+use crate::method::training::EVIDENCE_PROBES;
 use crate::options::{CgOptions, InducingSgdOptions, PreconditionerName, SapOptions, SddOptions, SgdOptions};
-use crate::process::scalable::EVIDENCE_PROBES;
-use crate::process::scalable::fit::refuse_settings;
-use crate::process::scalable::plan::StepSize;
 use crate::{Method, ModelError};
 
 impl MethodSettings for CgOptions {

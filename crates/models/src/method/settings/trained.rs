@@ -1,14 +1,13 @@
 //! What is trained until rows that are set aside say that it is enough: features, or a mean and a covariance.
 
 use super::{Asked, MethodSettings};
-use crate::Method;
+use crate::method::deep::{self, Scatter, Work};
+use crate::method::gvi;
+use crate::method::inference::{self, Inference, Kept};
+use crate::method::large::{self, Fitting, Outcome, StepSize};
 use crate::options::{DbkOptions, GviOptions, InferenceName};
-use crate::process::deep::{self, Scatter, Work};
-use crate::process::generalised::{Inference, Kept, trained};
-use crate::process::scalable::fit::{Fitting, Outcome, learned};
-use crate::process::scalable::plan::StepSize;
-use crate::process::{FileRows, Observed, gvi};
 use crate::rows::MOST_SET_ASIDE;
+use crate::{FileRows, Method, Observed};
 use posterior_gp::Observations;
 
 /// What is learned, in words.
@@ -33,13 +32,13 @@ impl MethodSettings for DbkOptions {
 
     fn solve(&self, fitting: &mut Fitting<'_, '_>, own: &Method) -> Outcome {
         match is_dense(own) {
-            true => learned::fit(fitting, own, FEATURES, deep::fit_dense),
-            false => learned::fit(fitting, own, FEATURES, deep::fit::<Observations>),
+            true => large::fit(fitting, own, FEATURES, deep::fit_dense),
+            false => large::fit(fitting, own, FEATURES, deep::fit::<Observations>),
         }
     }
 
     fn solve_from_disk(&self, fitting: &mut Fitting<'_, '_, FileRows>, own: &Method) -> Outcome {
-        learned::fit(fitting, own, FEATURES, deep::fit::<FileRows>)
+        large::fit(fitting, own, FEATURES, deep::fit::<FileRows>)
     }
 
     fn for_labels(&self, own: &Method, inference: InferenceName, _: bool) -> Option<Method> {
@@ -47,7 +46,7 @@ impl MethodSettings for DbkOptions {
     }
 
     fn infer(&self, observed: &Observed, asked: Asked<'_>, kept: Kept<'_, '_>) -> Inference {
-        trained::features(observed, asked, kept)
+        inference::features(observed, asked, kept)
     }
 }
 
@@ -62,7 +61,7 @@ impl MethodSettings for GviOptions {
     }
 
     fn solve(&self, fitting: &mut Fitting<'_, '_>, own: &Method) -> Outcome {
-        learned::fit(fitting, own, "this mean and covariance", gvi::fit)
+        large::fit(fitting, own, "this mean and covariance", gvi::fit)
     }
 
     fn for_labels(&self, own: &Method, inference: InferenceName, _: bool) -> Option<Method> {
@@ -70,6 +69,6 @@ impl MethodSettings for GviOptions {
     }
 
     fn infer(&self, observed: &Observed, (request, _): Asked<'_>, kept: Kept<'_, '_>) -> Inference {
-        trained::variation(observed, (request, self), kept)
+        inference::variation(observed, (request, self), kept)
     }
 }

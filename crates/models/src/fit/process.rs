@@ -1,0 +1,268 @@
+//! From a table to a model.
+
+use crate::method::deep;
+use crate::method::large::{fit_from_disk, in_memory, not_from_disk, whole_posterior};
+use crate::method::regression::{Draft, recorded};
+use crate::method::training::begin_anew;
+use crate::options::EvidenceOptions;
+use crate::prepare::{densest_place, saved_plan};
+use crate::text::{time, work};
+use crate::{
+    Chosen, FitRequest, FitStage, FitSummary, GaussianOutput, Method, Model, ModelError, Prepared,
+    PreparedTable, ScalablePlan, TableInputs, calibration, choose,
+};
+use faer::Mat;
+use posterior_data::Table;
+use posterior_gp::exact::{Criterion, Plan};
+use posterior_gp::{GpError, Observations, RowSource};
+use posterior_linalg::cholesky::CholeskyInfo;
+use posterior_notes::fixes::{EXACT, LIKELIHOOD_STUDENT_T};
+use posterior_optim::{Observer, Reason};
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Model {
+    /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
+    pub fn plan_fit(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
+        let (text, bytes) = Self::plan_of_function(request, rows, names);
+        if !request.learns_noise_of_places() {
+            return (text, bytes);
+        }
+        let (noise, beside) = crate::method::noise::plan_in_words(request, rows, names.len());
+        (format!("{text}; {noise}"), bytes.max(beside))
+    }
+
+    /// The same without the noise of places.
+    fn plan_of_function(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
+        let features = names.len();
+        let chosen = choose(request, rows, names);
+        let seconds = crate::method::large::in_words(request, &chosen.method, rows, names);
+        let settings = chosen.method.settings();
+        if !settings.leaves_one_out() {
+            let plan = ScalablePlan::new(request, &chosen.method, rows, features);
+            let instead = instead_in_words(request, &chosen.method, names, rows);
+            return (format!("{plan} ({}){seconds}{instead}", chosen.why), plan.peak_bytes);
+        }
+        let plan = settings.plan((request, &chosen.method), rows, features);
+        let steps = chosen.method.evidence().map_or(0, EvidenceOptions::most_steps);
+        let text = format!(
+            "exact Gaussian process, {plan} of memory and {} for each of at most {} evaluations or so{seconds}",
+            work(plan.flops_per_evaluation),
+            steps.saturating_mul(request.restarts()),
+        );
+        (text, plan.peak_bytes)
+    }
+
+    /// Learns from the given rows of a table: schema, standardisation, hyperparameters, posterior.
+    ///
+    /// The observer is told each step of everything that happens and may end it; the model is then the best so far, and its summary says `interrupted`.
+    ///
+    /// # Errors
+    /// [`ModelError`]: bad cells, a kernel that does not fit the table, not enough memory, no start that can be evaluated.
+    pub fn fit(
+        table: &Table,
+        rows: &[usize],
+        request: &FitRequest,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<Self, ModelError> {
+        check_noise(request)?;
+        let prepared = Prepared::from_table(table, rows, request)?;
+        Self::fit_prepared(prepared, request, observer)
+    }
+
+    /// As [`Model::fit`], for rows that are prepared.
+    ///
+    /// # Errors
+    /// As [`Model::fit`]; [`ModelError::Interrupted`] when hyperparameters of a large table were not found yet.
+    pub fn fit_prepared(
+        prepared: Prepared,
+        request: &FitRequest,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<Self, ModelError> {
+        let started = Instant::now();
+        check_noise(request)?;
+        in_memory(&request.method)?;
+        begin_anew(request)?;
+        check_weights(&prepared.data, request, &prepared.schema.feature_names())?;
+        let mut prepared = prepared;
+        let mut noise = None;
+        let later: FitRequest;
+        let mut request = request;
+        if request.learns_noise_of_places() {
+            let names = prepared.schema.feature_names();
+            let (own, summary, data) = crate::method::noise::learn(request, &names, prepared.data, observer)?;
+            prepared.data = data;
+            noise = Some((Arc::new(own), summary));
+            // One budget for all of it.
+            let spent = started.elapsed().as_secs_f64();
+            let time_budget = request.time_budget.map(|s| (s - spent).max(f64::MIN_POSITIVE));
+            later = FitRequest { time_budget, ..request.clone() };
+            request = &later;
+        }
+        let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
+        let chosen = choose(request, rows, &prepared.schema.feature_names());
+        let settings = chosen.method.settings();
+        let plan = settings.plan((request, &chosen.method), rows, features);
+        let mut header = begun(&prepared, rows, (request, &chosen, plan))?;
+        header.inputs.densest = densest(&header.inputs, || Ok(prepared.data.inputs().to_owned()))?;
+        if let Some((process, summary)) = noise {
+            header.output = GaussianOutput { noise: Some(summary), process: Some(process) };
+        }
+        let training = prepared.training.clone();
+        let learned = settings.fit(prepared, &mut header, observer)?;
+        header.ended(learned, training, started)
+    }
+
+    /// As [`Model::fit_prepared`], for rows in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
+    ///
+    /// # Errors
+    /// As [`Model::fit_prepared`].
+    pub fn fit_table(
+        prepared: PreparedTable,
+        request: &FitRequest,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<Self, ModelError> {
+        let prepared = match prepared {
+            PreparedTable::Memory(prepared) => return Self::fit_prepared(prepared, request, observer),
+            PreparedTable::Disk(prepared) => prepared,
+        };
+        let started = Instant::now();
+        check_noise(request)?;
+        begin_anew(request)?;
+        let (rows, [features, _]) = (prepared.data.rows(), prepared.data.widths());
+        let chosen = choose(request, rows, &prepared.schema.feature_names());
+        let plan = ScalablePlan::from_disk(request, &chosen.method, rows, features)
+            .ok_or_else(|| not_from_disk(&chosen.method))?
+            .as_exact();
+        let mut header = begun(&prepared, rows, (request, &chosen, plan))?;
+        header.inputs.densest = densest(&header.inputs, || prepared.data.inputs())?;
+        let training = prepared.training.clone();
+        let (fitted, residuals) = fit_from_disk(prepared, request, &chosen.method, observer)?;
+        let predictor = recorded(&mut header, fitted);
+        header.ended((predictor, residuals), training, started)
+    }
+}
+
+/// What is known of a fit before it begins; refuses a recalibration that its rows do not allow.
+fn begun<'a, D>(
+    prepared: &Prepared<D>,
+    rows: usize,
+    (request, chosen, plan): (&'a FitRequest, &'a Chosen, Plan),
+) -> Result<Draft<'a>, ModelError> {
+    let name = chosen.method.name();
+    let choice = format!("{name}, {}", chosen.why);
+    let evidence = chosen.method.evidence();
+    let header = Draft {
+        request,
+        chosen,
+        inputs: TableInputs {
+            schema: prepared.schema.clone(),
+            standardisation: prepared.standardisation.clone(),
+            input_ranges: prepared.input_ranges.clone(),
+            densest: None,
+        },
+        output: GaussianOutput::default(),
+        method: name.as_str().into(),
+        rows,
+        hyperparameters: Vec::new(),
+        noise_floor: if chosen.method.sets_aside() { deep::floor(request) } else { request.noise_floor },
+        cholesky: CholeskyInfo::default(),
+        fit: FitSummary {
+            log_evidence: None,
+            criterion: evidence.map(EvidenceOptions::criterion).transpose()?.unwrap_or_default(),
+            criterion_value: None,
+            hyperpriors: request.hyperpriors.clone(),
+            optimizer: evidence.map(EvidenceOptions::optimizer).unwrap_or_default(),
+            reason: Reason::Steps,
+            steps: 0,
+            evaluations: 0,
+            attempts: Vec::new(),
+            largest_jitter: 0.0,
+            seconds: 0.0,
+            plan,
+            choice,
+            data: prepared.notes.clone(),
+            transform: prepared.transform.clone(),
+            weights: request.labels.row_weights.as_ref().map(|column| format!("rows: `{column}`")),
+            check: None,
+            recalibration: None,
+            hyperparameter_source: None,
+            at_bounds: Vec::new(),
+            scalable: None,
+        },
+    };
+    let judged = chosen.method.large().map_or(rows, |large| large.held_back_of(rows));
+    calibration::check(request.calibrate, judged, chosen.method.settings().leaves_one_out())?;
+    Ok(header)
+}
+
+/// What `auto` may do instead of descent.
+fn instead_in_words(request: &FitRequest, method: &Method, names: &[String], rows: usize) -> String {
+    let Some(auto) = request.method.settings().compared_with(method) else { return String::new() };
+    if method.large().is_none_or(|large| large.held_back_of(rows) == 0) {
+        return String::new();
+    }
+    let others: Vec<String> =
+        auto.instead_of_descent().iter().map(|other| other.name().to_string()).collect();
+    let first = match others.is_empty() {
+        true => String::new(),
+        false => {
+            format!("; {} instead, where trials on few rows promise an earlier end", others.join(" or "))
+        }
+    };
+    if whole_posterior(request, rows, names.len()).is_none() {
+        return first;
+    }
+    let flops = saved_plan(rows, names.len()).flops_per_evaluation / 3.0;
+    let seconds = crate::method::large::rate(request, names)
+        .map_or_else(String::new, |rate| format!(", about {} for its factor", time(flops / rate)));
+    format!(
+        "{first}; where two thirds of the time that is left have room for it, the exact posterior of all rows instead{seconds}"
+    )
+}
+
+/// The densest place of the rows of two numeric inputs, in their own units.
+fn densest(
+    inputs: &TableInputs,
+    x: impl FnOnce() -> Result<Mat<f64>, GpError>,
+) -> Result<Option<[f64; 2]>, ModelError> {
+    if inputs.numeric::<2>().is_none() {
+        return Ok(None);
+    }
+    let Some(place) = densest_place(x()?.as_ref()) else { return Ok(None) };
+    let standard = &inputs.standardisation;
+    let back = |j: usize| standard.feature_means[j] + standard.feature_scales[j] * place[j];
+    Ok(Some([back(0), back(1)]))
+}
+
+/// Rows are weighed by exact processes.
+fn check_weights(data: &Observations, request: &FitRequest, names: &[String]) -> Result<(), ModelError> {
+    if data.weights().is_none() {
+        return Ok(());
+    }
+    let method = choose(request, data.rows(), names).method;
+    let exact = match method.evidence().filter(|_| method.settings().leaves_one_out()) {
+        Some(evidence) => evidence.criterion()? == Criterion::Evidence,
+        None => false,
+    };
+    match exact {
+        true => Ok(()),
+        false => Err(ModelError::Request(format!(
+            "--row-weights of numbers are for exact processes by the evidence, and {} rows are fitted otherwise: take {EXACT} (with the --memory and the time that it plans), or {LIKELIHOOD_STUDENT_T}",
+            data.rows()
+        ))),
+    }
+}
+
+fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
+    let (floor, initial) = (request.noise_floor, request.first_noise());
+    let refuse =
+        |what, value, expected: &str| Err(ModelError::Setting { what, value, expected: expected.into() });
+    if !(floor.is_finite() && floor >= 0.0) {
+        return refuse("the noise floor", floor, "finite and not negative");
+    }
+    if !(initial.is_finite() && initial > floor) {
+        return refuse("the initial noise", initial, "finite and above the noise floor");
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! The Laplace approximation: the curvature at the posterior's mode, hyperparameters by its evidence.
+
+use super::check::{Judged, crossed};
+use super::journal::Journal;
+use super::observed::Observed;
+use super::outcome::Inferred;
+use super::search::{Told, give};
+use crate::latent::by_rows;
+use crate::method::training::FoundSearch;
+use crate::options::{ExactOptions, InferenceName};
+use crate::output::marginal;
+use crate::rows::Prints;
+use crate::{CheckedOn, FitRequest, FitStage, Hyperparameter, Latent, ModeSummary, ModelError, Target};
+use posterior_gp::Observations;
+use posterior_gp::exact::FitOptions;
+use posterior_gp::laplace::{
+    LaplaceEvaluation, LaplaceGp, LaplacePosterior, LatentPrediction, fit_laplace, laplace_evidence,
+};
+use posterior_optim::{Observer, Parameters};
+use std::sync::Arc;
+
+/// Fits.
+pub(crate) fn fit(
+    observed: &Observed,
+    (request, asked): (&FitRequest, &ExactOptions),
+    (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
+) -> Result<Inferred, ModelError> {
+    let mut model = begun(observed, request)?;
+    let learned = request.hyperparameters.is_none();
+    give(request, &mut model)?;
+    let options = request.search(&asked.evidence, &model, observed.data.inputs().ncols());
+    let hyperpriors = options.hyperpriors.clone();
+    let found = searched("all rows", &mut model, &observed.data, &options, (&mut *journal, &mut *observer))?;
+    let LaplaceEvaluation { value, mode, .. } = laplace_evidence(&model, &observed.data, None)?;
+    let (log_evidence, newton_steps) = (value, mode.newton_steps);
+    let posterior = LaplacePosterior::new(model, &observed.data, Some(&mode.coefficients))?;
+    let hyperparameters = Hyperparameter::of(posterior.model());
+    let mut likelihood = observed.likelihood.clone();
+    Hyperparameter::give(&hyperparameters, &mut likelihood);
+    let judged = match observed.rows() {
+        1 => None,
+        _ => Some(left_out(observed, &posterior, &options, request, (journal, observer))?),
+    };
+    let told = Told {
+        hyperparameters,
+        hyperpriors,
+        source: if learned { "Laplace's approximation of the evidence".into() } else { "given".into() },
+        ended: found,
+    };
+    let summary = ModeSummary { log_evidence, newton_steps };
+    let inferred = Inferred::new(InferenceName::Laplace, Arc::new(posterior), likelihood, told);
+    Ok(Inferred { judged, mode: Some(summary), ..inferred })
+}
+
+/// The process of some rows before anything is learned of it.
+fn begun(observed: &Observed, request: &FitRequest) -> Result<LaplaceGp, ModelError> {
+    let mut kernel = request.kernel.build(&observed.feature_names())?;
+    observed.begin(&mut *kernel);
+    let inputs = observed.data.inputs().ncols();
+    Ok(LaplaceGp::new(kernel, request.mean, observed.likelihood.clone_box(), inputs))
+}
+
+/// Hyperparameters of some rows, in an earlier run or now; the model has them afterwards.
+fn searched(
+    rows: &str,
+    model: &mut LaplaceGp,
+    data: &Observations,
+    options: &FitOptions,
+    (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
+) -> Result<FoundSearch, ModelError> {
+    let start = model.clone();
+    let found = journal.once(&format!("laplace, {rows}"), || {
+        let found =
+            fit_laplace(start, data, options, &mut |progress, _| observer(progress, &FitStage::Search))?;
+        ModelError::heed(found.reason)?;
+        let (values, ended) =
+            (found.posterior.model().values(), (found.reason, found.steps, found.evaluations));
+        Ok(FoundSearch::new(values, ended, found.largest_jitter, found.at_bounds))
+    })?;
+    model.set_values(&found.values);
+    Ok(found)
+}
+
+/// Steps at most of a search on half of the rows.
+const STEPS_OF_HALF: usize = 15;
+
+/// Scores of every row as the others predict it, about, under hyperparameters that its half had no part in.
+fn left_out(
+    observed: &Observed,
+    posterior: &LaplacePosterior,
+    options: &FitOptions,
+    request: &FitRequest,
+    (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
+) -> Result<Judged, ModelError> {
+    let truths = observed.targets();
+    let rows: Vec<usize> = (0..observed.rows()).collect();
+    let learned = request.hyperparameters.is_none();
+    // Events may come twice at one place, and rows with a weight or an offset of their own are alike in more than these prints.
+    let plain = observed.data.weights().is_none() && observed.data.offsets().is_none();
+    let copies = match observed.target {
+        Target::Events { .. } => vec![1; rows.len()],
+        _ if plain => Prints::of(&observed.data)?.copies(),
+        _ => vec![1; rows.len()],
+    };
+    let mut likelihood = observed.likelihood.clone();
+    let latents = crossed(observed, &rows, (learned, request.seed), |half| {
+        let mut model = posterior.model().clone();
+        if learned && half.len() < rows.len() {
+            // From the beginning: what all rows chose has seen the other half.
+            let (name, half) = (format!("a part with row {}", half[0] + 1), observed.select(half)?);
+            model = begun(&half, request)?;
+            let mut options = FitOptions { restarts: 1, ..options.clone() };
+            options.steps.steps = options.steps.steps.min(STEPS_OF_HALF);
+            let kept = (&mut *journal, &mut *observer);
+            searched(&name, &mut model, &half.data, &options, kept)?;
+        }
+        Hyperparameter::give(&Hyperparameter::of(&model), &mut likelihood);
+        let own = LaplacePosterior::new(model, &observed.data, None)?;
+        let LatentPrediction { mean, covariance, .. } = own.left_out(&observed.data, Some(&copies))?;
+        Ok(Latent::new(by_rows(&mean), covariance, mean.ncols()))
+    })?;
+    let kind = (&observed.target, &likelihood);
+    let offsets = observed.data.offsets();
+    let known = marginal(&observed.target, &truths, offsets);
+    Judged::of(CheckedOn::LeaveOneOut, latents, kind, &truths, (&known, offsets))
+}

@@ -1,0 +1,191 @@
+//! Regression with Gaussian noise by the exact method or one for large tables: from prepared rows to a predictor and what the record says of it.
+
+use crate::calibration::Calibration;
+use crate::describe::funnel_in_words;
+use crate::method::large::{fit_scalable, unused_by_exact};
+use crate::method::training::{ScalableFit, set as set_hyperparameters};
+use crate::options::{CalibrateName, ExactOptions};
+use crate::prepare::targets;
+use crate::rows::LeftOut;
+use crate::{
+    CheckScores, CheckedOn, Chosen, FitCheck, FitRecord, FitRequest, FitStage, FitSummary, GaussianOutput,
+    Hyperparameter, Model, ModelError, Output, Predictor, Prepared, ProcessRecord, ScalableSummary,
+    TableInputs, TableSource, TrainingRows,
+};
+use posterior_gp::exact::{ExactPosterior, fit};
+use posterior_linalg::cholesky::CholeskyInfo;
+use posterior_metrics::{Funnel, Gaussians};
+use posterior_optim::{Observer, Reason};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What is known of a model while it is fitted.
+pub(crate) struct Draft<'a> {
+    pub(crate) request: &'a FitRequest,
+    pub(crate) chosen: &'a Chosen,
+    pub(crate) inputs: TableInputs,
+    pub(crate) output: GaussianOutput,
+    pub(crate) method: String,
+    pub(crate) rows: usize,
+    pub(crate) hyperparameters: Vec<Hyperparameter>,
+    pub(crate) noise_floor: f64,
+    pub(crate) cholesky: CholeskyInfo,
+    pub(crate) fit: FitSummary,
+}
+
+impl Draft<'_> {
+    /// The model, with the predictor that came of it and the residuals that it was judged by.
+    pub(crate) fn ended(
+        mut self,
+        (predictor, residuals): (Arc<dyn Predictor>, Vec<f64>),
+        training: TrainingRows,
+        started: Instant,
+    ) -> Result<Model, ModelError> {
+        let request = self.request;
+        let calibration = recalibrate(request, &mut self.fit, residuals)?;
+        self.fit.seconds = started.elapsed().as_secs_f64();
+        let Self { inputs, output, .. } = self;
+        let record = ProcessRecord {
+            method: self.method,
+            solver: None,
+            rows: self.rows,
+            kernel: request.kernel.clone(),
+            mean: request.mean,
+            hyperparameters: self.hyperparameters,
+            noise_floor: Some(self.noise_floor),
+            cholesky: Some(self.cholesky),
+            seed: request.seed,
+            fit: FitRecord::Gaussian(Box::new(self.fit)),
+            streamed: None,
+            continued: Vec::new(),
+        };
+        let output = Output::Gaussian(output);
+        Ok(Model::of_table(TableSource { inputs, output, record }, predictor, calibration, training))
+    }
+}
+
+/// What a fit leaves behind: its predictor, and standardised residuals of the rows that it was judged on.
+pub(crate) type Learned = Result<(Arc<dyn Predictor>, Vec<f64>), ModelError>;
+
+/// Writes into the header what became of a fit to a large table, and leaves its predictor.
+pub(crate) fn recorded(header: &mut Draft<'_>, fitted: ScalableFit) -> Arc<dyn Predictor> {
+    let Draft { request, chosen, rows, .. } = *header;
+    if fitted.method != chosen.method.name() {
+        let name = fitted.method;
+        header.fit.choice = match fitted.rows() {
+            // The exact posterior has nothing else to be told.
+            kept if fitted.summary.is_none() => {
+                let unused = unused_by_exact(request);
+                format!("{name} on {kept} of {rows} rows, the best of what was tried {}{unused}", chosen.why)
+            }
+            _ => format!("{name}, the best of what was tried {}", chosen.why),
+        };
+        header.method = name.as_str().into();
+    }
+    // The factor of few rows, and tensors of as many.
+    header.rows = match fitted.rows() {
+        0 => rows - fitted.check.as_ref().map_or(0, |c| c.rows),
+        kept => kept,
+    };
+    header.hyperparameters = fitted.hyperparameters;
+    header.fit.hyperpriors = fitted.hyperpriors;
+    header.fit.steps = fitted.summary.as_ref().map_or(0, |s| s.steps);
+    header.fit.reason = fitted.reason;
+    header.fit.largest_jitter = fitted.largest_jitter;
+    header.fit.check = fitted.check;
+    header.fit.hyperparameter_source = fitted.source;
+    if let Some(info) = fitted.predictor.factored() {
+        header.cholesky = info;
+    }
+    header.fit.log_evidence = fitted.log_evidence;
+    header.fit.at_bounds = fitted.summary.as_ref().map_or(Vec::new(), ScalableSummary::ended_at_bounds);
+    header.fit.scalable = fitted.summary;
+    fitted.predictor
+}
+
+/// Fits by a method for large tables.
+pub(crate) fn fit_large(
+    prepared: Prepared,
+    header: &mut Draft<'_>,
+    observer: &mut Observer<'_, FitStage>,
+) -> Learned {
+    let (fitted, residuals) = fit_scalable(prepared, header.request, &header.chosen.method, observer)?;
+    Ok((recorded(header, fitted), residuals))
+}
+
+/// Fits exactly.
+pub(crate) fn fit_exact(
+    prepared: Prepared,
+    asked: &ExactOptions,
+    header: &mut Draft<'_>,
+    observer: &mut Observer<'_, FitStage>,
+) -> Learned {
+    let request = header.request;
+    let mut kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    kernel.begin(prepared.data.inputs(), &targets(&prepared.data));
+    let features = prepared.data.inputs().ncols();
+    let mut model = request.process(kernel, features, 1);
+    if let Some(given) = &request.hyperparameters {
+        set_hyperparameters(&mut model, given)?;
+    }
+    let options = request.search(&asked.evidence, &model, features);
+    let fitted =
+        fit(model, prepared.data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
+    header.hyperparameters = Hyperparameter::of(fitted.posterior.model());
+    header.cholesky = fitted.posterior.info();
+    let summary = &mut header.fit;
+    summary.log_evidence = Some(fitted.log_evidence);
+    summary.criterion_value = Some(fitted.criterion);
+    summary.hyperpriors = options.hyperpriors;
+    summary.reason = fitted.reason;
+    summary.steps = fitted.steps;
+    summary.evaluations = fitted.evaluations;
+    summary.attempts = fitted.attempts;
+    summary.largest_jitter = fitted.largest_jitter;
+    summary.at_bounds = fitted.at_bounds;
+    let mut residuals = Vec::new();
+    // One row cannot be predicted from the others.
+    if header.rows > 1 && fitted.reason != Reason::Interrupted {
+        let (check, own) =
+            each_from_the_others(&fitted.posterior, (&header.inputs, &header.output, &header.fit))?.unzip();
+        (header.fit.check, residuals) = (check, own.unwrap_or_default());
+    }
+    Ok((Arc::new(fitted.posterior), residuals))
+}
+
+/// How good a posterior is on its own rows, each predicted from all others that are no copies of it, and their standardised residuals; what can be done about errors that grow with the prediction is told by inputs, output and fit. Cost `n³/3` flops.
+pub(crate) fn each_from_the_others(
+    posterior: &ExactPosterior,
+    (inputs, output, fit): (&TableInputs, &GaussianOutput, &FitSummary),
+) -> Result<Option<(FitCheck, Vec<f64>)>, ModelError> {
+    let Some(LeftOut { mean, variance, truths, copies }) = LeftOut::of(posterior)? else { return Ok(None) };
+    let scores = CheckScores::of(&mean, &variance, &truths)?;
+    let residuals = Gaussians::new(&mean, &variance, &truths)?.standardised_residuals();
+    let check = FitCheck::new(CheckedOn::LeaveOneOut, truths.len(), scores, None);
+    let mut check = FitCheck { copies, ..check.with_outliers(&residuals) };
+    if let Some(funnel) = Funnel::of(&mean, &residuals).filter(|own| own.is_sure()) {
+        let remedy = crate::describe::funnel_remedy(inputs, output, fit, funnel.rank_correlation > 0.0);
+        check.warnings.push(funnel_in_words(funnel, truths.len(), &remedy));
+    }
+    Ok(Some((check, residuals)))
+}
+
+/// Makes intervals hold what they say on the rows that a fit was judged on, where that is asked for or needed.
+pub(crate) fn recalibrate(
+    request: &FitRequest,
+    fit: &mut FitSummary,
+    residuals: Vec<f64>,
+) -> Result<Calibration, ModelError> {
+    // An interrupted fit is judged when it has gone on to its end.
+    let Some(check) = &mut fit.check else { return Ok(Calibration::default()) };
+    let rows = (check.before(), residuals);
+    let learned = Calibration::learn_numbers(check.asked(request), [rows])?;
+    if learned.numbers.is_empty() && request.calibrate == CalibrateName::Conformal {
+        check.warnings.push(
+            "intervals could not be recalibrated (--calibrate conformal): too few rows to judge by were left, or the model is certain of them"
+                .into(),
+        );
+    }
+    fit.recalibration = learned.numbers.into_iter().next().flatten();
+    Ok(learned.calibration)
+}

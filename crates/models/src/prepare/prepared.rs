@@ -1,0 +1,168 @@
+//! Rows of a table as a process learns from them, stages of a fit, and the memory of exact processes.
+
+use super::row_weights::row_weights;
+use super::target_transform::{self, TransformChoice, at_the_fit};
+use crate::options::EvidenceOptions;
+use crate::{FitRequest, ModelError, TrainingRows};
+use faer::Mat;
+use posterior_data::{Extracted, Feature, InputRanges, Notes, Schema, Standardisation, Table};
+use posterior_gp::Observations;
+use posterior_gp::exact::{Criterion, Plan};
+use posterior_optim::Progress;
+use std::path::Path;
+
+/// What a fit is at, shown to its observer beside the progress of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FitStage {
+    /// A search for hyperparameters; its parts are starts.
+    Search,
+    /// The joint search on blocks; its parts are starts.
+    Blocks {
+        /// Stages that are done.
+        stage: usize,
+    },
+    /// Searches on neighbourhoods, which are its parts.
+    Neighbourhoods,
+    /// A search on all rows.
+    EvidenceSearch {
+        /// The solve under way; none after a step.
+        solve: Option<Progress>,
+    },
+    /// Solvers on few rows, which are its parts: which of them is to solve for all.
+    Forecast,
+    /// Searches for the noise of places, in turns with the function.
+    Noise,
+    /// A solver.
+    Solve,
+    /// A stochastic bound, whose value is averaged over recent steps.
+    Bound,
+    /// The pass over all rows that ends it; its steps are rows.
+    Closing,
+    /// Training of features, whose value is the objective for each row; its parts are the ways that are tried.
+    Features,
+    /// Training of a mean and a covariance, the same.
+    Variation,
+}
+
+/// Rows of a table as a process sees them. Columns of counts, which a `tanimoto` kernel compares, stay in their own units.
+#[derive(Clone, Debug)]
+pub struct Prepared<D = Observations> {
+    /// Roles of the columns.
+    pub schema: Schema,
+    /// Means and scales.
+    pub standardisation: Standardisation,
+    /// Standardised inputs and targets.
+    pub data: D,
+    /// What was found and done.
+    pub notes: Notes,
+    /// Which rows these are, those included that a fit holds back to judge and to choose by.
+    pub training: TrainingRows,
+    /// Where the inputs lie, in their own units.
+    pub input_ranges: InputRanges,
+    /// Which map the target goes through, and why.
+    pub transform: TransformChoice,
+}
+
+impl Prepared {
+    /// From the given rows of a table in memory.
+    ///
+    /// # Errors
+    /// [`ModelError::Data`] naming the cell, [`ModelError::Gp`].
+    pub fn from_table(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
+        let prepared = || {
+            let schema = Schema::learn(table, &request.roles(), rows)?;
+            let extracted = schema.extract(table, rows, true)?;
+            let column = request.labels.row_weights.as_ref();
+            let weights = column.map(|column| row_weights(table, column, &extracted.rows)).transpose()?;
+            let mut prepared = Self::from_extracted(schema, extracted, request, &table.source)?;
+            if let Some(weights) = weights {
+                prepared.data = prepared.data.with_weights(weights)?;
+            }
+            Ok(prepared)
+        };
+        prepared().map_err(|error: ModelError| error.in_table(table))
+    }
+
+    /// Rows of numbers in standard units, whose columns are called `x1`, `x2`, ... and whose target is `y`.
+    pub fn standardised(data: Observations) -> Self {
+        let columns = data.inputs().ncols();
+        let feature = |j: usize| Feature::number(format!("x{}", j + 1), 0.0);
+        let schema = Schema::of("y", (0..columns).map(feature).collect());
+        let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
+        Self {
+            training: TrainingRows::of_table(data.inputs(), &y),
+            input_ranges: InputRanges::learn(&schema, data.inputs()),
+            standardisation: Standardisation {
+                feature_means: vec![0.0; columns],
+                feature_scales: vec![1.0; columns],
+                target_mean: 0.0,
+                target_scale: 1.0,
+                transform: None,
+            },
+            notes: Notes::default(),
+            transform: TransformChoice::default(),
+            schema,
+            data,
+        }
+    }
+
+    pub(crate) fn from_extracted(
+        schema: Schema,
+        extracted: Extracted,
+        request: &FitRequest,
+        path: &Path,
+    ) -> Result<Self, ModelError> {
+        let Extracted { x, y, noise, rows, notes, .. } = extracted;
+        let counts = request.kernel.count_columns(&schema.feature_names());
+        schema.check_counts(path, &counts, x.as_ref(), &rows)?;
+        let unscaled = unscaled(&schema, request);
+        let y = y.unwrap_or_default();
+        request.require_targets(path, &schema.target, y.len(), y.iter().copied())?;
+        let training = TrainingRows::of_table(x.as_ref(), &y);
+        let input_ranges = InputRanges::learn(&schema, x.as_ref());
+        let mut standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&unscaled);
+        let names = schema.feature_names();
+        let compared = target_transform::of_table(&names, &standardisation, (x.as_ref(), &y), request.seed);
+        let transform = target_transform::choose(request, &compared)?;
+        if let Some(by) = transform.chosen {
+            let mapped = standardisation.transforming(by, &y);
+            standardisation = mapped
+                .map_err(|i| target_transform::no_image(by, &schema, Some(rows[i]), y[i], &at_the_fit()))?;
+        }
+        let x = standardisation.features(x.as_ref());
+        let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
+        let square = standardisation.target_scale * standardisation.target_scale;
+        let noise = noise.map(|v| v.into_iter().map(|v| v / square).collect());
+        let data = Observations::new(x, targets, noise)?;
+        Ok(Self { schema, standardisation, data, notes, training, input_ranges, transform })
+    }
+}
+
+/// Inputs that stay in their own units: those that the kernel counts or tells apart, and columns of 0 and 1 made from categories and gaps.
+pub(crate) fn unscaled(schema: &Schema, request: &FitRequest) -> Vec<usize> {
+    let mut own = request.kernel.unscaled_columns(&schema.feature_names());
+    own.extend(schema.indicators());
+    own
+}
+
+/// What an exact process needs whose hyperparameters are found by the criterion that is asked for.
+pub(crate) fn exact_plan(evidence: &EvidenceOptions, rows: usize, features: usize) -> Plan {
+    match evidence.criterion() {
+        // Two further matrices are given back before anything is saved.
+        Ok(Criterion::LeaveOneOut) => Plan::leave_one_out(rows, features, 1),
+        _ => saved_plan(rows, features),
+    }
+}
+
+/// What an exact process by the evidence needs until it is in its file, which holds the factor's triangle: it is packed beside the factor.
+pub(crate) fn saved_plan(rows: usize, features: usize) -> Plan {
+    let mut plan = Plan::evidence(rows, features, 1);
+    let triangle = (rows as u64).saturating_mul(rows as u64 + 1) / 2;
+    plan.peak_bytes = plan.peak_bytes.saturating_add(triangle.saturating_mul(8));
+    plan
+}
+
+/// The (first) target of each row.
+pub(crate) fn targets(data: &Observations) -> Vec<f64> {
+    data.targets().col(0).iter().copied().collect()
+}
