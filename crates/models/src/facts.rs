@@ -78,9 +78,9 @@ impl Facts {
         self.with([Fact::new(label, value)])
     }
 
-    /// With one more that needs no label.
+    /// With one more, under the label that it has, if any.
     pub(crate) fn and(self, value: impl Into<Fact>) -> Self {
-        self.fact("", value)
+        self.with([value.into()])
     }
 
     /// With one more, where it is known.
