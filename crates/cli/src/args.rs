@@ -24,9 +24,9 @@ pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainA
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
 pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, TellArgs};
 use posterior::data::{CsvOptions, ReadOptions, TextOptions, Unseen};
+use posterior::models::{Question, VarianceMethod};
 use posterior::network::InputFile;
 use posterior::options::numbers;
-use posterior::{Question, VarianceMethod};
 pub(crate) use split::SplitArgs;
 use std::path::PathBuf;
 pub(crate) use stream::{BadRowsArg, FromArg, LastLineArg, NoiseArg, StreamArgs};

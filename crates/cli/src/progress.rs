@@ -2,8 +2,8 @@
 
 use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use posterior::FitStage;
 use posterior::linearised::Stage;
+use posterior::models::FitStage;
 use posterior::notes::shown_in_line;
 use posterior::optim::{Progress, Signal};
 

@@ -3,8 +3,9 @@
 use crate::args::FitArgs;
 use crate::output::{Failure, check_outputs};
 use posterior::data::{OutputKind, TargetTransform, resolved};
+use posterior::models::Hyperparameter;
 use posterior::notes::fixes::NOISE_HETEROSCEDASTIC;
-use posterior::{FitRequest, Hyperparameter, Saved};
+use posterior::{FitRequest, Saved};
 use std::path::{Path, PathBuf};
 
 impl FitArgs {

@@ -32,6 +32,7 @@
 //! | [`additive`] | sums of functions of few columns each, by order |
 //! | [`SpectralMixture`] | a spectrum of several bumps |
 //! | [`composite`], [`Warp`] | sums, products, scaling, warped columns |
+//! | [`PointKernel`], [`KernelObject`], [`register`] | kernels of the caller's own, and how model files hold them |
 //! | [`KernelExpression`] | `"matern32(ard) * periodic(x3) + linear"` |
 //!
 //! Formulas: spec `stochastic_gaussian_processes`, section 4; Rasmussen and Williams (2006), chapter 4; those of [`infinite`] stand there.
@@ -52,7 +53,9 @@ mod kernel;
 mod learned;
 mod linear;
 pub mod matrix;
+mod object;
 mod periodic;
+mod pointwise;
 mod polynomial;
 mod prepared;
 mod separable;
@@ -74,7 +77,9 @@ pub use inputs::Columns;
 pub use kernel::{Adjoints, Component, Kernel, Pair, Request};
 pub use learned::{Directed, LearnedBlockKernel, SetAdjoints};
 pub use linear::Linear;
+pub use object::{KernelObject, is_registered, register};
 pub use periodic::Periodic;
+pub use pointwise::{PointAdjoints, PointKernel, Pointwise};
 pub use polynomial::Polynomial;
 pub use prepared::{Prepared, PreparedBlock};
 pub use separable::{Separable, SeparablePoints};

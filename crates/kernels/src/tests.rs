@@ -10,6 +10,7 @@ use posterior_optim::check;
 use rand_distr::{Distribution, StandardNormal};
 
 mod laws;
+mod objects;
 mod precision;
 mod separable;
 

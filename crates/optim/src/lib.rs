@@ -32,6 +32,7 @@
 //! | [`Constraint`], [`Constrained`] | parameters that a user holds or bounds |
 //! | [`Objective`] | a value with its gradient; optimisers know nothing else |
 //! | [`drive`], [`Iteration`] | the driver of iterative fits: clock, limits, divergence and restarts, observers, interruption |
+//! | [`CancelToken`] | ends runs from elsewhere |
 //! | [`minimise`] | an objective by that driver: tolerances, patience, a state to resume |
 //! | [`Lbfgs`], [`Adaptive`], [`Sgd`] | one step each, as small state machines |
 //! | [`Rule`] | what a step of Adam, AdaBelief, RMSProp or gradient descent computes, in any precision and in place |
@@ -45,6 +46,7 @@
 
 mod adaptive;
 mod batches;
+mod cancel;
 pub mod check;
 mod constraint;
 mod driver;
@@ -62,6 +64,7 @@ mod update_rule;
 
 pub use adaptive::Adaptive;
 pub use batches::{Batches, Sampling};
+pub use cancel::CancelToken;
 pub use constraint::{Constrained, Constraint};
 pub use driver::{
     Clock, Iteration, Limits, Observer, Progress, Reason, Run, Signal, Step, UnknownReason, drive,

@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         chosen.len(),
         seconds[0],
         seconds[seconds.len() / 2],
-        posterior::peak_memory_bytes().unwrap_or_default()
+        posterior::models::peak_memory_bytes().unwrap_or_default()
     );
     Ok(())
 }

@@ -17,8 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let new = [[3.3, 2.2], [3.3, 40.0]];
     let predicted = process.predict(&new)?;
-    for (row, point) in new.iter().enumerate() {
-        println!("{point:?}: {:.2} ± {:.2}", predicted.mean[row], 1.96 * predicted.deviation[row]);
+    for (point, (mean, std)) in new.iter().zip(predicted.mean()?.iter().zip(predicted.std()?)) {
+        println!("{point:?}: {mean:.2} ± {:.2}", 1.96 * std);
     }
 
     // One draw is one plausible function: its values at different places belong together.

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let new = [[0.0, 0.0], [1.3, 0.0], [1.9, 1.9], [30.0, -20.0]];
     let predicted = fitted.predict(&new)?;
-    let probabilities = predicted.probabilities().ok_or("no classes were predicted")?;
+    let probabilities = predicted.probabilities()?;
     let logits = network.forward(&Array::new(vec![4, 2], new.into_iter().flatten().collect()))?;
     for (row, point) in new.iter().enumerate() {
         let [a, b] = [logits.row(row)[0], logits.row(row)[1]];

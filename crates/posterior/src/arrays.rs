@@ -36,9 +36,8 @@ pub enum ArraysError {
 
 impl<R: Rows + ?Sized> Inputs for R {
     fn to_array(&self) -> Result<NumericArray, ArraysError> {
-        let x = self.to_matrix()?;
-        let (rows, columns) = (x.nrows(), x.ncols());
-        let values = (0..rows * columns).map(|k| x[(k / columns, k % columns)]).collect();
+        let (rows, columns) = self.size()?;
+        let values = (0..rows * columns).map(|k| self.number(k / columns, k % columns)).collect();
         Ok(NumericArray::new(vec![rows, columns], ArrayValues::F64(values))?)
     }
 }

@@ -1,16 +1,18 @@
 //! Error bars for trained networks in a few lines.
 
 use crate::arrays::{ArraysError, Inputs, Labels};
-use posterior_data::ReadOptions;
-use posterior_laplace::{Approximation, Weights};
+use crate::control::Control;
+use crate::error::Error;
+use crate::fitted::Fitted;
+use posterior_laplace::{Approximation, Stage, Weights};
 use posterior_models::Model;
 use posterior_models::laplace::{
-    Arrays, CurvatureChoice, InMemory, LaplaceRequest, LikelihoodKind, ModelData, NetworkSource, Networks,
+    Arrays, CurvatureChoice, InMemory, LaplaceRequest, LikelihoodKind, NetworkSource,
 };
-use posterior_models::{ModelError, Predictive};
 use posterior_networks::{Network, NetworkError, Precision};
-use posterior_optim::Signal;
+use posterior_optim::{CancelToken, Signal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Linearised Laplace for a trained network: [`Laplace::of`].
 #[derive(Clone, Copy, Debug)]
@@ -47,27 +49,6 @@ impl From<PathBuf> for Trained {
 impl<T: Precision> From<&Network<T>> for Trained {
     fn from(network: &Network<T>) -> Self {
         Self(network.cast().map(Place::Memory))
-    }
-}
-
-/// Why a network could not be given error bars, or asked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ErrorBarsError {
-    /// Inputs or targets.
-    #[error(transparent)]
-    Arrays(#[from] ArraysError),
-    /// The fit, or the model.
-    #[error(transparent)]
-    Model(Box<ModelError>),
-    /// The network.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
-}
-
-impl From<ModelError> for ErrorBarsError {
-    fn from(error: ModelError) -> Self {
-        Self::Model(Box::new(error))
     }
 }
 
@@ -114,7 +95,7 @@ impl Likelihoods {
         let none: [PathBuf; 0] = [];
         let mut request = LaplaceRequest::new("", none.clone(), none, likelihood);
         request.curvature = CurvatureChoice::Auto;
-        LaplaceBuilder { network: self.network, unseen: None, request }
+        LaplaceBuilder { network: self.network, unseen: None, request, control: Control::default() }
     }
 }
 
@@ -125,7 +106,11 @@ pub struct LaplaceBuilder {
     network: Trained,
     unseen: Option<Arrays>,
     request: LaplaceRequest,
+    control: Control<OnProgress>,
 }
+
+/// Is told what a fit does, how much of it is done, and of how much.
+type OnProgress = dyn Fn(Stage, usize, usize) -> Signal + Send + Sync;
 
 impl LaplaceBuilder {
     /// One curvature instead of a comparison, of [all weights](Self::weights) unless told otherwise.
@@ -146,13 +131,25 @@ impl LaplaceBuilder {
     ///
     /// # Errors
     /// Rows of different lengths.
-    pub fn unseen<X: Inputs + ?Sized, Y: Labels + ?Sized>(
-        mut self,
-        x: &X,
-        y: &Y,
-    ) -> Result<Self, ErrorBarsError> {
+    pub fn unseen<X: Inputs + ?Sized, Y: Labels + ?Sized>(mut self, x: &X, y: &Y) -> Result<Self, Error> {
         self.unseen = Some(arrays(x, y)?);
         Ok(self)
+    }
+
+    /// Is told what the fit does, how much of that is done, and of how much. [`Signal::Stop`] ends the fit with [`ModelError::Interrupted`](posterior_models::ModelError::Interrupted), or, where
+    /// the stage under way can be cut short, with what was found by then.
+    pub fn progress(
+        mut self,
+        observer: impl Fn(Stage, usize, usize) -> Signal + Send + Sync + 'static,
+    ) -> Self {
+        self.control.progress = Some(Arc::new(observer));
+        self
+    }
+
+    /// Ends the fit with [`ModelError::Interrupted`](posterior_models::ModelError::Interrupted) once the token is cancelled, on any thread.
+    pub fn cancel(mut self, token: &CancelToken) -> Self {
+        self.control.cancel = token.clone();
+        self
     }
 
     /// Everything else that a fit can be told. Network and data are those given here.
@@ -165,11 +162,7 @@ impl LaplaceBuilder {
     ///
     /// # Errors
     /// Inputs and targets that do not fit network and likelihood, numbers that are not finite, and those of [`Model::fit_laplace`].
-    pub fn fit<X: Inputs + ?Sized, Y: Labels + ?Sized>(
-        self,
-        x: &X,
-        y: &Y,
-    ) -> Result<FittedLaplace, ErrorBarsError> {
+    pub fn fit<X: Inputs + ?Sized, Y: Labels + ?Sized>(self, x: &X, y: &Y) -> Result<Fitted, Error> {
         let data = Some(arrays(x, y)?);
         self.fitted(data)
     }
@@ -182,13 +175,13 @@ impl LaplaceBuilder {
         mut self,
         data: impl IntoIterator<Item = P>,
         labels: impl IntoIterator<Item = P>,
-    ) -> Result<FittedLaplace, ErrorBarsError> {
+    ) -> Result<Fitted, Error> {
         self.request.data.data = data.into_iter().map(Into::into).collect();
         self.request.data.labels = labels.into_iter().map(Into::into).collect();
         self.fitted(None)
     }
 
-    fn fitted(self, data: Option<Arrays>) -> Result<FittedLaplace, ErrorBarsError> {
+    fn fitted(self, data: Option<Arrays>) -> Result<Fitted, Error> {
         let mut request = self.request;
         let network = match self.network.0? {
             Place::Memory(network) => Some(network),
@@ -198,66 +191,16 @@ impl LaplaceBuilder {
             }
         };
         let memory = InMemory { network, data, unseen: self.unseen };
-        let go_on = &mut |_, _, _| Signal::Continue;
-        Ok(FittedLaplace { model: Model::fit_laplace_with(&request, &memory, &mut |_| (), go_on)? })
+        let control = &self.control;
+        let told = &mut |stage: Stage, done: usize, all: usize| {
+            control.signal(|observer| observer(stage, done, all))
+        };
+        let model = control.heed(Model::fit_laplace_with(&request, &memory, &mut |_| (), told))?;
+        Ok(Fitted::of(model))
     }
 }
 
 /// Examples and targets as the model takes them.
 fn arrays<X: Inputs + ?Sized, Y: Labels + ?Sized>(x: &X, y: &Y) -> Result<Arrays, ArraysError> {
     Ok(Arrays { inputs: x.to_array()?, targets: y.to_numbers()? })
-}
-
-/// A trained network with error bars.
-pub struct FittedLaplace {
-    model: Model,
-}
-
-impl FittedLaplace {
-    /// Opens a saved model.
-    ///
-    /// # Errors
-    /// What is wrong with the file.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, ErrorBarsError> {
-        let own = Self { model: Model::load(path.as_ref()).map_err(ModelError::from)? };
-        own.networks().map(|_| ())?;
-        Ok(own)
-    }
-
-    /// The model: what was found and chosen, its file, scores.
-    pub fn model(&self) -> &Model {
-        &self.model
-    }
-
-    /// Predictions of m inputs: probabilities of classes or events, or means and variances of numbers; and the network's outputs with their deviations.
-    ///
-    /// # Errors
-    /// Inputs of another size or of another kind of numbers than those of the fit, numbers that are not finite.
-    pub fn predict<X: Inputs + ?Sized>(&self, x: &X) -> Result<Predictive, ErrorBarsError> {
-        let inputs = x.to_array().map_err(ErrorBarsError::from)?;
-        self.answer(&ModelData::new("the inputs", inputs, None))
-    }
-
-    /// The same for files of the kind that the model was fitted to.
-    ///
-    /// # Errors
-    /// Those of reading the files, and of [`Self::predict`].
-    pub fn predict_files<P: Into<PathBuf>>(
-        &self,
-        data: impl IntoIterator<Item = P>,
-    ) -> Result<Predictive, ErrorBarsError> {
-        let files: Vec<PathBuf> = data.into_iter().map(Into::into).collect();
-        self.answer(&self.networks()?.read(&files, &[], false, &ReadOptions::for_arrays())?)
-    }
-
-    fn networks(&self) -> Result<Networks<'_>, ErrorBarsError> {
-        let problem = || ModelError::Request("the model is no network".into());
-        Ok(self.model.networks().ok_or_else(problem)?)
-    }
-
-    /// Refuses numbers of another kind, as `posterior predict` does; [`Self::model`] predicts them all the same.
-    fn answer(&self, data: &ModelData) -> Result<Predictive, ErrorBarsError> {
-        self.model.check_inputs(data, false)?;
-        Ok(self.networks()?.predict(data, None)?)
-    }
 }

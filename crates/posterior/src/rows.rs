@@ -1,14 +1,27 @@
 //! Plain matrices.
 
-use faer::{Mat, MatRef};
+use faer::{Col, ColRef, Mat, MatRef};
 
-/// Anything with rows of numbers: arrays of arrays, vectors of vectors, a slice (one column), faer's matrices.
+/// Anything with rows of numbers, taken by reference: arrays of arrays, vectors of vectors, a slice (one column), matrices and columns of faer; with the feature `ndarray` its arrays and views of one and two
+/// dimensions.
 pub trait Rows {
-    /// The numbers, n x D.
+    /// Numbers of rows and columns, n and D.
     ///
     /// # Errors
     /// [`Ragged`] where rows have different lengths.
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged>;
+    fn size(&self) -> Result<(usize, usize), Ragged>;
+
+    /// The number in row i and column j.
+    fn number(&self, i: usize, j: usize) -> f64;
+
+    /// A copy, n x D.
+    ///
+    /// # Errors
+    /// As [`Rows::size`].
+    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
+        let (rows, columns) = self.size()?;
+        Ok(Mat::from_fn(rows, columns, |i, j| self.number(i, j)))
+    }
 }
 
 /// A row of another length than the first.
@@ -23,74 +36,159 @@ pub struct Ragged {
     pub expected: usize,
 }
 
-/// Of rows that can be seen as slices.
-fn of_slices<R: AsRef<[f64]>>(rows: &[R]) -> Result<Mat<f64>, Ragged> {
+/// The size of rows that can be seen as slices.
+fn of_slices<R: AsRef<[f64]>>(rows: &[R]) -> Result<(usize, usize), Ragged> {
     let expected = rows.first().map_or(0, |row| row.as_ref().len());
     match rows.iter().position(|row| row.as_ref().len() != expected) {
         Some(row) => Err(Ragged { row, found: rows[row].as_ref().len(), expected }),
-        None => Ok(Mat::from_fn(rows.len(), expected, |i, j| rows[i].as_ref()[j])),
+        None => Ok((rows.len(), expected)),
     }
 }
 
 impl<const D: usize> Rows for [[f64; D]] {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
-        of_slices(self)
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        Ok((self.len(), if self.is_empty() { 0 } else { D }))
     }
-}
 
-impl<const N: usize, const D: usize> Rows for [[f64; D]; N] {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
-        of_slices(self)
-    }
-}
-
-impl<const D: usize> Rows for Vec<[f64; D]> {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
-        of_slices(self)
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self[i][j]
     }
 }
 
 impl Rows for [Vec<f64>] {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
+    fn size(&self) -> Result<(usize, usize), Ragged> {
         of_slices(self)
     }
-}
 
-impl Rows for Vec<Vec<f64>> {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
-        of_slices(self)
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self[i][j]
     }
 }
 
 /// One column.
 impl Rows for [f64] {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
-        Ok(Mat::from_fn(self.len(), 1, |i, _| self[i]))
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        Ok((self.len(), 1))
+    }
+
+    fn number(&self, i: usize, _: usize) -> f64 {
+        self[i]
+    }
+}
+
+impl<const N: usize, const D: usize> Rows for [[f64; D]; N] {
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        self.as_slice().size()
+    }
+
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self.as_slice().number(i, j)
+    }
+}
+
+impl<const D: usize> Rows for Vec<[f64; D]> {
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        self.as_slice().size()
+    }
+
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self.as_slice().number(i, j)
+    }
+}
+
+impl Rows for Vec<Vec<f64>> {
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        self.as_slice().size()
+    }
+
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self.as_slice().number(i, j)
     }
 }
 
 /// One column.
 impl Rows for Vec<f64> {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
-        self.as_slice().to_matrix()
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        self.as_slice().size()
+    }
+
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self.as_slice().number(i, j)
     }
 }
 
 /// One column.
 impl<const N: usize> Rows for [f64; N] {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
-        self.as_slice().to_matrix()
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        self.as_slice().size()
+    }
+
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self.as_slice().number(i, j)
     }
 }
 
 impl Rows for Mat<f64> {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
-        Ok(self.clone())
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        Ok((self.nrows(), self.ncols()))
+    }
+
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self[(i, j)]
     }
 }
 
 impl Rows for MatRef<'_, f64> {
-    fn to_matrix(&self) -> Result<Mat<f64>, Ragged> {
-        Ok(self.to_owned())
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        Ok((self.nrows(), self.ncols()))
+    }
+
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self[(i, j)]
+    }
+}
+
+/// One column.
+impl Rows for Col<f64> {
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        Ok((self.nrows(), 1))
+    }
+
+    fn number(&self, i: usize, _: usize) -> f64 {
+        self[i]
+    }
+}
+
+/// One column.
+impl Rows for ColRef<'_, f64> {
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        Ok((self.nrows(), 1))
+    }
+
+    fn number(&self, i: usize, _: usize) -> f64 {
+        self[i]
+    }
+}
+
+#[cfg(feature = "ndarray")]
+impl<S: ndarray::Data<Elem = f64>> Rows for ndarray::ArrayBase<S, ndarray::Ix2> {
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        Ok((self.nrows(), self.ncols()))
+    }
+
+    fn number(&self, i: usize, j: usize) -> f64 {
+        self[[i, j]]
+    }
+}
+
+/// One column.
+#[cfg(feature = "ndarray")]
+impl<S: ndarray::Data<Elem = f64>> Rows for ndarray::ArrayBase<S, ndarray::Ix1> {
+    fn size(&self) -> Result<(usize, usize), Ragged> {
+        Ok((self.len(), 1))
+    }
+
+    fn number(&self, i: usize, _: usize) -> f64 {
+        self[i]
     }
 }

@@ -2,9 +2,10 @@
 
 use posterior::data::{Selection, synthetic};
 use posterior::linalg::random::Streams;
+use posterior::models::peak_memory_bytes;
 use posterior::optim::Signal;
 use posterior::options::{EvidenceOptions, ExactOptions, Method};
-use posterior::{FitRequest, Model, peak_memory_bytes};
+use posterior::{FitRequest, Model};
 
 #[test]
 fn a_fit_keeps_to_its_plan() {

@@ -63,6 +63,14 @@ pub enum StoreError {
         /// What to do.
         remedy: String,
     },
+    /// A kernel of the program's own that no registered reader can make again.
+    #[error(
+        "no reader is registered for the kernel `{kernel}`, which a model file names: call `kernels::register` first"
+    )]
+    NoReader {
+        /// Its name.
+        kernel: String,
+    },
     /// A state that text cannot hold.
     #[error("the state of the work cannot be kept: {0}")]
     State(#[from] serde_json::Error),

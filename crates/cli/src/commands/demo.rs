@@ -10,8 +10,9 @@ use crate::output::{Failure, print, set_threads};
 use posterior::data::json;
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
+use posterior::models::{ModelData, Question};
 use posterior::report::{Report, Section};
-use posterior::{FitRequest, Model, ModelData, Question};
+use posterior::{FitRequest, Model};
 use std::time::Instant;
 
 /// A problem with its model and its scores.

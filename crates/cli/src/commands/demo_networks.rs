@@ -12,12 +12,12 @@ use posterior::laplace::{self, NetworkDescription};
 use posterior::likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
+use posterior::models::{Predicted, Predictive, Question};
 use posterior::network::Preparation;
 use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
 use posterior::optim::{Reason, Rule, Schedule};
 use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, Section};
-use posterior::{Predicted, Predictive, Question};
 use std::path::{Path, PathBuf};
 
 /// What came of both.

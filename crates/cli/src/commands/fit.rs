@@ -23,14 +23,15 @@ use crate::progress::Bar;
 use posterior::data::json;
 use posterior::data::stream::{StreamOptions, TableParts, count_rows};
 use posterior::data::{Split, Table, TimeForm};
+use posterior::models::{
+    ChosenLikelihood, FitRecord, FitStage, FitSummary, GaussianOutput, GeneralisedSummary, LikelihoodOutput,
+    Observed, Output, Prepared, PreparedTable, ProcessRecord, choose_likelihood, no_exposure,
+    peak_memory_bytes,
+};
 use posterior::notes::fixes::{EVALUATE, FOLD, LIKELIHOOD_GAUSSIAN};
 use posterior::optim::Observer;
 use posterior::targets::shared::SharedKernel;
-use posterior::{
-    ChosenLikelihood, FitRecord, FitRequest, FitStage, FitSummary, GaussianOutput, GeneralisedSummary,
-    LikelihoodOutput, Model, ModelError, Observed, Output, Prepared, PreparedTable, ProcessRecord, Saved,
-    choose_likelihood, no_exposure, peak_memory_bytes,
-};
+use posterior::{FitRequest, Model, ModelError, Saved};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -170,7 +171,7 @@ fn fitted(rows: Rows, request: &FitRequest, remarks: Remarks, arguments: &FitArg
     let fitted = match rows {
         Rows::Gaussian(prepared) => {
             remarks.say(format!("plan: {}", prepared.plan(request)));
-            let chosen = posterior::choose(request, prepared.rows(), &prepared.names()).method;
+            let chosen = posterior::models::choose(request, prepared.rows(), &prepared.names()).method;
             let fresh = request.method.large().is_some_and(|large| large.fresh);
             if chosen.large().is_some() || fresh {
                 say_kept(request, remarks);

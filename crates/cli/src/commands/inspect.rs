@@ -7,12 +7,13 @@ use super::{load, print_written, read_files, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::output::{Failure, check_outputs, number, print, print_json, table_under};
 use posterior::data::{Column, OutputKind, TextOptions, Values, is_table_name, json, to_shown_value};
+use posterior::models::{Effects, FORMAT_VERSION, Portrait, Question};
 use posterior::network::{NetworkFile, open_network};
 use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
 use posterior::networks::{Architecture, Graph, describe};
 use posterior::notes::fixes::{ARCHITECTURE, MEMORY};
 use posterior::report::{RegressionReport, Report, Section};
-use posterior::{Effects, FORMAT_VERSION, Model, Portrait, Question, Saved};
+use posterior::{Model, Saved};
 use serde::Serialize;
 use std::path::Path;
 

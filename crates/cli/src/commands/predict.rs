@@ -5,13 +5,14 @@ use crate::args::{Cli, PredictArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs, print_bytes, set_threads};
 use crate::progress::Bar;
+use posterior::Saved;
 use posterior::data::stream::{TableParts, source_of};
 use posterior::data::{
     Column, CsvOptions, DataError, Departure, InputMoments, OutputKind, Table, Values, json, lines_of,
     write_npy, write_parts, write_table_as,
 };
+use posterior::models::{Answer, Files, ModelData, PredictedInto, Question, VarianceSolves};
 use posterior::optim::Signal;
-use posterior::{Answer, Files, ModelData, PredictedInto, Question, Saved, VarianceSolves};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -12,8 +12,8 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, set_threads};
 use destination::{Destination, takes_objects};
 use posterior::data::FileLock;
+use posterior::models::{BadRow, StreamState};
 use posterior::notes::fixes::{BAD_ROWS_SKIP, BATCH, INDUCING_POINTS, STREAM_MODEL, STREAM_TARGET};
-use posterior::{BadRow, StreamState};
 use source::Source;
 use std::time::{Duration, Instant};
 

@@ -9,9 +9,9 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs, number, print, print_json, set_threads, table_under};
 use crate::progress::Bar;
 use crate::settings::checkpoint_place;
-use posterior::Facts;
 use posterior::data::OutputKind;
 use posterior::linear::sampled::{ConjugateOptions, DescentOptions};
+use posterior::models::Facts;
 use posterior::networks::architecture::Unet;
 use posterior::scans::{
     DesignPrior, DesignRequest, ProjectRequest, ReconstructRequest, ScanError, UncertainRequest, design,

@@ -1,5 +1,6 @@
 //! Syntax to kernels, for one table's columns.
 
+use super::object::Object;
 use super::parse::{KernelTextError, nearest};
 use super::{Kind, Leaf, Node, additive, categories, images, network};
 use crate::categorical::Categorical;
@@ -70,6 +71,13 @@ impl<'a> Builder<'a> {
                 Ok(Box::new(Scaled::new(label, variance, self.factor(node)?)))
             }
             Node::Warp(inner, position) => self.warped(*position, |builder| builder.term(inner)),
+            Node::Object(object) => {
+                let inner = self.object(object)?;
+                if object.has_amplitude() {
+                    return Ok(inner);
+                }
+                Ok(Box::new(Scaled::new(object.name(), 1.0, inner)))
+            }
             Node::Leaf(leaf) => {
                 let label = self.label(leaf.kind.names()[0]);
                 let inner = self.leaf(leaf, &label)?;
@@ -86,6 +94,7 @@ impl<'a> Builder<'a> {
         match node {
             Node::Sum(_) => self.term(node),
             Node::Warp(inner, position) => self.warped(*position, |builder| builder.factor(inner)),
+            Node::Object(object) => self.object(object),
             Node::Product(parts) => {
                 let factors = parts.iter().map(|p| self.factor(p)).collect::<Result<_, _>>()?;
                 Ok(Box::new(Product::new(factors)))
@@ -117,6 +126,23 @@ impl<'a> Builder<'a> {
         }
         self.columns.push((label.clone(), columns.clone()));
         Ok(Box::new(Warped::new(label, Warp::new(columns), inner)))
+    }
+
+    /// A kernel of the caller's own, which sees all columns.
+    fn object<T: Real>(&mut self, object: &Object) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
+        let here = |message: String| KernelTextError::new(self.source, object.position(), message);
+        let kernel = object.build().map_err(here)?;
+        if self.label(object.name()) != object.name() {
+            let message = format!(
+                "`{}` stands twice in this kernel, and its parameters would have one name: leave one out",
+                object.name()
+            );
+            return Err(KernelTextError::new(self.source, object.position(), message));
+        }
+        let columns: Vec<usize> = (0..self.features.len()).collect();
+        self.columns.push((object.name().to_string(), columns.clone()));
+        self.numbers.push(columns);
+        Ok(kernel)
     }
 
     fn leaf<T: Real>(&mut self, leaf: &Leaf, label: &str) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
@@ -285,6 +311,7 @@ fn title(node: &Node) -> String {
         Node::Leaf(leaf) => leaf.kind.names()[0].to_string(),
         Node::Sum(_) => "sum".to_string(),
         Node::Warp(inner, _) => format!("warp({})", title(inner)),
+        Node::Object(object) => object.name().to_string(),
         Node::Product(parts) => parts.iter().map(title).collect::<Vec<_>>().join("*"),
     }
 }

@@ -4,6 +4,7 @@
 //! sum      = product { "+" product }
 //! product  = factor { "*" factor }
 //! factor   = "(" sum ")" | "warp" "(" sum ")" | name [ "(" argument { "," argument } ")" ]
+//!        | name [ JSON ], a kernel that the program has registered
 //! argument = "ard" | BASE | [ "activation" "=" ] ACTIVATION | [ "columns" "=" ] COLUMN | SETTING "=" ( NUMBER | "true" | "false" ) | LAYER
 //! BASE     = the name of a stationary kernel, for `additive`
 //! LAYER    = "shape" "=" SIZES | ( "conv" | "conv-same" | "pool" ) "=" SIZES [ "/" SIZES ] | ACTIVATION | "dense" | "flatten"
@@ -47,6 +48,9 @@
 //! 4. A product with a sum, `linear(ard)`, `additive`, `spectral_mixture` or a network with a read-out layer among its factors takes its variances from there and has no further one.
 //!    `variance=` on another factor would have nothing to set and is an error.
 //!
+//! **Kernels of the caller's own.** A kernel that the program has [registered](crate::register) stands in a text by its name, with its settings as a JSON object behind it where it has some: `cauchy{"degree":2}`. It
+//! looks at all columns, and stands once in an expression.
+//!
 //! **Names.** `matern32.lengthscale`, `matern32.variance`; the second Matérn kernel of an expression is `matern32[2]`; a
 //! product's variance is that of its factors joined, `matern32*periodic.variance`.
 
@@ -55,15 +59,18 @@ mod build;
 mod categories;
 mod images;
 mod network;
+mod object;
 mod parse;
 
+pub(crate) use object::check_name;
 pub use parse::KernelTextError;
 
-use crate::Kernel;
+use crate::{Kernel, KernelObject};
 use posterior_linalg::{PerPrecision, Real, compiled_here};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// A parsed kernel: what it is made of, not yet tied to a table. Two are equal when they mean the same, however they are
 /// spaced and whichever of a kernel's names they use.
@@ -80,6 +87,8 @@ enum Node {
     Product(Vec<Node>),
     /// A kernel of warped columns, and where it stands in the source.
     Warp(Box<Node>, usize),
+    /// A kernel of the caller's own.
+    Object(object::Object),
     Leaf(Leaf),
 }
 
@@ -115,6 +124,7 @@ impl Node {
         match self {
             Self::Sum(parts) | Self::Product(parts) => parts.iter().flat_map(Self::leaves).collect(),
             Self::Warp(inner, _) => inner.leaves(),
+            Self::Object(_) => Vec::new(),
             Self::Leaf(leaf) => vec![leaf],
         }
     }
@@ -125,14 +135,25 @@ impl Node {
             Self::Sum(_) => true,
             Self::Product(parts) => parts.iter().any(Self::has_amplitude),
             Self::Warp(inner, _) => inner.has_amplitude(),
+            Self::Object(object) => object.has_amplitude(),
             Self::Leaf(leaf) => leaf.has_own_variances(),
+        }
+    }
+
+    /// The caller's own kernels in it, as they stand in the text.
+    fn objects(&self) -> Vec<&object::Object> {
+        match self {
+            Self::Sum(parts) | Self::Product(parts) => parts.iter().flat_map(Self::objects).collect(),
+            Self::Warp(inner, _) => inner.objects(),
+            Self::Object(object) => vec![object],
+            Self::Leaf(_) => Vec::new(),
         }
     }
 
     /// The `variance` settings of a product's factors that have no variances of their own.
     fn factor_variances(&self) -> Vec<&Setting> {
         match self {
-            Self::Sum(_) => Vec::new(),
+            Self::Sum(_) | Self::Object(_) => Vec::new(),
             Self::Product(parts) => parts.iter().flat_map(Self::factor_variances).collect(),
             Self::Warp(inner, _) => inner.factor_variances(),
             Self::Leaf(leaf) if leaf.has_own_variances() => Vec::new(),
@@ -232,6 +253,12 @@ impl Kind {
         }
     }
 
+    /// The kernel of this name, in letters of any size.
+    fn named(name: &str) -> Option<Self> {
+        let lower = name.to_ascii_lowercase();
+        Self::ALL.into_iter().find(|kind| kind.names().contains(&lower.as_str()))
+    }
+
     /// Settings that it takes.
     fn settings(self) -> &'static [&'static str] {
         match self {
@@ -277,6 +304,22 @@ impl Kind {
 }
 
 impl KernelExpression {
+    /// A kernel of the caller's own, whatever the columns are called.
+    ///
+    /// # Errors
+    /// [`KernelTextError`] for a name that another kernel has, and for settings that no text can hold: others than a JSON object, or too long.
+    pub fn object(object: Arc<dyn KernelObject>) -> Result<Self, KernelTextError> {
+        let node = Node::Object(object::Object::of(object)?);
+        let source = node.to_string();
+        parse::check_length(&source)?;
+        Ok(Self { node, source })
+    }
+
+    /// The first of its kernels that model files cannot hold, since no reader is [registered](crate::register) under its name.
+    pub fn unregistered(&self) -> Option<&str> {
+        self.node.objects().into_iter().map(object::Object::name).find(|name| !crate::is_registered(name))
+    }
+
     /// The kernel for a table with the given feature columns, in precision `T`.
     ///
     /// # Errors
@@ -371,7 +414,7 @@ impl fmt::Display for Node {
                     f.write_str(sign)?;
                 }
                 match part {
-                    Node::Leaf(_) | Node::Warp(..) => part.fmt(f)?,
+                    Node::Leaf(_) | Node::Object(_) | Node::Warp(..) => part.fmt(f)?,
                     Node::Product(_) if sign == " + " => part.fmt(f)?,
                     _ => write!(f, "({part})")?,
                 }
@@ -382,6 +425,7 @@ impl fmt::Display for Node {
             Self::Sum(parts) => joined(f, parts, " + "),
             Self::Product(parts) => joined(f, parts, " * "),
             Self::Warp(inner, _) => write!(f, "warp({inner})"),
+            Self::Object(object) => object.fmt(f),
             Self::Leaf(leaf) => {
                 f.write_str(leaf.kind.names()[0])?;
                 let arguments = leaf.arguments();

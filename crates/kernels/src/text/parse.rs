@@ -1,6 +1,8 @@
 //! Text to syntax, with errors that point at the character.
 
+use super::object::Object;
 use super::{Kind, Leaf, Node, Setting, additive, categories, images, network};
+use serde_json::{Map, Value};
 
 /// Longest text and deepest nesting that are read: far beyond use, and short of any stack.
 const LONGEST: usize = 4096;
@@ -46,14 +48,19 @@ struct Parser<'a> {
     depth: usize,
 }
 
-pub(super) fn parse(source: &str) -> Result<Node, KernelTextError> {
-    if source.len() > LONGEST {
-        return Err(KernelTextError::new(
-            source,
-            LONGEST,
-            format!("a kernel's text has at most {LONGEST} characters"),
-        ));
+/// Refuses a text that is too long to be read.
+pub(super) fn check_length(source: &str) -> Result<(), KernelTextError> {
+    match source.len() > LONGEST {
+        true => {
+            let message = format!("a kernel's text has at most {LONGEST} characters");
+            Err(KernelTextError::new(source, LONGEST, message))
+        }
+        false => Ok(()),
     }
+}
+
+pub(super) fn parse(source: &str) -> Result<Node, KernelTextError> {
+    check_length(source)?;
     let mut parser = Parser { source, at: 0, depth: 0 };
     let node = parser.sum()?;
     match parser.peek() {
@@ -72,7 +79,7 @@ pub(super) fn parse(source: &str) -> Result<Node, KernelTextError> {
 /// No factor sets a variance that its product does not have.
 fn check_variances(node: &Node, source: &str) -> Result<(), KernelTextError> {
     match node {
-        Node::Leaf(_) => Ok(()),
+        Node::Leaf(_) | Node::Object(_) => Ok(()),
         Node::Warp(inner, _) => check_variances(inner, source),
         Node::Product(_) if node.has_amplitude() && !node.factor_variances().is_empty() => {
             let position = node.factor_variances()[0].position;
@@ -153,7 +160,7 @@ impl Parser<'_> {
         }
         let inner = self.factor()?;
         let looks = inner.leaves().into_iter().any(|leaf| leaf.kind.is_warped());
-        if !looks {
+        if !looks && inner.objects().is_empty() {
             let message =
                 "there is nothing to warp: no kernel in these parentheses looks at columns of numbers";
             return Err(KernelTextError::new(self.source, start, message));
@@ -167,10 +174,7 @@ impl Parser<'_> {
         if name.eq_ignore_ascii_case("warp") {
             return self.warp(start);
         }
-        let kind = Kind::ALL
-            .into_iter()
-            .find(|k| k.names().contains(&name.to_ascii_lowercase().as_str()))
-            .ok_or_else(|| KernelTextError::new(self.source, start, unknown_kernel(&name)))?;
+        let Some(kind) = Kind::named(&name) else { return self.object(start, &name) };
         let mut leaf = Leaf {
             kind,
             position: start,
@@ -198,6 +202,27 @@ impl Parser<'_> {
             .and_then(|()| additive::check(&leaf))
             .map_err(|(position, message)| KernelTextError::new(self.source, position, message))?;
         Ok(Node::Leaf(leaf))
+    }
+
+    /// A kernel of the caller's own: a name with settings, or one that is registered.
+    fn object(&mut self, start: usize, name: &str) -> Result<Node, KernelTextError> {
+        let here = |at: usize, message: String| KernelTextError::new(self.source, at, message);
+        if self.source[self.at..].starts_with('{') {
+            let at = self.at;
+            let mut values = serde_json::Deserializer::from_str(&self.source[at..]).into_iter::<Value>();
+            let settings = match values.next() {
+                Some(Ok(settings)) => settings,
+                _ => return Err(here(at, format!("the settings of `{name}` are no JSON object"))),
+            };
+            self.at += values.byte_offset();
+            return Object::parsed(name, settings, start).map(Node::Object).map_err(|e| here(start, e));
+        }
+        match crate::is_registered(name) {
+            true => Object::parsed(name, Value::Object(Map::new()), start)
+                .map(Node::Object)
+                .map_err(|e| here(start, e)),
+            false => Err(here(start, unknown_kernel(name))),
+        }
     }
 
     fn argument(&mut self, leaf: &mut Leaf) -> Result<(), KernelTextError> {
@@ -346,7 +371,7 @@ pub(super) fn quoted(kind: Kind, name: &str) -> String {
     if plain { name.to_string() } else { format!("`{name}`") }
 }
 
-fn is_plain(c: char) -> bool {
+pub(super) fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || "_.-".contains(c)
 }
 

@@ -57,8 +57,8 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Of rows with these standardised residuals, by which the training of a network may have kept its weights.
-    pub(super) fn of_network(residuals: &[f64], nll: f64) -> Self {
+    /// Of rows with these standardised residuals, by which the training of a network may have kept its weights, or of which nothing else is known.
+    pub(crate) fn of_network(residuals: &[f64], nll: f64) -> Self {
         let inside = residuals.iter().filter(|z| z.abs() <= half_width_factor(LEVEL)).count();
         let rows = residuals.len().max(1);
         let coverage = inside as f64 / rows as f64;

@@ -151,6 +151,18 @@ pub(crate) fn check(
     Err(ModelError::Usage(problem.into()))
 }
 
+impl Model {
+    /// Predictive distributions of such data as the columns that [`Model::predict`] writes.
+    ///
+    /// # Errors
+    /// [`ModelError::Usage`] for too many classes.
+    pub fn columns(&self, data: &ModelData, predictions: &Predictive) -> Result<Vec<Column>, ModelError> {
+        let question = Question::default();
+        check(&question, (self.predicts(), self.sets().is_some()), self.class_names().len())?;
+        columns(self, data, predictions, &question)
+    }
+}
+
 /// Where predictions stand in new columns.
 fn places(data: &ModelData, predictions: &Predictive) -> Vec<usize> {
     match &predictions.examples {

@@ -11,6 +11,7 @@
 //! | `network_samples` | functions and joint covariances of networks |
 //! | `portrait` | what a report shows of a model |
 //! | `process` | what processes answer |
+//! | `calibrate` | calibration after a fit, by validation rows |
 //! | `effects` | effects of columns |
 //! | `joint` | the covariance of the function at several rows |
 //! | `leave_one_out` | a table's training rows, each predicted from all others |
@@ -18,6 +19,7 @@
 //! | `plan` | memory and seconds of predictions of processes |
 
 mod answer;
+mod calibrate;
 mod effects;
 mod joint;
 mod leave_one_out;

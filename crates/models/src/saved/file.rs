@@ -114,6 +114,7 @@ impl Model {
         self.calibration.write(tensors);
         let source = match &self.source {
             Source::Table(own) => {
+                check_reader(own)?;
                 if let Some(noise) = own.output.gaussian().and_then(|own| own.process.as_deref()) {
                     write_noise(noise, tensors)?;
                 }
@@ -237,6 +238,7 @@ impl ModelHeader {
         match source {
             SourceHeader::Table(source) => {
                 let mut source = *source;
+                check_reader(&source)?;
                 check(&source).map_err(|e| tensors.corrupt(e))?;
                 let training = TrainingRows::read(tensors)?;
                 let calibration = Calibration::read(records(&source.record.fit), 1, tensors)?;
@@ -287,6 +289,14 @@ fn records(fit: &FitRecord) -> Records<'_> {
             tails: fit.intervals.as_ref(),
             ..Records::default()
         },
+    }
+}
+
+/// Refuses a kernel that cannot be made again from its name.
+fn check_reader(source: &TableSource) -> Result<(), StoreError> {
+    match source.record.kernel.unregistered() {
+        Some(kernel) => Err(StoreError::NoReader { kernel: kernel.into() }),
+        None => Ok(()),
     }
 }
 

@@ -4,12 +4,10 @@ use crate::options::set;
 use faer::Mat;
 use posterior::data::{Column, Selection, Split, Table};
 use posterior::linalg::random::Streams;
+use posterior::models::{CheckedOn, FitStage, Hyperparameter, Prepared, ScalableSummary, TriedMethod};
 use posterior::optim::{Constraint, Signal};
 use posterior::options::{KernelPrecision, MethodName};
-use posterior::{
-    CheckedOn, FitRequest, FitStage, Hyperparameter, Model, ModelError, Prepared, ScalableSummary,
-    TriedMethod,
-};
+use posterior::{FitRequest, Model, ModelError};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 use std::time::Instant;

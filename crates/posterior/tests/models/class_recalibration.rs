@@ -5,10 +5,9 @@ use crate::options::set;
 use posterior::data::{Column, Selection, Split, Table, Values};
 use posterior::linalg::random::Streams;
 use posterior::metrics::{Classes, LabelSets, Temperature};
+use posterior::models::{Guarantee, ModelData, Predicted, Question, Scores, StreamModel};
 use posterior::options::{CalibrateName, InferenceName, MethodName, PseudoCount};
-use posterior::{
-    FitRequest, Guarantee, Model, ModelData, ModelError, Predicted, Question, Saved, Scores, StreamModel,
-};
+use posterior::{FitRequest, Model, ModelError, Saved};
 use rand::RngExt as _;
 use serde_json::{Value, json};
 
@@ -66,7 +65,7 @@ fn data(table: &Table) -> ModelData {
 }
 
 /// Probabilities, and what came true.
-fn predicted(model: &Model, table: &Table, sets: &[f64]) -> (Vec<f64>, posterior::Predictive) {
+fn predicted(model: &Model, table: &Table, sets: &[f64]) -> (Vec<f64>, posterior::models::Predictive) {
     let asked = Question { sets: sets.to_vec(), ..question(true) };
     let found = model.predictive(&data(table), &asked).unwrap();
     let Predicted::Classes(p) = &found.predicted else { panic!("classes") };
@@ -105,7 +104,7 @@ fn held_back_rows_make_probabilities_and_sets_hold_what_they_say() {
         assert!((densities[0] - (densities[1] / temperature.value() - sum)).abs() < 1e-12);
     }
     // A temperature that other rows of the same kind would choose: twice the standard error that the rows state, and that of the fresh ones.
-    let posterior::Truth::Classes(labels) = found.truth.clone().unwrap() else { panic!("classes") };
+    let posterior::models::Truth::Classes(labels) = found.truth.clone().unwrap() else { panic!("classes") };
     let nll =
         |p: &[f64]| -Classes::new(p, 3, &labels).unwrap().log_likelihoods().iter().sum::<f64>() / 1500.0;
     let gain = own.tempering.nll_after - own.tempering.nll_before;
@@ -125,7 +124,7 @@ fn held_back_rows_make_probabilities_and_sets_hold_what_they_say() {
     assert!(found.sets[3].each().all(|set| set.len() == 3));
     // What an evaluation says is the same, at the usual levels.
     let evaluation = asked.evaluate(&data(&fresh), &question(true)).unwrap();
-    let (_, usual) = predicted(&asked, &fresh, &posterior::SET_LEVELS);
+    let (_, usual) = predicted(&asked, &fresh, &posterior::models::SET_LEVELS);
     assert_eq!(evaluation.sets, usual.sets.iter().map(|sets| sets.scored(&labels)).collect::<Vec<_>>());
     let Scores::Classes(scores) = evaluation.scores else { panic!("classes") };
     assert!((scores.nll - nll(&after)).abs() < 1e-12);
@@ -157,7 +156,9 @@ fn rows_that_are_predicted_from_the_others_give_no_exact_guarantee() {
         assert_eq!((own.guarantee, own.rows), (Guarantee::LeftOut, 160), "{pseudo_count:?}");
         assert!(own.of_sets().to_string().contains("no guarantee is exact"), "{}", own.of_sets());
         let (_, found) = predicted(&model, &fresh, &[0.8, 0.9]);
-        let posterior::Truth::Classes(labels) = found.truth.clone().unwrap() else { panic!("classes") };
+        let posterior::models::Truth::Classes(labels) = found.truth.clone().unwrap() else {
+            panic!("classes")
+        };
         for sets in &found.sets {
             // All rows have a say in the function that predicts new ones: no worse than the rows left out, and five standard errors of both.
             let error = (2.0 * sets.level * (1.0 - sets.level) / 160.0).sqrt();
@@ -178,14 +179,14 @@ fn sets_become_columns_with_the_names_of_classes() {
         fitted(&train, &request(MethodName::Exact, CalibrateName::Auto, Some(0.1), options.clone())).unwrap();
     let few = data(&table(4, 0.0, 6));
     let asked = |sets: &[f64], into| Question { sets: sets.to_vec(), into, ..question(false) };
-    let text = |answer: &posterior::Answer, name: &str| -> Vec<Option<String>> {
+    let text = |answer: &posterior::models::Answer, name: &str| -> Vec<Option<String>> {
         let column = answer.columns.iter().find(|c| c.name == name).unwrap_or_else(|| panic!("{name}"));
         match &column.values {
             Values::Text(values) => values.clone(),
             Values::Numeric(_) => panic!("text"),
         }
     };
-    let all = Model::predict(&model, &few, &asked(&[0.999], posterior::PredictedInto::Json)).unwrap();
+    let all = Model::predict(&model, &few, &asked(&[0.999], posterior::models::PredictedInto::Json)).unwrap();
     for row in text(&all, "set") {
         let row = row.unwrap();
         // All classes; the bar of a name has a backslash before it.
@@ -196,7 +197,7 @@ fn sets_become_columns_with_the_names_of_classes() {
     assert!(name == "set" && each.iter().flatten().all(|set| set.len() == 3));
     assert!(each[0].as_ref().unwrap().contains(&"left|right".to_string()));
     let several =
-        Model::predict(&model, &few, &asked(&[0.5, 0.9], posterior::PredictedInto::Columns)).unwrap();
+        Model::predict(&model, &few, &asked(&[0.5, 0.9], posterior::models::PredictedInto::Columns)).unwrap();
     assert!(
         several.sets.is_empty()
             && text(&several, "set_0.5").len() == 4
@@ -204,9 +205,9 @@ fn sets_become_columns_with_the_names_of_classes() {
     );
     // What has no answer is refused with a way out.
     let refused = |model: &Model, question: &Question| model.check(question).unwrap_err().to_string();
-    let array = asked(&[0.9], posterior::PredictedInto::Array);
+    let array = asked(&[0.9], posterior::models::PredictedInto::Array);
     assert!(refused(&model, &array).contains("named columns"));
-    let mut other = asked(&[0.9], posterior::PredictedInto::Columns);
+    let mut other = asked(&[0.9], posterior::models::PredictedInto::Columns);
     let none = fitted(&train, &request(MethodName::Exact, CalibrateName::None, Some(0.1), options)).unwrap();
     assert!(refused(&none, &other).contains("--calibrate"), "{}", refused(&none, &other));
     other.integration = Some(posterior::likelihoods::Integration::PlugIn);

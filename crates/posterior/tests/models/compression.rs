@@ -2,10 +2,11 @@
 
 use crate::large_tables::{compare, fit, quick_blocks, request, table};
 use crate::options::set;
+use posterior::Model;
 use posterior::data::synthetic;
 use posterior::linalg::random::Streams;
+use posterior::models::Guarantee;
 use posterior::options::MethodName;
-use posterior::{Guarantee, Model};
 use serde_json::json;
 
 #[test]

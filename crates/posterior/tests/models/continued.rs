@@ -6,9 +6,10 @@ use posterior::data::{Column, InputRanges, Missing, Selection, Split, Table, Val
 use posterior::gp::exact::ExactPosterior;
 use posterior::gp::{Observations, Posterior};
 use posterior::linalg::random::Streams;
+use posterior::models::{ModelData, Question, VarianceMethod};
 use posterior::optim::Signal;
 use posterior::options::{CalibrateName, MethodName};
-use posterior::{FitRequest, Model, ModelData, ModelError, Question, VarianceMethod};
+use posterior::{FitRequest, Model, ModelError};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 

@@ -4,8 +4,9 @@ use super::labelled::{fit, question};
 use crate::options::set;
 use posterior::data::{Column, Selection, Split, Table};
 use posterior::linalg::random::Streams;
+use posterior::models::{Guarantee, ModelData, Predicted, Question, StreamModel};
 use posterior::options::{CalibrateName, InferenceName, LikelihoodName, MethodName};
-use posterior::{FitRequest, Guarantee, Model, ModelData, Predicted, Question, Saved, StreamModel};
+use posterior::{FitRequest, Model, Saved};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, Gamma, Poisson, StudentT};
 use serde_json::json;
@@ -59,7 +60,7 @@ fn data(table: &Table) -> ModelData {
 /// Shares of new rows between both ends, and where the ends are wrong on their own.
 fn held(model: &Model, fresh: &Table, level: f64) -> [f64; 3] {
     let found = model.predictive(&data(fresh), &question(true)).unwrap();
-    let Some(posterior::Truth::Values { values, .. }) = &found.truth else { panic!("numbers") };
+    let Some(posterior::models::Truth::Values { values, .. }) = &found.truth else { panic!("numbers") };
     let [low, high] = [0.5 - 0.5 * level, 0.5 + 0.5 * level].map(|at| found.quantiles(at, true).unwrap());
     let share =
         |f: &dyn Fn(usize) -> bool| (0..values.len()).filter(|&i| f(i)).count() as f64 / values.len() as f64;

@@ -2,9 +2,10 @@
 
 use posterior::data::{Column, Table};
 use posterior::linalg::random::Streams;
+use posterior::models::{ModelData, Observed, Predicted, Question};
 use posterior::optim::Signal;
 use posterior::options::{InferenceName, LikelihoodName, Window};
-use posterior::{FitRequest, Model, ModelData, ModelError, Observed, Predicted, Question, Saved};
+use posterior::{FitRequest, Model, ModelError, Saved};
 use rand::RngExt;
 use serde_json::{Value, json};
 use std::path::PathBuf;

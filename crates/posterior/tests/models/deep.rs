@@ -69,7 +69,7 @@ fn every_method_learns_chooses_on_rows_set_aside_and_survives_its_file() {
         let begun = on_all && change["objective"] == "evidence" && change["correction"] != "noise";
         let ways = if chooses { 7 } else { 1 + usize::from(begun || change["objective"] == "predictive") };
         assert_eq!(deep.tried.len(), ways, "{method} {change}");
-        let best = |t: &posterior::TriedSetting| t.nll.min(t.refitted_nll.unwrap_or(f64::INFINITY));
+        let best = |t: &posterior::models::TriedSetting| t.nll.min(t.refitted_nll.unwrap_or(f64::INFINITY));
         let chosen = deep.tried.iter().find(|t| t.name == deep.chosen).unwrap();
         assert!(deep.tried.iter().all(|t| best(t) >= best(chosen)));
         assert!(deep.diagnostics.effective_rank >= 1.0 && deep.diagnostics.effective_rank <= 16.0);
@@ -380,20 +380,20 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
     assert!(portrait.lengthscales.is_empty());
     assert!(portrait.hyperparameters.iter().any(|h| h.unit == "of the network's outputs"));
     // Samples are functions: the same values in whatever company, around the mean.
-    let process = posterior::FittedGp::load(folder.path().join("dense.posterior")).unwrap();
+    let process = posterior::Fitted::load(folder.path().join("dense.posterior")).unwrap();
     let x: Vec<Vec<f64>> =
         (0..4).map(|i| (0..10).map(|j| ((7 * i + 3 * j) % 11) as f64 / 11.0).collect()).collect();
     let functions = process.functions(400, 5).unwrap();
     let (all, one) = (functions.values(&x).unwrap(), functions.values(&x[2..3].to_vec()).unwrap());
-    let there = process.predict(&x).unwrap();
+    let there = process.predict(&x).unwrap().mean().unwrap().to_vec();
     for i in 0..4 {
         let mean = (0..400).map(|j| all[(i, j)]).sum::<f64>() / 400.0;
         let square = (0..400).map(|j| (all[(i, j)] - mean).powi(2)).sum::<f64>() / 400.0;
         // Five standard errors.
-        assert!((mean - there.mean[i]).abs() < 5.0 * (square / 400.0).sqrt(), "{mean} {}", there.mean[i]);
+        assert!((mean - there[i]).abs() < 5.0 * (square / 400.0).sqrt(), "{mean} {}", there[i]);
     }
     // The network is in single precision, and adds up in another order where there are other rows.
-    let scale = there.mean.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+    let scale = there.iter().fold(0.0f64, |most, v| most.max(v.abs()));
     assert!((0..400).all(|j| (all[(2, j)] - one[(0, j)]).abs() < 1e-5 * scale));
     let draw = |model: &Model| model.process().unwrap().sample(&fresh, &[0, 3, 7], 2000, 4, 1 << 30).unwrap();
     let draws = draw(&model);

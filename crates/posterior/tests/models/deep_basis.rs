@@ -9,6 +9,7 @@ use posterior::gp::{MeanForm, Observations};
 use posterior::likelihoods::Gaussian;
 use posterior::linalg::random::Streams;
 use posterior::linear::low_rank::{Correction, LowRankData, LowRankOptions, LowRankPosterior, ObservedRows};
+use posterior::models::DeepSummary;
 use posterior::network::Preparation;
 use posterior::networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
 use posterior::networks::{Activation, Architecture, Array, GraphBuilder, Network, Operation};
@@ -18,7 +19,7 @@ use posterior::onnx::definitions::{
 };
 use posterior::optim::{Parameters, Signal};
 use posterior::options::MethodName;
-use posterior::{DeepSummary, FitRequest, Model};
+use posterior::{FitRequest, Model};
 use prost::Message;
 use serde_json::{Value, json};
 use std::path::Path;

@@ -3,9 +3,10 @@
 use crate::labelled;
 use crate::options::set;
 use posterior::data::{Column, Missing, Selection, Table, Values};
+use posterior::models::{Dependence, Effects, ModelData, Place, PlaceUnit, Question, RowsOf};
 use posterior::optim::Signal;
 use posterior::options::{CalibrateName, InferenceName, MethodName};
-use posterior::{Dependence, Effects, FitRequest, Model, ModelData, Place, PlaceUnit, Question, RowsOf};
+use posterior::{FitRequest, Model};
 use serde_json::json;
 
 const TOWNS: [&str; 3] = ["Hafen", "Nord", "Süd"];
@@ -341,7 +342,7 @@ fn averages_of_classes_and_counts_are_those_of_what_is_predicted() {
             for (output, class) in curve.outputs.iter().zip(&shown) {
                 let values: Vec<f64> = match (&predicted.predicted, predicted.probabilities()) {
                     (_, Some(p)) => p.chunks(predicted.width).map(|row| row[*class]).collect(),
-                    (posterior::Predicted::Moments { mean, .. }, None) => mean.clone(),
+                    (posterior::models::Predicted::Moments { mean, .. }, None) => mean.clone(),
                     _ => panic!("probabilities or means"),
                 };
                 let expected = values.iter().sum::<f64>() / ROWS as f64;

@@ -2,9 +2,10 @@
 
 use crate::options::set;
 use posterior::data::{Column, Missing, Selection, Split, Table, Values};
+use posterior::models::{Hyperparameter, SharePlaces};
 use posterior::optim::Signal;
 use posterior::options::MethodName;
-use posterior::{FitRequest, Hyperparameter, Model, SharePlaces};
+use posterior::{FitRequest, Model};
 use serde_json::{Value, json};
 
 /// `A⁻¹ b` by elimination with pivots.

@@ -1,8 +1,9 @@
 //! Models of classes, counts and numbers with outliers: what their tests share.
 
 use posterior::data::Table;
+use posterior::models::{ModelData, Observed, Question, Scores, choose_likelihood};
 use posterior::optim::Signal;
-use posterior::{FitRequest, Model, ModelData, ModelError, Observed, Question, Scores, choose_likelihood};
+use posterior::{FitRequest, Model, ModelError};
 
 /// The given rows, as their target looks.
 pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {

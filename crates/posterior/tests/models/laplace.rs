@@ -1,6 +1,7 @@
 //! Networks with error bars: every curvature comes back from its file with the same predictions; damaged files are refused.
 
 use posterior::Model;
+use posterior::Saved;
 use posterior::data::{ArrayValues, NumericArray, synthetic};
 use posterior::laplace::{ModelData, NetworkDescription, Predicted, Truth};
 use posterior::likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood, Poisson};
@@ -8,10 +9,10 @@ use posterior::linalg::random::Streams;
 use posterior::linearised::{
     Approximation, Choice, FisherEstimate, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights,
 };
+use posterior::models::Question;
 use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, GraphBuilder, Network, Precision};
 use posterior::optim::{Rule, Schedule, Signal};
-use posterior::{Question, Saved};
 use std::path::Path;
 
 /// Two moons and a small network trained on them.

@@ -3,12 +3,12 @@
 use crate::options::set;
 use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::linalg::random::Streams;
+use posterior::models::{
+    FitStage, PredictOptions, Predictions, Prepared, ScalablePlan, VarianceMethod, VarianceSolves, choose,
+};
 use posterior::optim::Signal;
 use posterior::options::{Method, MethodName};
-use posterior::{
-    FitRequest, FitStage, Model, ModelError, PredictOptions, Predictions, Prepared, ScalablePlan, StoreError,
-    VarianceMethod, VarianceSolves, choose,
-};
+use posterior::{FitRequest, Model, ModelError, StoreError};
 use serde_json::{Value, json};
 use std::sync::OnceLock;
 
@@ -816,7 +816,7 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     assert!(planned("nystrom") > planned("pivoted-cholesky"));
     // Hyperparameters that no model of this request can have: an unknown name, noise below the floor.
     let exact = exact();
-    let given = |change: &dyn Fn(&mut Vec<posterior::Hyperparameter>)| {
+    let given = |change: &dyn Fn(&mut Vec<posterior::models::Hyperparameter>)| {
         let mut request = request(MethodName::Sdd);
         let mut values = exact.process().unwrap().record().hyperparameters.clone();
         change(&mut values);
@@ -826,7 +826,7 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
             .to_string()
     };
     let error = given(&|h| {
-        h.push(posterior::Hyperparameter { name: "matern32.lenghtscale".into(), values: vec![1.0] })
+        h.push(posterior::models::Hyperparameter { name: "matern32.lenghtscale".into(), values: vec![1.0] })
     });
     assert!(error.contains("`matern32.lenghtscale` is given"), "{error}");
     let error =

@@ -7,8 +7,9 @@ use posterior::data::synthetic::{SmoothTargets, smooth_classes, smooth_counts};
 use posterior::data::{Selection, Split, Table};
 use posterior::likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior::linalg::random::Streams;
+use posterior::models::{IndependentFunctions, ModelData, Predicted, Question, Target};
 use posterior::options::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
-use posterior::{FitRequest, IndependentFunctions, Model, ModelData, Predicted, Question, Saved, Target};
+use posterior::{FitRequest, Model, Saved};
 use serde_json::json;
 
 fn request(target: &str, labels: LikelihoodOptions, method: serde_json::Value) -> FitRequest {
@@ -46,7 +47,9 @@ fn gaussianised_processes_are_those_of_the_textbook() {
     let mut request = request("class", labels, json!({"method": "exact"}));
     let given = [("se.variance", 0.8), ("se.lengthscale", 1.3)];
     request.hyperparameters = Some(
-        given.map(|(name, v)| posterior::Hyperparameter { name: name.into(), values: vec![v] }).to_vec(),
+        given
+            .map(|(name, v)| posterior::models::Hyperparameter { name: name.into(), values: vec![v] })
+            .to_vec(),
     );
     let model = fit(&table, &split.train, &request).unwrap();
 
@@ -253,8 +256,8 @@ fn a_learned_pseudo_count_goes_with_counts_weights_and_given_kernels() {
     let (nll, baseline) = scores(&model, &table, &split.test);
     assert!(nll < baseline - 0.2, "{nll} {baseline}");
     // A kernel that is given stays to the last bit; pseudo-count and mean are learned all the same.
-    let kept: Vec<posterior::Hyperparameter> = [("se.variance", 0.7), ("se.lengthscale", 0.9)]
-        .map(|(name, v)| posterior::Hyperparameter { name: name.into(), values: vec![v] })
+    let kept: Vec<posterior::models::Hyperparameter> = [("se.variance", 0.7), ("se.lengthscale", 0.9)]
+        .map(|(name, v)| posterior::models::Hyperparameter { name: name.into(), values: vec![v] })
         .to_vec();
     request.hyperparameters = Some(kept.clone());
     let held = fit(&table, &split.train, &request).unwrap();

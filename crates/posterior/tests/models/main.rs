@@ -23,6 +23,8 @@ mod model_file;
 mod network_outputs;
 mod network_recalibration;
 mod options;
+mod own_kernels;
 mod recalibration;
+mod results;
 mod skewed_targets;
 mod variation;

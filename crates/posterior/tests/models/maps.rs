@@ -5,10 +5,11 @@ use faer::Mat;
 use posterior::data::{Column, Selection, Split, Table, Values, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::linear::low_rank::Rest;
+use posterior::models::Question;
 use posterior::optim::Signal;
 use posterior::options::MethodName;
 use posterior::report::{RegressionReport, Report};
-use posterior::{FitRequest, Model, Question};
+use posterior::{FitRequest, Model};
 use serde_json::{Value, json};
 
 fn numbers(table: &Table, name: &str) -> Vec<f64> {

@@ -1,16 +1,17 @@
 //! Networks that predict several numbers: columns of one table, and images.
 
+use posterior::Model;
 use posterior::data::{ArrayValues, NumericArray, ReadOptions, write_npy};
 use posterior::laplace::{
     Arrays, InMemory, LaplaceRequest, LikelihoodKind, NumberFormat, Predicted, Preprocess,
 };
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, NoiseModel, Tune};
+use posterior::models::{PredictedInto, Question};
 use posterior::networks::operation::Convolution;
 use posterior::networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
 use posterior::networks::{Activation, Architecture, Array, GraphBuilder, Network};
 use posterior::optim::Signal;
-use posterior::{Model, PredictedInto, Question};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;

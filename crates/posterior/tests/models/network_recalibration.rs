@@ -5,10 +5,11 @@ use posterior::laplace::{Arrays, InMemory, LaplaceRequest, LikelihoodKind, Netwo
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, MeanFieldOptions, Tune, Weights};
 use posterior::metrics::{Classes, Temperature};
+use posterior::models::{Guarantee, ModelData, Predicted, Predictive, Question, Scores, Truth};
 use posterior::networks::{Activation, Array, GraphBuilder, Network};
 use posterior::optim::Signal;
 use posterior::options::CalibrateName;
-use posterior::{Guarantee, Model, ModelData, ModelError, Predicted, Predictive, Question, Scores, Truth};
+use posterior::{Model, ModelError};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 

@@ -3,9 +3,10 @@
 use crate::options::set;
 use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::linalg::random::Streams;
+use posterior::models::{Guarantee, Hyperparameter, Predictions};
 use posterior::optim::Signal;
 use posterior::options::{CalibrateName, MethodName};
-use posterior::{FitRequest, Guarantee, Hyperparameter, Model, ModelError, Predictions};
+use posterior::{FitRequest, Model, ModelError};
 use serde_json::{Value, json};
 
 fn request(method: MethodName, calibrate: CalibrateName, options: Value) -> FitRequest {

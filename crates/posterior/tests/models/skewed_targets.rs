@@ -3,9 +3,10 @@
 use crate::options::set;
 use posterior::data::{Column, Selection, Table, TargetTransform};
 use posterior::linalg::random::Streams;
+use posterior::models::{Hyperparameter, ModelData, Question};
 use posterior::optim::Signal;
 use posterior::options::TargetTransformName;
-use posterior::{FitRequest, Hyperparameter, Model, ModelData, ModelError, Question};
+use posterior::{FitRequest, Model, ModelError};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 
@@ -99,7 +100,9 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
             &Question { memory: 1 << 30, ..Question::default() },
         )
         .unwrap();
-    let posterior::Scores::Values { scores: asked, nll } = evaluation.scores else { panic!("numbers") };
+    let posterior::models::Scores::Values { scores: asked, nll } = evaluation.scores else {
+        panic!("numbers")
+    };
     assert!((asked.nll - scores.nll).abs() < 1e-12 && (nll - scores.nll).abs() < 1e-9);
     assert!(!evaluation.funnel.unwrap().is_sure());
 }
@@ -171,7 +174,7 @@ fn noise_of_places_is_learned_saved_and_predicted() {
     let plain = fitted(&table, &all(&table), &request());
     let predicted = own.process().unwrap().predict(&table, None).unwrap();
     // Root mean square of the logarithms' errors: a fifth, as 300 squares tell it.
-    let off = |of: &posterior::Predictions| {
+    let off = |of: &posterior::models::Predictions| {
         let each = x.iter().zip(&of.deviation).map(|(x, s)| (s / deviation(*x)).ln().powi(2));
         (each.sum::<f64>() / f64::from(rows)).sqrt()
     };

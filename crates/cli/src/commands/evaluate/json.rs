@@ -3,8 +3,8 @@
 use super::scoring::{Findings, Scored};
 use crate::output::Failure;
 use posterior::data::json;
+use posterior::models::{Evaluation, Predicted, PredictedKind, Scores};
 use posterior::report::ScoredRows;
-use posterior::{Evaluation, Predicted, PredictedKind, Scores};
 use serde_json::{Map, Value};
 
 /// Classes beyond this have no matrix in the output: it grows with their square.

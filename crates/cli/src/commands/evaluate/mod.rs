@@ -14,9 +14,10 @@ use super::{load, load_for, print_report, print_written, remarks};
 use crate::args::{Cli, EvaluateArgs};
 use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, print, set_threads};
+use posterior::Model;
 use posterior::data::{OutputKind, json};
+use posterior::models::{Portrait, Question};
 use posterior::report::Report;
-use posterior::{Model, Portrait, Question};
 use scoring::of_target;
 use std::time::Instant;
 

@@ -3,18 +3,19 @@
 use super::scoring::Findings;
 use super::text::plus_minus;
 use crate::output::{Failure, number};
+use posterior::Model;
 use posterior::data::ArrayValues;
 use posterior::metrics::{
     BinaryEvents, BinaryScores, Classes, ClassificationScores, DEFAULT_BINS, JointLogLikelihood,
     MOST_CONFUSION_CLASSES, RegressionScores,
 };
+use posterior::models::{Evaluation, JointRow, ModelData, Portrait, Predicted, Predictive, Scores, Truth};
 use posterior::report::{
     Baseline, ClassificationBaseline, ClassificationReport, Distribution, FeatureLengthscale, FiguresReport,
     Image, ImageLayout, ImagePrediction, Item, JointScores, MethodRow, Note, OutOfDistribution,
     OutOfDistributionMethod, PredictedDistribution, Predictions, RegressionReport, Reliability,
     ReliabilityForm, ReliabilitySeries, Report, ScoredRows, Section, SummaryRow, Table,
 };
-use posterior::{Evaluation, JointRow, Model, ModelData, Portrait, Predicted, Predictive, Scores, Truth};
 use std::path::Path;
 
 /// Pictures shown of each kind.

@@ -7,12 +7,13 @@ use crate::laplace_settings::only;
 use crate::output::{Failure, Remarks};
 use posterior::data::transform::{Corruption, SEVERITIES};
 use posterior::data::{Departure, InputMoments};
+use posterior::models::{
+    Apart, Comparison, Evaluation, Files, JointRow, ModelData, OutOfDistribution, PredictedKind, Question,
+    Scores, Shift, VarianceSolves,
+};
 use posterior::notes::fixes::FOLD;
 use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
-use posterior::{
-    Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind,
-    Question, Saved, Scores, Shift, VarianceSolves,
-};
+use posterior::{Model, Saved};
 use std::path::Path;
 
 /// Functions drawn for joint scores where no number is given.

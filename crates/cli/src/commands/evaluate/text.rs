@@ -3,9 +3,9 @@
 use super::scoring::{Findings, Scored};
 use crate::output::{number, table, table_under};
 use posterior::metrics::{Classes, RegressionScores};
+use posterior::models::{Evaluation, OutOfDistribution, Predicted, Scores, Truth};
 use posterior::notes::fixes::{FOLDS, TEST_FRACTION};
 use posterior::report::ScoredRows;
-use posterior::{Evaluation, OutOfDistribution, Predicted, Scores, Truth};
 
 /// What stands above the scores of `n` rows.
 fn heading(rows: ScoredRows, n: usize) -> String {

@@ -4,7 +4,8 @@ use crate::commands::evaluate::json::scores;
 use crate::commands::evaluate::scoring::{Findings, notes_of};
 use crate::output::{Failure, Remarks};
 use posterior::data::Table;
-use posterior::{Model, ModelData, ModelError, Question};
+use posterior::models::{ModelData, Question};
+use posterior::{Model, ModelError};
 use serde_json::Value;
 
 /// Rows that had no part in a fit, in memory, with their numbers in the table.

@@ -10,12 +10,13 @@ use crate::args::{FitArgs, SplitArgs};
 use crate::commands::{in_parts, read_files};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs};
+use posterior::FitRequest;
 use posterior::data::{OutputKind, Split, Table};
 use posterior::gp::GpError;
+use posterior::models::{ChosenLikelihood, PreparedTable, choose_likelihood};
 use posterior::notes::fixes::{LIKELIHOOD_GAUSSIAN, SEVERAL_TARGETS, STREAM_FALSE};
 use posterior::targets::shared::{SharedKernel, SharedRows};
 use posterior::targets::{TargetPlan, TargetsPlan, may_be_several, named, request_of};
-use posterior::{ChosenLikelihood, FitRequest, PreparedTable, choose_likelihood};
 use std::collections::BTreeMap;
 use std::time::Instant;
 

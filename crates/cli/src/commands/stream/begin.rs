@@ -7,14 +7,15 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks};
 use posterior::data::arriving::RowFormat;
 use posterior::data::{Missing, Selection, Table};
+use posterior::models::{
+    Observed, ParsedRows, Prepared, RunningScore, StreamCounts, StreamInput, StreamModel, StreamState,
+    choose_likelihood,
+};
 use posterior::notes::fixes::LAST_LINE;
 use posterior::options::{
     CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions, TargetTransformName,
 };
-use posterior::{
-    FitRequest, Model, Observed, ParsedRows, Prepared, RunningScore, Saved, StreamCounts, StreamInput,
-    StreamModel, StreamState, choose_likelihood,
-};
+use posterior::{FitRequest, Model, Saved};
 
 /// Inducing points that there may be where nothing is said.
 const INDUCING: usize = 512;

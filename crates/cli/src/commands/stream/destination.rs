@@ -3,7 +3,7 @@
 use crate::args::StreamArgs;
 use crate::output::{Failure, write_out};
 use posterior::data::{CsvOptions, Table, lines_of, open_regular, resolved};
-use posterior::{StreamOutput, StreamState};
+use posterior::models::{StreamOutput, StreamState};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use crate::args::{FromArg, LastLineArg, StreamArgs};
 use crate::interrupt::Interrupt;
 use crate::output::Failure;
-use posterior::StreamState;
 use posterior::data::arriving::{ArrivingLines, Line, RowFormat, RowKind, SourceEnd};
+use posterior::models::StreamState;
 use posterior::notes::fixes::{COLUMNS, FROM_NEXT, FROM_START};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

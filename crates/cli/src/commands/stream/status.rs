@@ -3,8 +3,8 @@
 use crate::args::Cli;
 use crate::output::{Failure, number, print, print_json};
 use posterior::data::json;
+use posterior::models::{PredictedKind, ScoreSums, StreamState, peak_memory_bytes};
 use posterior::notes::fixes::LAST_LINE;
-use posterior::{PredictedKind, ScoreSums, StreamState, peak_memory_bytes};
 use serde_json::Value;
 
 /// In a line.
