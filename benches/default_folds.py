@@ -1,4 +1,4 @@
-"""What a user gets who names a table and a target: `posterior fit gp` with nothing else, fold by fold.
+"""What a user gets who names a table and a target: `posterior fit` with nothing else, fold by fold.
 
     python3 benches/default_folds.py target/release/posterior ../shared/data/uci pol bike --folds 0,1,2,3,4
 
@@ -54,13 +54,13 @@ def main():
         scores = []
         for fold in map(int, arguments.folds.split(",")):
             deviation = statistics.pstdev(t for t, own in zip(y, fold_of) if own != fold)
-            split = ["--data", data, "--folds", folds, "--fold", fold]
+            split = [data, "--folds", folds, "--fold", fold]
             with tempfile.TemporaryDirectory() as work:
                 model = pathlib.Path(work) / "m.posterior"
-                fitted = run("fit", "gp", *split, "--target", "y", "--out", model, *arguments.flags.split())
-                own = run("evaluate", "--model", model, *split)
+                fitted = run("fit", *split, "--target", "y", "--output", model, *arguments.flags.split())
+                own = run("evaluate", model, *split)
                 predictions = pathlib.Path(work) / "predictions.csv"
-                run("predict", "--model", model, "--data", data, "--out", predictions)
+                run("predict", model, data, "--output", predictions)
                 found = scored(predictions, y, [i for i, of in enumerate(fold_of) if of == fold], deviation)
             without_twins = {
                 "rmse": own["rmse"] / deviation,

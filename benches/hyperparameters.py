@@ -17,10 +17,10 @@ import time
 
 SEARCHES = {
     "exact": None,
-    "blocks": ["--hyperparameter-search", "blocks"],
-    "stochastic": ["--hyperparameter-search", "stochastic"],
-    "stochastic, cg": ["--hyperparameter-search", "stochastic", "--search-solver", "cg", "--search-passes", "2"],
-    "refined": ["--hyperparameter-search", "refined", "--refining-rows", "0", "--steps", "50"],
+    "blocks": ["--set", "hyperparameter-search=blocks"],
+    "stochastic": ["--set", "hyperparameter-search=stochastic"],
+    "stochastic, cg": ["--set", "hyperparameter-search=stochastic", "--set", "search-solver=cg", "--set", "search-passes=2"],
+    "refined": ["--set", "hyperparameter-search=refined", "--set", "refining-rows=0", "--set", "steps=50"],
 }
 
 
@@ -90,7 +90,7 @@ def main():
             csv.writer(out).writerows(drawn(arguments.table, arguments.rows, arguments.seed))
 
         def fit(*flags):
-            line = [arguments.binary, "fit", "gp", "--data", table, "--target", arguments.target, "--threads", arguments.threads]
+            line = [arguments.binary, "fit", table, "--target", arguments.target, "--threads", arguments.threads]
             line += ["--json", "--quiet", "--force", *flags]
             return json.loads(subprocess.run([str(part) for part in line], check=True, capture_output=True, text=True).stdout)
 
@@ -102,13 +102,13 @@ def main():
                 seconds, values = by_gpytorch(table, arguments.target, arguments.adam_steps, arguments.threads)
                 model.write_text(json.dumps(values))
             elif SEARCHES[name] is None:
-                found = fit("--method", "exact", "--restarts", 1, "--out", model)
+                found = fit("--method", "exact", "--set", "restarts=1", "--output", model)
             else:
-                common = ["--method", "cg", "--iterations", 1, "--samples", 16, "--held-back", 0, "--calibrate", "none", "--fresh"]
-                found = fit(*common, *SEARCHES[name], "--out", model)
+                common = ["--method", "cg", "--set", "iterations=1", "--set", "samples=16", "--held-back", 0, "--calibrate", "none", "--fresh"]
+                found = fit(*common, *SEARCHES[name], "--output", model)
             if name != "gpytorch":
                 seconds = time.perf_counter() - begun
-            judged = fit("--method", "exact", "--hyperparameters", model, "--out", folder / "judged.posterior")
+            judged = fit("--method", "exact", "--hyperparameters", model, "--output", folder / "judged.posterior")
             search = (found.get("large_table") or {}).get("search") or {}
             report = {
                 "table": arguments.table.name,

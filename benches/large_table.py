@@ -6,7 +6,7 @@
 With `--files N` the rows are shared out among OUT-1.parquet ... OUT-N.parquet. Inputs are in single precision, so that ten million rows take
 some 400 MB, and twice as much in double (`--double`). Needs numpy and pyarrow. Then, for example:
 
-    /usr/bin/time -v posterior fit gp --data OUT.parquet --target y --method svgp --iterations 300 --memory 4 --out large.posterior
+    /usr/bin/time -v posterior fit OUT.parquet --target y --method svgp --iterations 300 --memory 4 -o large.posterior
 """
 
 import argparse

@@ -10,7 +10,8 @@ Each build runs the same commands in a folder of its own. For each command the e
 standard error, all files that the command writes, and what `inspect --json` says of models among them are compared. `equal` means bit for bit, with two exceptions: the values that VOLATILE
 and TIMES list, and the order of keys in JSON that holds such values. `--threads 1,4` gives the second build another number of threads: the
 same build twice then shows whether results depend on it. `--other-layout` leaves out the bytes of model files, for a change of their
-layout. Exit status: 0 if all commands are equal, 1 if not. Needs Python only. Two builds
+layout. Commands are written here in their old form, in which every file has a flag; `grammar.toml` has the new form, into which they are
+translated for each build that reads it. Exit status: 0 if all commands are equal, 1 if not. Needs Python only. Two builds
 take about two minutes on two cores.
 """
 
@@ -28,6 +29,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import tomllib
 
 # Values that differ between two runs of one build, by full name: wall time, peak memory, absolute paths, the version, and the size of a
 # model file, which holds seconds. `header` is what `inspect --json` shows of a model.
@@ -308,6 +310,40 @@ def all_commands():
     return {**commands, **OTHERS}
 
 
+GRAMMAR = {command["old"]: command for command in tomllib.loads(pathlib.Path(__file__).with_name("grammar.toml").read_text())["command"]}
+
+
+def has_new_form(binary):
+    """Whether a build takes the files of a command without flags."""
+    return b"--data <" not in subprocess.run([binary, "predict", "--help"], capture_output=True).stdout
+
+
+def translated(line):
+    """The words of a command line in the new form."""
+    old = max((name for name in GRAMMAR if f"{line} ".startswith(f"{name} ")), key=len)
+    command, words = GRAMMAR[old], shlex.split(line[len(old):])
+    end = words.index("--") if "--" in words else len(words)
+    arguments, rest, at = {name: [] for name in command["arguments"]}, [], 0
+    while at < end:
+        name = words[at].removeprefix("--")
+        if words[at].startswith("--") and name in arguments:
+            last = next((k for k in range(at + 1, end) if words[k].startswith("-")), end)
+            arguments[name] += words[at + 1:last]
+            at = last
+            continue
+        flag = words[at].startswith("--")
+        setting = command.get("groups", {}).get(name) or (name if name in command.get("settings", ()) else None)
+        if flag and setting:
+            valued = at + 1 < end and not words[at + 1].startswith("--")
+            rest += ["--set", f"{setting}={words[at + 1]}" if valued else setting]
+            at += 1 + valued
+            continue
+        own = command.get("flags", {}).get(name) if flag else None
+        rest.append(f"--{own}" if own else words[at])
+        at += 1
+    return [*command["new"].split(), *(word for files in arguments.values() for word in files), *rest, *words[end:]]
+
+
 def chosen(commands, text):
     """The commands whose name contains the text, and those whose files they use."""
     needed, kept = set(), []
@@ -402,8 +438,9 @@ def run_build(binary, folder, commands, threads):
 
     write_inputs(work)
     list(written())
+    new_form = has_new_form(binary)
     for name, line in commands.items():
-        words = shlex.split(line)
+        words = translated(line) if new_form else shlex.split(line)
         more = ["--json"] if line.startswith(WITHOUT_THREADS) else ["--json", "--threads", threads]
         end = words.index("--") if "--" in words else len(words)
         done = subprocess.run([binary, *words[:end], *more, *words[end:]], cwd=work, capture_output=True, stdin=subprocess.DEVNULL)

@@ -80,9 +80,9 @@ def main():
                     writer.writerows(rows)
             for way, flags in WAYS.items():
                 model, out = folder / "m.posterior", folder / "p.csv"
-                fitted = run("fit", "gp", "--data", folder / "train.csv", "--target", "y", "--likelihood", "gaussian", "--out", model, "--force", *flags)
-                scores = run("evaluate", "--model", model, "--data", folder / "test.csv")
-                run("predict", "--model", model, "--data", folder / "test.csv", "--quantiles", "0.025,0.975", "--out", out, "--force")
+                fitted = run("fit", folder / "train.csv", "--target", "y", "--likelihood", "gaussian", "--output", model, "--force", *flags)
+                scores = run("evaluate", model, folder / "test.csv")
+                run("predict", model, folder / "test.csv", "--quantiles", "0.025,0.975", "--output", out, "--force")
                 with out.open(newline="") as source:
                     predicted = [{key: float(value) for key, value in row.items()} for row in csv.DictReader(source)]
 

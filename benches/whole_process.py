@@ -134,45 +134,42 @@ def inputs(folder):
 
 
 FEATURES = "--features x1,x2,x3,x4"
-LAPLACE = "fit laplace --network net.safetensors --data {data}/middle.csv --likelihood gaussian"
+LAPLACE = "fit {data}/middle.csv --network net.safetensors --likelihood gaussian"
 # Name: the command that is measured, and the names of those that each build runs once before it.
 COMMANDS = {
     "read 10^6 rows": ("inspect {data}/million.csv", []),
-    "default fit, n = 2,000": (f"fit gp --data {{data}}/small.csv {FEATURES} --target y --out default.m --force", []),
+    "default fit, n = 2,000": (f"fit {{data}}/small.csv {FEATURES} --target y -o default.m --force", []),
     "exact, n = 2,000": (
-        f"fit gp --data {{data}}/small.csv {FEATURES} --target y --method exact --restarts 1 --steps 20 --out exact.m --force",
+        f"fit {{data}}/small.csv {FEATURES} --target y --method exact --set restarts=1 --set steps=20 -o exact.m --force",
         [],
     ),
     "svgp": (
-        f"fit gp --data {{data}}/middle.csv {FEATURES} --target y --method svgp --inducing 200 --iterations 200 --out svgp.m --force",
+        f"fit {{data}}/middle.csv {FEATURES} --target y --method svgp --set inducing=200 --set iterations=200 -o svgp.m --force",
         [],
     ),
     "sdd": (
-        f"fit gp --data {{data}}/middle.csv {FEATURES} --target y --method sdd --iterations 300 --samples 16 --blocks 1 --block-size 500 "
-        "--refining-rows 0 --out sdd.m --force",
+        f"fit {{data}}/middle.csv {FEATURES} --target y --method sdd --set iterations=300 --set samples=16 --set blocks=1 --set block-size=500 "
+        "--set refining-rows=0 -o sdd.m --force",
         [],
     ),
-    "classes": (f"fit gp --data {{data}}/few.csv {FEATURES} --target colour --out classes.m --force", []),
-    "counts": (f"fit gp --data {{data}}/few.csv {FEATURES} --target count --likelihood poisson --out counts.m --force", []),
-    "stream of 20,000 rows": (
-        f"stream --state s.stream --data {{data}}/middle.csv {FEATURES} --target y --out s.csv",
-        [],
-    ),
+    "classes": (f"fit {{data}}/few.csv {FEATURES} --target colour -o classes.m --force", []),
+    "counts": (f"fit {{data}}/few.csv {FEATURES} --target count --likelihood poisson -o counts.m --force", []),
+    "stream of 20,000 rows": (f"stream s.stream {{data}}/middle.csv {FEATURES} --target y -o s.csv", []),
     "train": (
-        f"train --architecture {{data}}/net.toml --data {{data}}/middle.csv {FEATURES} --target y --loss mse --epochs 10 "
-        "--out net.safetensors --force",
+        f"train {{data}}/net.toml {{data}}/middle.csv {FEATURES} --target y --loss mse --epochs 10 "
+        "-o net.safetensors --force",
         [],
     ),
-    "Laplace, Kronecker": (f"{LAPLACE} --curvature kronecker --out kronecker.m --force", ["train"]),
-    "Laplace, last layer": (f"{LAPLACE} --curvature last-layer --out last.m --force", ["train"]),
-    "predict 10^6 rows": ("predict --model svgp.m --data {data}/million.csv --out p.csv --force", ["svgp"]),
-    "import of VGG-11": ("forward --network {data}/vgg11.onnx --data {data}/vgg11.npy --out v.npy --force", []),
+    "Laplace, Kronecker": (f"{LAPLACE} --method kronecker -o kronecker.m --force", ["train"]),
+    "Laplace, last layer": (f"{LAPLACE} --method last-layer -o last.m --force", ["train"]),
+    "predict 10^6 rows": ("predict svgp.m {data}/million.csv -o p.csv --force", ["svgp"]),
+    "import of VGG-11": ("forward {data}/vgg11.onnx {data}/vgg11.npy -o v.npy --force", []),
     "tomography": (
-        "tomography reconstruct --sinogram sinogram.npy --geometry {data}/scan.toml --out picture.npy --force",
+        "tomography reconstruct {data}/scan.toml sinogram.npy -o picture.npy --force",
         ["project"],
     ),
     "effects and maps": ("inspect exact.m --report effects.html --force", ["exact, n = 2,000"]),
-    "project": ("tomography project --phantom walnut --geometry {data}/scan.toml --out sinogram.npy --force", []),
+    "project": ("tomography project {data}/scan.toml --phantom walnut -o sinogram.npy --force", []),
 }
 
 

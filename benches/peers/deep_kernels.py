@@ -1,4 +1,4 @@
-"""Deep kernels on tables: `posterior fit gp` beside PyTorch and GPyTorch, by accuracy, by the time of a step, and by the number of rows.
+"""Deep kernels on tables: `posterior fit` beside PyTorch and GPyTorch, by accuracy, by the time of a step, and by the number of rows.
 
 All peers share one network, h = tanh(W x + b), three times h = h + tanh(W h + b), W h + b with a width of 128:
   torch-network   its one output with a learned noise variance: no process, and hard to beat
@@ -49,23 +49,23 @@ from torch import nn  # noqa: E402
 # What is compared of ours, with its flags.
 OURS = {
     "dbk": ["--method", "dbk"],
-    "svdbk": ["--method", "svdbk", "--objective", "evidence"],
-    "network": ["--method", "svdbk", "--objective", "point"],
+    "svdbk": ["--method", "svdbk", "--set", "objective=evidence"],
+    "network": ["--method", "svdbk", "--set", "objective=point"],
     "dkl": ["--method", "dkl"],
     "svdkl": ["--method", "svdkl"],
     "auto": [],
 }
-# The same for `steps`, with what their --iterations count: steps on all rows, or on a batch. The correction, with which steps on all rows do not begin after others on batches, costs a little of its own.
+# The same for `steps`, with what their iterations count: steps on all rows, or on a batch. The correction, with which steps on all rows do not begin after others on batches, costs a little of its own.
 STEPPED = {
-    "dbk": ("all", ["--method", "dbk", "--objective", "evidence", "--correction", "noise"]),
-    "svdbk": ("batch", ["--method", "svdbk", "--objective", "evidence", "--batch", "256"]),
-    "svdkl": ("batch", ["--method", "svdkl", "--objective", "evidence", "--batch", "256"]),
+    "dbk": ("all", ["--method", "dbk", "--set", "objective=evidence", "--set", "correction=noise"]),
+    "svdbk": ("batch", ["--method", "svdbk", "--set", "objective=evidence", "--set", "batch=256"]),
+    "svdkl": ("batch", ["--method", "svdkl", "--set", "objective=evidence", "--set", "batch=256"]),
 }
-# The same for `scaling`, with the flag that says how many steps.
+# The same for `scaling`, with the setting that says how many steps.
 SCALED = {
-    "exact": ("--steps", ["--method", "exact", "--kernel", "rbf(ard)", "--optimizer", "adam", "--restarts", "1"]),
-    "dbk": ("--iterations", ["--method", "dbk", "--objective", "evidence", "--correction", "noise"]),
-    "svdbk": ("--iterations", ["--method", "svdbk", "--objective", "evidence"]),
+    "exact": ("steps", ["--method", "exact", "--kernel", "rbf(ard)", "--set", "optimizer=adam", "--set", "restarts=1"]),
+    "dbk": ("iterations", ["--method", "dbk", "--set", "objective=evidence", "--set", "correction=noise"]),
+    "svdbk": ("iterations", ["--method", "svdbk", "--set", "objective=evidence"]),
 }
 TABLES = ["pol", "bike", "protein", "keggdirected", "kin8nm"]
 BLOCKS = 3  # of the network
@@ -473,12 +473,12 @@ def posterior_run(words, folder, arguments):
 
 
 def our_fit(flags, folder, arguments):
-    words = ["fit", "gp", "--data", "train.csv", "--target", "y", *flags, "--seed", str(arguments.seed), "--memory", f"{arguments.memory:g}"]
-    return posterior_run([*words, "--out", "m.posterior", "--force"], folder, arguments)
+    words = ["fit", "train.csv", "--target", "y", *flags, "--seed", str(arguments.seed), "--memory", f"{arguments.memory:g}"]
+    return posterior_run([*words, "--output", "m.posterior", "--force"], folder, arguments)
 
 
 def our_prediction(out, folder, arguments, *flags):
-    return posterior_run(["predict", "--model", "m.posterior", "--data", "test.csv", "--out", out, "--force", *flags], folder, arguments)
+    return posterior_run(["predict", "m.posterior", "test.csv", "--output", out, "--force", *flags], folder, arguments)
 
 
 def write(folder, arguments, ours, **parts):
@@ -577,7 +577,7 @@ def steps(arguments):
         few = getattr(arguments, of)
         differences, predictions = [], []
         for _ in range(arguments.repeats):
-            short, long = (our_fit([*flags, "--iterations", str(k * few)], folder, arguments) for k in (1, 2))
+            short, long = (our_fit([*flags, "--set", f"iterations={k * few}"], folder, arguments) for k in (1, 2))
             differences.append((long["seconds"] - short["seconds"]) / few)
         for _ in range(arguments.repeats):
             every, single = (our_prediction("p.npy", folder, arguments, *limit) for limit in ([], ["--limit", "1"]))
@@ -622,7 +622,7 @@ def scaling(arguments):
     runs = {name: lambda folder, name=name: peer("exact", name, folder, arguments) for name in ("gpytorch-gp", "gpytorch-dkl")}
 
     def ours(flag, flags, folder):
-        fitted = our_fit([*flags, flag, str(arguments.iterations)], folder, arguments)
+        fitted = our_fit([*flags, "--set", f"{flag}={arguments.iterations}"], folder, arguments)
         taken = fitted.get("steps")
         note = {} if taken == arguments.iterations else {"note": f"the program says that it took {taken} steps"}
         return {"seconds": fitted["seconds"], "memory": fitted["peak_memory_bytes"]} | note

@@ -2,7 +2,7 @@
 
     python3 benches/peers/million_rows.py --posterior target/release/posterior [--rows 1000000] [--flags "--method sdd"]
 
-Eight uniform columns, a function of forty waves of all of them, noise of a third of its deviation. Files are Parquet. Ours is `fit gp` with a budget of
+Eight uniform columns, a function of forty waves of all of them, noise of a third of its deviation. Files are Parquet. Ours is `fit` with a budget of
 time and nothing else that is chosen, then `predict` of as many new rows, each as a whole process. SVGP is as in `tables_automatic.py` (512 inducing points,
 batches of 1,024, single precision), for one pass over the rows. Scores of the new rows, in deviations of the target. Needs numpy, pandas and pyarrow.
 """
@@ -37,9 +37,9 @@ def ours(binary, arguments, test, scale, work):
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
         return answer, {"seconds": round(time.time() - began, 1), "peak_bytes_so_far": peak}
 
-    fit = ["fit", "gp", "--data", "train.parquet", "--target", "y", "--time-budget", f"{arguments.budget}s", "--out", "m.posterior"]
+    fit = ["fit", "train.parquet", "--target", "y", "--time-budget", f"{arguments.budget}s", "--output", "m.posterior"]
     fitted, learning = run(*fit, *arguments.flags.split())
-    _, predicting = run("predict", "--model", "m.posterior", "--data", "test.parquet", "--out", "p.parquet")
+    _, predicting = run("predict", "m.posterior", "test.parquet", "--output", "p.parquet")
     answers = pd.read_parquet(work / "p.parquet")
     scores = gaussian_scores(test["y"] / scale, answers["y_mean"] / scale, answers["y_std"] / scale)
     return scores | {"method": fitted["method"], "fit": learning, "predict": predicting}

@@ -1,11 +1,11 @@
-"""What a user gets without choosing: `posterior fit laplace` with its defaults on small networks that `posterior train` has trained.
+"""What a user gets without choosing: `posterior fit --network` with its defaults on small networks that `posterior train` has trained.
 
 Each network learns a random smooth function (a sum of waves) of a table made here: 60 to 1,000 rows, 1 to 8 inputs, numbers
 with noise or classes; 3,000 further rows score it and the plain network. A seed is a set of five networks of either kind.
 Needs numpy and the program's binary; there is no peer in it, the comparison is with the plain network.
 
     python3 benches/peers/networks_small.py --posterior target/release/posterior --seeds 0,1 [--kind regression]
-    python3 benches/peers/networks_small.py --seeds 3 --flags="" --flags="--curvature kronecker"
+    python3 benches/peers/networks_small.py --seeds 3 --flags="" --flags="--method kronecker"
 
 A JSON line for each network, then one for each set of flags: coverage of the 95 % intervals, and the NLL beside the plain
 network's.
@@ -74,14 +74,14 @@ def one(binary, seed, size, classes, training, flags):
         outputs = classes or 1
         text = f'kind = "perceptron"\ninputs = {inputs}\nhidden = {hidden}\noutputs = {outputs}\nactivation = "{activation}"\n'
         (work / "net.toml").write_text(text)
-        table_flags = ["--data", "train.csv", "--target", "y"]
+        table_flags = ["train.csv", "--target", "y"]
         loss, likelihood = ("cross-entropy", "categorical") if classes else ("mse", "gaussian")
-        fixed = ["--architecture", "net.toml", "--loss", loss, "--epochs", str(epochs), *steps]
-        run(binary, work, "train", *fixed, "--weight-decay", str(decay), "--seed", str(seed), *table_flags, "--out", "net.safetensors")
+        fixed = ["net.toml", "--loss", loss, "--epochs", str(epochs), *steps]
+        run(binary, work, "train", *fixed, "--weight-decay", str(decay), "--seed", str(seed), *table_flags, "--output", "net.safetensors")
         results = {}
         for name, own in flags.items():
-            fitted = run(binary, work, "fit", "laplace", "--network", "net.safetensors", *table_flags, "--likelihood", likelihood, *own, "--out", "m.posterior", "--force")
-            scores = run(binary, work, "evaluate", "--model", "m.posterior", "--data", "test.csv")
+            fitted = run(binary, work, "fit", "--network", "net.safetensors", *table_flags, "--likelihood", likelihood, *own, "--output", "m.posterior", "--force")
+            scores = run(binary, work, "evaluate", "m.posterior", "test.csv")
             results[name] = summary(fitted, scores)
     shape = {"seed": seed, "rows": rows, "inputs": inputs, "classes": classes, "training": training}
     return shape | results

@@ -637,7 +637,7 @@ def check(folder, posterior, only):
         meta = json.loads((place / "meta.json").read_text())
         out = place / "ours.npy"
         out.unlink(missing_ok=True)
-        command = [posterior, "forward", "--network", place / "net.onnx", "--data", place / "x.npy", "--out", out]
+        command = [posterior, "forward", place / "net.onnx", place / "x.npy", "--output", out]
         command += ["--precision", "f64", "--threads", "1"]
         if meta["output"]:
             command += ["--output", meta["output"]]

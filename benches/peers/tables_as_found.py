@@ -156,9 +156,9 @@ def main():
             model, predicted, report = (folder / end for end in ("m.posterior", "p.csv", "r.html"))
             threads = ["--threads", str(arguments.threads)]
             lines = {
-                "fit": ["fit", "gp", "--data", files[0], "--target", "price", "--calendar", "sold", "--out", model, *flags(fitting), *threads],
-                "evaluate": ["evaluate", "--model", model, "--data", files[1], "--report", report, *flags(asking), *threads, "--json"],
-                "predict": ["predict", "--model", model, "--data", files[1], "--out", predicted, *flags(asking), *threads],
+                "fit": ["fit", files[0], "--target", "price", "--calendar", "sold", "--output", model, *flags(fitting), *threads],
+                "evaluate": ["evaluate", model, files[1], "--report", report, *flags(asking), *threads, "--json"],
+                "predict": ["predict", model, files[1], "--output", predicted, *flags(asking), *threads],
             }
             begun, printed = time.perf_counter(), {}
             for command, line in lines.items():

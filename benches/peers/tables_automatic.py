@@ -1,4 +1,4 @@
-"""What a user gets without choosing: `posterior fit gp` with its defaults under a budget of time, on fifteen tables, beside gradient boosting and SVGP.
+"""What a user gets without choosing: `posterior fit` with its defaults under a budget of time, on fifteen tables, beside gradient boosting and SVGP.
 
 Seven tables of the shared folder and eight made here, of 8,000 to a million rows and 2 to 90 columns. A tenth of the rows, drawn at
 random with a seed of its own, is scored and seen by neither. Scores are in standard deviations of the training targets. Boosting is
@@ -226,13 +226,13 @@ def ours(binary, flags, train, test, scale, work):
     train.to_csv(work / "train.csv", index=False)
     test.to_csv(work / "test.csv", index=False)
     began = time.time()
-    fit = [binary, "--json", "fit", "gp", "--data", "train.csv", "--target", "y", *flags, "--out", "m.posterior", "--force"]
+    fit = [binary, "--json", "fit", "train.csv", "--target", "y", *flags, "--output", "m.posterior", "--force"]
     fitted = subprocess.run(fit, cwd=work, capture_output=True, text=True)
     seconds = time.time() - began
     if fitted.returncode != 0:
         return {"error": fitted.stderr[-300:], "seconds": round(seconds, 1)}
     report = json.loads(fitted.stdout)
-    subprocess.run([binary, "predict", "--model", "m.posterior", "--data", "test.csv", "--out", "p.csv", "--force"], cwd=work, check=True, capture_output=True)
+    subprocess.run([binary, "predict", "m.posterior", "test.csv", "--output", "p.csv", "--force"], cwd=work, check=True, capture_output=True)
     predicted = pd.read_csv(work / "p.csv")
     means, deviations = predicted["y_mean"].to_numpy(), predicted["y_std"].to_numpy()
     scores = gaussian_scores(test["y"].to_numpy() / scale, means / scale, deviations / scale)

@@ -1,4 +1,4 @@
-"""Classes on tables: `posterior fit gp` by each inference beside what users would take instead.
+"""Classes on tables: `posterior fit` by each inference beside what users would take instead.
 
 Tables that come with scikit-learn (iris, wine, breast cancer, digits), some made here and, where --images names the folder of MNIST's IDX files,
 handwritten digits by their pixels, and by the last features of the perceptron that --network names (safetensors, tanh). A third of the rows, at most
@@ -127,8 +127,8 @@ def ours(binary, inference, folder, seconds, extra):
         return json.loads(ended([binary, *words, "--json", "--quiet"], seconds, cwd=folder))
 
     started = time.time()
-    fit = run("fit", "gp", "--data", "train.csv", "--target", "class", "--likelihood", "categorical", "--inference", inference, "--out", "m.posterior", "--force", *extra)
-    found = run("predict", "--model", "m.posterior", "--data", "test.csv", "--threads", "2")
+    fit = run("fit", "train.csv", "--target", "class", "--likelihood", "categorical", "--inference", inference, "--output", "m.posterior", "--force", *extra)
+    found = run("predict", "m.posterior", "test.csv", "--threads", "2")
     seconds = time.time() - started
     names = sorted((c for c in found["predictions"] if c.startswith("p_")), key=lambda c: float(c[2:]))
     return np.array([found["predictions"][c] for c in names]).T, seconds, fit["peak_memory_bytes"]

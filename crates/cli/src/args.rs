@@ -1,6 +1,7 @@
 //! The grammar of the command line.
 
-mod gp;
+mod fit;
+mod help;
 mod label;
 mod laplace;
 mod laplace_searches;
@@ -9,17 +10,19 @@ mod online;
 mod optimize;
 mod split;
 mod stream;
+mod table;
 mod tomography;
 
 use crate::laplace_settings::chosen_integration;
 use crate::output::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub(crate) use gp::FitArgs;
+pub(crate) use fit::{ContinueArgs, FitArgs, FitForm, is_setting, set_flag};
+pub(crate) use help::with_headings;
 pub(crate) use label::{
     LabelAskArgs, LabelCommand, LabelExportArgs, LabelPoolArgs, LabelStartArgs, LabelTellArgs,
 };
 pub(crate) use laplace::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
-pub(crate) use laplace_searches::{FreezeArg, KernelInputsArg, SearchArgs, SolverArg, SwitchArg};
+pub(crate) use laplace_searches::{FreezeArg, KernelInputsArg, SETTINGS, SearchArgs, SolverArg, SwitchArg};
 pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
 pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, TellArgs};
@@ -30,6 +33,7 @@ use posterior::options::numbers;
 pub(crate) use split::SplitArgs;
 use std::path::PathBuf;
 pub(crate) use stream::{BadRowsArg, FromArg, LastLineArg, NoiseArg, StreamArgs};
+pub(crate) use table::TableArgs;
 pub(crate) use tomography::{
     TomographyCommand, TomographyDesignArgs, TomographyMethodArg, TomographyProjectArgs,
     TomographyReconstructArgs, TomographyUncertaintyArgs, WeightPriorArg,
@@ -47,23 +51,30 @@ pub(crate) struct Cli {
     pub command: Command,
 
     /// Print one JSON object on standard output, and nothing else there
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
 
     /// No progress and no remarks, only results and errors
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = "Output")]
     pub quiet: bool,
 
     /// Flags of the command that were written, without their dashes.
     #[arg(skip)]
     pub written: Vec<String>,
+
+    /// Settings that were given by `--set`.
+    #[arg(skip)]
+    pub set: Vec<String>,
 }
 
 impl Cli {
     /// Refuses the first of these flags that was written, for a reason, where they are wrong.
     pub(crate) fn refuse(&self, flags: &[&str], wrong: bool, why: &str) -> Result<(), Failure> {
         match flags.iter().find(|flag| self.written.iter().any(|own| own == *flag)) {
-            Some(flag) if wrong => Err(Failure::usage(format!("--{flag} {why}"))),
+            Some(flag) if wrong => {
+                let set = if self.set.iter().any(|own| own == flag) { "set " } else { "" };
+                Err(Failure::usage(format!("--{set}{flag} {why}")))
+            }
             _ => Ok(()),
         }
     }
@@ -77,37 +88,36 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show what this is about: four small problems, their scores and a report; needs no files
-    #[command(after_help = "Example:\n  posterior demo --out demo")]
+    #[command(after_help = "Example:\n  posterior demo -o demo")]
     Demo(DemoArgs),
-    /// Learn a model from data
+    /// Learn a model from a table, or error bars for a trained network
     #[command(
-        after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit laplace --network net.onnx --data train-images.gz --labels train-labels.gz --likelihood categorical --out net.posterior"
+        after_help = "Examples:\n  posterior fit house.csv --target price -o house.posterior\n  posterior fit flights.parquet --target delay --method sdd --time-budget 5m -o flights.posterior\n  posterior fit house.csv --target price --features area,rooms --kernel \"matern32(ard) + linear\" \\\n      --restarts 3 --test-fraction 0.2 -o house.posterior\n  posterior fit house.csv --target price,age -o both.posterior\n  posterior fit sold.csv --continue house.posterior -o house2.posterior\n  posterior fit train-images.gz --labels train-labels.gz --network net.onnx --likelihood categorical -o net.posterior\n  posterior fit house.csv --target price --network net.safetensors --likelihood gaussian --method full -o house.posterior\n  posterior fit features.npy --labels classes.npy --head head.npz --likelihood categorical --method last-layer-kronecker -o head.posterior\n  posterior fit more.gz --labels more-labels.gz --continue net.posterior --tune evidence -o net2.posterior\n\nEvery flag can stand in the file of --config as well (target = \"price\"); flags win. Only there: [[hyperprior]] tables with\nparameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate).\nCtrl-C saves the sums of a network's curvature; --resume goes on from them. `posterior inspect --support NETWORK` shows which curvatures a network has."
     )]
-    #[command(subcommand)]
-    Fit(FitModel),
+    Fit(FitArgs),
     /// Predict the rows of a table, arrays or images
     #[command(
-        after_help = "Examples:\n  posterior predict --model house.posterior --data new.csv --out prices.csv\n  posterior predict --model house.posterior --data new.parquet --quantiles 0.05,0.5,0.95 --samples 10 --out prices.parquet\n  posterior predict --model house.posterior --data house.csv --leave-one-out --out left-out.csv\n  posterior predict --model net.posterior --data images.gz --top 3 --out classes.csv"
+        after_help = "Examples:\n  posterior predict house.posterior new.csv -o prices.csv\n  posterior predict house.posterior new.parquet --quantiles 0.05,0.5,0.95 --samples 10 -o prices.parquet\n  posterior predict house.posterior house.csv --leave-one-out -o left-out.csv\n  posterior predict net.posterior images.gz --top 3 -o classes.csv"
     )]
     Predict(PredictArgs),
     /// Score a model on data whose truth is known
     #[command(
-        after_help = "Example:\n  posterior evaluate --model house.posterior --data house.csv --folds folds.csv --fold 0 --report report.html\n  posterior evaluate --model net.posterior --data t10k-images.gz --labels t10k-labels.gz --rotate 0,30,60 --ood other.gz --report report.html"
+        after_help = "Example:\n  posterior evaluate house.posterior house.csv --folds folds.csv --fold 0 --report report.html\n  posterior evaluate net.posterior t10k-images.gz --labels t10k-labels.gz --rotate 0,30,60 --ood other.gz --report report.html"
     )]
     Evaluate(EvaluateArgs),
     /// Train a network
     #[command(
-        after_help = "Examples:\n  posterior train --architecture mlp.toml --data train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 --out mlp.safetensors\n  posterior train --architecture net.toml --data house.csv --target price --loss gaussian --validation-fraction 0.1 --patience 20 \\\n      --epochs 500 --out house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
+        after_help = "Examples:\n  posterior train mlp.toml train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 -o mlp.safetensors\n  posterior train net.toml house.csv --target price --loss gaussian --validation-fraction 0.1 --patience 20 \\\n      --epochs 500 -o house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
     )]
     Train(Box<TrainArgs>),
     /// Write the outputs of a network on an array of inputs
     #[command(
-        after_help = "Examples:\n  posterior forward --network net.onnx --data x.npy --out y.npy --precision f64\n  posterior forward --network net.safetensors --architecture net.toml --data batch.npz:images --out logits.npy"
+        after_help = "Examples:\n  posterior forward net.onnx x.npy -o y.npy --precision f64\n  posterior forward net.safetensors batch.npz:images --architecture net.toml -o logits.npy"
     )]
     Forward(ForwardArgs),
     /// Make predictions of a process of many rows cheap: fewer points carry its functions, and the file says how far they moved
     #[command(
-        after_help = "Example:\n  posterior compress --model large.posterior --inducing 500 --out small.posterior"
+        after_help = "Example:\n  posterior compress large.posterior --inducing 500 -o small.posterior"
     )]
     Compress(CompressArgs),
     /// Describe a model file, a network or a table
@@ -117,53 +127,44 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Look for the best point of something that is expensive to try: ask, try, tell
     #[command(
-        after_help = "Examples:\n  posterior optimize start --state s.json --space \"rate:1e-5..0.1:log,layers:1..6:integer\"\n  posterior optimize ask --state s.json -n 4\n  posterior optimize tell --state s.json --id 1 --value 0.23\n  posterior optimize run --state s.json --evaluations 50 -- ./train.sh {rate} {layers}\n\nThe state is written in one step after every change: whatever is killed, nothing that was told is lost."
+        after_help = "Examples:\n  posterior optimize start s.json --space \"rate:1e-5..0.1:log,layers:1..6:integer\"\n  posterior optimize ask s.json -n 4\n  posterior optimize tell s.json --id 1 --value 0.23\n  posterior optimize run s.json --evaluations 50 -- ./train.sh {rate} {layers}\n\nThe state is written in one step after every change: whatever is killed, nothing that was told is lost."
     )]
     #[command(subcommand)]
     Optimize(OptimizeCommand),
     /// Label the rows of a pool that tell most: ask, label, tell
     #[command(
-        after_help = "Examples:\n  posterior label start --state labels.json --pool pool.csv\n  posterior label ask --state labels.json -n 5\n  posterior label tell --state labels.json --id 3 --label cat\n  posterior label export --state labels.json --out labelled.csv\n\nThe state is written in one step after every change: whatever is killed, nothing that was told is lost. Any number of processes may ask and tell at once; none is asked for a row that another was asked for."
+        after_help = "Examples:\n  posterior label start labels.json pool.csv\n  posterior label ask labels.json -n 5\n  posterior label tell labels.json --id 3 --label cat\n  posterior label export labels.json -o labelled.csv\n\nThe state is written in one step after every change: whatever is killed, nothing that was told is lost. Any number of processes may ask and tell at once; none is asked for a row that another was asked for."
     )]
     #[command(subcommand)]
     Label(LabelCommand),
     /// Predict rows as they arrive, each before it is learned; the model goes on learning in bounded memory
     #[command(
-        after_help = "Examples:\n  posterior stream --state house.stream --target price --data house.csv --out predictions.csv\n  posterior stream --state house.stream --status\n\nRows come on standard input where no --data is given. The state is written in one step after every batch, behind its predictions: whatever is killed, the same command goes on where the state stands, and every row is counted once."
+        after_help = "Examples:\n  posterior stream house.stream house.csv --target price -o predictions.csv\n  posterior stream house.stream --status\n\nRows come on standard input where no DATA is given. The state is written in one step after every batch, behind its predictions: whatever is killed, the same command goes on where the state stands, and every row is counted once."
     )]
     Stream(Box<StreamArgs>),
     /// Computed tomography: pictures from sinograms, where not to trust them, where to look next
     #[command(
-        after_help = "Examples:\n  posterior tomography project --phantom walnut --geometry scan.toml --out sinogram.npy\n  posterior tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --network-out net.safetensors --out picture.png\n  posterior tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --out deviation.png --report report.html\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network pilot.safetensors\n\nA geometry is a small file: kind = \"parallel\" (or fan, stacked, cone), height = 128, width = 128, angles = { count = 60 }"
+        after_help = "Examples:\n  posterior tomography project scan.toml --phantom walnut -o sinogram.npy\n  posterior tomography reconstruct scan.toml sinogram.npy --method deep-image-prior --network-out net.safetensors -o picture.png\n  posterior tomography uncertainty scan.toml sinogram.npy --network net.safetensors -o deviation.png --report report.html\n  posterior tomography design scanner.toml pilot.npy --measured 0,40,80,120,160 --network pilot.safetensors\n\nA geometry is a small file: kind = \"parallel\" (or fan, stacked, cone), height = 128, width = 128, angles = { count = 60 }"
     )]
     #[command(subcommand)]
     Tomography(TomographyCommand),
+    /// List the methods with what they cost, or the settings of one
+    #[command(
+        after_help = "Examples:\n  posterior methods\n  posterior methods svgp\n  posterior methods kronecker"
+    )]
+    Methods(MethodsArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  posterior completions bash > /etc/bash_completion.d/posterior")]
     Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command
-    #[command(after_help = "Examples:\n  posterior man > posterior.1\n  posterior man --out man1")]
+    #[command(after_help = "Examples:\n  posterior man > posterior.1\n  posterior man -o man1")]
     Man(ManArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum FitModel {
-    /// A Gaussian process
-    #[command(
-        after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit gp --data flights.parquet --target delay --method sdd --time-budget 5m --out flights.posterior\n  posterior fit gp --data house.csv --target price --features area,rooms --kernel \"matern32(ard) + linear\" \\\n      --restarts 3 --test-fraction 0.2 --out house.posterior\n  posterior fit gp --data house.csv --target price,age --out both.posterior\n  posterior fit gp --continue house.posterior --data sold.csv --out house2.posterior\n\nEvery flag can stand in the file of --config as well (target = \"price\"); flags win. Only there: [[hyperprior]] tables with\nparameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate)."
-    )]
-    Gp(Box<FitArgs>),
-    /// Error bars for a trained network: linearised Laplace
-    #[command(
-        after_help = "Examples:\n  posterior fit laplace --network net.onnx --data train-images.gz --labels train-labels.gz --likelihood categorical --out net.posterior\n  posterior fit laplace --network net.safetensors --data house.csv --target price --likelihood gaussian --curvature full --out house.posterior\n  posterior fit laplace --head head.npz --data features.npy --labels classes.npy --likelihood categorical --curvature last-layer-kronecker --out head.posterior\n  posterior fit laplace --continue net.posterior --data more.gz --labels more-labels.gz --tune evidence --out net2.posterior\n\nCtrl-C saves the sums of the curvature; --resume goes on from them. `posterior inspect --support NETWORK` shows which curvatures a network has."
-    )]
-    Laplace(Box<LaplaceArgs>),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Folder for the report and the models
-    #[arg(long, value_name = "DIR", default_value = "posterior-demo")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "DIR", default_value = "posterior-demo")]
     pub out: PathBuf,
 
     /// Seed of the made-up data
@@ -175,11 +176,11 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 pub(crate) struct QuestionArgs {
     /// Model file
-    #[arg(long, value_name = "MODEL")]
+    #[arg(value_name = "MODEL")]
     pub model: PathBuf,
 
     /// Table with the features, and the truth where that is asked for (other columns are carried along), several files of the same columns being one table; for networks one table, or arrays, images or features, several of which are put together
-    #[arg(long, value_name = "FILE", required_unless_present = "input", num_args = 1.., value_delimiter = ',')]
+    #[arg(value_name = "DATA", required_unless_present = "input", num_args = 1.., value_delimiter = ',')]
     data: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -232,7 +233,7 @@ pub(crate) struct QuestionArgs {
 // Arrays for a network with several inputs.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Networks with several inputs: the array of each, examples first; the flag stands once for each input, in place of --data
+    /// Networks with several inputs: the array of each, examples first; the flag stands once for each input, in place of DATA
     #[arg(long, value_name = "NAME=FILE", conflicts_with = "data")]
     pub input: Vec<InputFile>,
 }
@@ -296,11 +297,11 @@ pub(crate) struct PredictArgs {
     pub question: QuestionArgs,
 
     /// File to write to: .csv, .parquet, or an array .npy [default: CSV on standard output]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "FILE")]
     pub out: Option<PathBuf>,
 
-    /// Read and write the table part by part, with --out: what stays in memory is one part (32 MB of the model's numbers or of cells) [default: from 256 MB on]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", requires = "out", conflicts_with = "limit")]
+    /// Read and write the table part by part, with --output: what stays in memory is one part (32 MB of the model's numbers or of cells) [default: from 256 MB on]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", requires = "output", conflicts_with = "limit")]
     pub stream: Option<bool>,
 
     #[command(flatten)]
@@ -322,7 +323,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "FILE.npy")]
     pub joint: Option<PathBuf>,
 
-    /// Exact processes: --data are rows that the model was trained on (with their targets), and each is predicted from all other training rows
+    /// Exact processes: DATA are rows that the model was trained on (with their targets), and each is predicted from all other training rows
     #[arg(long)]
     pub leave_one_out: bool,
 
@@ -375,7 +376,7 @@ pub(crate) struct EvaluateArgs {
 
     /// Other models that predict the same, side by side
     #[arg(long, value_name = "MODEL", num_args = 1.., value_delimiter = ',')]
-    pub compare: Vec<PathBuf>,
+    pub against: Vec<PathBuf>,
 
     /// Classifiers: inputs of another kind, to be told from these by their uncertainty
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
@@ -401,7 +402,7 @@ pub(crate) struct EvaluateArgs {
 #[derive(Debug, Args)]
 pub(crate) struct CompressArgs {
     /// Model fitted by sdd, sap, cg or sgd
-    #[arg(long, value_name = "MODEL")]
+    #[arg(value_name = "MODEL")]
     pub model: PathBuf,
 
     /// Points that carry its functions: a prediction costs as many kernel values
@@ -409,10 +410,10 @@ pub(crate) struct CompressArgs {
     pub inducing: usize,
 
     /// Where the compressed model goes
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "MODEL")]
     pub out: PathBuf,
 
-    /// Replace the file of --out even if it is no model
+    /// Replace the file of --output even if it is no model
     #[arg(long)]
     pub force: bool,
 
@@ -441,7 +442,7 @@ pub(crate) struct InspectArgs {
 
     /// Which output of an ONNX file that has several
     #[arg(long, value_name = "NAME")]
-    pub output: Option<String>,
+    pub onnx_output: Option<String>,
 
     #[command(flatten)]
     pub text: TextOptions,
@@ -464,6 +465,12 @@ pub(crate) struct InspectArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct MethodsArgs {
+    /// A method, or a group of settings (prior, text) [default: list the methods]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// bash, elvish, fish, powershell or zsh
     pub shell: clap_complete::Shell,
@@ -472,7 +479,7 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Folder for a page of each command; pages in it are replaced [default: print the main page]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 

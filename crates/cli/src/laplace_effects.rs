@@ -17,25 +17,29 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
     let s = &a.searches;
     let frozen = |what| s.freeze.contains(&what);
     let features = asked == FixedMean && !on_inputs(a);
-    let gaussian = matches!(a.likelihood, None | Some(LikelihoodKind::Gaussian));
+    let gaussian = a.likelihood == LikelihoodKind::Gaussian;
     let tangent =
-        "with --curvature valla, whose kernel is the network's tangent and has nothing of its own to learn";
-    none(frozen(FreezeArg::Kernel) && asked == Valla, "freeze kernel", tangent)?;
-    none(frozen(FreezeArg::Outputs) && asked == Valla, "freeze outputs", tangent)?;
+        "with --method valla, whose kernel is the network's tangent and has nothing of its own to learn";
+    none(frozen(FreezeArg::Kernel) && asked == Valla, "set freeze=kernel", tangent)?;
+    none(frozen(FreezeArg::Outputs) && asked == Valla, "set freeze=outputs", tangent)?;
     let apart = "with a kernel on features, under which outputs have no covariance of their own";
-    none(frozen(FreezeArg::Outputs) && features, "freeze outputs", apart)?;
+    none(frozen(FreezeArg::Outputs) && features, "set freeze=outputs", apart)?;
     let noiseless = "without --likelihood gaussian: no other likelihood here has noise that is learned";
-    none(frozen(FreezeArg::Noise) && !gaussian, "freeze noise", noiseless)?;
+    none(frozen(FreezeArg::Noise) && !gaussian, "set freeze=noise", noiseless)?;
     let scaled = a.noise == Some(NoiseModel::Scale);
-    none(scaled && s.closed_form, "noise scale", "beside --closed-form, which learns no noise")?;
-    none(scaled && frozen(FreezeArg::Noise), "noise scale", "beside --freeze noise, which learns none")?;
+    none(scaled && s.closed_form, "set noise=scale", "beside --set closed-form, which learns no noise")?;
+    none(
+        scaled && frozen(FreezeArg::Noise),
+        "set noise=scale",
+        "beside --set freeze=noise, which learns none",
+    )?;
     let moves = !frozen(FreezeArg::InducingPoints) && !s.closed_form;
-    let still = "where inducing points do not move (--closed-form, --freeze inducing-points)";
-    none(s.trajectory_every.is_some() && !moves, "trajectory-every", still)?;
+    let still = "where inducing points do not move (--set closed-form, --set freeze=inducing-points)";
+    none(s.trajectory_every.is_some() && !moves, "set trajectory-every", still)?;
     let once = asked == Ella && s.patience.is_some() && s.validate_every.is_none();
-    none(once, "patience", "without --validate-every N: ella then makes one whole pass")?;
-    let certain = "with --curvature fixed-mean, gwi and temperature, which take all weights as certain";
-    none(a.without_affine && matches!(asked, Temperature | FixedMean | Gwi), "without-affine", certain)
+    none(once, "set patience", "without --set validate-every=N: ella then makes one whole pass")?;
+    let certain = "with --method fixed-mean, gwi and temperature, which take all weights as certain";
+    none(a.without_affine && matches!(asked, Temperature | FixedMean | Gwi), "set without-affine", certain)
 }
 
 /// What was asked for by flags whose effect depends on network and data.
@@ -46,11 +50,11 @@ pub(crate) fn conditions(a: &LaplaceArgs, asked: CurvatureArg) -> Vec<(String, N
     let frozen = |what| s.freeze.contains(&what);
     let held = frozen(FreezeArg::Outputs);
     let all = [
-        (looks && s.validate_every.is_some(), "--validate-every", Needs::UnseenRows),
-        (looks && s.patience.is_some(), "--patience", Needs::UnseenRows),
-        (held, "--freeze outputs", Needs::SeveralOutputs),
-        (inputs && !held && a.precision.is_some(), "--precision", Needs::PriorVariance),
-        (inputs && !held && frozen(FreezeArg::Prior), "--freeze prior", Needs::PriorVariance),
+        (looks && s.validate_every.is_some(), "--set validate-every", Needs::UnseenRows),
+        (looks && s.patience.is_some(), "--set patience", Needs::UnseenRows),
+        (held, "--set freeze=outputs", Needs::SeveralOutputs),
+        (inputs && !held && a.precision.is_some(), "--set precision", Needs::PriorVariance),
+        (inputs && !held && frozen(FreezeArg::Prior), "--set freeze=prior", Needs::PriorVariance),
     ];
     all.into_iter().filter(|c| c.0).map(|(_, flag, needs)| (flag.to_string(), needs)).collect()
 }
@@ -59,22 +63,22 @@ pub(crate) fn conditions(a: &LaplaceArgs, asked: CurvatureArg) -> Vec<(String, N
 pub(crate) fn check_plain_ensemble(a: &LaplaceArgs) -> Result<(), Failure> {
     let fixed = a.noise == Some(NoiseModel::Fixed);
     let given = [
-        (a.seconds.is_some(), "seconds"),
+        (a.seconds.is_some(), "set seconds"),
         (a.tune.is_some(), "tune"),
-        (a.prior != PriorKind::Auto, "prior"),
-        (a.precision.is_some(), "precision"),
-        (a.mode != Mode::Auto, "mode"),
-        (a.without_affine, "without-affine"),
+        (a.prior != PriorKind::Auto, "set prior"),
+        (a.precision.is_some(), "set precision"),
+        (a.mode != Mode::Auto, "set mode"),
+        (a.without_affine, "set without-affine"),
         (a.predictive.is_some_and(|p| p != PredictiveArg::PlugIn), "predictive"),
-        (a.noise.is_some() && !fixed, "noise"),
-        (a.initial_noise.is_some() && !fixed, "initial-noise"),
+        (a.noise.is_some() && !fixed, "set noise"),
+        (a.initial_noise.is_some() && !fixed, "set initial-noise"),
     ];
     match given.iter().find(|g| g.0) {
         None => Ok(()),
         Some((_, flag)) => none(
             true,
             flag,
-            "on a folder of networks without --curvature, which is an ensemble of them as they are, without error bars of their own: name a curvature, or leave it out",
+            "on a folder of networks without --method, which is an ensemble of them as they are, without error bars of their own: name a curvature, or leave it out",
         ),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::CurvatureArg::{Ella, FixedMean, Gwi, MeanField, Sampled, Temperature, Valla};
 use crate::args::{
-    Cli, CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, SwitchArg, TuneArg,
+    Cli, CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SETTINGS, SolverArg, SwitchArg, TuneArg,
 };
 use crate::laplace_effects;
 use crate::output::Failure;
@@ -18,47 +18,28 @@ pub(crate) fn is_search(asked: CurvatureArg) -> bool {
     matches!(asked, FixedMean | Valla | Gwi | Sampled | MeanField | Temperature)
 }
 
-/// Flags that not every curvature has, with those that have them.
-const FLAGS: [(&[&str], &[CurvatureArg]); 13] = [
-    (&["kernel", "kernel-inputs"], &[FixedMean, Gwi]),
-    (&["inducing-points"], &[FixedMean, Valla, Gwi]),
-    (&["regulariser", "regulariser-weight", "regulariser-mode", "variational-kernel", "update-rule"], &[Gwi]),
-    (&["alpha", "energy-draws"], &[FixedMean, Valla]),
-    (&["companion"], &[FixedMean]),
-    (&["freeze", "closed-form", "trajectory-every"], &[FixedMean, Valla]),
-    (&["validate-every", "patience"], &[FixedMean, Valla, Gwi, Ella]),
-    (&["steps"], &[FixedMean, Valla, Gwi]),
-    (&["landmarks"], &[Ella]),
-    (&["samples"], &[Sampled, MeanField]),
-    (&["em-samples", "em-steps", "solver", "space", "update"], &[Sampled]),
-    (&["epochs"], &[Sampled, MeanField]),
-    (&["batch", "learning-rate"], &[FixedMean, Valla, Gwi, Sampled, MeanField]),
-];
-
-/// Refuses flags that the curvature does not have.
+/// Refuses settings that the method does not have.
 pub(crate) fn check(cli: &Cli, a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure> {
     let s = &a.searches;
-    for (flags, owners) in FLAGS {
+    for (flags, owners) in SETTINGS {
         let names: Vec<String> = owners.iter().map(ToString::to_string).collect();
-        cli.only(flags, owners.contains(&asked), &format!("--curvature {}", names.join(", ")))?;
+        cli.only(flags, owners.contains(&asked), &format!("--method {}", names.join(", ")))?;
     }
     let descends = asked != Sampled || s.solver == Some(SolverArg::Descent);
-    cli.only(&["epochs", "batch", "learning-rate"], descends, "--solver descent")?;
+    cli.only(&["epochs", "batch", "learning-rate"], descends, "--set solver=descent")?;
     if s.closed_form && (s.steps.is_some() || s.learning_rate.is_some()) {
-        let problem =
-            "--steps and --learning-rate have no meaning beside --closed-form, which learns nothing by steps";
+        let problem = "--set steps and --set learning-rate have no meaning beside --set closed-form, which learns nothing by steps";
         return Err(Failure::usage(problem.into()));
     }
     let of_steps = ["alpha", "energy-draws", "batch", "companion", "validate-every", "patience"];
-    let closed = "has no meaning beside --closed-form, which learns nothing by steps";
+    let closed = "has no meaning beside --set closed-form, which learns nothing by steps";
     cli.refuse(&of_steps, s.closed_form, closed)?;
     let other = s.freeze.iter().any(|what| *what != FreezeArg::Prior);
     if s.closed_form && other {
-        let problem =
-            "beside --closed-form, which holds everything else, --freeze has the meaning `prior` only";
+        let problem = "beside --set closed-form, which holds everything else, --set freeze has the meaning `prior` only";
         return Err(Failure::usage(problem.into()));
     }
-    let classes = matches!(a.likelihood, None | Some(LikelihoodKind::Categorical));
+    let classes = a.likelihood == LikelihoodKind::Categorical;
     let energies = "--likelihood categorical: the energies of others are computed";
     cli.only(&["energy-draws"], classes, energies)?;
     let unlearned = a.tune == Some(TuneArg::None);
@@ -66,7 +47,7 @@ pub(crate) fn check(cli: &Cli, a: &LaplaceArgs, asked: CurvatureArg) -> Result<(
     cli.refuse(&["em-samples", "em-steps", "update"], unlearned, kept)?;
     let either = s.solver.is_none_or(|solver| solver == SolverArg::ConjugateGradients);
     let places =
-        "--solver conjugate-gradients: descent works among the weights, dual-descent with the kernel";
+        "--set solver=conjugate-gradients: descent works among the weights, dual-descent with the kernel";
     cli.only(&["space"], either, places)?;
     laplace_effects::check(a, asked)?;
     if !is_search(asked) {
@@ -85,16 +66,16 @@ pub(crate) fn check(cli: &Cli, a: &LaplaceArgs, asked: CurvatureArg) -> Result<(
         _ => true,
     };
     let beside = [
-        (prior, "prior"),
-        (a.precision.is_some() && !scales, "precision"),
+        (prior, "set prior"),
+        (a.precision.is_some() && !scales, "set precision"),
         (a.tune.is_some_and(|t| !(own && t != TuneArg::CrossValidation)), "tune"),
-        (noise, "noise"),
-        (a.mode != Mode::Auto, "mode"),
+        (noise, "set noise"),
+        (a.mode != Mode::Auto, "set mode"),
     ];
     match beside.iter().find(|b| b.0) {
         None => Ok(()),
         Some((_, flag)) => Err(Failure::usage(format!(
-            "--{flag} has no such meaning beside --curvature {asked}, which finds what it needs by a search of its own"
+            "--{flag} has no such meaning beside --method {asked}, which finds what it needs by a search of its own"
         ))),
     }
 }
@@ -108,7 +89,7 @@ pub(crate) fn approximation(a: &LaplaceArgs, asked: CurvatureArg) -> Result<Appr
         Sampled => Approximation::Sampled(sampled(a)),
         MeanField => Approximation::MeanField(mean_field(a)),
         Temperature => Approximation::Temperature,
-        other => return Err(Failure::usage(format!("--curvature {other} is no search of its own"))),
+        other => return Err(Failure::usage(format!("--method {other} is no search of its own"))),
     })
 }
 
@@ -160,7 +141,7 @@ fn process(a: &LaplaceArgs, tangent: bool) -> Result<FixedMeanOptions, Failure> 
     match s.trajectory_every.filter(|every| *every > own.steps) {
         None => Ok(own),
         Some(every) => Err(Failure::usage(format!(
-            "--trajectory-every {every} records nothing in {} steps: give a smaller number",
+            "--set trajectory-every={every} records nothing in {} steps: give a smaller number",
             own.steps
         ))),
     }

@@ -1,6 +1,6 @@
-//! From the flags of `fit laplace` to a request; a flag that would have no effect is wrong usage.
+//! From the flags of `fit --network` to a request; a flag that would have no effect is wrong usage.
 
-use crate::args::{Cli, CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
+use crate::args::{Cli, ContinueArgs, CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
 use crate::output::Failure;
 use crate::settings::checkpoint_place;
 use crate::{laplace_effects, laplace_searches};
@@ -33,8 +33,11 @@ pub(crate) fn chosen_integration(
 /// Draws of a predictive where no number is given.
 const PREDICTIVE_SAMPLES: usize = 1000;
 
+/// Bytes of a fit where no limit is given.
+const MEMORY: u64 = 8_000_000_000;
+
 /// The data of a fit.
-pub(crate) fn data(a: &LaplaceArgs) -> DataSource {
+fn data(a: &LaplaceArgs) -> DataSource {
     let (inputs, data) = a.inputs.files(&a.data);
     DataSource {
         data,
@@ -53,8 +56,8 @@ pub(crate) fn data(a: &LaplaceArgs) -> DataSource {
     }
 }
 
-/// The options of a continued fit: those of before, but for what can be chosen anew; other flags are refused beside `--continue`.
-pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptions, Failure> {
+/// The options of a continued fit: those of before, but for what can be chosen anew.
+pub(crate) fn continued(a: &ContinueArgs, before: &FitOptions) -> Result<FitOptions, Failure> {
     if a.seed != 0 && a.predictive != Some(PredictiveArg::MonteCarlo) {
         return Err(Failure::usage(
             "--seed cannot be changed by --continue, but for --predictive monte-carlo".into(),
@@ -64,7 +67,7 @@ pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptio
     if let Some(tune) = a.tune {
         if options.approximation.is_learned() {
             return Err(Failure::usage(format!(
-                "--tune has no effect on a model by --curvature {}, which keeps what its search has chosen",
+                "--tune has no effect on a model by --method {}, which keeps what its search has chosen",
                 options.approximation.name()
             )));
         }
@@ -73,14 +76,15 @@ pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptio
     if let Some(chosen) = chosen_integration(a.predictive, a.predictive_samples, a.seed)? {
         options.integration = chosen;
     }
-    if let Some(samples) = a.searches.samples {
+    if let Some(samples) = a.samples {
         let Approximation::Sampled(own) = &mut options.approximation else {
-            let problem = "--samples belongs to models by --curvature sampled, which then get as many in all";
+            let problem =
+                "--set samples belongs to models by --method sampled, which then get as many in all";
             return Err(Failure::usage(problem.into()));
         };
         own.samples = samples;
     }
-    options.memory = a.memory;
+    options.memory = a.memory.unwrap_or(MEMORY);
     Ok(options)
 }
 
@@ -113,21 +117,21 @@ fn check_pairs(cli: &Cli, a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result
     let closed =
         "curvatures of weights; in function space it is known under Gaussian noise and from all points";
     let known = !dual || (gaussian && a.points.is_none());
-    only(a.mode == Mode::Linearised, "mode linearised", known, closed)?;
-    let others = "curvatures of weights, not to --curvature function-space";
-    only(a.mode == Mode::LinearisedSimple, "mode linearised-simple", !dual, others)?;
+    only(a.mode == Mode::Linearised, "set mode=linearised", known, closed)?;
+    let others = "curvatures of weights, not to --method function-space";
+    only(a.mode == Mode::LinearisedSimple, "set mode=linearised-simple", !dual, others)?;
     let several = !matches!(a.prior, PriorKind::Auto | PriorKind::Scalar);
     let one = dual || curvature == CurvatureArg::Ella;
     let others = "curvatures of weights, not to function-space and ella";
-    only(several, "prior of several precisions", !one, others)?;
+    only(several, "set prior of several precisions", !one, others)?;
     let kronecker = matches!(curvature, CurvatureArg::Kronecker | CurvatureArg::LastLayerKronecker);
     let diagonal = a.prior == PriorKind::Diagonal;
-    only(diagonal, "prior diagonal", !kronecker, "curvatures without Kronecker factors")?;
+    only(diagonal, "set prior=diagonal", !kronecker, "curvatures without Kronecker factors")?;
     let last = matches!(
         curvature,
         CurvatureArg::LastLayer | CurvatureArg::LastLayerKronecker | CurvatureArg::LastLayerDiagonal
     );
-    only(a.without_affine, "without-affine", !last && a.weights.is_empty(), "curvatures of all weights")?;
+    only(a.without_affine, "set without-affine", !last && a.weights.is_empty(), "curvatures of all weights")?;
     use CurvatureArg::{Auto, LowRank, Temperature};
     // Of a folder of networks those are kept that are finished.
     let folder = a.network.as_ref().is_some_and(|path| path.is_dir());
@@ -142,27 +146,25 @@ pub(crate) fn request(cli: &Cli, a: &LaplaceArgs) -> Result<LaplaceRequest, Fail
         (Some(path), _) => NetworkSource::File {
             path: path.clone(),
             architecture: a.architecture.clone(),
-            output: a.output.clone(),
+            output: a.onnx_output.clone(),
             strip_softmax: a.strip_softmax,
         },
         (None, Some(path)) => NetworkSource::Head { path: path.clone() },
-        (None, None) => return Err(Failure::usage("--network, --head or --continue is needed".into())),
+        (None, None) => return Err(Failure::usage("--network or --head is needed".into())),
     };
-    let needed = || Failure::usage("--likelihood is needed: what do the network's outputs mean?".into());
-    let likelihood = a.likelihood.ok_or_else(needed)?;
+    let likelihood = a.likelihood;
     let gaussian = likelihood == LikelihoodKind::Gaussian;
     cli.only(&["noise", "initial-noise"], gaussian, "--likelihood gaussian")?;
     let unknown = a.noise == Some(NoiseModel::Fixed) && a.initial_noise.is_none();
-    only(unknown, "noise fixed", false, "--initial-noise X: say how much there is")?;
+    only(unknown, "set noise=fixed", false, "--set initial-noise=X: say how much there is")?;
     only(a.link != Link::Logit, "link", likelihood == LikelihoodKind::Bernoulli, "--likelihood bernoulli")?;
     let automatic = a.curvature.unwrap_or(CurvatureArg::Auto) == CurvatureArg::Auto;
-    cli.only(&["seconds"], automatic, "--curvature auto")?;
     let tune = a.tune.unwrap_or(TuneArg::Evidence);
     if automatic && tune == TuneArg::CrossValidation {
         let problem = "--tune cross-validation is for a named curvature: name one";
         return Err(Failure::usage(problem.into()));
     }
-    only(a.folds.is_some(), "folds", tune == TuneArg::CrossValidation, "--tune cross-validation")?;
+    only(a.folds.is_some(), "set folds", tune == TuneArg::CrossValidation, "--tune cross-validation")?;
     let held_out = matches!(tune, TuneArg::Validation | TuneArg::CrossValidation);
     only(a.allow_seen_rows, "allow-seen-rows", held_out, "--tune validation and cross-validation")?;
     let classes = matches!(likelihood, LikelihoodKind::Categorical | LikelihoodKind::Bernoulli);
@@ -228,18 +230,11 @@ fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice
         LastLayerDiagonal, LastLayerKronecker, LowRank, MeanField, Sampled, Subnetwork, Temperature, Valla,
     };
     let asked = a.curvature.unwrap_or(Auto);
-    let factored = matches!(asked, Kronecker | LastLayerKronecker);
-    only(a.fisher.is_some(), "fisher", factored, "--curvature kronecker")?;
-    let ranked = matches!(asked, LowRank | Ella);
-    only(a.rank.is_some(), "rank", ranked, "--curvature low-rank and ella")?;
-    only(a.points.is_some(), "points", asked == FunctionSpace, "--curvature function-space")?;
-    let small = a.subnetwork_size.is_some() || a.subnetwork_choice.is_some();
-    only(small, "subnetwork-size and --subnetwork-choice", asked == Subnetwork, "--curvature subnetwork")?;
     let last = matches!(asked, LastLayer | LastLayerDiagonal | LastLayerKronecker);
     let free = !(last || matches!(asked, Subnetwork | Auto | FixedMean | Gwi | Temperature));
     only(
         !a.weights.is_empty(),
-        "weights",
+        "set weights",
         free,
         "a curvature that does not choose weights itself: full, diagonal, kronecker, block, low-rank, function-space, valla, ella, sampled or mean-field",
     )?;

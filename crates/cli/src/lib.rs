@@ -15,14 +15,27 @@ pub mod output;
 mod progress;
 mod settings;
 
-use args::{Cli, Command, FitModel};
-use clap::CommandFactory;
+use args::Command;
 use output::Failure;
 use std::process::ExitCode;
 
 /// Every command with its flags, as clap knows them.
 pub fn grammar() -> clap::Command {
-    Cli::command()
+    config::grammar(None)
+}
+
+/// The grammar of a command line, of which `fit` has several: that which its flags ask for. Settings are flags called `set NAME` in it.
+pub fn grammar_of<W: AsRef<std::ffi::OsStr>>(words: &[W]) -> clap::Command {
+    config::grammar_of(words)
+}
+
+/// A command line by its grammar.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn matches_of(words: &[&str]) -> Result<clap::ArgMatches, clap::Error> {
+    let words = config::joined(words.iter().map(std::ffi::OsString::from));
+    grammar_of(&words).try_get_matches_from(words)
 }
 
 /// Reads the command line, runs the command, and returns the exit status: 0 success, 1 failure, 2 wrong usage.
@@ -37,8 +50,7 @@ fn run() -> Result<(), Failure> {
     output::init_tracing(cli.quiet);
     match &cli.command {
         Command::Demo(arguments) => commands::demo::run(cli, arguments),
-        Command::Fit(FitModel::Gp(arguments)) => commands::fit::run(cli, arguments),
-        Command::Fit(FitModel::Laplace(arguments)) => commands::fit_laplace::run(cli, arguments),
+        Command::Fit(arguments) => commands::fit::run(cli, arguments),
         Command::Predict(arguments) => commands::predict::run(cli, arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(cli, arguments),
         Command::Compress(arguments) => commands::compress::run(cli, arguments),
@@ -49,6 +61,7 @@ fn run() -> Result<(), Failure> {
         Command::Label(command) => commands::label::run(cli, command),
         Command::Stream(arguments) => commands::stream::run(cli, arguments),
         Command::Tomography(command) => commands::tomography::run(cli, command),
+        Command::Methods(arguments) => commands::methods::run(cli, arguments),
         Command::Completions(arguments) => commands::completions::run(cli, arguments),
         Command::Man(arguments) => commands::man::run(cli, arguments),
     }

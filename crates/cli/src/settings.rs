@@ -1,6 +1,6 @@
-//! What `fit gp` and `evaluate` take from files that flags name.
+//! What `fit` and `evaluate` take from files that flags name.
 
-use crate::args::FitArgs;
+use crate::args::TableArgs;
 use crate::output::{Failure, check_outputs};
 use posterior::data::{OutputKind, TargetTransform, resolved};
 use posterior::models::Hyperparameter;
@@ -8,7 +8,7 @@ use posterior::notes::fixes::NOISE_HETEROSCEDASTIC;
 use posterior::{FitRequest, Saved};
 use std::path::{Path, PathBuf};
 
-impl FitArgs {
+impl TableArgs {
     /// Puts the hyperparameters that are given for the target into the request for it, where some are, with what the target of such a model was mapped by.
     pub(crate) fn give(&self, request: &mut FitRequest) -> Result<(), Failure> {
         if let Some(path) = &self.hyperparameters {

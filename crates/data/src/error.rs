@@ -40,7 +40,7 @@ pub enum DataError {
     },
     /// A disk that is too full for prepared rows.
     #[error(
-        "{path} has room for {room} bytes, and a fit from disk writes {bytes} bytes of prepared rows there: free some, write the model (--out) to a larger disk, or give enough --memory to do without"
+        "{path} has room for {room} bytes, and a fit from disk writes {bytes} bytes of prepared rows there: free some, write the model (--output) to a larger disk, or give enough --memory to do without"
     )]
     NoRoom {
         /// The folder.
@@ -82,7 +82,7 @@ pub enum DataError {
     /// A table whose cells take more memory than is allowed.
     #[error(
         "{path} has {rows} rows of {columns} columns, which take {bytes} bytes as they are read, above the memory limit of {limit} bytes: allow more ({}) or use a part of it; \
-         `fit gp` and `predict` also read CSV and Parquet files part by part ({})",
+         `fit` and `predict` also read CSV and Parquet files part by part ({})",
         MEMORY,
         STREAM
     )]
@@ -689,11 +689,9 @@ mod tests {
             let (path, column) = ("t.csv".into(), "a".into());
             DataError::NotANumber { path, row: 1, column, text: text.into() }.to_string()
         };
-        assert!(
-            message("3,14").contains(
-                "`3,14` is not a number (unless its comma is a decimal mark: --decimal ,); correct"
-            )
-        );
+        assert!(message("3,14").contains(
+            "`3,14` is not a number (unless its comma is a decimal mark: --set text.decimal=,); correct"
+        ));
         assert!(message("007").contains("`007` is not a number but text in this file; correct"));
         assert!(message("red").contains("`red` is not a number; correct"));
     }

@@ -58,7 +58,7 @@ pub enum GpError {
     },
     /// The mode of latent functions was not found.
     #[error(
-        "the posterior's mode was not found under the likelihood `{likelihood}`: {steps} Newton steps, of which the next would still promise {promised:.1e} nats; hyperparameters at which it is lost can be kept out with --bound"
+        "the posterior's mode was not found under the likelihood `{likelihood}`: {steps} Newton steps, of which the next would still promise {promised:.1e} nats; hyperparameters at which it is lost can be kept out with --set bound"
     )]
     NoMode {
         /// Steps taken.

@@ -86,7 +86,7 @@ pub use error::ModelError;
 pub use evaluation::{Comparison, Evaluation, JointRow, OutOfDistribution, Scores};
 pub use facts::{Fact, FactValue, Facts};
 pub use family::Family;
-pub use fit::{ContinuationPlan, NewRows};
+pub use fit::{ContinuationPlan, FitCost, NewRows};
 pub use hyperparameter::Hyperparameter;
 pub use inputs::TableInputs;
 pub use latent::{Latent, VarianceMethod, VarianceSolves};

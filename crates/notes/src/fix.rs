@@ -5,7 +5,7 @@ use std::fmt;
 /// A command of the program with the flags that a text recommends. Those that exist are the constants of [`fixes`](crate::fixes).
 ///
 /// As text it is its flags, `--memory GB`; with `{:-}` their values alone, behind another value of the same flag; with `{:#}` the whole command
-/// line, `posterior fit gp --memory GB`.
+/// line, `posterior fit --memory GB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fix {
     /// The command, without the name of the program.
@@ -55,13 +55,13 @@ impl fmt::Display for Fix {
 mod tests {
     use super::*;
 
-    const A: Fix = Fix::new("fit gp", "--method sgpr");
-    const B: Fix = Fix::new("fit gp", "--method svgp");
-    const C: Fix = Fix::new("fit gp", "--inducing N").example("--inducing 10").also("compress");
+    const A: Fix = Fix::new("fit", "--method sgpr");
+    const B: Fix = Fix::new("fit", "--method svgp");
+    const C: Fix = Fix::new("fit", "--inducing N").example("--inducing 10").also("compress");
 
     #[test]
     fn texts_are_flags_or_command_lines() {
-        assert_eq!(format!("{A}; {C:#}"), "--method sgpr; posterior fit gp --inducing N");
+        assert_eq!(format!("{A}; {C:#}"), "--method sgpr; posterior fit --inducing N");
         assert_eq!(format!("{:#}", Fix::new("label export", "")), "posterior label export");
         assert_eq!(format!("{A} or {B:-}"), "--method sgpr or svgp");
     }
@@ -69,6 +69,6 @@ mod tests {
     #[test]
     fn examples_are_of_every_command() {
         let words = vec!["--inducing", "10"];
-        assert_eq!(C.examples().collect::<Vec<_>>(), [("fit gp", words.clone()), ("compress", words)]);
+        assert_eq!(C.examples().collect::<Vec<_>>(), [("fit", words.clone()), ("compress", words)]);
     }
 }

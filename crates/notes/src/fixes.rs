@@ -5,218 +5,224 @@
 use crate::Fix;
 
 /// Commands other than a fit that read tables.
-const READERS: &str = "fit laplace, train, forward, predict, evaluate, stream, label start, optimize start";
+const READERS: &str =
+    "fit --network NET, train, forward, predict, evaluate, stream, label start, optimize start";
+/// A fit around a network.
+const NETWORK: &str = "fit --network NET";
 /// Commands that meet missing cells under the columns of a fit.
 const WITH_SCHEMA: &str = "predict, evaluate, stream, label start";
 
 // Any command.
 /// More memory.
-pub const MEMORY: Fix = Fix::new("fit gp", "--memory GB").example("--memory 4").also("fit laplace, predict, evaluate, compress, train, forward, inspect, stream, label start, label ask, optimize start, tomography project, tomography reconstruct, tomography uncertainty, tomography design");
+pub const MEMORY: Fix = Fix::new("fit", "--memory GB").example("--memory 4").also("fit --network NET, predict, evaluate, compress, train, forward, inspect, stream, label start, label ask, optimize start, tomography project, tomography reconstruct, tomography uncertainty, tomography design");
 /// Replace what is there.
-pub const FORCE: Fix = Fix::new("fit gp", "--force").also("fit laplace, predict, evaluate, compress, train, forward, inspect, label start, label export, optimize start, tomography project, tomography reconstruct, tomography uncertainty");
+pub const FORCE: Fix = Fix::new("fit", "--force").also("fit --network NET, predict, evaluate, compress, train, forward, inspect, label start, label export, optimize start, tomography project, tomography reconstruct, tomography uncertainty");
 /// What a file of tensors belongs to.
-pub const ARCHITECTURE: Fix =
-    Fix::new("inspect", "--architecture").example("--architecture net.toml").also("fit laplace, forward");
+pub const ARCHITECTURE: Fix = Fix::new("inspect", "--architecture")
+    .example("--architecture net.toml")
+    .also("fit --network NET, forward");
 
 // Reading tables.
 /// Leave a column out, whose name follows.
-pub const EXCLUDE: Fix = Fix::new("fit gp", "--exclude").example("--exclude a").also(READERS);
+pub const EXCLUDE: Fix = Fix::new("fit", "--exclude").example("--exclude a").also(READERS);
 /// Leave a column out.
-pub const EXCLUDE_COLUMN: Fix = Fix::new("fit gp", "--exclude NAME").example("--exclude a").also(READERS);
+pub const EXCLUDE_COLUMN: Fix = Fix::new("fit", "--exclude NAME").example("--exclude a").also(READERS);
 /// Take columns as categories.
-pub const CATEGORIES: Fix = Fix::new("fit gp", "--categories").example("--categories a").also(READERS);
+pub const CATEGORIES: Fix = Fix::new("fit", "--categories").example("--categories a").also(READERS);
 /// Take a column as categories.
 pub const CATEGORIES_COLUMN: Fix =
-    Fix::new("fit gp", "--categories NAME").example("--categories a").also(READERS);
+    Fix::new("fit", "--categories NAME").example("--categories a").also(READERS);
 /// Dates begin with the day.
-pub const DAY_FIRST: Fix = Fix::new("fit gp", "--date-order day-first").also("evaluate, stream, label start");
+pub const DAY_FIRST: Fix = Fix::new("fit", "--date-order day-first").also("evaluate, stream, label start");
 /// Dates begin with the month.
 pub const MONTH_FIRST: Fix =
-    Fix::new("fit gp", "--date-order month-first").also("evaluate, stream, label start");
+    Fix::new("fit", "--date-order month-first").also("evaluate, stream, label start");
 /// Drop rows with missing cells.
-pub const MISSING_DROP: Fix = Fix::new("fit gp", "--missing drop").also(WITH_SCHEMA);
+pub const MISSING_DROP: Fix = Fix::new("fit", "--missing drop").also(WITH_SCHEMA);
 /// Fill missing cells in.
-pub const MISSING_MEAN: Fix = Fix::new("fit gp", "--missing mean").also(WITH_SCHEMA);
+pub const MISSING_MEAN: Fix = Fix::new("fit", "--missing mean").also(WITH_SCHEMA);
 /// Tell the model where cells are missing.
-pub const MISSING_INDICATOR: Fix = Fix::new("fit gp", "--missing indicator").also(WITH_SCHEMA);
+pub const MISSING_INDICATOR: Fix = Fix::new("fit", "--missing indicator").also(WITH_SCHEMA);
 /// Leave out rows without a target.
-pub const MISSING_TARGET: Fix = Fix::new("fit gp", "--missing-target leave-out");
+pub const MISSING_TARGET: Fix = Fix::new("fit", "--missing-target leave-out");
 /// Predict rows with new categories.
 pub const UNSEEN_OTHER: Fix = Fix::new("predict", "--unseen other").also("evaluate, stream");
 /// Numbers with a decimal comma.
-pub const DECIMAL_COMMA: Fix = Fix::new("fit gp", "--decimal ,").also(READERS);
+pub const DECIMAL_COMMA: Fix = Fix::new("fit", "--set text.decimal=,").also(READERS);
 /// The encoding of a text.
-pub const ENCODING: Fix = Fix::new("fit gp", "--encoding").example("--encoding windows-1252").also(READERS);
+pub const ENCODING: Fix =
+    Fix::new("fit", "--set text.encoding").example("--set text.encoding=windows-1252").also(READERS);
 /// An encoding that is frequent.
-pub const ENCODING_WINDOWS: Fix = Fix::new("fit gp", "--encoding windows-1252").also(READERS);
+pub const ENCODING_WINDOWS: Fix = Fix::new("fit", "--set text.encoding=windows-1252").also(READERS);
 /// Choose the features.
-pub const FEATURES: Fix = Fix::new("fit gp", "--features")
+pub const FEATURES: Fix = Fix::new("fit", "--features")
     .example("--features a")
-    .also("fit laplace, train, label start, optimize start");
+    .also("fit --network NET, train, label start, optimize start");
 /// Read a table part by part.
-pub const STREAM: Fix = Fix::new("fit gp", "--stream").also("predict");
+pub const STREAM: Fix = Fix::new("fit", "--stream").also("predict");
 /// Read a table whole.
-pub const STREAM_FALSE: Fix = Fix::new("fit gp", "--stream false");
+pub const STREAM_FALSE: Fix = Fix::new("fit", "--stream false");
 
 // Rows to score or to judge by.
 /// Rows of the training to judge by.
-pub const HELD_BACK: Fix = Fix::new("fit gp", "--held-back").example("--held-back 50");
+pub const HELD_BACK: Fix = Fix::new("fit", "--held-back").example("--held-back 50");
 /// Score each row by a fit to others.
-pub const FOLDS_10: Fix = Fix::new("fit gp", "--folds 10");
+pub const FOLDS_10: Fix = Fix::new("fit", "--folds 10");
 /// Folds to score.
-pub const FOLDS: Fix = Fix::new("fit gp", "--folds").example("--folds 5");
+pub const FOLDS: Fix = Fix::new("fit", "--folds").example("--folds 5");
 /// Folds that are drawn.
-pub const FOLDS_COUNT: Fix = Fix::new("fit gp", "--folds COUNT").example("--folds 5");
+pub const FOLDS_COUNT: Fix = Fix::new("fit", "--folds COUNT").example("--folds 5");
 /// The fold that is scored.
-pub const FOLD: Fix = Fix::new("evaluate", "--fold").example("--folds folds.csv --fold 1").also("fit gp");
+pub const FOLD: Fix = Fix::new("evaluate", "--fold").example("--folds folds.csv --fold 1").also("fit");
 /// Score a fifth of the rows.
-pub const TEST_FRACTION_FIFTH: Fix = Fix::new("fit gp", "--test-fraction 0.2");
+pub const TEST_FRACTION_FIFTH: Fix = Fix::new("fit", "--test-fraction 0.2");
 /// Score a share of the rows.
-pub const TEST_FRACTION: Fix = Fix::new("fit gp", "--test-fraction").example("--test-fraction 0.2");
+pub const TEST_FRACTION: Fix = Fix::new("fit", "--test-fraction").example("--test-fraction 0.2");
 /// Recalibrate where that helps.
-pub const CALIBRATE_AUTO: Fix = Fix::new("fit gp", "--calibrate auto").also("fit laplace");
+pub const CALIBRATE_AUTO: Fix = Fix::new("fit", "--calibrate auto").also(NETWORK);
 /// Recalibrate by what rows have shown.
-pub const CALIBRATE_CONFORMAL: Fix = Fix::new("fit gp", "--calibrate conformal").also("fit laplace");
+pub const CALIBRATE_CONFORMAL: Fix = Fix::new("fit", "--calibrate conformal").also(NETWORK);
 /// Do not recalibrate.
-pub const CALIBRATE_NONE: Fix = Fix::new("fit gp", "--calibrate none").also("fit laplace");
+pub const CALIBRATE_NONE: Fix = Fix::new("fit", "--calibrate none").also(NETWORK);
 /// Intervals of an ensemble.
-pub const CALIBRATED_FOLDER: Fix = Fix::new("fit laplace", "--calibrate conformal --validation-data FILE")
+pub const CALIBRATED_FOLDER: Fix = Fix::new(NETWORK, "--calibrate conformal --validation-data FILE")
     .example("--calibrate conformal --validation-data unseen.csv");
 /// Rows that the network has not seen.
 pub const VALIDATION_DATA: Fix =
-    Fix::new("fit laplace", "--validation-data").example("--validation-data unseen.csv");
+    Fix::new(NETWORK, "--validation-data").example("--validation-data unseen.csv");
 /// Set rows aside in training.
 pub const TRAIN_VALIDATION: Fix =
     Fix::new("train", "--validation-fraction F").example("--validation-fraction 0.1");
 /// Tune on rows that the network has seen.
-pub const SEEN_ROWS: Fix = Fix::new("fit laplace", "--tune validation --allow-seen-rows");
+pub const SEEN_ROWS: Fix = Fix::new(NETWORK, "--tune validation --allow-seen-rows");
 /// Score rows that the network has seen.
-pub const ALLOW_SEEN_ROWS: Fix = Fix::new("fit laplace", "--allow-seen-rows");
+pub const ALLOW_SEEN_ROWS: Fix = Fix::new(NETWORK, "--allow-seen-rows");
 
 // What a process learns: target, likelihood, noise, kernel.
 /// Take targets as numbers.
-pub const LIKELIHOOD_GAUSSIAN: Fix = Fix::new("fit gp", "--likelihood gaussian");
+pub const LIKELIHOOD_GAUSSIAN: Fix = Fix::new("fit", "--likelihood gaussian");
 /// Take targets as one of two labels.
-pub const LIKELIHOOD_BERNOULLI: Fix = Fix::new("fit gp", "--likelihood bernoulli");
+pub const LIKELIHOOD_BERNOULLI: Fix = Fix::new("fit", "--likelihood bernoulli");
 /// Take targets as classes.
-pub const LIKELIHOOD_CATEGORICAL: Fix = Fix::new("fit gp", "--likelihood categorical");
+pub const LIKELIHOOD_CATEGORICAL: Fix = Fix::new("fit", "--likelihood categorical");
 /// Learn heavy tails.
-pub const LIKELIHOOD_STUDENT_T: Fix = Fix::new("fit gp", "--likelihood student-t");
+pub const LIKELIHOOD_STUDENT_T: Fix = Fix::new("fit", "--likelihood student-t");
 /// Another map of the target.
-pub const TRANSFORM: Fix = Fix::new("fit gp", "--target-transform").example("--target-transform log");
+pub const TRANSFORM: Fix = Fix::new("fit", "--target-transform").example("--target-transform log");
 /// Learn the logarithm of the target.
-pub const TRANSFORM_LOG: Fix = Fix::new("fit gp", "--target-transform log");
+pub const TRANSFORM_LOG: Fix = Fix::new("fit", "--target-transform log");
 /// Learn a power of the target.
-pub const TRANSFORM_YEO_JOHNSON: Fix = Fix::new("fit gp", "--target-transform yeo-johnson");
+pub const TRANSFORM_YEO_JOHNSON: Fix = Fix::new("fit", "--target-transform yeo-johnson");
 /// Learn the target as it is.
-pub const TRANSFORM_NONE: Fix = Fix::new("fit gp", "--target-transform none");
+pub const TRANSFORM_NONE: Fix = Fix::new("fit", "--target-transform none");
 /// Learn noise that differs from place to place.
-pub const NOISE_HETEROSCEDASTIC: Fix = Fix::new("fit gp", "--noise heteroscedastic");
+pub const NOISE_HETEROSCEDASTIC: Fix = Fix::new("fit", "--noise heteroscedastic");
 /// A lower noise floor.
-pub const NOISE_FLOOR: Fix = Fix::new("fit gp", "--noise-floor").example("--noise-floor 0");
+pub const NOISE_FLOOR: Fix = Fix::new("fit", "--set prior.noise-floor").example("--set prior.noise-floor=0");
 /// Another kernel.
-pub const KERNEL: Fix = Fix::new("fit gp", "--kernel").example("--kernel matern32");
+pub const KERNEL: Fix = Fix::new("fit", "--kernel").example("--kernel matern32");
 /// No prior mean.
-pub const MEAN_ZERO: Fix = Fix::new("fit gp", "--mean zero");
+pub const MEAN_ZERO: Fix = Fix::new("fit", "--set prior.mean=zero");
 /// Bound a hyperparameter.
-pub const BOUND: Fix = Fix::new("fit gp", "--bound").example("--bound noise_variance=1e-3..0.1");
+pub const BOUND: Fix = Fix::new("fit", "--set bound").example("--set bound=noise_variance=1e-3..0.1");
 /// Where events would have been seen.
 pub const WINDOW: Fix =
-    Fix::new("fit gp", "--window COLUMN=LOW:HIGH,...").example("--likelihood cox --window a=0:1,b=0:1");
+    Fix::new("fit", "--window COLUMN=LOW:HIGH,...").example("--likelihood cox --window a=0:1,b=0:1");
 /// Several targets.
-pub const SEVERAL_TARGETS: Fix = Fix::new("fit gp", "--target A,B").example("--target a,b");
+pub const SEVERAL_TARGETS: Fix = Fix::new("fit", "--target A,B").example("--target a,b");
 /// Gaussian stand-ins for labels.
-pub const INFERENCE_GAUSSIANISED: Fix = Fix::new("fit gp", "--inference gaussianised");
+pub const INFERENCE_GAUSSIANISED: Fix = Fix::new("fit", "--inference gaussianised");
 /// Laplace's approximation for labels.
-pub const INFERENCE_LAPLACE: Fix = Fix::new("fit gp", "--inference laplace");
+pub const INFERENCE_LAPLACE: Fix = Fix::new("fit", "--inference laplace");
 /// A variational bound for labels.
-pub const INFERENCE_VARIATIONAL: Fix = Fix::new("fit gp", "--inference variational");
+pub const INFERENCE_VARIATIONAL: Fix = Fix::new("fit", "--inference variational");
 /// Another pseudo-count of stand-ins.
-pub const PSEUDO_COUNT: Fix = Fix::new("fit gp", "--pseudo-count").example("--pseudo-count 0.1");
+pub const PSEUDO_COUNT: Fix = Fix::new("fit", "--pseudo-count").example("--pseudo-count 0.1");
 
 // Methods of processes and how far they go.
 /// The exact process.
-pub const EXACT: Fix = Fix::new("fit gp", "--method exact");
+pub const EXACT: Fix = Fix::new("fit", "--method exact");
 /// Inducing points in closed form.
-pub const SGPR: Fix = Fix::new("fit gp", "--method sgpr");
+pub const SGPR: Fix = Fix::new("fit", "--method sgpr");
 /// Inducing points by batches.
-pub const SVGP: Fix = Fix::new("fit gp", "--method svgp");
+pub const SVGP: Fix = Fix::new("fit", "--method svgp");
 /// A solver for large tables.
-pub const SDD: Fix = Fix::new("fit gp", "--method sdd");
+pub const SDD: Fix = Fix::new("fit", "--method sdd");
 /// A solver whose models can be compressed.
-pub const SAP: Fix = Fix::new("fit gp", "--method sap");
+pub const SAP: Fix = Fix::new("fit", "--method sap");
 /// Learned features.
-pub const DBK: Fix = Fix::new("fit gp", "--method dbk");
+pub const DBK: Fix = Fix::new("fit", "--method dbk");
 /// Learned features with inducing points.
-pub const DKL: Fix = Fix::new("fit gp", "--method dkl");
+pub const DKL: Fix = Fix::new("fit", "--method dkl");
 /// Learned features with inducing points, by batches.
-pub const SVDKL: Fix = Fix::new("fit gp", "--method svdkl");
+pub const SVDKL: Fix = Fix::new("fit", "--method svdkl");
 /// The exact evidence behind a network.
-pub const DKL_DENSE: Fix = Fix::new("fit gp", "--method dkl --dense");
+pub const DKL_DENSE: Fix = Fix::new("fit", "--method dkl --set dense");
 /// The last layer of a network as a process.
-pub const KERNEL_LINEAR_SGPR: Fix = Fix::new("fit gp", "--kernel linear --method sgpr");
+pub const KERNEL_LINEAR_SGPR: Fix = Fix::new("fit", "--kernel linear --method sgpr");
 /// One target, such that rows can follow.
 pub const TARGET_SGPR: Fix =
-    Fix::new("fit gp", "--target NAME --method sgpr").example("--target y --method sgpr");
+    Fix::new("fit", "--target NAME --method sgpr").example("--target y --method sgpr");
 /// More time.
-pub const TIME_BUDGET: Fix = Fix::new("fit gp", "--time-budget").example("--time-budget 5m");
+pub const TIME_BUDGET: Fix = Fix::new("fit", "--time-budget").example("--time-budget 5m");
 /// More steps of a solver.
-pub const ITERATIONS: Fix = Fix::new("fit gp", "--iterations").example("--iterations 1000");
+pub const ITERATIONS: Fix = Fix::new("fit", "--set iterations").example("--set iterations=1000");
 /// More steps of a search.
-pub const STEPS: Fix = Fix::new("fit gp", "--steps").example("--steps 200");
+pub const STEPS: Fix = Fix::new("fit", "--set steps").example("--set steps=200");
 /// A smaller learning rate.
-pub const LEARNING_RATE: Fix = Fix::new("fit gp", "--learning-rate").example("--learning-rate 0.01");
+pub const LEARNING_RATE: Fix = Fix::new("fit", "--set learning-rate").example("--set learning-rate=0.01");
 /// Solve in double precision.
-pub const PRECISION_F64: Fix = Fix::new("fit gp", "--precision f64");
+pub const PRECISION_F64: Fix = Fix::new("fit", "--set precision=f64");
 /// More samples that the model keeps; their number follows.
-pub const FIT_SAMPLES: Fix = Fix::new("fit gp", "--samples").example("--samples 10");
+pub const FIT_SAMPLES: Fix = Fix::new("fit", "--set samples").example("--set samples=10");
 /// A number of inducing points.
-pub const INDUCING: Fix = Fix::new("fit gp", "--inducing").example("--inducing 100");
+pub const INDUCING: Fix = Fix::new("fit", "--set inducing").example("--set inducing=100");
 /// All functions have the same inducing points.
-pub const FIXED_INDUCING: Fix = Fix::new("fit gp", "--fixed-inducing");
+pub const FIXED_INDUCING: Fix = Fix::new("fit", "--set fixed-inducing");
 /// Inducing points of learned features.
-pub const RANK: Fix = Fix::new("fit gp", "--rank").example("--rank 100");
+pub const RANK: Fix = Fix::new("fit", "--set rank").example("--set rank=100");
 /// Rows that a prior is learned from.
-pub const PRIOR_ROWS: Fix = Fix::new("fit gp", "--prior-rows").example("--prior-rows 1000");
+pub const PRIOR_ROWS: Fix = Fix::new("fit", "--set prior-rows").example("--set prior-rows=1000");
 /// Learn the prior on its inducing points.
-pub const PRIOR_ROWS_NONE: Fix = Fix::new("fit gp", "--prior-rows 0");
+pub const PRIOR_ROWS_NONE: Fix = Fix::new("fit", "--set prior-rows=0");
 /// Search on blocks, then on all rows.
-pub const SEARCH_REFINED: Fix = Fix::new("fit gp", "--hyperparameter-search refined");
+pub const SEARCH_REFINED: Fix = Fix::new("fit", "--set hyperparameter-search=refined");
 /// Search on all rows by estimated gradients.
-pub const SEARCH_STOCHASTIC: Fix = Fix::new("fit gp", "--hyperparameter-search stochastic");
+pub const SEARCH_STOCHASTIC: Fix = Fix::new("fit", "--set hyperparameter-search=stochastic");
 /// Begin anew.
-pub const FRESH: Fix = Fix::new("fit gp", "--fresh");
+pub const FRESH: Fix = Fix::new("fit", "--fresh");
 /// Another checkpoint.
 pub const CHECKPOINT: Fix =
-    Fix::new("fit gp", "--checkpoint").example("--checkpoint other.checkpoint").also("fit laplace, train");
+    Fix::new("fit", "--checkpoint").example("--checkpoint other.checkpoint").also("fit --network NET, train");
 /// Maximise the evidence.
-pub const OBJECTIVE_EVIDENCE: Fix = Fix::new("fit gp", "--objective evidence");
+pub const OBJECTIVE_EVIDENCE: Fix = Fix::new("fit", "--set objective=evidence");
 /// Projected generalised variational inference.
-pub const OBJECTIVE_PGVI: Fix = Fix::new("fit gp", "--objective pgvi");
+pub const OBJECTIVE_PGVI: Fix = Fix::new("fit", "--set objective=pgvi");
 /// Gaussian Wasserstein inference.
-pub const OBJECTIVE_GWI: Fix = Fix::new("fit gp", "--objective gwi");
+pub const OBJECTIVE_GWI: Fix = Fix::new("fit", "--set objective=gwi");
 /// Another risk under the same regulariser.
-pub const PGVI_KL: Fix = Fix::new("fit gp", "--objective pgvi --regulariser kl");
+pub const PGVI_KL: Fix = Fix::new("fit", "--set objective=pgvi --set regulariser=kl");
 /// Correct training and predictions.
-pub const CORRECTION_FULL: Fix = Fix::new("fit gp", "--correction full");
+pub const CORRECTION_FULL: Fix = Fix::new("fit", "--set correction=full");
 /// Correct training alone.
-pub const CORRECTION_TRAINING: Fix = Fix::new("fit gp", "--correction training");
+pub const CORRECTION_TRAINING: Fix = Fix::new("fit", "--set correction=training");
 /// The network of the features.
-pub const BASIS: Fix = Fix::new("fit gp", "--basis").example("--basis net.safetensors");
+pub const BASIS: Fix = Fix::new("fit", "--set basis").example("--set basis=net.safetensors");
 /// Keep that network as it is.
-pub const FREEZE_BASIS: Fix = Fix::new("fit gp", "--freeze-basis");
+pub const FREEZE_BASIS: Fix = Fix::new("fit", "--set freeze-basis");
 /// The network of the mean.
-pub const MEAN_NETWORK: Fix = Fix::new("fit gp", "--mean-network").example("--mean-network net.safetensors");
+pub const MEAN_NETWORK: Fix =
+    Fix::new("fit", "--set mean-network").example("--set mean-network=net.safetensors");
 /// A full covariance of weights.
-pub const VARIATIONAL_CHOLESKY: Fix = Fix::new("fit gp", "--variational-kernel cholesky");
+pub const VARIATIONAL_CHOLESKY: Fix = Fix::new("fit", "--set variational-kernel=cholesky");
 /// Independent weights.
-pub const VARIATIONAL_DIAGONAL: Fix = Fix::new("fit gp", "--variational-kernel diagonal");
+pub const VARIATIONAL_DIAGONAL: Fix = Fix::new("fit", "--set variational-kernel=diagonal");
 /// A covariance of weights by its logarithm.
-pub const VARIATIONAL_LOG: Fix = Fix::new("fit gp", "--variational-kernel log");
+pub const VARIATIONAL_LOG: Fix = Fix::new("fit", "--set variational-kernel=log");
 /// A mean by inducing points.
-pub const VARIATIONAL_MEAN_INDUCING: Fix = Fix::new("fit gp", "--variational-mean inducing");
+pub const VARIATIONAL_MEAN_INDUCING: Fix = Fix::new("fit", "--set variational-mean=inducing");
 /// Learn hyperparameters by the evidence.
-pub const RISK_EVIDENCE: Fix = Fix::new("fit gp", "--regulariser-risk evidence");
+pub const RISK_EVIDENCE: Fix = Fix::new("fit", "--set regulariser-risk=evidence");
 
 // Predictions.
 /// Fewer rows.
@@ -241,54 +247,50 @@ pub const OTHER_INPUTS: Fix = Fix::new("predict", "--allow-other-inputs").also("
 pub const COMPRESS_INDUCING: Fix = Fix::new("compress", "--inducing").example("--inducing 500");
 
 // Networks.
-/// The data.
-pub const DATA: Fix =
-    Fix::new("fit laplace", "--data").example("--data d.csv").also("train, forward, predict, evaluate");
 /// Labels in a file of their own.
-pub const LABELS: Fix =
-    Fix::new("fit laplace", "--labels").example("--labels labels.npy").also("train, evaluate");
+pub const LABELS: Fix = Fix::new(NETWORK, "--labels").example("--labels labels.npy").also("train, evaluate");
 /// The same, with the file.
 pub const LABELS_FILE: Fix =
-    Fix::new("fit laplace", "--labels FILE").example("--labels labels.npy").also("train, evaluate");
+    Fix::new(NETWORK, "--labels FILE").example("--labels labels.npy").also("train, evaluate");
 /// The column of labels.
-pub const TARGET: Fix = Fix::new("fit laplace", "--target").example("--target y").also("train");
+pub const TARGET: Fix = Fix::new(NETWORK, "--target").example("--target y").also("train");
 /// Names of classes, in the order of outputs.
-pub const CLASS_NAMES: Fix = Fix::new("fit laplace", "--class-names").example("--class-names a,b");
+pub const CLASS_NAMES: Fix = Fix::new(NETWORK, "--class-names").example("--class-names a,b");
 /// The mean of each channel.
-pub const MEAN: Fix = Fix::new("fit laplace", "--mean").example("--mean 0.5").also("train");
+pub const MEAN: Fix = Fix::new(NETWORK, "--mean").example("--mean 0.5").also("train");
 /// The standard deviation of each channel.
-pub const STD: Fix = Fix::new("fit laplace", "--std").example("--std 0.2").also("train");
+pub const STD: Fix = Fix::new(NETWORK, "--std").example("--std 0.2").also("train");
 /// Learn how far each place scatters.
 pub const LOSS_GAUSSIAN: Fix = Fix::new("train", "--loss gaussian");
 /// Choose precisions by the evidence.
-pub const TUNE_EVIDENCE: Fix = Fix::new("fit laplace", "--tune evidence");
+pub const TUNE_EVIDENCE: Fix = Fix::new(NETWORK, "--tune evidence");
 /// Choose precisions on unseen rows.
-pub const TUNE_VALIDATION: Fix = Fix::new("fit laplace", "--tune validation");
+pub const TUNE_VALIDATION: Fix = Fix::new(NETWORK, "--tune validation");
 /// Choose precisions by MacKay's rule.
-pub const TUNE_MACKAY: Fix = Fix::new("fit laplace", "--tune mackay");
+pub const TUNE_MACKAY: Fix = Fix::new(NETWORK, "--tune mackay");
 /// Keep the precisions.
-pub const TUNE_NONE: Fix = Fix::new("fit laplace", "--tune none");
+pub const TUNE_NONE: Fix = Fix::new(NETWORK, "--tune none");
 /// Compare curvatures.
-pub const CURVATURE_AUTO: Fix = Fix::new("fit laplace", "--curvature auto");
+pub const CURVATURE_AUTO: Fix = Fix::new(NETWORK, "--method auto");
 /// All covariances of weights.
-pub const CURVATURE_FULL: Fix = Fix::new("fit laplace", "--curvature full");
+pub const CURVATURE_FULL: Fix = Fix::new(NETWORK, "--method full");
 /// Keep the trained weights as the mode.
-pub const MODE_TRAINED: Fix = Fix::new("fit laplace", "--mode trained");
+pub const MODE_TRAINED: Fix = Fix::new(NETWORK, "--set mode=trained");
 /// Hold the covariance between outputs.
-pub const FREEZE_OUTPUTS: Fix = Fix::new("fit laplace", "--freeze outputs");
+pub const FREEZE_OUTPUTS: Fix = Fix::new(NETWORK, "--set freeze=outputs");
 /// Record less often.
 pub const TRAJECTORY_EVERY: Fix =
-    Fix::new("fit laplace", "--trajectory-every N").example("--trajectory-every 10");
+    Fix::new(NETWORK, "--set trajectory-every=N").example("--set trajectory-every=10");
 /// More time for a network's error bars.
-pub const SECONDS: Fix = Fix::new("fit laplace", "--seconds").example("--seconds 60");
+pub const SECONDS: Fix = Fix::new(NETWORK, "--set seconds").example("--set seconds=60");
 /// Double precision.
-pub const FLOAT64: Fix = Fix::new("fit laplace", "--float64");
+pub const FLOAT64: Fix = Fix::new(NETWORK, "--float64");
 /// Samples of weights.
-pub const SPACE_WEIGHTS: Fix = Fix::new("fit laplace", "--space weights");
+pub const SPACE_WEIGHTS: Fix = Fix::new(NETWORK, "--set space=weights");
 /// More samples of a network.
-pub const NETWORK_SAMPLES: Fix = Fix::new("fit laplace", "--samples").example("--samples 10");
+pub const NETWORK_SAMPLES: Fix = Fix::new(NETWORK, "--set samples").example("--set samples=10");
 /// Go on.
-pub const RESUME: Fix = Fix::new("fit laplace", "--resume").also("train");
+pub const RESUME: Fix = Fix::new(NETWORK, "--resume").also("train");
 
 // Streams, labels and searches.
 /// Go on with a fitted model.
@@ -298,8 +300,7 @@ pub const STREAM_TARGET: Fix = Fix::new("stream", "--target COL").example("--tar
 /// Keep the noise as it was fitted.
 pub const STREAM_NOISE_FIXED: Fix = Fix::new("stream", "--noise fixed");
 /// Read a last line without its newline.
-pub const LAST_LINE: Fix =
-    Fix::new("stream", "--last-line complete").example("--data d.csv --last-line complete");
+pub const LAST_LINE: Fix = Fix::new("stream", "--last-line complete");
 /// Pass over rows that were read.
 pub const FROM_START: Fix = Fix::new("stream", "--from start");
 /// Take all rows as new.
@@ -348,17 +349,13 @@ pub const SCAN_RANK: Fix = Fix::new("tomography uncertainty", "--rank").example(
 
 // Whole command lines.
 /// Fit anew.
-pub const FIT_GP: Fix = Fix::new("fit gp", "");
-/// Add rows to an exact process.
-pub const FIT_GP_CONTINUE: Fix = Fix::new("fit gp", "--continue").example("--continue m.posterior");
-/// Add rows to a network's error bars.
-pub const FIT_LAPLACE_CONTINUE: Fix = Fix::new("fit laplace", "--continue").example("--continue m.posterior");
+pub const FIT: Fix = Fix::new("fit", "");
 /// Score a model.
 pub const EVALUATE: Fix = Fix::new("evaluate", "");
 /// Features of a network.
 pub const FORWARD: Fix = Fix::new("forward", "");
 /// Outputs of a network as a table.
-pub const FORWARD_TABLE: Fix = Fix::new("forward", "--out FILE.csv").example("--out y.csv");
+pub const FORWARD_TABLE: Fix = Fix::new("forward", "--output FILE.csv").example("--output y.csv");
 /// Look at a model.
 pub const INSPECT: Fix = Fix::new("inspect", "");
 /// Ask for rows to label.
@@ -475,7 +472,6 @@ pub const ALL: &[Fix] = &[
     SAMPLES_TO_FILE,
     OTHER_INPUTS,
     COMPRESS_INDUCING,
-    DATA,
     LABELS,
     LABELS_FILE,
     TARGET,
@@ -522,9 +518,7 @@ pub const ALL: &[Fix] = &[
     G_PRIOR,
     DESCENT,
     SCAN_RANK,
-    FIT_GP,
-    FIT_GP_CONTINUE,
-    FIT_LAPLACE_CONTINUE,
+    FIT,
     EVALUATE,
     FORWARD,
     FORWARD_TABLE,

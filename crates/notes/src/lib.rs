@@ -7,7 +7,7 @@
 //! use posterior_notes::{Note, Severity, fixes};
 //! let note = Note::new("few-steps", Severity::Warning, "the search ended after {steps} steps: take more ({0})");
 //! let note = note.value("steps", 100).fix(fixes::STEPS);
-//! assert_eq!(note.text(), "the search ended after 100 steps: take more (--steps)");
+//! assert_eq!(note.text(), "the search ended after 100 steps: take more (--set steps)");
 //! assert_eq!(format!("{} or {:-}", fixes::SGPR, fixes::SVGP), "--method sgpr or svgp");
 //! ```
 //!

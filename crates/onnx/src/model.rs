@@ -172,9 +172,10 @@ fn output(outputs: &[ValueInfoProto], options: &OnnxOptions, file: &str) -> Resu
             Err(error(format!("there is no output `{}`; there are {listed}", short(wanted))))
         }
         (None, [only]) => Ok((*only).to_string()),
-        (None, _) => {
-            Err(error(format!("the model has {} outputs ({listed}): choose one, --output NAME", names.len())))
-        }
+        (None, _) => Err(error(format!(
+            "the model has {} outputs ({listed}): choose one, --onnx-output NAME",
+            names.len()
+        ))),
     }
 }
 

@@ -99,7 +99,7 @@ impl Likelihoods {
     }
 }
 
-/// What a posterior is to be. The default is that of `posterior fit laplace`: curvatures that suit network and data are compared, on examples that the network has not seen where some
+/// What a posterior is to be. The default is that of `posterior fit --network`: curvatures that suit network and data are compared, on examples that the network has not seen where some
 /// are known ([`Self::unseen`], or set aside by `posterior train` from the same files), else by the evidence, and the best is kept.
 #[derive(Clone, Debug)]
 pub struct LaplaceBuilder {

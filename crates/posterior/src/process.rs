@@ -25,7 +25,7 @@ const TARGET: &str = "y";
 pub struct Gp;
 
 impl Gp {
-    /// A process with the defaults of `posterior fit gp`: a Matérn 3/2 kernel with a lengthscale for each column, learned by the evidence, and the
+    /// A process with the defaults of `posterior fit`: a Matérn 3/2 kernel with a lengthscale for each column, learned by the evidence, and the
     /// method that suits the number of rows.
     pub fn builder() -> GpBuilder {
         GpBuilder {

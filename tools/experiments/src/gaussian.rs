@@ -1,4 +1,4 @@
-//! Gaussian processes in experiments: methods in the words of `posterior fit gp`, and one way to run any of them.
+//! Gaussian processes in experiments: methods in the words of `posterior fit`, and one way to run any of them.
 
 use super::context::Context;
 use super::error::{ExperimentError, refused};
@@ -23,7 +23,7 @@ use toml::{Table, Value};
 
 pub(crate) use super::covariance::{Covariance, normals};
 
-/// An entry of `[[method]]`: a name, a method with its options as `posterior fit gp` has them (keys are flags; what several methods of a file share may
+/// An entry of `[[method]]`: a name, a method with its options as `posterior fit` has them (keys are flags; what several methods of a file share may
 /// stand in `[methods]`), and what only experiments ask for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Table")]
@@ -334,7 +334,7 @@ impl MethodSettings {
         if context.stopped() { Err(ExperimentError::Interrupted) } else { Ok(run) }
     }
 
-    /// As `posterior fit gp` does it, on numbers in standard units: with the job's prior and noise for its hyperparameters, which `auto` learns itself. Also the
+    /// As `posterior fit` does it, on numbers in standard units: with the job's prior and noise for its hyperparameters, which `auto` learns itself. Also the
     /// steps taken.
     fn as_the_program(
         &self,

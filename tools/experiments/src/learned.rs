@@ -1,4 +1,4 @@
-//! Fits that learn everything as `posterior fit gp` does: hyperparameters, inducing points, features.
+//! Fits that learn everything as `posterior fit` does: hyperparameters, inducing points, features.
 
 use super::context::Context;
 use super::error::{ExperimentError, refused};

@@ -17,7 +17,7 @@ pub(crate) enum InputScale {
     /// Smallest to -1, largest to 1.
     #[default]
     Interval,
-    /// Mean to 0, standard deviation to 1, as `posterior fit gp` does.
+    /// Mean to 0, standard deviation to 1, as `posterior fit` does.
     Deviation,
 }
 

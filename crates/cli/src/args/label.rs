@@ -12,23 +12,23 @@ use std::path::PathBuf;
 pub(crate) enum LabelCommand {
     /// Begin: say what may be labelled
     #[command(
-        after_help = "Examples:\n  posterior label start --state labels.json --pool pool.csv\n  posterior label start --state arrays.json --pool features.npy --classes 0,1,2,3 --kernel linear --criterion mutual-information"
+        after_help = "Examples:\n  posterior label start labels.json pool.csv\n  posterior label start arrays.json features.npy --classes 0,1,2,3 --kernel linear --criterion mutual-information"
     )]
     Start(Box<LabelStartArgs>),
     /// Ask for the next rows to label
-    #[command(after_help = "Example:\n  posterior label ask --state labels.json -n 5")]
+    #[command(after_help = "Example:\n  posterior label ask labels.json -n 5")]
     Ask(LabelAskArgs),
     /// Tell labels
     #[command(
-        after_help = "Examples:\n  posterior label tell --state labels.json --id 3 --label cat\n  posterior label tell --state labels.json --id 4 --skip \"the picture is black\"\n  posterior label tell --state labels.json --row 17 --label dog"
+        after_help = "Examples:\n  posterior label tell labels.json --id 3 --label cat\n  posterior label tell labels.json --id 4 --skip \"the picture is black\"\n  posterior label tell labels.json --row 17 --label dog"
     )]
     Tell(LabelTellArgs),
     /// What was asked and told so far, how unsure the rest is, and how good predictions were
-    #[command(after_help = "Example:\n  posterior label status --state labels.json")]
+    #[command(after_help = "Example:\n  posterior label status labels.json")]
     Status(LabelPoolArgs),
-    /// Write the labelled rows as a table that `fit gp` takes
+    /// Write the labelled rows as a table that `fit` takes
     #[command(
-        after_help = "Example:\n  posterior label export --state labels.json --out labelled.csv; posterior fit gp --data labelled.csv --target label --out labels.posterior"
+        after_help = "Example:\n  posterior label export labels.json -o labelled.csv; posterior fit labelled.csv --target label -o labels.posterior"
     )]
     Export(LabelExportArgs),
 }
@@ -36,14 +36,14 @@ pub(crate) enum LabelCommand {
 #[derive(Debug, Args)]
 pub(crate) struct LabelStartArgs {
     /// State file to begin; all other commands go on with it
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "STATE")]
     pub state: PathBuf,
 
     #[command(flatten)]
     pub lock: LockArgs,
 
     /// Rows that may be labelled: a table (CSV, Parquet), or an array with a row for each (.npy, FILE.npz:NAME)
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "POOL")]
     pub pool: PathBuf,
 
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub(crate) struct LabelStartArgs {
 #[derive(Debug, Args)]
 pub(crate) struct LabelPoolArgs {
     /// State file
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "STATE")]
     pub state: PathBuf,
 
     /// The pool, if it was moved since the start
@@ -122,7 +122,7 @@ pub(crate) struct LabelAskArgs {
 #[derive(Debug, Args)]
 pub(crate) struct LabelTellArgs {
     /// State file
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "STATE")]
     pub state: PathBuf,
 
     #[command(flatten)]
@@ -163,7 +163,7 @@ pub(crate) struct LabelExportArgs {
     pub pool: LabelPoolArgs,
 
     /// Table to write: the features of labelled rows as they stand in the pool, and their labels (.csv, .parquet)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "FILE")]
     pub out: PathBuf,
 
     #[command(flatten)]

@@ -1,7 +1,7 @@
-//! The grammar of `fit laplace`.
+//! The grammar of `fit --network`.
 
 use super::{InputArgs, SearchArgs};
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use posterior::data::TextOptions;
 use posterior::laplace::{LikelihoodKind, Preprocess};
 use posterior::likelihoods::Link;
@@ -27,9 +27,9 @@ pub(crate) enum CurvatureArg {
     LastLayerKronecker,
     /// Last layer: the diagonal
     LastLayerDiagonal,
-    /// All entries among the --subnetwork-size most important weights
+    /// All entries among the `subnetwork-size` most important weights
     Subnetwork,
-    /// --rank leading eigenvectors plus a diagonal
+    /// `rank` leading eigenvectors plus a diagonal
     LowRank,
     /// The dual form by the tangent kernel, for few data
     FunctionSpace,
@@ -39,7 +39,7 @@ pub(crate) enum CurvatureArg {
     Valla,
     /// A covariance around the network, learned beside a prior by Gaussian Wasserstein inference
     Gwi,
-    /// --rank leading directions of the tangent at --landmarks training rows
+    /// `rank` leading directions of the tangent at `landmarks` training rows
     Ella,
     /// Samples, and a precision learned from them: for networks whose curvature cannot be stored
     Sampled,
@@ -85,9 +85,9 @@ pub(crate) enum TuneArg {
     Mackay,
     /// By data that the network has not seen
     Validation,
-    /// By leaving out one of --folds parts after another
+    /// By leaving out one of `folds` parts after another
     CrossValidation,
-    /// Not at all: --precision is final
+    /// Not at all: `precision` is final
     None,
 }
 
@@ -105,8 +105,12 @@ pub(crate) enum PredictiveArg {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LaplaceArgs {
-    /// Trained network: .onnx, .safetensors, or .pt (PyTorch's state dictionary); or a folder of them, which become one model (an ensemble; with --curvature, of networks with error bars)
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["head", "continue_from"], conflicts_with_all = ["head", "continue_from"])]
+    /// Defaults for these flags
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
+
+    /// Trained network: .onnx, .safetensors, or .pt (PyTorch's state dictionary); or a folder of them, which become one model (an ensemble; with --method, of networks with error bars)
+    #[arg(long, value_name = "FILE", conflicts_with = "head")]
     pub network: Option<PathBuf>,
 
     /// Its architecture, where the file does not hold it
@@ -115,22 +119,18 @@ pub(crate) struct LaplaceArgs {
 
     /// Which output of an ONNX file that has several
     #[arg(long, value_name = "NAME", requires = "network")]
-    pub output: Option<String>,
+    pub onnx_output: Option<String>,
 
     /// Drop a softmax at the end, which must be there (with --likelihood categorical it is dropped anyway)
     #[arg(long, requires = "network")]
     pub strip_softmax: bool,
 
-    /// Linear layer on features that --data holds: `weight` [classes, features] and `bias` [classes] in .safetensors or .npz
-    #[arg(long, value_name = "FILE", conflicts_with = "continue_from")]
+    /// Linear layer on features that DATA holds: `weight` [classes, features] and `bias` [classes] in .safetensors or .npz
+    #[arg(long, value_name = "FILE")]
     pub head: Option<PathBuf>,
 
-    /// Model whose sums these data are added to; its network, likelihood, curvature and prior stay
-    #[arg(long = "continue", id = "continue_from", value_name = "MODEL")]
-    pub continue_from: Option<PathBuf>,
-
     /// Table (.csv, .parquet, with --target); images or arrays (IDX, CIFAR, .npy, .npz:NAME; also .gz), several of which are put together; features for --head
-    #[arg(long, value_name = "FILE", required_unless_present = "input", num_args = 1.., value_delimiter = ',')]
+    #[arg(value_name = "DATA", required_unless_present = "input", num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -144,82 +144,82 @@ pub(crate) struct LaplaceArgs {
     pub labels: Vec<PathBuf>,
 
     /// Table: column to predict, or a column for each output, with commas between them
-    #[arg(long, conflicts_with = "continue_from", value_name = "A,B")]
+    #[arg(long, value_name = "A,B")]
     pub target: Option<String>,
 
     /// Table: columns to predict from [default: all others]
-    #[arg(long, conflicts_with = "continue_from", value_name = "A,B", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub features: Option<Vec<String>>,
 
     /// What is done to data before the network sees them
-    #[arg(long, conflicts_with = "continue_from", value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto")]
     pub preprocess: Preprocess,
 
     /// Images: mean of each channel, on the scale of 0 to 1
-    #[arg(long, conflicts_with = "continue_from", value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
     pub mean: Vec<f64>,
 
     /// Images: standard deviation of each channel
-    #[arg(long, conflicts_with = "continue_from", value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
     pub std: Vec<f64>,
 
     /// Names of the classes in the order of the network's outputs; for a table whose labels are text, these labels [default: in alphabetical order]
-    #[arg(long, conflicts_with = "continue_from", value_name = "A,B,C", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub class_names: Vec<String>,
 
     /// What the network's outputs mean
-    #[arg(long, value_enum, required_unless_present = "continue_from", conflicts_with = "continue_from")]
-    pub likelihood: Option<LikelihoodKind>,
+    #[arg(long, value_enum)]
+    pub likelihood: LikelihoodKind,
 
     /// Bernoulli: from outputs to probabilities
-    #[arg(long, conflicts_with = "continue_from", value_enum, default_value = "logit")]
+    #[arg(long, value_enum, default_value = "logit")]
     pub link: Link,
 
-    /// How the curvature is approximated [default: auto]
-    #[arg(long, value_enum, conflicts_with = "continue_from")]
+    /// How the posterior is approximated [default: auto]
+    #[arg(long = "method", id = "method", value_enum)]
     pub curvature: Option<CurvatureArg>,
 
-    /// Curvature auto: time for all candidates together, about [default: the first as long as it takes, the others 30]
-    #[arg(long, conflicts_with = "continue_from", value_name = "S", value_parser = numbers::seconds)]
+    /// Method auto: time for all candidates together, about [default: the first as long as it takes, the others 30]
+    #[arg(long = "set seconds", value_name = "S", value_parser = numbers::seconds)]
     pub seconds: Option<f64>,
 
     /// Kronecker: how output curvature is sent back [default: exact]
-    #[arg(long, conflicts_with = "continue_from", value_enum)]
+    #[arg(long = "set fisher", value_enum)]
     pub fisher: Option<FisherArg>,
 
     /// Low rank: eigenvectors [default: 50]; ella: directions [default: 20]
-    #[arg(long, conflicts_with = "continue_from", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    #[arg(long = "set rank", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub rank: Option<usize>,
 
     /// Function space: training points drawn at random [default: all]
-    #[arg(long, conflicts_with = "continue_from", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    #[arg(long = "set points", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub points: Option<usize>,
 
     /// Sub-network: weights [default: 1000]
-    #[arg(long, conflicts_with = "continue_from", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    #[arg(long = "set subnetwork-size", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub subnetwork_size: Option<usize>,
 
     /// Sub-network: which weights [default: variance]
-    #[arg(long, conflicts_with = "continue_from", value_enum)]
+    #[arg(long = "set subnetwork-choice", value_enum)]
     pub subnetwork_choice: Option<Choice>,
 
     #[command(flatten)]
     pub searches: SearchArgs,
 
     /// Only parameters whose names match one of these patterns are uncertain
-    #[arg(long, conflicts_with = "continue_from", value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
+    #[arg(long = "set weights", value_name = "GLOB", value_delimiter = ',')]
     pub weights: Vec<String>,
 
     /// Leave gains and offsets of normalisation layers certain
-    #[arg(long, conflicts_with = "continue_from")]
+    #[arg(long = "set without-affine", value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub without_affine: bool,
 
     /// Which weights share a prior precision
-    #[arg(long, value_enum, default_value = "auto", conflicts_with = "continue_from")]
+    #[arg(long = "set prior", value_enum, default_value = "auto")]
     pub prior: PriorKind,
 
-    /// Prior precision at the start of its search; a closed form (see --mode auto) searches everywhere [default: 1]
-    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
+    /// Prior precision at the start of its search; a closed form (see `mode=auto`) searches everywhere [default: 1]
+    #[arg(long = "set precision", value_name = "X", value_parser = numbers::positive)]
     pub precision: Option<f64>,
 
     /// How precisions and noise are chosen [default: evidence]
@@ -227,7 +227,7 @@ pub(crate) struct LaplaceArgs {
     pub tune: Option<TuneArg>,
 
     /// Data that the network has not seen: they score the fit, choose between curvatures and, with --tune validation, choose precisions [default: the rows that `posterior train` set aside, if it did]
-    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', conflicts_with = "continue_from")]
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub validation_data: Vec<PathBuf>,
 
     /// Their labels
@@ -235,31 +235,31 @@ pub(crate) struct LaplaceArgs {
     pub validation_labels: Vec<PathBuf>,
 
     /// Whether rows that the network has not seen recalibrate what it predicts: a temperature and sets of classes, factors of the standard deviations of numbers. Not for a folder of networks
-    #[arg(long, value_enum, conflicts_with = "continue_from", default_value_t)]
+    #[arg(long, value_enum, default_value_t)]
     pub calibrate: CalibrateName,
 
-    /// Share of --data set aside for --tune validation; only with --allow-seen-rows, since the network was trained on them
-    #[arg(long, value_name = "F", conflicts_with_all = ["validation_data", "continue_from"], value_parser = numbers::share)]
+    /// Share of DATA set aside for --tune validation; only with --allow-seen-rows, since the network was trained on them
+    #[arg(long, value_name = "F", conflicts_with = "validation_data", value_parser = numbers::share)]
     pub validation_fraction: Option<f64>,
 
     /// Tune on rows that the network was trained on, by --validation-fraction or cross-validation. What comes of it is worthless, and the model says so
-    #[arg(long, conflicts_with = "continue_from")]
+    #[arg(long)]
     pub allow_seen_rows: bool,
 
     /// Parts for cross-validation [default: 5]
-    #[arg(long, conflicts_with = "continue_from", value_name = "N", value_parser = numbers::whole(2..=1000))]
+    #[arg(long = "set folds", value_name = "N", value_parser = numbers::whole(2..=1000))]
     pub folds: Option<usize>,
 
     /// Whose norm the evidence charges for
-    #[arg(long, value_enum, default_value = "auto", conflicts_with = "continue_from")]
+    #[arg(long = "set mode", value_enum, default_value = "auto")]
     pub mode: Mode,
 
     /// Gaussian: what is learned of the noise [default: scale]
-    #[arg(long, value_enum, conflicts_with = "continue_from")]
+    #[arg(long = "set noise", value_enum)]
     pub noise: Option<NoiseModel>,
 
     /// Gaussian: noise variance at the start, in the network's units [default: the mean squared residual]
-    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
+    #[arg(long = "set initial-noise", value_name = "X", value_parser = numbers::positive)]
     pub initial_noise: Option<f64>,
 
     /// How uncertainty becomes a prediction [default: monte-carlo for up to 100 classes, else probit]
@@ -271,15 +271,15 @@ pub(crate) struct LaplaceArgs {
     pub predictive_samples: Option<usize>,
 
     /// Weight decay that the network was trained with, if its file does not say: only to be compared with the prior
-    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::not_negative)]
+    #[arg(long = "set weight-decay", value_name = "X", value_parser = numbers::not_negative)]
     pub weight_decay: Option<f64>,
 
     /// Single precision for the network [default: that of its file]
-    #[arg(long, conflicts_with_all = ["float64", "continue_from"])]
+    #[arg(long, conflicts_with = "float64")]
     pub float32: bool,
 
     /// Double precision for the network
-    #[arg(long, conflicts_with = "continue_from")]
+    #[arg(long)]
     pub float64: bool,
 
     /// Most memory that the fit may need, in gigabytes
@@ -290,12 +290,12 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Where Ctrl-C saves the sums [default: OUT.checkpoint]
-    #[arg(long, value_name = "FILE", conflicts_with = "continue_from")]
+    /// Where Ctrl-C saves the sums [default: OUTPUT.checkpoint]
+    #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
 
     /// Go on from the checkpoint, if there is one
-    #[arg(long, conflicts_with = "continue_from")]
+    #[arg(long)]
     pub resume: bool,
 
     /// Threads [default: all]
@@ -303,10 +303,10 @@ pub(crate) struct LaplaceArgs {
     pub threads: Option<usize>,
 
     /// File to write the model to
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "MODEL")]
     pub out: PathBuf,
 
-    /// Replace the file of --out even if it is no model
+    /// Replace the file of --output even if it is no model
     #[arg(long)]
     pub force: bool,
 }

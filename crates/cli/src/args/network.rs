@@ -20,7 +20,7 @@ pub(crate) enum PrecisionArg {
 #[derive(Debug, Args)]
 pub(crate) struct ForwardArgs {
     /// Network: .onnx, .safetensors, or .pt (PyTorch's state dictionary)
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "NETWORK")]
     pub network: PathBuf,
 
     /// Its architecture, where the file does not hold it
@@ -29,20 +29,20 @@ pub(crate) struct ForwardArgs {
 
     /// Which output of an ONNX file that has several
     #[arg(long, value_name = "NAME")]
-    pub output: Option<String>,
+    pub onnx_output: Option<String>,
 
     /// Inputs, examples first: .npy, .npz:NAME, or images (IDX, CIFAR; also .gz)
-    #[arg(long, value_name = "FILE", required_unless_present = "input")]
+    #[arg(value_name = "DATA", required_unless_present = "input")]
     pub data: Option<PathBuf>,
 
     #[command(flatten)]
     pub inputs: InputArgs,
 
     /// Where the outputs go: an array (.npy), or a table with a column for each number (.csv, .tsv, .parquet)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "FILE")]
     pub out: PathBuf,
 
-    /// Write what the last layer reads instead of what it makes of it: features for `fit gp`, `stream` and `label`
+    /// Write what the last layer reads instead of what it makes of it: features for `fit`, `stream` and `label`
     #[arg(long)]
     pub features: bool,
 
@@ -50,7 +50,7 @@ pub(crate) struct ForwardArgs {
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
 
-    /// Replace the file of --out even if it is no array
+    /// Replace the file of --output even if it is no array
     #[arg(long)]
     pub force: bool,
 
@@ -95,12 +95,12 @@ pub(crate) enum ScheduleArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct TrainArgs {
-    /// The network to train
-    #[arg(long, value_name = "FILE.toml")]
+    /// Architecture of the network to train (TOML)
+    #[arg(value_name = "ARCHITECTURE")]
     pub architecture: PathBuf,
 
     /// Table (.csv, .parquet, with --target), or images and arrays (IDX, CIFAR, .npy, .npz:NAME; also .gz); several are put together
-    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
+    #[arg(value_name = "DATA", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -131,10 +131,10 @@ pub(crate) struct TrainArgs {
     pub pseudo_count: Option<f64>,
 
     /// Where the trained network goes
-    #[arg(long, value_name = "FILE.safetensors")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "FILE.safetensors")]
     pub out: PathBuf,
 
-    /// Replace the file of --out even if it is no network that was trained here
+    /// Replace the file of --output even if it is no network that was trained here
     #[arg(long)]
     pub force: bool,
 
@@ -182,7 +182,7 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "X", value_parser = numbers::positive)]
     pub clip: Option<f64>,
 
-    /// Share of the examples set aside for validation; the network's file records which, so that `fit laplace` can use them
+    /// Share of the examples set aside for validation; the network's file records which, so that `fit --network` can use them
     #[arg(long, value_name = "F", conflicts_with = "validation_data", value_parser = numbers::share_or_none)]
     pub validation_fraction: Option<f64>,
 
@@ -226,7 +226,7 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Where the state is kept [default: OUT.checkpoint]
+    /// Where the state is kept [default: OUTPUT.checkpoint]
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
 

@@ -10,27 +10,27 @@ use std::path::PathBuf;
 pub(crate) enum OptimizeCommand {
     /// Begin: say what may be chosen and what is good
     #[command(
-        after_help = "Examples:\n  posterior optimize start --state s.json --space \"rate:1e-5..0.1:log,layers:1..6:integer\"\n  posterior optimize start --state rows.json --candidates table.csv --features a,b --maximize"
+        after_help = "Examples:\n  posterior optimize start s.json --space \"rate:1e-5..0.1:log,layers:1..6:integer\"\n  posterior optimize start rows.json --candidates table.csv --features a,b --maximize"
     )]
     Start(Box<StartArgs>),
     /// Ask for the next points to try
-    #[command(after_help = "Example:\n  posterior optimize ask --state s.json -n 4")]
+    #[command(after_help = "Example:\n  posterior optimize ask s.json -n 4")]
     Ask(AskArgs),
     /// Tell what came out
     #[command(
-        after_help = "Examples:\n  posterior optimize tell --state s.json --id 1 --value 0.23\n  posterior optimize tell --state s.json --id 2 --failed \"out of memory\"\n  posterior optimize tell --state s.json --point rate=0.01,layers=3 --value 0.2"
+        after_help = "Examples:\n  posterior optimize tell s.json --id 1 --value 0.23\n  posterior optimize tell s.json --id 2 --failed \"out of memory\"\n  posterior optimize tell s.json --point rate=0.01,layers=3 --value 0.2"
     )]
     Tell(TellArgs),
     /// Ask, try by a command, tell, until the evaluations are used up
     #[command(
-        after_help = "Example:\n  posterior optimize run --state s.json --evaluations 50 -- ./train.sh {rate} {layers}"
+        after_help = "Example:\n  posterior optimize run s.json --evaluations 50 -- ./train.sh {rate} {layers}"
     )]
     Run(RunArgs),
     /// What was asked and told so far, and the best of it
-    #[command(after_help = "Example:\n  posterior optimize status --state s.json")]
+    #[command(after_help = "Example:\n  posterior optimize status s.json")]
     Status {
         /// State file
-        #[arg(long, value_name = "FILE")]
+        #[arg(value_name = "STATE")]
         state: PathBuf,
     },
 }
@@ -45,7 +45,7 @@ pub(crate) struct LockArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
     /// State file to begin; all other commands go on with it
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "STATE")]
     pub state: PathBuf,
 
     #[command(flatten)]
@@ -110,7 +110,7 @@ pub(crate) struct StartArgs {
 #[derive(Debug, Args)]
 pub(crate) struct AskArgs {
     /// State file
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "STATE")]
     pub state: PathBuf,
 
     #[command(flatten)]
@@ -128,7 +128,7 @@ pub(crate) struct AskArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TellArgs {
     /// State file
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "STATE")]
     pub state: PathBuf,
 
     #[command(flatten)]
@@ -166,7 +166,7 @@ pub(crate) struct TellArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// State file
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "STATE")]
     pub state: PathBuf,
 
     #[command(flatten)]

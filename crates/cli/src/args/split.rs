@@ -7,7 +7,7 @@ use std::path::PathBuf;
 // (A documentation comment would become the commands' own.)
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SplitArgs {
-    /// Folds of the rows: how many to draw (of classes, each with its share of every class), a column of the table that is then no feature, or a file with one for each row. Rows of --fold are left out of a fit and are those that are scored; `fit gp` without --fold leaves each out in turn, then fits all rows
+    /// Folds of the rows: how many to draw (of classes, each with its share of every class), a column of the table that is then no feature, or a file with one for each row. Rows of --fold are left out of a fit and are those that are scored; `fit` without --fold leaves each out in turn, then fits all rows
     #[arg(long, value_name = "COUNT|COL|FILE")]
     pub folds: Option<PathBuf>,
 

@@ -48,7 +48,7 @@ pub(crate) enum NoiseArg {
 #[derive(Debug, Args)]
 pub(crate) struct StreamArgs {
     /// State file: begun where there is none, gone on with where there is one. It is a model file as well: `predict`, `evaluate` and `inspect` take it
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "STATE")]
     pub state: PathBuf,
 
     #[command(flatten)]
@@ -91,7 +91,7 @@ pub(crate) struct StreamArgs {
     pub start_rows: Option<usize>,
 
     /// Read rows from this file [default: standard input]
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "DATA")]
     pub data: Option<PathBuf>,
 
     /// Wait for more at the end of the file, until Ctrl-C
@@ -118,7 +118,7 @@ pub(crate) struct StreamArgs {
     pub from: Option<FromArg>,
 
     /// File that predictions are added to, CSV or, as .jsonl, objects [default: standard output]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "FILE")]
     pub out: Option<PathBuf>,
 
     #[command(flatten)]

@@ -10,22 +10,22 @@ use std::path::PathBuf;
 pub(crate) enum TomographyCommand {
     /// Make the sinogram of a picture or a phantom
     #[command(
-        after_help = "Example:\n  posterior tomography project --phantom walnut --geometry scan.toml --noise 0.05 --out sinogram.npy --image-out truth.png"
+        after_help = "Example:\n  posterior tomography project scan.toml --phantom walnut --noise 0.05 -o sinogram.npy --image-out truth.png"
     )]
     Project(TomographyProjectArgs),
     /// Make a picture of a sinogram
     #[command(
-        after_help = "Examples:\n  posterior tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --out picture.png\n  posterior tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --network-out net.safetensors --out picture.tiff\n\nA run that was stopped or killed goes on with the same command, to the same numbers."
+        after_help = "Examples:\n  posterior tomography reconstruct scan.toml sinogram.npy -o picture.png\n  posterior tomography reconstruct scan.toml sinogram.npy --method deep-image-prior --network-out net.safetensors -o picture.tiff\n\nA run that was stopped or killed goes on with the same command, to the same numbers."
     )]
     Reconstruct(Box<TomographyReconstructArgs>),
     /// Say where a picture must not be trusted: the posterior around the network that made it
     #[command(
-        after_help = "Example:\n  posterior tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --out deviation.png --report report.html\n\nA run that was stopped or killed goes on with the same command, to the same numbers."
+        after_help = "Example:\n  posterior tomography uncertainty scan.toml sinogram.npy --network net.safetensors -o deviation.png --report report.html\n\nA run that was stopped or killed goes on with the same command, to the same numbers."
     )]
     Uncertainty(Box<TomographyUncertaintyArgs>),
     /// Choose the angles at which to look next
     #[command(
-        after_help = "Example:\n  posterior tomography design --geometry scanner.toml --measured 0,40,80,120,160 --sinogram pilot.npy --network pilot.safetensors --count 5\n\nA run that was stopped or killed goes on with the same command, to the same angles."
+        after_help = "Example:\n  posterior tomography design scanner.toml pilot.npy --measured 0,40,80,120,160 --network pilot.safetensors --count 5\n\nA run that was stopped or killed goes on with the same command, to the same angles."
     )]
     Design(Box<TomographyDesignArgs>),
 }
@@ -37,7 +37,7 @@ pub(crate) struct ScanRunArgs {
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
 
-    /// Where the state is kept while it runs [default: beside --out]
+    /// Where the state is kept while it runs [default: beside --output]
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
 
@@ -143,7 +143,7 @@ pub(crate) struct TomographyReconstructArgs {
     pub truth: Option<PathBuf>,
 
     /// Where the picture goes (.npy, .tiff, .png)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "FILE")]
     pub out: PathBuf,
 
     /// Where the network of the deep image prior goes
@@ -217,7 +217,7 @@ pub(crate) struct TomographyUncertaintyArgs {
     pub truth: Option<PathBuf>,
 
     /// Where the standard deviations go (.npy, .tiff, .png)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "FILE")]
     pub out: PathBuf,
 
     /// Where the picture goes
@@ -237,7 +237,7 @@ pub(crate) struct TomographyDesignArgs {
     #[command(flatten)]
     pub request: DesignRequest,
 
-    /// Where the state is kept while it runs [default: beside --sinogram]
+    /// Where the state is kept while it runs [default: beside the sinogram]
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
 

@@ -1,22 +1,24 @@
-//! `posterior fit gp`
+//! `posterior fit`: of a table, with the other forms of the command beside it
 //!
 //! | file | does |
 //! |---|---|
 //! | `left_out` | scores the rows that a fit left out |
-//! | `continued` | adds rows to a model |
+//! | `network` | error bars for a network |
+//! | `continued` | adds rows to a model of either |
 //! | `cross_validation`, `summary` | leaves each fold out in turn; means over folds |
 //! | `targets` | several targets, each in turn |
 
 mod continued;
 mod cross_validation;
 mod left_out;
+mod network;
 mod summary;
 mod targets;
 
 use self::cross_validation::{FoldScores, fit_and_score, for_fold};
 use self::left_out::{LeftOut, LeftOutScores};
 use super::{in_parts, print_report, print_written, read_files, remarks};
-use crate::args::{Cli, FitArgs, SplitArgs};
+use crate::args::{Cli, FitArgs, SplitArgs, TableArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use crate::progress::Bar;
@@ -37,10 +39,15 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
-    let started = Instant::now();
-    if let Some(model) = &arguments.continue_from {
-        return continued::run(cli, arguments, model);
+    match arguments {
+        FitArgs::Table(own) => run_table(cli, own),
+        FitArgs::Network(own) => network::run(cli, own),
+        FitArgs::Continue(own) => continued::run(cli, own),
     }
+}
+
+fn run_table(cli: &Cli, arguments: &TableArgs) -> Result<(), Failure> {
+    let started = Instant::now();
     let mut request = arguments.request()?;
     let held_out = &arguments.split;
     held_out.check()?;
@@ -79,7 +86,7 @@ impl Fits {
 
 /// A model of one target.
 fn fit(
-    arguments: &FitArgs,
+    arguments: &TableArgs,
     mut request: FitRequest,
     held_out: &SplitArgs,
     (remarks, started): (Remarks, Instant),
@@ -111,7 +118,7 @@ fn fit(
 /// Writes the models of all targets, and says what they are and how good on the rows that they did not see.
 fn finish(
     cli: &Cli,
-    arguments: &FitArgs,
+    arguments: &TableArgs,
     fits: Fits,
     folds: Option<&[FoldScores]>,
     started: Instant,
@@ -167,7 +174,12 @@ fn finish(
 }
 
 /// A model of rows, whatever their target is.
-fn fitted(rows: Rows, request: &FitRequest, remarks: Remarks, arguments: &FitArgs) -> Result<Model, Failure> {
+fn fitted(
+    rows: Rows,
+    request: &FitRequest,
+    remarks: Remarks,
+    arguments: &TableArgs,
+) -> Result<Model, Failure> {
     let fitted = match rows {
         Rows::Gaussian(prepared) => {
             remarks.say(format!("plan: {}", prepared.plan(request)));
@@ -228,7 +240,7 @@ pub(super) fn observed_by<T>(
 fn finished<T>(
     fitted: Result<T, ModelError>,
     request: &FitRequest,
-    arguments: &FitArgs,
+    arguments: &TableArgs,
 ) -> Result<T, Failure> {
     fitted.map_err(|error| {
         let ModelError::Interrupted = error else { return error.into() };
@@ -254,7 +266,7 @@ enum Found {
 
 /// Reads what to learn from: the whole table at once or, of numbers with Gaussian noise, part by part.
 fn read(
-    arguments: &FitArgs,
+    arguments: &TableArgs,
     request: &FitRequest,
     held_out: &SplitArgs,
     remarks: Remarks,
@@ -324,7 +336,7 @@ fn first_part(files: &[PathBuf], request: &FitRequest) -> Result<Option<Table>, 
 }
 
 /// Whether the table is to be read part by part, where that is said.
-fn streamed(arguments: &FitArgs, request: &FitRequest) -> Option<bool> {
+fn streamed(arguments: &TableArgs, request: &FitRequest) -> Option<bool> {
     let from_disk = request.method.disk().and_then(|disk| disk.from_disk);
     arguments.stream.or(from_disk.filter(|asked| *asked))
 }
@@ -335,7 +347,7 @@ fn draws_of(request: &FitRequest) -> (u64, Option<TimeForm>) {
 }
 
 /// Refuses to leave each fold out in turn.
-fn refuse_folds(arguments: &FitArgs, what: &str) -> Result<(), Failure> {
+fn refuse_folds(arguments: &TableArgs, what: &str) -> Result<(), Failure> {
     if arguments.split.crosses() {
         return Err(Failure::usage(format!(
             "--folds without --fold scores each fold in turn, which {what} has no way to: name one {FOLD}"

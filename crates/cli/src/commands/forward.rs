@@ -35,7 +35,7 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     let file = NetworkFile {
         path: &arguments.network,
         architecture: arguments.architecture.as_deref(),
-        output: arguments.output.as_deref(),
+        output: arguments.onnx_output.as_deref(),
         strip,
     };
     let opened = open_network::<T>(&file)?;

@@ -55,9 +55,9 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let path = &arguments.file;
     let report = arguments.report.as_deref();
     cli.refuse(&["report"], is_table_name(path), "is for models and networks")?;
-    cli.refuse(&["output"], !has_extension(path, &["onnx"]), "is for ONNX files")?;
+    cli.refuse(&["onnx-output"], !has_extension(path, &["onnx"]), "is for ONNX files")?;
     if arguments.text != TextOptions::default() && !is_table_name(path) {
-        let problem = "--delimiter, --decimal and --encoding are for tables";
+        let problem = "--set text.delimiter, --set text.decimal and --set text.encoding are for tables";
         return Err(Failure::usage(problem.into()));
     }
     check_outputs(&[(report, OutputKind::Report)], [path], arguments.force)?;
@@ -77,7 +77,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         }
         let file = NetworkFile {
             architecture: arguments.architecture.as_deref(),
-            output: arguments.output.as_deref(),
+            output: arguments.onnx_output.as_deref(),
             ..NetworkFile::new(path)
         };
         let opened = open_network::<f64>(&file)?;

@@ -2,15 +2,16 @@
 
 use super::remarks;
 use crate::args::{Cli, ManArgs};
+use crate::grammar;
 use crate::output::{Failure, print_bytes, print_json};
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use posterior::data::{create_atomically, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(cli: &Cli, arguments: &ManArgs) -> Result<(), Failure> {
-    let mut grammar = Cli::command().disable_help_subcommand(true);
+    let mut grammar = grammar().disable_help_subcommand(true);
     grammar.build();
     let Some(folder) = &arguments.out else {
         let page = page(&grammar)?;

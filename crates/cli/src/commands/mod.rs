@@ -6,11 +6,11 @@ pub(crate) mod demo;
 mod demo_networks;
 pub(crate) mod evaluate;
 pub(crate) mod fit;
-pub(crate) mod fit_laplace;
 pub(crate) mod forward;
 pub(crate) mod inspect;
 pub(crate) mod label;
 pub(crate) mod man;
+pub(crate) mod methods;
 mod network_page;
 pub(crate) mod optimize;
 pub(crate) mod predict;
@@ -26,7 +26,6 @@ use crate::output::{Failure, Remarks, print, print_json};
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, TextOptions, json, read_tables, to_shown_value};
 use posterior::models::{Files, ModelData, peak_memory_bytes};
-use posterior::notes::fixes::DATA;
 use posterior::{Model, Saved, StoreError};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -79,7 +78,7 @@ fn load_for(path: &Path, asked: &QuestionArgs) -> Result<Saved, Failure> {
     let mut model = load(path)?;
     if asked.of_inputs() && model.only().and_then(Model::graph).is_none() {
         return Err(Failure::usage(format!(
-            "--input is for networks with several inputs, and {} is no network: give {DATA}",
+            "--input is for networks with several inputs, and {} is no network: name its files without --input",
             path.display()
         )));
     }

@@ -37,7 +37,7 @@ pub(super) fn network_page(path: &Path, format: &str, graph: &Graph, notes: &[St
         title: "The layers, and what reads what".into(),
         input: table.input_text(),
         layers: layers.collect(),
-        caption: "Squares have weights; lines on the left pass the layers beside them. Beside the weights: what --curvature kronecker has for them; \
+        caption: "Squares have weights; lines on the left pass the layers beside them. Beside the weights: what --method kronecker has for them; \
                   full, diagonal and low-rank curvatures are exact for every layer."
             .into(),
     };

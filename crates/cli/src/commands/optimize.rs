@@ -31,7 +31,7 @@ pub(crate) fn run(cli: &Cli, command: &OptimizeCommand) -> Result<(), Failure> {
 fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
     refuse_existing(&arguments.state, arguments.force)?;
     if arguments.text != TextOptions::default() && arguments.candidates.is_none() {
-        let problem = "--delimiter, --decimal and --encoding are for the table of --candidates";
+        let problem = "--set text.delimiter, --set text.decimal and --set text.encoding are for the table of --candidates";
         return Err(Failure::usage(problem.into()));
     }
     // A state that is replaced was asked for by --force.

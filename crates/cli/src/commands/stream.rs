@@ -29,7 +29,7 @@ pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
         return status::print_status(cli, &load(arguments)?, None);
     }
     if cli.json && arguments.out.is_none() {
-        let problem = "--json prints what became of the stream: give the predictions a file with --out";
+        let problem = "--json prints what became of the stream: give the predictions a file with --output";
         return Err(Failure::usage(problem.into()));
     }
     let objects = arguments.out.as_deref().is_some_and(takes_objects);
@@ -38,7 +38,7 @@ pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
     let state = arguments.state.display();
     if exists && begins {
         return Err(Failure::usage(format!(
-            "{state} exists: leave out --model and --target to go on with it, or give another --state"
+            "{state} exists: leave out --model and --target to go on with it, or name another state"
         )));
     }
     if !exists && !begins {

@@ -23,7 +23,7 @@ fn folder() -> tempfile::TempDir {
     write("more.csv", table(60..90, 0.1));
     write("all.csv", table(0..90, 0.1));
     write("wild.csv", table(60..90, 3.0));
-    json(at, "fit gp --data t.csv --target y --restarts 1 --steps 20 --out m.posterior");
+    json(at, "fit t.csv --target y --set restarts=1 --set steps=20 -o m.posterior");
     folder
 }
 
@@ -38,7 +38,7 @@ fn column(folder: &Path, name: &str, column: &str) -> Vec<f64> {
 fn rows_are_added_to_a_model_and_it_says_so() {
     let folder = folder();
     let at = folder.path();
-    let found = json(at, "fit gp --continue m.posterior --data more.csv --out n.posterior");
+    let found = json(at, "fit more.csv --continue m.posterior -o n.posterior");
     assert_eq!((found["n"].as_u64(), found["method"].as_str()), (Some(90), Some("exact")));
     let told = &found["continued"][0];
     assert_eq!((told["rows_before"].as_u64(), told["rows_added"].as_u64()), (Some(60), Some(30)));
@@ -58,15 +58,15 @@ fn rows_are_added_to_a_model_and_it_says_so() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("rows added: 30 to 60, hyperparameters kept"), "{text}");
     assert!(text.contains("kept from the fit to 60 rows") && !text.contains("do not fit"), "{text}");
-    let scored = json(at, "evaluate --model n.posterior --data all.csv");
+    let scored = json(at, "evaluate n.posterior all.csv");
     assert_eq!(scored["scored_rows"].as_str(), Some("training"), "{scored}");
 
     // Rows that do not fit are warned of, rows that repeat are counted.
-    let output = run(at, "fit gp --continue m.posterior --data wild.csv --out w.posterior");
+    let output = run(at, "fit wild.csv --continue m.posterior -o w.posterior");
     let [text, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     assert!(text.contains("30 rows that were added do not fit what was learned before"), "{text}");
     assert!(said.contains("plan: adding 30 rows to 60 needs"), "{said}");
-    let again = json(at, "fit gp --continue m.posterior --data t.csv more.csv --out w.posterior");
+    let again = json(at, "fit t.csv more.csv --continue m.posterior -o w.posterior");
     assert_eq!(again["continued"][0]["repeated"].as_u64(), Some(60));
 }
 
@@ -74,63 +74,63 @@ fn rows_are_added_to_a_model_and_it_says_so() {
 fn what_cannot_be_continued_is_refused_with_the_way_out() {
     let folder = folder();
     let at = folder.path();
-    let go_on = "fit gp --continue m.posterior --data more.csv";
+    let go_on = "fit more.csv --continue m.posterior";
     for (more, flag) in [
         ("--target y", "--target"),
         ("--kernel se", "--kernel"),
         ("--method exact", "--method"),
-        ("--restarts 2", "--restarts"),
+        ("--set restarts=2", "--set restarts"),
         ("--hyperparameters m.posterior", "--hyperparameters"),
         ("--test-fraction 0.2", "--test-fraction"),
         ("--seed 3", "--seed"),
         ("--stream", "--stream"),
         ("--missing drop", "--missing"),
     ] {
-        let said = error(at, &format!("{go_on} {more} --out n.posterior"));
+        let said = error(at, &format!("{go_on} {more} -o n.posterior"));
         assert!(
             said.contains(&format!("error: {flag} ")) && said.contains("--continue keeps"),
             "{more}: {said}"
         );
-        assert_eq!(run(at, &format!("{go_on} {more} --out n.posterior")).status.code(), Some(2));
+        assert_eq!(run(at, &format!("{go_on} {more} -o n.posterior")).status.code(), Some(2));
     }
     std::fs::write(
         at.join("c.toml"),
-        "continue = \"m.posterior\"\ndata = \"more.csv\"\nout = \"n.posterior\"\n",
+        "continue = \"m.posterior\"\ndata = \"more.csv\"\noutput = \"n.posterior\"\n",
     )
     .unwrap();
-    assert_eq!(json(at, "fit gp --config c.toml")["n"].as_u64(), Some(90));
+    assert_eq!(json(at, "fit --config c.toml")["n"].as_u64(), Some(90));
     std::fs::write(at.join("c.toml"), "kernel = \"se\"\n").unwrap();
-    assert!(error(at, &format!("{go_on} --config c.toml --out n.posterior")).contains("--kernel"));
+    assert!(error(at, &format!("{go_on} --config c.toml -o n.posterior")).contains("--kernel"));
     std::fs::write(
         at.join("c.toml"),
         "[[hyperprior]]\nparameter = \"noise_variance\"\ndensity = \"gamma\"\nshape = 3.0\nrate = 1.0\n",
     )
     .unwrap();
-    assert!(error(at, &format!("{go_on} --config c.toml --out n.posterior")).contains("[[hyperprior]]"));
+    assert!(error(at, &format!("{go_on} --config c.toml -o n.posterior")).contains("[[hyperprior]]"));
 
     // An output never replaces an input.
     let before = std::fs::read(at.join("m.posterior")).unwrap();
-    let said = error(at, &format!("{go_on} --out m.posterior"));
+    let said = error(at, &format!("{go_on} -o m.posterior"));
     assert!(said.contains("would destroy it"), "{said}");
     assert_eq!(std::fs::read(at.join("m.posterior")).unwrap(), before);
-    let said = error(at, &format!("{go_on} --memory 0.01 --out x.posterior"));
+    let said = error(at, &format!("{go_on} --memory 0.01 -o x.posterior"));
     assert!(said.contains("above the limit") && said.contains("--memory") && said.len() < 300, "{said}");
     assert!(!at.join("x.posterior").exists());
-    assert!(error(at, "fit gp --data t.csv --out x.posterior").contains("--target"));
+    assert!(error(at, "fit t.csv -o x.posterior").contains("--target"));
     std::fs::write(at.join("blue.csv"), "a,b,colour,y\n1,2,blue,3\n").unwrap();
-    assert!(error(at, "fit gp --continue m.posterior --data blue.csv --out x.posterior").contains("`blue`"));
+    assert!(error(at, "fit blue.csv --continue m.posterior -o x.posterior").contains("`blue`"));
 
-    json(at, "fit gp --data t.csv --target y --method sgpr --inducing 10 --steps 2 --out i.posterior");
-    let said = error(at, "fit gp --continue i.posterior --data more.csv --out x.posterior");
+    json(at, "fit t.csv --target y --method sgpr --set inducing=10 --set steps=2 -o i.posterior");
+    let said = error(at, "fit more.csv --continue i.posterior -o x.posterior");
     assert!(said.contains("posterior stream --model") && said.len() < 300, "{said}");
     json(
         at,
-        "fit gp --data t.csv --target colour --inference gaussianised --pseudo-count 0.1 --restarts 1 --steps 2 --out c.posterior",
+        "fit t.csv --target colour --inference gaussianised --pseudo-count 0.1 --set restarts=1 --set steps=2 -o c.posterior",
     );
-    let said = error(at, "fit gp --continue c.posterior --data more.csv --out x.posterior");
+    let said = error(at, "fit more.csv --continue c.posterior -o x.posterior");
     assert!(said.contains("classes") && said.contains("fit all rows anew"), "{said}");
     for (model, flag) in [("c", "--joint k.npy"), ("c", "--leave-one-out"), ("i", "--leave-one-out")] {
-        let said = error(at, &format!("predict --model {model}.posterior --data t.csv {flag} --out p.csv"));
+        let said = error(at, &format!("predict {model}.posterior t.csv {flag} -o p.csv"));
         assert!(said.contains(flag.split(' ').next().unwrap()) && said.len() < 300, "{said}");
     }
 }
@@ -139,8 +139,8 @@ fn what_cannot_be_continued_is_refused_with_the_way_out() {
 fn training_rows_are_predicted_from_the_others() {
     let folder = folder();
     let at = folder.path();
-    let line = "predict --model m.posterior --data t.csv --leave-one-out --quantiles 0.1,0.9";
-    let report = json(at, &format!("{line} --out loo.csv"));
+    let line = "predict m.posterior t.csv --leave-one-out --quantiles 0.1,0.9";
+    let report = json(at, &format!("{line} -o loo.csv"));
     assert_eq!(report["n"].as_u64(), Some(60));
     assert!(report["notes"][0].as_str().unwrap().contains("from all other training rows"), "{report}");
     // What the check of the fit says of these rows.
@@ -157,11 +157,11 @@ fn training_rows_are_predicted_from_the_others() {
     let few = json(at, &format!("{line} --limit 5"));
     assert_eq!(few["predictions"]["y_mean"].as_array().map(Vec::len), Some(5));
     assert!((few["predictions"]["y_mean"][4].as_f64().unwrap() - mean[4]).abs() < 1e-9);
-    let said = error(at, "predict --model m.posterior --data t.csv more.csv --leave-one-out --out loo.csv");
+    let said = error(at, "predict m.posterior t.csv more.csv --leave-one-out -o loo.csv");
     assert!(said.contains("more.csv, row 1: the model was not trained on this row"), "{said}");
-    let said = error(at, &format!("{line} --stream --out loo.csv"));
+    let said = error(at, &format!("{line} --stream -o loo.csv"));
     assert!(said.contains("--leave-one-out") && said.contains("--stream"), "{said}");
-    let said = error(at, &format!("{line} --samples 3 --out loo.csv"));
+    let said = error(at, &format!("{line} --samples 3 -o loo.csv"));
     assert!(said.contains("leave one out"), "{said}");
 }
 
@@ -173,11 +173,10 @@ fn covariances_of_rows_are_written() {
         if model == "s" {
             json(
                 at,
-                "fit gp --data t.csv --target y --method cg --samples 8 --random-features 50 --blocks 1 --block-size 20 --refining-rows 0 --steps 3 --held-back 0 --out s.posterior",
+                "fit t.csv --target y --method cg --set samples=8 --set random-features=50 --set blocks=1 --set block-size=20 --set refining-rows=0 --set steps=3 --held-back 0 -o s.posterior",
             );
         }
-        let line =
-            format!("predict --model {model}.posterior --data more.csv --joint k.npy --out p.csv --force");
+        let line = format!("predict {model}.posterior more.csv --joint k.npy -o p.csv --force");
         let report = json(at, &line);
         assert_eq!(report["joint"].as_str(), Some("k.npy"));
         let covariance = read_array(&at.join("k.npy"), &ReadOptions::default()).unwrap();
@@ -194,10 +193,9 @@ fn covariances_of_rows_are_written() {
         let said = error(at, &format!("{line} --memory {}", 0.9e-9 * planned));
         assert!(said.contains("above the limit") && said.contains("--memory"), "{said}");
     }
-    let said =
-        error(at, "predict --model s.posterior --data more.csv --joint k.npy --variances exact --out p.csv");
+    let said = error(at, "predict s.posterior more.csv --joint k.npy --variances exact -o p.csv");
     assert!(said.contains("--variances"), "{said}");
-    let said = error(at, "predict --model m.posterior --data more.csv --joint k.npy --stream --out p.csv");
+    let said = error(at, "predict m.posterior more.csv --joint k.npy --stream -o p.csv");
     assert!(said.contains("--joint") && said.contains("--stream"), "{said}");
 }
 
@@ -216,7 +214,7 @@ fn every_command_reads_texts_as_it_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     std::fs::write(at.join("g.csv"), german(60)).unwrap();
-    let said = "--delimiter ; --decimal , --encoding windows-1252";
+    let said = "--set text.delimiter=; --set text.decimal=, --set text.encoding=windows-1252";
     let net = "kind = \"perceptron\"\ninputs = 2\nhidden = [4]\noutputs = 1\nactivation = \"tanh\"\n";
     std::fs::write(at.join("net.toml"), net).unwrap();
     let columns = |found: &Value| -> Vec<(String, String)> {
@@ -226,51 +224,61 @@ fn every_command_reads_texts_as_it_is_told() {
     let expected = ["größe", "maß", "y"].map(|name| (name.to_string(), "number".to_string()));
     assert_eq!(columns(&json(at, &format!("inspect g.csv {said}"))), expected);
     // Said otherwise, it is otherwise: the flag reaches the reader.
-    let points = columns(&json(at, "inspect g.csv --delimiter ; --decimal . --encoding windows-1252"));
+    let points = columns(&json(
+        at,
+        "inspect g.csv --set text.delimiter=; --set text.decimal=. --set text.encoding=windows-1252",
+    ));
     assert!(points.iter().all(|(_, kind)| kind == "text"), "{points:?}");
-    assert!(error(at, "inspect net.toml --decimal ,").contains("for tables"));
+    assert!(error(at, "inspect net.toml --set text.decimal=,").contains("for tables"));
 
-    let train = "train --architecture net.toml --data g.csv --target y --loss gaussian --epochs 2 --out n.safetensors";
+    let train = "train net.toml g.csv --target y --loss gaussian --epochs 2 -o n.safetensors";
     json(at, &format!("{train} {said}"));
-    error(at, &format!("{train} --delimiter ; --decimal . --encoding windows-1252"));
-    let fit = "fit laplace --network n.safetensors --data g.csv --target y --likelihood gaussian --curvature full --out n.posterior";
+    error(
+        at,
+        &format!("{train} --set text.delimiter=; --set text.decimal=. --set text.encoding=windows-1252"),
+    );
+    let fit =
+        "fit g.csv --network n.safetensors --target y --likelihood gaussian --method full -o n.posterior";
     json(at, &format!("{fit} {said}"));
-    assert!(error(at, &format!("{fit} --encoding utf-8")).contains("no column `größe`"));
-    let go_on = "fit laplace --continue n.posterior --data g.csv --out n2.posterior";
+    assert!(error(at, &format!("{fit} --set text.encoding=utf-8")).contains("no column `größe`"));
+    let go_on = "fit g.csv --continue n.posterior -o n2.posterior";
     json(at, &format!("{go_on} {said}"));
-    assert!(error(at, &format!("{go_on} --encoding utf-8")).contains("no column `größe`"));
+    assert!(error(at, &format!("{go_on} --set text.encoding=utf-8")).contains("no column `größe`"));
 
-    let optimize = "optimize start --state o.json --candidates g.csv";
+    let optimize = "optimize start o.json --candidates g.csv";
     json(at, &format!("{optimize} {said}"));
-    let begun = json(at, "optimize status --state o.json");
+    let begun = json(at, "optimize status o.json");
     assert_eq!(begun["axes"], serde_json::json!(["größe", "maß", "y"]));
-    let points = error(at, &format!("{optimize} --delimiter ; --decimal . --encoding windows-1252 --force"));
+    let points = error(
+        at,
+        &format!(
+            "{optimize} --set text.delimiter=; --set text.decimal=. --set text.encoding=windows-1252 --force"
+        ),
+    );
     assert!(points.contains("column `größe` is text"), "{points}");
-    assert!(error(at, "optimize start --state p.json --space a:0..1 --decimal ,").contains("--candidates"));
+    assert!(error(at, "optimize start p.json --space a:0..1 --set text.decimal=,").contains("--candidates"));
 
-    let start = "label start --state l.json --pool g.csv";
+    let start = "label start l.json g.csv";
     let begun = json(at, &format!("{start} {said}"));
     assert_eq!(begun["features"], serde_json::json!(["größe", "maß", "y"]));
     // The pool is read again as it was.
-    assert!(json(at, "label ask --state l.json -n 2")["questions"].is_array());
-    let other = json(at, &format!("{start} --encoding utf-8 --force"));
+    assert!(json(at, "label ask l.json -n 2")["questions"].is_array());
+    let other = json(at, &format!("{start} --set text.encoding=utf-8 --force"));
     assert_ne!(other["features"], begun["features"]);
 
-    let fit = "fit gp --data g.csv --target y --restarts 1 --steps 5 --out g.posterior";
+    let fit = "fit g.csv --target y --set restarts=1 --set steps=5 -o g.posterior";
     json(at, &format!("{fit} {said}"));
-    json(at, &format!("fit gp --continue g.posterior --data g.csv --out g2.posterior {said}"));
+    json(at, &format!("fit g.csv --continue g.posterior -o g2.posterior {said}"));
     assert!(
-        error(at, "fit gp --continue g.posterior --data g.csv --out g2.posterior --encoding utf-8")
+        error(at, "fit g.csv --continue g.posterior -o g2.posterior --set text.encoding=utf-8")
             .contains("no column `größe`")
     );
 
-    let stream = "stream --state s.stream --data g.csv --out s.csv";
+    let stream = "stream s.stream g.csv -o s.csv";
     let begun = json(at, &format!("{stream} --target y --start-rows 40 --inducing-points 8 {said}"));
     assert_eq!(begun["counts"]["rows"].as_u64(), Some(60), "{begun}");
     // The state knows how its file is read, and another way is refused.
     assert_eq!(json(at, &format!("{stream} {said}"))["counts"]["rows"].as_u64(), Some(60));
-    assert!(error(at, &format!("{stream} --decimal .")).contains("--decimal"));
-    assert!(
-        error(at, "stream --state t.stream --target y --data g.csv --encoding utf-16").contains("UTF-16")
-    );
+    assert!(error(at, &format!("{stream} --set text.decimal=.")).contains("--set text.decimal"));
+    assert!(error(at, "stream t.stream g.csv --target y --set text.encoding=utf-16").contains("UTF-16"));
 }

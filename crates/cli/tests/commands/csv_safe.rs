@@ -23,14 +23,14 @@ fn predictions_hold_no_formulas() {
     std::fs::write(at.join("new.csv"), "a,b,@kind,n\n0.5,0.25,=SUM(A1),-2\n0.5,0.25,-2,-3\n").unwrap();
     let safe = ["a,b,'@kind,n", "0.5,0.25,'=SUM(A1),-2", "0.5,0.25,-2,-3"];
     let plain = safe.map(|line| line.replace('\'', ""));
-    let predict = "predict --model m.posterior --data new.csv";
+    let predict = "predict m.posterior new.csv";
     assert_eq!(kept(&stdout(at, predict)), plain);
     assert_eq!(kept(&stdout(at, &format!("{predict} --csv-safe"))), safe);
     for (flags, name) in [("", "whole.csv"), ("--stream", "parts.csv")] {
-        stdout(at, &format!("{predict} --csv-safe {flags} --out {name}"));
+        stdout(at, &format!("{predict} --csv-safe {flags} -o {name}"));
         assert_eq!(kept(&std::fs::read_to_string(at.join(name)).unwrap()), safe);
     }
-    for line in ["--out p.npy", "--out p.parquet", "--json"] {
+    for line in ["-o p.npy", "-o p.parquet", "--json"] {
         assert!(error(at, &format!("{predict} --csv-safe {line}")).contains("--csv-safe is for"), "{line}");
     }
 }
@@ -42,16 +42,15 @@ fn labels_and_streams_hold_no_formulas() {
     let rows: String =
         (0..40).map(|i| format!("{},{}\n", f64::from(i) - 20.5, 0.7 * f64::from(i % 7) + 0.1)).collect();
     std::fs::write(at.join("pool.csv"), format!("+a,=y\n{rows}")).unwrap();
-    stdout(at, "label start --state s.json --pool pool.csv --features +a --initial 2");
-    stdout(at, "label tell --state s.json --row 1 --label =no");
-    stdout(at, "label tell --state s.json --row 2 --label=-1");
-    let told = run(at, "label export --state s.json --csv-safe --out safe.csv");
+    stdout(at, "label start s.json pool.csv --features +a --initial 2");
+    stdout(at, "label tell s.json --row 1 --label =no");
+    stdout(at, "label tell s.json --row 2 --label=-1");
+    let told = run(at, "label export s.json --csv-safe -o safe.csv");
     assert!(told.status.success(), "{told:?}");
     assert_eq!(std::fs::read_to_string(at.join("safe.csv")).unwrap(), "'+a,label\n-20.5,'=no\n-19.5,-1\n");
-    let stream =
-        "stream --state s.posterior --target =y --start-rows 20 --inducing-points 4 --data pool.csv --quiet";
+    let stream = "stream s.posterior pool.csv --target =y --start-rows 20 --inducing-points 4 --quiet";
     let text = stdout(at, &format!("{stream} --csv-safe"));
     assert!(text.starts_with("row,'=y,'=y_mean,"), "{text}");
-    let problem = error(at, &format!("{stream} --csv-safe --out p.jsonl"));
+    let problem = error(at, &format!("{stream} --csv-safe -o p.jsonl"));
     assert!(problem.contains("--csv-safe is for"), "{problem}");
 }

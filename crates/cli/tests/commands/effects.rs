@@ -26,7 +26,7 @@ fn columns(effects: &Value) -> Vec<&str> {
     importance.iter().map(|one| one["column"].as_str().unwrap()).collect()
 }
 
-const FIT: &str = "fit gp --data t.csv --target price --calendar day --steps 60";
+const FIT: &str = "fit t.csv --target price --calendar day --set steps=60";
 
 #[test]
 fn importance_and_curves_are_in_json_and_on_pages() {
@@ -34,7 +34,7 @@ fn importance_and_curves_are_in_json_and_on_pages() {
     let at = folder.path();
     write(&at.join("t.csv"), 0..80);
     write(&at.join("u.csv"), 80..110);
-    json(at, &format!("{FIT} --out m.posterior"));
+    json(at, &format!("{FIT} -o m.posterior"));
     let found = json(at, "inspect m.posterior --report r.html")["effects"].take();
     assert_eq!(columns(&found)[..2], ["district", "size"]);
     assert_eq!((found["rows_of"].as_str(), found["rows"].as_u64()), (Some("training"), Some(80)));
@@ -66,12 +66,12 @@ fn importance_and_curves_are_in_json_and_on_pages() {
     }
     // One bar for each category stands nowhere.
     assert!(!page.contains("Which features matter"));
-    let evaluated = json(at, "evaluate --model m.posterior --data u.csv --report e.html");
+    let evaluated = json(at, "evaluate m.posterior u.csv --report e.html");
     assert_eq!(evaluated["effects"], found);
     let page = std::fs::read_to_string(at.join("e.html")).unwrap();
     assert!(page.contains("Which columns matter") && page.contains("What district does to price"));
     // Scores alone need none of it.
-    assert_eq!(json(at, "evaluate --model m.posterior --data u.csv")["effects"], Value::Null);
+    assert_eq!(json(at, "evaluate m.posterior u.csv")["effects"], Value::Null);
     assert_eq!(json(at, "inspect m.posterior")["effects"], found);
     let said = error(at, "--json inspect m.posterior --memory 0.000001");
     assert!(said.contains("--memory"), "{said}");
@@ -84,9 +84,9 @@ fn models_that_keep_no_rows_are_asked_at_those_given() {
     let at = folder.path();
     write(&at.join("t.csv"), 0..80);
     write(&at.join("u.csv"), 80..110);
-    json(at, &format!("{FIT} --method sgpr --inducing 30 --out m.posterior"));
+    json(at, &format!("{FIT} --method sgpr --set inducing=30 -o m.posterior"));
     assert_eq!(json(at, "inspect m.posterior")["effects"], Value::Null);
-    let found = json(at, "evaluate --model m.posterior --data u.csv --report e.html")["effects"].take();
+    let found = json(at, "evaluate m.posterior u.csv --report e.html")["effects"].take();
     assert_eq!((found["rows_of"].as_str(), found["rows"].as_u64()), (Some("given"), Some(30)));
     assert_eq!(columns(&found)[0], "district");
     // Without rows the picture of lengthscales is all that there is.
@@ -100,8 +100,8 @@ fn classes_have_curves_of_their_probabilities() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write(&at.join("t.csv"), 0..90);
-    json(at, "fit gp --data t.csv --target district --exclude day --steps 20 --out m.posterior");
-    let found = json(at, "evaluate --model m.posterior --data t.csv --report e.html")["effects"].take();
+    json(at, "fit t.csv --target district --exclude day --set steps=20 -o m.posterior");
+    let found = json(at, "evaluate m.posterior t.csv --report e.html")["effects"].take();
     assert_eq!(columns(&found)[0], "price");
     let outputs = found["dependence"][0]["outputs"].as_array().unwrap();
     let names: Vec<&str> = outputs.iter().map(|o| o["name"].as_str().unwrap()).collect();

@@ -4,7 +4,7 @@ use super::networks_common::{curve, network};
 use super::running::{error, json, run};
 use std::path::Path;
 
-const FIT: &str = "fit gp --data t.csv --target y --out m.posterior";
+const FIT: &str = "fit t.csv --target y -o m.posterior";
 
 /// Rows of `x` with these targets.
 fn write(at: &Path, name: &str, targets: &[&str]) {
@@ -52,7 +52,7 @@ fn fewer_than_three_rows_with_a_target_are_refused_by_every_method() {
     refused(at, &["1.5", "2.5", "0.5", "4.5"], "--test-fraction 0.5", two);
     // A stream begins with a fit.
     write(at, "t.csv", &["1.5", "2.5"]);
-    let message = error(at, "stream --state s.posterior --target y --data t.csv --start-rows 10 --out p.csv");
+    let message = error(at, "stream s.posterior t.csv --target y --start-rows 10 -o p.csv");
     assert!(message.contains(two) && !at.join("s.posterior").exists(), "{message}");
     // Three are enough.
     write(at, "t.csv", &["1.5", "2.5", "0.5"]);
@@ -77,7 +77,7 @@ fn targets_that_are_all_equal_are_refused_and_named() {
     json(at, &format!("{FIT} --likelihood poisson"));
     // Of several targets the one that it is.
     std::fs::write(at.join("t.csv"), "x,a,b\n1,1.5,4\n2,2.5,4\n3,0.5,4\n").unwrap();
-    let message = error(at, "fit gp --data t.csv --target a,b --out both.posterior");
+    let message = error(at, "fit t.csv --target a,b -o both.posterior");
     assert!(message.contains("all 3 targets `b` are 4"), "{message}");
     // What is left of a table without a fold is not the table.
     let mut targets = vec!["1.5"; 12];
@@ -116,19 +116,19 @@ fn infinite_targets_are_neither_classes_nor_numbers() {
 fn networks_are_asked_for_the_same() {
     let folder = curve();
     let at = folder.path();
-    let fit = "fit laplace --network net.safetensors --likelihood gaussian --curvature last-layer --out l.posterior";
+    let fit = "fit --network net.safetensors --likelihood gaussian --method last-layer -o l.posterior";
     for (targets, expected) in [
         (&["0.5", "1.5"][..], "`y` is there in 2 of the rows to learn from, and a fit needs 3"),
         (&["0.5", "-inf", "1.5", "0.25"], "row 2, column `y`: -inf is not a finite number"),
         (&["2.5", "2.5", "2.5", "2.5"], "all 4 targets `y` are 2.5"),
     ] {
         write(at, "few.csv", targets);
-        let message = error(at, &format!("{fit} --data few.csv"));
+        let message = error(at, &format!("{fit} few.csv"));
         assert!(message.contains("few.csv") && message.contains(expected), "{message}");
     }
     network(at, "classes.toml", 1, 2);
     write(at, "labels.csv", &["0", "1", "inf", "1"]);
-    let train = "train --architecture classes.toml --data labels.csv --target y --loss cross-entropy --out c.safetensors";
+    let train = "train classes.toml labels.csv --target y --loss cross-entropy -o c.safetensors";
     let message = error(at, train);
     assert!(message.contains("row 3, column `y`: inf is not a finite number"), "{message}");
 }

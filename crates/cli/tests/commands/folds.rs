@@ -18,7 +18,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-const FIT: &str = "fit gp --data t.csv --optimizer adam --steps 30";
+const FIT: &str = "fit t.csv --set optimizer=adam --set steps=30";
 
 #[test]
 fn folds_in_turn_are_those_of_a_loop() {
@@ -31,7 +31,7 @@ fn folds_in_turn_are_those_of_a_loop() {
         ("--target y --exclude person,label", "--folds part", 3, "part"),
         ("--target label --exclude person,y --inference laplace", "--folds 3", 3, "none"),
     ] {
-        let found = json(at, &format!("{FIT} {target} {split} --out all.posterior"));
+        let found = json(at, &format!("{FIT} {target} {split} -o all.posterior"));
         assert_eq!(found["n"], 90, "{split}");
         let named = found["features"].to_string();
         assert!(!named.contains(excluded), "{named}");
@@ -40,9 +40,8 @@ fn folds_in_turn_are_those_of_a_loop() {
         let mut scores = Vec::new();
         for (k, own) in each.iter().enumerate() {
             // By hand: a fit without the fold, and its scores.
-            let fitted = json(at, &format!("{FIT} {target} {split} --fold {k} --out one.posterior"));
-            let by_hand =
-                json(at, &format!("evaluate --model one.posterior --data t.csv {split} --fold {k}"));
+            let fitted = json(at, &format!("{FIT} {target} {split} --fold {k} -o one.posterior"));
+            let by_hand = json(at, &format!("evaluate one.posterior t.csv {split} --fold {k}"));
             assert_eq!(by_hand["scored_rows"], "held-out", "{split}");
             assert_eq!(own["fold"], k);
             for key in ["n", "nll", "rmse", "coverage_95", "accuracy", "ece"] {
@@ -57,7 +56,7 @@ fn folds_in_turn_are_those_of_a_loop() {
         assert!((found["folds"]["mean"]["nll"].as_f64().unwrap() - mean).abs() < 1e-12);
         assert!((found["folds"]["standard_error"]["nll"].as_f64().unwrap() - expected).abs() < 1e-12);
     }
-    let output = run(at, &format!("{FIT} --target y --exclude person,label --folds 3 --out all.posterior"));
+    let output = run(at, &format!("{FIT} --target y --exclude person,label --folds 3 -o all.posterior"));
     let printed = String::from_utf8(output.stdout).unwrap();
     for word in ["Scores of each fold", "standard error", "inside the 95 % interval"] {
         assert!(printed.contains(word), "{printed}");
@@ -71,10 +70,10 @@ fn shares_by_group_and_time_are_scored_right_after_the_fit() {
     for split in
         ["--test-fraction 0.2", "--test-fraction 0.2 --groups person", "--test-fraction 0.2 --time day"]
     {
-        let fit = format!("{FIT} --target y --exclude person,label {split} --out m.posterior");
+        let fit = format!("{FIT} --target y --exclude person,label {split} -o m.posterior");
         let fit = if split.contains("groups") { fit.replace("person,label", "label") } else { fit };
         let found = json(at, &fit);
-        let scores = json(at, &format!("evaluate --model m.posterior --data t.csv {split}"));
+        let scores = json(at, &format!("evaluate m.posterior t.csv {split}"));
         assert_eq!(scores["scored_rows"], "held-out");
         for key in ["n", "rmse", "nll", "crps"] {
             assert_eq!(found["left_out"][key], scores[key], "{split}, {key}");
@@ -84,7 +83,7 @@ fn shares_by_group_and_time_are_scored_right_after_the_fit() {
     let lost = json(
         at,
         &format!(
-            "{FIT} --target y --exclude label,day --categories person --features a,person --test-fraction 0.9 --seed 2 --out m.posterior"
+            "{FIT} --target y --exclude label,day --categories person --features a,person --test-fraction 0.9 --seed 2 -o m.posterior"
         ),
     );
     assert!(lost["left_out"]["failed"].as_str().unwrap().contains("did not occur in training"), "{lost}");
@@ -95,7 +94,7 @@ fn shares_by_group_and_time_are_scored_right_after_the_fit() {
 fn what_cannot_be_parted_is_said() {
     let folder = folder();
     let at = folder.path();
-    let own = "--target y --exclude label --out m.posterior";
+    let own = "--target y --exclude label -o m.posterior";
     for (flags, expected) in [
         ("--groups person", "give --folds COUNT or --test-fraction"),
         ("--folds part --groups person", "are for folds that are drawn"),
@@ -110,7 +109,7 @@ fn what_cannot_be_parted_is_said() {
         assert!(message.contains(expected), "{flags}: {message}");
     }
     json(at, &format!("{FIT} {own} --folds 3 --fold 0 --groups person"));
-    assert!(error(at, "evaluate --model m.posterior --data t.csv --folds 3").contains("wants the --fold"));
+    assert!(error(at, "evaluate m.posterior t.csv --folds 3").contains("wants the --fold"));
 }
 
 #[test]
@@ -124,9 +123,9 @@ fn rows_that_have_no_score_are_named_as_in_the_file() {
         text += &format!("{}/{}/2021,{kind},{}.5\n", 1 + i % 12, 1 + i / 12, (i * 7) % 13);
     }
     std::fs::write(at.join("t.csv"), text).unwrap();
-    let own = "--target y --date-order month-first --time day --test-fraction 0.3 --out m.posterior";
+    let own = "--target y --date-order month-first --time day --test-fraction 0.3 -o m.posterior";
     let found = json(at, &format!("{FIT} {own} --unseen other"));
-    let scores = json(at, "evaluate --model m.posterior --data t.csv --time day --test-fraction 0.3");
+    let scores = json(at, "evaluate m.posterior t.csv --time day --test-fraction 0.3");
     assert_eq!(found["left_out"]["nll"], scores["nll"]);
     for key in ["rows_left_out", "unseen_categories"] {
         assert_eq!(found["left_out"][key], scores[key]);
@@ -139,12 +138,12 @@ fn rows_that_have_no_score_are_named_as_in_the_file() {
     let mut text = String::from("kind,part,y\n");
     (0..60).for_each(|i| text += &format!("{},{},{}.5\n", if i == 25 { "late" } else { "red" }, i / 20, i));
     std::fs::write(at.join("t.csv"), text).unwrap();
-    let lost = json(at, &format!("{FIT} --target y {split} --categories kind --out m.posterior"));
+    let lost = json(at, &format!("{FIT} --target y {split} --categories kind -o m.posterior"));
     let why = lost["left_out"]["failed"].as_str().unwrap();
     assert!(why.contains("row 26, column `kind`"), "{why}");
-    let turns = json(at, &format!("{FIT} --target y --folds part --categories kind --out m.posterior"));
+    let turns = json(at, &format!("{FIT} --target y --folds part --categories kind -o m.posterior"));
     assert_eq!((&turns["folds"]["scored"], &turns["folds"]["failed"]), (&2.into(), &1.into()));
-    let output = run(at, &format!("{FIT} --target y --folds part --categories kind --out m.posterior"));
+    let output = run(at, &format!("{FIT} --target y --folds part --categories kind -o m.posterior"));
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("fold 1 has no score") && printed.contains("row 26"), "{printed}");
 }

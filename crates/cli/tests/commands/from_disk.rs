@@ -1,4 +1,4 @@
-//! `fit gp --from-disk`: the model of memory, bit for bit.
+//! `fit --from-disk`: the model of memory, bit for bit.
 
 use serde_json::Value;
 use std::fmt::Write;
@@ -75,27 +75,33 @@ fn rows_from_disk_give_the_model_of_rows_in_memory() {
     write_table(&at.join("one.csv"), 0..500);
     write_table(&at.join("two.csv"), 500..1_200);
     for (name, flags) in [
-        ("plain", "--method svgp --inducing 20 --iterations 40 --batch 100 --features a,b --missing drop"),
+        (
+            "plain",
+            "--method svgp --set inducing=20 --set iterations=40 --set batch=100 --features a,b --missing drop",
+        ),
         (
             "noisy",
-            "--method svgp --inducing 20 --iterations 40 --batch 100 --noise s --one-hot kind --missing mean --test-fraction 0.1 --inducing-choice greedy",
+            "--method svgp --set inducing=20 --set iterations=40 --set batch=100 --noise s --one-hot kind --missing mean --test-fraction 0.1 --set inducing-choice=greedy",
         ),
         (
             "adam",
-            "--method svgp --inducing 20 --iterations 40 --one-hot kind --features b,kind --kernel matern32(ard)*categorical(kind) --variational adam --held-back 0 --batch 5000",
+            "--method svgp --set inducing=20 --set iterations=40 --one-hot kind --features b,kind --kernel matern32(ard)*categorical(kind) --set variational=adam --held-back 0 --set batch=5000",
         ),
-        ("sgpr", "--method sgpr --inducing 20 --steps 4 --noise s --features a,b --missing mean"),
+        ("sgpr", "--method sgpr --set inducing=20 --set steps=4 --noise s --features a,b --missing mean"),
         (
             "closed",
-            "--method sgpr --inducing 20 --fixed-inducing --hyperparameters plain-memory.posterior --features a,b --missing drop",
+            "--method sgpr --set inducing=20 --set fixed-inducing --hyperparameters plain-memory.posterior --features a,b --missing drop",
         ),
-        ("dbk", "--method dbk --rank 8 --iterations 3 --features a,b --missing mean --held-back 0"),
-        ("svdkl", "--method svdkl --rank 8 --iterations 2 --batch 100 --features a,b --missing drop"),
+        ("dbk", "--method dbk --set rank=8 --set iterations=3 --features a,b --missing mean --held-back 0"),
+        (
+            "svdkl",
+            "--method svdkl --set rank=8 --set iterations=2 --set batch=100 --features a,b --missing drop",
+        ),
     ] {
-        let line = format!("fit gp --target y {flags} --data");
-        let memory = json(at, &format!("{line} t.csv --out {name}-memory.posterior"));
-        let disk = json(at, &format!("{line} t.csv --from-disk --out {name}-disk.posterior"));
-        json(at, &format!("{line} one.csv two.csv --from-disk --out {name}-files.posterior"));
+        let line = format!("fit --target y {flags}");
+        let memory = json(at, &format!("{line} t.csv -o {name}-memory.posterior"));
+        let disk = json(at, &format!("{line} t.csv --from-disk -o {name}-disk.posterior"));
+        json(at, &format!("{line} one.csv two.csv --from-disk -o {name}-files.posterior"));
         assert_eq!(memory["large_table"]["from_disk"], Value::Null);
         let bytes = disk["large_table"]["from_disk"].as_u64().unwrap();
         assert!(bytes > 8 * 1_000 * 3 && bytes.is_multiple_of(8), "{bytes}");
@@ -113,8 +119,8 @@ fn rows_from_disk_give_the_model_of_rows_in_memory() {
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.contains("read from disk") && text.contains("by a pass over all rows"), "{text}");
     // The plan says how large the file will be before it is there, and nothing is left of it.
-    let line = "fit gp --target y --method svgp --features b --inducing 5 --iterations 3 --data t.csv";
-    let said = posterior(at, &format!("{line} --from-disk --out said.posterior")).output().unwrap();
+    let line = "fit t.csv --target y --method svgp --features b --set inducing=5 --set iterations=3";
+    let said = posterior(at, &format!("{line} --from-disk -o said.posterior")).output().unwrap();
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
     let (written, planned) = (said.find("prepared rows go to disk: 0.0 MB in ."), said.find("plan: "));
     assert!(written.is_some() && written < planned && said.contains("rows from disk (0.0 MB)"), "{said}");
@@ -129,10 +135,10 @@ fn a_fit_from_disk_that_is_killed_goes_on_wherever_its_rows_are() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(&at.join("t.csv"), 0..1_200);
-    let line = "fit gp --data t.csv --target y --features b,same --method svgp --inducing 40 --iterations 1500 --batch 200 --checkpoint-every 0.05 --threads 1";
-    json(at, &format!("{line} --out straight.posterior"));
+    let line = "fit t.csv --target y --features b,same --method svgp --set inducing=40 --set iterations=1500 --set batch=200 --checkpoint-every 0.05 --threads 1";
+    json(at, &format!("{line} -o straight.posterior"));
     for (name, then) in [("same", "--from-disk"), ("memory", "")] {
-        let mut child = posterior(at, &format!("{line} --from-disk --out {name}.posterior"))
+        let mut child = posterior(at, &format!("{line} --from-disk -o {name}.posterior"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -147,13 +153,13 @@ fn a_fit_from_disk_that_is_killed_goes_on_wherever_its_rows_are() {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(state.exists() && !at.join(format!("{name}.posterior")).exists(), "it was killed too late");
-        let resumed = json(at, &format!("{line} {then} --out {name}.posterior"));
+        let resumed = json(at, &format!("{line} {then} -o {name}.posterior"));
         assert!(resumed["large_table"]["resumed_from"].as_u64().unwrap() > 0, "{resumed}");
         assert!(tensors(&at.join(format!("{name}.posterior"))) == tensors(&at.join("straight.posterior")));
     }
     // Other rows are told.
     write_table(&at.join("u.csv"), 1..1_201);
-    let mut child = posterior(at, &format!("{line} --from-disk --out other.posterior"))
+    let mut child = posterior(at, &format!("{line} --from-disk -o other.posterior"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -165,7 +171,7 @@ fn a_fit_from_disk_that_is_killed_goes_on_wherever_its_rows_are() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(state.exists(), "it was killed too late");
-    let text = error(at, &format!("{} --from-disk --out other.posterior", line.replace("t.csv", "u.csv")));
+    let text = error(at, &format!("{} --from-disk -o other.posterior", line.replace("t.csv", "u.csv")));
     assert!(text.contains("other.posterior.checkpoint") && text.contains("--fresh"), "{text}");
 }
 
@@ -176,7 +182,10 @@ fn what_has_no_rows_on_disk_says_so() {
     write_table(&at.join("t.csv"), 0..100);
     for (flags, words) in [
         ("--method sdd --from-disk", "--from-disk belongs to --method sgpr"),
-        ("--method dkl --dense --from-disk --features b --one-hot b", "--dense factors a matrix of all rows"),
+        (
+            "--method dkl --set dense --from-disk --features b --one-hot b",
+            "--set dense factors a matrix of all rows",
+        ),
         ("--method svgp --from-disk --stream false", "--from-disk reads a table of numbers part by part"),
         (
             "--method svgp --from-disk --likelihood student-t",
@@ -186,7 +195,7 @@ fn what_has_no_rows_on_disk_says_so() {
         ("--method svgp --from-disk --missing error", "row 8, column `a`: the cell is missing"),
         ("--method svgp --from-disk --features b,y", "both a feature and the target"),
     ] {
-        let line = format!("fit gp --data t.csv --target y --one-hot kind {flags} --out m.posterior");
+        let line = format!("fit t.csv --target y --one-hot kind {flags} -o m.posterior");
         let line = if flags.contains("--features") { line.replace("--one-hot kind ", "") } else { line };
         let text = error(at, &line);
         assert!(text.contains(words), "{flags}: {text}");

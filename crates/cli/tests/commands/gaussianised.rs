@@ -25,13 +25,13 @@ fn from_training_to_error_bars_that_help() {
     rings(at, "train.csv", 0..120);
     rings(at, "test.csv", 400..1400);
     network(at, "net.toml", 2, 3);
-    let train = "train --architecture net.toml --data train.csv --target colour --loss gaussianised --learning-rate 0.01 --batch 16 --epochs 200";
+    let train = "train net.toml train.csv --target colour --loss gaussianised --learning-rate 0.01 --batch 16 --epochs 200";
     let short = train.replace("--epochs 200", "--epochs 3");
-    let report = json(at, &format!("{short} --validation-data test.csv --out short.safetensors"));
+    let report = json(at, &format!("{short} --validation-data test.csv -o short.safetensors"));
     // What stands for a label is one thing, what becomes of the label another.
     let validation = &report["history"][2]["validation"];
     assert!(number(&validation["nll"]) > 0.0 && validation["nll"] != validation["loss"]);
-    json(at, &format!("{train} --out net.safetensors"));
+    json(at, &format!("{train} -o net.safetensors"));
     let record = training(&at.join("net.safetensors"));
     assert_eq!(
         record["loss"],
@@ -41,11 +41,11 @@ fn from_training_to_error_bars_that_help() {
     assert!(said(at, "inspect net.safetensors").contains(meaning));
     for (curvature, out) in [("last-layer", "last"), ("kronecker", "kron")] {
         let fit = format!(
-            "fit laplace --network net.safetensors --data train.csv --likelihood categorical --curvature {curvature} --out {out}.posterior"
+            "fit train.csv --network net.safetensors --likelihood categorical --method {curvature} -o {out}.posterior"
         );
         assert!(said(at, &fit).contains(meaning));
         assert!(said(at, &format!("inspect {out}.posterior")).contains(meaning));
-        let scores = json(at, &format!("evaluate --model {out}.posterior --data test.csv"));
+        let scores = json(at, &format!("evaluate {out}.posterior test.csv"));
         let (own, plain) = (&scores["models"][0]["scores"], &scores["plain"]);
         assert!(
             number(&own["nll"]) < number(&plain["nll"]) - 0.01,
@@ -54,7 +54,7 @@ fn from_training_to_error_bars_that_help() {
             plain["nll"]
         );
         assert!(number(&own["accuracy"]) > 0.6);
-        let done = json(at, &format!("predict --model {out}.posterior --data test.csv --limit 3"));
+        let done = json(at, &format!("predict {out}.posterior test.csv --limit 3"));
         let p: f64 =
             ["blue", "green", "red"].iter().map(|c| number(&done["predictions"][format!("p_{c}")][0])).sum();
         assert!((p - 1.0).abs() < 1e-6, "{p}");
@@ -78,15 +78,15 @@ fn yes_and_no_by_one_output() {
         let report = json(
             at,
             &format!(
-                "train --architecture net.toml --data t.csv --target answer --loss {loss} --learning-rate 0.01 --batch 32 --epochs 20 --validation-fraction 0.3 --out net.safetensors --force"
+                "train net.toml t.csv --target answer --loss {loss} --learning-rate 0.01 --batch 32 --epochs 20 --validation-fraction 0.3 -o net.safetensors --force"
             ),
         );
         let last = report["history"].as_array().unwrap().last().unwrap()["validation"].clone();
         assert!(number(&last["accuracy"]) > 0.8 && number(&last["nll"]) < 0.6, "{loss}: {last}");
-        let fit = "fit laplace --network net.safetensors --data t.csv --likelihood bernoulli --curvature full --out net.posterior --force";
+        let fit = "fit t.csv --network net.safetensors --likelihood bernoulli --method full -o net.posterior --force";
         let words = said(at, fit);
         assert_eq!(words.contains("the sigmoid of the output"), loss != "cross-entropy", "{words}");
-        let scores = json(at, "evaluate --model net.posterior --data t.csv");
+        let scores = json(at, "evaluate net.posterior t.csv");
         assert!(number(&scores["models"][0]["scores"]["accuracy"]) > 0.8, "{loss}: {scores}");
     }
 }
@@ -99,7 +99,7 @@ fn what_means_nothing_is_refused() {
     network(at, "net.toml", 2, 3);
     network(at, "one.toml", 2, 1);
     std::fs::write(at.join("two.csv"), "a,b,colour\n1,2,red\n2,1,blue\n3,1,red\n0,1,blue\n").unwrap();
-    let train = "train --architecture net.toml --data t.csv --target colour --epochs 1 --out o.safetensors";
+    let train = "train net.toml t.csv --target colour --epochs 1 -o o.safetensors";
     for (flags, words) in [
         ("--loss cross-entropy --matching laplace", "--matching belongs to --loss gaussianised"),
         ("--loss mse --pseudo-count 0.1", "--pseudo-count belongs to --loss gaussianised"),

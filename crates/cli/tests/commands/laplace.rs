@@ -40,25 +40,20 @@ fn folder() -> tempfile::TempDir {
     json(
         at,
         &format!(
-            "train --architecture rings.toml --data rings.csv --target colour --loss cross-entropy {common} --weight-decay 1e-3 --out rings.safetensors"
+            "train rings.toml rings.csv --target colour --loss cross-entropy {common} --weight-decay 1e-3 -o rings.safetensors"
         ),
     );
-    json(
-        at,
-        &format!(
-            "train --architecture curve.toml --data curve.csv --target y --loss mse {common} --out curve.safetensors"
-        ),
-    );
+    json(at, &format!("train curve.toml curve.csv --target y --loss mse {common} -o curve.safetensors"));
     folder
 }
 
-const RINGS: &str = "fit laplace --network rings.safetensors --data rings.csv --likelihood categorical";
+const RINGS: &str = "fit rings.csv --network rings.safetensors --likelihood categorical";
 
 #[test]
 fn a_classifier_of_a_table_from_fit_to_report() {
     let folder = folder();
     let at = folder.path();
-    let fit = json(at, &format!("{RINGS} --curvature full --out rings.posterior"));
+    let fit = json(at, &format!("{RINGS} --method full -o rings.posterior"));
     assert_eq!((fit["weights"].as_u64(), fit["precision"].as_str()), (Some(123), Some("f32")));
     assert!(number(&fit["log_evidence"]) < 0.0 && number(&fit["effective_dimensions"]) > 1.0);
     // The file remembers how the network was trained.
@@ -67,7 +62,7 @@ fn a_classifier_of_a_table_from_fit_to_report() {
     let hash = fit["header"]["network"]["sha256"].as_str().unwrap();
     assert_eq!(hash.len(), 64);
     // Predictions carry the table along and name the classes.
-    let done = json(at, "predict --model rings.posterior --data rings.csv --out p.csv");
+    let done = json(at, "predict rings.posterior rings.csv -o p.csv");
     assert_eq!(done["n"], 150);
     let text = std::fs::read_to_string(at.join("p.csv")).unwrap();
     let head: Vec<&str> = text.lines().next().unwrap().split(',').collect();
@@ -92,14 +87,14 @@ fn a_classifier_of_a_table_from_fit_to_report() {
         let p: f64 = line.split(',').skip(7).map(|v| v.parse::<f64>().unwrap()).sum();
         assert!((p - 1.0).abs() < 1e-9);
     }
-    let top = json(at, "predict --model rings.posterior --data rings.csv --top 2 --limit 3");
+    let top = json(at, "predict rings.posterior rings.csv --top 2 --limit 3");
     assert_eq!(top["predictions"]["class_2"].as_array().unwrap().len(), 3);
     assert!(top["predictions"].get("p_red").is_none());
     // Scores beside the plain network's, joint ones, other models, and a report.
-    json(at, &format!("{RINGS} --curvature last-layer --tune mackay --out last.posterior"));
+    json(at, &format!("{RINGS} --method last-layer --tune mackay -o last.posterior"));
     let scores = json(
         at,
-        "evaluate --model rings.posterior --data rings.csv --compare last.posterior --joint-kappa 1..3 --samples 20 --report r.html",
+        "evaluate rings.posterior rings.csv --against last.posterior --joint-kappa 1..3 --samples 20 --report r.html",
     );
     assert_eq!(scores["models"].as_array().unwrap().len(), 2);
     assert!(number(&scores["models"][0]["scores"]["accuracy"]) > 0.85);
@@ -108,7 +103,7 @@ fn a_classifier_of_a_table_from_fit_to_report() {
     let html = std::fs::read_to_string(at.join("r.html")).unwrap();
     assert!(html.contains("plain network") && html.contains("blue") && html.contains("Joint log-likelihood"));
     // The same scores in words.
-    let output = run(at, "evaluate --model rings.posterior --data rings.csv");
+    let output = run(at, "evaluate rings.posterior rings.csv");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("plain network") && text.contains("150 examples"), "{text}");
     let inspected = json(at, "inspect rings.posterior");
@@ -138,33 +133,33 @@ fn every_curvature_prior_and_tuning_can_be_asked_for() {
     let folder = folder();
     let at = folder.path();
     let cases = [
-        "--curvature full --prior scalar --tune evidence",
-        "--curvature diagonal --prior diagonal --tune none --precision 2",
-        "--curvature kronecker --prior layerwise --tune mackay",
-        "--curvature kronecker --fisher monte-carlo --prior parameter",
-        "--curvature kronecker --fisher empirical --float64",
-        "--curvature block --prior layerwise --tune validation --validation-fraction 0.2 --allow-seen-rows",
-        "--curvature last-layer --prior g-prior",
-        "--curvature last-layer-kronecker --tune cross-validation --folds 3 --allow-seen-rows",
-        "--curvature last-layer-diagonal --predictive monte-carlo --predictive-samples 64",
-        "--curvature subnetwork --subnetwork-size 20 --subnetwork-choice magnitude",
-        "--curvature low-rank --rank 5",
-        "--curvature function-space --points 20",
-        "--curvature full --weights layers.0.* --mode linearised --predictive bridge",
-        "--curvature auto",
+        "--method full --set prior=scalar --tune evidence",
+        "--method diagonal --set prior=diagonal --tune none --set precision=2",
+        "--method kronecker --set prior=layerwise --tune mackay",
+        "--method kronecker --set fisher=monte-carlo --set prior=parameter",
+        "--method kronecker --set fisher=empirical --float64",
+        "--method block --set prior=layerwise --tune validation --validation-fraction 0.2 --allow-seen-rows",
+        "--method last-layer --set prior=g-prior",
+        "--method last-layer-kronecker --tune cross-validation --set folds=3 --allow-seen-rows",
+        "--method last-layer-diagonal --predictive monte-carlo --predictive-samples 64",
+        "--method subnetwork --set subnetwork-size=20 --set subnetwork-choice=magnitude",
+        "--method low-rank --set rank=5",
+        "--method function-space --set points=20",
+        "--method full --set weights=layers.0.* --set mode=linearised --predictive bridge",
+        "--method auto",
     ];
     let weights = json(at, "inspect rings.safetensors");
     let first = weights["layers"][0]["name"].as_str().unwrap().to_string();
     for case in cases {
         let case = case.replace("layers.0", &first);
-        let fit = json(at, &format!("{RINGS} {case} --out m.posterior"));
+        let fit = json(at, &format!("{RINGS} {case} -o m.posterior"));
         assert_eq!(fit["precision"], if case.contains("float64") { "f64" } else { "f32" }, "{case}");
-        let scores = json(at, "evaluate --model m.posterior --data rings.csv");
+        let scores = json(at, "evaluate m.posterior rings.csv");
         let (own, plain) = (number(&scores["models"][0]["scores"]["nll"]), number(&scores["plain"]["nll"]));
         assert!(own < 1.0 && plain < 0.5, "{case}: {own} {plain}");
     }
     // The compared default says what it compared.
-    let fit = json(at, &format!("{RINGS} --out m.posterior"));
+    let fit = json(at, &format!("{RINGS} -o m.posterior"));
     let auto = &fit["header"]["auto"];
     let evidences: Vec<f64> =
         auto["candidates"].as_array().unwrap().iter().filter_map(|c| c["log_evidence"].as_f64()).collect();
@@ -176,16 +171,15 @@ fn every_curvature_prior_and_tuning_can_be_asked_for() {
 fn regression_in_the_targets_units() {
     let folder = folder();
     let at = folder.path();
-    let fit =
-        "fit laplace --network curve.safetensors --data curve.csv --likelihood gaussian --curvature full";
-    let done = json(at, &format!("{fit} --out curve.posterior"));
+    let fit = "fit curve.csv --network curve.safetensors --likelihood gaussian --method full";
+    let done = json(at, &format!("{fit} -o curve.posterior"));
     // The noise is 5 sin of something: deviation 5 / sqrt 2.
     let noise = number(&done["noise_deviations"][0]);
     assert!(noise > 2.0 && noise < 6.0, "{noise}");
     std::fs::write(at.join("new.csv"), "x\n0\n9\n").unwrap();
     let p = json(
         at,
-        "predict --model curve.posterior --data new.csv --quantiles 0.025,0.975 --samples 3 --samples-out f.npy --joint j.npy",
+        "predict curve.posterior new.csv --quantiles 0.025,0.975 --samples 3 --samples-out f.npy --joint j.npy",
     );
     let p = &p["predictions"];
     let at_zero = number(&p["y_mean"][0]);
@@ -193,23 +187,23 @@ fn regression_in_the_targets_units() {
     assert!(number(&p["y_latent_std"][1]) > 5.0 * number(&p["y_latent_std"][0]));
     let width = number(&p["y_q0.975"][0]) - number(&p["y_q0.025"][0]);
     assert!((width / (2.0 * 1.959964 * number(&p["y_std"][0])) - 1.0).abs() < 1e-6);
-    let latent = json(at, "predict --model curve.posterior --data new.csv --quantiles 0.975 --latent");
+    let latent = json(at, "predict curve.posterior new.csv --quantiles 0.975 --latent");
     let reach = number(&latent["predictions"]["y_q0.975"][0]) - number(&latent["predictions"]["y_mean"][0]);
     assert!((reach / (1.959964 * number(&p["y_latent_std"][0])) - 1.0).abs() < 1e-6);
     let (draws, joint) = (read(at, "f.npy"), read(at, "j.npy"));
     assert_eq!((draws.shape(), joint.shape()), (&[3, 2, 1][..], &[2, 2][..]));
     assert!((joint.to_f64()[3].sqrt() / number(&p["y_latent_std"][1]) - 1.0).abs() < 1e-4);
     assert!((draws.to_f64()[0] - 100.0).abs() < 50.0);
-    let scores = json(at, "evaluate --model curve.posterior --data curve.csv --report r.html");
+    let scores = json(at, "evaluate curve.posterior curve.csv --report r.html");
     assert!(number(&scores["models"][0]["scores"]["scores"]["rmse"]) < 8.0, "{scores}");
     assert!(at.join("r.html").exists());
-    json(at, "predict --model curve.posterior --data new.csv --out p.npy");
+    json(at, "predict curve.posterior new.csv -o p.npy");
     assert_eq!(read(at, "p.npy").shape(), [2, 3, 1]);
     // Noise as given, by the weights as they are.
-    let fixed = json(at, &format!("{fit} --noise fixed --initial-noise 0.04 --out m.posterior"));
+    let fixed = json(at, &format!("{fit} --set noise=fixed --set initial-noise=0.04 -o m.posterior"));
     assert_eq!(fixed["header"]["noise_variance"], 1.0);
     for noise in ["per-output", "full"] {
-        json(at, &format!("{fit} --noise {noise} --out m.posterior"));
+        json(at, &format!("{fit} --set noise={noise} -o m.posterior"));
     }
 }
 
@@ -247,18 +241,24 @@ fn a_head_on_features_with_a_thousand_classes() {
     features(at, 1000, 24, 2000);
     let fit = json(
         at,
-        "fit laplace --head head.npz --data x.npy --labels y.npy --likelihood categorical --curvature last-layer-kronecker --out h.posterior",
+        "fit x.npy --head head.npz --labels y.npy --likelihood categorical --method last-layer-kronecker -o h.posterior",
     );
     assert_eq!(fit["weights"], 25_000);
-    let top = json(at, "predict --model h.posterior --data x.npy --top 5 --limit 20");
+    let top = json(at, "predict h.posterior x.npy --top 5 --limit 20");
     let best = top["predictions"]["class_1"].as_array().unwrap();
     let right = best.iter().enumerate().filter(|(i, c)| c.as_str() == Some(&i.to_string())).count();
     assert!(right > 15, "{right}");
     // Far too many columns are refused, an array is not.
-    assert!(error(at, "predict --model h.posterior --data x.npy --limit 5 --latent").contains("--latent"));
-    let scores = json(at, "evaluate --model h.posterior --data x.npy --labels y.npy --limit 200");
+    assert!(error(at, "predict h.posterior x.npy --limit 5 --latent").contains("--latent"));
+    let scores = json(at, "evaluate h.posterior x.npy --labels y.npy --limit 200");
     assert!(number(&scores["models"][0]["scores"]["accuracy"]) > 0.5, "{scores}");
-    assert!(error(at, "fit laplace --head head.npz --data x.npy --labels y.npy --likelihood categorical --curvature full --out f.posterior").contains("above the limit"));
+    assert!(
+        error(
+            at,
+            "fit x.npy --head head.npz --labels y.npy --likelihood categorical --method full -o f.posterior"
+        )
+        .contains("above the limit")
+    );
     assert!(!at.join("f.posterior").exists());
 }
 
@@ -267,32 +267,18 @@ fn continued_fits_equal_fits_of_everything() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     features(at, 5, 4, 60);
-    let common = "--likelihood categorical --curvature last-layer --float64";
-    json(
-        at,
-        &format!(
-            "fit laplace --head head.npz --data x.npy x.npy --labels y.npy y.npy {common} --out both.posterior"
-        ),
-    );
-    json(
-        at,
-        &format!("fit laplace --head head.npz --data x.npy --labels y.npy {common} --out one.posterior"),
-    );
-    let done =
-        json(at, "fit laplace --continue one.posterior --data x.npy --labels y.npy --out two.posterior");
+    let common = "--likelihood categorical --method last-layer --float64";
+    json(at, &format!("fit x.npy x.npy --head head.npz --labels y.npy y.npy {common} -o both.posterior"));
+    json(at, &format!("fit x.npy --head head.npz --labels y.npy {common} -o one.posterior"));
+    let done = json(at, "fit x.npy --continue one.posterior --labels y.npy -o two.posterior");
     assert_eq!(done["header"]["data"]["examples"], 120);
-    let p = |m: &str| {
-        json(at, &format!("predict --model {m} --data x.npy --limit 7"))["predictions"]["entropy"].clone()
-    };
+    let p = |m: &str| json(at, &format!("predict {m} x.npy --limit 7"))["predictions"]["entropy"].clone();
     let (a, b) = (p("both.posterior"), p("two.posterior"));
     for i in 0..7 {
         assert!((number(&a[i]) / number(&b[i]) - 1.0).abs() < 1e-6, "{a} {b}");
     }
-    let text = error(
-        at,
-        "fit laplace --continue one.posterior --data x.npy --labels y.npy --rank 3 --out n.posterior",
-    );
-    assert!(text.contains("'--continue <MODEL>' cannot be used with '--rank <N>'"), "{text}");
+    let text = error(at, "fit x.npy --continue one.posterior --labels y.npy --set rank=3 -o n.posterior");
+    assert!(text.contains("--set rank goes with a fit of its own, and --continue keeps"), "{text}");
 }
 
 #[test]
@@ -300,42 +286,51 @@ fn mistakes_are_explained_and_nothing_is_written() {
     let folder = folder();
     let at = folder.path();
     let cases = [
-        (format!("{RINGS} --curvature full --rank 3"), "--rank belongs to --curvature low-rank"),
-        (format!("{RINGS} --curvature full --noise fixed"), "--noise belongs to --likelihood gaussian"),
+        (format!("{RINGS} --method full --set rank=3"), "--set rank belongs to --method low-rank"),
+        (format!("{RINGS} --method full --set noise=fixed"), "--set noise belongs to --likelihood gaussian"),
         (format!("{RINGS} --tune cross-validation"), "name one"),
-        (format!("{RINGS} --curvature full --tune validation"), "rows that the network has not seen"),
-        (format!("{RINGS} --curvature full --validation-fraction 0.2"), "their score is worthless"),
-        (format!("{RINGS} --curvature full --precision -1"), "unexpected argument"),
-        (format!("{RINGS} --curvature full --precision=-1"), "a finite number above 0"),
-        (format!("{RINGS} --curvature full --memory 1e-9"), "the memory limit for reading"),
-        (format!("{RINGS} --curvature full --memory 0.0002"), "above the limit"),
-        (format!("{RINGS} --curvature full --preprocess raw"), "leave --features, --preprocess"),
-        (format!("{RINGS} --curvature subnetwork --subnetwork-size 100000"), "a sub-network of 100000 weights"),
-        (format!("{RINGS} --curvature kronecker --weights nothing*"), "nothing*"),
-        ("fit laplace --network curve.safetensors --data curve.csv --likelihood categorical --curvature full".into(), "numeric target"),
-        ("fit laplace --network rings.safetensors --data curve.csv --likelihood categorical --curvature full".into(), "colour"),
-        ("fit laplace --network absent.onnx --data rings.csv --likelihood categorical".into(), "absent.onnx"),
-        ("fit laplace --data rings.csv --likelihood categorical".into(), "--network"),
+        (format!("{RINGS} --method full --tune validation"), "rows that the network has not seen"),
+        (format!("{RINGS} --method full --validation-fraction 0.2"), "their score is worthless"),
+        (
+            format!("{RINGS} --method full --precision 1"),
+            "--precision is a setting: write --set precision=VALUE",
+        ),
+        (format!("{RINGS} --method full --set precision=-1"), "a finite number above 0"),
+        (format!("{RINGS} --method full --memory 1e-9"), "the memory limit for reading"),
+        (format!("{RINGS} --method full --memory 0.0002"), "above the limit"),
+        (format!("{RINGS} --method full --preprocess raw"), "leave --features, --preprocess"),
+        (
+            format!("{RINGS} --method subnetwork --set subnetwork-size=100000"),
+            "a sub-network of 100000 weights",
+        ),
+        (format!("{RINGS} --method kronecker --set weights=nothing*"), "nothing*"),
+        (
+            "fit curve.csv --network curve.safetensors --likelihood categorical --method full".into(),
+            "numeric target",
+        ),
+        ("fit curve.csv --network rings.safetensors --likelihood categorical --method full".into(), "colour"),
+        ("fit rings.csv --network absent.onnx --likelihood categorical".into(), "absent.onnx"),
+        ("fit rings.csv --likelihood categorical".into(), "--network"),
     ];
     for (line, expected) in cases {
-        let text = error(at, &format!("{line} --out never.posterior"));
+        let text = error(at, &format!("{line} -o never.posterior"));
         assert!(text.contains(expected), "{line}\n{text}");
         assert!(!at.join("never.posterior").exists(), "{line}");
     }
-    json(at, &format!("{RINGS} --curvature last-layer --out m.posterior"));
+    json(at, &format!("{RINGS} --method last-layer -o m.posterior"));
     let table = "a,b\n1,NaN\n2,oops\n";
     std::fs::write(at.join("bad.csv"), table).unwrap();
     let cases = [
-        ("predict --model m.posterior --data bad.csv", "oops"),
-        ("predict --model m.posterior --data curve.csv", "`a`"),
-        ("predict --model m.posterior --data rings.csv --quantiles 0.5", "are for numbers"),
-        ("predict --model m.posterior --data rings.csv --samples 3", "--samples-out"),
-        ("predict --model m.posterior --data rings.csv --joint j.npy --memory 0.002", "above the limit"),
-        ("evaluate --model m.posterior --data rings.csv --rotate 10", "images have three dimensions"),
-        ("evaluate --model m.posterior --data rings.csv --corrupt rust", "the kinds are"),
-        ("evaluate --model m.posterior --data rings.csv --joint-kappa 0", "a list of whole numbers"),
-        ("evaluate --model m.posterior --data rings.csv --folds f.csv --fold 0", "Gaussian processes"),
-        ("predict --model rings.safetensors --data rings.csv", "holds no posterior model"),
+        ("predict m.posterior bad.csv", "oops"),
+        ("predict m.posterior curve.csv", "`a`"),
+        ("predict m.posterior rings.csv --quantiles 0.5", "are for numbers"),
+        ("predict m.posterior rings.csv --samples 3", "--samples-out"),
+        ("predict m.posterior rings.csv --joint j.npy --memory 0.002", "above the limit"),
+        ("evaluate m.posterior rings.csv --rotate 10", "images have three dimensions"),
+        ("evaluate m.posterior rings.csv --corrupt rust", "the kinds are"),
+        ("evaluate m.posterior rings.csv --joint-kappa 0", "a list of whole numbers"),
+        ("evaluate m.posterior rings.csv --folds f.csv --fold 0", "Gaussian processes"),
+        ("predict rings.safetensors rings.csv", "holds no posterior model"),
     ];
     for (line, expected) in cases {
         let text = error(at, line);
@@ -373,7 +368,7 @@ fn digits_with_a_network_from_elsewhere() {
     let fit = json(
         at,
         &format!(
-            "fit laplace --network {network} --data train.npy --labels train_labels.npy --likelihood categorical --curvature last-layer --out m.posterior"
+            "fit train.npy --network {network} --labels train_labels.npy --likelihood categorical --method last-layer -o m.posterior"
         ),
     );
     assert_eq!((fit["precision"].as_str(), fit["weights"].as_u64()), (Some("f32"), Some(2010)));
@@ -386,7 +381,7 @@ fn digits_with_a_network_from_elsewhere() {
     .unwrap();
     let scores = json(
         at,
-        "evaluate --model m.posterior --data test.npy --labels test_labels.npy --ood strange.npy --rotate 0,60 --corrupt gaussian-noise --joint-kappa 2 --samples 10 --report r.html",
+        "evaluate m.posterior test.npy --labels test_labels.npy --ood strange.npy --rotate 0,60 --corrupt gaussian-noise --joint-kappa 2 --samples 10 --report r.html",
     );
     let accuracy = number(&scores["models"][0]["scores"]["accuracy"]);
     assert!(accuracy > 0.94, "{scores}");

@@ -1,4 +1,4 @@
-//! What `fit laplace` does when little is asked of it: defaults, held-out rows, results that could not be used.
+//! What `fit --network` does when little is asked of it: defaults, held-out rows, results that could not be used.
 
 use super::networks_common::*;
 
@@ -6,10 +6,7 @@ use super::networks_common::*;
 fn the_default_of_a_regression_has_the_coverage_it_claims() {
     let folder = curve();
     let at = folder.path();
-    let fit = json(
-        at,
-        "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --out m.posterior",
-    );
+    let fit = json(at, "fit train.csv --network net.safetensors --likelihood gaussian -o m.posterior");
     let auto = &fit["header"]["auto"];
     assert_eq!(auto["compared_by"], "evidence", "{auto}");
     assert_eq!(
@@ -24,7 +21,7 @@ fn the_default_of_a_regression_has_the_coverage_it_claims() {
     let evidence = |i: usize| number(&auto["candidates"][i]["log_evidence"]);
     assert_eq!(auto["chosen"], auto["candidates"][1]["name"]);
     assert!(evidence(1) > evidence(0), "{auto}");
-    let scores = json(at, "evaluate --model m.posterior --data test.csv");
+    let scores = json(at, "evaluate m.posterior test.csv");
     let (own, plain) = (&scores["models"][0]["scores"]["scores"], &scores["plain"]["scores"]);
     let coverage = number(&own["coverage_95"]);
     // 400 rows: a share of 0.95 is known to 0.011.
@@ -36,17 +33,14 @@ fn the_default_of_a_regression_has_the_coverage_it_claims() {
 fn the_default_of_a_classifier_is_no_worse_than_its_network() {
     let folder = classifier();
     let at = folder.path();
-    let fit = json(
-        at,
-        "fit laplace --network net.safetensors --data train.csv --likelihood categorical --out m.posterior",
-    );
+    let fit = json(at, "fit train.csv --network net.safetensors --likelihood categorical -o m.posterior");
     assert_eq!(fit["header"]["auto"]["chosen"], "last-layer");
     assert_eq!(fit["header"]["options"]["integration"]["kind"], "monte_carlo");
     assert!(
         number(&fit["effective_dimensions"]) > 1.0,
         "a posterior, and not the plain network under another name"
     );
-    let scores = json(at, "evaluate --model m.posterior --data test.csv");
+    let scores = json(at, "evaluate m.posterior test.csv");
     let (own, plain) = (number(&scores["models"][0]["scores"]["nll"]), number(&scores["plain"]["nll"]));
     assert!(own < plain + 0.02, "{own} {plain}");
 }
@@ -57,10 +51,9 @@ fn rows_that_training_set_aside_are_unseen() {
     let at = folder.path();
     json(
         at,
-        "train --architecture net.toml --data train.csv --target colour --loss cross-entropy --learning-rate 0.01 --batch 32 --epochs 60 --validation-fraction 0.25 --seed 5 --out aside.safetensors",
+        "train net.toml train.csv --target colour --loss cross-entropy --learning-rate 0.01 --batch 32 --epochs 60 --validation-fraction 0.25 --seed 5 -o aside.safetensors",
     );
-    let start =
-        "fit laplace --network aside.safetensors --data train.csv --likelihood categorical --out m.posterior";
+    let start = "fit train.csv --network aside.safetensors --likelihood categorical -o m.posterior";
     // By default they compare curvatures with each other and with the network.
     let fit = json(at, start);
     assert_eq!((&fit["unseen"]["examples"], &fit["header"]["data"]["examples"]), (&100.into(), &300.into()));
@@ -73,9 +66,9 @@ fn rows_that_training_set_aside_are_unseen() {
     assert_eq!(auto["beats_plain"], number(&auto["nll"]) + margin < number(&auto["plain_nll"]));
     assert!(fit["notes"].to_string().contains("`posterior train` set aside"));
     // A named curvature is scored on them, and may be tuned on them.
-    let fit = json(at, &format!("{start} --curvature last-layer"));
+    let fit = json(at, &format!("{start} --method last-layer"));
     assert_eq!(fit["unseen"]["examples"], 100);
-    let fit = json(at, &format!("{start} --curvature last-layer --tune validation"));
+    let fit = json(at, &format!("{start} --method last-layer --tune validation"));
     assert_eq!(fit["header"]["summary"]["held_out"]["examples"], 100);
     assert!(fit["notes"].to_string().contains("also chose its hyperparameters"));
     let inspected = || {
@@ -83,7 +76,7 @@ fn rows_that_training_set_aside_are_unseen() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     assert!(inspected().contains("NLL on unseen rows"), "{}", inspected());
-    let samples = "--curvature sampled --samples 16 --em-samples 4 --em-steps 3";
+    let samples = "--method sampled --set samples=16 --set em-samples=4 --set em-steps=3";
     let turns = number(&json(at, &format!("{start} {samples}"))["unseen"]["nll"]);
     let fit = json(at, &format!("{start} {samples} --tune validation"));
     let (chosen, told) = (number(&fit["unseen"]["nll"]), &fit["header"]["summary"]["held_out"]);
@@ -96,19 +89,19 @@ fn rows_that_training_set_aside_are_unseen() {
     assert!(inspected().contains("settings on 100 held-out examples"), "{}", inspected());
     // Error bars that are worse than none are not passed over in silence.
     let warned = |flags: &str| {
-        let fit = json(at, &format!("{start} --curvature {flags}"));
+        let fit = json(at, &format!("{start} --method {flags}"));
         let (own, plain) = (number(&fit["unseen"]["nll"]), number(&fit["unseen"]["plain_nll"]));
         (own > plain + 1e-3, fit["notes"].to_string().contains("the network alone is better, by"))
     };
-    assert_eq!(warned("diagonal --tune none --precision 1e-4"), (true, true));
-    assert_eq!(warned("last-layer --tune none --precision 1e4"), (false, false));
+    assert_eq!(warned("diagonal --tune none --set precision=1e-4"), (true, true));
+    assert_eq!(warned("last-layer --tune none --set precision=1e4"), (false, false));
     // Of other data nothing is known.
     let fit = json(at, &start.replace("train.csv", "test.csv"));
     assert!(fit["unseen"].is_null() && fit["header"]["data"]["examples"] == 1000);
     // Too few to score anything: they are learned from, and that is said.
     json(
         at,
-        "train --architecture net.toml --data train.csv --target colour --loss cross-entropy --epochs 2 --validation-fraction 0.1 --out few.safetensors",
+        "train net.toml train.csv --target colour --loss cross-entropy --epochs 2 --validation-fraction 0.1 -o few.safetensors",
     );
     let fit = json(at, &start.replace("aside", "few"));
     assert!(fit["unseen"].is_null() && fit["header"]["data"]["examples"] == 400);
@@ -122,18 +115,17 @@ fn rows_that_training_set_aside_are_unseen() {
 fn rows_that_the_network_has_seen_are_refused_or_called_worthless() {
     let folder = classifier();
     let at = folder.path();
-    let start =
-        "fit laplace --network net.safetensors --data train.csv --likelihood categorical --out m.posterior";
-    for flags in ["", "--curvature full", "--curvature full --tune validation"] {
+    let start = "fit train.csv --network net.safetensors --likelihood categorical -o m.posterior";
+    for flags in ["", "--method full", "--method full --tune validation"] {
         let text = error(at, &format!("{start} {flags} --validation-fraction 0.2"));
         assert!(
             text.contains("the network was trained") && text.contains("--validation-data"),
             "{flags}: {text}"
         );
     }
-    let text = error(at, &format!("{start} --curvature full --tune cross-validation"));
+    let text = error(at, &format!("{start} --method full --tune cross-validation"));
     assert!(text.contains("the network was trained on") && text.contains("--allow-seen-rows"), "{text}");
-    let text = error(at, &format!("{start} --curvature full --tune validation"));
+    let text = error(at, &format!("{start} --method full --tune validation"));
     assert!(text.contains("rows that the network has not seen"), "{text}");
     // The same rows in another file are found; few rows say how many are needed.
     std::fs::copy(at.join("train.csv"), at.join("copy.csv")).unwrap();
@@ -144,8 +136,8 @@ fn rows_that_the_network_has_seen_are_refused_or_called_worthless() {
     assert!(text.contains("1 held-out examples are too few") && text.contains("at least 50"), "{text}");
     assert!(!at.join("m.posterior").exists());
     // Insisted upon, the result says what it is worth.
-    for flags in ["--tune validation --validation-fraction 0.2", "--tune cross-validation --folds 3"] {
-        let fit = json(at, &format!("{start} --curvature last-layer {flags} --allow-seen-rows"));
+    for flags in ["--tune validation --validation-fraction 0.2", "--tune cross-validation --set folds=3"] {
+        let fit = json(at, &format!("{start} --method last-layer {flags} --allow-seen-rows"));
         assert!(
             fit["notes"].to_string().contains("WARNING: hyperparameters were chosen on rows"),
             "{}",
@@ -160,7 +152,7 @@ fn rows_that_the_network_has_seen_are_refused_or_called_worthless() {
     let fit = json(at, &format!("{start} --validation-data own.csv"));
     assert_eq!(fit["unseen"]["examples"], 150);
     // Where nothing is chosen, all of them score.
-    let fit = json(at, &format!("{start} --curvature last-layer --validation-data test.csv"));
+    let fit = json(at, &format!("{start} --method last-layer --validation-data test.csv"));
     assert_eq!(fit["unseen"]["examples"], 1000);
 }
 
@@ -171,23 +163,21 @@ fn fixed_points_do_not_run_away_and_fits_that_are_written_predict() {
     let fit = |flags: &str| {
         json(
             at,
-            &format!(
-                "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --out m.posterior {flags}"
-            ),
+            &format!("fit train.csv --network net.safetensors --likelihood gaussian -o m.posterior {flags}"),
         )
     };
     for curvature in ["diagonal", "kronecker", "last-layer"] {
-        let best = number(&fit(&format!("--curvature {curvature} --tune evidence"))["log_evidence"]);
-        let found = number(&fit(&format!("--curvature {curvature} --tune mackay"))["log_evidence"]);
+        let best = number(&fit(&format!("--method {curvature} --tune evidence"))["log_evidence"]);
+        let found = number(&fit(&format!("--method {curvature} --tune mackay"))["log_evidence"]);
         assert!((best - found).abs() < 1e-3 * best.abs().max(1.0), "{curvature}: {best} {found}");
     }
     // Single precision, noise as small as it gets: variances in the tangent kernel are differences of large numbers.
     for noise in ["1e-6", "1e-9"] {
         let done = fit(&format!(
-            "--curvature function-space --float32 --noise fixed --initial-noise {noise} --tune none --precision 1e-3"
+            "--method function-space --float32 --set noise=fixed --set initial-noise={noise} --tune none --set precision=1e-3"
         ));
         assert_eq!(done["precision"], "f32");
-        json(at, "predict --model m.posterior --data train.csv");
-        json(at, "evaluate --model m.posterior --data test.csv");
+        json(at, "predict m.posterior train.csv");
+        json(at, "evaluate m.posterior test.csv");
     }
 }

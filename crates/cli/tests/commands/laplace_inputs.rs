@@ -8,8 +8,8 @@ use serde_json::Value;
 fn names_order_labels_that_are_text() {
     let folder = classifier();
     let at = folder.path();
-    let train = "train --architecture net.toml --data train.csv --target colour --loss cross-entropy --learning-rate 0.01 --batch 32 --epochs 60";
-    json(at, &format!("{train} --class-names red,green,blue --out ordered.safetensors"));
+    let train = "train net.toml train.csv --target colour --loss cross-entropy --learning-rate 0.01 --batch 32 --epochs 60";
+    json(at, &format!("{train} --class-names red,green,blue -o ordered.safetensors"));
     // The same weights without what the file knows: outputs are red, green, blue.
     let bytes = std::fs::read(at.join("ordered.safetensors")).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
@@ -24,25 +24,25 @@ fn names_order_labels_that_are_text() {
     plain.extend(head);
     plain.extend(&bytes[8 + length..]);
     std::fs::write(at.join("plain.safetensors"), plain).unwrap();
-    let fit = "fit laplace --network plain.safetensors --architecture net.toml --data train.csv --target colour --preprocess standardise --likelihood categorical --curvature last-layer --out m.posterior";
+    let fit = "fit train.csv --network plain.safetensors --architecture net.toml --target colour --preprocess standardise --likelihood categorical --method last-layer -o m.posterior";
     json(at, &format!("{fit} --class-names red,green,blue"));
     let accuracy = |scores: &Value| number(&scores["plain"]["accuracy"]);
-    let right = accuracy(&json(at, "evaluate --model m.posterior --data test.csv"));
+    let right = accuracy(&json(at, "evaluate m.posterior test.csv"));
     assert!(right > 0.75, "{right}");
     // Without names the order is said, and here it is wrong.
     let done = json(at, fit);
     assert!(done["notes"].to_string().contains("alphabetical order (blue, green, red)"), "{}", done["notes"]);
-    assert!(accuracy(&json(at, "evaluate --model m.posterior --data test.csv")) < 0.6);
+    assert!(accuracy(&json(at, "evaluate m.posterior test.csv")) < 0.6);
     let text = error(at, &format!("{fit} --class-names low,mid,high"));
     assert!(text.contains("`low`, `mid`, `high`") && text.contains("`blue`, `green`, `red`"), "{text}");
     let text = error(at, &format!("{fit} --class-names red,red,blue"));
     assert!(text.contains("`red` twice"), "{text}");
     // A file that knows its classes is not renamed.
-    let known = "fit laplace --network ordered.safetensors --data train.csv --likelihood categorical --curvature last-layer --out m.posterior";
+    let known = "fit train.csv --network ordered.safetensors --likelihood categorical --method last-layer -o m.posterior";
     json(at, &format!("{known} --class-names red,green,blue"));
     let text = error(at, &format!("{known} --class-names blue,green,red"));
     assert!(text.contains("`red`, `green`, `blue`, in this order"), "{text}");
-    let text = error(at, &format!("{train} --class-names red,green,purple --out never.safetensors"));
+    let text = error(at, &format!("{train} --class-names red,green,purple -o never.safetensors"));
     assert!(text.contains("`blue` is not among the names"), "{text}");
 }
 
@@ -64,7 +64,7 @@ fn a_final_softmax_or_sigmoid_is_taken_off() {
     json(
         at,
         &format!(
-            "train --architecture logits.toml --data train.csv --target colour --loss cross-entropy {common} --out logits.safetensors"
+            "train logits.toml train.csv --target colour --loss cross-entropy {common} -o logits.safetensors"
         ),
     );
     std::fs::write(at.join("events.csv"), {
@@ -73,12 +73,7 @@ fn a_final_softmax_or_sigmoid_is_taken_off() {
         "a,b,y\n".to_string() + &(0..200).map(row).collect::<String>()
     })
     .unwrap();
-    json(
-        at,
-        &format!(
-            "train --architecture score.toml --data events.csv --target y --loss mse {common} --out score.safetensors"
-        ),
-    );
+    json(at, &format!("train score.toml events.csv --target y --loss mse {common} -o score.safetensors"));
     // The same weights with another end: the architecture is given beside the tensors.
     let bare = |name: &str, out: &str| {
         let bytes = std::fs::read(at.join(name)).unwrap();
@@ -95,7 +90,7 @@ fn a_final_softmax_or_sigmoid_is_taken_off() {
     bare("score.safetensors", "events.safetensors");
     let fit = |architecture: &str, flags: &str| {
         format!(
-            "fit laplace --network weights.safetensors --architecture {architecture} --data train.csv --target colour --preprocess standardise --likelihood categorical --curvature last-layer --out m.posterior {flags}"
+            "fit train.csv --network weights.safetensors --architecture {architecture} --target colour --preprocess standardise --likelihood categorical --method last-layer -o m.posterior {flags}"
         )
     };
     let logits = json(at, &fit("logits.toml", ""));
@@ -107,7 +102,7 @@ fn a_final_softmax_or_sigmoid_is_taken_off() {
     assert!(text.contains("does not end in a softmax"), "{text}");
     let events = |architecture: &str, flags: &str| {
         format!(
-            "fit laplace --network events.safetensors --architecture {architecture} --data events.csv --target y --likelihood bernoulli --curvature last-layer --out m.posterior {flags}"
+            "fit events.csv --network events.safetensors --architecture {architecture} --target y --likelihood bernoulli --method last-layer -o m.posterior {flags}"
         )
     };
     let score = json(at, &events("score.toml", ""));
@@ -131,7 +126,7 @@ fn a_final_softmax_or_sigmoid_is_taken_off() {
     posterior::data::write_npz(&at.join("head.npz"), &[("weight", &w), ("bias", &b)]).unwrap();
     let head = json(
         at,
-        "fit laplace --head head.npz --data p.npy --labels l.npy --likelihood categorical --curvature last-layer --out h.posterior",
+        "fit p.npy --head head.npz --labels l.npy --likelihood categorical --method last-layer -o h.posterior",
     );
     assert!(head["notes"].to_string().contains("look like probabilities"), "{}", head["notes"]);
 }
@@ -158,50 +153,49 @@ fn inputs_of_another_kind_or_scale_are_noticed() {
         json(
             at,
             &format!(
-                "train --architecture net.toml --data {data} --labels y.npy --loss cross-entropy --epochs 5 --out {name}.safetensors"
+                "train net.toml {data} --labels y.npy --loss cross-entropy --epochs 5 -o {name}.safetensors"
             ),
         );
         json(
             at,
             &format!(
-                "fit laplace --network {name}.safetensors --data {data} --labels y.npy --likelihood categorical --out {name}.posterior"
+                "fit {data} --network {name}.safetensors --labels y.npy --likelihood categorical -o {name}.posterior"
             ),
         );
     };
     made("bytes.npy", "bytes");
     made("floats.npy", "floats");
-    for command in ["predict --limit 30", "evaluate --labels y.npy"] {
-        let text = error(at, &format!("{command} --model bytes.posterior --data floats.npy"));
+    for (command, flags) in [("predict", "--limit 30"), ("evaluate", "--labels y.npy")] {
+        let text = error(at, &format!("{command} bytes.posterior floats.npy {flags}"));
         assert!(
             text.contains("floats.npy holds floating-point numbers, the model was fitted on bytes"),
             "{text}"
         );
-        let text = error(at, &format!("{command} --model floats.posterior --data bytes.npy"));
+        let text = error(at, &format!("{command} floats.posterior bytes.npy {flags}"));
         assert!(text.contains("--allow-other-inputs"), "{text}");
-        let done =
-            json(at, &format!("{command} --model floats.posterior --data bytes.npy --allow-other-inputs"));
+        let done = json(at, &format!("{command} floats.posterior bytes.npy --allow-other-inputs {flags}"));
         assert!(done["notes"].to_string().contains("taken as they are"), "{}", done["notes"]);
         // The same kind on another scale.
-        let done = json(at, &format!("{command} --model floats.posterior --data large.npy"));
+        let done = json(at, &format!("{command} floats.posterior large.npy {flags}"));
         let notes = done["notes"].to_string();
         assert!(notes.contains("WARNING") && notes.contains("outside the range"), "{notes}");
-        let done = json(at, &format!("{command} --model floats.posterior --data floats.npy"));
+        let done = json(at, &format!("{command} floats.posterior floats.npy {flags}"));
         // Nothing but that these are the rows of the fit.
         let notes = done["notes"].as_array().unwrap();
         assert!(notes.iter().all(|n| n.to_string().contains("trained on rows with the same")), "{notes:?}");
     }
     made("large.npy", "large");
-    let done = json(at, "evaluate --model large.posterior --data floats.npy --labels y.npy");
+    let done = json(at, "evaluate large.posterior floats.npy --labels y.npy");
     assert!(done["notes"].to_string().contains("less than a twentieth"), "{}", done["notes"]);
     // Columns of a table are named.
     let folder = curve();
     let at = folder.path();
     json(
         at,
-        "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --curvature last-layer --out m.posterior",
+        "fit train.csv --network net.safetensors --likelihood gaussian --method last-layer -o m.posterior",
     );
     std::fs::write(at.join("far.csv"), "x\n0.5\n300\n").unwrap();
-    let done = json(at, "predict --model m.posterior --data far.csv");
+    let done = json(at, "predict m.posterior far.csv");
     let notes = done["notes"].to_string();
     assert!(notes.contains("1 of 2 examples") && notes.contains("`x`"), "{notes}");
 }
@@ -210,15 +204,11 @@ fn inputs_of_another_kind_or_scale_are_noticed() {
 fn flags_without_effect_are_refused() {
     let folder = classifier();
     let at = folder.path();
-    json(
-        at,
-        "fit laplace --network net.safetensors --data train.csv --likelihood categorical --out m.posterior",
-    );
-    let train = "train --architecture net.toml --data train.csv --target colour --loss cross-entropy --out never.safetensors";
-    let fit = "fit laplace --network net.safetensors --data train.csv --likelihood categorical --out never.posterior";
-    let gaussian =
-        "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --out never.posterior";
-    let evaluate = "evaluate --model m.posterior --data test.csv";
+    json(at, "fit train.csv --network net.safetensors --likelihood categorical -o m.posterior");
+    let train = "train net.toml train.csv --target colour --loss cross-entropy -o never.safetensors";
+    let fit = "fit train.csv --network net.safetensors --likelihood categorical -o never.posterior";
+    let gaussian = "fit train.csv --network net.safetensors --likelihood gaussian -o never.posterior";
+    let evaluate = "evaluate m.posterior test.csv";
     // Command, flags, what the message names.
     let cases = [
         (train, "--momentum 0.5", "--optimizer sgd"),
@@ -230,17 +220,17 @@ fn flags_without_effect_are_refused() {
         (train, "--mean 0.5", "images"),
         (train, "--std 0.5", "images"),
         (train, "--validation-labels absent.npy", "--validation-data"),
-        (train, "--patience 3", "--validation-fraction"),
+        (train, "--set patience=3", "--validation-fraction"),
         (train, "--laplace --laplace-curvature diagonal --laplace-fisher empirical", "kronecker"),
         (train, "--laplace --laplace-select validation", "--validation-fraction"),
         (fit, "--mean 0.5", "a table"),
         (fit, "--std 0.5", "a table"),
         (fit, "--strip-softmax", "does not end in a softmax"),
-        (fit, "--curvature function-space --mode linearised", "in function space"),
-        (fit, "--curvature function-space --mode linearised-simple", "function-space"),
-        (fit, "--curvature function-space --prior layerwise", "function-space"),
-        (fit, "--curvature kronecker --prior diagonal", "Kronecker"),
-        (fit, "--curvature last-layer --without-affine", "all weights"),
+        (fit, "--method function-space --set mode=linearised", "in function space"),
+        (fit, "--method function-space --set mode=linearised-simple", "function-space"),
+        (fit, "--method function-space --set prior=layerwise", "function-space"),
+        (fit, "--method kronecker --set prior=diagonal", "Kronecker"),
+        (fit, "--method last-layer --set without-affine", "all weights"),
         (fit, "--predictive-samples 10", "--predictive monte-carlo"),
         (fit, "--resume", "keeps what it has on the way"),
         (fit, "--validation-labels test.csv", "--validation-data"),
@@ -250,16 +240,8 @@ fn flags_without_effect_are_refused() {
         (gaussian, "--strip-softmax", "--likelihood categorical"),
         (evaluate, "--samples 50", "--joint-kappa"),
         (evaluate, "--predictive-samples 50", "--predictive monte-carlo"),
-        (
-            "predict --model m.posterior --data test.csv",
-            "--predictive-samples 50",
-            "--predictive monte-carlo",
-        ),
-        (
-            "forward --network net.safetensors --data test.csv --out o.npy",
-            "--strip-softmax",
-            "does not end in a softmax",
-        ),
+        ("predict m.posterior test.csv", "--predictive-samples 50", "--predictive monte-carlo"),
+        ("forward net.safetensors test.csv -o o.npy", "--strip-softmax", "does not end in a softmax"),
     ];
     for (command, flags, expected) in cases {
         let (status, text) = failure(at, &format!("{command} {flags}"));
@@ -287,22 +269,19 @@ fn rows_that_the_fit_has_seen_are_scored_apart() {
     let at = folder.path();
     let training = std::fs::read_to_string(at.join("train.csv")).unwrap();
     let test = std::fs::read_to_string(at.join("test.csv")).unwrap();
-    json(
-        at,
-        "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --curvature full --out m.posterior",
-    );
-    let held_out = json(at, "evaluate --model m.posterior --data test.csv");
+    json(at, "fit train.csv --network net.safetensors --likelihood gaussian --method full -o m.posterior");
+    let held_out = json(at, "evaluate m.posterior test.csv");
     assert_eq!((&held_out["scored_rows"], &held_out["rows_trained_on"]), (&"held-out".into(), &0.into()));
     assert!(held_out["training_rows"].is_null());
     // All rows are of the training: scored, and called so.
-    let seen = json(at, "evaluate --model m.posterior --data train.csv");
+    let seen = json(at, "evaluate m.posterior train.csv");
     assert_eq!((&seen["scored_rows"], &seen["rows_trained_on"]), (&"training".into(), &60.into()));
     assert!(seen["notes"].to_string().contains("trained on rows with the same numbers as 60"), "{seen}");
     // Both in one table, in another order: each apart.
     let mut rows: Vec<&str> = test.lines().skip(1).chain(training.lines().skip(1)).collect();
     rows.rotate_left(17);
     std::fs::write(at.join("both.csv"), format!("x,y\n{}\n", rows.join("\n"))).unwrap();
-    let both = json(at, "evaluate --model m.posterior --data both.csv --report r.html");
+    let both = json(at, "evaluate m.posterior both.csv --report r.html");
     assert_eq!((&both["n"], &both["rows_trained_on"]), (&held_out["n"], &60.into()));
     let nll = |report: &Value| number(&report["models"][0]["scores"]["nll_of_the_likelihood"]);
     assert!((nll(&both) - nll(&held_out)).abs() < 1e-9, "{both}");
@@ -311,21 +290,20 @@ fn rows_that_the_fit_has_seen_are_scored_apart() {
     let report = std::fs::read_to_string(at.join("r.html")).unwrap();
     assert!(report.contains("trained on rows with the same numbers as 60"));
     // A model of another family beside it, on the same rows.
-    json(at, "fit gp --data train.csv --target y --steps 5 --out gp.posterior");
-    let compared = json(at, "evaluate --model m.posterior --data both.csv --compare gp.posterior");
-    let process = json(at, "evaluate --model gp.posterior --data test.csv");
+    json(at, "fit train.csv --target y --set steps=5 -o gp.posterior");
+    let compared = json(at, "evaluate m.posterior both.csv --against gp.posterior");
+    let process = json(at, "evaluate gp.posterior test.csv");
     assert_eq!(
         (&compared["models"][0]["scores"], &compared["n"]),
         (&both["models"][0]["scores"], &both["n"])
     );
     let rmse = number(&compared["models"][1]["scores"]["scores"]["rmse"]);
     assert!((rmse - number(&process["rmse"])).abs() < 1e-9, "{compared}");
-    let output =
-        posterior(at).args(["evaluate", "--model", "m.posterior", "--data", "both.csv"]).output().unwrap();
+    let output = posterior(at).args(["evaluate", "m.posterior", "both.csv"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("60 rows that the model was trained on"));
     // Memory is stated before the work, and a limit binds it; reading has its own.
     for command in ["predict", "evaluate"] {
-        let line = format!("{command} --model m.posterior --data test.csv");
+        let line = format!("{command} m.posterior test.csv");
         let planned = number(&json(at, &line)["planned_memory_bytes"]);
         assert!(planned > 0.0);
         let text = error(at, &format!("{line} --memory {}", 0.9e-9 * planned));
@@ -338,8 +316,8 @@ fn rows_that_the_fit_has_seen_are_scored_apart() {
         format!("x,y\n{}\n", test.lines().skip(1).take(50).collect::<Vec<_>>().join("\n")),
     )
     .unwrap();
-    json(at, "fit laplace --continue m.posterior --data more.csv --out c.posterior");
-    assert_eq!(json(at, "evaluate --model c.posterior --data both.csv")["rows_trained_on"], 110);
+    json(at, "fit more.csv --continue m.posterior -o c.posterior");
+    assert_eq!(json(at, "evaluate c.posterior both.csv")["rows_trained_on"], 110);
 }
 
 #[test]
@@ -356,15 +334,12 @@ fn examples_of_arrays_are_known_again() {
         write_npy(&at.join(format!("{name}.npy")), &x).unwrap();
         write_npy(&at.join(format!("{name}y.npy")), &y).unwrap();
     }
+    json(at, "train net.toml a.npy --labels ay.npy --loss cross-entropy --epochs 5 -o net.safetensors");
     json(
         at,
-        "train --architecture net.toml --data a.npy --labels ay.npy --loss cross-entropy --epochs 5 --out net.safetensors",
+        "fit a.npy --network net.safetensors --labels ay.npy --likelihood categorical --method last-layer -o m.posterior",
     );
-    json(
-        at,
-        "fit laplace --network net.safetensors --data a.npy --labels ay.npy --likelihood categorical --curvature last-layer --out m.posterior",
-    );
-    let scores = json(at, "evaluate --model m.posterior --data b.npy --labels by.npy");
+    let scores = json(at, "evaluate m.posterior b.npy --labels by.npy");
     assert_eq!((&scores["n"], &scores["rows_trained_on"]), (&60.into(), &20.into()), "{scores}");
     assert_eq!(scores["training_rows"]["n"], 20);
 }

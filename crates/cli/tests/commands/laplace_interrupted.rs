@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Predictions, byte for byte.
 fn predictions(at: &Path, model: &str) -> Vec<u8> {
-    json(at, &format!("predict --model {model} --data test.csv --out p.csv --force"));
+    json(at, &format!("predict {model} test.csv -o p.csv --force"));
     std::fs::read(at.join("p.csv")).unwrap()
 }
 
@@ -20,7 +20,7 @@ fn interrupted(at: &Path, line: &str, checkpoint: &str) -> String {
         let binary = assert_cmd::cargo::cargo_bin("posterior");
         let mut running = Command::new(binary)
             .current_dir(at)
-            .args(format!("{line} --out m.posterior --force").split_whitespace())
+            .args(format!("{line} -o m.posterior --force").split_whitespace())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -49,7 +49,7 @@ fn interrupted(at: &Path, line: &str, checkpoint: &str) -> String {
 
 /// What a fit that goes on says.
 fn resumed(at: &Path, line: &str) -> String {
-    let words = format!("{line} --out m.posterior --resume");
+    let words = format!("{line} -o m.posterior --resume");
     let output = posterior(at).args(words.split_whitespace()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{words}: {said}");
@@ -62,14 +62,14 @@ fn interrupted_searches_go_on_to_the_same_numbers() {
     let folder = curve();
     let at = folder.path();
     for flags in [
-        "--curvature fixed-mean --inducing-points 30 --steps 1500 --batch 30 --validate-every 500 --patience 100",
-        "--curvature gwi --inducing-points 30 --steps 1500 --patience 1000",
-        "--curvature valla --inducing-points 20 --steps 1200 --batch 30 --validate-every 100 --patience 100",
-        "--curvature sampled --solver descent --samples 16 --em-samples 16 --em-steps 6 --epochs 100 --batch 20",
-        "--curvature mean-field --epochs 800 --batch 20",
+        "--method fixed-mean --set inducing-points=30 --set steps=1500 --set batch=30 --set validate-every=500 --set patience=100",
+        "--method gwi --set inducing-points=30 --set steps=1500 --set patience=1000",
+        "--method valla --set inducing-points=20 --set steps=1200 --set batch=30 --set validate-every=100 --set patience=100",
+        "--method sampled --set solver=descent --set samples=16 --set em-samples=16 --set em-steps=6 --set epochs=100 --set batch=20",
+        "--method mean-field --set epochs=800 --set batch=20",
     ] {
         let line = format!("{CURVE} {flags}");
-        json(at, &format!("{line} --out whole.posterior --force"));
+        json(at, &format!("{line} -o whole.posterior --force"));
         interrupted(at, &line, "m.posterior.checkpoint");
         // More memory is the same fit.
         let said = resumed(at, &format!("{line} --memory 9"));
@@ -86,7 +86,7 @@ fn a_checkpoint_belongs_to_one_fit() {
     let folder = curve();
     let at = folder.path();
     let line = format!(
-        "{CURVE} --curvature fixed-mean --inducing-points 30 --steps 100000 --batch 30 --validate-every 1000 --patience 100"
+        "{CURVE} --method fixed-mean --set inducing-points=30 --set steps=100000 --set batch=30 --set validate-every=1000 --set patience=100"
     );
     let said = interrupted(at, &line, "m.posterior.checkpoint");
     assert!(
@@ -94,11 +94,11 @@ fn a_checkpoint_belongs_to_one_fit() {
         "{said}"
     );
     let refused = |line: &str, expected: &str| {
-        let text = error(at, &format!("{line} --out m.posterior --resume"));
+        let text = error(at, &format!("{line} -o m.posterior --resume"));
         assert!(text.contains(expected), "{line}: {text}");
     };
-    refused(&format!("{line} --alpha 0.5"), "alpha");
-    refused(&format!("{line} --trajectory-every 50"), "trajectory_every");
+    refused(&format!("{line} --set alpha=0.5"), "alpha");
+    refused(&format!("{line} --set trajectory-every=50"), "trajectory_every");
     let mut bytes = std::fs::read(at.join("net.safetensors")).unwrap();
     let sign = bytes.len() - 1;
     bytes[sign] ^= 0x80;
@@ -114,7 +114,9 @@ fn a_checkpoint_belongs_to_one_fit() {
     std::fs::write(at.join("test.csv"), test.replace("\n1", "\n0")).unwrap();
     refused(&line, "the validation data.sha256");
     refused(
-        &line.replace(" --validation-data test.csv", "").replace(" --validate-every 1000 --patience 100", ""),
+        &line
+            .replace(" --validation-data test.csv", "")
+            .replace(" --set validate-every=1000 --set patience=100", ""),
         "the validation data",
     );
     std::fs::write(at.join("test.csv"), test).unwrap();
@@ -133,12 +135,12 @@ fn an_interrupted_ensemble_says_how_to_go_on() {
     for name in ["a", "b"] {
         std::fs::copy(at.join("net.safetensors"), at.join(format!("nets/{name}.safetensors"))).unwrap();
     }
-    let line = "fit laplace --network nets --data train.csv --likelihood gaussian --curvature mean-field --epochs 100000 --batch 20";
+    let line = "fit train.csv --network nets --likelihood gaussian --method mean-field --set epochs=100000 --set batch=20";
     let said = interrupted(at, line, "m.posterior.checkpoint.a.safetensors.sums");
     assert!(
         said.contains("what there is so far is in m.posterior.checkpoint.*: go on with --resume"),
         "{said}"
     );
-    let other = error(at, &format!("{line} --learning-rate 0.01 --out m.posterior --resume"));
+    let other = error(at, &format!("{line} --set learning-rate=0.01 -o m.posterior --resume"));
     assert!(other.contains("mean_rate"), "{other}");
 }

@@ -17,151 +17,175 @@ fn what_a_search_does_not_have_is_refused() {
     let folder = curve();
     let at = folder.path();
     let usage = |flags: &str, expected: &str| {
-        let (status, text) = failure(at, &format!("{CURVE} {flags} --out m.posterior"));
+        let (status, text) = failure(at, &format!("{CURVE} {flags} -o m.posterior"));
         assert_eq!(status, Some(2), "{flags}: {text}");
         assert!(text.contains(expected), "{flags}: {text}");
     };
-    usage("--curvature valla --companion on", "--companion belongs to --curvature fixed-mean");
-    usage("--curvature valla --kernel rbf", "--kernel belongs to --curvature fixed-mean");
-    usage("--curvature kronecker --steps 10", "--steps belongs to --curvature fixed-mean, valla");
-    usage("--curvature fixed-mean --landmarks 10", "--landmarks belongs to --curvature ella");
+    usage("--method valla --set companion=on", "--set companion belongs to --method fixed-mean");
+    usage("--method valla --kernel rbf", "--kernel belongs to --method fixed-mean");
+    usage("--method kronecker --set steps=10", "--set steps belongs to --method fixed-mean, valla");
+    usage("--method fixed-mean --set landmarks=10", "--set landmarks belongs to --method ella");
     for flag in [
-        "regulariser wasserstein",
-        "regulariser-weight 2",
-        "regulariser-mode posterior",
-        "variational-kernel cholesky",
-        "update-rule adabelief",
+        "regulariser=wasserstein",
+        "regulariser-weight=2",
+        "regulariser-mode=posterior",
+        "variational-kernel=cholesky",
+        "update-rule=adabelief",
     ] {
-        let name = flag.split(' ').next().unwrap();
+        let name = flag.split('=').next().unwrap();
         for other in ["fixed-mean", "valla", "kronecker", "auto"] {
-            usage(&format!("--curvature {other} --{flag}"), &format!("--{name} belongs to --curvature gwi"));
+            usage(
+                &format!("--method {other} --set {flag}"),
+                &format!("--set {name} belongs to --method gwi"),
+            );
         }
     }
     for flag in
-        ["alpha 0.5", "companion on", "freeze noise", "closed-form", "trajectory-every 5", "energy-draws 5"]
+        ["alpha=0.5", "companion=on", "freeze=noise", "closed-form", "trajectory-every=5", "energy-draws=5"]
     {
-        let name = flag.split(' ').next().unwrap();
-        usage(&format!("--curvature gwi --{flag}"), &format!("--{name} belongs to --curvature fixed-mean"));
+        let name = flag.split('=').next().unwrap();
+        usage(&format!("--method gwi --set {flag}"), &format!("--set {name} belongs to --method fixed-mean"));
     }
-    usage("--curvature gwi --tune evidence", "--tune has no such meaning beside --curvature gwi");
-    usage("--curvature gwi --precision 2", "--precision has no such meaning beside --curvature gwi");
-    usage("--curvature gwi --without-affine", "--without-affine has no effect");
-    usage("--curvature gwi --weights last", "--weights belongs to");
-    usage("--curvature gwi --regulariser-weight 0", "regulariser-weight");
-    usage("--curvature gwi --regulariser nonsense", "is no regulariser");
-    usage("--curvature sampled --batch 10", "--batch belongs to --solver descent");
-    usage("--curvature fixed-mean --tune mackay", "--tune has no such meaning beside --curvature fixed-mean");
-    usage("--curvature temperature --precision 3", "--precision has no such meaning");
-    usage("--curvature ella --prior layerwise", "not to function-space and ella");
-    usage("--curvature valla --closed-form --steps 5", "no meaning beside --closed-form");
-    for flag in ["alpha 0", "batch 10", "energy-draws 5"] {
-        let name = flag.split(' ').next().unwrap();
+    usage("--method gwi --tune evidence", "--tune has no such meaning beside --method gwi");
+    usage("--method gwi --set precision=2", "--set precision has no such meaning beside --method gwi");
+    usage("--method gwi --set without-affine", "--set without-affine has no effect");
+    usage("--method gwi --set weights=last", "--set weights belongs to");
+    usage("--method gwi --set regulariser-weight=0", "regulariser-weight");
+    usage("--method gwi --set regulariser=nonsense", "is no regulariser");
+    usage("--method sampled --set batch=10", "--set batch belongs to --set solver=descent");
+    usage("--method fixed-mean --tune mackay", "--tune has no such meaning beside --method fixed-mean");
+    usage("--method temperature --set precision=3", "--set precision has no such meaning");
+    usage("--method ella --set prior=layerwise", "not to function-space and ella");
+    usage("--method valla --set closed-form --set steps=5", "no meaning beside --set closed-form");
+    for flag in ["alpha=0", "batch=10", "energy-draws=5"] {
+        let name = flag.split('=').next().unwrap();
         usage(
-            &format!("--curvature valla --closed-form --{flag}"),
-            &format!("--{name} has no meaning beside"),
+            &format!("--method valla --set closed-form --set {flag}"),
+            &format!("--set {name} has no meaning beside"),
         );
     }
-    usage("--curvature fixed-mean --closed-form --companion on", "--companion has no meaning beside");
-    usage("--curvature valla --closed-form --freeze noise", "holds everything else");
-    usage("--curvature valla --energy-draws 5", "--energy-draws belongs to --likelihood categorical");
-    usage("--curvature valla --closed-form --validate-every 5", "--validate-every has no meaning beside");
-    usage("--curvature valla --closed-form --patience 5", "--patience has no meaning beside");
-    usage("--curvature sampled --tune cross-validation", "--tune has no such meaning");
-    usage("--curvature sampled --tune none --em-steps 2", "--em-steps has no meaning beside --tune none");
-    usage("--curvature sampled --tune none --update evidence", "--update has no meaning beside --tune none");
-    usage("--curvature sampled --solver descent --space functions", "--space belongs to --solver");
-    usage("--curvature temperature --resume", "keeps what it has on the way");
+    usage(
+        "--method fixed-mean --set closed-form --set companion=on",
+        "--set companion has no meaning beside",
+    );
+    usage("--method valla --set closed-form --set freeze=noise", "holds everything else");
+    usage("--method valla --set energy-draws=5", "--set energy-draws belongs to --likelihood categorical");
+    usage(
+        "--method valla --set closed-form --set validate-every=5",
+        "--set validate-every has no meaning beside",
+    );
+    usage("--method valla --set closed-form --set patience=5", "--set patience has no meaning beside");
+    usage("--method sampled --tune cross-validation", "--tune has no such meaning");
+    usage(
+        "--method sampled --tune none --set em-steps=2",
+        "--set em-steps has no meaning beside --tune none",
+    );
+    usage(
+        "--method sampled --tune none --set update=evidence",
+        "--set update has no meaning beside --tune none",
+    );
+    usage(
+        "--method sampled --set solver=descent --set space=functions",
+        "--set space belongs to --set solver",
+    );
+    usage("--method temperature --resume", "keeps what it has on the way");
     let says = |flags: &str, expected: &str| {
-        let text = error(at, &format!("{CURVE} {flags} --out m.posterior"));
+        let text = error(at, &format!("{CURVE} {flags} -o m.posterior"));
         assert!(text.contains(expected), "{flags}: {text}");
         assert!(!at.join("m.posterior").exists(), "{flags}");
     };
     says(
-        "--curvature fixed-mean --inducing-points 61",
+        "--method fixed-mean --set inducing-points=61",
         "61 inducing points were asked for, but there are 60 examples",
     );
     says(
-        "--curvature ella --landmarks 61 --rank 5",
+        "--method ella --set landmarks=61 --set rank=5",
         "61 landmarks were asked for, but there are 60 examples",
     );
-    says("--curvature fixed-mean --steps 3 --kernel nonsense", "nonsense");
-    says("--curvature gwi --steps 3 --kernel nonsense", "nonsense");
-    says("--curvature gwi --kernel tangent", "the process with the tangent kernel is `valla`");
+    says("--method fixed-mean --set steps=3 --kernel nonsense", "nonsense");
+    says("--method gwi --set steps=3 --kernel nonsense", "nonsense");
+    says("--method gwi --kernel tangent", "the process with the tangent kernel is `valla`");
     says(
-        "--curvature gwi --inducing-points 61",
+        "--method gwi --set inducing-points=61",
         "61 inducing points were asked for, but there are 60 examples, which they are chosen among",
     );
     says(
-        "--curvature gwi --variational-kernel kernelised --regulariser kl",
+        "--method gwi --set variational-kernel=kernelised --set regulariser=kl",
         "take a cholesky, diagonal or log kernel",
     );
-    says("--curvature gwi --regulariser multinomial", "those of the network under either process");
-    says("--curvature sampled --samples 100000 --memory 0.05", "fewer samples");
-    let alone = "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --curvature temperature --out m.posterior";
+    says("--method gwi --set regulariser=multinomial", "those of the network under either process");
+    says("--method sampled --set samples=100000 --memory 0.05", "fewer samples");
+    let alone =
+        "fit train.csv --network net.safetensors --likelihood gaussian --method temperature -o m.posterior";
     assert!(error(at, alone).contains("--validation-data"), "a temperature needs rows to be chosen on");
     // Rows that the network has seen choose nothing.
-    let seen = "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --curvature fixed-mean --validation-data train.csv --out m.posterior";
+    let seen = "fit train.csv --network net.safetensors --likelihood gaussian --method fixed-mean --validation-data train.csv -o m.posterior";
     assert!(
         error(at, seen).contains("the network was trained on them"),
         "rows of the training choose nothing"
     );
     let rings = classifier();
-    let text =
-        error(rings.path(), &format!("{RINGS} --curvature valla --inducing-points 2 --out m.posterior"));
+    let text = error(rings.path(), &format!("{RINGS} --method valla --set inducing-points=2 -o m.posterior"));
     assert!(text.contains("has 3 outputs"), "{text}");
 }
 
 #[test]
 fn flags_that_would_do_nothing_in_a_search_are_refused() {
     let (folder, rings) = (curve(), classifier());
-    let alone = "fit laplace --network net.safetensors --data train.csv --likelihood gaussian";
-    let classes = "fit laplace --network net.safetensors --data train.csv --likelihood categorical";
+    let alone = "fit train.csv --network net.safetensors --likelihood gaussian";
+    let classes = "fit train.csv --network net.safetensors --likelihood categorical";
     for (line, expected) in [
-        ("--curvature fixed-mean --without-affine", "--without-affine has no effect"),
-        ("--curvature temperature --without-affine", "--without-affine has no effect"),
-        ("--curvature valla --freeze kernel", "--freeze kernel has no effect with --curvature valla"),
-        ("--curvature valla --freeze outputs", "--freeze outputs has no effect with --curvature valla"),
-        ("--curvature fixed-mean --kernel-inputs features --freeze outputs", "with a kernel on features"),
+        ("--method fixed-mean --set without-affine", "--set without-affine has no effect"),
+        ("--method temperature --set without-affine", "--set without-affine has no effect"),
+        ("--method valla --set freeze=kernel", "--set freeze=kernel has no effect with --method valla"),
+        ("--method valla --set freeze=outputs", "--set freeze=outputs has no effect with --method valla"),
         (
-            "--curvature fixed-mean --freeze outputs",
-            "--freeze outputs has no effect: the network has one output",
-        ),
-        ("--curvature valla --closed-form --noise scale", "--noise scale has no effect beside --closed-form"),
-        (
-            "--curvature valla --freeze noise --noise scale",
-            "--noise scale has no effect beside --freeze noise",
-        ),
-        ("--curvature ella --patience 2", "--patience has no effect without --validate-every"),
-        (
-            "--curvature fixed-mean --closed-form --trajectory-every 2",
-            "--trajectory-every has no effect where",
+            "--method fixed-mean --set kernel-inputs=features --set freeze=outputs",
+            "with a kernel on features",
         ),
         (
-            "--curvature valla --freeze inducing-points --trajectory-every 2",
-            "--trajectory-every has no effect where",
+            "--method fixed-mean --set freeze=outputs",
+            "--set freeze=outputs has no effect: the network has one output",
         ),
         (
-            "--curvature valla --steps 5 --trajectory-every 6",
-            "--trajectory-every 6 records nothing in 5 steps",
+            "--method valla --set closed-form --set noise=scale",
+            "--set noise=scale has no effect beside --set closed-form",
         ),
         (
-            "--curvature kronecker --trajectory-every 6",
-            "--trajectory-every belongs to --curvature fixed-mean, valla",
+            "--method valla --set freeze=noise --set noise=scale",
+            "--set noise=scale has no effect beside --set freeze=noise",
+        ),
+        ("--method ella --set patience=2", "--set patience has no effect without --set validate-every"),
+        (
+            "--method fixed-mean --set closed-form --set trajectory-every=2",
+            "--set trajectory-every has no effect where",
+        ),
+        (
+            "--method valla --set freeze=inducing-points --set trajectory-every=2",
+            "--set trajectory-every has no effect where",
+        ),
+        (
+            "--method valla --set steps=5 --set trajectory-every=6",
+            "--set trajectory-every=6 records nothing in 5 steps",
+        ),
+        (
+            "--method kronecker --set trajectory-every=6",
+            "--set trajectory-every belongs to --method fixed-mean, valla",
         ),
     ] {
-        let text = usage(folder.path(), &format!("{CURVE} {line} --out never.posterior"));
+        let text = usage(folder.path(), &format!("{CURVE} {line} -o never.posterior"));
         assert!(text.contains(expected), "{line}: {text}");
     }
     for flags in [
-        "fixed-mean --validate-every 5",
-        "fixed-mean --patience 5",
-        "valla --validate-every 5",
-        "valla --patience 5",
-        "gwi --validate-every 5",
-        "gwi --patience 5",
-        "ella --landmarks 20 --rank 5 --validate-every 5",
+        "fixed-mean --set validate-every=5",
+        "fixed-mean --set patience=5",
+        "valla --set validate-every=5",
+        "valla --set patience=5",
+        "gwi --set validate-every=5",
+        "gwi --set patience=5",
+        "ella --set landmarks=20 --set rank=5 --set validate-every=5",
     ] {
-        let text = usage(folder.path(), &format!("{alone} --curvature {flags} --out never.posterior"));
+        let text = usage(folder.path(), &format!("{alone} --method {flags} -o never.posterior"));
         assert!(
             text.contains("has no effect: there are no rows to look at that the network has not seen"),
             "{text}"
@@ -174,19 +198,19 @@ fn flags_that_would_do_nothing_in_a_search_are_refused() {
     for curvature in ["fixed-mean", "valla"] {
         let text = usage(
             rings.path(),
-            &format!("{classes} --curvature {curvature} --freeze noise --out never.posterior"),
+            &format!("{classes} --method {curvature} --set freeze=noise -o never.posterior"),
         );
-        assert!(text.contains("--freeze noise has no effect without --likelihood gaussian"), "{text}");
+        assert!(text.contains("--set freeze=noise has no effect without --likelihood gaussian"), "{text}");
     }
     // Three outputs share a covariance, which has the scale.
-    for flags in ["--precision 3", "--freeze prior"] {
-        let start = format!("{classes} --curvature fixed-mean {flags}");
-        let text = usage(rings.path(), &format!("{start} --out never.posterior"));
+    for flags in ["--set precision=3", "--set freeze=prior"] {
+        let start = format!("{classes} --method fixed-mean {flags}");
+        let text = usage(rings.path(), &format!("{start} -o never.posterior"));
         assert!(text.contains(&format!("{flags} has no effect").replace(" 3", "")), "{text}");
-        assert!(text.contains("the network's 3 outputs") && text.contains("--freeze outputs"), "{text}");
+        assert!(text.contains("the network's 3 outputs") && text.contains("--set freeze=outputs"), "{text}");
     }
     let held = format!(
-        "{classes} --curvature fixed-mean --precision 4 --freeze outputs,prior --steps 20 --inducing-points 9 --out m.posterior"
+        "{classes} --method fixed-mean --set precision=4 --set freeze=outputs,prior --set steps=20 --set inducing-points=9 -o m.posterior"
     );
     assert_eq!(number(&process(&json(rings.path(), &held))["amplitude"]), 0.25);
 }
@@ -203,23 +227,26 @@ fn rows_that_choose_and_score_are_said_to_do_both() {
     let folder = curve();
     let at = folder.path();
     let told = |flags: &str| {
-        let fit = json(at, &format!("{CURVE} {flags} --out m.posterior"));
+        let fit = json(at, &format!("{CURVE} {flags} -o m.posterior"));
         (fit["notes"].to_string(), fit)
     };
     for (flags, chosen) in [
-        ("--curvature temperature", "its only number"),
+        ("--method temperature", "its only number"),
         (
-            "--curvature fixed-mean --inducing-points 9 --steps 40 --validate-every 20",
+            "--method fixed-mean --set inducing-points=9 --set steps=40 --set validate-every=20",
             "which of its steps was kept",
         ),
-        ("--curvature valla --inducing-points 9 --steps 6 --validate-every 3", "which of its steps was kept"),
-        ("--curvature valla --inducing-points 9 --closed-form", "its prior variance"),
         (
-            "--curvature gwi --inducing-points 9 --steps 20",
+            "--method valla --set inducing-points=9 --set steps=6 --set validate-every=3",
+            "which of its steps was kept",
+        ),
+        ("--method valla --set inducing-points=9 --set closed-form", "its prior variance"),
+        (
+            "--method gwi --set inducing-points=9 --set steps=20",
             "its prior, which of its steps was kept and what its variances were multiplied by",
         ),
         (
-            "--curvature ella --landmarks 20 --rank 5 --validate-every 30",
+            "--method ella --set landmarks=20 --set rank=5 --set validate-every=30",
             "how many examples are in its curvature",
         ),
     ] {
@@ -230,21 +257,21 @@ fn rows_that_choose_and_score_are_said_to_do_both() {
         );
     }
     for flags in [
-        "--curvature valla --inducing-points 9 --closed-form --freeze prior",
-        "--curvature ella --landmarks 20 --rank 5",
-        "--curvature mean-field --epochs 1",
+        "--method valla --set inducing-points=9 --set closed-form --set freeze=prior",
+        "--method ella --set landmarks=20 --set rank=5",
+        "--method mean-field --set epochs=1",
     ] {
         let (notes, _) = told(flags);
         assert!(!notes.contains("also chose"), "{flags}: {notes}");
     }
     // A comparison of so many rows scores on those that have not chosen.
-    let (notes, fit) = told("--tune validation --seconds 2");
+    let (notes, fit) = told("--tune validation --set seconds=2");
     assert!(!notes.contains("also chose") && fit["unseen"]["examples"] == 200, "{notes}");
     // Scores that are to be further apart than there are steps.
-    let (notes, fit) = told("--curvature fixed-mean --inducing-points 9 --steps 30");
+    let (notes, fit) = told("--method fixed-mean --set inducing-points=9 --set steps=30");
     assert!(notes.contains("validation rows are scored after all 30 steps"), "{notes}");
     assert_eq!(process(&fit)["scores"][0][0], 30);
-    let alone = "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --curvature fixed-mean --inducing-points 9 --steps 30 --out m.posterior";
+    let alone = "fit train.csv --network net.safetensors --likelihood gaussian --method fixed-mean --set inducing-points=9 --set steps=30 -o m.posterior";
     assert!(!json(at, alone)["notes"].to_string().contains("scored after"), "there are none");
 }
 
@@ -253,11 +280,11 @@ fn a_comparison_tries_searches_whatever_curvatures_are_told() {
     let folder = curve();
     let at = folder.path();
     for (flags, held) in [
-        ("--tune none --precision 2 --prior layerwise --mode trained", false),
-        ("--noise fixed --initial-noise 0.3", true),
+        ("--tune none --set precision=2 --set prior=layerwise --set mode=trained", false),
+        ("--set noise=fixed --set initial-noise=0.3", true),
     ] {
         // Long searches have no time, and say so.
-        let fit = json(at, &format!("{CURVE} --seconds 2 {flags} --out m.posterior"));
+        let fit = json(at, &format!("{CURVE} --set seconds=2 {flags} -o m.posterior"));
         let candidates = fit["header"]["auto"]["candidates"].as_array().unwrap();
         let of = |name: &str| candidates.iter().find(|c| c["name"] == name).unwrap();
         for name in ["fixed-mean", "sampled", "valla"] {
@@ -282,23 +309,23 @@ fn a_plain_ensemble_has_no_flags_of_error_bars() {
     for name in ["a", "b"] {
         std::fs::copy(at.join("net.safetensors"), at.join(format!("nets/{name}.safetensors"))).unwrap();
     }
-    let start = "fit laplace --network nets --data train.csv --likelihood gaussian --out never.posterior";
+    let start = "fit train.csv --network nets --likelihood gaussian -o never.posterior";
     for flags in [
-        "--seconds 5",
+        "--set seconds=5",
         "--tune mackay",
-        "--prior layerwise",
-        "--precision 3",
-        "--mode trained",
-        "--without-affine",
+        "--set prior=layerwise",
+        "--set precision=3",
+        "--set mode=trained",
+        "--set without-affine",
         "--predictive probit",
-        "--noise scale",
-        "--initial-noise 0.3",
+        "--set noise=scale",
+        "--set initial-noise=0.3",
     ] {
         let text = usage(at, &format!("{start} {flags}"));
         let flag = flags.split(' ').next().unwrap();
         assert!(text.contains(&format!("{flag} has no effect on a folder of networks")), "{flags}: {text}");
     }
-    json(at, &format!("{start} --noise fixed --initial-noise 0.3"));
+    json(at, &format!("{start} --set noise=fixed --set initial-noise=0.3"));
 }
 
 #[test]
@@ -306,9 +333,9 @@ fn what_is_frozen_stays_and_the_rest_moves() {
     let folder = curve();
     let at = folder.path();
     let fit = |steps: usize, freeze: &str| {
-        let freeze = if freeze.is_empty() { String::new() } else { format!("--freeze {freeze}") };
+        let freeze = if freeze.is_empty() { String::new() } else { format!("--set freeze={freeze}") };
         let line = format!(
-            "{CURVE} --curvature fixed-mean --inducing-points 9 --batch 30 --learning-rate 0.01 --initial-noise 0.2 --precision 2 --steps {steps} {freeze} --out m.posterior"
+            "{CURVE} --method fixed-mean --set inducing-points=9 --set batch=30 --set learning-rate=0.01 --set initial-noise=0.2 --set precision=2 --set steps={steps} {freeze} -o m.posterior"
         );
         let fit = json(at, &line);
         let found = process(&fit);
@@ -327,7 +354,7 @@ fn what_is_frozen_stays_and_the_rest_moves() {
         let held = fit(40, what);
         let same = [held.0 == begun.0, held.1 == begun.1, held.2 == begun.2, held.3 == begun.3];
         for (j, same) in same.into_iter().enumerate() {
-            assert_eq!(same, j == k, "--freeze {what}, part {j}: {held:?} {begun:?}");
+            assert_eq!(same, j == k, "--set freeze={what}, part {j}: {held:?} {begun:?}");
         }
     }
 }
@@ -349,7 +376,7 @@ fn the_way_of_the_inducing_points_is_recorded() {
     let at = folder.path();
     for curvature in ["fixed-mean", "valla"] {
         let line = format!(
-            "{CURVE} --curvature {curvature} --inducing-points 5 --batch 30 --steps 12 --trajectory-every 4 --validate-every 12 --out m.posterior"
+            "{CURVE} --method {curvature} --set inducing-points=5 --set batch=30 --set steps=12 --set trajectory-every=4 --set validate-every=12 -o m.posterior"
         );
         let fit = json(at, &line);
         let way = process(&fit)["trajectory"].as_array().unwrap().clone();
@@ -362,10 +389,10 @@ fn the_way_of_the_inducing_points_is_recorded() {
         assert_eq!(json(at, "inspect m.posterior")["header"]["summary"], fit["header"]["summary"]);
     }
     let long = format!(
-        "{CURVE} --curvature fixed-mean --inducing-points 50 --steps 100000000 --trajectory-every 1 --out m.posterior"
+        "{CURVE} --method fixed-mean --set inducing-points=50 --set steps=100000000 --set trajectory-every=1 -o m.posterior"
     );
     let text = error(at, &long);
-    assert!(text.contains("record them less often (--trajectory-every N)"), "{text}");
+    assert!(text.contains("record them less often (--set trajectory-every=N)"), "{text}");
 }
 
 #[test]
@@ -373,19 +400,19 @@ fn files_that_the_network_was_trained_on_choose_nothing() {
     let folder = curve();
     let at = folder.path();
     // Other rows to fit, so that none stands on both sides.
-    let start = "fit laplace --network net.safetensors --data test.csv --likelihood gaussian --curvature";
+    let start = "fit test.csv --network net.safetensors --likelihood gaussian --method";
     std::fs::copy(at.join("train.csv"), at.join("renamed.csv")).unwrap();
-    for flags in ["last-layer", "fixed-mean --steps 5 --inducing-points 5", "auto --seconds 2"] {
-        let text = error(at, &format!("{start} {flags} --validation-data renamed.csv --out m.posterior"));
+    for flags in ["last-layer", "fixed-mean --set steps=5 --set inducing-points=5", "auto --set seconds=2"] {
+        let text = error(at, &format!("{start} {flags} --validation-data renamed.csv -o m.posterior"));
         assert!(text.contains("renamed.csv is one of the files that the network was trained on"), "{text}");
     }
     let insisted = format!(
-        "{start} last-layer --validation-data renamed.csv --tune validation --allow-seen-rows --out m.posterior"
+        "{start} last-layer --validation-data renamed.csv --tune validation --allow-seen-rows -o m.posterior"
     );
     let notes = json(at, &insisted)["notes"].to_string();
     assert!(notes.contains("chosen on rows that the network was trained on"), "{notes}");
     // Of rows that are written otherwise nothing is known.
     let text = std::fs::read_to_string(at.join("train.csv")).unwrap();
     std::fs::write(at.join("other.csv"), text + "0.5,0.9\n").unwrap();
-    json(at, &format!("{start} last-layer --validation-data other.csv --out m.posterior"));
+    json(at, &format!("{start} last-layer --validation-data other.csv -o m.posterior"));
 }

@@ -25,10 +25,7 @@ fn arrays(at: &Path) {
     network(at, "net.toml", 2, 1);
     let row = |i: usize| format!("{},{},{}\n", normal(2 * i, 0.3), normal(2 * i + 1, 0.3), uniform(i, 0.1));
     std::fs::write(at.join("t.csv"), "a,b,y\n".to_string() + &(0..120).map(row).collect::<String>()).unwrap();
-    json(
-        at,
-        "train --architecture net.toml --data t.csv --target y --loss mse --epochs 5 --out table.safetensors",
-    );
+    json(at, "train net.toml t.csv --target y --loss mse --epochs 5 -o table.safetensors");
     // Without what the file says about the table it is a network for arrays.
     let bytes = std::fs::read(at.join("table.safetensors")).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
@@ -46,7 +43,7 @@ fn outputs_that_do_not_fit_the_likelihood_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     arrays(at);
-    let start = "fit laplace --network net.safetensors --architecture net.toml --data x.npy --out never.posterior --labels";
+    let start = "fit x.npy --network net.safetensors --architecture net.toml -o never.posterior --labels";
     for (flags, expected) in [
         (
             "events.npy --likelihood heteroscedastic",
@@ -66,8 +63,8 @@ fn outputs_that_do_not_fit_the_likelihood_are_refused() {
             "each example has 2 target values, but the likelihood describes 1",
         ),
     ] {
-        for curvature in ["fixed-mean --kernel-inputs inputs", "valla", "last-layer"] {
-            let text = error(at, &format!("{start} {flags} --curvature {curvature}"));
+        for curvature in ["fixed-mean --set kernel-inputs=inputs", "valla", "last-layer"] {
+            let text = error(at, &format!("{start} {flags} --method {curvature}"));
             assert!(text.contains(expected), "{flags} {curvature}: {text}");
         }
     }
@@ -79,15 +76,15 @@ fn counts_and_events_have_searches_too() {
     let at = folder.path();
     arrays(at);
     for (likelihood, labels) in [("poisson", "counts.npy"), ("bernoulli", "events.npy")] {
-        for flags in ["fixed-mean --kernel-inputs inputs", "fixed-mean", "gwi", "valla"] {
+        for flags in ["fixed-mean --set kernel-inputs=inputs", "fixed-mean", "gwi", "valla"] {
             let line = format!(
-                "fit laplace --network net.safetensors --architecture net.toml --data x.npy --labels {labels} --likelihood {likelihood} --curvature {flags} --inducing-points 6 --steps 30 --batch 30 --out m.posterior"
+                "fit x.npy --network net.safetensors --architecture net.toml --labels {labels} --likelihood {likelihood} --method {flags} --set inducing-points=6 --set steps=30 --set batch=30 -o m.posterior"
             );
             let fit = json(at, &line);
             let around = &fit["header"]["summary"]["learned"]["gwi"]["prior"];
             let found = if flags == "gwi" { around } else { process(&fit) };
             assert!(number(&found["amplitude"]) > 0.0, "{line}");
-            let scores = json(at, &format!("evaluate --model m.posterior --data x.npy --labels {labels}"));
+            let scores = json(at, &format!("evaluate m.posterior x.npy --labels {labels}"));
             let scores = &scores["models"][0]["scores"];
             let nll = if likelihood == "poisson" { &scores["nll_of_the_likelihood"] } else { &scores["nll"] };
             assert!(number(nll).is_finite(), "{line}: {scores}");
@@ -100,23 +97,20 @@ fn processes_have_joint_scores_and_draws() {
     let folder = classifier();
     let at = folder.path();
     for flags in [
-        "fixed-mean --steps 40 --batch 30",
-        "fixed-mean --kernel-inputs features --steps 10 --batch 30",
-        "gwi --steps 20 --batch 30",
-        "gwi --kernel-inputs features --variational-kernel cholesky --steps 20 --batch 30",
-        "valla --steps 10 --batch 30",
-        "valla --closed-form",
+        "fixed-mean --set steps=40 --set batch=30",
+        "fixed-mean --set kernel-inputs=features --set steps=10 --set batch=30",
+        "gwi --set steps=20 --set batch=30",
+        "gwi --set kernel-inputs=features --set variational-kernel=cholesky --set steps=20 --set batch=30",
+        "valla --set steps=10 --set batch=30",
+        "valla --set closed-form",
     ] {
-        json(at, &format!("{RINGS} --curvature {flags} --inducing-points 9 --out m.posterior"));
-        let scores = json(
-            at,
-            "evaluate --model m.posterior --data test.csv --limit 60 --joint-kappa 1,3 --samples 16",
-        );
+        json(at, &format!("{RINGS} --method {flags} --set inducing-points=9 -o m.posterior"));
+        let scores = json(at, "evaluate m.posterior test.csv --limit 60 --joint-kappa 1,3 --samples 16");
         let joint = scores["joint"].as_array().unwrap();
         assert_eq!(joint.len(), 2, "{scores}");
         json(
             at,
-            "predict --model m.posterior --data test.csv --limit 10 --samples 400 --samples-out d.npy --out p.csv --force",
+            "predict m.posterior test.csv --limit 10 --samples 400 --samples-out d.npy -o p.csv --force",
         );
         let draws = read(at, "d.npy");
         assert_eq!(draws.shape(), [400, 10, 3]);

@@ -1,4 +1,4 @@
-//! `fit gp` by methods for large tables, and `optimize`, as a user runs them.
+//! `fit` by methods for large tables, and `optimize`, as a user runs them.
 
 use serde_json::Value;
 use std::path::Path;
@@ -44,34 +44,46 @@ fn every_method_from_fit_to_scores() {
     let at = folder.path();
     write_table(&at.join("t.csv"), 400);
     write_table(&at.join("new.csv"), 50);
-    let quick = "--blocks 1 --block-size 120 --refining-rows 0";
+    let quick = "--set blocks=1 --set block-size=120 --set refining-rows=0";
     for (method, flags) in [
-        ("sdd", format!("{quick} --iterations 800 --batch 64 --samples 32 --random-features 500")),
-        ("sap", format!("{quick} --samples 32 --random-features 500 --block-rows 100 --rank 30")),
-        ("cg", format!("{quick} --samples 32 --random-features 500 --precision f64 --rank 20")),
+        (
+            "sdd",
+            format!("{quick} --set iterations=800 --set batch=64 --set samples=32 --set random-features=500"),
+        ),
+        (
+            "sap",
+            format!("{quick} --set samples=32 --set random-features=500 --set block-rows=100 --set rank=30"),
+        ),
+        (
+            "cg",
+            format!("{quick} --set samples=32 --set random-features=500 --set precision=f64 --set rank=20"),
+        ),
         (
             "sgd",
             format!(
-                "{quick} --fix noise_variance=0.3 --iterations 12000 --batch 64 --samples 8 --random-features 200"
+                "{quick} --set fix=noise_variance=0.3 --set iterations=12000 --set batch=64 --set samples=8 --set random-features=200"
             ),
         ),
         (
             "inducing-sgd",
-            format!("{quick} --iterations 800 --batch 64 --samples 16 --random-features 200 --inducing 60"),
+            format!(
+                "{quick} --set iterations=800 --set batch=64 --set samples=16 --set random-features=200 --set inducing=60"
+            ),
         ),
-        ("sgpr", "--inducing 30 --iterations 15".into()),
-        ("svgp", "--inducing 30 --iterations 150 --batch 100 --inducing-choice greedy".into()),
+        ("sgpr", "--set inducing=30 --set iterations=15".into()),
+        (
+            "svgp",
+            "--set inducing=30 --set iterations=150 --set batch=100 --set inducing-choice=greedy".into(),
+        ),
     ] {
-        let fitted = json(
-            at,
-            &format!("fit gp --data t.csv --target y --method {method} {flags} --out {method}.posterior"),
-        );
+        let fitted =
+            json(at, &format!("fit t.csv --target y --method {method} {flags} -o {method}.posterior"));
         assert_eq!(fitted["method"], method);
         assert!(fitted["large_table"]["steps"].as_u64().unwrap() > 0, "{fitted}");
         assert!(fitted["planned_memory_bytes"].as_u64().unwrap() > 0);
         // Slow is not called converged.
         assert!(method != "sgd" || fitted["check"]["converged"] == false, "{fitted}");
-        let scores = json(at, &format!("evaluate --model {method}.posterior --data new.csv"));
+        let scores = json(at, &format!("evaluate {method}.posterior new.csv"));
         let rmse = scores["rmse"].as_f64().unwrap_or(f64::NAN);
         // The noise is within 0.1; the target's deviation is 0.43. Descent on the primal, slow at best, is given noise that it can
         // follow, and is far from done all the same.
@@ -82,15 +94,15 @@ fn every_method_from_fit_to_scores() {
         assert!(!at.join(format!("{method}.posterior.checkpoint")).exists());
     }
     // The same rows, read part by part: the same model.
-    let line = format!("fit gp --data t.csv --target y --method cg {quick} --samples 4 --precision f64");
-    json(at, &format!("{line} --out whole.posterior"));
-    json(at, &format!("{line} --stream --out parts.posterior"));
-    let predicted = |model: &str| run(at, &format!("predict --model {model} --data new.csv")).stdout;
+    let line = format!("fit t.csv --target y --method cg {quick} --set samples=4 --set precision=f64");
+    json(at, &format!("{line} -o whole.posterior"));
+    json(at, &format!("{line} --stream -o parts.posterior"));
+    let predicted = |model: &str| run(at, &format!("predict {model} new.csv")).stdout;
     assert_eq!(predicted("whole.posterior"), predicted("parts.posterior"));
     // Hyperparameters of another model.
     let given = json(
         at,
-        "fit gp --data t.csv --target y --method sdd --hyperparameters cg.posterior --iterations 300 --samples 4 --out given.posterior",
+        "fit t.csv --target y --method sdd --hyperparameters cg.posterior --set iterations=300 --set samples=4 -o given.posterior",
     );
     assert_eq!(given["large_table"]["hyperparameter_source"], "given");
 }
@@ -101,11 +113,11 @@ fn searches_features_choices_and_exact_variances_are_flags() {
     let at = folder.path();
     write_table(&at.join("t.csv"), 150);
     write_table(&at.join("new.csv"), 20);
-    let line = "fit gp --data t.csv --target y --samples 512 --random-features 2000 --precision f64";
+    let line = "fit t.csv --target y --set samples=512 --set random-features=2000 --set precision=f64";
     let searched = json(
         at,
         &format!(
-            "{line} --method cg --hyperparameter-search refined --blocks 1 --block-size 60 --refining-rows 0 --search-solver cg --search-passes 12 --steps 20 --probes 32 --probe-kind pathwise --learning-rate 0.05 --feature-form phase --feature-frequencies orthogonal --out cg.posterior"
+            "{line} --method cg --set hyperparameter-search=refined --set blocks=1 --set block-size=60 --set refining-rows=0 --set search-solver=cg --set search-passes=12 --set steps=20 --set probes=32 --set probe-kind=pathwise --set learning-rate=0.05 --set feature-form=phase --set feature-frequencies=orthogonal -o cg.posterior"
         ),
     );
     let fit = &searched["large_table"];
@@ -117,19 +129,16 @@ fn searches_features_choices_and_exact_variances_are_flags() {
     let text = String::from_utf8(run(at, "inspect cg.posterior").stdout).unwrap();
     assert!(text.contains("20 steps") && text.contains("with phases, orthogonal frequencies"), "{text}");
     // Variances of 512 samples are within 4.5 √(2/512) of the exact ones, and what features leave.
-    let predicted = |flags: &str| json(at, &format!("predict --model cg.posterior --data new.csv {flags}"));
+    let predicted = |flags: &str| json(at, &format!("predict cg.posterior new.csv {flags}"));
     let (sampled, exact) = (predicted(""), predicted("--variances exact"));
     // Solves are in the plan: a limit that samples keep refuses them before they begin.
     let planned = |report: &Value| report["planned_memory_bytes"].as_f64().unwrap() / 1e9;
     assert!(planned(&exact) > planned(&sampled) + 1e-4, "{exact}");
     let between = 0.5 * (planned(&sampled) + planned(&exact));
     assert!(predicted(&format!("--memory {between}"))["n"] == 20);
-    let text = error(
-        at,
-        &format!("predict --model cg.posterior --data new.csv --variances exact --memory {between}"),
-    );
+    let text = error(at, &format!("predict cg.posterior new.csv --variances exact --memory {between}"));
     assert!(text.contains("predictions of 20 rows need") && !text.contains("plan:"), "{text}");
-    let plan = run(at, "predict --model cg.posterior --data new.csv --variances exact");
+    let plan = run(at, "predict cg.posterior new.csv --variances exact");
     assert!(String::from_utf8_lossy(&plan.stderr).contains("on this machine"));
     assert!(sampled.get("variance_solves").is_none());
     assert!(exact["variance_solves"]["residual"].as_f64().unwrap() <= 1e-4, "{exact}");
@@ -145,25 +154,28 @@ fn searches_features_choices_and_exact_variances_are_flags() {
     assert!(planned(&lanczos) > planned(&exact), "{lanczos}");
     let narrow = predicted("--variances lanczos --variance-rank 2");
     assert!(narrow["variance_solves"]["mean_excess"].as_f64() > told["mean_excess"].as_f64(), "{narrow}");
-    let text = run(at, "predict --model cg.posterior --data new.csv --variances lanczos");
+    let text = run(at, "predict cg.posterior new.csv --variances lanczos");
     assert!(String::from_utf8_lossy(&text.stderr).contains("from a Lanczos basis of rank"));
     assert!(fit["log_evidence"]["standard_error"].as_f64() > Some(0.0), "{fit}");
-    let text = error(at, "predict --model cg.posterior --data new.csv --variances exact --variance-rank 5");
+    let text = error(at, "predict cg.posterior new.csv --variances exact --variance-rank 5");
     assert!(text.contains("--variance-rank is the rank of --variances lanczos"), "{text}");
-    let scores = json(at, "evaluate --model cg.posterior --data new.csv --variances exact");
+    let scores = json(at, "evaluate cg.posterior new.csv --variances exact");
     assert!(scores["variance_solves"]["iterations"].as_u64() > Some(0));
     let (r2, explained) = (scores["r2"].as_f64().unwrap(), scores["explained_variance"].as_f64().unwrap());
     assert!(r2 > 0.9 && explained >= r2 && explained <= 1.0, "{scores}");
-    let text = error(at, "predict --model cg.posterior --data new.csv --variances exact --memory 1e-6");
+    let text = error(at, "predict cg.posterior new.csv --variances exact --memory 1e-6");
     assert!(text.contains("the memory limit for reading"), "{text}");
     for (flags, found) in [
-        ("--inducing-choice cover --cover-radius 0.2 --variational adam --step-size 0.05", "adam"),
-        ("--inducing-choice pruned --pruning-ratio 2 --natural-length 0.5", "natural"),
+        (
+            "--set inducing-choice=cover --set cover-radius=0.2 --set variational=adam --set step-size=0.05",
+            "adam",
+        ),
+        ("--set inducing-choice=pruned --set pruning-ratio=2 --set natural-length=0.5", "natural"),
     ] {
         let fitted = json(
             at,
             &format!(
-                "fit gp --data t.csv --target y --method svgp --inducing 20 --iterations 30 {flags} --out svgp.posterior"
+                "fit t.csv --target y --method svgp --set inducing=20 --set iterations=30 {flags} -o svgp.posterior"
             ),
         );
         let fit = &fitted["large_table"];
@@ -171,37 +183,48 @@ fn searches_features_choices_and_exact_variances_are_flags() {
         assert!(fit["inducing_radius"].as_f64() > Some(0.1) && fit["inducing"].as_u64() <= Some(20), "{fit}");
     }
     // Refused before the numbers of a file that is read part by part.
-    let text =
-        error(at, "fit gp --data t.csv --target y --method cg --stream --memory 0.001 --out x.posterior");
+    let text = error(at, "fit t.csv --target y --method cg --stream --memory 0.001 -o x.posterior");
     assert!(text.contains("above the limit of 1.0 MB") && !text.contains("plan:"), "{text}");
     for (flags, words) in [
         (
-            "--method cg --hyperparameter-search neighbourhoods --probes 3",
-            "--probes belongs to --hyperparameter-search",
+            "--method cg --set hyperparameter-search=neighbourhoods --set probes=3",
+            "--set probes belongs to --set hyperparameter-search",
         ),
-        ("--method cg --refining-rows 50 --search-passes 2", "--search-passes belongs to steps on all rows"),
-        ("--method sgpr --hyperparameter-search stochastic", "--hyperparameter-search belongs to --method"),
-        ("--method sgpr --natural-length 0.3", "--natural-length belongs to --method svgp"),
-        ("--method svgp --variational adam --natural-length 0.3", "belongs to --variational natural"),
-        ("--method svgp --cover-radius 0.3", "belongs to --inducing-choice cover"),
-        ("--method svgp --natural-length 3", "above 0 and at most 1"),
         (
-            "--method cg --hyperparameter-search stochastic --neighbourhoods 3",
-            "belongs to --hyperparameter-search neighbourhoods",
+            "--method cg --set refining-rows=50 --set search-passes=2",
+            "--set search-passes belongs to steps on all rows",
         ),
-        ("--method cg --hyperparameter-search stochastic --blocks 3", "blocks or refined"),
-        ("--method cg --hyperparameter-search stochastic --fix length", "there is no such parameter"),
-        ("--method cg --search-passes 3", "blocks of tables with more than 8000 rows"),
-        ("--method sap --rank 5000 --block-rows 50", "below the rows of a block"),
-        ("--method sdd --hyperparameter-search stochastic --rank 3", "--search-solver cg"),
-        ("--method cg --hyperparameter-search stochastic --optimizer adam", "searches by exact evidence"),
-        ("--method cg --hyperparameter-search stochastic --probes 0", "a whole number from 1"),
         (
-            "--method cg --hyperparameters cg.posterior --hyperparameter-search refined",
+            "--method sgpr --set hyperparameter-search=stochastic",
+            "--set hyperparameter-search belongs to --method",
+        ),
+        ("--method sgpr --set natural-length=0.3", "--set natural-length belongs to --method svgp"),
+        (
+            "--method svgp --set variational=adam --set natural-length=0.3",
+            "belongs to --set variational=natural",
+        ),
+        ("--method svgp --set cover-radius=0.3", "belongs to --set inducing-choice=cover"),
+        ("--method svgp --set natural-length=3", "above 0 and at most 1"),
+        (
+            "--method cg --set hyperparameter-search=stochastic --set neighbourhoods=3",
+            "belongs to --set hyperparameter-search=neighbourhoods",
+        ),
+        ("--method cg --set hyperparameter-search=stochastic --set blocks=3", "blocks or refined"),
+        ("--method cg --set hyperparameter-search=stochastic --set fix=length", "there is no such parameter"),
+        ("--method cg --set search-passes=3", "blocks of tables with more than 8000 rows"),
+        ("--method sap --set rank=5000 --set block-rows=50", "below the rows of a block"),
+        ("--method sdd --set hyperparameter-search=stochastic --set rank=3", "--set search-solver=cg"),
+        (
+            "--method cg --set hyperparameter-search=stochastic --set optimizer=adam",
+            "searches by exact evidence",
+        ),
+        ("--method cg --set hyperparameter-search=stochastic --set probes=0", "a whole number from 1"),
+        (
+            "--method cg --hyperparameters cg.posterior --set hyperparameter-search=refined",
             "--hyperparameters gives",
         ),
     ] {
-        let text = error(at, &format!("fit gp --data t.csv --target y {flags} --out x.posterior"));
+        let text = error(at, &format!("fit t.csv --target y {flags} -o x.posterior"));
         assert!(text.contains(words), "{flags}: {text}");
     }
 }
@@ -221,11 +244,11 @@ fn predictions_part_by_part_are_those_of_the_whole() {
         text += &format!("{cell},{},n{},{id}\n", (i as f64 * 0.754) % 1.0, i % 10);
     }
     std::fs::write(at.join("new.csv"), text).unwrap();
-    let fit = "fit gp --data t.csv --target y --method svgp --inducing 5 --iterations 20 --missing drop --out m.posterior";
+    let fit = "fit t.csv --target y --method svgp --set inducing=5 --set iterations=20 --missing drop -o m.posterior";
     json(at, fit);
-    let line = "predict --model m.posterior --data new.csv";
-    let whole = json(at, &format!("{line} --out whole.csv"));
-    let parts = json(at, &format!("{line} --stream --out parts.csv"));
+    let line = "predict m.posterior new.csv";
+    let whole = json(at, &format!("{line} -o whole.csv"));
+    let parts = json(at, &format!("{line} --stream -o parts.csv"));
     assert_eq!(parts["n"], rows - rows / 1000);
     assert_eq!(whole["rows_without_prediction"], parts["rows_without_prediction"]);
     let read = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
@@ -244,11 +267,11 @@ fn predictions_part_by_part_are_those_of_the_whole() {
         };
         assert!(a.iter().zip(&b).all(near), "{a:?} {b:?}");
     }
-    let text = error(at, &format!("{line} --stream --samples 3 --out x.csv"));
+    let text = error(at, &format!("{line} --stream --samples 3 -o x.csv"));
     assert!(text.contains("drawn jointly"), "{text}");
-    interrupted(at, &format!("{line} --stream --out x.csv"));
+    interrupted(at, &format!("{line} --stream -o x.csv"));
     let text = error(at, &format!("{line} --stream"));
-    assert!(text.contains("--out"), "{text}");
+    assert!(text.contains("--output"), "{text}");
     assert!(!at.join("x.csv").exists());
 }
 
@@ -275,7 +298,7 @@ fn a_fit_that_is_killed_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(&at.join("t.csv"), 1500);
-    let line = "fit gp --data t.csv --target y --method sdd --blocks 1 --block-size 60 --refining-rows 0 --iterations 3000 --batch 128 --samples 8 --random-features 100 --checkpoint-every 0.05 --threads 1";
+    let line = "fit t.csv --target y --method sdd --set blocks=1 --set block-size=60 --set refining-rows=0 --set iterations=3000 --set batch=128 --set samples=8 --set random-features=100 --checkpoint-every 0.05 --threads 1";
     // As soon as there is a state of the solver.
     let resumed = killed_and_resumed(at, line, 100_000);
     assert!(resumed["large_table"]["resumed_from"].as_u64().unwrap() > 0, "{resumed}");
@@ -287,7 +310,7 @@ fn a_fit_that_is_killed_in_its_search_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(&at.join("t.csv"), 1500);
-    let line = "fit gp --data t.csv --target y --method cg --hyperparameter-search stochastic --steps 60 --probes 6 --samples 6 --iterations 3 --random-features 100 --checkpoint-every 0.02 --threads 1";
+    let line = "fit t.csv --target y --method cg --set hyperparameter-search=stochastic --set steps=60 --set probes=6 --set samples=6 --set iterations=3 --set random-features=100 --checkpoint-every 0.02 --threads 1";
     // With the solutions of a step: before the first there are none.
     let resumed = killed_and_resumed(at, line, 30_000);
     // What was killed was the search: it ran for most of the time, and the solver has nothing to go on from.
@@ -299,8 +322,8 @@ fn a_fit_that_is_killed_in_its_search_goes_on() {
 
 /// What a fit says that was killed as soon as its checkpoint had so many bytes, and went on: predictions are those of one that was not, bit for bit.
 fn killed_and_resumed(at: &Path, line: &str, bytes: u64) -> serde_json::Value {
-    let straight = json(at, &format!("{line} --out straight.posterior"));
-    let mut child = posterior(at, &format!("{line} --out killed.posterior"))
+    let straight = json(at, &format!("{line} -o straight.posterior"));
+    let mut child = posterior(at, &format!("{line} -o killed.posterior"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -317,9 +340,9 @@ fn killed_and_resumed(at: &Path, line: &str, bytes: u64) -> serde_json::Value {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(state.exists() && !at.join("killed.posterior").exists(), "it was killed too late");
-    let resumed = json(at, &format!("{line} --out killed.posterior"));
+    let resumed = json(at, &format!("{line} -o killed.posterior"));
     assert_eq!(resumed["hyperparameters"], straight["hyperparameters"]);
-    let predicted = |model: &str| run(at, &format!("predict --model {model} --data t.csv")).stdout;
+    let predicted = |model: &str| run(at, &format!("predict {model} t.csv")).stdout;
     assert_eq!(predicted("killed.posterior"), predicted("straight.posterior"));
     resumed
 }
@@ -329,19 +352,19 @@ fn few_kept_samples_are_enough_for_a_report_and_cost_little() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(&at.join("t.csv"), 60);
-    let flags = "--samples 2 --random-features 50 --blocks 1 --block-size 30 --refining-rows 0 --steps 3";
-    json(at, &format!("fit gp --data t.csv --target y --features a --method cg {flags} --out m.posterior"));
-    json(at, "evaluate --model m.posterior --data t.csv --report r.html");
+    let flags = "--set samples=2 --set random-features=50 --set blocks=1 --set block-size=30 --set refining-rows=0 --set steps=3";
+    json(at, &format!("fit t.csv --target y --features a --method cg {flags} -o m.posterior"));
+    json(at, "evaluate m.posterior t.csv --report r.html");
     assert!(at.join("r.html").exists());
     // 2 samples of each row, kept in the model: a few bytes, where a joint covariance of 60 rows would take 115,200.
     let planned = |flags: &str| {
-        let report = json(at, &format!("predict --model m.posterior --data t.csv {flags}"));
+        let report = json(at, &format!("predict m.posterior t.csv {flags}"));
         report["planned_memory_bytes"].as_u64().unwrap()
     };
-    let drawn = json(at, "predict --model m.posterior --data t.csv --samples 2 --memory 0.05");
+    let drawn = json(at, "predict m.posterior t.csv --samples 2 --memory 0.05");
     assert!(drawn["predictions"]["y_sample_2"][59].is_number(), "{drawn}");
     assert!(planned("--samples 2") < planned("") + 20_000);
-    let text = error(at, "predict --model m.posterior --data t.csv --samples 2 --memory 0.03");
+    let text = error(at, "predict m.posterior t.csv --samples 2 --memory 0.03");
     assert!(
         text.contains("and 2 joint draws need") && text.contains("above the limit of 30.000 MB"),
         "{text}"
@@ -353,20 +376,20 @@ fn hyperparameters_can_be_given_held_and_bounded_in_exact_fits() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(&at.join("t.csv"), 60);
-    let line = "fit gp --data t.csv --target y";
-    let first = json(at, &format!("{line} --out first.posterior"));
+    let line = "fit t.csv --target y";
+    let first = json(at, &format!("{line} -o first.posterior"));
     assert_eq!(first["check"]["on"], "leave-one-out");
     assert_eq!(first["check"]["rows"], 60);
     let given =
-        json(at, &format!("{line} --method exact --hyperparameters first.posterior --out given.posterior"));
+        json(at, &format!("{line} --method exact --hyperparameters first.posterior -o given.posterior"));
     assert_eq!((&given["method"], &given["evaluations"]), (&"exact".into(), &0.into()));
     assert_eq!(given["hyperparameters"], first["hyperparameters"]);
-    let predicted = |model: &str| run(at, &format!("predict --model {model} --data t.csv")).stdout;
+    let predicted = |model: &str| run(at, &format!("predict {model} t.csv")).stdout;
     assert_eq!(predicted("given.posterior"), predicted("first.posterior"));
     let held = json(
         at,
         &format!(
-            "{line} --fix noise_variance=0.05,matern32.lengthscale[1]=2 --bound matern32.variance=0.5..0.6 --out held.posterior"
+            "{line} --set fix=noise_variance=0.05,matern32.lengthscale[1]=2 --set bound=matern32.variance=0.5..0.6 -o held.posterior"
         ),
     );
     let value = |name: &str| {
@@ -377,15 +400,15 @@ fn hyperparameters_can_be_given_held_and_bounded_in_exact_fits() {
     assert_eq!(value("matern32.lengthscale")[1], 2.0);
     assert!((0.5..=0.6).contains(&value("matern32.variance")[0].as_f64().unwrap()));
     for (flags, words) in [
-        ("--fix noise_varianze", "there is no such parameter; there are: matern32.variance"),
-        ("--fix noise_variance=x", "`x` is not a number"),
-        ("--fix noise_variance=-1", "cannot be -1"),
-        ("--bound noise_variance=2..1", "no bounds"),
-        ("--bound noise_variance=2", "NAME=LOWER..UPPER"),
-        ("--hyperparameters first.posterior --fix noise_variance", "--hyperparameters gives"),
-        ("--hyperparameters first.posterior --restarts 2", "--hyperparameters gives"),
+        ("--set fix=noise_varianze", "there is no such parameter; there are: matern32.variance"),
+        ("--set fix=noise_variance=x", "`x` is not a number"),
+        ("--set fix=noise_variance=-1", "cannot be -1"),
+        ("--set bound=noise_variance=2..1", "no bounds"),
+        ("--set bound=noise_variance=2", "NAME=LOWER..UPPER"),
+        ("--hyperparameters first.posterior --set fix=noise_variance", "--hyperparameters gives"),
+        ("--hyperparameters first.posterior --set restarts=2", "--hyperparameters gives"),
     ] {
-        let text = error(at, &format!("{line} --method exact {flags} --out never.posterior"));
+        let text = error(at, &format!("{line} --method exact {flags} -o never.posterior"));
         assert!(text.contains(words), "{flags}: {text}");
     }
 }
@@ -406,20 +429,17 @@ fn every_method_holds_and_bounds_what_it_learns() {
         let found = all.iter().find(|h| h["name"] == name).unwrap_or_else(|| panic!("{name}: {told}"));
         found["values"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
     };
-    let quick = "--blocks 1 --block-size 60 --refining-rows 0 --steps 6 --samples 2 --random-features 20 --iterations 5";
+    let quick = "--set blocks=1 --set block-size=60 --set refining-rows=0 --set steps=6 --set samples=2 --set random-features=20 --set iterations=5";
     for method in [
-        "exact --steps 6".to_string(),
-        "sgpr --inducing 10 --steps 6".into(),
-        "svgp --inducing 10 --iterations 20".into(),
+        "exact --set steps=6".to_string(),
+        "sgpr --set inducing=10 --set steps=6".into(),
+        "svgp --set inducing=10 --set iterations=20".into(),
         format!("sdd {quick}"),
         format!("sap {quick}"),
-        "cg --hyperparameter-search stochastic --steps 4 --probes 3 --samples 2 --iterations 5".into(),
+        "cg --set hyperparameter-search=stochastic --set steps=4 --set probes=3 --set samples=2 --set iterations=5".into(),
     ] {
-        let held = "--fix noise_variance=0.0002,variance=100 --bounds lengthscale=0.3..0.4";
-        let told = json(
-            at,
-            &format!("fit gp --data t.csv --target y --method {method} {held} --out m.posterior --force"),
-        );
+        let held = "--set fix=noise_variance=0.0002,variance=100 --set bound=lengthscale=0.3..0.4";
+        let told = json(at, &format!("fit t.csv --target y --method {method} {held} -o m.posterior --force"));
         assert_eq!(value(&told, "noise_variance"), [0.0002], "{method}");
         assert_eq!(value(&told, "matern32.variance"), [100.0], "{method}");
         let lengthscales = value(&told, "matern32.lengthscale");
@@ -428,41 +448,44 @@ fn every_method_holds_and_bounds_what_it_learns() {
     }
     // Learned features have a noise variance; what acts behind them has no unit. The prior of gvi has all that other processes have.
     for (method, of_kernel) in [
-        ("dbk --rank 4 --iterations 4 --patience 1", ""),
-        ("svdkl --rank 6 --iterations 4 --patience 1", ""),
-        ("dkl --dense --iterations 3", ""),
-        ("gvi --objective elbo --inducing 8 --iterations 10", ",variance=100 --bounds lengthscale=0.3..0.4"),
+        ("dbk --set rank=4 --set iterations=4 --set patience=1", ""),
+        ("svdkl --set rank=6 --set iterations=4 --set patience=1", ""),
+        ("dkl --set dense --set iterations=3", ""),
+        (
+            "gvi --set objective=elbo --set inducing=8 --set iterations=10",
+            ",variance=100 --set bound=lengthscale=0.3..0.4",
+        ),
     ] {
-        let line = format!("fit gp --data t.csv --target y --method {method} --out m.posterior --force");
-        let told = json(at, &format!("{line} --fix noise_variance=0.0002{of_kernel}"));
+        let line = format!("fit t.csv --target y --method {method} -o m.posterior --force");
+        let told = json(at, &format!("{line} --set fix=noise_variance=0.0002{of_kernel}"));
         assert_eq!(value(&told, "noise_variance"), [0.0002], "{method}");
         if !of_kernel.is_empty() {
             assert_eq!(value(&told, "matern32.variance"), [100.0], "{method}");
             let lengthscales = value(&told, "matern32.lengthscale");
             assert!(lengthscales.iter().all(|l| (0.3..=0.4).contains(l)), "{lengthscales:?}");
         }
-        let told = json(at, &format!("{line} --bounds noise_variance=0.8..0.9"));
+        let told = json(at, &format!("{line} --set bound=noise_variance=0.8..0.9"));
         assert!((0.8..=0.9).contains(&value(&told, "noise_variance")[0]), "{method}: {told}");
-        let text = error(at, &format!("{line} --fix noise_varianze"));
+        let text = error(at, &format!("{line} --set fix=noise_varianze"));
         assert!(text.contains("there is no such parameter; there are: ") && text.len() < 1000, "{text}");
     }
-    json(at, "fit gp --data t.csv --target y --method exact --steps 2 --out given.posterior");
-    for method in ["sgpr --inducing 50", "svgp --iterations 3"] {
-        let line = format!("fit gp --data t.csv --target y --method {method} --out never.posterior");
-        let text = error(at, &format!("{line} --hyperparameters given.posterior --fix noise_variance=0.3"));
+    json(at, "fit t.csv --target y --method exact --set steps=2 -o given.posterior");
+    for method in ["sgpr --set inducing=50", "svgp --set iterations=3"] {
+        let line = format!("fit t.csv --target y --method {method} -o never.posterior");
+        let text =
+            error(at, &format!("{line} --hyperparameters given.posterior --set fix=noise_variance=0.3"));
         assert!(text.contains("--hyperparameters gives"), "{text}");
-        let text = error(at, &format!("{line} --fix noise_varianze"));
+        let text = error(at, &format!("{line} --set fix=noise_varianze"));
         assert!(text.contains("inducing_inputs") && text.len() < 1000, "{text}");
     }
     let text = error(
         at,
-        "fit gp --data counts.csv --target y --likelihood poisson --method svdbk --fix noise_variance --out p.posterior",
+        "fit counts.csv --target y --likelihood poisson --method svdbk --set fix=noise_variance -o p.posterior",
     );
     assert!(text.contains("labels, counts and events have not"), "{text}");
     for inference in ["variational", "laplace", "gaussianised"] {
-        let line =
-            format!("fit gp --data counts.csv --target y --likelihood poisson --inference {inference}");
-        let told = json(at, &format!("{line} --fix matern32.variance=2 --out p.posterior --force"));
+        let line = format!("fit counts.csv --target y --likelihood poisson --inference {inference}");
+        let told = json(at, &format!("{line} --set fix=matern32.variance=2 -o p.posterior --force"));
         assert_eq!(value(&told, "matern32.variance"), [2.0], "{inference}");
     }
 }
@@ -472,7 +495,7 @@ fn a_checkpoint_of_another_fit_is_no_dead_end() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(&at.join("t.csv"), 60);
-    let line = "fit gp --data t.csv --target y --method cg --samples 2 --random-features 20 --blocks 1 --block-size 20 --refining-rows 0 --steps 2 --out m.posterior";
+    let line = "fit t.csv --target y --method cg --set samples=2 --set random-features=20 --set blocks=1 --set block-size=20 --set refining-rows=0 --set steps=2 -o m.posterior";
     // A checkpoint that another fit left: as after a kill.
     let state = at.join("m.posterior.checkpoint");
     std::fs::write(&state, b"not even one").unwrap();
@@ -492,13 +515,12 @@ fn an_interrupted_exact_fit_writes_nothing() {
     let at = folder.path();
     write_table(&at.join("t.csv"), 700);
     // Steps are told as they are taken: the second start begins where counting begins anew.
-    let mut child =
-        posterior(at, "fit gp --data t.csv --target y --restarts 40 --threads 1 --out m.posterior")
-            .env("POSTERIOR_LOG", "debug")
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+    let mut child = posterior(at, "fit t.csv --target y --set restarts=40 --threads 1 -o m.posterior")
+        .env("POSTERIOR_LOG", "debug")
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut told = child.stderr.take().unwrap();
     let (mut text, mut buffer) = (String::new(), [0; 4096]);
     let starts = |text: &str| text.matches("\"step\":1,").count() + text.matches("\"step\":1}").count();
@@ -520,31 +542,34 @@ fn options_of_other_methods_are_refused() {
     let at = folder.path();
     write_table(&at.join("t.csv"), 30);
     for (flags, expected) in [
-        ("--method exact --samples 3", "--samples belongs to --method cg, sgd, sdd, sap, inducing-sgd"),
         (
-            "--method sdd --hyperparameters h.json --steps 3",
-            "--steps belongs to the search for hyperparameters, which --hyperparameters gives",
+            "--method exact --set samples=3",
+            "--set samples belongs to --method cg, sgd, sdd, sap, inducing-sgd",
         ),
-        ("--method sdd --restarts 3", "--restarts belongs to --method exact"),
-        ("--method svgp --optimizer adam", "--optimizer belongs to"),
-        ("--method svgp --steps 5", "--steps belongs to"),
-        ("--method exact --checkpoint-every 3", "--checkpoint-every belongs to"),
-        ("--method svgp --rank 3", "--rank belongs to --method cg"),
-        ("--method sap --batch 3", "--batch belongs to"),
-        ("--method sdd --inducing 3", "--inducing belongs to"),
         (
-            "--method inducing-sgd --tolerance 0.1",
-            "--tolerance belongs to --method cg, sgd, sdd, sap; inducing-sgd has none",
+            "--method sdd --hyperparameters h.json --set steps=3",
+            "--set steps belongs to the search for hyperparameters, which --hyperparameters gives",
+        ),
+        ("--method sdd --set restarts=3", "--set restarts belongs to --method exact"),
+        ("--method svgp --set optimizer=adam", "--set optimizer belongs to"),
+        ("--method svgp --set steps=5", "--set steps belongs to"),
+        ("--method exact --checkpoint-every 3", "--checkpoint-every belongs to"),
+        ("--method svgp --set rank=3", "--set rank belongs to --method cg"),
+        ("--method sap --set batch=3", "--set batch belongs to"),
+        ("--method sdd --set inducing=3", "--set inducing belongs to"),
+        (
+            "--method inducing-sgd --set tolerance=0.1",
+            "--set tolerance belongs to --method cg, sgd, sdd, sap; inducing-sgd has none",
         ),
         ("--method sdd --time-budget soon", "is no time"),
-        ("--method sdd --samples 0", "a whole number from 1"),
-        ("--method sdd --step-size 0", "--step-size <X>': it must be a finite number above 0"),
+        ("--method sdd --set samples=0", "a whole number from 1"),
+        ("--method sdd --set step-size=0", "--set step-size <X>': it must be a finite number above 0"),
         ("--method sdd --hyperparameters t.csv", "t.csv"),
         ("--method sdd --memory 1e-5", "above the limit"),
         ("--method sap --memory 0.04", "or take --method svgp, which needs"),
         ("--method sdd --kernel periodic", "random features"),
     ] {
-        let text = error(at, &format!("fit gp --data t.csv --target y {flags} --out never.posterior"));
+        let text = error(at, &format!("fit t.csv --target y {flags} -o never.posterior"));
         assert!(text.contains(expected), "{flags}\n{text}");
         assert!(!at.join("never.posterior").exists());
     }
@@ -556,42 +581,38 @@ fn a_minimum_by_asking_and_telling() {
     let at = folder.path();
     json(
         at,
-        "optimize start --state s.json --space x:-1..2,k:1..4:integer --initial 4 --search-candidates 200 --search-rounds 3",
+        "optimize start s.json --space x:-1..2,k:1..4:integer --initial 4 --search-candidates 200 --search-rounds 3",
     );
-    let text = error(at, "optimize start --state s.json --space x:0..1");
+    let text = error(at, "optimize start s.json --space x:0..1");
     assert!(text.contains("exists"), "{text}");
     let value = |point: &Value| {
         let (x, k) = (point[0].as_f64().unwrap(), point[1].as_f64().unwrap());
         (x - 0.5).powi(2) + (k - 2.0).powi(2)
     };
     for _ in 0..6 {
-        let asked = json(at, "optimize ask --state s.json -n 2");
+        let asked = json(at, "optimize ask s.json -n 2");
         for trial in asked["trials"].as_array().unwrap() {
             json(
                 at,
-                &format!(
-                    "optimize tell --state s.json --id {} --value {}",
-                    trial["id"],
-                    value(&trial["point"])
-                ),
+                &format!("optimize tell s.json --id {} --value {}", trial["id"], value(&trial["point"])),
             );
         }
     }
-    let status = json(at, "optimize status --state s.json");
+    let status = json(at, "optimize status s.json");
     assert_eq!(status["told"], 12);
     assert!(status["best"]["value"].as_f64().unwrap() < 0.05, "{status}");
-    json(at, "optimize tell --state s.json --point x=0.5,k=2 --value 0");
-    assert_eq!(json(at, "optimize status --state s.json")["best"]["value"], 0.0);
+    json(at, "optimize tell s.json --point x=0.5,k=2 --value 0");
+    assert_eq!(json(at, "optimize status s.json")["best"]["value"], 0.0);
     for (line, expected) in [
-        ("tell --state s.json --id 1 --value 5", "has an outcome already"),
-        ("tell --state s.json --id 1 --value nan", "it must be a finite number"),
-        ("tell --state s.json --point x=0.5 --value 5", "`k` is missing"),
-        ("tell --state s.json --point x=0.5,z=2 --value 5", "no axis `z`"),
-        ("ask --state absent.json", "absent.json"),
-        ("start --state t.json --space x:1..0", "smaller number first"),
-        ("start --state t.json --space x:0..1 --initial 1000000000", "from 0 to 10000"),
-        ("ask --state s.json -n 1000000", "from 1 to 2000"),
-        ("run --state s.json --evaluations 9 --batch 100000 -- true", "from 1 to 500"),
+        ("tell s.json --id 1 --value 5", "has an outcome already"),
+        ("tell s.json --id 1 --value nan", "it must be a finite number"),
+        ("tell s.json --point x=0.5 --value 5", "`k` is missing"),
+        ("tell s.json --point x=0.5,z=2 --value 5", "no axis `z`"),
+        ("ask absent.json", "absent.json"),
+        ("start t.json --space x:1..0", "smaller number first"),
+        ("start t.json --space x:0..1 --initial 1000000000", "from 0 to 10000"),
+        ("ask s.json -n 1000000", "from 1 to 2000"),
+        ("run s.json --evaluations 9 --batch 100000 -- true", "from 1 to 500"),
     ] {
         let text = error(at, &format!("optimize {line}"));
         assert!(text.contains(expected), "{line}\n{text}");
@@ -610,12 +631,12 @@ fn a_minimum_by_a_command() {
     .unwrap();
     json(
         at,
-        "optimize start --state s.json --space x:0..1,fails:1..3:integer --initial 4 --search-candidates 100 --search-rounds 2 --seed 1",
+        "optimize start s.json --space x:0..1,fails:1..3:integer --initial 4 --search-candidates 100 --search-rounds 2 --seed 1",
     );
-    let first = json(at, "optimize run --state s.json --evaluations 5 --batch 2 -- sh try.sh {x} {fails}");
+    let first = json(at, "optimize run s.json --evaluations 5 --batch 2 -- sh try.sh {x} {fails}");
     assert_eq!(first["trials"].as_array().unwrap().len(), 5);
     // Another run with more evaluations goes on.
-    let more = json(at, "optimize run --state s.json --evaluations 14 --batch 3 -- sh try.sh {x} {fails}");
+    let more = json(at, "optimize run s.json --evaluations 14 --batch 3 -- sh try.sh {x} {fails}");
     assert_eq!(more["told"].as_u64().unwrap() + more["failed"].as_u64().unwrap(), 14);
     assert!(more["best"]["value"].as_f64().unwrap() < 0.01, "{more}");
     for trial in more["trials"].as_array().unwrap() {
@@ -630,9 +651,9 @@ fn a_compressed_model_is_asked_like_any_other() {
     let at = folder.path();
     write_table(&at.join("t.csv"), 400);
     write_table(&at.join("new.csv"), 50);
-    let quick = "--blocks 1 --block-size 120 --refining-rows 0 --samples 32 --random-features 500";
-    json(at, &format!("fit gp --data t.csv --target y --method sap {quick} --out large.posterior"));
-    let told = json(at, "compress --model large.posterior --inducing 100 --out small.posterior");
+    let quick = "--set blocks=1 --set block-size=120 --set refining-rows=0 --set samples=32 --set random-features=500";
+    json(at, &format!("fit t.csv --target y --method sap {quick} -o large.posterior"));
+    let told = json(at, "compress large.posterior --inducing 100 -o small.posterior");
     assert_eq!((&told["rows"], &told["points"]), (&360.into(), &100.into()));
     // A smooth function of two columns.
     assert!(
@@ -641,7 +662,7 @@ fn a_compressed_model_is_asked_like_any_other() {
     );
     assert!(told["plan"]["peak_bytes"].as_u64().unwrap() > 0);
     let score = |model: &str| {
-        let found = json(at, &format!("evaluate --model {model} --data new.csv"));
+        let found = json(at, &format!("evaluate {model} new.csv"));
         found["model"]["rmse"].as_f64().or(found["rmse"].as_f64())
     };
     let (large, small) = (score("large.posterior").unwrap(), score("small.posterior").unwrap());
@@ -651,7 +672,7 @@ fn a_compressed_model_is_asked_like_any_other() {
     // Its predictions are planned with as many kernel values as there are points.
     write_table(&at.join("many.csv"), 20_000);
     let planned = |model: &str| {
-        let said = run(at, &format!("predict --model {model} --data many.csv --out p.csv --force")).stderr;
+        let said = run(at, &format!("predict {model} many.csv -o p.csv --force")).stderr;
         let said = String::from_utf8(said).unwrap();
         let words: Vec<&str> = said.split("flop").next().unwrap().split_whitespace().collect();
         let [.., flops, unit] = words[..] else { panic!("{said}") };
@@ -661,19 +682,14 @@ fn a_compressed_model_is_asked_like_any_other() {
     let (many, few) = (planned("large.posterior"), planned("small.posterior"));
     assert!((few / many * 3.6 - 1.0).abs() < 0.3, "{few} {many}");
     // What is there is not replaced by accident, and what cannot be compressed says why.
-    assert!(error(at, "compress --model large.posterior --out large.posterior").contains("large.posterior"));
+    assert!(error(at, "compress large.posterior -o large.posterior").contains("large.posterior"));
     std::fs::write(at.join("notes.txt"), "mine").unwrap();
-    assert!(error(at, "compress --model large.posterior --inducing 50 --out notes.txt").contains("--force"));
-    json(at, "fit gp --data new.csv --target y --method exact --steps 3 --restarts 1 --out exact.posterior");
+    assert!(error(at, "compress large.posterior --inducing 50 -o notes.txt").contains("--force"));
+    json(at, "fit new.csv --target y --method exact --set steps=3 --set restarts=1 -o exact.posterior");
+    assert!(error(at, "compress exact.posterior --inducing 10 -o o.posterior").contains("--method sap"));
+    assert!(error(at, "compress small.posterior --inducing 10 -o o.posterior").contains("already"));
     assert!(
-        error(at, "compress --model exact.posterior --inducing 10 --out o.posterior")
-            .contains("--method sap")
-    );
-    assert!(
-        error(at, "compress --model small.posterior --inducing 10 --out o.posterior").contains("already")
-    );
-    assert!(
-        error(at, "compress --model large.posterior --inducing 100 --memory 0.00001 --out o.posterior")
+        error(at, "compress large.posterior --inducing 100 --memory 0.00001 -o o.posterior")
             .contains("--memory")
     );
     assert!(!at.join("o.posterior").exists());

@@ -43,9 +43,9 @@ fn folder() -> tempfile::TempDir {
 fn classes_and_counts_go_from_fit_to_report() {
     let folder = folder();
     let at = folder.path();
-    let quick = "--seed 2 --rank 16 --iterations 200 --step-size 0.01 --batch 64";
+    let quick = "--seed 2 --set rank=16 --set iterations=200 --set step-size=0.01 --set batch=64";
     let line = format!(
-        "fit gp --data t.csv --features a,b --target kind --method svdbk {quick} --test-fraction 0.2 --out k.posterior"
+        "fit t.csv --features a,b --target kind --method svdbk {quick} --test-fraction 0.2 -o k.posterior"
     );
     let said = done(at, &line);
     for words in [
@@ -64,34 +64,33 @@ fn classes_and_counts_go_from_fit_to_report() {
         fitted["check"]["scores"]["ece"].is_number()
             && fitted["learned_features"]["plain"]["scores"]["nll"].is_number()
     );
-    done(at, "predict --model k.posterior --data t.csv --out p.csv --force");
+    done(at, "predict k.posterior t.csv -o p.csv --force");
     let header = std::fs::read_to_string(at.join("p.csv")).unwrap();
     assert!(
         header.starts_with("a,b,kind,count,hours,predicted,max_probability") || header.contains("p_yes"),
         "{}",
         &header[..90]
     );
-    let scored: Value =
-        serde_json::from_str(&run(at, "evaluate --model k.posterior --data t.csv --json").1).unwrap();
+    let scored: Value = serde_json::from_str(&run(at, "evaluate k.posterior t.csv --json").1).unwrap();
     assert!(scored.is_object(), "{scored}");
-    done(at, "evaluate --model k.posterior --data t.csv --report r.html");
-    done(at, "predict --model k.posterior --data t.csv --out q.csv --samples 3 --samples-out d.npy");
+    done(at, "evaluate k.posterior t.csv --report r.html");
+    done(at, "predict k.posterior t.csv -o q.csv --samples 3 --samples-out d.npy");
     assert!(done(at, "inspect k.posterior").contains("trained by"));
 
     let counts = format!(
-        "fit gp --data t.csv --features a,b --target count --exposure hours --likelihood poisson --method svdkl --objective evidence {quick} --out c.posterior"
+        "fit t.csv --features a,b --target count --exposure hours --likelihood poisson --method svdkl --set objective=evidence {quick} -o c.posterior"
     );
     assert!(done(at, &counts).contains("exposure"));
-    done(at, "predict --model c.posterior --data t.csv --out c.csv");
+    done(at, "predict c.posterior t.csv -o c.csv");
     for (flags, words) in [
         ("--inference gaussianised", "leave --inference out"),
-        ("--initial-noise 0.3", "--initial-noise"),
+        ("--set prior.initial-noise=0.3", "--set prior.initial-noise"),
         ("--kernel se", "--kernel says nothing to svdbk"),
         ("--window a=-1:1", "--window is for events"),
         ("--matching moment", "--matching"),
     ] {
         let line = format!(
-            "fit gp --data t.csv --features a,b --target kind --likelihood bernoulli --method svdbk {flags} --out n.posterior"
+            "fit t.csv --features a,b --target kind --likelihood bernoulli --method svdbk {flags} -o n.posterior"
         );
         let said = refused(at, &line);
         assert!(said.contains(words), "{words}: {said}");
@@ -102,7 +101,7 @@ fn classes_and_counts_go_from_fit_to_report() {
 fn events_have_a_window_in_place_of_a_target() {
     let folder = folder();
     let at = folder.path();
-    let fit = "fit gp --data events.csv --window when=0:1 --method svdbk --objective evidence --rank 16 --iterations 2000 --step-size 0.01 --seed 2 --out e.posterior";
+    let fit = "fit events.csv --window when=0:1 --method svdbk --set objective=evidence --set rank=16 --set iterations=2000 --set step-size=0.01 --seed 2 -o e.posterior";
     let said = done(at, fit);
     for words in
         ["240 events in the window when=0:1", "events expected in the window", "more than an even intensity"]
@@ -110,7 +109,7 @@ fn events_have_a_window_in_place_of_a_target() {
         assert!(said.contains(words), "{words}: {said}");
     }
     std::fs::write(at.join("places.csv"), "when\n0.02\n0.5\n0.95\n").unwrap();
-    done(at, "predict --model e.posterior --data places.csv --quantiles 0.05,0.95 --out p.csv");
+    done(at, "predict e.posterior places.csv --quantiles 0.05,0.95 -o p.csv");
     let text = std::fs::read_to_string(at.join("p.csv")).unwrap();
     let mut lines = text.lines();
     let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -129,27 +128,18 @@ fn events_have_a_window_in_place_of_a_target() {
     );
     assert!(refused(at, "inspect e.posterior --report events.csv").contains("events.csv"));
     std::fs::write(at.join("outside.csv"), "when\n0.5\n1.5\n").unwrap();
-    let said = refused(at, "predict --model e.posterior --data outside.csv --out o.csv");
+    let said = refused(at, "predict e.posterior outside.csv -o o.csv");
     assert!(said.contains("row 2, column `when`: 1.5 lies outside of the window 0 to 1"), "{said}");
     for (line, words) in [
-        ("fit gp --data events.csv --likelihood cox --method svdbk --out n.posterior", "--target"),
-        (
-            "fit gp --data events.csv --likelihood cox --target when --method svdbk --out n.posterior",
-            "--window",
-        ),
-        ("fit gp --data events.csv --window when=0:1 --out n.posterior", "--method svdbk"),
-        (
-            "fit gp --data events.csv --window when=0:0.5 --method svdbk --out n.posterior",
-            "lies outside of the window",
-        ),
-        ("fit gp --data events.csv --window when=1 --method svdbk --out n.posterior", "COLUMN=LOW:HIGH"),
-        ("fit gp --data events.csv --window other=0:1 --method svdbk --out n.posterior", "no column"),
-        ("fit gp --data events.csv --window note=0:1 --method svdbk --out n.posterior", "note"),
-        (
-            "fit gp --data events.csv --window when=0:1 --target when --method svdbk --out n.posterior",
-            "--target",
-        ),
-        ("evaluate --model e.posterior --data events.csv", "no row of a table tells"),
+        ("fit events.csv --likelihood cox --method svdbk -o n.posterior", "--target"),
+        ("fit events.csv --likelihood cox --target when --method svdbk -o n.posterior", "--window"),
+        ("fit events.csv --window when=0:1 -o n.posterior", "--method svdbk"),
+        ("fit events.csv --window when=0:0.5 --method svdbk -o n.posterior", "lies outside of the window"),
+        ("fit events.csv --window when=1 --method svdbk -o n.posterior", "COLUMN=LOW:HIGH"),
+        ("fit events.csv --window other=0:1 --method svdbk -o n.posterior", "no column"),
+        ("fit events.csv --window note=0:1 --method svdbk -o n.posterior", "note"),
+        ("fit events.csv --window when=0:1 --target when --method svdbk -o n.posterior", "--target"),
+        ("evaluate e.posterior events.csv", "no row of a table tells"),
     ] {
         let said = refused(at, line);
         assert!(said.contains(words), "{line}: {said}");

@@ -93,50 +93,49 @@ fn each_input_has_a_file_by_name() {
 
     // In any order, and as one row.
     let named = "--input pair=pair.npy --input picture=picture.npy";
-    let done = json(at, &format!("forward --network n.onnx {named} --out a.npy"));
+    let done = json(at, &format!("forward n.onnx {named} -o a.npy"));
     assert!(done["notes"].to_string().contains("`picture` [2, 3], `pair` [2]"), "{}", done["notes"]);
-    json(at, "forward --network n.onnx --data row.npy --out b.npy");
+    json(at, "forward n.onnx row.npy -o b.npy");
     let bytes = |name: &str| std::fs::read(at.join(name)).unwrap();
     assert_eq!(bytes("a.npy"), bytes("b.npy"));
 
-    let fit =
-        "fit laplace --network n.onnx --labels target.npy --likelihood gaussian --curvature full --tune none";
-    let fitted = json(at, &format!("{fit} {named} --out m.posterior"));
-    json(at, &format!("{fit} --data row.npy --out row.posterior"));
+    let fit = "fit --network n.onnx --labels target.npy --likelihood gaussian --method full --tune none";
+    let fitted = json(at, &format!("{fit} {named} -o m.posterior"));
+    json(at, &format!("{fit} row.npy -o row.posterior"));
     assert_eq!(fitted["header"]["network"]["inputs"][0]["name"], "picture");
     assert_eq!(fitted["header"]["network"]["inputs"][0]["shape"], serde_json::json!([2, 3]));
-    let one = json(at, &format!("predict --model m.posterior {named}"));
-    let other = json(at, "predict --model row.posterior --data row.npy");
+    let one = json(at, &format!("predict m.posterior {named}"));
+    let other = json(at, "predict row.posterior row.npy");
     assert_eq!(one["predictions"], other["predictions"]);
     assert!(number(&one["predictions"]["y_latent_std"][0]) > 0.0);
-    let scores = json(at, &format!("evaluate --model m.posterior {named} --labels target.npy"));
-    let same = json(at, "evaluate --model row.posterior --data row.npy --labels target.npy");
+    let scores = json(at, &format!("evaluate m.posterior {named} --labels target.npy"));
+    let same = json(at, "evaluate row.posterior row.npy --labels target.npy");
     assert_eq!(scores["models"][0]["scores"], same["models"][0]["scores"]);
     // Held-back rows, file by file in the order of the flags.
     let unseen = 60;
     write(at, "p.npy", &[unseen, 2, 3], (0..6 * unseen).map(|i| uniform(i, 8.0)).collect());
     write(at, "q.npy", &[unseen, 2], (0..2 * unseen).map(|i| uniform(i, 9.0)).collect());
     write(at, "t.npy", &[unseen], (0..unseen).map(|i| uniform(i, 7.0)).collect());
-    let held_back = "--validation-labels t.npy --out held.posterior --validation-data";
+    let held_back = "--validation-labels t.npy -o held.posterior --validation-data";
     let held = json(at, &format!("{fit} {named} {held_back} q.npy,p.npy"));
     assert_eq!(held["unseen"]["examples"], unseen);
     let few = error(at, &format!("{fit} {named} {held_back} q.npy"));
     assert!(few.contains("1 files for 2 inputs (pair, picture)"), "{few}");
     // More rows of the same inputs.
-    let more = format!("fit laplace --continue m.posterior {named} --labels target.npy --out more.posterior");
+    let more = format!("fit --continue m.posterior {named} --labels target.npy -o more.posterior");
     assert_eq!(json(at, &more)["header"]["data"]["examples"], 2 * ROWS);
 
-    let refused = |line: &str| error(at, &format!("forward --network n.onnx {line} --out c.npy"));
+    let refused = |line: &str| error(at, &format!("forward n.onnx {line} -o c.npy"));
     let lacking = refused("--input pair=pair.npy");
     assert!(lacking.contains("`picture`") && lacking.contains("--input picture=FILE"), "{lacking}");
     assert!(refused(&format!("{named} --input third=pair.npy")).contains("no input `third`"));
     assert!(refused(&format!("{named} --input pair=pair.npy")).contains("`pair` twice"));
     assert!(refused("--input pair=picture.npy --input picture=pair.npy").contains("[2, 3]"));
     assert!(refused("--input pair").contains("NAME=FILE"));
-    assert!(refused("--input pair=pair.npy --data row.npy").contains("cannot be used with"));
+    assert!(refused("--input pair=pair.npy row.npy").contains("cannot be used with"));
     write(at, "few.npy", &[ROWS - 1, 2], (0..2 * ROWS - 2).map(pair).collect());
     assert!(refused("--input pair=few.npy --input picture=picture.npy").contains("29 examples"));
     // What an input was given must not be written over.
-    let over = error(at, &format!("forward --network n.onnx {named} --out pair.npy --force"));
+    let over = error(at, &format!("forward n.onnx {named} -o pair.npy --force"));
     assert!(over.contains("pair.npy"), "{over}");
 }

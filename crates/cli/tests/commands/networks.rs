@@ -28,11 +28,9 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-const TRAIN: [&str; 13] = [
+const TRAIN: [&str; 11] = [
     "train",
-    "--architecture",
     "net.toml",
-    "--data",
     "curve.csv",
     "--target",
     "y",
@@ -55,7 +53,7 @@ fn train_inspect_forward() {
         "cosine",
         "--validation-fraction",
         "0.2",
-        "--out",
+        "--output",
         "net.safetensors",
         "--json",
     ];
@@ -76,17 +74,7 @@ fn train_inspect_forward() {
     npy.extend(format!("{header:<117}\n").bytes());
     npy.extend([0.5f64, 1.5].iter().flat_map(|v| v.to_le_bytes()));
     std::fs::write(at.join("x.npy"), npy).unwrap();
-    let forward = [
-        "forward",
-        "--network",
-        "net.safetensors",
-        "--data",
-        "x.npy",
-        "--out",
-        "y.npy",
-        "--precision",
-        "f64",
-    ];
+    let forward = ["forward", "net.safetensors", "x.npy", "--output", "y.npy", "--precision", "f64"];
     let report = json(posterior(at).args(forward).arg("--json"));
     assert_eq!(report["shape"], serde_json::json!([2, 1]));
     let bytes = std::fs::read(at.join("y.npy")).unwrap();
@@ -97,15 +85,7 @@ fn train_inspect_forward() {
         assert!((y - truth).abs() < 1.0, "{x}: {y} against {truth}");
     }
     // A table is no array, and nothing is left behind.
-    let message = error(posterior(at).args([
-        "forward",
-        "--network",
-        "net.safetensors",
-        "--data",
-        "curve.csv",
-        "--out",
-        "z.npy",
-    ]));
+    let message = error(posterior(at).args(["forward", "net.safetensors", "curve.csv", "--output", "z.npy"]));
     assert!(message.contains("curve.csv"), "{message}");
     assert!(!at.join("z.npy").exists());
 }
@@ -118,7 +98,7 @@ fn runs_repeat_and_resume_after_kill_bit_for_bit() {
         let mut command = posterior(at);
         command
             .args(TRAIN)
-            .args(["--epochs", "400", "--seed", "7", "--checkpoint-every", "50", "--out", out])
+            .args(["--epochs", "400", "--seed", "7", "--checkpoint-every", "50", "--output", out])
             .args(more);
         command
     };
@@ -131,7 +111,7 @@ fn runs_repeat_and_resume_after_kill_bit_for_bit() {
     let mut child = std::process::Command::new(program)
         .current_dir(at)
         .args(TRAIN)
-        .args(["--epochs", "400", "--seed", "7", "--checkpoint-every", "50", "--out", "c.safetensors"])
+        .args(["--epochs", "400", "--seed", "7", "--checkpoint-every", "50", "--output", "c.safetensors"])
         .stderr(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -156,7 +136,7 @@ fn mistakes_are_explained() {
     let folder = folder();
     let at = folder.path();
     let message = error(posterior(at).args(TRAIN).args([
-        "--out",
+        "--output",
         "n.safetensors",
         "--learning-rate",
         "1e30",
@@ -164,11 +144,11 @@ fn mistakes_are_explained() {
         "sgd",
     ]));
     assert!(message.contains("--learning-rate") && message.contains("multiple times"), "{message}");
-    let flags = ["train", "--architecture", "net.toml", "--data", "curve.csv", "--target", "y"];
+    let flags = ["train", "net.toml", "curve.csv", "--target", "y"];
     let message = error(posterior(at).args(flags).args([
         "--loss",
         "mse",
-        "--out",
+        "--output",
         "n.safetensors",
         "--learning-rate",
         "1e30",
@@ -180,14 +160,14 @@ fn mistakes_are_explained() {
     let message = error(posterior(at).args(flags).args([
         "--loss",
         "mse",
-        "--out",
+        "--output",
         "n.safetensors",
         "--memory",
         "1e-9",
     ]));
     assert!(message.contains("limit"), "{message}");
     let message =
-        error(posterior(at).args(flags).args(["--loss", "cross-entropy", "--out", "n.safetensors"]));
+        error(posterior(at).args(flags).args(["--loss", "cross-entropy", "--output", "n.safetensors"]));
     assert!(message.contains("class"), "{message}");
     std::fs::write(at.join("bad.toml"), "kind = \"perceptron\"\ninputs = 0\noutputs = 1\n").unwrap();
     let message = error(posterior(at).args(["inspect", "bad.toml"]));
@@ -223,8 +203,7 @@ fn a_run_with_an_infinite_validation_loss_resumes() {
     let folder = folder();
     let at = folder.path();
     std::fs::write(at.join("far.csv"), "x,y\n1,10\n2,1e200\n").unwrap();
-    let flags =
-        ["train", "--architecture", "net.toml", "--data", "curve.csv", "--target", "y", "--loss", "mse"];
+    let flags = ["train", "net.toml", "curve.csv", "--target", "y", "--loss", "mse"];
     let run = || {
         let mut command = posterior(at);
         command.args(flags).args(["--validation-data", "far.csv", "--precision", "f64", "--epochs", "3"]);
@@ -233,7 +212,7 @@ fn a_run_with_an_infinite_validation_loss_resumes() {
             "16",
             "--checkpoint-every",
             "10",
-            "--out",
+            "--output",
             "n.safetensors",
             "--resume",
             "--json",

@@ -67,7 +67,7 @@ pub(crate) fn curve() -> tempfile::TempDir {
     std::fs::write(at.join("train.csv"), rows(0..60)).unwrap();
     std::fs::write(at.join("test.csv"), rows(60..460)).unwrap();
     network(at, "net.toml", 1, 1);
-    // train --architecture net.toml --data train.csv --target y --loss mse --learning-rate 0.01 --batch 16 --epochs 300
+    // train net.toml train.csv --target y --loss mse --learning-rate 0.01 --batch 16 --epochs 300
     trained(at, "curve.safetensors");
     folder
 }
@@ -94,7 +94,7 @@ pub(crate) fn classifier() -> tempfile::TempDir {
     rings(at, "train.csv", 0..400);
     rings(at, "test.csv", 400..1400);
     network(at, "net.toml", 2, 3);
-    // train --architecture net.toml --data train.csv --target colour --loss cross-entropy --learning-rate 0.01 --batch 32 --epochs 100
+    // train net.toml train.csv --target colour --loss cross-entropy --learning-rate 0.01 --batch 32 --epochs 100
     trained(at, "rings.safetensors");
     folder
 }

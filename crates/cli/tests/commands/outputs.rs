@@ -27,12 +27,11 @@ fn error(folder: &Path, line: &str) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-const FIT: &str = "fit gp --data t.csv --target y --steps 3";
-const PREDICT: &str = "predict --model m.posterior --data t.csv";
-const EVALUATE: &str = "evaluate --model m.posterior --data t.csv";
-const TRAIN: &str = "train --architecture net.toml --data t.csv --target y --loss mse --epochs 1";
-const LAPLACE: &str =
-    "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature full";
+const FIT: &str = "fit t.csv --target y --set steps=3";
+const PREDICT: &str = "predict m.posterior t.csv";
+const EVALUATE: &str = "evaluate m.posterior t.csv";
+const TRAIN: &str = "train net.toml t.csv --target y --loss mse --epochs 1";
+const LAPLACE: &str = "fit t.csv --network net.safetensors --target y --likelihood gaussian --method full";
 
 /// A table, a model, a network and its inputs.
 fn folder() -> tempfile::TempDir {
@@ -46,8 +45,8 @@ fn folder() -> tempfile::TempDir {
     npy.extend(format!("{:<117}\n", "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 1), }").bytes());
     npy.extend([0.5f64, 1.5].iter().flat_map(|v| v.to_le_bytes()));
     std::fs::write(at.join("x.npy"), npy).unwrap();
-    succeeds(at, &format!("{FIT} --out m.posterior"));
-    succeeds(at, &format!("{TRAIN} --out net.safetensors"));
+    succeeds(at, &format!("{FIT} -o m.posterior"));
+    succeeds(at, &format!("{TRAIN} -o net.safetensors"));
     folder
 }
 
@@ -64,22 +63,22 @@ fn no_output_is_an_input() {
     let files = ["t.csv", "m.posterior", "net.toml", "net.safetensors", "x.npy"];
     let before = files.map(|f| std::fs::read(at.join(f)).unwrap());
     for line in [
-        format!("{FIT} --out t.csv"),
-        format!("{FIT} --out deep/../soft.csv"),
-        format!("{FIT} --out hard.csv"),
-        format!("{FIT} --out n.posterior --checkpoint t.csv --method cg"),
-        format!("{PREDICT} --out t.csv"),
-        format!("{PREDICT} --out hard.csv"),
-        format!("{PREDICT} --out m.posterior"),
+        format!("{FIT} -o t.csv"),
+        format!("{FIT} -o deep/../soft.csv"),
+        format!("{FIT} -o hard.csv"),
+        format!("{FIT} -o n.posterior --checkpoint t.csv --method cg"),
+        format!("{PREDICT} -o t.csv"),
+        format!("{PREDICT} -o hard.csv"),
+        format!("{PREDICT} -o m.posterior"),
         format!("{EVALUATE} --report m.posterior"),
         format!("{EVALUATE} --report soft.csv"),
-        format!("{TRAIN} --out net.toml"),
-        format!("{TRAIN} --out t.csv"),
-        format!("{TRAIN} --out new.safetensors --checkpoint t.csv"),
-        format!("{LAPLACE} --out net.safetensors"),
-        format!("{LAPLACE} --out t.csv"),
-        "forward --network net.safetensors --data x.npy --out x.npy".into(),
-        "optimize start --candidates t.csv --state soft.csv".into(),
+        format!("{TRAIN} -o net.toml"),
+        format!("{TRAIN} -o t.csv"),
+        format!("{TRAIN} -o new.safetensors --checkpoint t.csv"),
+        format!("{LAPLACE} -o net.safetensors"),
+        format!("{LAPLACE} -o t.csv"),
+        "forward net.safetensors x.npy -o x.npy".into(),
+        "optimize start soft.csv --candidates t.csv".into(),
     ] {
         // Insisting does not help.
         let text = error(at, &format!("{line} --force"));
@@ -88,7 +87,7 @@ fn no_output_is_an_input() {
     for (file, before) in files.iter().zip(before) {
         assert_eq!(std::fs::read(at.join(file)).unwrap(), before, "{file}");
     }
-    let text = error(at, "predict --model m.posterior --data t.csv --out a.npy --joint ./a.npy");
+    let text = error(at, "predict m.posterior t.csv -o a.npy --joint ./a.npy");
     assert!(text.contains("goes there too"), "{text}");
 }
 
@@ -97,14 +96,14 @@ fn files_of_another_kind_stay_unless_forced() {
     let folder = folder();
     let at = folder.path();
     let other = "id,price\n1,2\n";
-    let forward = "forward --network net.safetensors --data x.npy";
+    let forward = "forward net.safetensors x.npy";
     for (line, flag) in [
-        (FIT, "--out"),
-        (PREDICT, "--out"),
+        (FIT, "--output"),
+        (PREDICT, "--output"),
         (EVALUATE, "--report"),
-        (TRAIN, "--out"),
-        (LAPLACE, "--out"),
-        (forward, "--out"),
+        (TRAIN, "--output"),
+        (LAPLACE, "--output"),
+        (forward, "--output"),
     ] {
         // By its name the output of a network is an array.
         let name = if line == forward { "other.npy" } else { "other.csv" };
@@ -118,29 +117,29 @@ fn files_of_another_kind_stay_unless_forced() {
     }
     // Anybody's table may be a table: none is replaced.
     std::fs::write(at.join("other.csv"), other).unwrap();
-    assert!(error(at, &format!("{forward} --out other.csv")).contains("--force"));
-    succeeds(at, &format!("{forward} --out other.csv --force"));
+    assert!(error(at, &format!("{forward} -o other.csv")).contains("--force"));
+    succeeds(at, &format!("{forward} -o other.csv --force"));
     assert!(std::fs::read_to_string(at.join("other.csv")).unwrap().starts_with("output_1"));
-    assert!(error(at, &format!("{forward} --out y.npy --labels x.npy")).contains("--labels are a column"));
+    assert!(error(at, &format!("{forward} -o y.npy --labels x.npy")).contains("--labels are a column"));
     // Of its own format, and yet another kind.
     std::fs::write(at.join("page.html"), "<!DOCTYPE html>\n<html><head><title>Home</title></head></html>")
         .unwrap();
     assert!(error(at, &format!("{EVALUATE} --report page.html")).contains("is not a report"));
-    assert!(error(at, &format!("{TRAIN} --out m.posterior")).contains("is not a network"));
-    assert!(error(at, &format!("{FIT} --out net.safetensors")).contains("is not a model"));
+    assert!(error(at, &format!("{TRAIN} -o m.posterior")).contains("is not a network"));
+    assert!(error(at, &format!("{FIT} -o net.safetensors")).contains("is not a model"));
     assert!(
-        error(at, &format!("{FIT} --method cg --out n.posterior --checkpoint m.posterior"))
+        error(at, &format!("{FIT} --method cg -o n.posterior --checkpoint m.posterior"))
             .contains("is not a checkpoint")
     );
-    succeeds(at, &format!("{PREDICT} --out p.parquet"));
-    succeeds(at, &format!("{PREDICT} --out p.parquet"));
+    succeeds(at, &format!("{PREDICT} -o p.parquet"));
+    succeeds(at, &format!("{PREDICT} -o p.parquet"));
     // An empty file holds nothing to lose.
     std::fs::write(at.join("empty"), "").unwrap();
-    succeeds(at, &format!("{PREDICT} --out empty"));
+    succeeds(at, &format!("{PREDICT} -o empty"));
     let mut permissions = std::fs::metadata(at.join("empty")).unwrap().permissions();
     permissions.set_readonly(true);
     std::fs::set_permissions(at.join("empty"), permissions).unwrap();
-    assert!(error(at, &format!("{PREDICT} --out empty")).contains("write-protected"));
+    assert!(error(at, &format!("{PREDICT} -o empty")).contains("write-protected"));
 }
 
 #[test]
@@ -157,15 +156,13 @@ fn places_that_cannot_be_written_are_found_before_the_work() {
     ] {
         // Inputs that would take long: a model and a network that are not even there are not missed before the place.
         for line in [
-            format!("{FIT} --out {place}"),
-            format!("predict --model absent.posterior --data absent.csv --out {place}"),
-            format!("evaluate --model absent.posterior --data absent.csv --report {place}"),
-            format!("{TRAIN} --out {place}"),
-            format!(
-                "fit laplace --network absent.onnx --data absent.csv --likelihood gaussian --out {place}"
-            ),
-            format!("forward --network absent.onnx --data absent.npy --out {place}"),
-            format!("optimize start --space x:0..1 --force --state {place}"),
+            format!("{FIT} -o {place}"),
+            format!("predict absent.posterior absent.csv -o {place}"),
+            format!("evaluate absent.posterior absent.csv --report {place}"),
+            format!("{TRAIN} -o {place}"),
+            format!("fit absent.csv --network absent.onnx --likelihood gaussian -o {place}"),
+            format!("forward absent.onnx absent.npy -o {place}"),
+            format!("optimize start {place} --space x:0..1 --force"),
         ] {
             let text = error(at, &line);
             assert!(text.contains(expected) && !text.contains("plan"), "{line}\n{text}");
@@ -184,7 +181,7 @@ fn links_pipes_and_permissions_stay() {
     std::fs::copy(at.join("m.posterior"), at.join("models/real.posterior")).unwrap();
     std::fs::set_permissions(at.join("models/real.posterior"), PermissionsExt::from_mode(0o640)).unwrap();
     symlink("models/real.posterior", at.join("link.posterior")).unwrap();
-    succeeds(at, &format!("{FIT} --seed 7 --out link.posterior"));
+    succeeds(at, &format!("{FIT} --seed 7 -o link.posterior"));
     assert!(at.join("link.posterior").is_symlink());
     let real = std::fs::metadata(at.join("models/real.posterior")).unwrap();
     assert_eq!(real.permissions().mode() & 0o777, 0o640);
@@ -192,24 +189,23 @@ fn links_pipes_and_permissions_stay() {
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&inspected).unwrap()["header"]["seed"], 7);
 
     // The umask holds for new files.
-    let line = format!("umask 027; exec {BINARY} {FIT} --out new.posterior");
+    let line = format!("umask 027; exec {BINARY} {FIT} -o new.posterior");
     assert!(Command::new("sh").current_dir(at).args(["-c", &line]).output().unwrap().status.success());
     assert_eq!(std::fs::metadata(at.join("new.posterior")).unwrap().permissions().mode() & 0o777, 0o640);
 
     // A pipe, standard output and a device take the bytes and stay what they are.
     assert!(Command::new("mkfifo").arg(at.join("pipe")).status().unwrap().success());
     let reader = Command::new("cat").arg(at.join("pipe")).stdout(Stdio::piped()).spawn().unwrap();
-    succeeds(at, &format!("{PREDICT} --out pipe"));
+    succeeds(at, &format!("{PREDICT} -o pipe"));
     let through = String::from_utf8(reader.wait_with_output().unwrap().stdout).unwrap();
     assert!(through.starts_with("x,y,y_mean,") && through.lines().count() == 31, "{through}");
     assert!(!std::fs::metadata(at.join("pipe")).unwrap().is_file());
-    let printed = succeeds(at, &format!("{PREDICT} --out /dev/stdout")).stdout;
+    let printed = succeeds(at, &format!("{PREDICT} -o /dev/stdout")).stdout;
     assert_eq!(String::from_utf8(printed).unwrap(), through);
-    let line =
-        format!("echo first > o.csv; {BINARY} {PREDICT} --out /dev/stdout >> o.csv; echo last >> o.csv");
+    let line = format!("echo first > o.csv; {BINARY} {PREDICT} -o /dev/stdout >> o.csv; echo last >> o.csv");
     assert!(Command::new("sh").current_dir(at).args(["-c", &line]).status().unwrap().success());
     let text = std::fs::read_to_string(at.join("o.csv")).unwrap();
     assert_eq!(text, format!("first\n{through}last\n"));
-    succeeds(at, &format!("{FIT} --out /dev/null"));
+    succeeds(at, &format!("{FIT} -o /dev/null"));
     assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
 }

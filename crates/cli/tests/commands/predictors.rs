@@ -5,35 +5,32 @@ use std::path::{Path, PathBuf};
 
 /// Names of the files, with how they were fitted.
 const MODELS: [(&str, &str); 11] = [
-    ("exact", "fit gp --target y --method exact --steps 3 --restarts 1"),
+    ("exact", "fit --target y --method exact --set steps=3 --set restarts=1"),
     (
         "behind",
-        "fit gp --target y --method dkl --dense --objective evidence --basis features.toml --iterations 3",
+        "fit --target y --method dkl --set dense --set objective=evidence --set basis=features.toml --set iterations=3",
     ),
     (
         "single",
-        "fit gp --target y --method cg --iterations 20 --samples 4 --random-features 20 --blocks 1 --block-size 20 --refining-rows 0",
+        "fit --target y --method cg --set iterations=20 --set samples=4 --set random-features=20 --set blocks=1 --set block-size=20 --set refining-rows=0",
     ),
     (
         "double",
-        "fit gp --target y --method cg --iterations 20 --samples 4 --random-features 20 --blocks 1 --block-size 20 --refining-rows 0 --precision f64",
+        "fit --target y --method cg --set iterations=20 --set samples=4 --set random-features=20 --set blocks=1 --set block-size=20 --set refining-rows=0 --set precision=f64",
     ),
-    ("inducing", "fit gp --target y --method sgpr --iterations 3 --inducing 6"),
+    ("inducing", "fit --target y --method sgpr --set iterations=3 --set inducing=6"),
     (
         "learned",
-        "fit gp --target y --method dbk --objective evidence --basis features.toml --iterations 3 --patience 2 --batch 16",
+        "fit --target y --method dbk --set objective=evidence --set basis=features.toml --set iterations=3 --set patience=2 --set batch=16",
     ),
-    ("generalised", "fit gp --target y --method gvi --iterations 3 --inducing 6 --prior-rows 20"),
+    ("generalised", "fit --target y --method gvi --set iterations=3 --set inducing=6 --set prior-rows=20"),
     (
         "mode",
-        "fit gp --target answer --method exact --likelihood bernoulli --inference laplace --steps 3 --restarts 1",
+        "fit --target answer --method exact --likelihood bernoulli --inference laplace --set steps=3 --set restarts=1",
     ),
-    ("independent", "fit gp --target colour --method exact --steps 3 --restarts 1"),
-    (
-        "network",
-        "fit laplace --network nets/1.safetensors --target y --likelihood gaussian --curvature last-layer",
-    ),
-    ("ensemble", "fit laplace --network nets --target y --likelihood gaussian --curvature last-layer"),
+    ("independent", "fit --target colour --method exact --set steps=3 --set restarts=1"),
+    ("network", "fit --network nets/1.safetensors --target y --likelihood gaussian --method last-layer"),
+    ("ensemble", "fit --network nets --target y --likelihood gaussian --method last-layer"),
 ];
 
 fn succeeds(at: &Path, line: &str) {
@@ -47,14 +44,14 @@ fn write(at: &Path) {
         succeeds(
             at,
             &format!(
-                "train --architecture net.toml --data train.csv --features a,b --target y --loss mse --epochs 20 --seed {seed} --out nets/{seed}.safetensors --force"
+                "train net.toml train.csv --features a,b --target y --loss mse --epochs 20 --seed {seed} -o nets/{seed}.safetensors --force"
             ),
         );
     }
     for (name, fit) in MODELS {
-        let features = if fit.starts_with("fit gp") { "--features a,b" } else { "" };
-        succeeds(at, &format!("{fit} {features} --data train.csv --seed 1 --out {name}.posterior --force"));
-        succeeds(at, &format!("predict --model {name}.posterior --data new.csv --out {name}.csv --force"));
+        let features = if fit.contains("--network") { "" } else { "--features a,b" };
+        succeeds(at, &format!("{fit} {features} train.csv --seed 1 -o {name}.posterior --force"));
+        succeeds(at, &format!("predict {name}.posterior new.csv -o {name}.csv --force"));
     }
 }
 
@@ -75,7 +72,7 @@ fn saved_models_of_every_predictor_predict_as_before() {
     for (name, _) in MODELS {
         let out = folder.path().join("p.csv");
         let to = out.display();
-        succeeds(&at, &format!("predict --model {name}.posterior --data new.csv --out {to} --force"));
+        succeeds(&at, &format!("predict {name}.posterior new.csv -o {to} --force"));
         let (found, expected) = (cells(out), cells(at.join(format!("{name}.csv"))));
         assert_eq!((found.len(), &found[0]), (expected.len(), &expected[0]), "{name}");
         for (own, stored) in found.iter().flatten().zip(expected.iter().flatten()) {

@@ -44,18 +44,18 @@ fn several_files_give_the_model_and_the_predictions_of_one() {
     write(&at.join("one.csv"), 0..90, [0, 1, 2, 3]);
     write(&at.join("two.csv"), 90..100, [3, 2, 1, 0]);
     write(&at.join("three.csv"), 100..300, [1, 3, 0, 2]);
-    let fit = "fit gp --target y --one-hot kind --missing mean --method svgp --inducing 20 --iterations 30 --test-fraction 0.1";
+    let fit = "fit --target y --one-hot kind --missing mean --method svgp --set inducing=20 --set iterations=30 --test-fraction 0.1";
     for (name, files) in [
-        ("all", "--data all.csv"),
-        ("streamed", "--data all.csv --stream"),
-        ("several", "--data one.csv two.csv three.csv"),
-        ("repeated", "--data one.csv --data two.csv --data three.csv --stream"),
-        ("listed", "--data one.csv,two.csv,three.csv"),
+        ("all", "all.csv"),
+        ("streamed", "all.csv --stream"),
+        ("several", "one.csv two.csv three.csv"),
+        ("repeated", "one.csv two.csv three.csv --stream"),
+        ("listed", "one.csv,two.csv,three.csv"),
     ] {
-        json(at, &format!("{fit} {files} --out {name}.posterior"));
+        json(at, &format!("{fit} {files} -o {name}.posterior"));
     }
     std::fs::write(at.join("c.toml"), "data = [\"one.csv\", \"two.csv\", \"three.csv\"]\n").unwrap();
-    json(at, &format!("{fit} --config c.toml --out configured.posterior"));
+    json(at, &format!("{fit} --config c.toml -o configured.posterior"));
     let (expected, tensors) =
         (described(at, "all.posterior"), std::fs::read(at.join("all.posterior")).unwrap());
     // Tensors follow the header, whose length is said first.
@@ -69,16 +69,15 @@ fn several_files_give_the_model_and_the_predictions_of_one() {
         assert!(tail(&own) == tail(&tensors), "{name}");
     }
     // Predictions are those of one table, in its order; whole, and part by part.
-    let predict = "predict --model all.posterior --out";
-    json(at, &format!("{predict} p.csv --data all.csv"));
+    let predict = "predict all.posterior -o";
+    json(at, &format!("{predict} p.csv all.csv"));
     let whole = std::fs::read_to_string(at.join("p.csv")).unwrap();
     for flags in ["", "--stream"] {
-        json(at, &format!("{predict} q.csv {flags} --data one.csv two.csv three.csv"));
+        json(at, &format!("{predict} q.csv one.csv two.csv three.csv {flags}"));
         assert_eq!(std::fs::read_to_string(at.join("q.csv")).unwrap(), whole, "{flags}");
     }
     let scores = |files: &str| {
-        let mut found =
-            json(at, &format!("evaluate --model all.posterior --test-fraction 0.1 --data {files}"));
+        let mut found = json(at, &format!("evaluate all.posterior {files} --test-fraction 0.1"));
         ["seconds", "peak_memory_bytes", "planned_memory_bytes", "data"]
             .iter()
             .for_each(|key| found[key] = Value::Null);
@@ -97,9 +96,7 @@ fn what_does_not_fit_together_is_named() {
     std::fs::write(at.join("wide.csv"), "a,b,kind,y,z\n1,2,0,3,4\n").unwrap();
     std::fs::write(at.join("text.csv"), "y,kind,b,a\n1,0,2,3\n1,0,what,3\n").unwrap();
     for stream in ["", "--stream"] {
-        let line = format!(
-            "fit gp {stream} --target y --features a,b --out m.posterior --missing drop --data one.csv"
-        );
+        let line = format!("fit one.csv {stream} --target y --features a,b -o m.posterior --missing drop");
         for (files, words) in [
             ("other.csv", "other.csv: it has no column y, and z is not in one.csv"),
             ("wide.csv", "wide.csv: z is not in one.csv; files of one table have the same columns"),
@@ -110,13 +107,13 @@ fn what_does_not_fit_together_is_named() {
             assert!(text.contains(words), "{stream} {files}: {text}");
         }
         // A cell that is missing, by its file and row: row 67 of all is row 8 of the second.
-        let line = format!("fit gp {stream} --target y --features a,b --out m.posterior --data");
+        let line = format!("fit {stream} --target y --features a,b -o m.posterior");
         std::fs::write(at.join("full.csv"), "a,b,kind,y\n1,2,0,3\n2,3,1,4\n").unwrap();
         let text = error(at, &format!("{line} full.csv two.csv"));
         assert!(text.contains("two.csv, row 48, column `a`: the cell is missing"), "{text}");
     }
     // An output is none of the inputs.
-    let text = error(at, "fit gp --target y --features b --data one.csv two.csv --out two.csv");
+    let text = error(at, "fit one.csv two.csv --target y --features b -o two.csv");
     assert!(text.contains("two.csv"), "{text}");
     assert!(!at.join("m.posterior").exists());
 }

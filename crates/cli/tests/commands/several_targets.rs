@@ -27,7 +27,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-const FIT: &str = "fit gp --data t.csv --features x,z --optimizer adam --steps 25 --restarts 1";
+const FIT: &str = "fit t.csv --features x,z --set optimizer=adam --set steps=25 --set restarts=1";
 
 /// Without what differs from run to run, and what is of several targets.
 fn comparable(found: &Value) -> Value {
@@ -56,16 +56,15 @@ fn two_targets_in_one_file_are_two_fits_of_their_own() {
         (["kind", "w"], "--folds 3", false),
         (["visits", "kind"], "--folds fold --fold 1", true),
     ] {
-        let both = json(at, &format!("{FIT} --target {} {split} --out both.posterior", targets.join(",")));
+        let both = json(at, &format!("{FIT} --target {} {split} -o both.posterior", targets.join(",")));
         assert!(both["shared_kernel"].is_null() && both["targets"].as_array().unwrap().len() == 2);
-        let predict = |name: &str, more: &str| {
-            columns(&json(at, &format!("predict --model {name}.posterior --data t.csv {more}")))
-        };
+        let predict =
+            |name: &str, more: &str| columns(&json(at, &format!("predict {name}.posterior t.csv {more}")));
         let all = predict("both", "");
         let (mut names, split_again) = (Vec::new(), if scored { split } else { "--folds 3 --fold 0" });
-        let evaluated = json(at, &format!("evaluate --model both.posterior --data t.csv {split_again}"));
+        let evaluated = json(at, &format!("evaluate both.posterior t.csv {split_again}"));
         for (k, target) in targets.iter().enumerate() {
-            let own = json(at, &format!("{FIT} --target {target} {split} --out own.posterior"));
+            let own = json(at, &format!("{FIT} --target {target} {split} -o own.posterior"));
             let found = &both["targets"][k];
             assert_eq!(found["target"], *target);
             for key in ["hyperparameters", "n", "left_out", "folds", "check", "recalibration", "notes"] {
@@ -77,7 +76,7 @@ fn two_targets_in_one_file_are_two_fits_of_their_own() {
                 assert_eq!(all[&named], values, "{named}");
                 names.push(named);
             }
-            let own = json(at, &format!("evaluate --model own.posterior --data t.csv {split_again}"));
+            let own = json(at, &format!("evaluate own.posterior t.csv {split_again}"));
             assert_eq!(evaluated["targets"][k]["target"], *target);
             assert_eq!(comparable(&evaluated["targets"][k]), comparable(&own), "{target}");
         }
@@ -90,8 +89,8 @@ fn two_targets_in_one_file_are_two_fits_of_their_own() {
 fn what_is_asked_of_one_kind_is_answered_for_the_targets_of_that_kind() {
     let folder = folder();
     let at = folder.path();
-    json(at, &format!("{FIT} --target y,kind,w --out m.posterior"));
-    let line = "predict --model m.posterior --data t.csv";
+    json(at, &format!("{FIT} --target y,kind,w -o m.posterior"));
+    let line = "predict m.posterior t.csv";
     let found = json(at, &format!("{line} --quantiles 0.1,0.9 --samples 2 --top 1 --sets 0.8"));
     let names = columns(&found);
     for name in ["y_q0.1", "w_q0.9", "y_sample_2", "kind_class_1", "kind_set", "kind_predicted", "w_mean"] {
@@ -112,7 +111,7 @@ fn what_is_asked_of_one_kind_is_answered_for_the_targets_of_that_kind() {
     assert!(a.iter().zip(&b).any(|(a, b)| a.signum() != b.signum()));
     // Part by part, the same columns to the last bit.
     for (name, more) in [("whole.csv", "--stream false"), ("parts.csv", "--stream")] {
-        let output = run(at, &format!("{line} --quantiles 0.5 --out {name} {more}"));
+        let output = run(at, &format!("{line} --quantiles 0.5 -o {name} {more}"));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let read = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
@@ -121,28 +120,28 @@ fn what_is_asked_of_one_kind_is_answered_for_the_targets_of_that_kind() {
     let head = |text: &str| text.lines().next().unwrap().to_string();
     assert_eq!(head(&whole), head(&read("parts.csv")));
     for (more, part) in [
-        ("--out p.npy", "an array holds the predictions of one target"),
-        ("--samples 2 --samples-out p.npy --out p.csv", "--samples-out is an array of one target"),
+        ("-o p.npy", "an array holds the predictions of one target"),
+        ("--samples 2 --samples-out p.npy -o p.csv", "--samples-out is an array of one target"),
         ("--joint p.npy", "--joint is the covariance of one target"),
-        ("--samples 2 --stream --out p.csv", "drawn jointly"),
+        ("--samples 2 --stream -o p.csv", "drawn jointly"),
     ] {
         let text = error(at, &format!("{line} {more}"));
         assert!(text.contains(part), "{more}: {text}");
     }
     // What only classes have is refused where there are none.
-    json(at, &format!("{FIT} --target y,w --out n.posterior"));
-    let text = error(at, "predict --model n.posterior --data t.csv --top 2");
+    json(at, &format!("{FIT} --target y,w -o n.posterior"));
+    let text = error(at, "predict n.posterior t.csv --top 2");
     assert!(text.contains("target `y`: --top is for classes"), "{text}");
     // Other models of all targets, side by side; a page with a section of each.
-    let found = json(at, "evaluate --model m.posterior --data t.csv --compare m.posterior --report r.html");
+    let found = json(at, "evaluate m.posterior t.csv --against m.posterior --report r.html");
     assert_eq!(found["targets"][1]["models"].as_array().unwrap().len(), 2);
     let page = read("r.html");
     assert!(page.contains("target kind") && page.contains("target w"));
-    let text = error(at, "evaluate --model m.posterior --data t.csv --compare n.posterior");
+    let text = error(at, "evaluate m.posterior t.csv --against n.posterior");
     assert!(text.contains("has no target `kind`"), "{text}");
-    let compared = json(at, &format!("{FIT} --target w --out own.posterior"));
+    let compared = json(at, &format!("{FIT} --target w -o own.posterior"));
     assert_eq!(compared["target"], "w");
-    json(at, "evaluate --model own.posterior --data t.csv --compare m.posterior");
+    json(at, "evaluate own.posterior t.csv --against m.posterior");
     let described = String::from_utf8(run(at, "inspect m.posterior --report i.html").stdout).unwrap();
     assert!(described.contains("targets: y, kind, w") && described.contains("Target kind"), "{described}");
     assert!(read("i.html").len() > 1000);
@@ -151,7 +150,7 @@ fn what_is_asked_of_one_kind_is_answered_for_the_targets_of_that_kind() {
 }
 
 fn shared(at: &Path, more: &str) -> Value {
-    json(at, &format!("{FIT} --share-kernel --out m.posterior {more}"))
+    json(at, &format!("{FIT} --share-kernel -o m.posterior {more}"))
 }
 
 #[test]
@@ -197,7 +196,7 @@ fn a_shared_kernel_is_in_every_target_and_its_evidence_is_their_sum() {
     assert!(found["targets"][1]["left_out"]["nll"].is_number());
     let again = json(
         at,
-        "fit gp --data t.csv --features x,z --target v,y --test-fraction 0.25 --hyperparameters m.posterior --out again.posterior",
+        "fit t.csv --features x,z --target v,y --test-fraction 0.25 --hyperparameters m.posterior -o again.posterior",
     );
     for (a, b) in [(0, 1), (1, 0)] {
         assert_eq!(found["targets"][a]["left_out"], again["targets"][b]["left_out"]);
@@ -207,11 +206,9 @@ fn a_shared_kernel_is_in_every_target_and_its_evidence_is_their_sum() {
     let described = String::from_utf8(run(at, "inspect m.posterior").stdout).unwrap();
     assert!(described.contains("y, v share kernel and noise"), "{described}");
     // Large tables search on blocks; every method conditions under what was found.
-    let blocks = "--method sgpr --inducing 20 --iterations 2";
-    let found = json(
-        at,
-        &format!("fit gp --data t.csv --features x,z --target y,v --share-kernel {blocks} --out s.posterior"),
-    );
+    let blocks = "--method sgpr --set inducing=20 --set iterations=2";
+    let found =
+        json(at, &format!("fit t.csv --features x,z --target y,v --share-kernel {blocks} -o s.posterior"));
     assert_eq!(found["shared_kernel"]["blocks"], serde_json::json!([80]));
     for (more, part) in [
         ("--target y", "several targets"),
@@ -220,8 +217,7 @@ fn a_shared_kernel_is_in_every_target_and_its_evidence_is_their_sum() {
         ("--target y,v --method dkl", "learns features"),
         ("--target y,v --stream", "tables in memory"),
     ] {
-        let text =
-            error(at, &format!("fit gp --data t.csv --features x,z --share-kernel --out e.posterior {more}"));
+        let text = error(at, &format!("fit t.csv --features x,z --share-kernel -o e.posterior {more}"));
         assert!(text.contains(part) && text.lines().last().unwrap().len() < 300, "{more}: {text}");
     }
 }
@@ -230,13 +226,13 @@ fn a_shared_kernel_is_in_every_target_and_its_evidence_is_their_sum() {
 fn targets_stand_in_configurations_and_are_refused_with_the_reason() {
     let folder = folder();
     let at = folder.path();
-    let found = json(at, &format!("{FIT} --target y,w --out a.posterior"));
+    let found = json(at, &format!("{FIT} --target y,w -o a.posterior"));
     for list in ["[\"y\", \"w\"]", "\"y, w\"", "[5, \"w\"]"] {
         let text = format!(
-            "data = \"t.csv\"\nfeatures = [\"x\", \"z\"]\noptimizer = \"adam\"\nsteps = 25\nrestarts = 1\ntarget = {list}\nout = \"b.posterior\"\n"
+            "data = \"t.csv\"\nfeatures = [\"x\", \"z\"]\noptimizer = \"adam\"\nsteps = 25\nrestarts = 1\ntarget = {list}\noutput = \"b.posterior\"\n"
         );
         std::fs::write(at.join("c.toml"), text).unwrap();
-        let own = json(at, "fit gp --config c.toml");
+        let own = json(at, "fit --config c.toml");
         for k in 0..2 {
             assert_eq!(
                 own["targets"][k]["hyperparameters"], found["targets"][k]["hyperparameters"],
@@ -245,7 +241,7 @@ fn targets_stand_in_configurations_and_are_refused_with_the_reason() {
         }
     }
     // Part by part, the same models.
-    let parts = json(at, &format!("{FIT} --target y,w --stream --out p.posterior"));
+    let parts = json(at, &format!("{FIT} --target y,w --stream -o p.posterior"));
     assert_eq!(parts["targets"][1]["hyperparameters"], found["targets"][1]["hyperparameters"]);
     for (more, part) in [
         ("--target y,nothing", "nothing"),
@@ -255,24 +251,21 @@ fn targets_stand_in_configurations_and_are_refused_with_the_reason() {
         ("--target y,w --stream --folds 3", "name one --fold"),
         ("--target y,w --memory 0.00001", "memory"),
     ] {
-        let text = error(at, &format!("{FIT} --out e.posterior {more}"));
+        let text = error(at, &format!("{FIT} -o e.posterior {more}"));
         assert!(text.contains(part) && text.lines().last().unwrap().len() < 300, "{more}: {text}");
     }
     assert!(!at.join("e.posterior").exists());
-    let text = error(
-        at,
-        "fit gp --data t.csv --features z --target x --hyperparameters a.posterior --out e.posterior",
-    );
+    let text = error(at, "fit t.csv --features z --target x --hyperparameters a.posterior -o e.posterior");
     assert!(text.contains("no target `x`") && text.contains("y, w"), "{text}");
     for (line, part) in [
-        ("compress --model a.posterior --out e.posterior", "no process of numbers"),
-        ("stream --state e.stream --model a.posterior --data t.csv", "several targets"),
+        ("compress a.posterior -o e.posterior", "no process of numbers"),
+        ("stream e.stream t.csv --model a.posterior", "several targets"),
     ] {
         let text = error(at, line);
         assert!(text.contains(part), "{line}: {text}");
     }
     // A budget of time is that of all of them, and their plans are said.
-    let output = run(at, &format!("{FIT} --target y,w --time-budget 60 --out t.posterior"));
+    let output = run(at, &format!("{FIT} --target y,w --time-budget 60 -o t.posterior"));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && said.contains("plan: 2 targets one after the other"), "{said}");
     assert!(said.contains("target y (1 of 2)") && said.contains("target w (2 of 2)"), "{said}");
@@ -292,7 +285,8 @@ fn an_interrupted_fit_writes_nothing() {
         text += &format!("{x},{z},{},{}\n", (9.0 * x).sin() * z, (i as f64 * 12.9898).sin());
     }
     std::fs::write(at.join("t.csv"), text).unwrap();
-    let line = "fit gp --data t.csv --target y,w --method sdd --iterations 100000000 --time-budget 600 --out m.posterior";
+    let line =
+        "fit t.csv --target y,w --method sdd --set iterations=100000000 --time-budget 600 -o m.posterior";
     let mut child = Command::new(env!("CARGO_BIN_EXE_posterior"))
         .current_dir(at)
         .args(line.split_whitespace())

@@ -43,7 +43,7 @@ fn error(folder: &Path, line: &str, input: &str) -> String {
 }
 
 fn status(folder: &Path) -> Value {
-    serde_json::from_str(&good(folder, "stream --state s.posterior --status --json", "").0).unwrap()
+    serde_json::from_str(&good(folder, "stream s.posterior --status --json", "").0).unwrap()
 }
 
 /// Rows of two numbers, a class and a number.
@@ -71,9 +71,9 @@ const HEADER: &str = "a,b,kind,y\n";
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.csv"), format!("{HEADER}{}", rows(0..120))).unwrap();
-    let fit = "fit gp --data t.csv --features a,b --method sgpr --inducing 20 --fixed-inducing --iterations 10 --quiet";
-    good(folder.path(), &format!("{fit} --target y --out y.posterior"), "");
-    let classes = "--inference gaussianised --pseudo-count 0.1 --target kind --out kind.posterior";
+    let fit = "fit t.csv --features a,b --method sgpr --set inducing=20 --set fixed-inducing --set iterations=10 --quiet";
+    good(folder.path(), &format!("{fit} --target y -o y.posterior"), "");
+    let classes = "--inference gaussianised --pseudo-count 0.1 --target kind -o kind.posterior";
     good(folder.path(), &format!("{fit} {classes}"), "");
     folder
 }
@@ -98,7 +98,7 @@ fn rows_are_predicted_then_learned_and_the_state_is_a_model() {
     let folder = folder();
     let at = folder.path();
     let input = format!("{HEADER}{}", rows(120..320));
-    let line = "stream --state s.posterior --model y.posterior --batch 50 --out p.csv";
+    let line = "stream s.posterior --model y.posterior --batch 50 -o p.csv";
     let (_, said) = good(at, line, &input);
     assert!(said.contains("MB of memory whatever the number of rows"), "{said}");
     assert!(said.contains("200 rows read: 200 learned") && said.contains("in the 90 % interval"), "{said}");
@@ -115,7 +115,7 @@ fn rows_are_predicted_then_learned_and_the_state_is_a_model() {
     assert!(nll(&first) < first["score"]["baseline_nll"].as_f64().unwrap() - 0.5, "{first}");
     // Before a batch is learned it is predicted by what was there: the first is what the model alone says.
     std::fs::write(at.join("first.csv"), format!("{HEADER}{}", rows(120..170))).unwrap();
-    good(at, "predict --model y.posterior --data first.csv --out q.csv --quiet", "");
+    good(at, "predict y.posterior first.csv -o q.csv --quiet", "");
     let alone = std::fs::read_to_string(at.join("q.csv")).unwrap();
     let mean = alone.lines().next().unwrap().split(',').position(|n| n == "y_mean").unwrap();
     let own = predicted(&at.join("p.csv"));
@@ -130,9 +130,9 @@ fn rows_are_predicted_then_learned_and_the_state_is_a_model() {
     // What was learned is asked like any model, and says so.
     let (text, _) = good(at, "inspect s.posterior", "");
     assert!(text.contains("200 rows were learned after the fit"), "{text}");
-    good(at, "predict --model s.posterior --data first.csv --out r.csv --quiet", "");
+    good(at, "predict s.posterior first.csv -o r.csv --quiet", "");
     // Which rows a stream has learned is not kept.
-    let (scores, _) = good(at, "evaluate --model s.posterior --data first.csv --json", "");
+    let (scores, _) = good(at, "evaluate s.posterior first.csv --json", "");
     let scores: Value = serde_json::from_str(&scores).unwrap();
     assert!(scores["scored_rows"] == "unknown" && scores["rows_trained_on"].is_null(), "{scores}");
     let refused = error(at, line, &input);
@@ -150,7 +150,7 @@ fn classes_arrive_as_objects_and_without_labels_they_are_predicted_only() {
         format!("{{\"b\": {}, \"a\": {}{label}}}\n", cells[1], cells[0])
     };
     let input: String = (120..220).map(object).collect();
-    let line = "stream --state s.posterior --model kind.posterior --format jsonl --out p.jsonl --batch 30";
+    let line = "stream s.posterior --model kind.posterior --format jsonl -o p.jsonl --batch 30";
     let (_, said) = good(at, line, &input);
     assert!(
         said.contains("100 rows read: 80 learned, 20 predicted only") && said.contains("accuracy"),
@@ -165,10 +165,10 @@ fn classes_arrive_as_objects_and_without_labels_they_are_predicted_only() {
     assert!(objects[0]["kind"].is_null() && objects[1]["kind"].is_string() && objects[1]["row"] == 2.0);
     // A label that the fit did not have is a bad row, and is said to be like another.
     let unknown = "{\"a\": 1, \"b\": 1, \"kind\": \"High\"}\n";
-    let said = error(at, "stream --state s.posterior --out p.jsonl", unknown);
+    let said = error(at, "stream s.posterior -o p.jsonl", unknown);
     assert!(said.contains("row 101") && said.contains("did you mean `high`"), "{said}");
     let missing = "{\"a\": 1, \"kind\": \"high\"}\n";
-    let said = error(at, "stream --state s.posterior --out p.jsonl", missing);
+    let said = error(at, "stream s.posterior -o p.jsonl", missing);
     assert!(said.contains("it has no `b`"), "{said}");
     assert_eq!(status(at)["counts"]["rows"], 100);
 }
@@ -178,7 +178,7 @@ fn it_begins_without_a_model_and_ends_as_from_all_rows_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     std::fs::write(at.join("rows.csv"), format!("{HEADER}{}", rows(0..150))).unwrap();
-    let line = "stream --state s.posterior --target y --features a,b --start-rows 60 --data rows.csv --inducing-points 15 --noise fixed --out p.csv --batch 20";
+    let line = "stream s.posterior rows.csv --target y --features a,b --start-rows 60 --inducing-points 15 --noise fixed -o p.csv --batch 20";
     let (_, said) = good(at, line, "");
     assert!(said.contains("150 rows read: 90 learned, 60 fitted to first"), "{said}");
     let numbers: Vec<u64> = predicted(&at.join("p.csv")).into_keys().collect();
@@ -186,7 +186,7 @@ fn it_begins_without_a_model_and_ends_as_from_all_rows_at_once() {
     // More has come to the file: only that is read.
     let mut file = std::fs::OpenOptions::new().append(true).open(at.join("rows.csv")).unwrap();
     file.write_all(rows(150..170).as_bytes()).unwrap();
-    good(at, "stream --state s.posterior --data rows.csv --out p.csv", "");
+    good(at, "stream s.posterior rows.csv -o p.csv", "");
     assert_eq!(predicted(&at.join("p.csv")).len(), 110);
     assert_eq!(status(at)["counts"]["rows"], 170);
     // The same rows in one go are the same posterior.
@@ -199,7 +199,7 @@ fn it_begins_without_a_model_and_ends_as_from_all_rows_at_once() {
         "",
     );
     let ask = |model: &str| {
-        let (text, _) = good(at, &format!("predict --model {model} --data rows.csv --quiet"), "");
+        let (text, _) = good(at, &format!("predict {model} rows.csv --quiet"), "");
         let column = text.lines().next().unwrap().split(',').position(|n| n == "y_mean").unwrap();
         let of = |l: &str| l.split(',').nth(column).unwrap().parse::<f64>().unwrap();
         text.lines().skip(1).map(of).collect::<Vec<_>>()
@@ -220,12 +220,12 @@ fn bad_rows_end_it_or_are_passed_over_and_the_rest_is_kept() {
         input += bad;
         input += &rows(130 + k..131 + k);
     }
-    let line = "stream --state s.posterior --model y.posterior --out p.csv";
+    let line = "stream s.posterior --model y.posterior -o p.csv";
     let said = error(at, line, &input);
     assert!(said.contains("row 11: it has 3 cells, and there are 4 columns"), "{said}");
     assert_eq!(status(at)["counts"]["learned"], 10);
     // Begun anew where it stands, and told that it is the same input.
-    let again = "stream --state s.posterior --out p.csv --bad-rows skip";
+    let again = "stream s.posterior -o p.csv --bad-rows skip";
     let said = error(at, again, &input);
     assert!(said.contains("--from start passes over"), "{said}");
     let (_, said) = good(at, &format!("{again} --from start"), &input);
@@ -242,21 +242,21 @@ fn bad_rows_end_it_or_are_passed_over_and_the_rest_is_kept() {
     let numbers: Vec<u64> = predicted(&at.join("p.csv")).into_keys().collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22]);
     // Other columns, fewer columns, another file in the place of the one that was read, predictions in the place of an input.
-    let said = error(at, "stream --state s.posterior --out p.csv", "a,c,kind,y\n1,2,high,3\n");
+    let said = error(at, "stream s.posterior -o p.csv", "a,c,kind,y\n1,2,high,3\n");
     assert!(said.contains('b') && said.contains("a, c, kind, y"), "{said}");
-    let (_, said) = good(at, "stream --state s.posterior --out p.csv", "kind,y,b,a\nhigh,1,0.5,0.25\n");
+    let (_, said) = good(at, "stream s.posterior -o p.csv", "kind,y,b,a\nhigh,1,0.5,0.25\n");
     assert!(said.contains("17 learned"), "{said}");
-    let said = error(at, "stream --state s.posterior --out t.csv", &input);
+    let said = error(at, "stream s.posterior -o t.csv", &input);
     assert!(said.contains("was not written by this stream"), "{said}");
-    let said = error(at, "stream --state s.posterior --data t.csv --out t.csv", "");
+    let said = error(at, "stream s.posterior t.csv -o t.csv", "");
     assert!(said.contains("would destroy it"), "{said}");
-    let said = error(at, "stream --state t.csv --out n.csv", &input);
+    let said = error(at, "stream t.csv -o n.csv", &input);
     assert!(said.contains("t.csv"), "{said}");
-    let said = error(at, "stream --state none.posterior --out n.csv", &input);
+    let said = error(at, "stream none.posterior -o n.csv", &input);
     assert!(said.contains("begin it with --model"), "{said}");
-    let said = error(at, "stream --state s.posterior --memory 0.0001 --out p.csv", &input);
+    let said = error(at, "stream s.posterior --memory 0.0001 -o p.csv", &input);
     assert!(said.contains("--memory allows"), "{said}");
-    let said = error(at, "stream --state new.posterior --model y.posterior --out m.csv", "1,2,high,3\n");
+    let said = error(at, "stream new.posterior --model y.posterior -o m.csv", "1,2,high,3\n");
     assert!(said.contains("--columns"), "{said}");
 }
 
@@ -266,7 +266,7 @@ fn noise_is_learned_on_the_way_and_said() {
     let folder = folder();
     let at = folder.path();
     let input = format!("{HEADER}{}", rows(120..720));
-    let (_, said) = good(at, "stream --state s.posterior --model y.posterior --out p.csv", &input);
+    let (_, said) = good(at, "stream s.posterior --model y.posterior -o p.csv", &input);
     assert!(said.contains("noise learned from 600 rows: standard deviation"), "{said}");
     let learned = status(at)["noise"].clone();
     assert_eq!((learned["rows"].as_u64(), learned["far_rows"].as_u64()), (Some(600), Some(0)));
@@ -281,13 +281,12 @@ fn noise_is_learned_on_the_way_and_said() {
     assert!((noise / learned["deviation"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{noise} {learned}");
     // Told to stay, it stays; told to be learned, it goes on.
     let more = rows(720..760);
-    good(at, "stream --state s.posterior --noise fixed --out p.csv", &more);
+    good(at, "stream s.posterior --noise fixed -o p.csv", &more);
     assert!(status(at)["noise"].is_null());
-    good(at, "stream --state s.posterior --noise learned --out p.csv", &rows(760..800));
+    good(at, "stream s.posterior --noise learned -o p.csv", &rows(760..800));
     let again = status(at)["noise"].clone();
     assert_eq!((again["rows"].as_u64(), &again["fit_deviation"]), (Some(40), &learned["deviation"]));
-    let said =
-        error(at, "stream --state k.posterior --model kind.posterior --noise learned --out k.csv", &input);
+    let said = error(at, "stream k.posterior --model kind.posterior --noise learned -o k.csv", &input);
     assert!(said.contains("leave out --noise"), "{said}");
 }
 
@@ -298,9 +297,7 @@ fn whatever_kills_it_every_row_counts_once() {
     let at = folder.path();
     let total = 3000;
     std::fs::write(at.join("rows.csv"), format!("{HEADER}{}", rows(1000..1000 + total))).unwrap();
-    let line = |begin: &str| {
-        format!("stream --state s.posterior {begin} --data rows.csv --batch 20 --out p.csv --quiet")
-    };
+    let line = |begin: &str| format!("stream s.posterior rows.csv {begin} --batch 20 -o p.csv --quiet");
     let mut kills = 0;
     for round in 0..200 {
         let begun = at.join("s.posterior").exists();
@@ -335,7 +332,7 @@ fn whatever_kills_it_every_row_counts_once() {
         &line("--model y.posterior").replace("s.posterior", "once.posterior").replace("p.csv", "once.csv"),
         "",
     );
-    let (once, _) = good(at, "stream --state once.posterior --status --json", "");
+    let (once, _) = good(at, "stream once.posterior --status --json", "");
     let once: Value = serde_json::from_str(&once).unwrap();
     assert_eq!(once["score"], state["score"]);
     assert_eq!(std::fs::read(at.join("once.csv")).unwrap(), std::fs::read(at.join("p.csv")).unwrap());
@@ -347,10 +344,10 @@ fn a_state_without_rows_begins_with_the_header() {
     let folder = folder();
     let at = folder.path();
     std::fs::write(at.join("rows.csv"), HEADER).unwrap();
-    good(at, "stream --state s.posterior --model y.posterior --data rows.csv --out p.csv --quiet", "");
+    good(at, "stream s.posterior rows.csv --model y.posterior -o p.csv --quiet", "");
     assert_eq!(status(at)["counts"]["rows"], 0);
     std::fs::write(at.join("rows.csv"), format!("{HEADER}{}", rows(120..140))).unwrap();
-    good(at, "stream --state s.posterior --data rows.csv --out p.csv --quiet", "");
+    good(at, "stream s.posterior rows.csv -o p.csv --quiet", "");
     assert_eq!(status(at)["counts"]["learned"], 20);
 }
 
@@ -366,7 +363,7 @@ fn a_half_written_last_line_is_left_for_the_next_call() {
     let file = at.join("rows.csv");
     std::fs::write(&file, format!("{HEADER}{}0.5,0.25,high,1", rows(0..60))).unwrap();
     let begin = "--target y --features a,b --start-rows 40 --inducing-points 10";
-    let line = |begin: &str| format!("stream --state s.posterior {begin} --data rows.csv --out p.csv");
+    let line = |begin: &str| format!("stream s.posterior rows.csv {begin} -o p.csv");
     let (_, said) = good(at, &line(begin), "");
     assert!(said.contains("60 rows read") && said.contains("1 unfinished line left"), "{said}");
     assert!(said.contains("--last-line complete"), "{said}");
@@ -391,7 +388,7 @@ fn a_half_written_last_line_is_left_for_the_next_call() {
     let ys: Vec<String> = predicted(&at.join("p.csv")).into_values().skip(20).map(|c| c[1].clone()).collect();
     assert_eq!(ys, ["1.0034", "2", "", "3"]);
     // Nothing comes after the end of standard input.
-    let (_, said) = good(at, "stream --state s.posterior --out p.csv", "0.125,0.5,high,4");
+    let (_, said) = good(at, "stream s.posterior -o p.csv", "0.125,0.5,high,4");
     assert!(said.contains("65 rows read") && !said.contains("unfinished"), "{said}");
 }
 
@@ -401,11 +398,10 @@ fn half_lines_are_waited_for_in_files_that_are_followed_and_of_every_kind() {
     let folder = folder();
     let at = folder.path();
     std::fs::write(at.join("rows.jsonl"), "{\"a\": 1, \"b\": 0.5}\n{\"a\": 1, \"b\": 0.").unwrap();
-    let line = "stream --state s.posterior --model y.posterior --data rows.jsonl --out p.csv";
+    let line = "stream s.posterior rows.jsonl --model y.posterior -o p.csv";
     let (_, said) = good(at, line, "");
     assert!(said.contains("1 rows read") && said.contains("1 unfinished line left"), "{said}");
-    let mut child =
-        command(at, "stream --state s.posterior --data rows.jsonl --follow --out p.csv").spawn().unwrap();
+    let mut child = command(at, "stream s.posterior rows.jsonl --follow -o p.csv").spawn().unwrap();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(status(at)["counts"]["rows"], 1);
     append(&at.join("rows.jsonl"), "25}\n");
@@ -421,8 +417,7 @@ fn half_lines_are_waited_for_in_files_that_are_followed_and_of_every_kind() {
     assert_eq!((&counts["rows"], &counts["unlabelled"]), (&2.into(), &2.into()));
     // Half a header names no columns, and is not taken for one by the call that finds all of it.
     std::fs::write(at.join("head.csv"), "a,b,kind").unwrap();
-    let line =
-        "stream --state h.posterior --target y --features a,b --start-rows 10 --data head.csv --out h.csv";
+    let line = "stream h.posterior head.csv --target y --features a,b --start-rows 10 -o h.csv";
     let said = error(at, line, "");
     assert!(said.contains("head.csv has no rows: its last line has no newline yet"), "{said}");
     append(&at.join("head.csv"), &format!(",y\n{}", rows(0..12)));
@@ -437,15 +432,15 @@ fn a_file_that_was_replaced_or_shortened_is_not_gone_on_with() {
     let folder = folder();
     let at = folder.path();
     std::fs::write(at.join("rows.csv"), format!("{HEADER}{}", rows(120..140))).unwrap();
-    good(at, "stream --state s.posterior --model y.posterior --data rows.csv --out p.csv --quiet", "");
+    good(at, "stream s.posterior rows.csv --model y.posterior -o p.csv --quiet", "");
     std::fs::write(at.join("rows.csv"), format!("{HEADER}{}", rows(500..530))).unwrap();
-    let said = error(at, "stream --state s.posterior --data rows.csv --out p.csv", "");
+    let said = error(at, "stream s.posterior rows.csv -o p.csv", "");
     assert!(said.contains("it was replaced"), "{said}");
-    good(at, "stream --state s.posterior --data rows.csv --from next --out p.csv --quiet", "");
+    good(at, "stream s.posterior rows.csv --from next -o p.csv --quiet", "");
     assert_eq!(status(at)["counts"]["rows"], 50);
     // Predictions of rows that are counted cannot be made again.
     std::fs::write(at.join("p.csv"), "row,y\n").unwrap();
-    let said = error(at, "stream --state s.posterior --data rows.csv --out p.csv", "");
+    let said = error(at, "stream s.posterior rows.csv -o p.csv", "");
     assert!(said.contains("what is missing cannot be written again"), "{said}");
 }
 
@@ -472,7 +467,7 @@ fn one_far_row_spoils_neither_state_nor_scores() {
             std::fs::write(at.join("t.csv"), format!("a,b,y\n{text}")).unwrap();
         };
         write(120);
-        let go_on = "stream --state s.posterior --data t.csv --out p.csv --batch 20";
+        let go_on = "stream s.posterior t.csv -o p.csv --batch 20";
         good(at, &format!("{go_on} --target y --start-rows 60 {flags}"), "");
         let check = |rows: u64| {
             let found = status(at);

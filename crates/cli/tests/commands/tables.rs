@@ -45,14 +45,14 @@ fn table(rows: std::ops::Range<u32>, scale: f64) -> String {
     "a,b,y\n".to_string() + &rows.map(row).collect::<String>()
 }
 
-const FIT: &str = "fit gp --data t.csv --target y --steps 15";
+const FIT: &str = "fit t.csv --target y --set steps=15";
 
 #[test]
 fn rows_of_the_training_are_scored_apart() {
     let folder = folder();
     let at = folder.path();
-    json(at, &format!("{FIT} --test-fraction 0.3 --seed 1 --out m.posterior"));
-    let evaluate = "evaluate --model m.posterior --data t.csv";
+    json(at, &format!("{FIT} --test-fraction 0.3 --seed 1 -o m.posterior"));
+    let evaluate = "evaluate m.posterior t.csv";
 
     // The rows that were left out, and no others.
     let held_out = json(at, &format!("{evaluate} --test-fraction 0.3"));
@@ -85,8 +85,8 @@ fn rows_of_the_training_are_scored_apart() {
     assert!(page.contains(&format!("On {seen} rows that the model was trained on")), "trained on");
 
     // Only rows of the training: no score is called held-out.
-    json(at, &format!("{FIT} --out all.posterior"));
-    let said = text(at, "evaluate --model all.posterior --data t.csv --report all.html");
+    json(at, &format!("{FIT} -o all.posterior"));
+    let said = text(at, "evaluate all.posterior t.csv --report all.html");
     assert!(
         said.contains("100 rows that the model was trained on") && said.contains("new rows come out worse"),
         "{said}"
@@ -96,7 +96,7 @@ fn rows_of_the_training_are_scored_apart() {
         page.contains("On 100 rows that the model was trained on") && !page.contains("100 held-out rows")
     );
     assert!(!page.contains("Each mark is a held-out row"));
-    let scores = json(at, "evaluate --model all.posterior --data t.csv");
+    let scores = json(at, "evaluate all.posterior t.csv");
     assert_eq!(
         (scores["scored_rows"].as_str(), scores["rows_trained_on"].as_u64()),
         (Some("training"), Some(100))
@@ -106,17 +106,15 @@ fn rows_of_the_training_are_scored_apart() {
     let mut lines: Vec<String> = table(0..100, 1.0).lines().map(String::from).collect();
     lines[1..].reverse();
     std::fs::write(at.join("reversed.csv"), lines.join("\n")).unwrap();
-    text(at, "predict --model all.posterior --data reversed.csv --out reversed.parquet");
-    for flags in ["--stream", "--method sgpr --inducing 8", "--method cg --samples 2 --random-features 50"] {
-        json(at, &format!("{FIT} {flags} --out other.posterior"));
-        let scores = json(at, "evaluate --model other.posterior --data reversed.parquet");
+    text(at, "predict all.posterior reversed.csv -o reversed.parquet");
+    for flags in
+        ["--stream", "--method sgpr --set inducing=8", "--method cg --set samples=2 --set random-features=50"]
+    {
+        json(at, &format!("{FIT} {flags} -o other.posterior"));
+        let scores = json(at, "evaluate other.posterior reversed.parquet");
         assert_eq!(scores["rows_trained_on"], 100, "{flags}");
         std::fs::write(at.join("new.csv"), table(200..240, 1.0)).unwrap();
-        assert_eq!(
-            json(at, "evaluate --model other.posterior --data new.csv")["rows_trained_on"],
-            0,
-            "{flags}"
-        );
+        assert_eq!(json(at, "evaluate other.posterior new.csv")["rows_trained_on"], 0, "{flags}");
     }
 }
 
@@ -124,18 +122,18 @@ fn rows_of_the_training_are_scored_apart() {
 fn columns_in_other_units_are_named() {
     let folder = folder();
     let at = folder.path();
-    json(at, &format!("{FIT} --test-fraction 0.3 --out m.posterior"));
+    json(at, &format!("{FIT} --test-fraction 0.3 -o m.posterior"));
     std::fs::write(at.join("new.csv"), table(100..200, 1.0)).unwrap();
     std::fs::write(at.join("bytes.csv"), table(100..200, 255.0)).unwrap();
     // Ordinary rows are quiet.
-    for line in ["predict --model m.posterior --data new.csv", "evaluate --model m.posterior --data t.csv"] {
+    for line in ["predict m.posterior new.csv", "evaluate m.posterior t.csv"] {
         assert_eq!(json(at, line)["inputs_unlike_training"], serde_json::json!([]), "{line}");
         assert!(!text(at, line).contains("warning"));
     }
     for line in [
-        "predict --model m.posterior --data bytes.csv --out p.csv",
-        "predict --model m.posterior --data bytes.csv --out p.csv --stream",
-        "evaluate --model m.posterior --data bytes.csv",
+        "predict m.posterior bytes.csv -o p.csv",
+        "predict m.posterior bytes.csv -o p.csv --stream",
+        "evaluate m.posterior bytes.csv",
     ] {
         let found = json(at, line)["inputs_unlike_training"].clone();
         assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
@@ -148,7 +146,7 @@ fn columns_in_other_units_are_named() {
         let said = text(at, line);
         assert!(said.contains("warning: column `a` is") && said.contains("in training"), "{said}");
     }
-    text(at, "evaluate --model m.posterior --data bytes.csv --report r.html");
+    text(at, "evaluate m.posterior bytes.csv --report r.html");
     let page = std::fs::read_to_string(at.join("r.html")).unwrap();
     assert!(page.contains("column `a` is") && page.contains("Are the units the same?"));
 }
@@ -157,35 +155,29 @@ fn columns_in_other_units_are_named() {
 fn predictions_keep_to_the_memory_that_was_given() {
     let folder = folder();
     let at = folder.path();
-    json(at, &format!("{FIT} --out m.posterior"));
+    json(at, &format!("{FIT} -o m.posterior"));
     std::fs::write(at.join("many.csv"), table(0..1500, 1.0)).unwrap();
     // Refused before anything is allocated, with the way out.
-    for flags in ["--samples 100000 --memory 0.001", "--samples 2 --data many.csv --memory 0.02"] {
-        let flags =
-            if flags.contains("--data") { flags.to_string() } else { format!("{flags} --data t.csv") };
-        let said = error(at, &format!("predict --model m.posterior {flags}"));
+    for flags in ["--samples 100000 --memory 0.001", "--samples 2 many.csv --memory 0.02"] {
+        let flags = if flags.contains("many.csv") { flags.to_string() } else { format!("{flags} t.csv") };
+        let said = error(at, &format!("predict m.posterior {flags}"));
         assert!(said.contains("above the limit") && said.contains("--memory"), "{flags}\n{said}");
     }
     // Beyond what any plan would allow, the flag itself says no.
     for count in ["100000000", "18446744073709551615"] {
-        let refused = run(at, &format!("predict --model m.posterior --data t.csv --samples {count}"));
+        let refused = run(at, &format!("predict m.posterior t.csv --samples {count}"));
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(refused.status.code() == Some(2) && said.contains("from 0 to 100000"), "{said}");
     }
     let many =
         (0..4000).map(|k| format!("{:.6}", (f64::from(k) + 0.5) / 4000.0)).collect::<Vec<_>>().join(",");
-    let said =
-        error(at, &format!("predict --model m.posterior --data many.csv --memory 0.1 --quantiles {many}"));
+    let said = error(at, &format!("predict m.posterior many.csv --memory 0.1 --quantiles {many}"));
     assert!(said.contains("above the limit") && said.contains("quantiles"), "{said}");
     // Planned, stated, kept, and not far from what is used; without a plan for anything there is the program itself.
-    for flags in [
-        "",
-        "--samples 400",
-        "--samples 400 --out p.csv",
-        "--samples 400 --out p.parquet",
-        "--quantiles 0.1,0.9",
-    ] {
-        let report = json(at, &format!("predict --model m.posterior --data many.csv {flags}"));
+    for flags in
+        ["", "--samples 400", "--samples 400 -o p.csv", "--samples 400 -o p.parquet", "--quantiles 0.1,0.9"]
+    {
+        let report = json(at, &format!("predict m.posterior many.csv {flags}"));
         let planned = report["planned_memory_bytes"].as_u64().unwrap();
         let Some(peak) = report["peak_memory_bytes"].as_u64() else { continue };
         println!("{flags}: planned {:.1} MB, peak {:.1} MB", planned as f64 / 1e6, peak as f64 / 1e6);
@@ -193,29 +185,26 @@ fn predictions_keep_to_the_memory_that_was_given() {
         assert!(planned <= 2 * peak + (64 << 20), "{flags}: planned {planned}, peak {peak}");
     }
     assert!(
-        text(at, "predict --model m.posterior --data many.csv --out p.csv")
-            .contains("plan: predictions of 1500 rows need")
+        text(at, "predict m.posterior many.csv -o p.csv").contains("plan: predictions of 1500 rows need")
     );
-    assert!(
-        json(at, "evaluate --model m.posterior --data many.csv")["planned_memory_bytes"].as_u64() > Some(0)
-    );
-    assert!(error(at, "evaluate --model m.posterior --data many.csv --memory 0.0005").contains("above the"));
+    assert!(json(at, "evaluate m.posterior many.csv")["planned_memory_bytes"].as_u64() > Some(0));
+    assert!(error(at, "evaluate m.posterior many.csv --memory 0.0005").contains("above the"));
 }
 
 #[test]
 fn reading_keeps_to_the_memory_that_was_given() {
     let folder = folder();
     let at = folder.path();
-    json(at, &format!("{FIT} --out m.posterior"));
+    json(at, &format!("{FIT} -o m.posterior"));
     // 2.4 MB of text, 9.6 MB of cells.
     let rows: String = "1,2,3\n".repeat(400_000);
     std::fs::write(at.join("cells.csv"), format!("a,b,y\n{rows}")).unwrap();
     for line in [
-        "fit gp --data cells.csv --target y --out n.posterior",
-        "predict --model m.posterior --data cells.csv",
-        "evaluate --model m.posterior --data cells.csv",
+        "fit cells.csv --target y -o n.posterior",
+        "predict m.posterior cells.csv",
+        "evaluate m.posterior cells.csv",
         "inspect cells.csv",
-        "optimize start --candidates cells.csv --state s.json",
+        "optimize start s.json --candidates cells.csv",
     ] {
         let said = error(at, &format!("{line} --memory 0.01"));
         assert!(said.contains("400000 rows of 3 columns") && said.contains("--memory"), "{line}\n{said}");
@@ -230,11 +219,8 @@ fn reading_keeps_to_the_memory_that_was_given() {
     std::fs::write(at.join("x.npy"), npy).unwrap();
     std::fs::write(at.join("net.toml"), "kind = \"perceptron\"\ninputs = 2\nhidden = [4]\noutputs = 1\n")
         .unwrap();
-    json(
-        at,
-        "train --architecture net.toml --data t.csv --target y --loss mse --epochs 1 --out n.safetensors",
-    );
-    for line in ["forward --network n.safetensors --data x.npy --out y.npy", "inspect x.npy"] {
+    json(at, "train net.toml t.csv --target y --loss mse --epochs 1 -o n.safetensors");
+    for line in ["forward n.safetensors x.npy -o y.npy", "inspect x.npy"] {
         let said = error(at, &format!("{line} --memory 0.0001"));
         assert!(said.contains("memory limit"), "{line}\n{said}");
     }
@@ -244,12 +230,11 @@ fn reading_keeps_to_the_memory_that_was_given() {
 fn processes_are_asked_what_networks_are() {
     let folder = folder();
     let at = folder.path();
-    json(at, &format!("{FIT} --test-fraction 0.3 --out m.posterior"));
-    json(at, &format!("{FIT} --test-fraction 0.3 --kernel linear --out other.posterior"));
+    json(at, &format!("{FIT} --test-fraction 0.3 -o m.posterior"));
+    json(at, &format!("{FIT} --test-fraction 0.3 --kernel linear -o other.posterior"));
     // Side by side, on the same rows: those that were left out, whatever else is in the table.
     for flags in ["--test-fraction 0.3", ""] {
-        let scores =
-            json(at, &format!("evaluate --model m.posterior --data t.csv --compare other.posterior {flags}"));
+        let scores = json(at, &format!("evaluate m.posterior t.csv --against other.posterior {flags}"));
         let [own, other] = [0, 1].map(|k| scores["models"][k]["scores"]["scores"].clone());
         assert_eq!((&scores["kind"], &own["n"], &other["n"]), (&"values".into(), &30.into(), &30.into()));
         assert_eq!((&own["rmse"], &scores["plain"]["scores"]), (&scores["rmse"], &scores["baseline"]));
@@ -258,10 +243,10 @@ fn processes_are_asked_what_networks_are() {
                 && scores["nll_difference"]["mean"].as_f64() < Some(0.0)
         );
     }
-    let scores = json(at, "evaluate --model m.posterior --data t.csv --limit 40");
+    let scores = json(at, "evaluate m.posterior t.csv --limit 40");
     assert_eq!(scores["n"].as_u64().unwrap() + scores["rows_trained_on"].as_u64().unwrap(), 40);
     // The first rows, quantiles of the function, arrays.
-    let first = json(at, "predict --model m.posterior --data t.csv --limit 7 --quantiles 0.975 --latent");
+    let first = json(at, "predict m.posterior t.csv --limit 7 --quantiles 0.975 --latent");
     let column = |name: &str| first["predictions"][name].as_array().unwrap().clone();
     assert_eq!((first["n"].as_u64(), column("y_mean").len()), (Some(7), 7));
     for row in 0..7 {
@@ -269,9 +254,9 @@ fn processes_are_asked_what_networks_are() {
             ["y_mean", "y_latent_std", "y_q0.975"].map(|name| column(name)[row].as_f64().unwrap());
         assert!(((quantile - mean) / deviation - 1.959964).abs() < 1e-6, "{row}");
     }
-    let whole = json(at, "predict --model m.posterior --data t.csv");
+    let whole = json(at, "predict m.posterior t.csv");
     assert_eq!(whole["predictions"]["y_mean"].as_array().unwrap()[..7], column("y_mean"));
-    json(at, "predict --model m.posterior --data t.csv --samples 3 --samples-out f.npy --out p.npy");
+    json(at, "predict m.posterior t.csv --samples 3 --samples-out f.npy -o p.npy");
     let shape = |name: &str| {
         let bytes = std::fs::read(at.join(name)).unwrap();
         String::from_utf8_lossy(&bytes[..128]).split_once("'shape': ").unwrap().1[..11].to_string()
@@ -280,18 +265,18 @@ fn processes_are_asked_what_networks_are() {
     // What it has no answer to is wrong usage, found out before anything is read.
     for (flags, expected) in [
         ("predict --top 2", "--top is for classes"),
-        ("predict --joint j.npy --stream --out p.csv", "the covariance of all rows"),
+        ("predict --joint j.npy --stream -o p.csv", "the covariance of all rows"),
         ("predict --predictive probit", "a Gaussian process, which takes no --predictive"),
-        ("predict --samples 2 --out p.npy --force", "need named columns"),
-        ("predict --limit 3 --stream --out p.csv", "cannot be used with"),
-        ("predict --samples 2 --samples-out g.npy --stream --out p.csv", "drawn jointly"),
+        ("predict --samples 2 -o p.npy --force", "need named columns"),
+        ("predict --limit 3 --stream -o p.csv", "cannot be used with"),
+        ("predict --samples 2 --samples-out g.npy --stream -o p.csv", "drawn jointly"),
         ("evaluate --joint-kappa 2", "takes no --joint-kappa"),
         ("evaluate --rotate 10", "classifiers of images"),
         ("evaluate --ood t.csv", "classifiers"),
         ("evaluate --labels t.csv", "takes no --labels"),
     ] {
         let (command, flags) = flags.split_once(' ').unwrap();
-        let output = run(at, &format!("{command} --model m.posterior --data t.csv {flags}"));
+        let output = run(at, &format!("{command} m.posterior t.csv {flags}"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && said.contains(expected), "{flags}\n{said}");
         assert!(!said.contains("plan:"), "{said}");
@@ -302,8 +287,8 @@ fn processes_are_asked_what_networks_are() {
 fn rows_without_a_prediction_are_counted_for_each_model() {
     let folder = folder();
     let at = folder.path();
-    json(at, &format!("{FIT} --missing drop --out both.posterior"));
-    json(at, &format!("{FIT} --missing drop --features a --out one.posterior"));
+    json(at, &format!("{FIT} --missing drop -o both.posterior"));
+    json(at, &format!("{FIT} --missing drop --features a -o one.posterior"));
     // Five of the rows lack what only the first model looks at.
     let mut lines: Vec<String> = table(0..100, 1.0).lines().map(String::from).collect();
     for line in &mut lines[1..=5] {
@@ -311,16 +296,16 @@ fn rows_without_a_prediction_are_counted_for_each_model() {
         *line = format!("{},,{}", cells[0], cells[2]);
     }
     std::fs::write(at.join("gaps.csv"), lines.join("\n")).unwrap();
-    let said = text(at, "evaluate --model both.posterior --data gaps.csv");
+    let said = text(at, "evaluate both.posterior gaps.csv");
     assert!(said.contains("same numbers as 95 of these") && said.contains("95 rows that"), "{said}");
-    let scores = json(at, "evaluate --model one.posterior --data gaps.csv --compare both.posterior");
+    let scores = json(at, "evaluate one.posterior gaps.csv --against both.posterior");
     let n: Vec<u64> =
         [0, 1].iter().map(|&k| scores["models"][k]["scores"]["scores"]["n"].as_u64().unwrap()).collect();
     assert_eq!(n, [100, 95]);
     let notes = scores["notes"].to_string();
     assert!(notes.contains("scored on 95 rows, the first model on 100"), "{notes}");
     // Draws at rows without a prediction are not made.
-    let predicted = json(at, "predict --model both.posterior --data gaps.csv --samples 2");
+    let predicted = json(at, "predict both.posterior gaps.csv --samples 2");
     let draws = predicted["predictions"]["y_sample_2"].as_array().unwrap();
     assert_eq!((draws.len(), draws.iter().filter(|v| v.is_number()).count()), (100, 95));
 }

@@ -28,7 +28,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-const FIT: [&str; 8] = ["fit", "gp", "--data", "t.csv", "--target", "y", "--out", "m.posterior"];
+const FIT: [&str; 6] = ["fit", "t.csv", "--target", "y", "--output", "m.posterior"];
 
 #[test]
 fn fit_predict_evaluate_inspect() {
@@ -57,7 +57,7 @@ fn fit_predict_evaluate_inspect() {
     assert!(fit["peak_memory_bytes"].as_u64().unwrap() < 200_000_000);
 
     let folds = ["--folds", "folds.csv", "--fold", "0"];
-    let args = ["evaluate", "--model", "m.posterior", "--data", "t.csv", "--report", "r.html", "--json"];
+    let args = ["evaluate", "m.posterior", "t.csv", "--report", "r.html", "--json"];
     let scores = json(posterior(at).args(args).args(folds));
     for key in ["n", "rmse", "mae", "nll", "crps", "coverage_95", "cqm", "seconds"] {
         assert!(scores[key].is_number(), "{key}");
@@ -69,29 +69,15 @@ fn fit_predict_evaluate_inspect() {
     let page = std::fs::read_to_string(at.join("r.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("colour=blue"));
 
-    let args = [
-        "predict",
-        "--model",
-        "m.posterior",
-        "--data",
-        "t.csv",
-        "--quantiles",
-        "0.05,0.95",
-        "--samples",
-        "2",
-    ];
-    posterior(at).args(args).args(["--out", "p.csv", "--quiet"]).assert().success().stdout("");
+    let args = ["predict", "m.posterior", "t.csv", "--quantiles", "0.05,0.95", "--samples", "2"];
+    posterior(at).args(args).args(["--output", "p.csv", "--quiet"]).assert().success().stdout("");
     let table = std::fs::read_to_string(at.join("p.csv")).unwrap();
     let header = "a,b,colour,y,y_mean,y_std,y_latent_std,y_q0.05,y_q0.95,y_sample_1,y_sample_2";
     assert_eq!(table.lines().next(), Some(header));
     assert_eq!(table.lines().count(), 61);
-    let printed =
-        posterior(at).args(["predict", "--model", "m.posterior", "--data", "t.csv"]).output().unwrap().stdout;
+    let printed = posterior(at).args(["predict", "m.posterior", "t.csv"]).output().unwrap().stdout;
     assert!(String::from_utf8(printed).unwrap().starts_with("a,b,colour,y,y_mean,y_std,y_latent_std\n"));
-    posterior(at)
-        .args(["predict", "--model", "m.posterior", "--data", "t.csv", "--out", "p.parquet"])
-        .assert()
-        .success();
+    posterior(at).args(["predict", "m.posterior", "t.csv", "--output", "p.parquet"]).assert().success();
     let report = json(posterior(at).args(["inspect", "p.parquet", "--json"]));
     assert_eq!((report["rows"].as_u64(), report["columns"].as_array().unwrap().len()), (Some(60), 7));
 
@@ -113,25 +99,20 @@ fn the_same_seed_gives_the_same_bytes() {
         posterior(at)
             .args([
                 "fit",
-                "gp",
-                "--data",
                 "t.csv",
                 "--target",
                 "y",
                 "--features",
                 "a,b",
-                "--restarts",
-                "2",
+                "--set",
+                "restarts=2",
                 "--seed",
                 "7",
             ])
-            .args(["--out", name, "--quiet"])
+            .args(["--output", name, "--quiet"])
             .assert()
             .success();
-        let output = posterior(at)
-            .args(["predict", "--model", name, "--data", "t.csv", "--samples", "1"])
-            .output()
-            .unwrap();
+        let output = posterior(at).args(["predict", name, "t.csv", "--samples", "1"]).output().unwrap();
         predictions.push(output.stdout);
     }
     assert!(!predictions[0].is_empty());
@@ -142,17 +123,17 @@ fn the_same_seed_gives_the_same_bytes() {
 fn the_configuration_file_fills_in_and_flags_win() {
     let folder = folder();
     let at = folder.path();
-    let config = "data = \"t.csv\"\ntarget = \"y\"\nfeatures = [\"a\", \"b\"]\nkernel = \"se\"\nout = \"c.posterior\"\nsteps = 5\n\n\
+    let config = "data = \"t.csv\"\ntarget = \"y\"\nfeatures = [\"a\", \"b\"]\nkernel = \"se\"\noutput = \"c.posterior\"\nsteps = 5\n\n\
                   [[hyperprior]]\nparameter = \"se.lengthscale\"\ndensity = \"gamma\"\nshape = 2.0\nrate = 1.0\n";
     std::fs::write(at.join("c.toml"), config).unwrap();
-    let fit = json(posterior(at).args(["fit", "gp", "--config", "c.toml", "--steps", "3", "--json"]));
+    let fit = json(posterior(at).args(["fit", "--config", "c.toml", "--set", "steps=3", "--json"]));
     assert_eq!(fit["kernel"], "se");
     assert!(fit["steps"].as_u64().unwrap() <= 3);
     std::fs::write(at.join("bad.toml"), "kernal = \"se\"\n").unwrap();
-    let bad = posterior(at).args(["fit", "gp", "--config", "bad.toml"]).assert().code(2);
+    let bad = posterior(at).args(["fit", "--config", "bad.toml"]).assert().code(2);
     bad.stderr(predicate::str::contains("unknown field `kernal`"));
     std::fs::write(at.join("lost.toml"), config.replace("se.lengthscale", "se.lenghtscale")).unwrap();
-    let lost = posterior(at).args(["fit", "gp", "--config", "lost.toml"]).assert().code(1);
+    let lost = posterior(at).args(["fit", "--config", "lost.toml"]).assert().code(1);
     lost.stderr(predicate::str::contains("this model has: se.variance, se.lengthscale"));
 }
 
@@ -162,8 +143,8 @@ fn mistakes_get_their_status_and_a_way_out() {
     let at = folder.path();
     let cases: Vec<(Vec<&str>, i32, &str)> = vec![
         (vec![], 2, "Usage"),
-        (vec!["fit", "gp", "--data", "t.csv", "--out", "m.posterior"], 2, "--target <COL>"),
-        (vec!["fit", "gp", "--target", "y", "--out", "m.posterior"], 2, "--data <FILE>"),
+        (vec!["fit", "t.csv", "--output", "m.posterior"], 2, "--target <COL>"),
+        (vec!["fit", "--target", "y", "--output", "m.posterior"], 2, "<DATA>"),
         ([&FIT[..], &["--kernel", "matrn32"]].concat(), 2, "did you mean `matern32`?"),
         (
             [&FIT[..], &["--features", "a", "--kernel", "se(zz)"]].concat(),
@@ -171,20 +152,12 @@ fn mistakes_get_their_status_and_a_way_out() {
             "no feature column is called `zz`. There are: a",
         ),
         ([&FIT[..], &["--fold", "1"]].concat(), 2, "--folds <COUNT|COL|FILE>"),
-        ([&FIT[..], &["--learning-rate", "0.1"]].concat(), 2, "belongs to --optimizer adam"),
+        ([&FIT[..], &["--set", "learning-rate=0.1"]].concat(), 2, "belongs to --set optimizer=adam"),
         ([&FIT[..], &["--exclude", "y"]].concat(), 1, "column `y` is left out"),
         ([&FIT[..], &["--features", "a,b", "--memory", "0.00001"]].concat(), 1, "n = 60 needs"),
-        (
-            vec!["fit", "gp", "--data", "nowhere.csv", "--target", "y", "--out", "m"],
-            1,
-            "cannot read nowhere.csv",
-        ),
-        (vec!["predict", "--model", "t.csv", "--data", "t.csv"], 1, "t.csv is not a posterior model"),
-        (
-            vec!["predict", "--model", "m", "--data", "t.csv", "--quantiles", "1.5"],
-            2,
-            "it must be a number between 0 and 1",
-        ),
+        (vec!["fit", "nowhere.csv", "--target", "y", "--output", "m"], 1, "cannot read nowhere.csv"),
+        (vec!["predict", "t.csv", "t.csv"], 1, "t.csv is not a posterior model"),
+        (vec!["predict", "m", "t.csv", "--quantiles", "1.5"], 2, "it must be a number between 0 and 1"),
         (vec!["inspect", "nowhere.posterior"], 1, "cannot read the model nowhere.posterior"),
     ];
     for (arguments, status, text) in cases {
@@ -200,18 +173,21 @@ fn tables_of_counts_are_compared_as_counts() {
     let mut table = String::from("c,n,y\n");
     (0..30).for_each(|i| table += &format!("{},{},{}\n", i % 4, i % 7, i % 4 + i % 7));
     std::fs::write(at.join("counts.csv"), &table).unwrap();
-    let args = ["fit", "gp", "--data", "counts.csv", "--target", "y", "--kernel", "tanimoto"];
-    posterior(at).args(args).args(["--restarts", "1", "--quiet", "--out", "m.posterior"]).assert().success();
-    let scores =
-        json(posterior(at).args(["evaluate", "--model", "m.posterior", "--data", "counts.csv", "--json"]));
+    let args = ["fit", "counts.csv", "--target", "y", "--kernel", "tanimoto"];
+    posterior(at)
+        .args(args)
+        .args(["--set", "restarts=1", "--quiet", "--output", "m.posterior"])
+        .assert()
+        .success();
+    let scores = json(posterior(at).args(["evaluate", "m.posterior", "counts.csv", "--json"]));
     assert!(scores["standardised"]["rmse"].as_f64().unwrap() < 0.3, "{scores}");
     // One column of counts, drawn in the report from zero on.
-    let one = ["--features", "n", "--restarts", "1", "--quiet", "--out", "one.posterior"];
+    let one = ["--features", "n", "--set", "restarts=1", "--quiet", "--output", "one.posterior"];
     posterior(at).args(args).args(one).assert().success();
-    let report = ["evaluate", "--model", "one.posterior", "--data", "counts.csv", "--report", "r.html"];
+    let report = ["evaluate", "one.posterior", "counts.csv", "--report", "r.html"];
     posterior(at).args(report).assert().success();
     std::fs::write(at.join("bad.csv"), "c,n\n1,2\n3,-1\n").unwrap();
-    let predict = ["predict", "--model", "m.posterior", "--data", "bad.csv"];
+    let predict = ["predict", "m.posterior", "bad.csv"];
     let refused = posterior(at).args(predict).assert().code(1);
     refused.stderr(predicate::str::contains("bad.csv, row 2, column `n`: -1 is negative"));
 }
@@ -222,7 +198,7 @@ fn missing_cells_keep_their_rows() {
     let at = folder.path();
     posterior(at).args(FIT).args(["--features", "a,b", "--missing", "drop", "--quiet"]).assert().success();
     std::fs::write(at.join("holes.csv"), "a,b\n0.1,0.2\n,0.3\n").unwrap();
-    let args = ["predict", "--model", "m.posterior", "--data", "holes.csv"];
+    let args = ["predict", "m.posterior", "holes.csv"];
     let output = posterior(at).args(args).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.lines().nth(2), Some(",0.3,,,"));
@@ -248,14 +224,12 @@ fn a_killed_fit_leaves_no_model() {
         let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("posterior"))
             .args([
                 "fit",
-                "gp",
-                "--data",
                 "long.csv",
                 "--target",
                 "y",
-                "--restarts",
-                "50",
-                "--out",
+                "--set",
+                "restarts=50",
+                "--output",
                 "long.posterior",
                 "--quiet",
             ])
@@ -292,7 +266,7 @@ fn completions_and_version() {
         .success()
         .stdout(predicate::str::starts_with("posterior 0."));
     posterior(folder.path())
-        .args(["fit", "gp", "--help"])
+        .args(["fit", "--help"])
         .assert()
         .success()
         .stdout(predicate::str::contains("Examples:"));
@@ -301,7 +275,7 @@ fn completions_and_version() {
 #[test]
 fn the_demo_runs_and_its_scores_are_good() {
     let folder = folder();
-    let demo = json(posterior(folder.path()).args(["demo", "--out", "d", "--json"]));
+    let demo = json(posterior(folder.path()).args(["demo", "--output", "d", "--json"]));
     // The noise is 0.1 and 1: typical errors are just above it.
     assert!(demo["curve"]["rmse"].as_f64().unwrap() < 0.13, "{demo}");
     assert!(demo["table"]["rmse"].as_f64().unwrap() < 1.25, "{demo}");
@@ -320,9 +294,11 @@ fn categories_sums_and_warps_from_a_table() {
     let folder = folder();
     let at = folder.path();
     let fit = |kernel: &str, more: &[&str]| {
-        let args =
-            [&FIT[..], &["--kernel", kernel, "--restarts", "1", "--steps", "15", "--quiet", "--force"]]
-                .concat();
+        let args = [
+            &FIT[..],
+            &["--kernel", kernel, "--set", "restarts=1", "--set", "steps=15", "--quiet", "--force"],
+        ]
+        .concat();
         posterior(at).args(args).args(more).assert().success();
         json(posterior(at).args(["inspect", "m.posterior", "--json"]))
     };
@@ -336,7 +312,7 @@ fn categories_sums_and_warps_from_a_table() {
     assert_eq!(own["values"].as_array().unwrap().len(), 2, "a and b, and no category");
     // An empty cell is a category of its own, predicted with more doubt; one that nobody knows is refused.
     std::fs::write(at.join("new.csv"), "a,b,colour\n0.1,0.2,red\n0.1,0.2,\n").unwrap();
-    let predict = ["predict", "--model", "m.posterior", "--data", "new.csv", "--json"];
+    let predict = ["predict", "m.posterior", "new.csv", "--json"];
     let told = json(posterior(at).args(predict));
     let deviation = |i: usize| told["predictions"]["y_std"][i].as_f64().unwrap();
     assert!(deviation(1) > deviation(0), "{told}");
@@ -359,12 +335,12 @@ fn categories_sums_and_warps_from_a_table() {
 
     let found = fit("warp(matern32(ard))", &features);
     assert_eq!(found["parts"]["warps"][1]["feature"], "b");
-    let report = ["evaluate", "--model", "m.posterior", "--data", "t.csv", "--report", "w.html"];
+    let report = ["evaluate", "m.posterior", "t.csv", "--report", "w.html"];
     posterior(at).args(report).assert().success();
     assert!(std::fs::read_to_string(at.join("w.html")).unwrap().contains("What the kernel sees of b"));
 
     fit("spectral_mixture(a, components=3) + linear(b)", &features);
-    let predict = ["predict", "--model", "m.posterior", "--data", "t.csv", "--json"];
+    let predict = ["predict", "m.posterior", "t.csv", "--json"];
     assert!(json(posterior(at).args(predict))["predictions"]["y_mean"][0].is_number());
     let text = posterior(at).args(["inspect", "m.posterior"]).assert().success();
     text.stdout(predicate::str::contains("spectral_mixture: period [a, 2]"));
@@ -380,19 +356,10 @@ fn categories_sums_and_warps_from_a_table() {
         })
         .collect();
     std::fs::write(at.join("labelled.csv"), labelled).unwrap();
-    let args = [
-        "fit",
-        "gp",
-        "--data",
-        "labelled.csv",
-        "--target",
-        "label",
-        "--features",
-        "a,b,colour",
-        "--one-hot",
-        "colour",
-    ];
-    let kernel = ["--kernel", "se(ard) * categorical(colour)", "--quiet", "--force", "--out", "m.posterior"];
+    let args =
+        ["fit", "labelled.csv", "--target", "label", "--features", "a,b,colour", "--one-hot", "colour"];
+    let kernel =
+        ["--kernel", "se(ard) * categorical(colour)", "--quiet", "--force", "--output", "m.posterior"];
     posterior(at).args(args).args(kernel).assert().success();
     let found = json(posterior(at).args(["inspect", "m.posterior", "--json"]));
     assert_eq!(found["parts"]["categories"][0]["kernel"], "categorical");

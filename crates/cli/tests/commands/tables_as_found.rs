@@ -46,7 +46,7 @@ fn written(header: [&str; 6], rows: &[[String; 6]], between: &str) -> String {
     std::iter::once(header.join(between)).chain(lines).map(|line| line + "\n").collect()
 }
 
-const FIT: &str = "fit gp --target price --optimizer adam --steps 60";
+const FIT: &str = "fit --target price --set optimizer=adam --set steps=60";
 
 #[test]
 fn what_pandas_writes_is_read_and_what_was_taken_for_what_is_said() {
@@ -54,7 +54,7 @@ fn what_pandas_writes_is_read_and_what_was_taken_for_what_is_said() {
     let at = folder.path();
     std::fs::write(at.join("t.csv"), written(HEADER, &flats(0..90), ",")).unwrap();
     std::fs::write(at.join("u.csv"), written(HEADER, &flats(90..130), ",")).unwrap();
-    let [printed, said] = text(at, &format!("{FIT} --data t.csv --out m.posterior"));
+    let [printed, said] = text(at, &format!("{FIT} t.csv -o m.posterior"));
     assert!(said.contains("first column has no name and is taken for an index"), "{said}");
     for note in [
         "note: text taken as categories: district (3)",
@@ -63,18 +63,18 @@ fn what_pandas_writes_is_read_and_what_was_taken_for_what_is_said() {
     ] {
         assert!(printed.contains(note), "{printed}");
     }
-    let fit = json(at, &format!("{FIT} --data t.csv --out m.posterior"));
+    let fit = json(at, &format!("{FIT} t.csv -o m.posterior"));
     let features = ["size", "district=Hafen", "district=Nord", "district=Süd", "lift", "day"];
     assert_eq!(fit["features"], serde_json::json!(features));
-    let scores = json(at, "evaluate --model m.posterior --data u.csv");
+    let scores = json(at, "evaluate m.posterior u.csv");
     assert!(scores["r2"].as_f64().unwrap() > 0.99, "{scores}");
-    let [_, said] = text(at, "predict --model m.posterior --data u.csv --out p.csv");
+    let [_, said] = text(at, "predict m.posterior u.csv -o p.csv");
     assert!(said.contains("40 predictions written"), "{said}");
     // To standard output they have the table's columns as well.
-    let [printed, _] = text(at, "predict --model m.posterior --data u.csv");
+    let [printed, _] = text(at, "predict m.posterior u.csv");
     assert!(printed.starts_with("index,size,district,lift,day,price,price_mean,"), "{printed}");
     assert_eq!(printed, std::fs::read_to_string(at.join("p.csv")).unwrap());
-    assert_eq!(text(at, "predict --model m.posterior --data u.csv --out -")[0], printed);
+    assert_eq!(text(at, "predict m.posterior u.csv -o -")[0], printed);
 }
 
 #[test]
@@ -105,17 +105,17 @@ fn dialects_and_encodings_give_the_same_model() {
     let mut expected = None;
     for (name, bytes, note) in files {
         std::fs::write(at.join(name), bytes).unwrap();
-        let fit = format!("{FIT} --data {name} --exclude id --seed 3 --out m.posterior");
+        let fit = format!("{FIT} {name} --exclude id --seed 3 -o m.posterior");
         assert!(text(at, &fit)[1].contains(note), "{name}");
         let found = json(at, &fit);
         let own = (found["features"].clone(), found["log_evidence"].clone());
         assert_eq!(*expected.get_or_insert(own.clone()), own, "{name}");
     }
     // Said instead of guessed, and from a pipe.
-    let said = "--delimiter ; --decimal , --encoding utf-8";
-    json(at, &format!("{FIT} --data german.csv --exclude id {said} --out m.posterior"));
+    let said = "--set text.delimiter=; --set text.decimal=, --set text.encoding=utf-8";
+    json(at, &format!("{FIT} german.csv --exclude id {said} -o m.posterior"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_posterior"));
-    command.current_dir(at).args(["predict", "--model", "m.posterior", "--data", "-", "--out", "-"]);
+    command.current_dir(at).args(["predict", "m.posterior", "-", "--output", "-"]);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(plain.as_bytes()).unwrap();
@@ -124,9 +124,9 @@ fn dialects_and_encodings_give_the_same_model() {
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 61);
     let message = error(
         at,
-        &format!("{FIT} --data german.csv --exclude id --decimal . --likelihood gaussian --out m.posterior"),
+        &format!("{FIT} german.csv --exclude id --set text.decimal=. --likelihood gaussian -o m.posterior"),
     );
-    assert!(message.contains("--decimal ,"), "{message}");
+    assert!(message.contains("--set text.decimal=,"), "{message}");
 }
 
 #[test]
@@ -137,26 +137,26 @@ fn gaps_in_targets_and_categories_that_nobody_saw_are_counted() {
     rows.iter_mut().step_by(10).for_each(|row| row[5].clear());
     rows.iter_mut().skip(3).step_by(9).for_each(|row| row[1].clear());
     std::fs::write(at.join("t.csv"), written(HEADER, &rows, ",")).unwrap();
-    let message = error(at, &format!("{FIT} --data t.csv --out m.posterior"));
+    let message = error(at, &format!("{FIT} t.csv -o m.posterior"));
     assert!(
         message.contains("column `size`: the cell is missing") && message.contains("--missing indicator")
     );
-    let fit = json(at, &format!("{FIT} --data t.csv --missing indicator --out m.posterior"));
+    let fit = json(at, &format!("{FIT} t.csv --missing indicator -o m.posterior"));
     assert_eq!(fit["n"], 72);
     assert_eq!(fit["data"]["rows_without_target"], 8);
     assert_eq!(fit["features"][1], "size=(missing)");
     let [printed, _] = text(at, "inspect m.posterior");
     assert!(printed.contains("8 rows without a target left out"), "{printed}");
-    let message = error(at, &format!("{FIT} --data t.csv --missing-target error --out m.posterior"));
+    let message = error(at, &format!("{FIT} t.csv --missing-target error -o m.posterior"));
     assert!(message.contains("row 1: the target `price` is missing"), "{message}");
     // Rows without a target are predicted, and not scored.
     let mut later = flats(100..130);
     later[0][5].clear();
     later[1][2] = "Wald".into();
     std::fs::write(at.join("u.csv"), written(HEADER, &later, ",")).unwrap();
-    let message = error(at, "evaluate --model m.posterior --data u.csv");
+    let message = error(at, "evaluate m.posterior u.csv");
     assert!(message.contains("row 2, column `district`: the category `Wald`"), "{message}");
-    let scores = json(at, "evaluate --model m.posterior --data u.csv --unseen other");
+    let scores = json(at, "evaluate m.posterior u.csv --unseen other");
     let counts =
         ["n", "rows_left_out", "rows_without_target", "unseen_categories"].map(|key| scores[key].as_u64());
     assert_eq!(counts, [29, 1, 1, 1].map(Some));
@@ -165,12 +165,12 @@ fn gaps_in_targets_and_categories_that_nobody_saw_are_counted() {
         told.contains("1 row without a target left out") && told.contains("1 cell of categories"),
         "{told}"
     );
-    let found = json(at, "predict --model m.posterior --data u.csv --unseen other --out p.csv");
+    let found = json(at, "predict m.posterior u.csv --unseen other -o p.csv");
     assert_eq!((found["n"].as_u64(), found["unseen_categories"].as_u64()), (Some(30), Some(1)));
     // At the fit it is said once and for all.
-    json(at, &format!("{FIT} --data t.csv --missing mean --unseen other --out m.posterior"));
-    assert_eq!(json(at, "evaluate --model m.posterior --data u.csv")["unseen_categories"], 1);
-    assert!(error(at, "evaluate --model m.posterior --data u.csv --unseen error").contains("`Wald`"));
+    json(at, &format!("{FIT} t.csv --missing mean --unseen other -o m.posterior"));
+    assert_eq!(json(at, "evaluate m.posterior u.csv")["unseen_categories"], 1);
+    assert!(error(at, "evaluate m.posterior u.csv --unseen error").contains("`Wald`"));
 }
 
 #[test]
@@ -187,10 +187,10 @@ fn what_is_odd_says_what_it_is_and_what_to_do() {
         ("a,,price\n1,2,3\n".into(), "", "column 2 has no name in the header"),
     ] {
         std::fs::write(at.join("t.csv"), table).unwrap();
-        let message = error(at, &format!("{FIT} --data t.csv {flags} --out m.posterior"));
+        let message = error(at, &format!("{FIT} t.csv {flags} -o m.posterior"));
         assert!(message.contains(expected), "{message}");
     }
     std::fs::write(at.join("t.xyz"), "a,price\n1,2\n").unwrap();
-    assert!(error(at, &format!("{FIT} --data t.xyz --out m.posterior")).contains(".jsonl"));
+    assert!(error(at, &format!("{FIT} t.xyz -o m.posterior")).contains(".jsonl"));
     assert!(!at.join("m.posterior").exists());
 }

@@ -8,10 +8,10 @@ use std::path::Path;
 /// One thread shares nothing; four share everything that is large enough.
 const THREADS: [usize; 2] = [1, 4];
 
-const TABLE: &str = "fit gp --data t.csv --features a,b,c --target y --method";
+const TABLE: &str = "fit t.csv --features a,b,c --target y --method";
 
 /// A short search for hyperparameters and a short solve.
-const QUICK: &str = "--blocks 1 --block-size 200 --refining-rows 0 --steps 2 --iterations 20 --samples 4";
+const QUICK: &str = "--set blocks=1 --set block-size=200 --set refining-rows=0 --set steps=2 --set iterations=20 --set samples=4";
 
 /// A file in two parts: what its header says, and its bytes behind that.
 fn read(path: &Path) -> (Value, Vec<u8>) {
@@ -64,8 +64,8 @@ fn same(at: &Path, lines: &[&str], files: &[&str]) {
 /// Fits by each of the methods and predicts.
 fn fits(at: &Path, fit: &str, methods: &[&str]) {
     for method in methods {
-        let line = format!("{fit} {method} --out m.posterior");
-        let predict = "predict --model m.posterior --data new.csv --out p.csv";
+        let line = format!("{fit} {method} -o m.posterior");
+        let predict = "predict m.posterior new.csv -o p.csv";
         same(at, &[&line, predict], &["m.posterior", "p.csv"]);
     }
 }
@@ -91,15 +91,15 @@ const SHARED_ROWS: usize = 400;
 #[test]
 fn exact_processes_do_not_depend_on_the_number_of_threads() {
     let folder = folder(SHARED_ROWS);
-    fits(folder.path(), TABLE, &["exact --steps 2 --restarts 1 --objective leave-one-out"]);
+    fits(folder.path(), TABLE, &["exact --set steps=2 --set restarts=1 --set objective=leave-one-out"]);
     // Rows that are added, how predictions depend on each other, rows predicted from the others.
-    let fit = format!("{TABLE} exact --steps 2 --restarts 1 --out m.posterior");
+    let fit = format!("{TABLE} exact --set steps=2 --set restarts=1 -o m.posterior");
     let lines = [
         &fit,
-        "predict --model m.posterior --data new.csv --out n.csv",
-        "fit gp --continue m.posterior --data new.csv --out more.posterior",
-        "predict --model more.posterior --data new.csv --joint k.npy --out p.csv",
-        "predict --model m.posterior --data t.csv --leave-one-out --out l.csv",
+        "predict m.posterior new.csv -o n.csv",
+        "fit new.csv --continue m.posterior -o more.posterior",
+        "predict more.posterior new.csv --joint k.npy -o p.csv",
+        "predict m.posterior t.csv --leave-one-out -o l.csv",
     ];
     same(folder.path(), &lines, &["m.posterior", "n.csv", "more.posterior", "k.npy", "p.csv", "l.csv"]);
 }
@@ -110,17 +110,17 @@ fn iterative_processes_do_not_depend_on_the_number_of_threads() {
     let folder = folder(700);
     let iterative = format!("{TABLE} cg");
     for preconditioner in ["none", "pivoted-cholesky", "nystrom"] {
-        fits(folder.path(), &iterative, &[&format!("{QUICK} --preconditioner {preconditioner}")]);
+        fits(folder.path(), &iterative, &[&format!("{QUICK} --set preconditioner={preconditioner}")]);
     }
-    for method in ["sdd", "sgd", "inducing-sgd --inducing 200"] {
+    for method in ["sdd", "sgd", "inducing-sgd --set inducing=200"] {
         fits(folder.path(), TABLE, &[&format!("{method} {QUICK}")]);
     }
-    let fit = format!("{TABLE} sap --block-rows 150 {QUICK} --out m.posterior");
+    let fit = format!("{TABLE} sap --set block-rows=150 {QUICK} -o m.posterior");
     let lines = [
         &fit,
-        "predict --model m.posterior --data new.csv --out m.csv",
-        "compress --model m.posterior --inducing 60 --out small.posterior",
-        "predict --model small.posterior --data new.csv --out p.csv",
+        "predict m.posterior new.csv -o m.csv",
+        "compress m.posterior --inducing 60 -o small.posterior",
+        "predict small.posterior new.csv -o p.csv",
     ];
     same(folder.path(), &lines, &["m.posterior", "m.csv", "small.posterior", "p.csv"]);
 }
@@ -129,11 +129,11 @@ fn iterative_processes_do_not_depend_on_the_number_of_threads() {
 fn bounds_do_not_depend_on_the_number_of_threads() {
     let folder = folder(700);
     let bounds = [
-        "sgpr --iterations 2 --inducing 200",
-        "svgp --iterations 6 --inducing 200",
-        "sgpr --from-disk --iterations 2 --inducing 200",
-        "svgp --from-disk --iterations 6 --inducing 200",
-        "svgp --iterations 6 --inducing 200 --variational adam",
+        "sgpr --set iterations=2 --set inducing=200",
+        "svgp --set iterations=6 --set inducing=200",
+        "sgpr --from-disk --set iterations=2 --set inducing=200",
+        "svgp --from-disk --set iterations=6 --set inducing=200",
+        "svgp --set iterations=6 --set inducing=200 --set variational=adam",
     ];
     fits(folder.path(), TABLE, &bounds);
 }
@@ -143,28 +143,28 @@ fn deep_kernels_do_not_depend_on_the_number_of_threads() {
     let folder = folder(300);
     // One of them chooses on rows held back.
     let deep = [
-        "dbk --iterations 6 --rank 40",
-        "svdbk --from-disk --iterations 4 --rank 40 --held-back 0",
-        "dbk --iterations 4 --rank 40 --objective evidence --correction full --held-back 0",
-        "dkl --iterations 4 --rank 40 --objective evidence --held-back 0",
-        "dkl --iterations 4 --dense --held-back 0",
-        "svdkl --iterations 6 --rank 40 --objective predictive --held-back 0",
+        "dbk --set iterations=6 --set rank=40",
+        "svdbk --from-disk --set iterations=4 --set rank=40 --held-back 0",
+        "dbk --set iterations=4 --set rank=40 --set objective=evidence --set correction=full --held-back 0",
+        "dkl --set iterations=4 --set rank=40 --set objective=evidence --held-back 0",
+        "dkl --set iterations=4 --set dense --held-back 0",
+        "svdkl --set iterations=6 --set rank=40 --set objective=predictive --held-back 0",
     ];
     fits(folder.path(), TABLE, &deep);
     // Events, whose columns lie between 0 and 1.
-    let table = "fit gp --data t.csv --window a=0:1,b=0:1 --method";
-    fits(folder.path(), table, &["svdbk --iterations 6 --rank 40"]);
+    let table = "fit t.csv --window a=0:1,b=0:1 --method";
+    fits(folder.path(), table, &["svdbk --set iterations=6 --set rank=40"]);
 }
 
 #[test]
 fn processes_of_classes_do_not_depend_on_the_number_of_threads() {
     let folder = folder(260);
-    let table = "fit gp --data t.csv --features a,b,c --target colour --method";
+    let table = "fit t.csv --features a,b,c --target colour --method";
     let labels = [
-        "svdbk --iterations 2 --rank 40 --held-back 0 --calibrate none",
-        "dkl --iterations 2 --rank 40 --objective evidence --held-back 0 --calibrate none",
+        "svdbk --set iterations=2 --set rank=40 --held-back 0 --calibrate none",
+        "dkl --set iterations=2 --set rank=40 --set objective=evidence --held-back 0 --calibrate none",
         // Rows held back choose a temperature.
-        "sgpr --steps 2 --inducing 100 --pseudo-count 0.1 --held-back 60 --calibrate conformal",
+        "sgpr --set steps=2 --set inducing=100 --pseudo-count 0.1 --held-back 60 --calibrate conformal",
     ];
     fits(folder.path(), table, &labels);
 }
@@ -172,10 +172,10 @@ fn processes_of_classes_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn several_targets_do_not_depend_on_the_number_of_threads() {
     let folder = folder(200);
-    let table = "fit gp --data t.csv --features a,b --target y,colour --method";
-    fits(folder.path(), table, &["exact --steps 2 --restarts 1"]);
-    let table = "fit gp --data t.csv --features a,b --target y,c --share-kernel --method";
-    fits(folder.path(), table, &["svgp --iterations 6 --inducing 100"]);
+    let table = "fit t.csv --features a,b --target y,colour --method";
+    fits(folder.path(), table, &["exact --set steps=2 --set restarts=1"]);
+    let table = "fit t.csv --features a,b --target y,c --share-kernel --method";
+    fits(folder.path(), table, &["svgp --set iterations=6 --set inducing=100"]);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn training_does_not_depend_on_the_number_of_threads() {
     .unwrap();
     for name in ["perceptron", "convolution"] {
         let line = format!(
-            "train --architecture {name}.toml --data t.csv --features a,b,c --target y --loss mse --epochs 2 --batch 64 --out n.safetensors"
+            "train {name}.toml t.csv --features a,b,c --target y --loss mse --epochs 2 --batch 64 -o n.safetensors"
         );
         same(at, &[&line], &["n.safetensors"]);
     }
@@ -205,20 +205,27 @@ fn training_does_not_depend_on_the_number_of_threads() {
 /// Three batches of 2048, so that the order in which their sums are added matters.
 const ROWS_OF_BATCHES: usize = 4200;
 
-const CURVATURES: [&str; 7] =
-    ["full", "block", "kronecker", "diagonal", "low-rank --rank 10", "low-rank --rank 1", "last-layer"];
+const CURVATURES: [&str; 7] = [
+    "full",
+    "block",
+    "kronecker",
+    "diagonal",
+    "low-rank --set rank=10",
+    "low-rank --set rank=1",
+    "last-layer",
+];
 
 /// What keeps a matrix of rows x rows has fewer rows.
 const SEARCHES: [&str; 9] = [
     "function-space",
-    "ella --landmarks 100 --rank 10",
-    "sampled --samples 4 --em-samples 2 --em-steps 1",
-    "fixed-mean --inducing-points 20 --steps 30",
-    "gwi --inducing-points 20 --steps 30",
-    "gwi --inducing-points 20 --steps 10 --variational-kernel cholesky --kernel-inputs features",
-    "valla --inducing-points 20 --steps 5",
-    "valla --inducing-points 20 --closed-form",
-    "mean-field --epochs 1 --samples 3",
+    "ella --set landmarks=100 --set rank=10",
+    "sampled --set samples=4 --set em-samples=2 --set em-steps=1",
+    "fixed-mean --set inducing-points=20 --set steps=30",
+    "gwi --set inducing-points=20 --set steps=30",
+    "gwi --set inducing-points=20 --set steps=10 --set variational-kernel=cholesky --set kernel-inputs=features",
+    "valla --set inducing-points=20 --set steps=5",
+    "valla --set inducing-points=20 --set closed-form",
+    "mean-field --set epochs=1 --set samples=3",
 ];
 
 #[test]
@@ -251,10 +258,9 @@ fn laplace(rows: usize, curvatures: &[&str], outputs: usize) {
         _ => ("colour", "cross-entropy", "categorical"),
     };
     let line = format!(
-        "train --architecture net.toml --data t.csv --features a,b,c --target {target} --loss {loss} --epochs 3 --out net.safetensors"
+        "train net.toml t.csv --features a,b,c --target {target} --loss {loss} --epochs 3 -o net.safetensors"
     );
     posterior(at).args(line.split_whitespace()).assert().success();
-    let fit =
-        format!("fit laplace --network net.safetensors --data t.csv --likelihood {likelihood} --curvature");
+    let fit = format!("fit t.csv --network net.safetensors --likelihood {likelihood} --method");
     fits(at, &fit, curvatures);
 }

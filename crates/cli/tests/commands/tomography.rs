@@ -23,16 +23,14 @@ fn folder() -> tempfile::TempDir {
         "kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = { count = 8 }\n",
     )
     .unwrap();
-    let made = json(
-        at,
-        "project --phantom rectangles --geometry scan.toml --out sinogram.npy --image-out truth.npy --seed 4",
-    );
+    let made =
+        json(at, "project --phantom rectangles scan.toml -o sinogram.npy --image-out truth.npy --seed 4");
     assert_eq!(made["shape"], serde_json::json!([8, 25]));
     assert!(made["noise"].as_f64().unwrap() > 0.0);
     folder
 }
 
-const NETWORK: &str = "reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --channels 8,8 --weight 1e-4 --learning-rate 5e-3 --truth truth.npy";
+const NETWORK: &str = "reconstruct scan.toml sinogram.npy --method deep-image-prior --channels 8,8 --weight 1e-4 --learning-rate 5e-3 --truth truth.npy";
 
 #[test]
 fn from_a_phantom_to_error_bars_and_the_next_angle() {
@@ -40,12 +38,10 @@ fn from_a_phantom_to_error_bars_and_the_next_angle() {
     let at = folder.path();
     let filtered = json(
         at,
-        "reconstruct --sinogram sinogram.npy --geometry scan.toml --method filtered --filter hann --truth truth.npy --out filtered.tiff",
+        "reconstruct scan.toml sinogram.npy --method filtered --filter hann --truth truth.npy -o filtered.tiff",
     );
-    let smooth = json(
-        at,
-        "reconstruct --sinogram sinogram.npy --geometry scan.toml --truth truth.npy --out smooth.png --report smooth.html",
-    );
+    let smooth =
+        json(at, "reconstruct scan.toml sinogram.npy --truth truth.npy -o smooth.png --report smooth.html");
     let quality = |v: &Value| v["psnr"].as_f64().unwrap();
     assert!(quality(&smooth) > quality(&filtered), "{} {}", quality(&smooth), quality(&filtered));
     assert_eq!(smooth["reason"], "tolerance");
@@ -54,7 +50,7 @@ fn from_a_phantom_to_error_bars_and_the_next_angle() {
     assert!(std::fs::read_to_string(at.join("smooth.html")).unwrap().contains("Absolute error"));
 
     let network =
-        json(at, &format!("{NETWORK} --iterations 300 --network-out net.safetensors --out picture.npy"));
+        json(at, &format!("{NETWORK} --iterations 300 --network-out net.safetensors -o picture.npy"));
     assert_eq!(network["steps"], 300);
     assert!(network["best_quality"][0].as_f64().unwrap() >= quality(&network) - 1e-9);
     // The checkpoint is gone with the work.
@@ -62,7 +58,7 @@ fn from_a_phantom_to_error_bars_and_the_next_angle() {
 
     let posterior = json(
         at,
-        "uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --truth truth.npy --samples 20 --samples-em 4 --turns 3 --rank 20 --out deviation.npy --picture-out again.npy --samples-out draws.npy --report page.html",
+        "uncertainty scan.toml sinogram.npy --network net.safetensors --truth truth.npy --samples 20 --samples-em 4 --turns 3 --rank 20 -o deviation.npy --picture-out again.npy --samples-out draws.npy --report page.html",
     );
     assert_eq!(posterior["prior"]["prior"], "g-prior");
     assert!(posterior["largest_residual"].as_f64().unwrap() <= 0.011);
@@ -72,7 +68,7 @@ fn from_a_phantom_to_error_bars_and_the_next_angle() {
     let page = std::fs::read_to_string(at.join("page.html")).unwrap();
     assert!(page.contains("Draw 1") && page.contains("Coverage"));
     // Numbers of the same request are the same.
-    let twice = "uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --samples 20 --samples-em 4 --turns 3 --rank 20 --out twice.npy";
+    let twice = "uncertainty scan.toml sinogram.npy --network net.safetensors --samples 20 --samples-em 4 --turns 3 --rank 20 -o twice.npy";
     json(at, twice);
     assert_eq!(
         std::fs::read(at.join("deviation.npy")).unwrap(),
@@ -81,7 +77,7 @@ fn from_a_phantom_to_error_bars_and_the_next_angle() {
 
     let filters = json(
         at,
-        "uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --prior filters --samples 8 --out filters.npy",
+        "uncertainty scan.toml sinogram.npy --network net.safetensors --prior filters --samples 8 -o filters.npy",
     );
     assert_eq!(filters["prior"]["prior"], "filters");
     assert_eq!(filters["prior"]["blocks"][0], "in");
@@ -96,7 +92,7 @@ fn from_a_phantom_to_error_bars_and_the_next_angle() {
         [("g-prior", "--network net.safetensors"), ("isotropic", ""), ("matern", "--samples 0")]
     {
         let line = format!(
-            "design --geometry scanner.toml --measured {measured} --sinogram sinogram.npy --prior {prior} {more} --count 3"
+            "design scanner.toml --measured {measured} sinogram.npy --prior {prior} {more} --count 3"
         );
         let next = json(at, &line);
         let angles: Vec<u64> =
@@ -112,61 +108,46 @@ fn what_does_not_fit_is_refused_by_name() {
     let at = folder.path();
     let write = |name: &str, text: &str| std::fs::write(at.join(name), text).unwrap();
     write("other.toml", "kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = { count = 9 }\n");
-    let said = error(at, "reconstruct --sinogram sinogram.npy --geometry other.toml --out x.npy");
+    let said = error(at, "reconstruct other.toml sinogram.npy -o x.npy");
     assert!(said.contains("sinogram.npy") && said.contains("[8, 25]") && said.contains("[9, 25]"), "{said}");
     assert!(said.contains("angles"), "{said}");
     write("none.toml", "kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = { count = 0 }\n");
-    assert!(
-        error(at, "reconstruct --sinogram sinogram.npy --geometry none.toml --out x.npy").contains("angle")
-    );
+    assert!(error(at, "reconstruct none.toml sinogram.npy -o x.npy").contains("angle"));
     write(
         "huge.toml",
         "kind = \"parallel\"\nheight = 1000000000\nwidth = 1000000000\nangles = { count = 2 }\n",
     );
-    assert!(error(at, "project --phantom walnut --geometry huge.toml --out x.npy").contains("huge.toml"));
+    assert!(error(at, "project --phantom walnut huge.toml -o x.npy").contains("huge.toml"));
     write("typo.toml", "kind = \"parallel\"\nheigth = 16\nwidth = 16\nangles = { count = 2 }\n");
-    assert!(error(at, "project --phantom walnut --geometry typo.toml --out x.npy").contains("heigth"));
+    assert!(error(at, "project --phantom walnut typo.toml -o x.npy").contains("heigth"));
     // Angles in degrees that are called radians are computed, with a warning.
     write(
         "radians.toml",
         "kind = \"parallel\"\nheight = 16\nwidth = 16\nangles = { list = [0, 45, 90, 135], unit = \"radians\" }\n",
     );
-    let made = json(at, "project --phantom rectangles --geometry radians.toml --out r.npy");
+    let made = json(at, "project --phantom rectangles radians.toml -o r.npy");
     assert!(made["warnings"][0].as_str().unwrap().contains("degrees"), "{made}");
     // Flags that a method does not have, and places that would be destroyed.
-    assert!(
-        error(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --filter hann --out x.npy")
-            .contains("--filter")
-    );
-    let ignored = "design --geometry scan.toml --measured 0,2 --sinogram sinogram.npy --prior matern --network no.safetensors";
+    assert!(error(at, "reconstruct scan.toml sinogram.npy --filter hann -o x.npy").contains("--filter"));
+    let ignored = "design scan.toml --measured 0,2 sinogram.npy --prior matern --network no.safetensors";
     assert!(error(at, ignored).contains("--network"));
     assert!(
-        error(
-            at,
-            "reconstruct --sinogram sinogram.npy --geometry scan.toml --method filtered --out scan.toml"
-        )
-        .contains("scan.toml")
+        error(at, "reconstruct scan.toml sinogram.npy --method filtered -o scan.toml").contains("scan.toml")
     );
-    assert!(
-        error(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --out x.jpg").contains(".tiff")
-    );
+    assert!(error(at, "reconstruct scan.toml sinogram.npy -o x.jpg").contains(".tiff"));
     // A picture of another size, line integrals called counts, memory.
     write("small.toml", "kind = \"parallel\"\nheight = 8\nwidth = 8\nangles = { count = 8 }\n");
-    json(at, "project --phantom rectangles --geometry small.toml --out s.npy --image-out small.npy");
-    let said =
-        error(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --truth small.npy --out x.npy");
+    json(at, "project --phantom rectangles small.toml -o s.npy --image-out small.npy");
+    let said = error(at, "reconstruct scan.toml sinogram.npy --truth small.npy -o x.npy");
     assert!(said.contains("small.npy") && said.contains("[8, 8]"), "{said}");
-    let said = error(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --counts --out x.npy");
+    let said = error(at, "reconstruct scan.toml sinogram.npy --counts -o x.npy");
     assert!(said.contains("negative") || said.contains("counts"), "{said}");
-    let said = error(at, &format!("{NETWORK} --memory 0.00001 --out x.npy"));
+    let said = error(at, &format!("{NETWORK} --memory 0.00001 -o x.npy"));
     assert!(said.contains("memory"), "{said}");
     // A network of another scan.
-    let small = "reconstruct --sinogram s.npy --geometry small.toml --method deep-image-prior --channels 4,4 --weight 1e-4 --iterations 3 --network-out small.safetensors --out x.npy";
+    let small = "reconstruct small.toml s.npy --method deep-image-prior --channels 4,4 --weight 1e-4 --iterations 3 --network-out small.safetensors -o x.npy";
     json(at, small);
-    let said = error(
-        at,
-        "uncertainty --sinogram sinogram.npy --geometry scan.toml --network small.safetensors --out d.npy",
-    );
+    let said = error(at, "uncertainty scan.toml sinogram.npy --network small.safetensors -o d.npy");
     assert!(said.contains("small.safetensors"), "{said}");
 }
 
@@ -178,7 +159,7 @@ fn what_was_killed_goes_on_and_another_request_does_not() {
     // The first checkpoint comes after two seconds: a machine that is done by then gets twice the work.
     let mut iterations = 5000;
     loop {
-        let line = format!("tomography {NETWORK} --iterations {iterations} --out picture.npy");
+        let line = format!("tomography {NETWORK} --iterations {iterations} -o picture.npy");
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("posterior"))
             .current_dir(at)
             .args(line.split_whitespace())
@@ -202,11 +183,11 @@ fn what_was_killed_goes_on_and_another_request_does_not() {
         std::fs::remove_file(&picture).unwrap();
         iterations *= 2;
     }
-    let line = format!("{NETWORK} --iterations {iterations}");
-    let said = error(at, &format!("{NETWORK} --iterations {} --out picture.npy", iterations - 1));
+    let line = format!("{NETWORK} --set iterations={iterations}");
+    let said = error(at, &format!("{NETWORK} --set iterations={} -o picture.npy", iterations - 1));
     assert!(said.contains("iterations"), "{said}");
-    let resumed = json(at, &format!("{line} --out picture.npy"));
-    let straight = json(at, &format!("{line} --out straight.npy"));
+    let resumed = json(at, &format!("{line} -o picture.npy"));
+    let straight = json(at, &format!("{line} -o straight.npy"));
     assert_eq!(resumed["loss"], straight["loss"]);
     assert_eq!(
         std::fs::read(at.join("picture.npy")).unwrap(),
@@ -237,8 +218,7 @@ fn pictures_bound_their_peaks(geometries: &[(&str, &str)], solvers: &[&str]) {
     let folder = folder();
     let at = folder.path();
     let bytes = |v: &Value, key: &str| v[key].as_i64().unwrap();
-    let bare =
-        json(at, "reconstruct --sinogram sinogram.npy --geometry scan.toml --method filtered --out bare.npy");
+    let bare = json(at, "reconstruct scan.toml sinogram.npy --method filtered -o bare.npy");
     if bare["peak_memory_bytes"].is_null() {
         posterior_testing::skip("this system does not tell the peak memory of a process");
         return;
@@ -255,25 +235,25 @@ fn pictures_bound_their_peaks(geometries: &[(&str, &str)], solvers: &[&str]) {
     };
     for (name, text) in geometries {
         std::fs::write(at.join(format!("{name}.toml")), text).unwrap();
-        json(at, &format!("project --phantom walnut --geometry {name}.toml --out {name}.npy"));
-        let scan = format!("--sinogram {name}.npy --geometry {name}.toml");
-        check(&format!("{name}, smooth"), &json(at, &format!("reconstruct {scan} --out {name}_smooth.npy")));
+        json(at, &format!("project --phantom walnut {name}.toml -o {name}.npy"));
+        let scan = format!("{name}.toml {name}.npy");
+        check(&format!("{name}, smooth"), &json(at, &format!("reconstruct {scan} -o {name}_smooth.npy")));
         let network = format!(
             "--method deep-image-prior --weight 1e-4 --iterations 3 --network-out {name}.safetensors"
         );
         check(
             &format!("{name}, network"),
-            &json(at, &format!("reconstruct {scan} {network} --channels 16,16 --out {name}_deep.npy")),
+            &json(at, &format!("reconstruct {scan} {network} --channels 16,16 -o {name}_deep.npy")),
         );
         for (i, solver) in solvers.iter().enumerate() {
             let bars = format!(
-                "uncertainty {scan} --network {name}.safetensors --samples 16 --turns 1 {solver} --out {name}_bars{i}.npy"
+                "uncertainty {scan} --network {name}.safetensors --samples 16 --turns 1 {solver} -o {name}_bars{i}.npy"
             );
             check(&format!("{name}, {solver}"), &json(at, &bars));
         }
     }
-    json(at, &format!("{NETWORK} --iterations 3 --network-out net.safetensors --out picture.npy"));
-    let filters = "uncertainty --sinogram sinogram.npy --geometry scan.toml --network net.safetensors --samples 16 --prior filters --out filters.npy";
+    json(at, &format!("{NETWORK} --iterations 3 --network-out net.safetensors -o picture.npy"));
+    let filters = "uncertainty scan.toml sinogram.npy --network net.safetensors --samples 16 --prior filters -o filters.npy";
     check("filters", &json(at, filters));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -16,7 +16,7 @@ struct Document {
     lines: Vec<String>,
 }
 
-/// Fails, as the slow test does, if `fit gp` loses `--test-fraction`.
+/// Fails, as the slow test does, if `fit` loses `--test-fraction`.
 #[test]
 fn every_command_line_of_the_first_pages_runs() {
     let mut documents = documents();
@@ -163,10 +163,10 @@ impl Folder {
         // Where a shell looks for completions is not for a test to write to.
         let line = line.replace("/etc/bash_completion.d/", "./completion-of-");
         let mut before = "";
-        for word in line.split([' ', ',']) {
+        for word in line.split([' ', ',', '=']) {
             let written = matches!(
                 before,
-                "--out" | "--report" | "--samples-out" | "--joint" | "--network-out" | "--image-out" | ">"
+                "-o" | "--report" | "--samples-out" | "--joint" | "--network-out" | "--image-out" | ">"
             );
             let begun = ["s.json", "labels.json", "arrays.json"].contains(&word)
                 && ["posterior optimize start", "posterior label start"].iter().any(|c| line.starts_with(c));
@@ -224,12 +224,12 @@ impl Folder {
             // What is asked for first is told of.
             "answers.csv" => std::fs::write(&path, "id,label\n1,cat\n2,dog\n4,dog\n5,cat\n").unwrap(),
             "labels.json" => {
-                make("posterior label start --state labels.json --pool pool.csv");
+                make("posterior label start labels.json pool.csv");
                 // The examples answer questions that are open.
-                make("posterior label ask --state labels.json -n 5");
+                make("posterior label ask labels.json -n 5");
                 for row in 30..42 {
                     let label = ["cat", "dog"][row % 2];
-                    make(&format!("posterior label tell --state labels.json --row {row} --label {label}"));
+                    make(&format!("posterior label tell labels.json --row {row} --label {label}"));
                 }
             }
             "x.npy" => inputs::npy(&path, &[12, SIDE, SIDE]),
@@ -251,12 +251,10 @@ impl Folder {
             "pilot.toml" => inputs::scan(&path, "{ list = [0, 36, 72, 108, 144], unit = \"degrees\" }"),
             "sinogram.npy" | "pilot.npy" => {
                 let scan = if name == "pilot.npy" { "pilot.toml" } else { "scan.toml" };
-                make(&format!(
-                    "posterior tomography project --phantom rectangles --geometry {scan} --out {name}"
-                ));
+                make(&format!("posterior tomography project {scan} --phantom rectangles -o {name}"));
             }
             "truth.png" => make(
-                "posterior tomography project --phantom rectangles --geometry scan.toml --out unread.npy --image-out truth.png",
+                "posterior tomography project scan.toml --phantom rectangles -o unread.npy --image-out truth.png",
             ),
             "pilot.safetensors" | "net.safetensors"
                 if name.starts_with("pilot") || self.document.contains("tomography") =>
@@ -266,30 +264,28 @@ impl Folder {
                     _ => ("scan.toml", "sinogram.npy"),
                 };
                 make(&format!(
-                    "posterior tomography reconstruct --sinogram {sinogram} --geometry {scan} --method deep-image-prior --channels 4,4 --weight 1e-4 --iterations 50 --network-out {name} --out unread.tiff"
+                    "posterior tomography reconstruct {scan} {sinogram} --method deep-image-prior --channels 4,4 --weight 1e-4 --iterations 50 --network-out {name} -o unread.tiff"
                 ));
             }
             "net.safetensors" | "house.safetensors" => {
-                let train = "posterior train --architecture net.toml --data house.csv --target price --loss gaussian --epochs 5";
-                make(&format!("{train} --out {name}"));
+                let train = "posterior train net.toml house.csv --target price --loss gaussian --epochs 5";
+                make(&format!("{train} -o {name}"));
             }
             "house.posterior" => make(
-                "posterior fit gp --data house.csv --target price --restarts 1 --steps 10 --out house.posterior",
+                "posterior fit house.csv --target price --set restarts=1 --set steps=10 -o house.posterior",
             ),
             "large.posterior" => {
                 inputs::table(&self.path.join("large.csv"), &["distance", "hour"], Some("delay"), 600);
                 make(
-                    "posterior fit gp --data large.csv --target delay --method sap --samples 4 --blocks 1 --block-size 40 --refining-rows 0 --steps 3 --out large.posterior",
+                    "posterior fit large.csv --target delay --method sap --set samples=4 --set blocks=1 --set block-size=40 --set refining-rows=0 --set steps=3 -o large.posterior",
                 );
             }
             "net.posterior" => make(
-                "posterior fit laplace --network net.onnx --data train-images.gz --labels train-labels.gz --likelihood categorical --curvature last-layer-kronecker --out net.posterior",
+                "posterior fit train-images.gz --network net.onnx --labels train-labels.gz --likelihood categorical --method last-layer-kronecker -o net.posterior",
             ),
             "s.json" => {
-                make(
-                    "posterior optimize start --state s.json --space rate:1e-5..0.1:log,layers:1..6:integer",
-                );
-                make("posterior optimize ask --state s.json -n 2");
+                make("posterior optimize start s.json --space rate:1e-5..0.1:log,layers:1..6:integer");
+                make("posterior optimize ask s.json -n 2");
             }
             _ if name.ends_with(".gz") && name.contains("labels") => inputs::labels(&path, ROWS),
             _ if name.ends_with(".gz") => inputs::images(&path, ROWS),

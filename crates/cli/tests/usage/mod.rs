@@ -2,6 +2,7 @@
 
 mod documents;
 mod fixes;
+mod help;
 pub(crate) mod inputs;
 mod links;
 mod plans;

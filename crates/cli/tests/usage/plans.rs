@@ -11,21 +11,24 @@ const UNCOUNTED: i64 = 12 << 20;
 
 /// Every method with as little work as shows its memory.
 const METHODS: [(&str, &str); 14] = [
-    ("exact", "--method exact --steps 2 --restarts 1"),
+    ("exact", "--method exact --set steps=2 --set restarts=1"),
     ("auto", "--method auto --time-budget 8"),
-    ("sdd", "--method sdd --iterations 20 --samples 64"),
-    ("sap", "--method sap --iterations 20 --samples 64"),
+    ("sdd", "--method sdd --set iterations=20 --set samples=64"),
+    ("sap", "--method sap --set iterations=20 --set samples=64"),
     // Where nobody says a precision, the plan is that of double, which this table does not want.
-    ("cg", "--method cg --iterations 5 --samples 64 --precision f64"),
-    ("cg, Nystrom", "--method cg --iterations 5 --samples 16 --preconditioner nystrom --precision f32"),
-    ("sgd", "--method sgd --iterations 20 --samples 16"),
-    ("inducing-sgd", "--method inducing-sgd --iterations 20 --samples 16 --inducing 500"),
-    ("sgpr", "--method sgpr --iterations 3 --inducing 300"),
-    ("svgp", "--method svgp --iterations 20 --inducing 300"),
-    ("sgpr from disk", "--method sgpr --from-disk --iterations 3 --inducing 300"),
-    ("svgp from disk", "--method svgp --from-disk --iterations 20 --inducing 300"),
-    ("svdbk from disk", "--method svdbk --from-disk --iterations 2 --rank 100"),
-    ("gvi", "--method gvi --objective pgvi --iterations 20 --prior-rows 300 --held-back 0"),
+    ("cg", "--method cg --set iterations=5 --set samples=64 --set precision=f64"),
+    (
+        "cg, Nystrom",
+        "--method cg --set iterations=5 --set samples=16 --set preconditioner=nystrom --set precision=f32",
+    ),
+    ("sgd", "--method sgd --set iterations=20 --set samples=16"),
+    ("inducing-sgd", "--method inducing-sgd --set iterations=20 --set samples=16 --set inducing=500"),
+    ("sgpr", "--method sgpr --set iterations=3 --set inducing=300"),
+    ("svgp", "--method svgp --set iterations=20 --set inducing=300"),
+    ("sgpr from disk", "--method sgpr --from-disk --set iterations=3 --set inducing=300"),
+    ("svgp from disk", "--method svgp --from-disk --set iterations=20 --set inducing=300"),
+    ("svdbk from disk", "--method svdbk --from-disk --set iterations=2 --set rank=100"),
+    ("gvi", "--method gvi --set objective=pgvi --set iterations=20 --set prior-rows=300 --held-back 0"),
 ];
 
 /// Flags of a short search for hyperparameters, where a method has one.
@@ -33,7 +36,7 @@ fn search(method: &str) -> &'static str {
     match method {
         "exact" | "sgpr" | "svgp" | "gvi" => "",
         from_disk if from_disk.ends_with("from disk") => "",
-        _ => "--blocks 2 --block-size 400 --refining-rows 800",
+        _ => "--set blocks=2 --set block-size=400 --set refining-rows=800",
     }
 }
 
@@ -41,7 +44,7 @@ fn fit(folder: &Path, rows: usize, flags: &str, more: &str) -> Result<Value, Str
     // A name of its own, so that no checkpoint of another fit is in the way.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let line = format!("fit gp --data {rows}.csv --target y {flags} {more} --out {number}.posterior");
+    let line = format!("fit {rows}.csv --target y {flags} {more} -o {number}.posterior");
     run(folder, &line)
 }
 
@@ -97,7 +100,7 @@ fn processes_bound_their_peaks(methods: &[&str]) {
     let at = folder.path();
     write_table(at, 20, 6);
     // What the program itself takes: nothing is planned for so few rows.
-    let bare = fit(at, 20, "--method exact --steps 2 --restarts 1", "").unwrap();
+    let bare = fit(at, 20, "--method exact --set steps=2 --set restarts=1", "").unwrap();
     if bare["peak_memory_bytes"].is_null() {
         posterior_testing::skip("this system does not tell the peak memory of a process");
         return;
@@ -155,18 +158,18 @@ fn plans_of_several_targets_bound_their_peaks() {
     write_table(at, 20, 6);
     write_table(at, 1_000, 6);
     let fit = |rows: usize, flags: &str| {
-        run(at, &format!("fit gp --data {rows}.csv --target y,x5,x6 {flags} --out several.posterior"))
+        run(at, &format!("fit {rows}.csv --target y,x5,x6 {flags} -o several.posterior"))
     };
-    let bare = fit(20, "--method exact --steps 2 --restarts 1").unwrap();
+    let bare = fit(20, "--method exact --set steps=2 --set restarts=1").unwrap();
     if bare["peak_memory_bytes"].is_null() {
         posterior_testing::skip("this system does not tell the peak memory of a process");
         return;
     }
     let program = bytes(&bare, "peak_memory_bytes");
     for flags in [
-        "--method exact --steps 2 --restarts 1",
-        "--method exact --steps 2 --restarts 1 --share-kernel",
-        "--method svgp --iterations 20 --inducing 300",
+        "--method exact --set steps=2 --set restarts=1",
+        "--method exact --set steps=2 --set restarts=1 --share-kernel",
+        "--method svgp --set iterations=20 --set inducing=300",
     ] {
         let report = fit(1_000, flags).unwrap();
         let (planned, peak) =
@@ -192,7 +195,7 @@ fn plans_of_what_exact_processes_are_asked_bound_their_peaks() {
     }
     for rows in [20, 1_000, 1_500] {
         let line = format!(
-            "fit gp --data {rows}.csv --target y --method exact --steps 1 --restarts 1 --out {rows}.model"
+            "fit {rows}.csv --target y --method exact --set steps=1 --set restarts=1 -o {rows}.model"
         );
         run(at, &line).unwrap();
     }
@@ -200,18 +203,18 @@ fn plans_of_what_exact_processes_are_asked_bound_their_peaks() {
     // The same of few rows is what the program takes; what opening a model takes is no part of a plan for predictions.
     for (line, few, opened) in [
         (
-            "fit gp --continue 1000.model --data 1500.csv --out o.posterior",
-            "fit gp --continue 20.model --data 20.csv --out o.posterior",
+            "fit 1500.csv --continue 1000.model -o o.posterior",
+            "fit 20.csv --continue 20.model -o o.posterior",
             0,
         ),
         (
-            "predict --model 1000.model --data 1500.csv --joint k.npy --out p.csv",
-            "predict --model 20.model --data 20.csv --joint k.npy --out p.csv",
+            "predict 1000.model 1500.csv --joint k.npy -o p.csv",
+            "predict 20.model 20.csv --joint k.npy -o p.csv",
             8 * 1_000 * 1_000,
         ),
         (
-            "predict --model 1500.model --data 1500.csv --leave-one-out --out p.csv",
-            "predict --model 20.model --data 20.csv --leave-one-out --out p.csv",
+            "predict 1500.model 1500.csv --leave-one-out -o p.csv",
+            "predict 20.model 20.csv --leave-one-out -o p.csv",
             8 * 1_500 * 1_500,
         ),
     ] {
@@ -237,7 +240,7 @@ fn plans_of_what_exact_processes_are_asked_bound_their_peaks() {
 
 /// The cheapest fit to classes whose matrices stand out above what is uncounted.
 const CLASSES: (&str, &str) =
-    ("more", "--inference gaussianised --pseudo-count 0.1 --method exact --steps 3");
+    ("more", "--inference gaussianised --pseudo-count 0.1 --method exact --set steps=3");
 
 /// Fails, as the slow test does, if `process/generalised/cost.rs` leaves out the `kept` matrices of exact functions.
 #[test]
@@ -251,18 +254,18 @@ fn plans_of_classes_bound_their_peaks() {
 fn plans_of_classes_by_every_method_bound_their_peaks() {
     classes_bound_their_peaks(&[
         CLASSES,
-        ("many", "--inference gaussianised --method exact --steps 3"),
+        ("many", "--inference gaussianised --method exact --set steps=3"),
         (
             "many",
-            "--inference gaussianised --pseudo-count learned --matching laplace --method exact --steps 2",
+            "--inference gaussianised --pseudo-count learned --matching laplace --method exact --set steps=2",
         ),
-        ("many", "--inference gaussianised --method sgpr --inducing 300 --steps 3"),
-        ("many", "--inference gaussianised --method cg --samples 16 --iterations 20 --steps 3"),
-        ("some", "--inference laplace --method exact --steps 2"),
-        ("many", "--inference variational --method svgp --inducing 200 --iterations 20"),
+        ("many", "--inference gaussianised --method sgpr --set inducing=300 --set steps=3"),
+        ("many", "--inference gaussianised --method cg --set samples=16 --set iterations=20 --set steps=3"),
+        ("some", "--inference laplace --method exact --set steps=2"),
+        ("many", "--inference variational --method svgp --set inducing=200 --set iterations=20"),
         (
             "many",
-            "--inference variational --method svgp --inducing 200 --iterations 20 --held-back 500 --calibrate conformal",
+            "--inference variational --method svgp --set inducing=200 --set iterations=20 --held-back 500 --calibrate conformal",
         ),
     ]);
 }
@@ -275,10 +278,11 @@ fn classes_bound_their_peaks(fits: &[(&str, &str)]) {
         write_labelled(&at.join(format!("{name}.csv")), rows);
     }
     let fit = |rows: &str, flags: &str| {
-        let table = format!("--data {rows}.csv --features a,b,c,d,e,f --target colour");
-        run(at, &format!("fit gp {table} {flags} --out {rows}.posterior --force"))
+        let table = format!("{rows}.csv --features a,b,c,d,e,f --target colour");
+        run(at, &format!("fit {table} {flags} -o {rows}.posterior --force"))
     };
-    let bare = fit("few", "--inference gaussianised --pseudo-count 0.1 --method exact --steps 2").unwrap();
+    let bare =
+        fit("few", "--inference gaussianised --pseudo-count 0.1 --method exact --set steps=2").unwrap();
     if bare["peak_memory_bytes"].is_null() {
         posterior_testing::skip("this system does not tell the peak memory of a process");
         return;
@@ -324,10 +328,10 @@ fn plans_of_every_prediction_by_networks_bound_their_peaks() {
     predictions_bound_their_peaks(
         &["classes", "values", "kronecker"],
         &[
-            ("predict", "--out p.csv --force"),
-            ("predict", "--out p.parquet --force"),
-            ("predict", "--out p.csv --force --predictive plug-in"),
-            ("predict", "--out p.csv --force --sets 0.8,0.999"),
+            ("predict", "-o p.csv --force"),
+            ("predict", "-o p.parquet --force"),
+            ("predict", "-o p.csv --force --predictive plug-in"),
+            ("predict", "-o p.csv --force --sets 0.8,0.999"),
             ("evaluate", ""),
             ("evaluate", "--ood many.csv"),
         ],
@@ -349,22 +353,18 @@ fn predictions_bound_their_peaks(models: &[&str], commands: &[(&str, &str)]) {
     };
     let run = |line: &str| run(at, line).unwrap_or_else(|e| panic!("{line}: {e}"));
     net(6, 3);
-    let table = "--data train.csv --features a,b,c,d,e,f";
+    let table = "train.csv --features a,b,c,d,e,f";
     run(&format!(
-        "train --architecture net.toml {table} --target colour --loss cross-entropy --epochs 2 --validation-fraction 0.25 --out classes.safetensors"
+        "train net.toml {table} --target colour --loss cross-entropy --epochs 2 --validation-fraction 0.25 -o classes.safetensors"
     ));
-    run(
-        "fit laplace --network classes.safetensors --data train.csv --likelihood categorical --out classes.posterior",
-    );
+    run("fit train.csv --network classes.safetensors --likelihood categorical -o classes.posterior");
     if models.contains(&"values") {
         net(5, 1);
-        let table = "--data train.csv --features b,c,d,e,f";
-        run(&format!(
-            "train --architecture net.toml {table} --target a --loss mse --epochs 2 --out values.safetensors"
-        ));
-        let fit = "fit laplace --network values.safetensors --data train.csv --likelihood gaussian --out";
-        run(&format!("{fit} values.posterior --curvature function-space"));
-        run(&format!("{fit} kronecker.posterior --curvature kronecker"));
+        let table = "train.csv --features b,c,d,e,f";
+        run(&format!("train net.toml {table} --target a --loss mse --epochs 2 -o values.safetensors"));
+        let fit = "fit train.csv --network values.safetensors --likelihood gaussian -o";
+        run(&format!("{fit} values.posterior --method function-space"));
+        run(&format!("{fit} kronecker.posterior --method kronecker"));
     }
     let mut wrong = Vec::new();
     for (command, flags) in commands {
@@ -375,7 +375,7 @@ fn predictions_bound_their_peaks(models: &[&str], commands: &[(&str, &str)]) {
             // What is little is little everywhere, so that the difference is all of what many rows take.
             let of = |data: &str| {
                 let flags = flags.replace("many.csv", data);
-                run(&format!("{command} --model {model}.posterior --data {data} {flags}"))
+                run(&format!("{command} {model}.posterior {data} {flags}"))
             };
             let bare = of("few.csv");
             if bare["peak_memory_bytes"].is_null() {

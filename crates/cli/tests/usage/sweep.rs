@@ -62,76 +62,77 @@ struct Line {
 fn lines() -> Vec<Line> {
     let quick = [
         // Methods that differ in what they allocate.
-        "fit gp --data t.csv --target y --memory 0.2 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --optimizer adam --steps 5 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --folds folds.csv --fold 1 --restarts 1 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method sdd --iterations 20 --batch 8 --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method sgd --iterations 20 --batch 8 --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method sap --iterations 20 --block-rows 8 --rank 4 --acceleration none --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method cg --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method cg --samples 4 --random-features 20 --hyperparameter-search neighbourhoods --neighbourhoods 2 --neighbourhood-size 10 --steps 3 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method cg --samples 4 --random-features 20 --hyperparameter-search stochastic --steps 3 --probes 2 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method inducing-sgd --iterations 20 --batch 8 --inducing 10 --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method sgpr --inducing 10 --iterations 3 --inducing-choice cover --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method svgp --inducing 10 --iterations 3 --inducing-choice pruned --out o.posterior",
-        "fit gp --data t.csv --target y --memory 0.2 --method svgp --from-disk --inducing 10 --iterations 3 --out o.posterior",
-        "predict --model exact.posterior --data new.csv --memory 0.2 --out p.csv",
-        "predict --model exact.posterior --data new.csv --memory 0.2 --joint k.npy --out p.csv",
-        "predict --model exact.posterior --data t.csv --memory 0.2 --leave-one-out --quantiles 0.5 --out p.csv",
-        "fit gp --continue exact.posterior --data t.csv --memory 0.2 --out o.posterior",
-        "predict --model samples.posterior --data new.csv --memory 0.2 --variances exact --out p.csv",
-        "predict --model samples.posterior --data new.csv --memory 0.2 --variances lanczos --variance-rank 5 --out p.csv",
-        "compress --model samples.posterior --inducing 5 --memory 0.2 --out o.posterior",
-        "predict --model classes.posterior --data new.csv --memory 0.2 --sets 0.8,0.999 --out p.csv",
-        "evaluate --model classes.posterior --data classes.csv --memory 0.2",
-        "fit gp --data classes.csv --target y --memory 0.2 --method sgpr --inducing 10 --held-back 20 --steps 2 --calibrate conformal --out o.posterior",
-        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature full --validation-data unseen.csv --calibrate conformal --memory 0.2 --out o.posterior",
-        "predict --model images.posterior --data images.gz --memory 0.2 --predictive monte-carlo --samples 2 --samples-out s.npy --out p.csv",
-        "evaluate --model exact.posterior --data t.csv --memory 0.2 --folds folds.csv --fold 1",
-        "evaluate --model exact.posterior --data t.csv --memory 0.2",
-        "evaluate --model images.posterior --data images.gz --labels labels.gz --memory 0.2 --predictive monte-carlo --predictive-samples 10",
-        "evaluate --model images.posterior --data images.gz --labels labels.gz --memory 0.2 --joint-kappa 1,2 --samples 4 --rotate 10",
-        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --out o.safetensors",
-        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --optimizer sgd --schedule step --validation-fraction 0.2 --out o.safetensors",
-        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --schedule one-cycle --out o.safetensors",
-        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 8 --batch 8 --laplace --laplace-burn-in 1 --laplace-every 2 --laplace-steps 2 --out o.safetensors",
-        "train --architecture images.toml --data images.gz --labels labels.gz --loss cross-entropy --memory 0.2 --epochs 2 --batch 8 --flip --shift 1 --out o.safetensors",
-        "train --architecture images.toml --data images.gz --labels labels.gz --loss gaussianised --pseudo-count 0.2 --memory 0.2 --epochs 2 --batch 8 --out o.safetensors",
-        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature full --memory 0.2 --out o.posterior",
-        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature auto --memory 0.2 --out o.posterior",
-        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature low-rank --memory 0.2 --out o.posterior",
-        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature function-space --memory 0.2 --out o.posterior",
-        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature subnetwork --memory 0.2 --out o.posterior",
-        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature diagonal --tune validation --validation-fraction 0.2 --allow-seen-rows --memory 0.2 --out o.posterior",
-        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature diagonal --tune cross-validation --allow-seen-rows --memory 0.2 --out o.posterior",
-        "fit laplace --network net.onnx --data images.gz --labels labels.gz --likelihood categorical --curvature last-layer-kronecker --predictive monte-carlo --memory 0.2 --out o.posterior",
-        "forward --network net.onnx --data x.npy --out y.npy",
+        "fit t.csv --target y --memory 0.2 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --set optimizer=adam --set steps=5 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --folds folds.csv --fold 1 --set restarts=1 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method sdd --set iterations=20 --set batch=8 --set samples=4 --set random-features=20 --set blocks=2 --set block-size=10 --set refining-rows=0 --set steps=3 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method sgd --set iterations=20 --set batch=8 --set samples=4 --set random-features=20 --set blocks=2 --set block-size=10 --set refining-rows=0 --set steps=3 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method sap --set iterations=20 --set block-rows=8 --set rank=4 --set acceleration=none --set samples=4 --set random-features=20 --set blocks=2 --set block-size=10 --set refining-rows=0 --set steps=3 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method cg --set samples=4 --set random-features=20 --set blocks=2 --set block-size=10 --set refining-rows=0 --set steps=3 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method cg --set samples=4 --set random-features=20 --set hyperparameter-search=neighbourhoods --set neighbourhoods=2 --set neighbourhood-size=10 --set steps=3 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method cg --set samples=4 --set random-features=20 --set hyperparameter-search=stochastic --set steps=3 --set probes=2 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method inducing-sgd --set iterations=20 --set batch=8 --set inducing=10 --set samples=4 --set random-features=20 --set blocks=2 --set block-size=10 --set refining-rows=0 --set steps=3 -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method sgpr --set inducing=10 --set iterations=3 --set inducing-choice=cover -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method svgp --set inducing=10 --set iterations=3 --set inducing-choice=pruned -o o.posterior",
+        "fit t.csv --target y --memory 0.2 --method svgp --from-disk --set inducing=10 --set iterations=3 -o o.posterior",
+        "predict exact.posterior new.csv --memory 0.2 -o p.csv",
+        "predict exact.posterior new.csv --memory 0.2 --joint k.npy -o p.csv",
+        "predict exact.posterior t.csv --memory 0.2 --leave-one-out --quantiles 0.5 -o p.csv",
+        "fit t.csv --continue exact.posterior --memory 0.2 -o o.posterior",
+        "predict samples.posterior new.csv --memory 0.2 --variances exact -o p.csv",
+        "predict samples.posterior new.csv --memory 0.2 --variances lanczos --variance-rank 5 -o p.csv",
+        "compress samples.posterior --inducing 5 --memory 0.2 -o o.posterior",
+        "predict classes.posterior new.csv --memory 0.2 --sets 0.8,0.999 -o p.csv",
+        "evaluate classes.posterior classes.csv --memory 0.2",
+        "fit classes.csv --target y --memory 0.2 --method sgpr --set inducing=10 --held-back 20 --set steps=2 --calibrate conformal -o o.posterior",
+        "fit t.csv --network net.safetensors --target y --likelihood gaussian --method full --validation-data unseen.csv --calibrate conformal --memory 0.2 -o o.posterior",
+        "predict images.posterior images.gz --memory 0.2 --predictive monte-carlo --samples 2 --samples-out s.npy -o p.csv",
+        "evaluate exact.posterior t.csv --memory 0.2 --folds folds.csv --fold 1",
+        "evaluate exact.posterior t.csv --memory 0.2",
+        "evaluate images.posterior images.gz --labels labels.gz --memory 0.2 --predictive monte-carlo --predictive-samples 10",
+        "evaluate images.posterior images.gz --labels labels.gz --memory 0.2 --joint-kappa 1,2 --samples 4 --rotate 10",
+        "train net.toml t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 -o o.safetensors",
+        "train net.toml t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --optimizer sgd --schedule step --validation-fraction 0.2 -o o.safetensors",
+        "train net.toml t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --schedule one-cycle -o o.safetensors",
+        "train net.toml t.csv --target y --loss gaussian --memory 0.2 --epochs 8 --batch 8 --laplace --laplace-burn-in 1 --laplace-every 2 --laplace-steps 2 -o o.safetensors",
+        "train images.toml images.gz --labels labels.gz --loss cross-entropy --memory 0.2 --epochs 2 --batch 8 --flip --shift 1 -o o.safetensors",
+        "train images.toml images.gz --labels labels.gz --loss gaussianised --pseudo-count 0.2 --memory 0.2 --epochs 2 --batch 8 -o o.safetensors",
+        "fit t.csv --network net.safetensors --target y --likelihood gaussian --method full --memory 0.2 -o o.posterior",
+        "fit t.csv --network net.safetensors --target y --likelihood gaussian --method auto --memory 0.2 -o o.posterior",
+        "fit t.csv --network net.safetensors --target y --likelihood gaussian --method low-rank --memory 0.2 -o o.posterior",
+        "fit t.csv --network net.safetensors --target y --likelihood gaussian --method function-space --memory 0.2 -o o.posterior",
+        "fit t.csv --network net.safetensors --target y --likelihood gaussian --method subnetwork --memory 0.2 -o o.posterior",
+        "fit t.csv --network net.safetensors --target y --likelihood gaussian --method diagonal --tune validation --validation-fraction 0.2 --allow-seen-rows --memory 0.2 -o o.posterior",
+        "fit t.csv --network net.safetensors --target y --likelihood gaussian --method diagonal --tune cross-validation --allow-seen-rows --memory 0.2 -o o.posterior",
+        "fit images.gz --network net.onnx --labels labels.gz --likelihood categorical --method last-layer-kronecker --predictive monte-carlo --memory 0.2 -o o.posterior",
+        "forward net.onnx x.npy -o y.npy",
         "inspect exact.posterior",
-        "optimize start --state new.json --space a:0..1,b:1..6:integer",
-        "optimize ask --state s.json",
-        "optimize tell --state s.json --id 1 --value 0.5",
-        "optimize run --state s.json --evaluations 9 -- ./train.sh {a} {b}",
-        "optimize status --state s.json",
-        "label start --state new.json --pool t.csv --features a,b",
-        "label ask --state l.json --memory 0.2",
-        "label tell --state l.json --id 1 --label x",
-        "label tell --state l.json --row 3 --label x",
-        "label tell --state l.json --results answers.csv",
-        "label status --state l.json",
-        "label export --state l.json --out o.csv",
-        "stream --state new.posterior --target y --start-rows 20 --inducing-points 8 --data t.csv --memory 0.2 --out o.csv",
-        "tomography project --phantom walnut --geometry scan.toml --memory 0.2 --out o.npy",
-        "tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --memory 0.2 --out o.npy",
-        "tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --memory 0.2 --weight 0.001 --adam --iterations 9 --out o.npy",
-        "tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --memory 0.2 --method deep-image-prior --channels 4,4 --iterations 9 --pretrain 8 --out o.npy",
-        "tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network unet.safetensors --memory 0.9 --samples 4 --samples-em 2 --turns 2 --rank 9 --out o.npy",
-        "tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network unet.safetensors --memory 0.9 --samples 4 --samples-em 2 --turns 2 --descent 5 --out o.npy",
-        "tomography uncertainty --sinogram sinogram.npy --geometry scan.toml --network unet.safetensors --memory 0.9 --samples 4 --prior filters --roughness 0 --out o.npy",
-        "tomography design --geometry scan.toml --measured 0,2,4,6 --sinogram few.npy --prior isotropic --memory 0.2 --samples 9 --count 1",
+        "optimize start new.json --space a:0..1,b:1..6:integer",
+        "optimize ask s.json",
+        "optimize tell s.json --id 1 --value 0.5",
+        "optimize run s.json --evaluations 9 -- ./train.sh {a} {b}",
+        "optimize status s.json",
+        "label start new.json t.csv --features a,b",
+        "label ask l.json --memory 0.2",
+        "label tell l.json --id 1 --label x",
+        "label tell l.json --row 3 --label x",
+        "label tell l.json --results answers.csv",
+        "label status l.json",
+        "label export l.json -o o.csv",
+        "stream new.posterior t.csv --target y --start-rows 20 --inducing-points 8 --memory 0.2 -o o.csv",
+        "tomography project scan.toml --phantom walnut --memory 0.2 -o o.npy",
+        "tomography reconstruct scan.toml sinogram.npy --memory 0.2 -o o.npy",
+        "tomography reconstruct scan.toml sinogram.npy --memory 0.2 --weight 0.001 --adam --iterations 9 -o o.npy",
+        "tomography reconstruct scan.toml sinogram.npy --memory 0.2 --method deep-image-prior --channels 4,4 --iterations 9 --pretrain 8 -o o.npy",
+        "tomography uncertainty scan.toml sinogram.npy --network unet.safetensors --memory 0.9 --samples 4 --samples-em 2 --turns 2 --rank 9 -o o.npy",
+        "tomography uncertainty scan.toml sinogram.npy --network unet.safetensors --memory 0.9 --samples 4 --samples-em 2 --turns 2 --descent 5 -o o.npy",
+        "tomography uncertainty scan.toml sinogram.npy --network unet.safetensors --memory 0.9 --samples 4 --prior filters --roughness 0 -o o.npy",
+        "tomography design scan.toml few.npy --measured 0,2,4,6 --prior isotropic --memory 0.2 --samples 9 --count 1",
+        "methods svgp",
         "completions bash",
-        "man --out o",
+        "man -o o",
     ];
-    let slow = ["demo --out o"];
+    let slow = ["demo -o o"];
     let line = |quick| move |words: &&'static str| Line { words, quick };
     quick.iter().map(line(true)).chain(slow.iter().map(line(false))).collect()
 }
@@ -162,21 +163,21 @@ fn folder() -> tempfile::TempDir {
     inputs::scan(&at.join("scan.toml"), "{ count = 8 }");
     inputs::scan(&at.join("few.toml"), "{ list = [0, 45, 90, 135], unit = \"degrees\" }");
     for line in [
-        "fit gp --data t.csv --target y --restarts 1 --steps 5 --out exact.posterior",
-        "fit gp --data t.csv --target y --method cg --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out samples.posterior",
-        "fit gp --data classes.csv --target y --inference gaussianised --pseudo-count 0.1 --restarts 1 --steps 2 --out classes.posterior",
-        "train --architecture net.toml --data t.csv --target y --loss gaussian --epochs 5 --out net.safetensors",
-        "fit laplace --network net.onnx --data images.gz --labels labels.gz --likelihood categorical --curvature last-layer-kronecker --out images.posterior",
-        "optimize start --state s.json --space a:0..1,b:1..6:integer --initial 9 --search-candidates 50 --search-rounds 1",
-        "optimize ask --state s.json -n 3",
-        "optimize tell --state s.json --id 2 --value 0.25",
-        "tomography project --phantom rectangles --geometry scan.toml --out sinogram.npy",
-        "tomography project --phantom rectangles --geometry few.toml --out few.npy",
-        "tomography reconstruct --sinogram sinogram.npy --geometry scan.toml --method deep-image-prior --channels 4,4 --weight 0.001 --iterations 9 --network-out unet.safetensors --out unread.npy",
-        "label start --state l.json --pool t.csv --features a,b --initial 2",
-        "label tell --state l.json --row 30 --label x",
-        "label tell --state l.json --row 31 --label y",
-        "label ask --state l.json -n 2",
+        "fit t.csv --target y --set restarts=1 --set steps=5 -o exact.posterior",
+        "fit t.csv --target y --method cg --set samples=4 --set random-features=20 --set blocks=2 --set block-size=10 --set refining-rows=0 --set steps=3 -o samples.posterior",
+        "fit classes.csv --target y --inference gaussianised --pseudo-count 0.1 --set restarts=1 --set steps=2 -o classes.posterior",
+        "train net.toml t.csv --target y --loss gaussian --epochs 5 -o net.safetensors",
+        "fit images.gz --network net.onnx --labels labels.gz --likelihood categorical --method last-layer-kronecker -o images.posterior",
+        "optimize start s.json --space a:0..1,b:1..6:integer --initial 9 --search-candidates 50 --search-rounds 1",
+        "optimize ask s.json -n 3",
+        "optimize tell s.json --id 2 --value 0.25",
+        "tomography project scan.toml --phantom rectangles -o sinogram.npy",
+        "tomography project few.toml --phantom rectangles -o few.npy",
+        "tomography reconstruct scan.toml sinogram.npy --method deep-image-prior --channels 4,4 --weight 0.001 --iterations 9 --network-out unet.safetensors -o unread.npy",
+        "label start l.json t.csv --features a,b --initial 2",
+        "label tell l.json --row 30 --label x",
+        "label tell l.json --row 31 --label y",
+        "label ask l.json -n 2",
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_posterior"))
             .current_dir(at)
@@ -216,6 +217,14 @@ fn flags() -> BTreeMap<String, Vec<String>> {
     grammar.build();
     let mut out = BTreeMap::new();
     walk(&grammar, "", &mut out);
+    // Help shows no settings, and each form of `fit` has some.
+    for words in [&["posterior", "fit"][..], &["posterior", "fit", "--network", "net.onnx"][..]] {
+        let mut own = BTreeMap::new();
+        walk(posterior_cli::grammar_of(words).find_subcommand("fit").unwrap(), "fit", &mut own);
+        let known = out.entry("fit".into()).or_default();
+        let new: Vec<String> = own.remove("fit").unwrap_or_default();
+        known.extend(new.into_iter().filter(|flag| !known.contains(flag)).collect::<Vec<_>>());
+    }
     out
 }
 
@@ -232,7 +241,10 @@ fn with_flag(line: &str, flag: &str, value: &str) -> Vec<String> {
     let (ours, theirs) = line.split_once(" -- ").map_or((line, None), |(a, b)| (a, Some(b)));
     let mut words: Vec<String> = ours.split_whitespace().map(String::from).collect();
     let name = format!("--{flag}");
-    if let Some(at) = words.iter().position(|w| *w == name) {
+    // A setting stands behind `--set`, with its value.
+    let setting = flag.strip_prefix("set ").map(|own| format!("{own}="));
+    let set = |w: &[String]| setting.as_ref().is_some_and(|own| w[0] == "--set" && w[1].starts_with(own));
+    if let Some(at) = words.windows(2).position(|w| w[0] == name || set(w)) {
         words.drain(at..at + 2);
     }
     words.push(format!("{name}={value}"));
@@ -357,12 +369,12 @@ fn no_number_makes_a_command_panic_hang_or_take_all_memory() {
     }
     // What was found by hand once.
     for line in [
-        "predict --model exact.posterior --data new.csv --samples 100000000 --out p.csv",
-        "predict --model exact.posterior --data new.csv --samples 3000000 --memory 0.001 --out p.csv",
-        "fit gp --data t.csv --target y --samples 18446744073709551615 --out o.posterior",
-        "fit gp --data t.csv --target y --restarts 99999999999 --out o.posterior",
-        "fit gp --data t.csv --target y --restarts 100000000 --out o.posterior",
-        "fit gp --data t.csv --target y --threads 100000 --out o.posterior",
+        "predict exact.posterior new.csv --samples 100000000 -o p.csv",
+        "predict exact.posterior new.csv --samples 3000000 --memory 0.001 -o p.csv",
+        "fit t.csv --target y --set samples=18446744073709551615 -o o.posterior",
+        "fit t.csv --target y --set restarts=99999999999 -o o.posterior",
+        "fit t.csv --target y --set restarts=100000000 -o o.posterior",
+        "fit t.csv --target y --threads 100000 -o o.posterior",
     ] {
         let words: Vec<String> = line.split_whitespace().map(String::from).collect();
         runs.push(Run { flag: "by hand".into(), value: "by hand", words });

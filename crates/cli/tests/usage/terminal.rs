@@ -52,7 +52,7 @@ fn tables_go_to_pipes_byte_for_byte_and_to_terminals_with_escapes() {
     let at = folder.path();
     std::fs::copy(fixtures.join("exact.posterior"), at.join("m.posterior")).unwrap();
     std::fs::write(at.join("new.csv"), format!("a,b,{NAME}\n0.1,0.2,{NAME}\n")).unwrap();
-    let words = ["predict", "--model", "m.posterior", "--data", "new.csv", "--quiet"];
+    let words = ["predict", "m.posterior", "new.csv", "--quiet"];
     let output = Command::new(BINARY).current_dir(at).args(words).output().unwrap();
     let piped = String::from_utf8(output.stdout).unwrap();
     assert_eq!(piped.matches(NAME).count(), 2, "{piped:?}");

@@ -60,7 +60,10 @@ impl RowFormat {
             );
         }
         if self.kind == RowKind::Jsonl && (delimiter.is_some() || decimal.is_some()) {
-            return Err("--delimiter and --decimal are for lines of cells, and these are JSON".into());
+            return Err(
+                "--set text.delimiter and --set text.decimal are for lines of cells, and these are JSON"
+                    .into(),
+            );
         }
         Ok(())
     }

@@ -82,14 +82,14 @@ pub enum DecimalMark {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct TextOptions {
-    /// What separates cells [default: guessed]
-    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "MARK"))]
+    /// Field delimiter [default: detected]
+    #[cfg_attr(feature = "clap", arg(long = "set text.delimiter", value_enum, value_name = "MARK"))]
     pub delimiter: Option<Delimiter>,
-    /// What stands before the fraction of a number [default: guessed]
-    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "MARK"))]
+    /// Decimal mark [default: detected]
+    #[cfg_attr(feature = "clap", arg(long = "set text.decimal", value_enum, value_name = "MARK"))]
     pub decimal: Option<DecimalMark>,
-    /// What the bytes of a text stand for [default: guessed]
-    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "NAME"))]
+    /// Text encoding [default: detected]
+    #[cfg_attr(feature = "clap", arg(long = "set text.encoding", value_enum, value_name = "NAME"))]
     pub encoding: Option<TextEncoding>,
 }
 
@@ -417,30 +417,31 @@ mod tests {
     fn flags_say_the_same() {
         use clap::{Args, FromArgMatches};
         let command = TextOptions::augment_args(clap::Command::new("read"));
+        // `--set` and what it sets are one word here, into which the program joins them.
         let parse = |flags: &str| {
-            let words = std::iter::once("read").chain(flags.split(' ').filter(|w| !w.is_empty()));
+            let words = std::iter::once("read").chain(Some(flags).filter(|word| !word.is_empty()));
             command.clone().try_get_matches_from(words).map(|m| TextOptions::from_arg_matches(&m).unwrap())
         };
         assert_eq!(parse("").unwrap(), TextOptions::default());
         for (flags, delimiter) in [
-            ("--delimiter ;", Delimiter::Semicolon),
-            ("--delimiter tab", Delimiter::Tab),
-            ("--delimiter space", Delimiter::Space),
-            ("--delimiter |", Delimiter::Pipe),
-            ("--delimiter=,", Delimiter::Comma),
+            ("--set text.delimiter=;", Delimiter::Semicolon),
+            ("--set text.delimiter=tab", Delimiter::Tab),
+            ("--set text.delimiter=space", Delimiter::Space),
+            ("--set text.delimiter=|", Delimiter::Pipe),
+            ("--set text.delimiter=,", Delimiter::Comma),
         ] {
             assert_eq!(parse(flags).unwrap().delimiter, Some(delimiter), "{flags}");
         }
-        assert_eq!(parse("--decimal ,").unwrap().decimal, Some(DecimalMark::Comma));
+        assert_eq!(parse("--set text.decimal=,").unwrap().decimal, Some(DecimalMark::Comma));
         for (flags, encoding) in [
-            ("--encoding utf-8", TextEncoding::Utf8),
-            ("--encoding utf-16be", TextEncoding::Utf16Be),
-            ("--encoding latin-1", TextEncoding::Windows1252),
-            ("--encoding shift-jis", TextEncoding::ShiftJis),
-            ("--encoding gbk", TextEncoding::Gb18030),
+            ("--set text.encoding=utf-8", TextEncoding::Utf8),
+            ("--set text.encoding=utf-16be", TextEncoding::Utf16Be),
+            ("--set text.encoding=latin-1", TextEncoding::Windows1252),
+            ("--set text.encoding=shift-jis", TextEncoding::ShiftJis),
+            ("--set text.encoding=gbk", TextEncoding::Gb18030),
         ] {
             assert_eq!(parse(flags).unwrap().encoding, Some(encoding), "{flags}");
         }
-        assert!(parse("--delimiter x").is_err());
+        assert!(parse("--set text.delimiter=x").is_err());
     }
 }

@@ -57,7 +57,7 @@ fn every_encoding_is_one_table() {
         (utf16(&text), Some("t.csv is UTF-16LE text")),
         (marked(b"\xfe\xff", big.clone()), Some("t.csv is UTF-16BE text")),
         (big, Some("t.csv is UTF-16BE text")),
-        (western(&text), Some("t.csv is not UTF-8: read as Windows-1252 (--encoding says another)")),
+        (western(&text), Some("t.csv is not UTF-8: read as Windows-1252 (--set text.encoding says another)")),
     ] {
         for packed in [false, true] {
             let path = if packed { path.with_extension("csv.gz") } else { path.clone() };
@@ -88,7 +88,10 @@ fn bytes_that_are_no_utf8_are_an_error_with_their_row_where_that_was_said() {
     let whole = read_table(&path, &ReadOptions { text: utf8, ..ReadOptions::default() }).unwrap_err();
     for error in [whole, count_rows(&files, &utf8).unwrap_err()] {
         let message = error.to_string();
-        assert!(message.contains(expected) && message.contains("--encoding windows-1252"), "{message}");
+        assert!(
+            message.contains(expected) && message.contains("--set text.encoding=windows-1252"),
+            "{message}"
+        );
     }
     // Beyond what a stream guesses from: an error there, where a reader of all bytes knows better.
     let mut late = "a,b\n".to_string() + &"x,1\n".repeat(20_000);

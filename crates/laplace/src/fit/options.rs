@@ -134,7 +134,7 @@ pub enum Tune {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum NoiseModel {
-    /// As --initial-noise says
+    /// As `initial-noise` says
     ///
     /// Nothing: the given variances are final.
     Fixed,

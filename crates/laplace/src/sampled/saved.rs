@@ -91,7 +91,7 @@ pub(super) fn open(saved: SavedState, space: Space) -> Result<Opened, LaplaceErr
             Space::Functions => "functions",
         };
         return Err(LaplaceError::Request(format!(
-            "what was kept is of samples in the space of {0}, not {1}: ask for that space (`--space {0}`), or start again without it",
+            "what was kept is of samples in the space of {0}, not {1}: ask for that space (`--set space={0}`), or start again without it",
             name(facts.space),
             name(space)
         )));

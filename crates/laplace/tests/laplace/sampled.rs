@@ -302,8 +302,8 @@ fn a_state_of_the_other_space_is_refused() {
     let case = case(false);
     let asked = |space| SampledOptions { space: Some(space), em_steps: 1, ..options() };
     for (own, other, remedy) in [
-        (Space::Functions, Space::Weights, "--space functions"),
-        (Space::Weights, Space::Functions, "--space weights"),
+        (Space::Functions, Space::Weights, "--set space=functions"),
+        (Space::Weights, Space::Functions, "--set space=weights"),
     ] {
         let stopped_at = |stop| {
             let mut kept = None;

@@ -14,7 +14,7 @@ use faer::Mat;
 use posterior_data::{Extracted, Notes, RowFingerprints, Table, table_fingerprints};
 use posterior_gp::Observations;
 use posterior_gp::exact::{ExactPosterior, Plan};
-use posterior_notes::fixes::{FIT_GP, MEMORY, SDD, STREAM_MODEL};
+use posterior_notes::fixes::{FIT, MEMORY, SDD, STREAM_MODEL};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ fn not_exact(method: &str, predictor: Option<&dyn Predictor>) -> ModelError {
             "rows are added to exact processes, and this one was fitted by {method}: `{STREAM_MODEL:#}` goes on learning with it"
         ),
         false => format!(
-            "rows are added to exact processes, and this one was fitted by {method}: fit all rows anew (`{FIT_GP:#}`)"
+            "rows are added to exact processes, and this one was fitted by {method}: fit all rows anew (`{FIT:#}`)"
         ),
     })
 }
@@ -177,7 +177,7 @@ impl Process<'_> {
     pub fn check_continued(&self) -> Result<(), ModelError> {
         match self.record.fit.weights() {
             Some(_) => Err(ModelError::Usage(format!(
-                "this model weighs its rows (--row-weights), and further ones have no weights: fit all rows anew (`{FIT_GP:#}`)"
+                "this model weighs its rows (--row-weights), and further ones have no weights: fit all rows anew (`{FIT:#}`)"
             ))),
             None => self.exact().map(|_| ()),
         }
@@ -243,7 +243,7 @@ impl Process<'_> {
         match plan.peak_bytes <= memory {
             true => Ok(plan),
             false => Err(ModelError::Request(format!(
-                "{plan}, above the limit of {:.1} MB: allow more memory ({MEMORY}), add fewer rows, or fit all rows anew by a method for large tables (fit gp {SDD})",
+                "{plan}, above the limit of {:.1} MB: allow more memory ({MEMORY}), add fewer rows, or fit all rows anew by a method for large tables (fit {SDD})",
                 memory as f64 / 1e6
             ))),
         }

@@ -9,3 +9,4 @@ mod continued;
 mod process;
 
 pub use continued::{ContinuationPlan, NewRows};
+pub use process::FitCost;

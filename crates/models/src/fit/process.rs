@@ -4,7 +4,7 @@ use crate::method::deep;
 use crate::method::large::{fit_from_disk, in_memory, not_from_disk, whole_posterior};
 use crate::method::regression::{Draft, recorded};
 use crate::method::training::begin_anew;
-use crate::options::EvidenceOptions;
+use crate::options::{EvidenceOptions, MethodName};
 use crate::prepare::{densest_place, saved_plan};
 use crate::text::{time, work};
 use crate::{
@@ -18,8 +18,22 @@ use posterior_gp::{GpError, Observations, RowSource};
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_notes::fixes::{EXACT, LIKELIHOOD_STUDENT_T};
 use posterior_optim::{Observer, Reason};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// What a fit is planned to take.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FitCost {
+    /// Training rows.
+    pub rows: usize,
+    /// The method, of `auto` the one that it chooses.
+    pub method: MethodName,
+    /// Bytes at the peak.
+    pub bytes: u64,
+    /// Predicted run time; none where nothing is known of it.
+    pub seconds: Option<f64>,
+}
 
 impl Model {
     /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
@@ -30,6 +44,18 @@ impl Model {
         }
         let (noise, beside) = crate::method::noise::plan_in_words(request, rows, names.len());
         (format!("{text}; {noise}"), bytes.max(beside))
+    }
+
+    /// What a fit to `rows` rows is planned to take, by the method that `auto` chooses where that is asked for. Measures this machine for some hundredths of a second.
+    pub fn fit_cost(request: &FitRequest, rows: usize, names: &[String]) -> FitCost {
+        let method = choose(request, rows, names).method;
+        let settings = method.settings();
+        let bytes = match settings.leaves_one_out() {
+            true => settings.plan((request, &method), rows, names.len()).peak_bytes,
+            false => ScalablePlan::new(request, &method, rows, names.len()).peak_bytes,
+        };
+        let seconds = crate::method::large::expected_seconds(request, &method, rows, names);
+        FitCost { rows, method: method.name(), bytes, seconds }
     }
 
     /// The same without the noise of places.

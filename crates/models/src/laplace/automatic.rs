@@ -1,4 +1,4 @@
-//! The comparison of `--curvature auto`: what it will try, and what it chose.
+//! The comparison of `--method auto`: what it will try, and what it chose.
 
 use super::fit::Observer;
 use super::noise::check_positive;

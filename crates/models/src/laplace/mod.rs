@@ -18,7 +18,7 @@
 //! | `source` | the network, from a file or as a head on features |
 //! | `training_set` | examples with the targets of a likelihood, from tables, arrays and features |
 //! | `fit` | request -> model; also for networks in memory |
-//! | `automatic` | the comparison of `--curvature auto` |
+//! | `automatic` | the comparison of `--method auto` |
 //! | `conditions` | what was asked of a search and only the files decide on |
 //! | `memory` | networks and examples in memory instead of files |
 //! | `validation` | rows that score a fit: given, recorded by training, or insisted upon |

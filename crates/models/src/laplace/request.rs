@@ -143,7 +143,7 @@ pub struct LaplaceRequest {
     pub calibrate: CalibrateName,
     /// Curvature, prior, tuning, memory, seed. Its predictive is replaced by `predictive`.
     pub options: FitOptions,
-    /// What was asked for by name, as `--freeze outputs`, and what each needs to have an effect: a fit whose network and data do not have it refuses them.
+    /// What was asked for by name, as `--set freeze=outputs`, and what each needs to have an effect: a fit whose network and data do not have it refuses them.
     pub conditions: Vec<(String, Needs)>,
     /// A file for the sums of an interrupted fit.
     pub checkpoint: Option<PathBuf>,

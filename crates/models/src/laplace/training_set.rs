@@ -14,7 +14,7 @@ use posterior_data::{
 };
 use posterior_networks::Precision;
 use posterior_networks::train::{Augmentation, Examples};
-use posterior_notes::fixes::{CLASS_NAMES, DATA, MEAN, STD};
+use posterior_notes::fixes::{CLASS_NAMES, MEAN, STD};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,11 +70,13 @@ impl Reading<'_> {
         data: &[PathBuf],
         labels: &[PathBuf],
     ) -> Result<TrainingSet<T>, ModelError> {
-        let Some(first) = data.first() else { return request(format!("there are no data: give {DATA}")) };
+        let Some(first) = data.first() else {
+            return request("there are no data: name their files");
+        };
         if !self.source.inputs.is_empty() && (self.head || is_table(first)) {
-            return request(format!(
-                "--input is for arrays, one for each input of a network: give tables and features with {DATA}"
-            ));
+            return request(
+                "--input is for arrays, one for each input of a network: name tables and features without --input",
+            );
         }
         let found = if self.head {
             self.features(data, labels)?

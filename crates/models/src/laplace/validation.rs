@@ -73,7 +73,7 @@ pub(crate) fn held_out<T: Precision>(
         };
         check_enough(set.examples.len())?;
         if set.record.kind != record.kind {
-            return refuse("--validation-data hold another kind of numbers than --data (bytes, whole or floating-point numbers): convert them".into());
+            return refuse("--validation-data hold another kind of numbers than the data (bytes, whole or floating-point numbers): convert them".into());
         }
         // Those in memory have none.
         let files = if memory.unseen.is_some() { &[][..] } else { &source.data };
@@ -89,7 +89,7 @@ pub(crate) fn held_out<T: Precision>(
         let seen = most || trained_on.is_some();
         if most && !(allow && tuned) {
             return refuse(format!(
-                "{repeated} of {count} rows of --validation-data stand in --data as well, so the network was trained on them and their score is worthless: {ways_out}"
+                "{repeated} of {count} rows of --validation-data stand in the data as well, so the network was trained on them and their score is worthless: {ways_out}"
             ));
         }
         if let Some((path, _)) = trained_on.filter(|_| !(allow && tuned)) {
@@ -115,7 +115,7 @@ pub(crate) fn held_out<T: Precision>(
                 _ => "",
             };
             return refuse(format!(
-                "--validation-fraction would set aside rows of --data, on which the network was trained as far as its file says: their score is worthless{known}; {ways_out}; \
+                "--validation-fraction would set aside rows of the data, on which the network was trained as far as its file says: their score is worthless{known}; {ways_out}; \
                  or insist with {SEEN_ROWS}"
             ));
         }

@@ -6,7 +6,6 @@ use crate::record::{InputKind, InputRecord, NetworkHeader};
 use crate::{Files, ModelData, ModelError};
 use posterior_data::{ReadOptions, Table, read_table};
 use posterior_likelihoods::OutputLikelihood;
-use posterior_notes::fixes::DATA;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,11 +54,10 @@ impl Networks<'_> {
         let own = &self.inputs;
         let &Files { data, inputs, labels, truth, ref reading } = files;
         let refuse = |problem: String| Err(ModelError::Request(problem));
-        let Some(first) = data.first() else { return refuse(format!("there are no data: give {DATA}")) };
+        let Some(first) = data.first() else { return refuse("there are no data: name their files".into()) };
         if !inputs.is_empty() && (is_table(first) || matches!(own.kind, InputKind::Features { .. })) {
-            return refuse(format!(
-                "--input is for arrays, one for each input of a network: give tables and features with {DATA}"
-            ));
+            let problem = "--input is for arrays, one for each input of a network: name tables and features without --input";
+            return refuse(problem.into());
         }
         let labels = if truth { labels } else { &[] };
         let predicted = self.output.predicted_shape();

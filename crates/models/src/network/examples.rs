@@ -13,7 +13,7 @@ use posterior_data::{
 use posterior_linalg::random::Streams;
 use posterior_networks::Precision;
 use posterior_networks::train::{Augmentation, Examples, Loss, Subset};
-use posterior_notes::fixes::{DATA, TARGET};
+use posterior_notes::fixes::TARGET;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl<T: Precision> TrainingData<T> {
         reading: &ReadOptions,
     ) -> Result<Self, NetworkFileError> {
         let Some(first) = request.data.first() else {
-            return refuse(format!("there are no data: give {DATA}"));
+            return refuse("there are no data: name their files");
         };
         if !(0.0..1.0).contains(&request.validation_fraction) {
             return refuse("the validation share must lie in [0, 1)");

@@ -3,7 +3,6 @@
 use super::reading::{alike, any_array, file_name, in_precision};
 use super::{NetworkFileError, refuse};
 use posterior_data::{ArrayValues, ImageSet, NumericArray, ReadOptions};
-use posterior_notes::fixes::DATA;
 use posterior_onnx::NetworkInput;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -96,9 +95,7 @@ pub fn read_examples(
         ));
     }
     if inputs.is_empty() {
-        return refuse(format!(
-            "the network has one input: give its examples with {DATA}, and leave --input out"
-        ));
+        return refuse("the network has one input: name the file of its examples, and leave --input out");
     }
     if let Some(other) = names.iter().find(|name| inputs.iter().all(|own| own.name != **name)) {
         return refuse(format!("the network has no input `{other}`: it has {}", listed()));

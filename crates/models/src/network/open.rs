@@ -139,7 +139,7 @@ pub fn open_network<T: Precision>(file: &NetworkFile<'_>) -> Result<Opened<T>, N
     }
     if output.is_some() {
         return refuse(
-            "--output names one of several outputs of an ONNX file: other networks have one, leave it out",
+            "--onnx-output names one of several outputs of an ONNX file: other networks have one, leave it out",
         );
     }
     let architecture = architecture.map(Architecture::read).transpose()?;

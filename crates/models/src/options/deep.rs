@@ -29,7 +29,7 @@ pub enum CorrectionName {
     Noise,
 }
 
-/// What of the network of --basis is taken.
+/// What of the network of `basis` is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -49,10 +49,10 @@ pub struct BasisOptions {
     /// The network whose outputs are the features, and of gvi what the kernel acts on: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from; `none` for inducing points among the rows themselves (dkl, svdkl) [default: a residual perceptron of three blocks of width 128; of gvi none]
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub basis: Option<PathBuf>,
-    /// What of the network of --basis is taken
+    /// What of the network of `basis` is taken
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub basis_layer: BasisLayer,
-    /// Keep the network of --basis as it is: Bayesian regression on its outputs, or on what its last layer reads (--basis-layer); of gvi a kernel on these
+    /// Keep the network of `basis` as it is: Bayesian regression on its outputs, or on what its last layer reads (`basis-layer`); of gvi a kernel on these
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
     pub freeze_basis: bool,
 }
@@ -85,7 +85,7 @@ pub struct DbkOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub network: BasisOptions,
-    /// Rank of the preconditioner [default: 100]; of sap of the sketch of a block, which is factored whole without it, as is better; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
+    /// Rank of the preconditioner [default: 100]; of sap of the sketch of a block, which is factored whole without it, as is better; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of `basis`]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
     pub rank: Option<usize>,
     /// What a process knows beyond its features [default: none of dbk, full of dkl]
@@ -100,7 +100,7 @@ pub struct DbkOptions {
     /// Weight decay of the network
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::not_negative, default_value_t = Self::default().weight_decay))]
     pub weight_decay: f64,
-    /// Passes over the rows (steps on all rows: 25 for each) without a better score on the rows that are set aside, after which the step size falls, and at the third time training ends [default: 40, and of few rows as many as make 2000 steps or a sixth of --iterations]
+    /// Passes over the rows (steps on all rows: 25 for each) without a better score on the rows that are set aside, after which the step size falls, and at the third time training ends [default: 40, and of few rows as many as make 2000 steps or a sixth of `iterations`]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=100_000)))]
     pub patience: Option<usize>,
 }
@@ -133,7 +133,7 @@ pub struct DklOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub deep: DbkOptions,
-    /// Outputs of the network, on which the kernel acts [default: 2, or the outputs of --basis]
+    /// Outputs of the network, on which the kernel acts [default: 2, or the outputs of `basis`]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=1024)))]
     pub embedding: Option<usize>,
     /// The exact process behind the network instead of inducing points: a Cholesky factor of all rows at every step (dkl)
@@ -209,7 +209,7 @@ impl Setting {
 }
 
 impl DbkOptions {
-    /// Whether `--basis none` asks for inducing points among the rows themselves. A file of that name is `./none`.
+    /// Whether `basis=none` asks for inducing points among the rows themselves. A file of that name is `./none`.
     pub(crate) fn without_network(&self) -> bool {
         self.network.basis.as_deref().is_some_and(|path| path.as_os_str() == "none")
     }
@@ -234,30 +234,30 @@ impl DbkOptions {
         ModelError::refuse_first(&[
             (
                 self.objective == Some(ObjectiveName::LeaveOneOut),
-                &"--objective leave-one-out belongs to exact processes; learned features take evidence, predictive or point",
+                &"--set objective=leave-one-out belongs to exact processes; learned features take evidence, predictive or point",
             ),
             (
                 matches!(
                     self.objective,
                     Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi)
                 ),
-                &"--objective elbo, gwi and pgvi belong to --method gvi; learned features take evidence, predictive or point",
+                &"--set objective=elbo, gwi and pgvi belong to --method gvi; learned features take evidence, predictive or point",
             ),
             (
                 self.trace_weight.is_some() && !penalised && !tried,
                 &format_args!(
-                    "--trace-weight is the share of a correction's penalty: ask for one with {CORRECTION_FULL} or {CORRECTION_TRAINING:-}"
+                    "--set trace-weight is the share of a correction's penalty: ask for one with {CORRECTION_FULL} or {CORRECTION_TRAINING:-}"
                 ),
             ),
             (
                 self.divergence_weight.is_some()
                     && !matches!(self.objective, None | Some(ObjectiveName::Predictive)),
-                &"--divergence-weight belongs to --objective predictive: of a bound it is 1",
+                &"--set divergence-weight belongs to --set objective=predictive: of a bound it is 1",
             ),
             (
                 correction == CorrectionName::Noise && !exact,
                 &format_args!(
-                    "--correction noise changes the noise of every row in the exact evidence: take {OBJECTIVE_EVIDENCE} with {DBK} or {DKL:-}"
+                    "--set correction=noise changes the noise of every row in the exact evidence: take {OBJECTIVE_EVIDENCE} with {DBK} or {DKL:-}"
                 ),
             ),
         ])
@@ -272,22 +272,28 @@ impl DbkOptions {
             ),
             (
                 !matches!(self.objective, None | Some(ObjectiveName::Evidence)),
-                &"--objective takes evidence only beside --dense, where weights have no distribution of their own",
+                &"--set objective takes evidence only beside --set dense, where weights have no distribution of their own",
             ),
-            (self.rank.is_some(), &"--rank is a number of inducing points, of which --dense has none"),
+            (
+                self.rank.is_some(),
+                &"--set rank is a number of inducing points, of which --set dense has none",
+            ),
             (
                 self.correction.is_some(),
-                &"--correction is for what inducing points leave out: --dense leaves out nothing",
+                &"--set correction is for what inducing points leave out: --set dense leaves out nothing",
             ),
             (
                 self.trace_weight.is_some(),
-                &"--trace-weight is for what inducing points leave out: --dense leaves out nothing",
+                &"--set trace-weight is for what inducing points leave out: --set dense leaves out nothing",
             ),
             (
                 self.divergence_weight.is_some(),
-                &"--divergence-weight belongs to --objective predictive, which --dense has not",
+                &"--set divergence-weight belongs to --set objective=predictive, which --set dense has not",
             ),
-            (self.batches.batch.is_some(), &"--batch says nothing beside --dense, which looks at all rows"),
+            (
+                self.batches.batch.is_some(),
+                &"--set batch says nothing beside --set dense, which looks at all rows",
+            ),
         ])
     }
 

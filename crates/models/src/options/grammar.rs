@@ -1,93 +1,38 @@
-//! Methods as one command line: all flags are listed, each below the methods that have it, and those that the method asked for does not have are refused.
+//! Methods as one command line: settings stand behind `--set`, what most methods share are flags, and those that the method asked for does not have are
+//! refused.
+//!
+//! `--set NAME=VALUE` is one word of the grammar: a flag called `set NAME`, whose value parser, range and choices are those of the settings struct. So
+//! errors and suggestions are clap's.
 
+use super::beside::Beside;
 use super::method::{Method, MethodName};
+use super::methods::AutoOptions;
 use super::search::EvidenceOptions;
+use super::{groups, gvi, methods, search};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Id, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Id, ValueEnum, value_parser};
+use serde::Serialize;
 use std::sync::LazyLock;
 
-/// A flag and its values.
-type Needed = (&'static str, &'static [&'static str]);
+/// What the names of flags begin with that are settings: `--set inducing=10` is the flag `set inducing`.
+pub const SETTING: &str = "set ";
 
-const STOCHASTIC: Needed = ("hyperparameter_search", &["stochastic", "refined"]);
+/// What the flag is called that holds settings of candidates of `auto`: `--set candidate=svgp.inducing=10`.
+pub const CANDIDATE: &str = "set candidate";
 
-/// Flags that mean something only beside certain values of others, one of which is needed; in words.
-const BESIDE: &[(&[&str], &[Needed], &str)] = &[
-    (&["cover_radius"], &[("inducing_choice", &["cover"])], "--inducing-choice cover"),
-    (&["pruning_ratio"], &[("inducing_choice", &["pruned"])], "--inducing-choice pruned"),
-    (&["natural_length"], &[("variational", &["natural"])], "--variational natural"),
-    // Steps on all rows follow blocks by themselves, unless told of larger blocks.
-    (
-        &["probes", "probe_kind", "search_solver", "search_passes"],
-        &[("hyperparameter_search", &["blocks", "stochastic", "refined"])],
-        "--hyperparameter-search blocks, stochastic or refined",
-    ),
-    (
-        &["probes", "probe_kind", "search_solver", "search_passes"],
-        &[STOCHASTIC, ("refining_rows", &["4000"])],
-        "steps on all rows, which follow blocks where --refining-rows is not given: leave that out, or take --hyperparameter-search refined",
-    ),
-    (
-        &["neighbourhoods", "neighbourhood_size"],
-        &[("hyperparameter_search", &["neighbourhoods"])],
-        "--hyperparameter-search neighbourhoods",
-    ),
-    (
-        &["blocks", "block_size", "refining_rows"],
-        &[("hyperparameter_search", &["blocks", "refined"])],
-        "--hyperparameter-search blocks or refined",
-    ),
-    (
-        &["objective", "optimizer"],
-        &[
-            ("hyperparameter_search", &["blocks", "neighbourhoods", "refined"]),
-            ("method", &["exact", "dbk", "svdbk", "dkl", "svdkl", "gvi"]),
-        ],
-        "searches by exact evidence, not to --hyperparameter-search stochastic, which is Adam on the evidence",
-    ),
-    (
-        &["learning_rate"],
-        &[("optimizer", &["adam"]), STOCHASTIC],
-        "--optimizer adam; lbfgs finds its own steps",
-    ),
-    (
-        &["alternations"],
-        &[("prior_rows", &["0"])],
-        "--prior-rows 0, which learns the prior on its inducing points in turns",
-    ),
-    (
-        &["rows_together"],
-        &[
-            (
-                "regulariser",
-                &[
-                    "wasserstein",
-                    "wasserstein-symmetric-roots",
-                    "wasserstein-two-batches",
-                    "squared-difference",
-                ],
-            ),
-            ("objective", &["gwi"]),
-        ],
-        "regularisers of matrices: --objective gwi, --regulariser wasserstein or squared-difference",
-    ),
-    (
-        &["preconditioner"],
-        &[("method", &["cg", "dbk", "svdbk", "dkl", "svdkl"]), ("search_solver", &["cg"])],
-        "--method cg, or to --search-solver cg",
-    ),
-    (
-        &["rank"],
-        &[("method", &["cg", "sap", "dbk", "svdbk", "dkl", "svdkl"]), ("search_solver", &["cg"])],
-        "--method cg, sap, or to --search-solver cg",
-    ),
-    (
-        &["cache"],
-        &[("method", &["auto", "cg", "sgd", "sdd", "sap"]), STOCHASTIC],
-        "--method cg, sgd, sdd, sap, or to --hyperparameter-search stochastic or refined",
-    ),
-];
+/// What large tables share, whatever the method: these are flags and no settings.
+const FLAGS: [&str; 5] = ["checkpoint", "fresh", "checkpoint_every", "held_back", "from_disk"];
+
+/// All that is declared, in the order in which it is checked.
+fn beside() -> impl Iterator<Item = &'static Beside> {
+    groups::INDUCING_BESIDE
+        .iter()
+        .chain(methods::SVGP_BESIDE)
+        .chain(search::BESIDE)
+        .chain(gvi::BESIDE)
+        .chain(groups::SYSTEM_BESIDE)
+}
 
 /// Flags of searches for hyperparameters beside those of [`EvidenceOptions`]: nothing is searched for where hyperparameters are given.
 const SEARCH: [&str; 14] = [
@@ -107,6 +52,23 @@ const SEARCH: [&str; 14] = [
     "search_passes",
 ];
 
+/// A flag as a setting of a method or, with the name of a method and a dot, of a candidate; what large tables share is left a flag.
+fn set(flag: Arg, of: &str) -> Arg {
+    let shared = of.is_empty() && FLAGS.contains(&flag.get_id().as_str());
+    match flag.get_long().filter(|_| !shared).map(|long| format!("{SETTING}{of}{long}")) {
+        // Names live as long as the grammar, which lives as long as the program.
+        Some(long) => flag.long(String::leak(long) as &str),
+        None => flag,
+    }
+}
+
+/// A flag or a setting as it is written, by its id.
+fn shown(id: &str) -> String {
+    let name = id.replace('_', "-");
+    let set = !FLAGS.contains(&id) && MethodName::ALL.iter().any(|method| method.has(id));
+    if set { format!("--{SETTING}{name}") } else { format!("--{name}") }
+}
+
 fn flags(augment: impl Fn(Command) -> Command) -> Vec<Arg> {
     augment(Command::new("")).get_arguments().cloned().collect()
 }
@@ -123,8 +85,48 @@ impl MethodName {
         flags(|command| self.augment(command))
     }
 
+    /// Whether it has a setting, or a flag that large tables share, by its id.
     fn has(self, flag: &str) -> bool {
         NAMES.iter().any(|(name, own)| *name == self && own.iter().any(|id| id == flag))
+    }
+}
+
+/// A setting as lists of settings show it, made of its struct.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingInfo {
+    /// Its name behind `--set`.
+    pub name: String,
+    /// Its values, or what they are called.
+    pub values: String,
+    /// Its default, where that is one value; others stand in the meaning.
+    pub default: Option<String>,
+    /// What it sets.
+    pub meaning: String,
+}
+
+impl SettingInfo {
+    /// Of a flag of a grammar or of a settings struct.
+    pub fn of(flag: &Arg) -> Self {
+        let long = flag.get_long().unwrap_or_else(|| flag.get_id().as_str());
+        let choices: Vec<String> =
+            flag.get_possible_values().iter().map(|choice| choice.get_name().into()).collect();
+        let names = flag.get_value_names().unwrap_or_default().iter().map(ToString::to_string);
+        let defaults = flag.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
+        let default = defaults.collect::<Vec<_>>().join(",");
+        Self {
+            name: long.strip_prefix(SETTING).unwrap_or(long).into(),
+            values: if choices.is_empty() { names.collect::<Vec<_>>().join(" ") } else { choices.join("|") },
+            default: (!default.is_empty()).then_some(default),
+            meaning: flag.get_help().map(ToString::to_string).unwrap_or_default(),
+        }
+    }
+}
+
+impl MethodName {
+    /// Its settings, without the flags that large tables share.
+    pub fn settings(self) -> Vec<SettingInfo> {
+        let own = self.flags();
+        own.iter().filter(|flag| !FLAGS.contains(&flag.get_id().as_str())).map(SettingInfo::of).collect()
     }
 }
 
@@ -139,7 +141,7 @@ impl Args for Method {
         let method = Arg::new("method")
             .long("method")
             .value_name("METHOD")
-            .help("How to compute the posterior; flags of methods are listed below")
+            .help("How to compute the posterior: `posterior methods` lists the methods")
             .value_parser(value_parser!(MethodName))
             .default_value(MethodName::Auto.as_str());
         let mut command = command.arg(method);
@@ -154,15 +156,14 @@ impl Args for Method {
                     .required_unless_present("window")
             });
         }
-        for (order, flag) in MethodName::ALL.iter().flat_map(|name| name.flags()).enumerate() {
+        for flag in MethodName::ALL.iter().flat_map(|name| name.flags()) {
             let id = flag.get_id().clone();
             if !command.get_arguments().any(|known| *known.get_id() == id) {
-                let heading = format!("With --method {}", owners(id.as_str()));
-                // Headings live as long as the grammar, which lives as long as the program.
-                command = command.arg(flag.help_heading(String::leak(heading) as &str).display_order(order));
+                command = command.arg(set(flag, ""));
             }
         }
-        command
+        let candidates = Arg::new("candidate").long(CANDIDATE).action(ArgAction::Append);
+        command.arg(candidates.value_name("METHOD.NAME=VALUE"))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -177,8 +178,21 @@ impl FromArgMatches for Method {
 
     fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, Error> {
         let name = matches.remove_one("method").unwrap_or(MethodName::Auto);
-        refuse(name, matches).map_err(|why| Error::raw(ErrorKind::ArgumentConflict, why))?;
-        name.parse(matches)
+        let conflict = |why: String| Error::raw(ErrorKind::ArgumentConflict, why);
+        refuse(name, matches).map_err(conflict)?;
+        let candidates: Vec<String> = matches.remove_many("candidate").into_iter().flatten().collect();
+        let mut method = name.parse(matches)?;
+        for text in candidates {
+            let Method::Auto(auto) = &mut method else {
+                let own = text.split_once('.').map_or(text.as_str(), |(_, own)| own);
+                return Err(conflict(format!(
+                    "--set {text} is for a candidate of --method auto: with --method {name} write --set {own}"
+                )));
+            };
+            let (candidate, settings) = candidate(&text)?;
+            auto.candidates.push((candidate, settings));
+        }
+        Ok(method)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -187,14 +201,37 @@ impl FromArgMatches for Method {
     }
 }
 
+/// What `METHOD.NAME=VALUE` sets of a candidate of `auto`, as its settings are written in files.
+fn candidate(text: &str) -> Result<(MethodName, serde_json::Map<String, serde_json::Value>), Error> {
+    let conflict = |why: String| Error::raw(ErrorKind::ArgumentConflict, why);
+    let (method, setting) = text.split_once('.').unwrap_or(("", text));
+    let name = MethodName::from_str(method, false).ok();
+    let Some(name) = name.filter(|name| AutoOptions::CANDIDATES.contains(name)) else {
+        let names: Vec<&str> = AutoOptions::CANDIDATES.iter().map(|name| name.as_str()).collect();
+        return Err(conflict(format!(
+            "--set {text}: the candidates with settings of their own are {}; sdd has those of auto",
+            names.join(", ")
+        )));
+    };
+    let of = format!("{method}.");
+    let grammar = name.augment(Command::new("fit").no_binary_name(true)).mut_args(|flag| set(flag, &of));
+    let mut matches = grammar.try_get_matches_from([format!("--{SETTING}{method}.{setting}")])?;
+    let given: Vec<String> = given(&matches).map(|id| id.replace('_', "-")).collect();
+    let own = name.parse(&mut matches)?;
+    let own = serde_json::to_value(own).map_err(|e| conflict(e.to_string()))?;
+    let own = own.as_object().cloned().unwrap_or_default();
+    Ok((name, own.into_iter().filter(|(key, _)| given.contains(key)).collect()))
+}
+
+/// The ids of what was written.
+fn given(matches: &ArgMatches) -> impl Iterator<Item = &str> {
+    let ids = matches.ids().map(Id::as_str);
+    ids.filter(move |id| matches.value_source(id) == Some(ValueSource::CommandLine))
+}
+
 /// Options that the method does not have are mistakes, not decoration; so are those that mean nothing beside the others.
 fn refuse(name: MethodName, matches: &ArgMatches) -> Result<(), String> {
-    let given: Vec<&str> = matches
-        .ids()
-        .map(clap::Id::as_str)
-        .filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine))
-        .collect();
-    let long = |id: &str| format!("--{}", id.replace('_', "-"));
+    let given: Vec<&str> = given(matches).collect();
     let has = |flag: &str| name.has(flag);
     let evidence = flags(EvidenceOptions::augment_args);
     // Bounds that move inducing points search all the same, but for what is given.
@@ -204,14 +241,14 @@ fn refuse(name: MethodName, matches: &ArgMatches) -> Result<(), String> {
         (given.contains(&"hyperparameters"), given.iter().find(|id| has(id) && idle(id)))
     {
         return Err(format!(
-            "{} belongs to the search for hyperparameters, which --hyperparameters gives; the solver's steps are --iterations",
-            long(flag)
+            "{} belongs to the search for hyperparameters, which --hyperparameters gives; the solver's steps are --set iterations",
+            shown(flag)
         ));
     }
     let stranger =
         given.iter().map(|id| (id, owners(id))).find(|(id, owners)| !owners.is_empty() && !has(id));
     if let Some((flag, owners)) = stranger {
-        return Err(format!("{} belongs to --method {owners}; {name} has none", long(flag)));
+        return Err(format!("{} belongs to --method {owners}; {name} has none", shown(flag)));
     }
     let value = |id: &str| -> Option<String> {
         if id == "method" {
@@ -219,12 +256,12 @@ fn refuse(name: MethodName, matches: &ArgMatches) -> Result<(), String> {
         }
         has(id).then(|| matches.get_raw(id)?.next()?.to_str().map(Into::into)).flatten()
     };
-    for (flags, needed, what) in BESIDE {
+    for (flags, needed, what) in beside() {
         let met = |(id, values): &(&str, &[&str])| value(id).is_some_and(|v| values.contains(&v.as_str()));
         if let Some(flag) = flags.iter().find(|flag| given.contains(flag))
             && !needed.iter().any(met)
         {
-            return Err(format!("{} belongs to {what}", long(flag)));
+            return Err(format!("{} belongs to {what}", shown(flag)));
         }
     }
     Ok(())
@@ -234,6 +271,7 @@ fn refuse(name: MethodName, matches: &ArgMatches) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::options::FitRequest;
+    use crate::options::beside::Needed;
 
     fn parse(words: &[&str]) -> Result<FitRequest, String> {
         let line = ["fit", "--target", "y"].iter().chain(words);
@@ -265,17 +303,16 @@ mod tests {
         assert!(all.len() >= 40, "{}", all.len());
         for name in MethodName::ALL {
             for flag in &all {
-                let long = format!("--{}={}", flag.get_long().unwrap(), allowed(flag));
                 let id = flag.get_id().as_str();
+                let long = format!("{}={}", shown(id), allowed(flag));
                 // What it means something beside, where the method leaves a choice.
-                let beside = BESIDE.iter().find(|b| b.0.contains(&id)).map(|b| b.1);
-                let contexts = beside.into_iter().flatten().filter(|(other, _)| name.has(other));
+                let needed = beside().find(|b| b.0.contains(&id)).map(|b| b.1);
+                let contexts = needed.into_iter().flatten().filter(|(other, _)| name.has(other));
                 let mut lines = vec![vec![format!("--method={name}"), long.clone()]];
-                let chosen =
-                    |(other, values): &Needed| format!("--{}={}", other.replace('_', "-"), values[0]);
+                let chosen = |(other, values): &Needed| format!("{}={}", shown(other), values[0]);
                 lines.extend(contexts.map(|needed| {
                     // What stands beside it may itself mean something only beside another.
-                    let further = BESIDE.iter().find(|b| b.0.contains(&needed.0)).map(|b| b.1);
+                    let further = beside().find(|b| b.0.contains(&needed.0)).map(|b| b.1);
                     let further = further.into_iter().flatten().find(|(other, _)| name.has(other));
                     let mut line = vec![format!("--method={name}"), chosen(needed), long.clone()];
                     line.extend(further.map(chosen));
@@ -291,6 +328,23 @@ mod tests {
                     assert!(text.contains(&expected), "{name} {long}: {text}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn settings_of_a_candidate_are_its_own() {
+        let words = ["--set candidate=svgp.inducing=10", "--set iterations=7"];
+        let Method::Auto(auto) = parse(&words).unwrap().method else { panic!("another method") };
+        let (svgp, sgpr) = (auto.stochastic_bound(), auto.collapsed_bound());
+        assert_eq!((svgp.inducing.inducing, svgp.large.iterations), (Some(10), Some(7)));
+        assert_eq!((sgpr.inducing.inducing, sgpr.large.iterations), (None, Some(7)));
+        for (words, expected) in [
+            (&["--set candidate=svgp.inducing=0"][..], "'--set svgp.inducing <M>'"),
+            (&["--set candidate=dbk.rank=3"][..], "are exact, cg, sap, sgpr, svgp"),
+            (&["--method=svgp", "--set candidate=svgp.inducing=3"][..], "write --set inducing=3"),
+        ] {
+            let text = parse(words).unwrap_err();
+            assert!(text.contains(expected), "{words:?}: {text}");
         }
     }
 

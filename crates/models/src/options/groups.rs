@@ -1,7 +1,11 @@
 //! What several methods are told: each group of options once.
 
 #[cfg(feature = "clap")]
+use super::beside::Beside;
+#[cfg(feature = "clap")]
 use super::numbers::{MOST_KEPT, MOST_STEPS};
+#[cfg(feature = "clap")]
+use super::search::STOCHASTIC;
 use super::search::{EvidenceOptions, HyperparameterOptions, HyperparameterSearch, SearchSolver};
 use crate::ModelError;
 #[cfg(feature = "clap")]
@@ -116,10 +120,30 @@ pub struct SystemOptions {
     /// Preconditioner of cg and of stochastic searches
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub preconditioner: PreconditionerName,
-    /// Rank of the preconditioner [default: 100]; of sap of the sketch of a block, which is factored whole without it, as is better; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
+    /// Rank of the preconditioner [default: 100]; of sap of the sketch of a block, which is factored whole without it, as is better; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of `basis`]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
     pub rank: Option<usize>,
 }
+
+/// What a setting of linear systems needs beside it.
+#[cfg(feature = "clap")]
+pub(super) const SYSTEM_BESIDE: &[Beside] = &[
+    (
+        &["preconditioner"],
+        &[("method", &["cg", "dbk", "svdbk", "dkl", "svdkl"]), ("search_solver", &["cg"])],
+        "--method cg, or to --set search-solver=cg",
+    ),
+    (
+        &["rank"],
+        &[("method", &["cg", "sap", "dbk", "svdbk", "dkl", "svdkl"]), ("search_solver", &["cg"])],
+        "--method cg, sap, or to --set search-solver=cg",
+    ),
+    (
+        &["cache"],
+        &[("method", &["auto", "cg", "sgd", "sdd", "sap"]), STOCHASTIC],
+        "--method cg, sgd, sdd, sap, or to --set hyperparameter-search=stochastic or refined",
+    ),
+];
 
 impl SystemOptions {
     pub(crate) fn conjugate_gradients(&self, seed: u64) -> SolveMethod {
@@ -386,13 +410,20 @@ pub struct InducingOptions {
     /// How they are chosen, at most as many [default: k-means; greedy of gvi]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub inducing_choice: Option<InducingChoiceName>,
-    /// Radius of --inducing-choice cover in lengthscales; it grows while too many points are left
+    /// Radius of `inducing-choice=cover` in lengthscales; it grows while too many points are left
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().cover_radius))]
     pub cover_radius: f64,
-    /// The larger the more rows --inducing-choice pruned keeps (0.5, 1 or 2 in the literature), up to --inducing
+    /// The larger the more rows `inducing-choice=pruned` keeps (0.5, 1 or 2 in the literature), up to `inducing`
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().pruning_ratio))]
     pub pruning_ratio: f64,
 }
+
+/// What a setting of inducing points needs beside it.
+#[cfg(feature = "clap")]
+pub(super) const INDUCING_BESIDE: &[Beside] = &[
+    (&["cover_radius"], &[("inducing_choice", &["cover"])], "--set inducing-choice=cover"),
+    (&["pruning_ratio"], &[("inducing_choice", &["pruned"])], "--set inducing-choice=pruned"),
+];
 
 impl Default for InducingOptions {
     fn default() -> Self {

@@ -1,5 +1,7 @@
 //! Generalised variational inference: what it is told.
 
+#[cfg(feature = "clap")]
+use super::beside::Beside;
 use super::deep::{BasisLayer, BasisOptions};
 use super::groups::{BatchOptions, InducingOptions, LargeTableOptions};
 #[cfg(feature = "clap")]
@@ -89,7 +91,7 @@ pub struct GviOptions {
     /// What is minimised in hyperparameters of the prior
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub regulariser_risk: RegulariserRisk,
-    /// Rows that hyperparameters of the prior are learned from; 0 for the inducing points themselves, in turns with their choice (--alternations)
+    /// Rows that hyperparameters of the prior are learned from; 0 for the inducing points themselves, in turns with their choice (`alternations`)
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT), default_value_t = Self::default().prior_rows))]
     pub prior_rows: usize,
     /// Turns of learning the prior on the inducing points and choosing these again, at most
@@ -107,16 +109,16 @@ pub struct GviOptions {
     /// Variational mean [default: inducing of elbo, network of gwi and pgvi]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub variational_mean: Option<VariationalMeanName>,
-    /// The network of --variational-mean network: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from [default: a residual perceptron of three blocks of width 128]
+    /// The network of `variational-mean` network: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from [default: a residual perceptron of three blocks of width 128]
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub mean_network: Option<PathBuf>,
-    /// Keep the network of --mean-network as it is: error bars for a trained network
+    /// Keep the network of `mean-network` as it is: error bars for a trained network
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
     pub freeze_mean: bool,
     /// Coordinates of the weights of inducing points
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub weight_coordinates: Coordinates,
-    /// Tempering of variances on the rows set aside; none where --fix or --bound hold the noise, which it would change
+    /// Tempering of variances on the rows set aside; none where `fix` or `bound` hold the noise, which it would change
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub tempering: TemperingName,
     /// What a step computes from gradients
@@ -125,10 +127,36 @@ pub struct GviOptions {
     /// Rows whose covariances wasserstein and squared-difference look at together: a step costs their number cubed
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(2..=MOST_KEPT), default_value_t = Self::default().rows_together))]
     pub rows_together: usize,
-    /// Passes over the rows (steps on all rows: 25 for each) without a better score on the rows that are set aside, after which the step size falls, and at the third time training ends [default: 40, and of few rows as many as make 2000 steps or a sixth of --iterations]
+    /// Passes over the rows (steps on all rows: 25 for each) without a better score on the rows that are set aside, after which the step size falls, and at the third time training ends [default: 40, and of few rows as many as make 2000 steps or a sixth of `iterations`]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=100_000)))]
     pub patience: Option<usize>,
 }
+
+/// What a setting of generalised variational inference needs beside it.
+#[cfg(feature = "clap")]
+pub(super) const BESIDE: &[Beside] = &[
+    (
+        &["alternations"],
+        &[("prior_rows", &["0"])],
+        "--set prior-rows=0, which learns the prior on its inducing points in turns",
+    ),
+    (
+        &["rows_together"],
+        &[
+            (
+                "regulariser",
+                &[
+                    "wasserstein",
+                    "wasserstein-symmetric-roots",
+                    "wasserstein-two-batches",
+                    "squared-difference",
+                ],
+            ),
+            ("objective", &["gwi"]),
+        ],
+        "regularisers of matrices: --set objective=gwi, --set regulariser=wasserstein or squared-difference",
+    ),
+];
 
 impl Default for GviOptions {
     fn default() -> Self {
@@ -237,60 +265,62 @@ impl GviOptions {
         ModelError::refuse_first(&[
             (
                 self.objective.is_some_and(|own| !(elbo || gwi || own == ObjectiveName::Pgvi)),
-                &"--method gvi takes --objective elbo, gwi or pgvi",
+                &"--method gvi takes --set objective=elbo, gwi or pgvi",
             ),
             (
                 self.regulariser_weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())),
-                &"--regulariser-weight is a positive finite number",
+                &"--set regulariser-weight is a positive finite number",
             ),
             (
                 self.mean_network.is_some() && !network,
-                &"--mean-network is the network of --variational-mean network, which this fit does not have: leave one of them out",
+                &"--set mean-network is the network of --set variational-mean network, which this fit does not have: leave one of them out",
             ),
             (
                 self.freeze_mean && self.mean_network.is_none(),
-                &format_args!("--freeze-mean keeps a trained network as it is: name it with {MEAN_NETWORK}"),
+                &format_args!(
+                    "--set freeze-mean keeps a trained network as it is: name it with {MEAN_NETWORK}"
+                ),
             ),
             (
                 self.weight_coordinates != Coordinates::default() && !weighed,
                 &format_args!(
-                    "--weight-coordinates is about weights of inducing points, and nothing here has any: leave it out, or take {VARIATIONAL_CHOLESKY}, {VARIATIONAL_DIAGONAL:-} or {VARIATIONAL_LOG:-}, or {VARIATIONAL_MEAN_INDUCING}"
+                    "--set weight-coordinates is about weights of inducing points, and nothing here has any: leave it out, or take {VARIATIONAL_CHOLESKY}, {VARIATIONAL_DIAGONAL:-} or {VARIATIONAL_LOG:-}, or {VARIATIONAL_MEAN_INDUCING}"
                 ),
             ),
             (
                 self.freeze_mean && self.mean_network.as_ref().is_some_and(drawn),
-                &"--freeze-mean keeps a trained network as it is, and --mean-network names an architecture, which has no weights: name an ONNX or safetensors file",
+                &"--set freeze-mean keeps a trained network as it is, and --set mean-network names an architecture, which has no weights: name an ONNX or safetensors file",
             ),
             (
                 basis.is_none() && self.kernel_network.freeze_basis,
-                &format_args!("--freeze-basis keeps a trained network as it is: name it with {BASIS}"),
+                &format_args!("--set freeze-basis keeps a trained network as it is: name it with {BASIS}"),
             ),
             (
                 basis.is_none() && self.kernel_network.basis_layer == BasisLayer::LastHidden,
                 &format_args!(
-                    "--basis-layer last-hidden takes the last layer off a network: name it with {BASIS}"
+                    "--set basis-layer=last-hidden takes the last layer off a network: name it with {BASIS}"
                 ),
             ),
             (
                 basis.as_ref().is_some_and(|path| path.as_os_str() == "none"),
-                &"--method gvi has no network before its kernel unless one is named: leave --basis none out",
+                &"--method gvi has no network before its kernel unless one is named: leave --set basis=none out",
             ),
             (
                 elbo && (self.risk == Some(Risk::Predictive) || self.risk_reduction == Some(Reduction::Mean)),
                 &format_args!(
-                    "--objective elbo is the bound on the evidence, whose risk is the expected one, summed over rows: with another one it is {PGVI_KL}"
+                    "--set objective=elbo is the bound on the evidence, whose risk is the expected one, summed over rows: with another one it is {PGVI_KL}"
                 ),
             ),
             (
                 elbo && self.regulariser.is_some_and(|own| own != EVIDENCE),
                 &format_args!(
-                    "--objective elbo is the bound on the evidence, whose regulariser is kl: with another one it is {OBJECTIVE_PGVI} or {OBJECTIVE_GWI:-}"
+                    "--set objective=elbo is the bound on the evidence, whose regulariser is kl: with another one it is {OBJECTIVE_PGVI} or {OBJECTIVE_GWI:-}"
                 ),
             ),
             (
                 gwi && self.regulariser.is_some_and(|own| !is_wasserstein(own)),
                 &format_args!(
-                    "--objective gwi is Gaussian Wasserstein inference, whose regulariser is wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches or wasserstein-partial: with another one it is {OBJECTIVE_PGVI}"
+                    "--set objective=gwi is Gaussian Wasserstein inference, whose regulariser is wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches or wasserstein-partial: with another one it is {OBJECTIVE_PGVI}"
                 ),
             ),
         ])

@@ -86,29 +86,29 @@ macro_rules! methods {
 methods! {
     /// Chosen by size, memory and time
     Auto = "auto" => AutoOptions,
-    /// Cholesky of the whole kernel matrix
+    /// Cholesky of the whole kernel matrix: the reference, for thousands of rows; memory grows with their square
     Exact = "exact" => ExactOptions,
-    /// Conjugate gradients
+    /// Conjugate gradients: large tables with enough noise; each step looks at all pairs of rows
     Cg = "cg" => CgOptions,
-    /// Stochastic gradient descent on the primal objective
+    /// Stochastic gradient descent on the primal objective: a baseline for large tables
     Sgd = "sgd" => SgdOptions,
-    /// Stochastic dual descent: the method of choice for large tables
+    /// Stochastic dual descent: the method of choice for large tables; variances are those of samples
     Sdd = "sdd" => SddOptions,
     /// Sketch-and-project: blocks of rows, each solved nearly exactly; for little noise and smooth functions
     Sap = "sap" => SapOptions,
-    /// Stochastic gradient descent on weights of inducing points
+    /// Stochastic gradient descent on weights of inducing points: very many rows of a smooth function
     InducingSgd = "inducing-sgd" => InducingSgdOptions,
-    /// The collapsed bound of inducing points (Titsias)
+    /// The collapsed bound of inducing points (Titsias): many rows of a smooth function, all at a time
     Sgpr = "sgpr" => SgprOptions,
-    /// The stochastic bound of inducing points (Hensman)
+    /// The stochastic bound of inducing points (Hensman): any number of rows, every likelihood, from disk
     Svgp = "svgp" => SvgpOptions,
-    /// A network's outputs as basis functions, all rows at a time
+    /// A network's outputs as basis functions, all rows at a time: functions that no kernel suits
     Dbk = "dbk" => DbkOptions,
-    /// The same on batches of rows
+    /// A network's outputs as basis functions, on batches: the same for any number of rows
     Svdbk = "svdbk" => DbkOptions,
-    /// A kernel behind a network, by inducing points or itself (--dense), all rows at a time
+    /// A kernel behind a network, by inducing points or itself (`dense`), all rows at a time
     Dkl = "dkl" => DklOptions,
-    /// The same on batches of rows
+    /// A kernel behind a network, by inducing points, on batches: any number of rows
     Svdkl = "svdkl" => DklOptions,
     /// Generalised variational inference: means and covariances that are free of each other
     Gvi = "gvi" => GviOptions,

@@ -1,5 +1,7 @@
 //! What each method is told.
 
+#[cfg(feature = "clap")]
+use super::beside::Beside;
 use super::groups::{
     BatchOptions, DiskOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
 };
@@ -15,6 +17,7 @@ use posterior_gp::iterative::{
     Acceleration, DescentOptions, DualDescentOptions, InducingDescentOptions, Method as SolveMethod,
     SketchAndProjectOptions,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// What is told where the method is not: all that dual descent is told, of which the exact method and bounds take what they have in common with it.
@@ -29,17 +32,42 @@ pub struct AutoOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub descent: SddOptions,
+    /// What is set of single candidates, as their settings are written in files.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<(MethodName, serde_json::Map<String, serde_json::Value>)>,
 }
 
 impl Default for AutoOptions {
     fn default() -> Self {
-        Self { restarts: FitOptions::default().restarts, descent: SddOptions::default() }
+        Self {
+            restarts: FitOptions::default().restarts,
+            descent: SddOptions::default(),
+            candidates: Vec::new(),
+        }
     }
 }
 
 impl AutoOptions {
+    /// Candidates that have settings of their own, beside those of [dual descent](SddOptions), which all take in common.
+    pub const CANDIDATES: [MethodName; 5] =
+        [MethodName::Exact, MethodName::Cg, MethodName::Sap, MethodName::Sgpr, MethodName::Svgp];
+
+    /// A candidate with what is set of it alone.
+    fn candidate<O: Serialize + DeserializeOwned>(&self, name: MethodName, options: O) -> O {
+        let own = self.candidates.iter().filter(|(of, _)| *of == name);
+        own.fold(options, |options, (_, settings)| {
+            let Ok(serde_json::Value::Object(mut table)) = serde_json::to_value(&options) else {
+                return options;
+            };
+            table.extend(settings.clone());
+            serde_json::from_value(table.into()).unwrap_or(options)
+        })
+    }
+
     pub(crate) fn exact(&self) -> ExactOptions {
-        ExactOptions { restarts: self.restarts, evidence: self.descent.iterative.evidence.clone() }
+        let evidence = self.descent.iterative.evidence.clone();
+        self.candidate(MethodName::Exact, ExactOptions { restarts: self.restarts, evidence })
     }
 
     /// Stochastic dual descent.
@@ -50,7 +78,8 @@ impl AutoOptions {
     pub(crate) fn collapsed_bound(&self) -> SgprOptions {
         let IterativeOptions { evidence, large, .. } = self.descent.iterative.clone();
         let EvidenceOptions { steps, constraints, .. } = evidence;
-        SgprOptions { steps, constraints, large, ..SgprOptions::default() }
+        let own = SgprOptions { steps, constraints, large, ..SgprOptions::default() };
+        self.candidate(MethodName::Sgpr, own)
     }
 
     /// What else could solve where dual descent does: nothing where something was asked for that only descent has, and sketch-and-project, in double precision, unless single was asked for, in which small noise drowns.
@@ -60,13 +89,15 @@ impl AutoOptions {
         if iterative.large.iterations.is_some() || (batches, momentum) != (usual.batches, usual.momentum) {
             return Vec::new();
         }
-        let mut all = vec![Method::Cg(CgOptions { iterative: iterative.clone(), tolerance })];
+        let own = CgOptions { iterative: iterative.clone(), tolerance };
+        let mut all = vec![Method::Cg(self.candidate(MethodName::Cg, own))];
         if iterative.system.precision != Some(KernelPrecision::Single) {
             let mut iterative = iterative;
             // Its own is that of a sketch.
             iterative.system.rank = None;
             iterative.system.precision = Some(KernelPrecision::Double);
-            all.push(Method::Sap(SapOptions { iterative, tolerance, ..SapOptions::default() }));
+            let own = SapOptions { iterative, tolerance, ..SapOptions::default() };
+            all.push(Method::Sap(self.candidate(MethodName::Sap, own)));
         }
         all
     }
@@ -78,12 +109,13 @@ impl AutoOptions {
     }
 
     pub(crate) fn stochastic_bound(&self) -> SvgpOptions {
-        SvgpOptions {
+        let own = SvgpOptions {
             constraints: self.descent.iterative.evidence.constraints.clone(),
             large: self.descent.iterative.large.clone(),
             batches: self.descent.batches.clone(),
             ..SvgpOptions::default()
-        }
+        };
+        self.candidate(MethodName::Svgp, own)
     }
 }
 
@@ -314,7 +346,7 @@ impl InducingSgdOptions {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SgprOptions {
-    /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
+    /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are `iterations`
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
     pub steps: Option<usize>,
     /// What is held or bounded.
@@ -391,6 +423,11 @@ pub struct SvgpOptions {
     #[serde(flatten)]
     pub disk: DiskOptions,
 }
+
+/// What a setting of the stochastic bound needs beside it.
+#[cfg(feature = "clap")]
+pub(super) const SVGP_BESIDE: &[Beside] =
+    &[(&["natural_length"], &[("variational", &["natural"])], "--set variational=natural")];
 
 impl Default for SvgpOptions {
     fn default() -> Self {

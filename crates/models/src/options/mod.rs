@@ -19,10 +19,13 @@
 //! | `groups`, `search` | what several methods share: solvers, samples, inducing points; the search for hyperparameters |
 //! | `likelihood` | what the target is, and how it is inferred from |
 //! | `target` | what it goes through before it is learned |
-//! | `grammar` | methods as one command line (feature `clap`): flags that a method does not have are refused |
+//! | `beside` | what a setting needs of others (feature `clap`) |
+//! | `grammar` | methods as one command line (feature `clap`): settings that a method does not have are refused |
 //! | `numbers` | what numbers may be |
 //! | `solver` | what weights were found with |
 
+#[cfg(feature = "clap")]
+mod beside;
 mod deep;
 #[cfg(feature = "clap")]
 mod grammar;
@@ -41,6 +44,8 @@ pub(crate) use gvi::GviWay;
 pub use solver::Solver;
 
 pub use deep::{BasisLayer, BasisOptions, CorrectionName, DbkOptions, DklOptions};
+#[cfg(feature = "clap")]
+pub use grammar::{CANDIDATE, SETTING, SettingInfo};
 pub use groups::{
     BatchOptions, DiskOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision,
     LargeTableOptions, PreconditionerName, SamplingOptions, SystemOptions,
@@ -121,16 +126,16 @@ pub struct FitRequest {
     #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT", default_value_t = Self::default().kernel))]
     pub kernel: KernelExpression,
     /// Prior mean, on standardised features and target
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[cfg_attr(feature = "clap", arg(long = "set prior.mean", value_enum, default_value_t))]
     pub mean: MeanForm,
     /// Noise variance at the start, as a share of the target's variance [default: 0.1; of learned features 0.3, and where it is chosen by rows that are set aside, 0.03 as well]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    #[cfg_attr(feature = "clap", arg(long = "set prior.initial-noise", value_name = "X", value_parser = numbers::positive))]
     pub initial_noise: Option<f64>,
     /// Least noise variance, as a share of the target's variance
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::not_negative, default_value_t = Self::default().noise_floor))]
+    #[cfg_attr(feature = "clap", arg(long = "set prior.noise-floor", value_name = "X", value_parser = numbers::not_negative, default_value_t = Self::default().noise_floor))]
     pub noise_floor: f64,
     /// Beliefs about lengthscales that --config says nothing about
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[cfg_attr(feature = "clap", arg(long = "set prior.lengthscale-prior", value_enum, default_value_t))]
     pub lengthscale_prior: LengthscalePrior,
     /// Beliefs about hyperparameters; on the command line the `[[hyperprior]]` tables of `--config`.
     #[cfg_attr(feature = "clap", arg(skip))]

@@ -1,6 +1,8 @@
 //! How hyperparameters are searched for.
 
 #[cfg(feature = "clap")]
+use super::beside::{Beside, Needed};
+#[cfg(feature = "clap")]
 use super::numbers::{MOST_KEPT, MOST_STEPS};
 use crate::ModelError;
 #[cfg(feature = "clap")]
@@ -52,7 +54,7 @@ pub struct ConstraintOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = held))]
     pub fix: Vec<Constraint>,
     /// Bound hyperparameters: NAME=LOWER..UPPER, in standard units, such as noise_variance=1e-3..0.1
-    #[cfg_attr(feature = "clap", arg(long, visible_alias = "bounds", value_name = "NAME=L..U", value_delimiter = ',', value_parser = bounded))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=L..U", value_delimiter = ',', value_parser = bounded))]
     pub bound: Vec<Constraint>,
 }
 
@@ -84,7 +86,7 @@ pub struct EvidenceOptions {
     /// Step size of Adam [default: 0.1, of a stochastic search that blocks do not begin 0.2]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub learning_rate: Option<f64>,
-    /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
+    /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are `iterations`
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
     pub steps: Option<usize>,
     /// What is held or bounded.
@@ -113,10 +115,10 @@ impl EvidenceOptions {
             None | Some(ObjectiveName::Evidence) => Ok(Criterion::Evidence),
             Some(ObjectiveName::LeaveOneOut) => Ok(Criterion::LeaveOneOut),
             Some(ObjectiveName::Predictive | ObjectiveName::Point) => Err(ModelError::Request(
-                "--objective predictive and point belong to learned features (--method dbk, svdbk, dkl, svdkl); an exact process takes evidence or leave-one-out".into(),
+                "--set objective=predictive and point belong to learned features (--method dbk, svdbk, dkl, svdkl); an exact process takes evidence or leave-one-out".into(),
             )),
             Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi) => Err(ModelError::Request(
-                "--objective elbo, gwi and pgvi belong to --method gvi; an exact process takes evidence or leave-one-out".into(),
+                "--set objective=elbo, gwi and pgvi belong to --method gvi; an exact process takes evidence or leave-one-out".into(),
             )),
         }
     }
@@ -205,7 +207,7 @@ pub struct HyperparameterOptions {
     /// Uniform rows of the larger block that the search goes on with, beside a neighbourhood of half as many, as far as time and memory allow; 0 for none. With this number searches on all rows follow where time (without a budget: some minutes) and memory have room for them: of auto the exact evidence of up to 20,000 rows, else, of more than twice as many rows, 30 stochastic steps
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT), default_value_t = Self::default().refining_rows))]
     pub refining_rows: usize,
-    /// Neighbourhoods whose exact evidences are averaged, with --hyperparameter-search neighbourhoods
+    /// Neighbourhoods whose exact evidences are averaged, with `hyperparameter-search=neighbourhoods`
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=100_000), default_value_t = Self::default().neighbourhoods))]
     pub neighbourhoods: usize,
     /// Rows of each of those
@@ -225,6 +227,49 @@ pub struct HyperparameterOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_STEPS), default_value_t = Self::default().search_passes))]
     pub search_passes: usize,
 }
+
+/// A search that steps over all rows.
+#[cfg(feature = "clap")]
+pub(super) const STOCHASTIC: Needed = ("hyperparameter_search", &["stochastic", "refined"]);
+
+/// What a setting of searches needs beside it.
+#[cfg(feature = "clap")]
+pub(super) const BESIDE: &[Beside] = &[
+    // Steps on all rows follow blocks by themselves, unless told of larger blocks.
+    (
+        &["probes", "probe_kind", "search_solver", "search_passes"],
+        &[("hyperparameter_search", &["blocks", "stochastic", "refined"])],
+        "--set hyperparameter-search=blocks, stochastic or refined",
+    ),
+    (
+        &["probes", "probe_kind", "search_solver", "search_passes"],
+        &[STOCHASTIC, ("refining_rows", &["4000"])],
+        "steps on all rows, which follow blocks where --set refining-rows is not given: leave that out, or take --set hyperparameter-search=refined",
+    ),
+    (
+        &["neighbourhoods", "neighbourhood_size"],
+        &[("hyperparameter_search", &["neighbourhoods"])],
+        "--set hyperparameter-search=neighbourhoods",
+    ),
+    (
+        &["blocks", "block_size", "refining_rows"],
+        &[("hyperparameter_search", &["blocks", "refined"])],
+        "--set hyperparameter-search=blocks or refined",
+    ),
+    (
+        &["objective", "optimizer"],
+        &[
+            ("hyperparameter_search", &["blocks", "neighbourhoods", "refined"]),
+            ("method", &["exact", "dbk", "svdbk", "dkl", "svdkl", "gvi"]),
+        ],
+        "searches by exact evidence, not to --set hyperparameter-search=stochastic, which is Adam on the evidence",
+    ),
+    (
+        &["learning_rate"],
+        &[("optimizer", &["adam"]), STOCHASTIC],
+        "--set optimizer=adam; lbfgs finds its own steps",
+    ),
+];
 
 impl Default for HyperparameterOptions {
     fn default() -> Self {

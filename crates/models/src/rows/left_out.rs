@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Why a model has no such predictions, and the way out.
 pub(crate) fn no_leave_one_out() -> ModelError {
     ModelError::Usage(format!(
-        "--leave-one-out is in closed form for exact Gaussian processes of numbers alone: for this model leave rows out of the fit (fit gp {FOLDS_10}, {TEST_FRACTION_FIFTH}) and score them"
+        "--leave-one-out is in closed form for exact Gaussian processes of numbers alone: for this model leave rows out of the fit (fit {FOLDS_10}, {TEST_FRACTION_FIFTH}) and score them"
     ))
 }
 

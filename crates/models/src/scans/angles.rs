@@ -43,22 +43,22 @@ pub enum DesignPrior {
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct DesignRequest {
-    /// The scanner with all angles that it could measure
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.toml"))]
+    /// The scanner with all angles that it could measure (TOML)
+    #[cfg_attr(feature = "clap", arg(value_name = "GEOMETRY"))]
     pub geometry: PathBuf,
+    /// What the measured angles measured, in the order of --measured (.npy)
+    #[cfg_attr(feature = "clap", arg(value_name = "SINOGRAM"))]
+    pub sinogram: PathBuf,
     /// Numbers of the angles that were measured, from 0
     #[cfg_attr(feature = "clap", arg(long, value_name = "N,...", value_delimiter = ',', required = true))]
     pub measured: Vec<usize>,
-    /// What they measured, in that order
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.npy"))]
-    pub sinogram: PathBuf,
-    /// They are counts of photons, not line integrals
+    /// The measurements are counts of photons, not line integrals
     #[cfg_attr(feature = "clap", arg(long))]
     pub counts: bool,
     /// What is believed of pictures
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value = "g-prior"))]
     pub prior: DesignPrior,
-    /// The network that explains them, for --prior g-prior
+    /// The network that explains the measurements, for --prior g-prior
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.safetensors"))]
     pub network: Option<PathBuf>,
     /// What is maximised

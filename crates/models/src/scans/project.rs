@@ -30,18 +30,18 @@ pub enum PhantomName {
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ProjectRequest {
+    /// The scan: kind, height, width, angles (TOML)
+    #[cfg_attr(feature = "clap", arg(value_name = "GEOMETRY"))]
+    pub geometry: PathBuf,
     /// Picture or volume (.npy, .tiff, .png)
     #[cfg_attr(
         feature = "clap",
-        arg(long, value_name = "FILE", conflicts_with = "phantom", required_unless_present = "phantom")
+        arg(value_name = "IMAGE", conflicts_with = "phantom", required_unless_present = "phantom")
     )]
     pub image: Option<PathBuf>,
     /// Or a phantom
     #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "NAME"))]
     pub phantom: Option<PhantomName>,
-    /// The scan: kind, height, width, angles
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.toml"))]
-    pub geometry: PathBuf,
     /// Standard deviation of the noise, as a share of the mean measurement
     #[cfg_attr(feature = "clap", arg(long, value_name = "SHARE", default_value_t = 0.05))]
     pub noise: f64,
@@ -49,7 +49,7 @@ pub struct ProjectRequest {
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 0))]
     pub seed: u64,
     /// Where the sinogram goes
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.npy"))]
+    #[cfg_attr(feature = "clap", arg(long = "output", short = 'o', id = "output", value_name = "FILE.npy"))]
     pub out: PathBuf,
     /// Where the picture goes (.npy, .tiff, .png)
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]

@@ -16,12 +16,12 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ScanFiles {
-    /// Measurements, angles first
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.npy"))]
-    pub sinogram: PathBuf,
-    /// The scan
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.toml"))]
+    /// The scan (TOML)
+    #[cfg_attr(feature = "clap", arg(value_name = "GEOMETRY"))]
     pub geometry: PathBuf,
+    /// Measurements, angles first (.npy)
+    #[cfg_attr(feature = "clap", arg(value_name = "SINOGRAM"))]
+    pub sinogram: PathBuf,
     /// The measurements are counts of photons, not line integrals
     #[cfg_attr(feature = "clap", arg(long))]
     pub counts: bool,

@@ -136,5 +136,5 @@ fn probabilities_of_classes() {
     }
     let label = import_with(&softmax, &choose("label", false)).unwrap_err().to_string();
     assert!(label.contains("label"), "{label}");
-    assert!(import(&softmax).unwrap_err().to_string().contains("--output NAME"));
+    assert!(import(&softmax).unwrap_err().to_string().contains("--onnx-output NAME"));
 }

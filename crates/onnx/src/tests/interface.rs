@@ -156,7 +156,7 @@ fn several_inputs_are_parts_of_one_row() {
 fn one_output_or_a_chosen_one() {
     let mut model = perceptron();
     graph(&mut model).output.push(value("h", &[]));
-    assert!(refusal(&model).contains("the model has 2 outputs (`y`, `h`): choose one, --output NAME"));
+    assert!(refusal(&model).contains("the model has 2 outputs (`y`, `h`): choose one, --onnx-output NAME"));
     let choose = |name: &str| OnnxOptions { output: Some(name.into()), ..Default::default() };
     assert_eq!(import_with(&model, &choose("h")).unwrap().graph.output_shape(), [3]);
     assert!(import_with(&model, &choose("q")).unwrap_err().to_string().contains("there is no output `q`"));

@@ -120,7 +120,10 @@ fn many_outputs_make_a_short_message() {
         graph(&mut model).output.push(value(&format!("{}{i}", "a long name of an output ".repeat(4)), &[]));
     }
     let text = refusal(&model);
-    assert!(text.contains("`y`, `a long") && text.contains("more): choose one, --output NAME"), "{text}");
+    assert!(
+        text.contains("`y`, `a long") && text.contains("more): choose one, --onnx-output NAME"),
+        "{text}"
+    );
     assert!(text.chars().count() < 300, "{text}");
     let wrong = OnnxOptions { output: Some("z".repeat(500)), ..Default::default() };
     assert!(import_with(&model, &wrong).unwrap_err().to_string().chars().count() < 300);

@@ -258,7 +258,7 @@ fn what_is_no_process_of_events_is_refused_with_its_place() {
         (&|r| r.method = posterior::options::MethodName::Auto.into(), "--method svdbk"),
         (&|r| r.labels.window = Some("t=0:10,t=0:10".parse().unwrap()), "names the column `t` twice"),
         (&|r| r.labels.window = Some("t=-1e308:1e308".parse().unwrap()), "volume"),
-        (&|r| r.initial_noise = Some(0.7), "--initial-noise"),
+        (&|r| r.initial_noise = Some(0.7), "--set prior.initial-noise"),
         (&|r| r.memory = 1 << 20, "memory"),
     ] {
         let error = refused(change);

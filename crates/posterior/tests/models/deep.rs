@@ -177,9 +177,9 @@ fn trained_networks_are_begun_from_or_kept_and_what_does_not_fit_is_refused() {
     );
     assert_eq!(with(json!({"basis": text})).unwrap().process().unwrap().record().method, "dbk");
     for (change, message) in [
-        (json!({"basis": path, "rank": 7}), "has 6 outputs, and --rank asks for 7"),
-        (json!({"basis": text, "freeze-basis": true}), "has no weights that --freeze-basis could keep"),
-        (json!({"freeze-basis": true}), "name it with --basis"),
+        (json!({"basis": path, "rank": 7}), "has 6 outputs, and --set rank asks for 7"),
+        (json!({"basis": text, "freeze-basis": true}), "has no weights that --set freeze-basis could keep"),
+        (json!({"freeze-basis": true}), "name it with --set basis"),
         (json!({"rank": 0}), "the rank"),
         (json!({"objective": "leave-one-out"}), "belongs to exact processes"),
         (json!({"basis": folder.path().join("absent.toml")}), "absent.toml"),
@@ -201,17 +201,27 @@ fn trained_networks_are_begun_from_or_kept_and_what_does_not_fit_is_refused() {
         learned.process().unwrap().predict(&fresh, None).unwrap().mean
     );
     assert!(
-        behind(json!({"embedding": 3})).unwrap_err().contains("has 6 outputs, and --embedding asks for 3")
+        behind(json!({"embedding": 3}))
+            .unwrap_err()
+            .contains("has 6 outputs, and --set embedding asks for 3")
     );
     let narrow = folder.path().join("narrow.toml");
     std::fs::write(&narrow, "kind = 'perceptron'\ninputs = 3\nhidden = [4]\noutputs = 2").unwrap();
     let error = with(json!({"basis": narrow})).unwrap_err();
     assert!(error.contains("takes 3 inputs, the table has 10 columns"), "{error}");
     for (method, change, message) in [
-        (MethodName::Dbk, json!({"objective": "evidence", "trace-weight": 0.5}), "--trace-weight"),
-        (MethodName::Dbk, json!({"objective": "evidence", "divergence-weight": 0.5}), "--divergence-weight"),
-        (MethodName::Svdkl, json!({"objective": "evidence", "correction": "noise"}), "--correction noise"),
-        (MethodName::Dkl, json!({"correction": "noise"}), "--correction noise"),
+        (MethodName::Dbk, json!({"objective": "evidence", "trace-weight": 0.5}), "--set trace-weight"),
+        (
+            MethodName::Dbk,
+            json!({"objective": "evidence", "divergence-weight": 0.5}),
+            "--set divergence-weight",
+        ),
+        (
+            MethodName::Svdkl,
+            json!({"objective": "evidence", "correction": "noise"}),
+            "--set correction=noise",
+        ),
+        (MethodName::Dkl, json!({"correction": "noise"}), "--set correction=noise"),
     ] {
         let error = fit(&request(method, change)).unwrap_err();
         assert!(error.contains(message), "{error}");
@@ -516,15 +526,15 @@ fn the_process_itself_keeps_a_frozen_network_and_refuses_what_means_nothing_besi
     let told = posterior::Model::notes(&model);
     assert!(told.iter().any(|note| note.text().contains("is a constant")), "{told:?}");
     for (change, message) in [
-        (json!({"rank": 16}), "--rank is a number of inducing points"),
-        (json!({"correction": "full"}), "--correction is for what inducing points leave out"),
-        (json!({"trace-weight": 0.5}), "--trace-weight"),
-        (json!({"divergence-weight": 0.5}), "--divergence-weight"),
-        (json!({"batch": 32}), "--batch says nothing beside --dense"),
-        (json!({"objective": "point"}), "--objective takes evidence only"),
-        (json!({"objective": "predictive"}), "--objective takes evidence only"),
-        (json!({"basis": path, "embedding": 2}), "has 3 outputs, and --embedding asks for 2"),
-        (json!({"freeze-basis": true}), "name it with --basis"),
+        (json!({"rank": 16}), "--set rank is a number of inducing points"),
+        (json!({"correction": "full"}), "--set correction is for what inducing points leave out"),
+        (json!({"trace-weight": 0.5}), "--set trace-weight"),
+        (json!({"divergence-weight": 0.5}), "--set divergence-weight"),
+        (json!({"batch": 32}), "--set batch says nothing beside --set dense"),
+        (json!({"objective": "point"}), "--set objective takes evidence only"),
+        (json!({"objective": "predictive"}), "--set objective takes evidence only"),
+        (json!({"basis": path, "embedding": 2}), "has 3 outputs, and --set embedding asks for 2"),
+        (json!({"freeze-basis": true}), "name it with --set basis"),
     ] {
         let error = fit(&dense(change.clone())).unwrap_err();
         assert!(error.contains(message), "{change}: {error}");

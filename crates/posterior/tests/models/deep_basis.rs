@@ -329,16 +329,19 @@ fn networks_without_a_last_layer_are_refused_with_what_they_end_in() {
     };
     let message = with("relu", json!({})).unwrap_err();
     assert!(
-        message.contains("layer `b` (relu)") && message.contains("--basis-layer last-hidden"),
+        message.contains("layer `b` (relu)") && message.contains("--set basis-layer=last-hidden"),
         "{message}"
     );
     // Probabilities are made behind the last layer.
     assert_eq!(deep(&with("softmax", json!({})).unwrap()).rank, 11);
     assert_eq!(deep(&with("sigmoid", json!({})).unwrap()).rank, 11);
     let message = with("relu", json!({"basis": null})).unwrap_err();
-    assert!(message.contains("name it with --basis"), "{message}");
+    assert!(message.contains("name it with --set basis"), "{message}");
     let message = with("softmax", json!({"rank": 7})).unwrap_err();
-    assert!(message.contains("has 11 features before its last layer, and --rank asks for 7"), "{message}");
+    assert!(
+        message.contains("has 11 features before its last layer, and --set rank asks for 7"),
+        "{message}"
+    );
 }
 
 /// The layers of a perceptron as ONNX, in the names and shapes of exporters.
@@ -583,12 +586,16 @@ fn without_a_network_nothing_that_is_said_of_one_is_taken() {
         fit(&all)
     };
     for (method, change, message) in [
-        (MethodName::Dbk, json!({}), "--basis none leaves dbk and svdbk without features"),
-        (MethodName::Svdbk, json!({}), "--basis none leaves dbk and svdbk without features"),
-        (MethodName::Dkl, json!({"embedding": 2}), "--embedding counts a network's outputs"),
-        (MethodName::Svdkl, json!({"freeze-basis": true}), "--freeze-basis keeps a network as it is"),
+        (MethodName::Dbk, json!({}), "--set basis=none leaves dbk and svdbk without features"),
+        (MethodName::Svdbk, json!({}), "--set basis=none leaves dbk and svdbk without features"),
+        (MethodName::Dkl, json!({"embedding": 2}), "--set embedding counts a network's outputs"),
+        (MethodName::Svdkl, json!({"freeze-basis": true}), "--set freeze-basis keeps a network as it is"),
         (MethodName::Dkl, json!({"dense": true, "rank": null, "batch": null}), "that is --method exact"),
-        (MethodName::Svdkl, json!({"basis-layer": "last-hidden"}), "--basis-layer takes the last layer off"),
+        (
+            MethodName::Svdkl,
+            json!({"basis-layer": "last-hidden"}),
+            "--set basis-layer takes the last layer off",
+        ),
         (MethodName::Dkl, json!({"rank": 5000}), "5000 inducing points"),
     ] {
         let error = of(method, change).unwrap_err();

@@ -350,7 +350,11 @@ fn what_means_nothing_is_refused_with_a_way_out() {
             &|r: &mut FitRequest| r.labels.inference = InferenceName::Laplace,
             "leave --inference out",
         ),
-        (json!({"method": "svdbk"}), &|r: &mut FitRequest| r.initial_noise = Some(0.5), "--initial-noise"),
+        (
+            json!({"method": "svdbk"}),
+            &|r: &mut FitRequest| r.initial_noise = Some(0.5),
+            "--set prior.initial-noise",
+        ),
         (
             json!({"method": "svdbk"}),
             &|r: &mut FitRequest| r.kernel = "se".parse().unwrap(),
@@ -365,7 +369,7 @@ fn what_means_nothing_is_refused_with_a_way_out() {
         (
             json!({"method": "dbk", "objective": "evidence", "correction": "noise"}),
             &none,
-            "--correction noise is noise of rows",
+            "--set correction=noise is noise of rows",
         ),
         (json!({"method": "svdbk", "objective": "leave-one-out"}), &none, "belongs to exact processes"),
         (json!({"method": "svdbk", "step-size": -1.0}), &none, "the step size"),

@@ -424,9 +424,9 @@ fn kernels_act_behind_networks_and_survive_their_files() {
         let error = fit(&request(change.clone())).err().unwrap_or_else(|| panic!("{change} was accepted"));
         assert!(error.contains(words), "{change}: {error}");
     };
-    refused(json!({"freeze-basis": true}), "name it with --basis");
-    refused(json!({"basis-layer": "last-hidden"}), "name it with --basis");
-    refused(json!({"basis": "none"}), "leave --basis none out");
+    refused(json!({"freeze-basis": true}), "name it with --set basis");
+    refused(json!({"basis-layer": "last-hidden"}), "name it with --set basis");
+    refused(json!({"basis": "none"}), "leave --set basis=none out");
     refused(json!({"basis": folder.path().join("nowhere.onnx")}), "nowhere.onnx");
     let narrow = folder.path().join("narrow.toml");
     std::fs::write(&narrow, text.replace("inputs = 10", "inputs = 3")).unwrap();
@@ -453,15 +453,15 @@ fn what_means_nothing_is_refused_with_what_does() {
     refused(json!({"objective": "evidence"}), "elbo, gwi or pgvi");
     refused(json!({"inducing": 500}), "500 inducing points");
     refused(json!({"inducing-choice": "cover"}), "greedy, random or k-means");
-    refused(json!({"mean-network": "n.toml", "variational-mean": "inducing"}), "--mean-network");
-    refused(json!({"freeze-mean": true}), "--mean-network");
+    refused(json!({"mean-network": "n.toml", "variational-mean": "inducing"}), "--set mean-network");
+    refused(json!({"freeze-mean": true}), "--set mean-network");
     refused(
         json!({"weight-coordinates": "kernel", "variational-kernel": "kernelised"}),
-        "--weight-coordinates is about weights",
+        "--set weight-coordinates is about weights",
     );
     refused(json!({"regulariser-weight": 0.0}), "positive");
     refused(json!({"regulariser": "multinomial=2"}), "no classes");
-    refused(json!({"regulariser-risk": "pointwise-predictive"}), "--prior-rows 0");
+    refused(json!({"regulariser-risk": "pointwise-predictive"}), "--set prior-rows=0");
     let mut believed = request(json!({"regulariser-risk": "pointwise-predictive", "prior-rows": 0}));
     believed.hyperpriors = vec![posterior::gp::Hyperprior::weak_lengthscale("rbf.lengthscale", 10)];
     assert!(fit(&believed).err().unwrap().contains("no place for beliefs"));

@@ -48,7 +48,7 @@ pub(crate) struct Settings {
     methods: Vec<CountMethod>,
 }
 
-/// How to infer, in the words of `posterior fit gp`.
+/// How to infer, in the words of `posterior fit`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct CountMethod {

@@ -27,7 +27,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
     let asked = &a.question;
     set_threads(asked.threads)?;
     let (_, data) = asked.files();
-    let files = [&data, &a.labels, &a.compare, &a.ood];
+    let files = [&data, &a.labels, &a.against, &a.ood];
     let inputs = files.into_iter().flatten().chain(a.split.file()).chain([&asked.model]);
     let report = a.report.as_deref();
     check_outputs(&[(report, OutputKind::Report)], inputs, a.force)?;
@@ -95,7 +95,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
 
 /// Refuses models without one of the targets.
 fn check_compared(a: &EvaluateArgs, targets: &[Model]) -> Result<(), Failure> {
-    for path in &a.compare {
+    for path in &a.against {
         let other = load(path)?;
         let lacks = |target: &String| of_target(&other, target).is_none_or(|own| own.target() != *target);
         if let Some(target) = targets.iter().map(Model::target).find(lacks) {

@@ -99,7 +99,7 @@ pub(super) fn find(
     only(!a.ood.is_empty(), "ood", classes, "classifiers")?;
     let data = given(model, a, &files)?;
     let strange_data = strange_data(model, a)?;
-    let mut plan = model.plan(&data, question, 1 + a.compare.len())?;
+    let mut plan = model.plan(&data, question, 1 + a.against.len())?;
     if let Some(others) = &strange_data {
         plan = plan.then(&model.plan(others, question, 1)?);
     }
@@ -109,7 +109,7 @@ pub(super) fn find(
         plan = plan.then(&maps);
     }
     // Each model that is compared reads the data for itself, and what is shifted is a copy.
-    let copies = a.compare.len() as u64 + u64::from(shifted);
+    let copies = a.against.len() as u64 + u64::from(shifted);
     plan = plan.beside(copies * data.memory());
     plan.check(question.memory)?;
     let copied = data.copied_bytes();
@@ -129,7 +129,7 @@ pub(super) fn find(
     remarks.notes(&notes);
     data.notes.extend(notes);
     let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
-    for path in &a.compare {
+    for path in &a.against {
         let (other, mut notes) = beside(path, (model, a, question), &files, (&data, positions.as_deref()))?;
         let (own, others) = (scored[0].evaluation.len(), other.evaluation.len());
         if own != others {

@@ -6,7 +6,7 @@ use super::{
     Fits, Fitted, Found, Rows, draws_of, finished, first_part, fitted, observed_by, parted, read,
     refuse_folds, streamed,
 };
-use crate::args::{FitArgs, SplitArgs};
+use crate::args::{SplitArgs, TableArgs};
 use crate::commands::{in_parts, read_files};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs};
@@ -35,7 +35,7 @@ pub(super) struct Several {
 }
 
 /// Looks up what `--target` names.
-pub(super) fn asked(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Asked, Failure> {
+pub(super) fn asked(arguments: &TableArgs, request: &FitRequest, remarks: Remarks) -> Result<Asked, Failure> {
     let text = &request.selection.target;
     let one = |name| match arguments.share_kernel {
         true => Err(Failure::usage(format!(
@@ -66,7 +66,7 @@ pub(super) fn asked(arguments: &FitArgs, request: &FitRequest, remarks: Remarks)
 
 /// Models of all of them.
 pub(super) fn fit(
-    arguments: &FitArgs,
+    arguments: &TableArgs,
     request: &FitRequest,
     several: Several,
     held_out: &SplitArgs,
@@ -90,7 +90,7 @@ pub(super) fn fit(
 
 /// What is to be done.
 struct Work<'a> {
-    arguments: &'a FitArgs,
+    arguments: &'a TableArgs,
     memory: u64,
     /// What is asked for of each target.
     requests: Vec<FitRequest>,
@@ -107,7 +107,7 @@ type Shared = (Option<SharedKernel>, BTreeMap<usize, PreparedTable>);
 
 impl<'a> Work<'a> {
     fn of(
-        arguments: &'a FitArgs,
+        arguments: &'a TableArgs,
         request: &FitRequest,
         Several { names, table }: Several,
         remarks: Remarks,

@@ -76,7 +76,7 @@ fn next_command(labelling: &Labelling, arguments: &LabelExportArgs, target: &str
     let missing = missing.unwrap_or_default();
     let data = quoted(&arguments.out.display().to_string());
     format!(
-        "posterior fit gp --data {data} --target {}{categories}{missing} --kernel {} --out labelled.posterior",
+        "posterior fit {data} --target {}{categories}{missing} --kernel {} -o labelled.posterior",
         column(target),
         quoted(&labelling.settings().kernel.to_string()),
     )

@@ -34,7 +34,7 @@ impl Destination {
         let same = |input: &PathBuf| own.is_some() && std::fs::canonicalize(input).ok() == own;
         if inputs.into_iter().flatten().any(same) {
             return Err(Failure::usage(format!(
-                "{} is read by this command, and predictions would destroy it; choose another --out",
+                "{} is read by this command, and predictions would destroy it; choose another --output",
                 path.display()
             )));
         }
@@ -49,14 +49,14 @@ impl Destination {
         let bytes = match known {
             Some(bytes) if bytes > length => {
                 return Err(Failure::new(format!(
-                    "{} has {length} bytes, and {bytes} were written before: what is missing cannot be written again; choose another --out",
+                    "{} has {length} bytes, and {bytes} were written before: what is missing cannot be written again; choose another --output",
                     path.display()
                 )));
             }
             Some(bytes) => bytes,
             None if length > 0 => {
                 return Err(Failure::new(format!(
-                    "{} exists and was not written by this stream; choose another --out, or remove it",
+                    "{} exists and was not written by this stream; choose another --output, or remove it",
                     path.display()
                 )));
             }

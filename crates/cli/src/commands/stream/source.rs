@@ -83,7 +83,7 @@ impl Source {
             is_same_file(&path, state)?;
             if arguments.text.or(state.input.format.text) != state.input.format.text {
                 return Err(Failure::usage(format!(
-                    "{} was begun with another --delimiter, --decimal or --encoding and is gone on with as it was: leave them out, or read it from its beginning ({FROM_START})",
+                    "{} was begun with another --set text.delimiter, --set text.decimal or --set text.encoding and is gone on with as it was: leave them out, or read it from its beginning ({FROM_START})",
                     path.display()
                 )));
             }

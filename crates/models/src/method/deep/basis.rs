@@ -158,12 +158,12 @@ impl Basis {
         let Some(path) = &options.network.basis else {
             if options.network.freeze_basis {
                 return refuse(format!(
-                    "--freeze-basis keeps a trained network as it is: name it with {BASIS}"
+                    "--set freeze-basis keeps a trained network as it is: name it with {BASIS}"
                 ));
             }
             if options.network.basis_layer == BasisLayer::LastHidden {
                 return refuse(format!(
-                    "--basis-layer last-hidden takes the last layer off a network: name it with {BASIS}"
+                    "--set basis-layer=last-hidden takes the last layer off a network: name it with {BASIS}"
                 ));
             }
             let drawn = |small| drawn((names.len(), outputs(options, kind, embedding)), small, seed);
@@ -185,7 +185,8 @@ impl Basis {
                 names.join(", ")
             ));
         }
-        let (what, wanted) = if kind.inducing { ("--embedding", embedding) } else { ("--rank", asked) };
+        let (what, wanted) =
+            if kind.inducing { ("--set embedding", embedding) } else { ("--set rank", asked) };
         if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
             let of_it = match options.network.basis_layer {
                 BasisLayer::Outputs => "outputs",
@@ -237,7 +238,7 @@ impl Basis {
         let count = rows.row_count();
         if self.rank > count && self.kind.inducing {
             return refuse(format!(
-                "{} inducing points (--rank) are more than the {} rows to learn from",
+                "{} inducing points (--set rank) are more than the {} rows to learn from",
                 self.rank, count
             ));
         }
@@ -251,7 +252,7 @@ impl Basis {
         let Some(Behind { network, .. }) = self.network(small) else {
             if let Some(column) = kernel.count_columns(&self.names).first() {
                 return refuse(format!(
-                    "inducing points move, and the counts of `{}` that --kernel compares do not: with --basis none take another kernel, or {SGPR} or {SVGP:-}, which keep points of counts where they are",
+                    "inducing points move, and the counts of `{}` that --kernel compares do not: with --set basis=none take another kernel, or {SGPR} or {SVGP:-}, which keep points of counts where they are",
                     self.names[*column]
                 ));
             }
@@ -279,7 +280,7 @@ impl Basis {
     /// Where there is none.
     pub(crate) fn embedding(&self) -> Result<NetworkEmbedding<f32>, ModelError> {
         let Some(Behind { network, .. }) = &self.behind else {
-            return refuse(format!("--dense is a process behind a network: name one with {BASIS}"));
+            return refuse(format!("--set dense is a process behind a network: name one with {BASIS}"));
         };
         let network = network.clone();
         Ok(if self.frozen { NetworkEmbedding::frozen(network) } else { NetworkEmbedding::new(network) })
@@ -292,26 +293,26 @@ fn check_without((options, kind, embedding): Wanted<'_>) -> Result<(), ModelErro
         (
             !kind.inducing,
             &format_args!(
-                "--basis none leaves dbk and svdbk without features, which are a network's outputs: inducing points among the rows are {DKL} or {SVDKL:-}"
+                "--set basis=none leaves dbk and svdbk without features, which are a network's outputs: inducing points among the rows are {DKL} or {SVDKL:-}"
             ),
         ),
         (
             kind.dense,
             &format_args!(
-                "--dense beside --basis none is a process of all rows without a network: that is {EXACT}"
+                "--set dense beside --set basis=none is a process of all rows without a network: that is {EXACT}"
             ),
         ),
         (
             embedding.is_some(),
-            &"--embedding counts a network's outputs, and --basis none has no network: leave one of them out",
+            &"--set embedding counts a network's outputs, and --set basis=none has no network: leave one of them out",
         ),
         (
             options.network.freeze_basis,
-            &"--freeze-basis keeps a network as it is, and --basis none has no network: leave one of them out",
+            &"--set freeze-basis keeps a network as it is, and --set basis=none has no network: leave one of them out",
         ),
         (
             options.network.basis_layer == BasisLayer::LastHidden,
-            &"--basis-layer takes the last layer off a network, and --basis none has no network: leave one of them out",
+            &"--set basis-layer takes the last layer off a network, and --set basis=none has no network: leave one of them out",
         ),
     ])
 }
@@ -332,7 +333,7 @@ fn opened(path: &Path, (options, kind): (&DbkOptions, DeepKind), seed: u64) -> R
     let mut found = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
         if options.network.freeze_basis {
             return refuse(format!(
-                "{name} has no weights that --freeze-basis could keep: name a trained network"
+                "{name} has no weights that --set freeze-basis could keep: name a trained network"
             ));
         }
         let architecture = Architecture::read(path).map_err(|e| ModelError::Request(e.to_string()))?;
@@ -353,7 +354,7 @@ fn opened(path: &Path, (options, kind): (&DbkOptions, DeepKind), seed: u64) -> R
         let one = !kind.inducing && found.network.graph().last_layer().is_ok_and(|last| last.bias);
         found.network = found.network.without_last_layer(one).map_err(|e| {
             ModelError::Request(format!(
-                "{name}: {e}: --basis-layer last-hidden takes a fully connected layer off a network's end, leave it out for the network's outputs"
+                "{name}: {e}: --set basis-layer=last-hidden takes a fully connected layer off a network's end, leave it out for the network's outputs"
             ))
         })?;
         let one = if one { ", with a constant 1 for its bias" } else { "" };

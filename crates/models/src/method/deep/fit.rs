@@ -266,17 +266,17 @@ impl Task<'_> {
         let Some((options, kind, _)) = method.deep() else { return Ok(()) };
         if options.correction == Some(CorrectionName::Noise) && targets.scatter() != Scatter::Gaussian {
             return Err(ModelError::Request(
-                "--correction noise is noise of rows, of which these targets have none: take training, prediction or full".into(),
+                "--set correction=noise is noise of rows, of which these targets have none: take training, prediction or full".into(),
             ));
         }
         if kind.dense && !matches!(targets, Targets::Numbers) {
             return Err(ModelError::Request(format!(
-                "--dense is the evidence under Gaussian noise: of labels, counts and events take {SVDKL}, or dkl without it"
+                "--set dense is the evidence under Gaussian noise: of labels, counts and events take {SVDKL}, or dkl without it"
             )));
         }
         if !options.constraints.all().is_empty() && !matches!(targets, Targets::Numbers) {
             return Err(ModelError::Request(
-                "--fix and --bound hold the noise variance of numbers, which labels, counts and events have not: leave them out".into(),
+                "--set fix and --set bound hold the noise variance of numbers, which labels, counts and events have not: leave them out".into(),
             ));
         }
         options.check(kind)?;
@@ -293,10 +293,10 @@ fn taken(request: &FitRequest, method: &Method, kind: DeepKind) -> Result<(), Mo
     };
     let strangers = [
         ("--kernel", !kind.inducing && request.kernel != usual.kernel, "its kernel is that of its features"),
-        ("--mean", request.mean != usual.mean, "features have their own level"),
+        ("--set prior.mean", request.mean != usual.mean, "features have their own level"),
         ("--hyperprior", request.hyperpriors != usual.hyperpriors, hyperpriors),
         (
-            "--lengthscale-prior",
+            "--set prior.lengthscale-prior",
             request.lengthscale_prior != usual.lengthscale_prior,
             "it has no beliefs to be told",
         ),

@@ -38,7 +38,7 @@ pub(crate) fn begin(
     }
     let basis = Basis::new((&as_basis(network), KIND, None), columns, seed)?;
     let Some(architecture) = basis.architecture(false) else {
-        return Err(ModelError::Request("--basis names no network".into()));
+        return Err(ModelError::Request("--set basis names no network".into()));
     };
     // Searches compare values of the evidence that differ by less than single precision keeps.
     let own = basis.embedding()?.network().cast::<f64>()?;

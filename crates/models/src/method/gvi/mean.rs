@@ -62,7 +62,7 @@ pub(crate) fn begin(
             let basis = Basis::new((&told, KIND, None), columns, request.seed)?;
             if basis.rank != functions {
                 return Err(ModelError::Request(format!(
-                    "{} has {} outputs, and the target has {functions} latent functions: --mean-network needs one output for each",
+                    "{} has {} outputs, and the target has {functions} latent functions: --set mean-network needs one output for each",
                     basis.origin, basis.rank
                 )));
             }

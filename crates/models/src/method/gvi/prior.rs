@@ -83,7 +83,7 @@ impl PriorTask<'_> {
             Some(InducingChoiceName::KMeans) => Ok(Selector::KMeans),
             Some(InducingChoiceName::Random) => Ok(Selector::Random),
             Some(InducingChoiceName::Cover | InducingChoiceName::Pruned) => Err(ModelError::Request(
-                "--method gvi chooses its inducing points by --inducing-choice greedy, random or k-means"
+                "--method gvi chooses its inducing points by --set inducing-choice=greedy, random or k-means"
                     .into(),
             )),
         }
@@ -102,7 +102,7 @@ impl PriorTask<'_> {
         let pointwise = options.regulariser_risk == RegulariserRisk::PointwisePredictive;
         if pointwise && request.hyperparameters.is_none() && !request.hyperpriors.is_empty() {
             return Err(ModelError::Request(format!(
-                "--regulariser-risk pointwise-predictive has no place for beliefs about hyperparameters: leave hyperpriors out, or take {RISK_EVIDENCE}"
+                "--set regulariser-risk=pointwise-predictive has no place for beliefs about hyperparameters: leave hyperpriors out, or take {RISK_EVIDENCE}"
             )));
         }
         let mut hyperpriors =
@@ -128,7 +128,7 @@ impl PriorTask<'_> {
             let own = data.select(&rows)?;
             if pointwise {
                 return Err(ModelError::Request(format!(
-                    "--regulariser-risk pointwise-predictive is for hyperparameters that are learned on the inducing points: ask for that with {PRIOR_ROWS_NONE}"
+                    "--set regulariser-risk=pointwise-predictive is for hyperparameters that are learned on the inducing points: ask for that with {PRIOR_ROWS_NONE}"
                 )));
             }
             let found =

@@ -272,8 +272,8 @@ impl InferencePlan {
 fn no_noise(request: &FitRequest) -> Result<(), ModelError> {
     let usual = FitRequest::default();
     let flags = [
-        (request.initial_noise != usual.initial_noise, "initial-noise"),
-        (request.noise_floor != usual.noise_floor, "noise-floor"),
+        (request.initial_noise != usual.initial_noise, "set prior.initial-noise"),
+        (request.noise_floor != usual.noise_floor, "set prior.noise-floor"),
     ];
     match flags.iter().find(|(given, _)| *given) {
         Some((_, flag)) => Err(ModelError::Usage(format!(
@@ -286,15 +286,14 @@ fn no_noise(request: &FitRequest) -> Result<(), ModelError> {
 /// Refuses criteria and searches that there are for Gaussian noise only.
 fn searched_by_blocks(method: &Method) -> Result<(), ModelError> {
     if method.evidence().is_some_and(|evidence| !matches!(evidence.criterion(), Ok(Criterion::Evidence))) {
-        let problem =
-            "--objective leave-one-out is for numbers with Gaussian noise; other targets have the evidence";
+        let problem = "--set objective=leave-one-out is for numbers with Gaussian noise; other targets have the evidence";
         return Err(ModelError::Usage(problem.into()));
     }
     let Some(options) = method.iterative() else { return Ok(()) };
     let usual = HyperparameterOptions::default();
     let HyperparameterOptions { blocks, block_size, .. } = options.search;
     if options.search != (HyperparameterOptions { blocks, block_size, ..usual }) {
-        let problem = "hyperparameters of classes and counts are searched for on blocks of rows: of that search --blocks and --block-size can be said";
+        let problem = "hyperparameters of classes and counts are searched for on blocks of rows: of that search --set blocks and --set block-size can be said";
         return Err(ModelError::Usage(problem.into()));
     }
     Ok(())

@@ -88,7 +88,7 @@ fn chosen(
     let likelihood = match taken {
         LikelihoodName::Cox => {
             return Err(ModelError::Request(
-                "--likelihood cox takes a table of events with a --window, and no column of it as a target; `fit gp` reads such tables".into(),
+                "--likelihood cox takes a table of events with a --window, and no column of it as a target; `fit` reads such tables".into(),
             ));
         }
         LikelihoodName::Gaussian | LikelihoodName::Auto => None,

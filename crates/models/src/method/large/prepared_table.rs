@@ -208,7 +208,7 @@ pub(crate) fn in_memory(method: &Method) -> Result<(), ModelError> {
 /// Rows in a file are for methods that look at some of them at a time.
 pub(crate) fn not_from_disk(method: &Method) -> ModelError {
     let why = match method.deep() {
-        Some((_, kind, _)) if kind.dense => "--dense factors a matrix of all rows".into(),
+        Some((_, kind, _)) if kind.dense => "--set dense factors a matrix of all rows".into(),
         _ => format!("{} was chosen for those that are left", method.name()),
     };
     let names = MethodName::ALL.iter().filter(|name| Method::from(**name).disk().is_some());

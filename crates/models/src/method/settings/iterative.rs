@@ -85,9 +85,9 @@ impl MethodSettings for SapOptions {
         let (what, rank) = ("the rank of a block's sketch", self.iterative.system.rank);
         let none = rank.filter(|rank| *rank == 0).map(|_| 0.0);
         let many = rank.filter(|rank| *rank >= self.block_of(rows)).map(|rank| rank as f64);
-        let most = "below the rows of a block (--block-rows, or as many as are usual), which is factored whole without --rank";
+        let most = "below the rows of a block (--set block-rows, or as many as are usual), which is factored whole without --set rank";
         refuse_settings([
-            (what, none, "at least 1: without --rank blocks are factored, as is better"),
+            (what, none, "at least 1: without --set rank blocks are factored, as is better"),
             (what, many, most),
         ])
     }

@@ -131,7 +131,7 @@ pub(crate) fn refused(request: &FitRequest, plan: exact::Plan, method: &Method) 
     let error = GpError::Memory { plan, limit };
     match method.deep() {
         Some((_, kind, _)) if kind.dense => ModelError::Request(format!(
-            "{error}; --dense factors a matrix of all rows: without it, inducing points ({RANK}) or {SVDKL} take memory that is linear in the rows"
+            "{error}; --set dense factors a matrix of all rows: without it, inducing points ({RANK}) or {SVDKL} take memory that is linear in the rows"
         )),
         // Samples and blocks are what takes a solver's memory.
         _ if method.iterative().is_some() && bound <= limit => {
@@ -238,7 +238,7 @@ fn check<D: RowSource>(
     let automatic = request.method.settings().is_automatic();
     if searches && !automatic && search.tells_of_all_rows() && blocks.by_steps().is_none() {
         return Err(ModelError::Request(format!(
-            "--probes, --probe-kind, --search-solver and --search-passes say how a search goes over all rows, which follows blocks of tables with more than {} rows, within memory and some minutes: leave them out, or take {SEARCH_REFINED} or {SEARCH_STOCHASTIC:-}",
+            "--set probes, --set probe-kind, --set search-solver and --set search-passes say how a search goes over all rows, which follows blocks of tables with more than {} rows, within memory and some minutes: leave them out, or take {SEARCH_REFINED} or {SEARCH_STOCHASTIC:-}",
             2 * search.refining_rows
         )));
     }

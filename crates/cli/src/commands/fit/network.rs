@@ -1,18 +1,18 @@
-//! `posterior fit laplace`
+//! `posterior fit --network`: error bars for a trained network.
 
-use super::{print_report, print_written, remarks};
+use super::super::{print_report, print_written, remarks};
 use crate::args::{Cli, LaplaceArgs};
 use crate::interrupt::Interrupt;
 use crate::laplace_effects::check_plain_ensemble;
-use crate::laplace_settings::{checkpoint, continued, data, request};
+use crate::laplace_settings::{checkpoint, request};
 use crate::output::{Failure, check_outputs, print, set_threads};
 use crate::progress::Bar;
 use posterior::data::{OutputKind, json};
-use posterior::ensemble;
 use posterior::laplace::{CurvatureChoice, LaplaceRequest};
 use posterior::linearised::{Approximation, Stage, Weights};
-use posterior::notes::fixes::{FIT_GP_CONTINUE, RESUME};
-use posterior::{Model, Saved};
+use posterior::notes::fixes::RESUME;
+use posterior::{Model, ensemble};
+use std::path::Path;
 use std::time::Instant;
 
 /// A request for networks alone: with the posterior that costs least, which nothing is made of.
@@ -23,14 +23,14 @@ fn members_alone(mut request: LaplaceRequest) -> LaplaceRequest {
     request
 }
 
-pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
+pub(super) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let started = Instant::now();
     set_threads(arguments.threads)?;
     let remarks = remarks(cli);
     let place = checkpoint(arguments);
     let kept = (arguments.checkpoint.is_some() || place.exists()).then_some(place.as_path());
     let outputs = [(Some(arguments.out.as_path()), OutputKind::Model), (kept, OutputKind::Checkpoint)];
-    let single = [&arguments.network, &arguments.architecture, &arguments.head, &arguments.continue_from];
+    let single = [&arguments.config, &arguments.network, &arguments.architecture, &arguments.head];
     let (_, data_files) = arguments.inputs.files(&arguments.data);
     let several = [&data_files, &arguments.labels, &arguments.validation_data, &arguments.validation_labels];
     let inputs = single.into_iter().flatten().chain(several.into_iter().flatten());
@@ -38,42 +38,26 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let mut announce = |line: &str| remarks.say(line);
     let mut progress = Bar::of_stages(remarks.silent, Interrupt::listen());
     let mut watch = |stage: Stage, done, total| progress.stage(stage.describe(), done, total, None);
-    let model = match &arguments.continue_from {
-        Some(path) => {
-            let before = Saved::load(path)?.into_only();
-            let before = before.as_ref().and_then(Model::networks).ok_or_else(|| {
-                Failure::new(format!(
-                    "{} is no network: rows are added to a process by `{FIT_GP_CONTINUE:#}`",
-                    path.display()
-                ))
-            })?;
-            let options = continued(arguments, &before.header().options)?;
-            before.continued(&data(arguments), &options, &mut announce, &mut watch)
+    let request = request(cli, arguments)?;
+    let model = if ensemble::is_asked(&request) {
+        // Nobody asked for error bars of the members.
+        let plain = arguments.curvature.is_none();
+        if plain {
+            check_plain_ensemble(arguments)?;
         }
-        None => {
-            let request = request(cli, arguments)?;
-            if ensemble::is_asked(&request) {
-                // Nobody asked for error bars of the members.
-                let plain = arguments.curvature.is_none();
-                if plain {
-                    check_plain_ensemble(arguments)?;
-                }
-                let request = if plain { members_alone(request) } else { request };
-                ensemble::fit(&request, plain, &mut announce, &mut watch)
-            } else {
-                Model::fit_laplace(&request, &mut announce, &mut watch)
-            }
-        }
+        let request = if plain { members_alone(request) } else { request };
+        ensemble::fit(&request, plain, &mut announce, &mut watch)
+    } else {
+        Model::fit_laplace(&request, &mut announce, &mut watch)
     };
     progress.finish();
     let model = model.map_err(|error| {
         if !error.is_interruption() {
             return Failure::from(error);
         }
-        let place = checkpoint(arguments);
         // Each network of a folder has a file of its own beside the place of all.
         let several = arguments.network.as_ref().is_some_and(|folder| ensemble::is_begun(folder, &place));
-        let rest = if arguments.continue_from.is_none() && (place.exists() || several) {
+        let rest = if place.exists() || several {
             let all = if several { ".*" } else { "" };
             format!("; what there is so far is in {}{all}: go on with {RESUME}", place.display())
         } else {
@@ -81,15 +65,20 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
         };
         Failure::new(format!("interrupted; {} has not been written{rest}", arguments.out.display()))
     })?;
-    model.save(&arguments.out)?;
+    finish(cli, &model, &arguments.out, started)
+}
+
+/// Writes a model of networks, and says what it is.
+pub(super) fn finish(cli: &Cli, model: &Model, out: &Path, started: Instant) -> Result<(), Failure> {
+    model.save(out)?;
     if cli.json {
         let mut report = model.report()?;
-        report["model"] = json!(arguments.out.display().to_string());
+        report["model"] = json!(out.display().to_string());
         return print_report(&report, started);
     }
     if cli.quiet {
         return Ok(());
     }
     print(model.described())?;
-    print_written(cli, "model", &arguments.out)
+    print_written(cli, "model", out)
 }

@@ -1,4 +1,4 @@
-//! The grammar of `fit gp`: what the library is asked ([`FitRequest`]), and files.
+//! The grammar of `fit` of a table: what the library is asked ([`FitRequest`]), and files.
 
 use super::SplitArgs;
 use clap::Args;
@@ -6,18 +6,12 @@ use posterior::FitRequest;
 use posterior::options::numbers;
 use std::path::PathBuf;
 
-/// Flags of `fit gp`; the same names are the keys of the configuration file.
+/// Flags of a fit of a table; the same names are the keys of the configuration file.
 #[derive(Clone, Debug, Args)]
-// A model knows its own target.
-#[command(mut_arg("target", |target| target.required_unless_present("continue")))]
-pub(crate) struct FitArgs {
-    /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz; several files of the same columns, in any order, are one table
-    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
+pub(crate) struct TableArgs {
+    /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz; several files of the same columns, in any order, are one table. Of networks also images and arrays
+    #[arg(value_name = "DATA", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
-
-    /// Add the rows of --data to this model, fitted with --method exact: its columns, kernel, hyperparameters and units stay, so that no flag but --memory, --calibrate, --threads and how files are read and written goes beside it
-    #[arg(long = "continue", id = "continue", value_name = "MODEL")]
-    pub continue_from: Option<PathBuf>,
 
     #[command(flatten)]
     pub request: FitRequest,
@@ -46,10 +40,10 @@ pub(crate) struct FitArgs {
     pub threads: Option<usize>,
 
     /// File to write the model to
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long = "output", short = 'o', id = "output", value_name = "MODEL")]
     pub out: PathBuf,
 
-    /// Replace the file of --out even if it is no model
+    /// Replace the file of --output even if it is no model
     #[arg(long)]
     pub force: bool,
 }
