@@ -220,7 +220,7 @@ fn flags_without_effect_are_refused() {
         (train, "--mean 0.5", "images"),
         (train, "--std 0.5", "images"),
         (train, "--validation-labels absent.npy", "--validation-data"),
-        (train, "--set patience=3", "--validation-fraction"),
+        (train, "--patience 3", "--validation-fraction"),
         (train, "--laplace --laplace-curvature diagonal --laplace-fisher empirical", "kronecker"),
         (train, "--laplace --laplace-select validation", "--validation-fraction"),
         (fit, "--mean 0.5", "a table"),

@@ -206,7 +206,7 @@ fn flags_that_would_do_nothing_in_a_search_are_refused() {
     for flags in ["--set precision=3", "--set freeze=prior"] {
         let start = format!("{classes} --method fixed-mean {flags}");
         let text = usage(rings.path(), &format!("{start} -o never.posterior"));
-        assert!(text.contains(&format!("{flags} has no effect").replace(" 3", "")), "{text}");
+        assert!(text.contains(&format!("{flags} has no effect").replace("=3", "")), "{text}");
         assert!(text.contains("the network's 3 outputs") && text.contains("--set freeze=outputs"), "{text}");
     }
     let held = format!(
@@ -322,7 +322,10 @@ fn a_plain_ensemble_has_no_flags_of_error_bars() {
         "--set initial-noise=0.3",
     ] {
         let text = usage(at, &format!("{start} {flags}"));
-        let flag = flags.split(' ').next().unwrap();
+        let flag = match flags.strip_prefix("--set ") {
+            Some(setting) => format!("--set {}", setting.split('=').next().unwrap()),
+            None => flags.split(' ').next().unwrap().into(),
+        };
         assert!(text.contains(&format!("{flag} has no effect on a folder of networks")), "{flags}: {text}");
     }
     json(at, &format!("{start} --set noise=fixed --set initial-noise=0.3"));

@@ -183,8 +183,8 @@ fn what_was_killed_goes_on_and_another_request_does_not() {
         std::fs::remove_file(&picture).unwrap();
         iterations *= 2;
     }
-    let line = format!("{NETWORK} --set iterations={iterations}");
-    let said = error(at, &format!("{NETWORK} --set iterations={} -o picture.npy", iterations - 1));
+    let line = format!("{NETWORK} --iterations {iterations}");
+    let said = error(at, &format!("{NETWORK} --iterations {} -o picture.npy", iterations - 1));
     assert!(said.contains("iterations"), "{said}");
     let resumed = json(at, &format!("{line} -o picture.npy"));
     let straight = json(at, &format!("{line} -o straight.npy"));
