@@ -177,10 +177,13 @@ pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors)
     Ok(Arc::new(read_process(settings, (source, prior), sizes, tensors)?))
 }
 
-/// A process with this kernel and mean of so many inputs, on so many rows of so many inputs.
+/// A kernel and the form of a mean, of so many inputs.
+type PriorForm = (Box<dyn Kernel<f64>>, MeanForm, usize);
+
+/// A process with this kernel and mean, on so many rows of so many inputs.
 pub(crate) fn read_process(
     settings: Value,
-    (source, (kernel, mean, width)): (&TableSource, (Box<dyn Kernel<f64>>, MeanForm, usize)),
+    (source, (kernel, mean, width)): (&TableSource, PriorForm),
     (n, d): (usize, usize),
     tensors: &mut Tensors,
 ) -> Result<ExactPosterior, StoreError> {
