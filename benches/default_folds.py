@@ -3,7 +3,7 @@
     python3 benches/default_folds.py target/release/posterior ../shared/data/uci pol bike --folds 0,1,2,3,4
 
 Tables are `NAME.csv.gz` with the target `y`, the folds of their rows `NAME.fold.csv.gz` beside them. Scores are those of the fold that was left out, in standard deviations of the training targets:
-of all its rows, as papers score, and (`without_twins`) of those that do not stand among the training rows as well, as `posterior evaluate` scores. Means and standard errors over folds at the end.
+of all its rows, as papers score, and (`without_duplicates`) of those that do not stand among the training rows as well, as `posterior evaluate` scores. Means and standard errors over folds at the end.
 `--flags` are further flags of every fit."""
 import argparse
 import csv
@@ -62,7 +62,7 @@ def main():
                 predictions = pathlib.Path(work) / "predictions.csv"
                 run("predict", model, data, "--output", predictions)
                 found = scored(predictions, y, [i for i, of in enumerate(fold_of) if of == fold], deviation)
-            without_twins = {
+            without_duplicates = {
                 "rmse": own["rmse"] / deviation,
                 "nll": own["nll"] - math.log(deviation),
                 "coverage": own["coverage_95"],
@@ -71,7 +71,7 @@ def main():
             about = {"table": name, "fold": fold, "method": fitted["method"], "choice": fitted["choice"]}
             cost = {"seconds": round(fitted["seconds"], 1), "peak_memory_bytes": fitted["peak_memory_bytes"]}
             tried = {"recalibration": fitted["recalibration"], "tried": fitted["check"]["tried"]}
-            print(json.dumps(about | found | {"without_twins": without_twins} | cost | tried), flush=True)
+            print(json.dumps(about | found | {"without_duplicates": without_duplicates} | cost | tried), flush=True)
         if len(scores) > 1:
             means = {key: statistics.mean(s[key] for s in scores) for key in scores[0]}
             errors = {key: statistics.stdev(s[key] for s in scores) / math.sqrt(len(scores)) for key in scores[0]}

@@ -3,7 +3,7 @@
     python3 benches/hyperparameters.py target/release/posterior pol.csv.gz --target y --rows 5000
 
 Rows are drawn at random; every search sees the same. Evidence is that of an exact fit with the hyperparameters that a search found, so that all are judged alike; what a search
-maximises has the weak belief about lengthscales beside it. `--searches gpytorch` (where it is installed) is Adam on GPyTorch's exact evidence of the same rows."""
+maximises has the weak prior on lengthscales beside it. `--searches gpytorch` (where it is installed) is Adam on GPyTorch's exact evidence of the same rows."""
 import argparse
 import csv
 import gzip

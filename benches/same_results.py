@@ -46,7 +46,7 @@ header.fit.seconds header.fit.tried[].seconds header.fit.check.reached_seconds h
 header.fit.scalable.seconds[] header.fit.scalable.deep.tried[].seconds header.fit.scalable.gvi.tried[].seconds
 header.fit.features.plain.seconds header.fit.features.learned.tried[].seconds
 header.fit.variation.plain.seconds header.fit.variation.learned.tried[].seconds
-header.fit.stand_ins.members[].fit.seconds header.fit.stand_ins.members[].fit.scalable.seconds[]
+header.fit.gaussian_labels.members[].fit.seconds header.fit.gaussian_labels.members[].fit.scalable.seconds[]
 input.file output.file header.stream.input.file header.stream.output.file crate_version bytes
 """.split())
 VOLATILE |= {f"targets[].{name}" for name in VOLATILE if name.startswith("header.")}
@@ -310,7 +310,8 @@ def all_commands():
     return {**commands, **OTHERS}
 
 
-GRAMMAR = {command["old"]: command for command in tomllib.loads(pathlib.Path(__file__).with_name("grammar.toml").read_text())["command"]}
+FORMS = tomllib.loads(pathlib.Path(__file__).with_name("grammar.toml").read_text())
+GRAMMAR = {command["old"]: command for command in FORMS["command"]}
 
 
 def has_new_form(binary):
@@ -460,9 +461,14 @@ def run_build(binary, folder, commands, threads):
         yield name
 
 
+def renamed(pairs):
+    """An object whose keys have the names of now."""
+    return {FORMS["keys"].get(name, name): value for name, value in pairs}
+
+
 def json_or_text(text):
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=renamed)
     except ValueError:
         return text
 

@@ -1,4 +1,4 @@
-"""Skewed targets: what a map of the target and a noise of places do for intervals, on three real tables and two made-up ones.
+"""Skewed targets: what a map of the target and heteroscedastic noise do for intervals, on three real tables and two made-up ones.
 
     python3 benches/skewed_targets.py target/release/posterior ../shared/data/uci
 
@@ -18,7 +18,7 @@ import tempfile
 WAYS = {
     "as it is": ["--target-transform", "none"],
     "default": [],
-    "noise of places": ["--noise", "heteroscedastic"],
+    "heteroscedastic noise": ["--noise", "heteroscedastic"],
 }
 
 

@@ -66,7 +66,7 @@ impl Bar {
                 (position, length) = (part, parts);
                 format!("hyperparameters, objective {value:.4}, neighbourhood")
             }
-            FitStage::Noise => format!("the noise of places, objective {value:.4}"),
+            FitStage::Noise => format!("heteroscedastic noise, objective {value:.4}"),
             FitStage::EvidenceSearch { solve: Some(solve) } => {
                 format!("hyperparameters, iteration {} of a solve", solve.step)
             }

@@ -43,7 +43,7 @@ impl TableArgs {
 /// Hyperparameters, and what the target that they are of was mapped by.
 type Given = (Vec<Hyperparameter>, Option<TargetTransform>);
 
-/// Those of a process, of several targets those of this one. What is learned of the noise of places is no number that could be given.
+/// Those of a process, of several targets those of this one. What is learned of heteroscedastic noise is no number that could be given.
 fn of_model(model: &Saved, path: &Path, target: &str) -> Result<Given, Failure> {
     let shown = path.display();
     let own = model.only().or_else(|| model.of_target(target)).ok_or_else(|| {

@@ -145,9 +145,9 @@ pub enum GpError {
         /// The most.
         upper: f64,
     },
-    /// A likelihood, a matching or a target without Gaussian stand-ins.
+    /// A likelihood, a matching or a target without Gaussian pseudo-targets.
     #[error(transparent)]
-    StandIns(#[from] posterior_likelihoods::LikelihoodError),
+    GaussianLabels(#[from] posterior_likelihoods::LikelihoodError),
     /// An inducing-point method failed.
     #[error(transparent)]
     Inducing(#[from] crate::inducing::InducingError),

@@ -1,4 +1,4 @@
-//! Beliefs about hyperparameters: densities on their natural values, added to the evidence (maximum a posteriori).
+//! Priors on hyperparameters: densities on their natural values, added to the evidence (maximum a posteriori).
 //!
 //! The density is that of the natural value (a lengthscale, not its logarithm) and no Jacobian of the
 //! optimiser's transform enters, so that the estimate does not depend on how the optimiser sees the parameter.
@@ -57,7 +57,7 @@ pub struct Hyperprior {
 }
 
 impl Hyperprior {
-    /// The weak belief that functions of `inputs` standardised features change over a distance of order `√inputs`:
+    /// The weak prior that functions of `inputs` standardised features change over a distance of order `√inputs`:
     /// `log ℓ ~ N(√2 + ½ ln inputs, 3)` (Hvarfner, Hellsten and Nardi 2024). Data overrule it easily; where they are silent it
     /// keeps lengthscales of irrelevant features from running to infinity.
     pub fn weak_lengthscale(parameter: impl Into<String>, inputs: usize) -> Self {

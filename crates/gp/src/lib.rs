@@ -27,13 +27,13 @@
 //! |---|---|
 //! | [`data`](Observations) | inputs, targets and per-row noise, checked once |
 //! | [`mean`](Mean) | `m(x)`: zero, constant, linear |
-//! | [`hyperprior`](Hyperprior) | beliefs about hyperparameters, added to what is maximised |
-//! | `search` | hyperparameters of methods in closed form: constraints, beliefs, starts |
+//! | [`hyperprior`](Hyperprior) | priors on hyperparameters, added to what is maximised |
+//! | `search` | hyperparameters of methods in closed form: constraints, priors, starts |
 //! | [`prediction`](Prediction) | what every posterior answers |
 //! | [`inducing`] | inducing points: collapsed and stochastic bounds, `O(n m²)` time and `O(m²)` memory |
 //! | [`exact`] | Cholesky: everything in closed form, `O(n³)` time and `8n²` bytes |
 //! | [`function_space`] | C functions under any likelihood, near which it is quadratic: exact covariances for any kernel of several functions |
-//! | [`gaussianised`] | classes, events and counts: a bound on their evidence whose posterior is that of regression on Gaussian stand-ins |
+//! | [`gaussianised`] | classes, events and counts: a bound on their evidence whose posterior is that of regression on Gaussian pseudo-targets |
 //! | [`generalised`] | means and covariances that are free of each other: a risk of the data and a regulariser (Gaussian Wasserstein inference, projected regularisers) |
 //! | [`laplace`] | any likelihood by the curvature at the mode, hyperparameters by its evidence |
 //! | [`latent_mode`] | the posterior mode of such functions, by Newton's method on their kernel matrix |
@@ -54,7 +54,7 @@ pub mod laplace;
 pub mod latent_mode;
 mod low_rank;
 mod mean;
-mod parts;
+mod parameters;
 mod prediction;
 mod rows;
 mod search;

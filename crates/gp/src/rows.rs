@@ -59,20 +59,20 @@ impl RowSource for Observations {
 }
 
 #[cfg(test)]
-pub(crate) mod elsewhere {
+pub(crate) mod reversed {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Rows that are asked for from elsewhere, in the order of a file that is written from its end.
     #[derive(Debug)]
-    pub(crate) struct Elsewhere {
+    pub(crate) struct ReversedRows {
         backwards: Observations,
         /// Rows that were asked for at a time, at most.
         most: AtomicUsize,
         pub(crate) fails: bool,
     }
 
-    impl Elsewhere {
+    impl ReversedRows {
         pub(crate) fn new(data: &Observations) -> Self {
             let order: Vec<usize> = (0..data.rows()).rev().collect();
             Self { backwards: data.select(&order).unwrap(), most: 0.into(), fails: false }
@@ -83,7 +83,7 @@ pub(crate) mod elsewhere {
         }
     }
 
-    impl RowSource for Elsewhere {
+    impl RowSource for ReversedRows {
         fn rows(&self) -> usize {
             self.backwards.rows()
         }

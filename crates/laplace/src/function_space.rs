@@ -5,13 +5,13 @@
 //! the curvature.
 
 use crate::error::check_memory;
+use crate::kernel_inputs::matrix;
 use crate::learned::Learned;
 use crate::plan::workspace::Workspace;
 use crate::predict::{Latent, Wanted, no_inputs};
 use crate::problem::{Data, Problem};
 use crate::run::{Run, Stage};
 use crate::scores::fit_of_the_network;
-use crate::sight::matrix;
 use crate::{FisherEstimate, LaplaceError};
 use faer::Mat;
 use posterior_gp::function_space::FunctionSpacePosterior;

@@ -38,7 +38,7 @@
 //! | [`temperature`] | the network with one number chosen on unseen examples, which others must beat |
 //! | [`mean_field`] | weights with independent Gaussian noise, fine-tuned |
 //! | [`scores`] | scores on held-out examples, and notes on them |
-//! | `rows`, `sight` | what processes around a network are fitted to, and what their kernels see |
+//! | `rows`, `kernel_inputs` | what processes around a network are fitted to, and what their kernels see |
 //! | [`unseen`] | predictions and scores of examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |
@@ -46,20 +46,21 @@
 //! | [`gwi`] | a covariance around the network, learned beside a prior by Gaussian Wasserstein inference |
 //! | [`ella`] | a few directions of the weights that matter most at landmarks |
 //! | [`sampled`] | the posterior as samples, for networks whose curvature cannot be stored, and precisions learned from them |
-//! | [`keep`] | what a long fit keeps on the way, to go on from |
+//! | [`checkpointer`] | what a long fit keeps on the way, to go on from |
 //! | [`saved`] | sums and selections of weights as named tensors |
 //! | [`learned`] | what every posterior predicts, and what a search for one returns |
 //! | [`plan`] | memory and work, before anything is done |
 
 pub mod accumulate;
 pub mod auto;
+pub mod checkpointer;
 pub mod ella;
 mod error;
 pub mod fit;
 pub mod fixed_mean;
 pub mod function_space;
 pub mod gwi;
-pub mod keep;
+mod kernel_inputs;
 pub mod learned;
 pub mod mean_field;
 mod mode;
@@ -74,20 +75,19 @@ mod run;
 pub mod sampled;
 pub mod saved;
 pub mod scores;
-mod sight;
 pub mod temperature;
 pub mod unseen;
 mod weights;
 
 pub use accumulate::{Accumulator, FisherEstimate, Form};
 pub use auto::{AutoReport, ComparedBy, auto};
+pub use checkpointer::{Checkpointer, SavedState};
 pub use ella::{Ella, EllaOptions};
 pub use error::LaplaceError;
 pub use fit::{
     Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, Tune, fit,
 };
 pub use gwi::{Gwi, GwiOptions};
-pub use keep::{Keeper, SavedState};
 pub use learned::Learned;
 pub use mean_field::{MeanField, MeanFieldOptions};
 pub use mode::Mode;

@@ -1,9 +1,9 @@
 //! Outputs, targets and points of all examples, computed once: what processes around a network are fitted to.
 
 use crate::LaplaceError;
+use crate::kernel_inputs::{KernelInputs, SAMPLED, matrix};
 use crate::problem::Data;
 use crate::run::{Run, Stage};
-use crate::sight::{SAMPLED, Sight, matrix};
 use faer::Mat;
 use posterior_kernels::Separable;
 use posterior_kernels::inducing::random_rows;
@@ -57,18 +57,19 @@ impl Rows {
     /// Bad inputs or targets, outputs that are not finite, interruption.
     pub(crate) fn new<T: Precision>(
         data: &Data<'_, T>,
-        sight: &Sight,
+        kernel_inputs: &KernelInputs,
         run: &mut Run<'_>,
     ) -> Result<Self, LaplaceError> {
         let &Data { network, examples, likelihood, .. } = data;
         let (n, c, width) = (examples.len(), likelihood.outputs(), likelihood.target_width());
-        let kept = if *sight == Sight::Tangent { 0 } else { sight.width(network.graph()) };
+        let kept =
+            if *kernel_inputs == KernelInputs::Tangent { 0 } else { kernel_inputs.width(network.graph()) };
         let mut out =
             Self { means: Mat::zeros(n, c), targets: Mat::zeros(n, width), points: Mat::zeros(n, kept) };
         let each = batch_size(network, 1).min(network.examples_at_once());
         for range in ranges(0, n, each) {
             let batch = Batch::read(examples, range.clone(), likelihood)?;
-            let (outputs, seen) = sight.look(network, batch.x)?;
+            let (outputs, seen) = kernel_inputs.look(network, batch.x)?;
             for (i, example) in range.clone().enumerate() {
                 for (j, value) in outputs.row(i).iter().enumerate() {
                     out.means[(example, j)] = value.to_f64();
@@ -94,11 +95,11 @@ impl Rows {
     /// As [`Self::new`].
     pub(crate) fn held<T: Precision>(
         data: &Data<'_, T>,
-        sight: &Sight,
+        kernel_inputs: &KernelInputs,
         run: &mut Run<'_>,
     ) -> Result<Option<Self>, LaplaceError> {
         let held = data.validation.map(|examples| Data { examples, ..*data });
-        held.map(|held| Self::new(&held, sight, run)).transpose()
+        held.map(|held| Self::new(&held, kernel_inputs, run)).transpose()
     }
 
     /// Gives the kernel of a text the median distance of these points for its lengthscales, where the text does not say where they begin.

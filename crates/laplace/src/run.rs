@@ -1,7 +1,7 @@
 //! **One run of a fit or a search**: its observer, and the states that are kept on the way.
 
 use crate::LaplaceError;
-use crate::keep::{Keeper, SavedState};
+use crate::checkpointer::{Checkpointer, SavedState};
 use posterior_optim::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub struct Run<'a> {
     /// Called after every step.
     pub observer: Option<Observer<'a>>,
     /// Holds the state of an earlier, interrupted run, and keeps those of this one.
-    pub keeper: Keeper<'a>,
+    pub checkpointer: Checkpointer<'a>,
     /// Why a state could not be written, until the method has ended.
     failed: Option<LaplaceError>,
 }
@@ -77,8 +77,8 @@ impl<'a> Run<'a> {
 
     /// The same with a checkpoint.
     #[must_use]
-    pub fn keeping(self, keeper: Keeper<'a>) -> Self {
-        Self { keeper, ..self }
+    pub fn keeping(self, checkpointer: Checkpointer<'a>) -> Self {
+        Self { checkpointer, ..self }
     }
 
     /// The same observer without the checkpoint, for a part of the run that begins anew.
@@ -113,7 +113,7 @@ impl<'a> Run<'a> {
         (stage, done, total): (Stage, usize, usize),
         state: impl FnOnce() -> SavedState,
     ) -> Signal {
-        match self.keeper.offer(state) {
+        match self.checkpointer.offer(state) {
             Ok(()) => self.tell(stage, done, total),
             Err(error) => self.fail(error),
         }
@@ -127,8 +127,8 @@ impl<'a> Run<'a> {
     ) -> Signal {
         let signal = self.tell(stage, done, total);
         let kept = match signal {
-            Signal::Stop => self.keeper.keep(state),
-            Signal::Continue => self.keeper.offer(state),
+            Signal::Stop => self.checkpointer.keep(state),
+            Signal::Continue => self.checkpointer.offer(state),
         };
         kept.map_or_else(|error| self.fail(error), |()| signal)
     }
@@ -164,7 +164,7 @@ mod tests {
             told.push((stage, done));
             if done == 2 { Signal::Stop } else { Signal::Continue }
         })
-        .keeping(Keeper::new(None, Some(&mut write)));
+        .keeping(Checkpointer::new(None, Some(&mut write)));
         let state = || SavedState::new("method", &0, Tensors::default());
         assert_eq!(run.save((Stage::Samples, 1, 3), state), Signal::Continue);
         assert_eq!(run.save((Stage::Samples, 2, 3), state), Signal::Stop);
@@ -184,6 +184,6 @@ mod tests {
         let mut run = Run::default();
         let state = || SavedState::new("method", &0, Tensors::default());
         assert_eq!(run.offer((Stage::Samples, 1, 1), state), Signal::Continue);
-        assert!(run.step(Stage::Samples, 1, 1).is_ok() && run.keeper.earlier().is_none());
+        assert!(run.step(Stage::Samples, 1, 1).is_ok() && run.checkpointer.earlier().is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Sums of a curvature, and the weights that they are of, as named tensors and back: what model files and checkpoints hold of both.
 
 use crate::accumulate::{BlockSum, FitSums, SumMatrix, least_numbers};
-use crate::keep::SavedState;
+use crate::checkpointer::SavedState;
 use crate::{Accumulator, FisherEstimate, Form, LaplaceError};
 use posterior_networks::{Graph, Network, Precision, Selection};
 use posterior_store::{StoreError, Tensors};

@@ -24,7 +24,7 @@
 //! | [`OutputLikelihood`] | one of them, as written in a configuration or a model file |
 //! | [`expectation`] | expected log densities under a Gaussian, for variational inference; quadrature |
 //! | [`predictive`] | what will be observed when latent values are Gaussian, also correlated, by several rules |
-//! | [`gaussianised`] | Gaussian stand-ins for likelihoods: pseudo-targets and pseudo-noise of classes, events and counts |
+//! | [`gaussianised`] | Gaussian approximations of likelihoods: pseudo-targets and pseudo-noise of classes, events and counts |
 //! | [`NoiseStatistics`] | the noise covariance that expectation maximisation would choose |
 //! | `special` | softmax, normal tails, derivatives of log Γ, Stirling's error |
 

@@ -30,7 +30,7 @@
 //! | [`curvature`] | `M` of any feature map, summed over mini-batches in each form |
 //! | [`low_rank`] | models of a few features, learned or not, in time linear in the rows: evidence, bounds, predictions |
 //! | [`embedding`] | maps of rows to a few numbers, on which a kernel acts, with parameters that are learned |
-//! | [`training`] | Adam that rows held back judge: looks, patience, smaller steps |
+//! | [`training`] | Adam that rows held back judge: validation scores, patience, smaller steps |
 //! | [`latent`] | what a posterior says about the outputs of a batch |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
 //! | [`streaming`] | the exact posterior of rows that arrive one after the other, in bounded memory |

@@ -21,7 +21,7 @@ fn settling(share: f64) -> f64 {
 
 /// A look at the rows held back.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Look {
+pub struct ValidationScore {
     /// Steps before it.
     pub step: usize,
     /// Mean of `-log p(y)` of the rows, nats; the largest number where a density was none (states are saved as text, which has no infinity).
@@ -74,9 +74,9 @@ pub struct TrainingState {
     pub theta: Vec<f64>,
     adaptive: Adaptive,
     /// The best look with the parameters then.
-    pub best: Option<(Look, Vec<f64>)>,
+    pub best: Option<(ValidationScore, Vec<f64>)>,
     /// All looks.
-    pub looks: Vec<Look>,
+    pub validation_scores: Vec<ValidationScore>,
     /// Steps at which the step size became smaller.
     pub drops: Vec<usize>,
     /// Largest amount added to a diagonal.
@@ -107,7 +107,7 @@ impl TrainingState {
                 theta,
                 adaptive: Adaptive::new(patience.rule, patience.learning_rate),
                 best: None,
-                looks: Vec::new(),
+                validation_scores: Vec::new(),
                 drops: Vec::new(),
                 largest_jitter: 0.0,
                 triangular_solves: 0,
@@ -146,8 +146,8 @@ impl TrainingState {
     /// Keeps a look, and the parameters where it is the best.
     pub fn note(&mut self, nll: f64) {
         let nll = if nll.is_finite() { nll } else { f64::MAX };
-        let look = Look { step: self.step, nll };
-        self.looks.push(look);
+        let look = ValidationScore { step: self.step, nll };
+        self.validation_scores.push(look);
         if self.best.as_ref().is_none_or(|(best, _)| nll < best.nll) {
             self.best = Some((look, self.theta.clone()));
         }
@@ -155,7 +155,7 @@ impl TrainingState {
 
     /// Whether the parameters of now have been looked at.
     pub fn is_looked_at(&self) -> bool {
-        self.looks.last().is_some_and(|look| look.step >= self.step)
+        self.validation_scores.last().is_some_and(|look| look.step >= self.step)
     }
 
     /// A step has been taken, so long after the beginning.
@@ -220,14 +220,14 @@ mod tests {
     #[test]
     fn patience_goes_back_to_the_best_with_a_smaller_step_and_then_ends() {
         let mut state = TrainingState::begin(None, vec![3.0], &patience()).unwrap();
-        let looks = [5.0, 1.0, 2.0, 3.0, 0.5, 0.7, 0.9, 0.8];
+        let validation_scores = [5.0, 1.0, 2.0, 3.0, 0.5, 0.7, 0.9, 0.8];
         let mut looked = 0;
         while !state.is_over(&patience()) {
             if state.is_exhausted(&patience()) {
                 state.go_back(&patience());
             }
             if state.is_due(&patience()) {
-                state.note(looks[looked]);
+                state.note(validation_scores[looked]);
                 looked += 1;
             }
             state.descend(&[1.0], &patience(), 0.0).unwrap();

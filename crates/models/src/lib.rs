@@ -22,7 +22,7 @@
 //! | [`Process`] | the parts of a model that is a Gaussian process on a table, whatever is observed: [`TableInputs`], a [`Predictor`], an [`Output`], a [`ProcessRecord`], file |
 //! | [`StreamModel`], [`StreamState`] | a process that goes on learning from rows as they arrive |
 //! | [`Predictor`], [`Latent`] | latent functions, by one of the methods (`method`), and Gaussians over their values at a [`Batch`] |
-//! | [`TrainingRows`], [`Apart`], [`CheckedOn`] | rows that are set apart (`rows`): which of them a model has learned from, and which a score goes by |
+//! | [`TrainingRows`], [`EvaluationData`], [`CheckedOn`] | rows that are set apart (`rows`): which of them a model has learned from, and which a score goes by |
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`ensemble`] | a folder of networks as one model |
@@ -103,16 +103,16 @@ pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictor::{Batch, Compression, Cost, DrawnFunctions, NetworkPosterior, Predictor, Want};
 pub use prepare::{FileRows, FitStage, Prepared, TransformChoice, TriedTransform};
 pub use prior::Prior;
-pub use query::{Answer, Portrait, PredictOptions};
+pub use query::{Answer, ModelReport, PredictOptions};
 pub use question::{PredictedInto, Question};
 pub use record::{
     BoundSummary, BoundedPseudoCount, CheckScores, ContinuedRows, DeepSummary, EvidenceSearchSummary,
-    FeatureSummary, FitCheck, FitRecord, FitSummary, GeneralisedSummary, GviSummary, KernelNetwork,
-    LabelCheck, LabelScores, MeanKind, ModeSummary, PlainProcess, PriorSummary, ProcessRecord,
-    ScalableSummary, StandInSummary, StreamedRows, TableSource, TriedInference, TriedMethod,
-    TriedPseudoCount, TriedSetting, TriedWay, VariationSummary,
+    FeatureSummary, FitCheck, FitRecord, FitSummary, GaussianLabelSummary, GeneralisedSummary, GviSummary,
+    KernelNetwork, LabelCheck, LabelScores, MeanKind, ModeSummary, PlainProcess, PriorSummary, ProcessRecord,
+    ScalableSummary, StreamedRows, TableSource, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting,
+    TriedWay, VariationSummary,
 };
-pub use rows::{Apart, CheckedOn, TrainedOn, TrainingRows};
+pub use rows::{CheckedOn, EvaluationData, TrainedOn, TrainingRows};
 pub use saved::Saved;
 pub use shares::{Share, SharePlaces, VarianceShares};
 pub use shift::Shift;

@@ -5,7 +5,7 @@ use faer::{Mat, MatRef};
 use posterior_gp::exact::EmbeddedPosterior;
 use posterior_kernels::{Kernel, cross, diagonal, gram};
 use posterior_linalg::Real;
-use posterior_linear::low_rank::{LowRankPosterior, Rest};
+use posterior_linear::low_rank::{LowRankPosterior, ResidualVariance};
 
 /// Where the covariance of a predictor's prior comes from.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +81,8 @@ impl Prior<'_> {
     /// What a report adds about this covariance.
     pub(crate) fn note(&self) -> &'static str {
         match self {
-            Self::Features(posterior) => match posterior.rest() {
-                Rest::None => {
+            Self::Features(posterior) => match posterior.residual_variance() {
+                ResidualVariance::None => {
                     " Of learned features it is their product; nothing is added on the diagonal (no correction)."
                 }
                 _ => {

@@ -130,13 +130,13 @@ pub const WINDOW: Fix =
     Fix::new("fit", "--window COLUMN=LOW:HIGH,...").example("--likelihood cox --window a=0:1,b=0:1");
 /// Several targets.
 pub const SEVERAL_TARGETS: Fix = Fix::new("fit", "--target A,B").example("--target a,b");
-/// Gaussian stand-ins for labels.
+/// Gaussian pseudo-targets for labels.
 pub const INFERENCE_GAUSSIANISED: Fix = Fix::new("fit", "--inference gaussianised");
 /// Laplace's approximation for labels.
 pub const INFERENCE_LAPLACE: Fix = Fix::new("fit", "--inference laplace");
 /// A variational bound for labels.
 pub const INFERENCE_VARIATIONAL: Fix = Fix::new("fit", "--inference variational");
-/// Another pseudo-count of stand-ins.
+/// Another pseudo-count of pseudo-targets.
 pub const PSEUDO_COUNT: Fix = Fix::new("fit", "--pseudo-count").example("--pseudo-count 0.1");
 
 // Methods of processes and how far they go.

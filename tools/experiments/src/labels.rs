@@ -1,4 +1,4 @@
-//! Tables of classes, what Gaussian stand-ins make of them, and scores of predicted probabilities.
+//! Tables of classes, what Gaussian pseudo-targets make of them, and scores of predicted probabilities.
 
 use super::error::{ExperimentError, refused};
 use faer::{Mat, MatRef};
@@ -6,7 +6,7 @@ use posterior_data::synthetic::smooth_classes;
 use posterior_data::{ReadOptions, Table, Values, read_table};
 use posterior_gp::Observations;
 use posterior_gp::exact::SeveralObservations;
-use posterior_gp::gaussianised::StandIns;
+use posterior_gp::gaussianised::GaussianLabels;
 use posterior_kernels::{Kernel, KernelExpression};
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_likelihoods::{Categorical, Likelihood, OutputLikelihood, Prediction};
@@ -130,8 +130,8 @@ impl Labelled {
         Ok(OutputLikelihood::Categorical(Categorical::new(self.classes)?))
     }
 
-    /// What regression learns from: stand-ins less prior means, with those means.
-    pub(crate) fn stand_ins(
+    /// What regression learns from: pseudo-targets less prior means, with those means.
+    pub(crate) fn gaussian_labels(
         &self,
         matching: Matching,
         pseudo_count: f64,
@@ -139,7 +139,8 @@ impl Labelled {
         let data = self.observations()?;
         let made =
             Gaussianised::new(matching, pseudo_count).map_err(|e| ExperimentError::Setting(e.to_string()))?;
-        let StandIns { mut targets, variances } = StandIns::of(&self.likelihood()?, &made, &data)?;
+        let GaussianLabels { mut targets, variances } =
+            GaussianLabels::of(&self.likelihood()?, &made, &data)?;
         let means = self.prior_means(targets.as_ref());
         for (k, mean) in means.iter().enumerate() {
             targets.col_as_slice_mut(k).iter_mut().for_each(|t| *t -= mean);
@@ -233,7 +234,10 @@ pub(crate) fn squared_exponential(
 }
 
 /// Refuses pseudo-counts that are none, and matchings that are named twice.
-pub(crate) fn check_stand_ins(matchings: &[Matching], pseudo_counts: &[f64]) -> Result<(), ExperimentError> {
+pub(crate) fn check_gaussian_labels(
+    matchings: &[Matching],
+    pseudo_counts: &[f64],
+) -> Result<(), ExperimentError> {
     if matchings.is_empty() || matchings.iter().enumerate().any(|(i, m)| matchings[..i].contains(m)) {
         return refused("`matchings` are some of moment-original, moment, laplace, variational, each once");
     }
@@ -271,11 +275,11 @@ mod tests {
         assert!(Labelled::read(&path).unwrap_err().to_string().contains("`x1`"));
     }
 
-    /// Means of all stand-ins and of all prior means agree, and differences are those of log shares.
+    /// Means of all pseudo-targets and of all prior means agree, and differences are those of log shares.
     #[test]
     fn prior_means_are_those_of_the_classes_shares() {
         let table = Labelled { x: Mat::from_fn(4, 1, |i, _| i as f64), y: vec![0, 1, 1, 1], classes: 2 };
-        let (data, means) = table.stand_ins(Matching::Laplace, 0.1).unwrap();
+        let (data, means) = table.gaussian_labels(Matching::Laplace, 0.1).unwrap();
         assert!((means[1] - means[0] - 3f64.ln()).abs() < 1e-12);
         // Log shapes 1.1 of own classes and 0.1 of others: four of each.
         let average = 0.5 * (1.1f64.ln() + 0.1f64.ln());

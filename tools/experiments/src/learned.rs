@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// What a fit is told beside its method.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct FitSettings<'a> {
     /// The kernel of methods that have one; the program's usual one if absent.
     pub(crate) kernel: Option<&'a KernelExpression>,
     /// Most seconds, for methods without a budget of their own.
@@ -111,7 +111,7 @@ impl MethodSettings {
     pub(crate) fn learn(
         &self,
         prepared: Prepared,
-        asked: &Asked<'_>,
+        asked: &FitSettings<'_>,
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Model, ExperimentError> {

@@ -42,7 +42,7 @@
 //! | `covariance`, `gaussian`, `prior_targets` | Gaussian processes: priors, methods in the words of the program, one fit for all |
 //! | `learned` | fits that learn everything, as a user's do |
 //! | `tables`, `splits` | tables in standard folds and in random parts, read or made up |
-//! | `labels` | tables of classes, their stand-ins and scores |
+//! | `labels` | tables of classes, their pseudo-targets and scores |
 //! | `towns`, `synthetic/` | a made-up country of towns and roads; other made-up problems |
 //! | `toy`, `images`, `pictures`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
 

@@ -7,9 +7,9 @@ use serde::de::{DeserializeOwned, Deserializer, Visitor, value::Error};
 use toml::{Table, Value};
 
 /// Reads nothing, and writes down which fields were wanted.
-struct Asked<'a>(&'a mut &'static [&'static str]);
+struct FieldNames<'a>(&'a mut &'static [&'static str]);
 
-impl<'de> Deserializer<'de> for Asked<'_> {
+impl<'de> Deserializer<'de> for FieldNames<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
@@ -35,7 +35,7 @@ impl<'de> Deserializer<'de> for Asked<'_> {
 fn fields<S: DeserializeOwned>() -> &'static [&'static str] {
     let mut fields: &'static [&'static str] = &[];
     // Always an error; what was asked for on the way is what is wanted.
-    let _ = S::deserialize(Asked(&mut fields));
+    let _ = S::deserialize(FieldNames(&mut fields));
     fields
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
         write_table(&table, &data)?;
         one.model.save(&model)?;
         files.extend([data, model]);
-        for mut section in page::sections(&one.model, one.model.portrait()?, &one.findings)? {
+        for mut section in page::sections(&one.model, one.model.model_report()?, &one.findings)? {
             if let Section::Regression(report) = &mut section {
                 (report.dataset, report.description) = (title.into(), text.into());
                 if let Some(panel) = &mut report.posterior {

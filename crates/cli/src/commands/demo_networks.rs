@@ -131,7 +131,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let evaluation = model.evaluate(&data, &Question::default())?;
     let plane = plane(networks(&model)?, &xy, &points.labels)?;
     let findings = Findings::held_out(data, "model", evaluation, Some(model.seconds()));
-    let mut sections = sections(&model, model.portrait()?, &findings)?;
+    let mut sections = sections(&model, model.model_report()?, &findings)?;
     if let Some(Section::Classification(report)) = sections.first_mut() {
         report.dataset = "Two moons".into();
         report.description = "Sixty noisy points, and a small network that was trained until it had learned them by heart: it is far too sure of the others. The same \
@@ -211,7 +211,7 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let data = networks(&model)?.read_rows(table.select(&split.test), true)?;
     let evaluation = model.evaluate(&data, &Question::default())?;
     let findings = Findings::held_out(data, "network with error bars", evaluation, None);
-    let mut sections = sections(&model, model.portrait()?, &findings)?;
+    let mut sections = sections(&model, model.model_report()?, &findings)?;
     if let Some(Section::Regression(report)) = sections.first_mut() {
         report.dataset = "The curve by a network".into();
         report.description = "A network of two hidden layers, trained as usual, then given error bars. The band opens in the gap; the network's own prediction does not change."

@@ -54,9 +54,11 @@ fn run_table(cli: &Cli, arguments: &TableArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
     let remarks = remarks(cli);
     let begun = (remarks, started);
-    let (fits, folds) = match targets::asked(arguments, &request, remarks)? {
-        targets::Asked::Several(several) => targets::fit(arguments, &request, several, held_out, begun)?,
-        targets::Asked::One(name) => {
+    let (fits, folds) = match targets::requested_targets(arguments, &request, remarks)? {
+        targets::RequestedTargets::Several(several) => {
+            targets::fit(arguments, &request, several, held_out, begun)?
+        }
+        targets::RequestedTargets::One(name) => {
             request.selection.target = name.unwrap_or(request.selection.target);
             fit(arguments, request, held_out, begun)?
         }
@@ -448,7 +450,7 @@ fn numbers_report(output: &GaussianOutput, record: &ProcessRecord, fit: &FitSumm
         // What it is mapped by, and what was compared.
         "target_transform": fit.transform,
         // How far observations scatter at each place, and what weighs rows.
-        "noise_of_places": output.noise,
+        "heteroscedastic_noise": output.noise,
         "weights": fit.weights,
         "log_evidence": fit.log_evidence,
         // Rows that were added to a fit whose hyperparameters stayed.
@@ -473,7 +475,7 @@ fn numbers_report(output: &GaussianOutput, record: &ProcessRecord, fit: &FitSumm
 
 /// The same of models under another likelihood.
 fn labels_report(output: &LikelihoodOutput, fit: &GeneralisedSummary) -> Value {
-    let stand_ins = fit.stand_ins.as_ref().map(|s| {
+    let gaussian_labels = fit.gaussian_labels.as_ref().map(|s| {
         json!({
             "matching": s.gaussianised.matching(),
             "pseudo_count": s.gaussianised.pseudo_count(),
@@ -488,7 +490,7 @@ fn labels_report(output: &LikelihoodOutput, fit: &GeneralisedSummary) -> Value {
         "likelihood": output.likelihood,
         "likelihood_choice": fit.likelihood_choice,
         "marginal": output.marginal,
-        "labels_as_numbers": stand_ins,
+        "gaussian_labels": gaussian_labels,
         "bound": fit.bound,
         "mode": fit.mode,
         "learned_features": fit.features,

@@ -7,7 +7,7 @@ use super::{load, print_written, read_files, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::output::{Failure, check_outputs, number, print, print_json, table_under};
 use posterior::data::{Column, OutputKind, TextOptions, Values, is_table_name, json, to_shown_value};
-use posterior::models::{Effects, FORMAT_VERSION, Portrait, Question};
+use posterior::models::{Effects, FORMAT_VERSION, ModelReport, Question};
 use posterior::network::{NetworkFile, open_network};
 use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
 use posterior::networks::{Architecture, Graph, describe};
@@ -43,12 +43,12 @@ fn page(model: &Saved, effects: Option<Effects>) -> Result<Report, Failure> {
             each.collect::<Result<Vec<_>, Failure>>()?
         }
     };
-    Ok(Report::new("What was learned", model.portrait()?.title, sections))
+    Ok(Report::new("What was learned", model.model_report()?.title, sections))
 }
 
 fn section(model: &Model, effects: Option<Effects>) -> Result<Section, Failure> {
-    let portrait = Portrait { effects, ..model.portrait()? };
-    Ok(RegressionReport { dataset: model.target(), ..learned(model, &portrait) }.into())
+    let model_report = ModelReport { effects, ..model.model_report()? };
+    Ok(RegressionReport { dataset: model.target(), ..learned(model, &model_report) }.into())
 }
 
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
@@ -96,7 +96,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         let mut effects = None;
         if let Some(own) = model.only().filter(|_| cli.json || report.is_some()) {
             let question = Question { memory: arguments.memory, ..Question::default() };
-            own.plan_portrait(&question)?;
+            own.plan_model_report(&question)?;
             effects = own.effects(None)?;
         }
         if let Some(report) = report {

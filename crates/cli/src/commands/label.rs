@@ -13,7 +13,7 @@ use crate::progress::Bar;
 use posterior::data::OutputKind;
 use posterior::data::json;
 use posterior::decisions::SharedState;
-use posterior::decisions::labelling::{Asked, LabelSettings, LabelStage, Labelling, Pool, Question};
+use posterior::decisions::labelling::{LabelSettings, LabelStage, Labelling, Pool, QueryRound, Question};
 use posterior::likelihoods::gaussianised::Gaussianised;
 use posterior::notes::fixes::LABEL_ASK;
 
@@ -115,7 +115,7 @@ fn propose(
     pool: &Pool,
     arguments: &LabelAskArgs,
     interrupt: Interrupt,
-) -> Result<Asked, Failure> {
+) -> Result<QueryRound, Failure> {
     let remarks = remarks(cli);
     remarks.say(format!("plan: {}", labelling.plan(pool, arguments.count)));
     let mut progress = Bar::of_stages(remarks.silent, interrupt);

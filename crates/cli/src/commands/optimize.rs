@@ -12,7 +12,7 @@ use crate::output::{Failure, check_outputs, number, print, print_json, set_threa
 use crate::progress::Bar;
 use posterior::data::{OutputKind, TextOptions, Values, json};
 use posterior::decisions::campaign::{
-    Candidates, Direction, Outcome, Proposal, Settings, Stage, Told, Trial,
+    Candidates, Direction, Outcome, Proposal, Settings, Stage, TellOutcome, Trial,
 };
 use posterior::decisions::{Axis, Campaign, Scale, SharedState, Space};
 use posterior::notes::fixes::{FEATURES, OPTIMIZE_ASK};
@@ -156,7 +156,7 @@ fn tell(cli: &Cli, arguments: &TellArgs) -> Result<(), Failure> {
     let (news, campaign) =
         update(cli, &arguments.state, &arguments.lock, &Interrupt::default(), |campaign: &mut Campaign| {
             let mut record = |id, outcome| -> Result<usize, Failure> {
-                Ok(usize::from(campaign.tell(id, outcome, arguments.replace)? == Told::Recorded))
+                Ok(usize::from(campaign.tell(id, outcome, arguments.replace)? == TellOutcome::Recorded))
             };
             match (outcome, arguments.id, &arguments.results) {
                 (Some(outcome), Some(id), _) => record(id, outcome),

@@ -90,7 +90,7 @@ fn pseudo_counts_are_learned() {
     let line = format!("{FIT} --target kind --test-fraction 0.25 --pseudo-count learned -o m.posterior");
     let fit = json(at, &line);
     assert_eq!((&fit["method"], &fit["solver"]), (&"gaussianised".into(), &"exact".into()));
-    let found = &fit["labels_as_numbers"];
+    let found = &fit["gaussian_labels"];
     let bounds = found["bounds"].as_array().unwrap();
     assert_eq!((bounds.len(), found["tried"].as_array().unwrap().len()), (2, 0));
     assert!(bounds.iter().any(|b| b["pseudo_count"] == found["pseudo_count"]), "{found}");
@@ -149,7 +149,7 @@ fn labels_in_probabilities_out() {
     let removable = |i: usize| columns["removable_entropy"][i].as_f64().unwrap();
     assert!(removable(3) > 3.0 * removable(0), "{columns}");
     let described = text(at, "inspect m.posterior");
-    for part in ["labels as numbers", "pseudo-count", "each row from the others", "log-odds"] {
+    for part in ["Gaussian labels", "pseudo-count", "each row from the others", "log-odds"] {
         assert!(described.contains(part), "{part}: {described}");
     }
     // A model that is compared is scored on the same rows.
@@ -220,7 +220,7 @@ fn a_rare_outcome_is_not_taken_for_nothing() {
     std::fs::write(at.join("t.csv"), rows).unwrap();
     let fit = "fit t.csv --target ill --inference gaussianised --set steps=15 -o m.posterior --force";
     let found = json(at, fit);
-    let tried = found["labels_as_numbers"]["tried"].as_array().unwrap();
+    let tried = found["gaussian_labels"]["tried"].as_array().unwrap();
     assert!(tried.iter().any(|t| t["as_classes"] == true) && tried.iter().any(|t| t["as_classes"].is_null()));
     let (own, without) = (&found["check"]["scores"]["nll"], &found["check"]["baseline_nll"]);
     let (own, without) = (own.as_f64().unwrap(), without.as_f64().unwrap());
@@ -230,7 +230,7 @@ fn a_rare_outcome_is_not_taken_for_nothing() {
     // Who asks for one function has one.
     let one = json(at, &format!("{fit} --likelihood bernoulli"));
     assert_eq!(one["likelihood"]["kind"], "bernoulli");
-    assert!(one["labels_as_numbers"]["tried"].as_array().unwrap().iter().all(|t| t["as_classes"].is_null()));
+    assert!(one["gaussian_labels"]["tried"].as_array().unwrap().iter().all(|t| t["as_classes"].is_null()));
 }
 
 /// Counts whose rate follows a column, in exposures that differ a hundredfold and tell nothing of it.

@@ -1,4 +1,4 @@
-//! Skewed targets, noise of places and weights of rows, as users of the command line have them.
+//! Skewed targets, heteroscedastic noise and weights of rows, as users of the command line have them.
 
 use super::running::{error, json, run};
 use std::fmt::Write as _;
@@ -96,17 +96,17 @@ fn what_no_map_has_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn noise_of_places_and_weights_of_rows_are_in_what_is_said() {
+fn heteroscedastic_noise_and_weights_of_rows_are_in_what_is_said() {
     let folder = folder();
     let at = folder.path();
     let line = format!("{FIT} --target-transform none --noise heteroscedastic -o m.posterior");
     let fitted = json(at, &line);
-    let noise = &fitted["noise_of_places"];
+    let noise = &fitted["heteroscedastic_noise"];
     assert_eq!(noise["rows"], 150);
     assert!(noise["nll_after"].as_f64().unwrap() < noise["nll_before"].as_f64().unwrap(), "{noise}");
     let text = said(at, &format!("{line} --force"));
     assert!(
-        text.contains("the noise of places before that") && text.contains("by place: deviations of"),
+        text.contains("heteroscedastic noise before that") && text.contains("by place: deviations of"),
         "{text}"
     );
     let text = said(at, "inspect m.posterior");

@@ -20,11 +20,11 @@ pub fn read_tables(files: &[PathBuf], options: &ReadOptions) -> Result<Table, Da
         [] => Err(no_files()),
         [path] => read_table(path, options),
         _ => match put_together(files, options, &[])? {
-            Together::Table(table) => Ok(table),
-            Together::Mixed(text_columns) => match put_together(files, options, &text_columns)? {
-                Together::Table(table) => Ok(table),
+            CombinedFiles::Table(table) => Ok(table),
+            CombinedFiles::Mixed(text_columns) => match put_together(files, options, &text_columns)? {
+                CombinedFiles::Table(table) => Ok(table),
                 // Every column that is text anywhere was read as text.
-                Together::Mixed(columns) => Err(DataError::DoNotMatch {
+                CombinedFiles::Mixed(columns) => Err(DataError::DoNotMatch {
                     path: source_of(files),
                     reason: format!("{} changed while the files were read; begin again", quoted(&columns)),
                 }),
@@ -93,7 +93,7 @@ pub(crate) fn aligned(
     Err(DataError::DoNotMatch { path: path.into(), reason })
 }
 
-enum Together {
+enum CombinedFiles {
     Table(Table),
     /// Columns that are text in some files only.
     Mixed(Vec<String>),
@@ -103,7 +103,7 @@ fn put_together(
     files: &[PathBuf],
     options: &ReadOptions,
     text_columns: &[String],
-) -> Result<Together, DataError> {
+) -> Result<CombinedFiles, DataError> {
     let mut whole: Option<Table> = None;
     let mut mixed: Vec<String> = Vec::new();
     for path in files {
@@ -154,8 +154,8 @@ fn put_together(
         }
     }
     match whole {
-        Some(table) if mixed.is_empty() => Ok(Together::Table(table)),
-        Some(_) => Ok(Together::Mixed(mixed)),
+        Some(table) if mixed.is_empty() => Ok(CombinedFiles::Table(table)),
+        Some(_) => Ok(CombinedFiles::Mixed(mixed)),
         None => Err(no_files()),
     }
 }

@@ -69,12 +69,12 @@ pub(super) fn parse(
     let mut header = Header::of(names, |name| POINT.is_number(name), "Excel", path)?;
     let start = if header.is_row { first } else { first + 1 };
     let rows = (u64::from(last) + 1).saturating_sub(u64::from(start)) as usize;
-    let seen: Vec<Seen> = (from..=to)
+    let seen: Vec<ColumnContents> = (from..=to)
         .zip(&header.names)
         .map(|(column, name)| {
             let seen = extent.columns.get(&column).copied().unwrap_or_default();
             let numbers = seen.texts == u64::from(seen.header_is_text && !header.is_row);
-            Seen { is_text: !numbers || text_columns.contains(name), ..seen }
+            ColumnContents { is_text: !numbers || text_columns.contains(name), ..seen }
         })
         .collect();
     let cells = seen.iter().fold(0u64, |all, seen| {
@@ -126,7 +126,7 @@ pub(super) fn parse(
 
 /// What a column holds.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct ColumnContents {
     /// Cells that are no numbers.
     texts: u64,
     /// Bytes of all its cells as texts beside what each cell takes.
@@ -140,7 +140,7 @@ struct Seen {
 struct Extent {
     /// The first and the last row.
     rows: Option<(u32, u32)>,
-    columns: BTreeMap<u32, Seen>,
+    columns: BTreeMap<u32, ColumnContents>,
 }
 
 impl Extent {

@@ -6,14 +6,14 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `parts` | [`TableParts`]: an iterator over parts of one file or several |
+//! | `table_parts` | [`TableParts`]: an iterator over parts of one file or several |
 //! | `csv`, `parquet` | one for each format |
 //! | `learn` | schema and numbers from parts |
 
 mod csv;
 mod learn;
 mod parquet;
-mod parts;
+mod table_parts;
 
 #[cfg(test)]
 mod tests;
@@ -21,4 +21,4 @@ mod tests;
 pub use crate::read::source_of;
 pub use learn::{extract, extract_to_file, learn_schema};
 pub(crate) use parquet::column_names;
-pub use parts::{Part, StreamOptions, TableParts, count_rows, is_streamable, locate};
+pub use table_parts::{Part, StreamOptions, TableParts, count_rows, is_streamable, locate};

@@ -20,5 +20,5 @@ mod tests;
 
 pub use propose::{MOST_ASKED, Proposal, Stage};
 pub use settings::{Candidates, Direction, MOST_INITIAL, Settings, Strategy};
-pub use state::{Best, Campaign, Told};
+pub use state::{Best, Campaign, TellOutcome};
 pub use trial::{Origin, Outcome, Trial};

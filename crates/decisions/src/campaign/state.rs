@@ -23,7 +23,7 @@ pub struct Campaign {
 
 /// What [`Campaign::tell`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum TellOutcome {
     /// The outcome is new.
     Recorded,
     /// The same outcome had been told before: nothing changed.
@@ -129,7 +129,7 @@ impl Campaign {
     ///
     /// # Errors
     /// [`DecisionError::Tell`]: no such trial, a value that is no number, another outcome told before.
-    pub fn tell(&mut self, id: usize, outcome: Outcome, replace: bool) -> Result<Told, DecisionError> {
+    pub fn tell(&mut self, id: usize, outcome: Outcome, replace: bool) -> Result<TellOutcome, DecisionError> {
         check_outcome(&outcome)?;
         let count = self.trials.len();
         let Some(trial) = id.checked_sub(1).and_then(|i| self.trials.get_mut(i)) else {
@@ -139,7 +139,7 @@ impl Campaign {
             }));
         };
         if trial.outcome == outcome {
-            return Ok(Told::Repeated);
+            return Ok(TellOutcome::Repeated);
         }
         if !trial.is_pending() && !replace {
             return Err(DecisionError::Tell(format!(
@@ -148,7 +148,7 @@ impl Campaign {
             )));
         }
         trial.outcome = outcome;
-        Ok(Told::Recorded)
+        Ok(TellOutcome::Recorded)
     }
 
     /// Records a point that nobody asked for, and gives its number.

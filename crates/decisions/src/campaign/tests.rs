@@ -30,7 +30,7 @@ fn run(campaign: &mut Campaign, rounds: usize, batch: usize) -> f64 {
         let ids = campaign.ask(batch, &mut |_, _, _| Signal::Continue).unwrap().ids;
         for id in ids {
             let value = branin(&campaign.trials()[id - 1].point);
-            assert_eq!(campaign.tell(id, Outcome::Done { value }, false).unwrap(), Told::Recorded);
+            assert_eq!(campaign.tell(id, Outcome::Done { value }, false).unwrap(), TellOutcome::Recorded);
         }
     }
     campaign.best().unwrap().value
@@ -94,7 +94,7 @@ fn outcomes_in_any_order_failures_and_corrections() {
     assert_eq!(campaign.pending().count(), 6);
     // Telling again.
     let value = campaign.trials()[4].value().unwrap();
-    assert_eq!(campaign.tell(5, Outcome::Done { value }, false).unwrap(), Told::Repeated);
+    assert_eq!(campaign.tell(5, Outcome::Done { value }, false).unwrap(), TellOutcome::Repeated);
     let error = campaign.tell(5, Outcome::Done { value: 1.0 }, false).unwrap_err().to_string();
     assert!(error.contains("has an outcome already"), "{error}");
     campaign.tell(5, Outcome::Done { value: -1.0 }, true).unwrap();

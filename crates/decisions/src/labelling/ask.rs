@@ -4,7 +4,9 @@ use super::batch::{Choosing, choose};
 use super::criterion::{Doubt, Latent, Scoring};
 use super::model::{learn, prior_kernel};
 use super::spread::spread;
-use super::{Answer, ClassStandIns, Criterion, LabelPlan, Labelling, Pool, PoolPosterior, Question, Reason};
+use super::{
+    Answer, ClassGaussianLabels, Criterion, LabelPlan, Labelling, Pool, PoolPosterior, Question, Reason,
+};
 use crate::DecisionError;
 use faer::Mat;
 use posterior_likelihoods::LikelihoodError;
@@ -27,7 +29,7 @@ pub enum LabelStage {
 
 /// What a round asked for, and by what.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Asked {
+pub struct QueryRound {
     /// Numbers of the new questions.
     pub ids: Vec<usize>,
     /// Hyperparameters that the rows were chosen by: names and values, on standardised columns and in standard units; empty where rows were spread.
@@ -50,7 +52,7 @@ pub struct PoolDoubt {
 }
 
 /// Labelled rows by their places in the pool, and their classes.
-struct Told {
+struct LabelledRows {
     places: Vec<usize>,
     classes: Vec<usize>,
     pending: Vec<usize>,
@@ -73,8 +75,8 @@ impl Labelling {
         )
     }
 
-    fn told(&self, pool: &Pool) -> Told {
-        let mut told = Told {
+    fn told(&self, pool: &Pool) -> LabelledRows {
+        let mut told = LabelledRows {
             places: Vec::new(),
             classes: Vec::new(),
             pending: Vec::new(),
@@ -117,7 +119,7 @@ impl Labelling {
         count: usize,
         memory: u64,
         observer: &mut dyn FnMut(LabelStage, usize, usize) -> Signal,
-    ) -> Result<Asked, DecisionError> {
+    ) -> Result<QueryRound, DecisionError> {
         if count == 0 || count > MOST_ASKED {
             return Err(DecisionError::Ask(format!(
                 "{count} rows were asked for; ask for 1 to {MOST_ASKED} at a time"
@@ -136,8 +138,12 @@ impl Labelling {
                 if pending > 0 { format!(", {pending} of them are still pending") } else { String::new() }
             )));
         }
-        let mut asked =
-            Asked { ids: Vec::new(), hyperparameters: Vec::new(), learned_now: false, notes: Vec::new() };
+        let mut asked = QueryRound {
+            ids: Vec::new(),
+            hyperparameters: Vec::new(),
+            learned_now: false,
+            notes: Vec::new(),
+        };
         if free.len() < count {
             asked
                 .notes
@@ -175,13 +181,13 @@ impl Labelling {
             asked.learned_now = again;
             asked.hyperparameters =
                 self.learned.as_ref().map(|l| l.hyperparameters.clone()).unwrap_or_default();
-            let (mut posterior, stand_ins) = self.condition(pool, &told)?;
-            let scoring = Scoring::new(self.settings.criterion, &stand_ins, self.settings.seed)?;
+            let (mut posterior, gaussian_labels) = self.condition(pool, &told)?;
+            let scoring = Scoring::new(self.settings.criterion, &gaussian_labels, self.settings.seed)?;
             let pending: Vec<usize> = told.pending.iter().chain(&spread_rows).copied().collect();
             spread_rows.iter().for_each(|&place| is_taken[place] = true);
             let free: Vec<usize> = free.into_iter().filter(|&place| !is_taken[place]).collect();
             let choosing = Choosing {
-                stand_ins: &stand_ins,
+                gaussian_labels: &gaussian_labels,
                 scoring: &scoring,
                 pending: &pending,
                 free: &free,
@@ -208,7 +214,7 @@ impl Labelling {
     fn learn_if_outgrown(
         &mut self,
         pool: &Pool,
-        told: &Told,
+        told: &LabelledRows,
         observer: &mut dyn FnMut(LabelStage, usize, usize) -> Signal,
     ) -> Result<bool, DecisionError> {
         let (labels, classes) = (told.places.len(), self.classes.len());
@@ -219,23 +225,28 @@ impl Labelling {
         let (settings, names) = (&self.settings, self.pool.schema.feature_names());
         let data = (inputs.as_ref(), told.classes.as_slice());
         let mut watch = |done, total| observer(LabelStage::Evidence, done, total);
-        let stand_ins = self.stand_ins()?;
-        self.learned = Some(learn(&settings.kernel, &names, &stand_ins, data, settings.seed, &mut watch)?);
+        let gaussian_labels = self.gaussian_labels()?;
+        self.learned =
+            Some(learn(&settings.kernel, &names, &gaussian_labels, data, settings.seed, &mut watch)?);
         Ok(true)
     }
 
-    fn stand_ins(&self) -> Result<ClassStandIns, DecisionError> {
-        Ok(ClassStandIns::new(self.classes.len(), &self.settings.gaussianised)?.standardised())
+    fn gaussian_labels(&self) -> Result<ClassGaussianLabels, DecisionError> {
+        Ok(ClassGaussianLabels::new(self.classes.len(), &self.settings.gaussianised)?.standardised())
     }
 
     /// What is believed of every row of the pool, by the labels that were told and the hyperparameters of the last search.
-    fn condition(&self, pool: &Pool, told: &Told) -> Result<(PoolPosterior, ClassStandIns), DecisionError> {
-        let stand_ins = self.stand_ins()?;
+    fn condition(
+        &self,
+        pool: &Pool,
+        told: &LabelledRows,
+    ) -> Result<(PoolPosterior, ClassGaussianLabels), DecisionError> {
+        let gaussian_labels = self.gaussian_labels()?;
         let names = self.pool.schema.feature_names();
         let kernel = prior_kernel(&self.settings.kernel, &names, self.learned.as_ref())?;
-        let observed: Vec<_> = told.classes.iter().map(|&class| stand_ins.of_all(class)).collect();
-        let prior = PoolPosterior::prior(kernel, pool.inputs.clone(), stand_ins.functions());
-        Ok((prior.conditioned(&told.places, &observed)?, stand_ins))
+        let observed: Vec<_> = told.classes.iter().map(|&class| gaussian_labels.of_all(class)).collect();
+        let prior = PoolPosterior::prior(kernel, pool.inputs.clone(), gaussian_labels.functions());
+        Ok((prior.conditioned(&told.places, &observed)?, gaussian_labels))
     }
 
     /// What is unsure about the rows without a label; None while there are labels of fewer than two classes, or no such rows.
@@ -248,13 +259,13 @@ impl Labelling {
         }
         self.plan(pool, 1).check(memory)?;
         let told = self.told(pool);
-        let (posterior, stand_ins) = self.condition(pool, &told)?;
-        let scoring = Scoring::new(self.settings.criterion, &stand_ins, self.settings.seed)?;
+        let (posterior, gaussian_labels) = self.condition(pool, &told)?;
+        let scoring = Scoring::new(self.settings.criterion, &gaussian_labels, self.settings.seed)?;
         let mut labelled = vec![false; pool.rows.len()];
         told.places.iter().for_each(|&place| labelled[place] = true);
         let rows: Vec<usize> = (0..labelled.len()).filter(|&place| !labelled[place]).collect();
         let each = parallel::map(rows.len(), 2, |i| {
-            let (mean, variance) = posterior.latent(rows[i], &stand_ins);
+            let (mean, variance) = posterior.latent(rows[i], &gaussian_labels);
             scoring.doubt(Latent { mean: &mean, variance: &variance })
         });
         let each: Vec<Doubt> = each.into_iter().collect::<Result<_, LikelihoodError>>()?;

@@ -4,7 +4,7 @@
 //! Cost for each row `O(n (P + t))` for every function, and one score of every free row.
 
 use super::criterion::{Criterion, Latent, Scoring};
-use super::{ClassStandIns, PoolPosterior};
+use super::{ClassGaussianLabels, PoolPosterior};
 use crate::DecisionError;
 use posterior_likelihoods::LikelihoodError;
 use posterior_linalg::parallel;
@@ -27,7 +27,7 @@ pub struct Chosen {
 #[derive(Clone, Copy, Debug)]
 pub struct Choosing<'a> {
     /// What labels say.
-    pub stand_ins: &'a ClassStandIns,
+    pub gaussian_labels: &'a ClassGaussianLabels,
     /// The criterion.
     pub scoring: &'a Scoring,
     /// Rows that were asked for and not told.
@@ -40,10 +40,10 @@ pub struct Choosing<'a> {
 
 impl PoolPosterior {
     /// Means and variances of all functions at a row, in the functions' own units.
-    pub fn latent(&self, row: usize, stand_ins: &ClassStandIns) -> (Vec<f64>, Vec<f64>) {
+    pub fn latent(&self, row: usize, gaussian_labels: &ClassGaussianLabels) -> (Vec<f64>, Vec<f64>) {
         let functions = 0..self.functions();
-        let mean = functions.clone().map(|c| stand_ins.mean_back(self.mean(row, c))).collect();
-        (mean, functions.map(|c| stand_ins.variance_back(self.variance(row, c))).collect())
+        let mean = functions.clone().map(|c| gaussian_labels.mean_back(self.mean(row, c))).collect();
+        (mean, functions.map(|c| gaussian_labels.variance_back(self.variance(row, c))).collect())
     }
 }
 
@@ -57,11 +57,11 @@ pub fn choose(
     count: usize,
     observer: &mut dyn FnMut(usize, usize) -> Signal,
 ) -> Result<Vec<Chosen>, DecisionError> {
-    let Choosing { stand_ins, scoring, pending, free, streams } = choosing;
+    let Choosing { gaussian_labels, scoring, pending, free, streams } = choosing;
     let mut order = free.to_vec();
     order.shuffle(&mut streams.stream("decisions/ties"));
     let count = count.min(order.len());
-    let latent = |posterior: &PoolPosterior, row: usize| posterior.latent(row, stand_ins);
+    let latent = |posterior: &PoolPosterior, row: usize| posterior.latent(row, gaussian_labels);
     let probabilities = |posterior: &PoolPosterior, row: usize| {
         let (mean, variance) = latent(posterior, row);
         scoring.probabilities(Latent { mean: &mean, variance: &variance })
@@ -80,7 +80,7 @@ pub fn choose(
     });
     let alone: Vec<f64> = alone.into_iter().collect::<Result<_, LikelihoodError>>()?;
     for &row in pending {
-        let precisions = stand_ins.expected_precisions(&probabilities(posterior, row)?);
+        let precisions = gaussian_labels.expected_precisions(&probabilities(posterior, row)?);
         posterior.pretend(row, &precisions);
     }
     let mut left: Vec<(usize, f64)> = order.into_iter().zip(alone).collect();
@@ -94,7 +94,7 @@ pub fn choose(
         let beside = |&(row, alone): &(usize, f64)| {
             let (mean, now) = latent(posterior, row);
             let before: Vec<f64> =
-                (0..now.len()).map(|c| stand_ins.variance_back(mark.variance(row, c))).collect();
+                (0..now.len()).map(|c| gaussian_labels.variance_back(mark.variance(row, c))).collect();
             alone - scoring.told_by_batch(Latent { mean: &mean, variance: &before }, &now)
         };
         let values: Vec<f64> = parallel::map(left.len(), 2, |i| beside(&left[i]));
@@ -106,9 +106,9 @@ pub fn choose(
         let (row, _) = left.remove(place);
         let (mean, _) = latent(posterior, row);
         let before: Vec<f64> =
-            (0..mean.len()).map(|c| stand_ins.variance_back(mark.variance(row, c))).collect();
+            (0..mean.len()).map(|c| gaussian_labels.variance_back(mark.variance(row, c))).collect();
         let probabilities = scoring.probabilities(Latent { mean: &mean, variance: &before })?;
-        posterior.pretend(row, &stand_ins.expected_precisions(&probabilities));
+        posterior.pretend(row, &gaussian_labels.expected_precisions(&probabilities));
         chosen.push(Chosen { row, value: values[place], probabilities });
     }
     posterior.go_back(&mark);

@@ -20,7 +20,7 @@
 //! Sources: spec `likelihood_approximations`, section 6.8 (entropy); Houlsby, Huszár, Ghahramani and Lengyel (2011), *Bayesian active learning for classification and preference learning*;
 //! Kirsch, van Amersfoort and Gal (2019), *BatchBALD*.
 
-use super::ClassStandIns;
+use super::ClassGaussianLabels;
 use crate::DecisionError;
 use posterior_likelihoods::predictive::LabelInformation;
 use posterior_likelihoods::{
@@ -104,13 +104,17 @@ impl Scoring {
     ///
     /// # Errors
     /// [`DecisionError::Likelihood`] for more classes than can be drawn.
-    pub fn new(criterion: Criterion, stand_ins: &ClassStandIns, seed: u64) -> Result<Self, DecisionError> {
-        let likelihood = stand_ins.likelihood()?;
-        let several = stand_ins.functions() > 1;
+    pub fn new(
+        criterion: Criterion,
+        gaussian_labels: &ClassGaussianLabels,
+        seed: u64,
+    ) -> Result<Self, DecisionError> {
+        let likelihood = gaussian_labels.likelihood()?;
+        let several = gaussian_labels.functions() > 1;
         let sampled = Integration::MonteCarlo { samples: DRAWS, seed };
         let rule = several.then(|| PredictiveRule::new(likelihood.clone(), sampled)).transpose()?;
         let mut rng = Streams::new(seed).stream("decisions/batch");
-        let count = if several { PAIRS * stand_ins.functions() } else { 0 };
+        let count = if several { PAIRS * gaussian_labels.functions() } else { 0 };
         Ok(Self {
             criterion,
             information: LabelInformation::new(&likelihood, DRAWS, seed)?,

@@ -1,11 +1,11 @@
-//! **The prior of the latent functions**: a kernel on standardised columns and a constant, with hyperparameters by the evidence of the labels' stand-ins.
+//! **The prior of the latent functions**: a kernel on standardised columns and a constant, with hyperparameters by the evidence of the labels' pseudo-targets.
 //!
 //! Before there are labels, functions are taken to change over a distance of order √D in D standardised columns, and by as much as labels differ. Hyperparameters are learned anew
 //! whenever there are half as many labels again, or a class more: in between they stay, so that a label costs one update of the pool and no search.
 //!
 //! Cost of a search: dozens of evaluations of `t³` flops for each class, t being at most [`EVIDENCE_ROWS`].
 
-use super::ClassStandIns;
+use super::ClassGaussianLabels;
 use crate::DecisionError;
 use faer::{Mat, MatRef};
 use posterior_gp::exact::{ExactGp, FitOptions, SeveralObservations};
@@ -24,7 +24,7 @@ pub const EVIDENCE_ROWS: usize = 1500;
 /// Pseudo-noise is all the noise there is, which a Gaussian likelihood cannot say.
 const NO_NOISE: f64 = 1e-9;
 
-/// How far variances are believed to lie from those of the stand-ins, in logarithms: a few labels must not say that nothing can be learned.
+/// How far variances are believed to lie from those of the pseudo-targets, in logarithms: a few labels must not say that nothing can be learned.
 const VARIANCE_SCALE: f64 = 1.5;
 
 /// Hyperparameters, and what they were learned from.
@@ -96,7 +96,7 @@ fn is_set(text: &str, name: &str) -> bool {
 pub fn learn(
     kernel: &KernelExpression,
     names: &[String],
-    stand_ins: &ClassStandIns,
+    gaussian_labels: &ClassGaussianLabels,
     (inputs, classes): (MatRef<'_, f64>, &[usize]),
     seed: u64,
     observer: &mut dyn FnMut(usize, usize) -> Signal,
@@ -111,11 +111,11 @@ pub fn learn(
     let pick = |value: &dyn Fn(usize, usize) -> f64, columns: usize| {
         Mat::from_fn(rows.len(), columns, |i, j| value(rows[i], j))
     };
-    let functions = stand_ins.functions();
+    let functions = gaussian_labels.functions();
     let data = SeveralObservations::new(
         pick(&|i, j| inputs[(i, j)], inputs.ncols()),
-        pick(&|i, c| stand_ins.of(classes[i], c).target, functions),
-        pick(&|i, c| stand_ins.of(classes[i], c).variance, functions),
+        pick(&|i, c| gaussian_labels.of(classes[i], c).target, functions),
+        pick(&|i, c| gaussian_labels.of(classes[i], c).variance, functions),
     )?;
     let kernel = prior_kernel(kernel, names, None)?;
     let model = ExactGp::new(kernel, MeanForm::Zero, Gaussian::new(NO_NOISE, 0.0), inputs.ncols(), 1);
@@ -147,5 +147,5 @@ pub fn learn(
         (segment.name, mine.to_vec())
     };
     let hyperparameters = kernel.segments().into_iter().map(named).collect();
-    Ok(Learned { labels: n, classes: stand_ins.classes(), hyperparameters, values })
+    Ok(Learned { labels: n, classes: gaussian_labels.classes(), hyperparameters, values })
 }

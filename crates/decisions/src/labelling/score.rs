@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Scores of labels that were predicted before they were told.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct AskedScores {
+pub struct QueryScores {
     /// Labels that were predicted.
     pub labels: usize,
     /// Share of them that the most probable class was right about.
@@ -22,7 +22,7 @@ pub struct AskedScores {
 
 impl Labelling {
     /// Scores of all labels that were predicted before they were told; None where there are none.
-    pub fn scores(&self) -> Option<AskedScores> {
+    pub fn scores(&self) -> Option<QueryScores> {
         let (mut labels, mut right, mut unforeseen) = (0usize, 0usize, 0usize);
         let (mut nll, mut uniform) = (0.0, 0.0);
         for question in &self.questions {
@@ -41,7 +41,7 @@ impl Labelling {
             }
         }
         let foreseen = (labels - unforeseen) as f64;
-        (labels > 0).then(|| AskedScores {
+        (labels > 0).then(|| QueryScores {
             labels,
             accuracy: right as f64 / labels as f64,
             nll: nll / foreseen,

@@ -1,5 +1,5 @@
 //! **The first rows**, before there is anything to learn from: spread over the pool. Each is drawn with a probability that grows with its squared distance from the nearest row that was
-//! taken before, so that rows differ, copies are not taken twice, and a lone outlier is not sure to be taken.
+//! taken before, so that rows differ, duplicates are not taken twice, and a lone outlier is not sure to be taken.
 //!
 //! Cost `n D` for each row. Source: Arthur and Vassilvitskii, *k-means++: the advantages of careful seeding* (2007).
 
@@ -33,7 +33,7 @@ pub fn spread(
             // Rounding may leave a little.
             crossed.or_else(|| left.iter().rposition(|(_, d)| *d > 0.0)).unwrap_or(0)
         } else {
-            // Nothing was taken yet, or all that is left are copies.
+            // Nothing was taken yet, or all that is left are duplicates.
             rng.random_range(0..left.len())
         };
         let (row, _) = left.remove(place);
@@ -49,8 +49,8 @@ mod tests {
     use faer::Mat;
 
     #[test]
-    fn copies_wait_until_all_else_is_taken() {
-        // Four places, ten copies of each.
+    fn duplicates_wait_until_all_else_is_taken() {
+        // Four places, ten duplicates of each.
         let inputs = Mat::from_fn(40, 2, |i, j| [[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [9.0, 9.0]][i % 4][j]);
         let free: Vec<usize> = (0..40).collect();
         for seed in 0..20 {
@@ -60,11 +60,11 @@ mod tests {
             assert_eq!(places, [0, 1, 2, 3]);
             assert_eq!(chosen, spread(inputs.as_ref(), &[], &free, 4, Streams::new(seed)));
         }
-        // One that was taken before stands for its copies, too.
+        // One that was taken before stands for its duplicates, too.
         let rest: Vec<usize> = (1..40).collect();
         let chosen = spread(inputs.as_ref(), &[0], &rest, 3, Streams::new(1));
         assert!(chosen.iter().all(|row| row % 4 != 0), "{chosen:?}");
-        // Then copies, each once, and no more than there are.
+        // Then duplicates, each once, and no more than there are.
         let mut all = spread(inputs.as_ref(), &[0], &rest, 100, Streams::new(1));
         all.sort_unstable();
         assert_eq!(all, rest);

@@ -2,7 +2,7 @@
 
 use super::model::Learned;
 use super::{Answer, LabelSettings, Pool, PoolSource, Question, Reason};
-use crate::campaign::Told;
+use crate::campaign::TellOutcome;
 use crate::{DecisionError, SharedState};
 use posterior_notes::fixes::REPLACE;
 use serde::{Deserialize, Serialize};
@@ -160,7 +160,7 @@ impl Labelling {
         which: Which,
         answer: Answer,
         replace: bool,
-    ) -> Result<(Told, Option<String>), DecisionError> {
+    ) -> Result<(TellOutcome, Option<String>), DecisionError> {
         let refuse = |problem: String| Err(DecisionError::Tell(problem));
         let count = self.questions.len();
         let place = match which {
@@ -184,7 +184,7 @@ impl Labelling {
         if let Some(place) = place {
             let known = &self.questions[place];
             if known.answer == answer {
-                return Ok((Told::Repeated, None));
+                return Ok((TellOutcome::Repeated, None));
             }
             if !known.is_pending() && !replace {
                 return refuse(format!(
@@ -210,7 +210,7 @@ impl Labelling {
         if replaced {
             self.forget_unused_classes();
         }
-        Ok((Told::Recorded, noted))
+        Ok((TellOutcome::Recorded, noted))
     }
 
     /// Classes that grew from labels which were replaced since. What was believed refers to classes by their place, so only the last can go.

@@ -52,7 +52,7 @@ pub struct FitOptions {
     pub restarts: usize,
     /// Seed of the random starts.
     pub seed: u64,
-    /// Beliefs about hyperparameters.
+    /// Priors on hyperparameters.
     pub hyperpriors: Vec<Hyperprior>,
     /// Hyperparameters that are held or bounded.
     #[serde(default)]

@@ -21,7 +21,7 @@
 //! | `model` | kernel, mean and noise with their parameters |
 //! | `plan` | memory and work, stated before anything is allocated |
 //! | `evidence` | log evidence and exact gradient |
-//! | `ahead` | each row predicted from those before it |
+//! | `one_step_ahead` | each row predicted from those before it |
 //! | `leave_one_out` | closed-form predictions of each row from the others; their score as an objective |
 //! | `objective` | a criterion, summed over sets of rows, as an objective of the free hyperparameters |
 //! | `fit` | hyperparameters: L-BFGS or Adam, restarts, hyperpriors |
@@ -31,20 +31,19 @@
 //! | `update` | appending and removing rows without refitting |
 //! | `weighted` | rows that count as several |
 
-mod ahead;
 mod embedded;
 mod evidence;
 mod fit;
 mod leave_one_out;
 mod model;
 mod objective;
+mod one_step_ahead;
 mod plan;
 mod posterior;
 mod several;
 mod update;
 mod weighted;
 
-pub use ahead::OneStepAhead;
 pub use embedded::{
     EmbeddedFit, EmbeddedOptions, EmbeddedPosterior, EmbeddedTraining, embedded_objective, fit_embedded,
 };
@@ -53,6 +52,7 @@ pub use fit::{Criterion, Fit, FitOptions, Optimizer, fit};
 pub use leave_one_out::{LeaveOneOut, leave_one_out_and_gradient};
 pub use model::ExactGp;
 pub(crate) use objective::{Part, maximise};
+pub use one_step_ahead::OneStepAhead;
 pub use plan::Plan;
 pub(crate) use plan::bytes;
 pub use posterior::ExactPosterior;

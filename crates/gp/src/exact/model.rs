@@ -1,6 +1,6 @@
 //! The prior and the noise: everything that has hyperparameters.
 
-use crate::{GpError, Mean, MeanForm, Observations, data::same_width, parts};
+use crate::{GpError, Mean, MeanForm, Observations, data::same_width, parameters};
 use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat};
 use posterior_kernels::{Kernel, gram_lower_into};
@@ -105,15 +105,15 @@ impl ExactGp {
 
 impl Parameters for ExactGp {
     fn segments(&self) -> Vec<Segment> {
-        parts::segments([&*self.kernel, &self.mean, &self.noise])
+        parameters::segments([&*self.kernel, &self.mean, &self.noise])
     }
 
     fn values(&self) -> Vec<f64> {
-        parts::values([&*self.kernel, &self.mean, &self.noise])
+        parameters::values([&*self.kernel, &self.mean, &self.noise])
     }
 
     fn set_values(&mut self, values: &[f64]) {
-        parts::set_values([&mut *self.kernel, &mut self.mean, &mut self.noise], values);
+        parameters::set_values([&mut *self.kernel, &mut self.mean, &mut self.noise], values);
     }
 }
 

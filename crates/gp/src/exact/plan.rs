@@ -40,7 +40,7 @@ impl Plan {
         Self::new(rows, inputs, functions, matrices, cubes * functions as f64)
     }
 
-    /// The plan for the bound whose posterior is that of regression on stand-ins, of so many functions: kernel matrix, adjoint and two more in turn, and an inverse for each function.
+    /// The plan for the bound whose posterior is that of regression on pseudo-targets, of so many functions: kernel matrix, adjoint and two more in turn, and an inverse for each function.
     pub fn gaussianised(rows: usize, inputs: usize, functions: usize) -> Self {
         let c = functions as u64;
         Self::new(rows, inputs, functions, c + 4, 2.0 * functions as f64)

@@ -282,7 +282,7 @@ fn leave_one_out_fits_maximise_their_own_score() {
 #[test]
 fn hyperpriors_pull_and_unknown_names_are_listed() {
     let data = drawn(60);
-    let belief = |parameter: &str| {
+    let with_prior = |parameter: &str| {
         let density = Density::LogNormal { location: 5f64.ln(), scale: 0.01 };
         FitOptions {
             hyperpriors: vec![Hyperprior { parameter: parameter.into(), density }],
@@ -290,10 +290,10 @@ fn hyperpriors_pull_and_unknown_names_are_listed() {
         }
     };
     let start = || model("matern32", MeanForm::Zero, 2, 1);
-    let options = belief("matern32.lengthscale");
+    let options = with_prior("matern32.lengthscale");
     let pulled = fit(start(), data.clone(), &options, &mut |_, _| Signal::Continue).unwrap();
     assert!((pulled.posterior.model().values()[1] - 5.0).abs() < 0.2);
-    let error = fit(start(), data, &belief("lengthscales"), &mut |_, _| Signal::Continue).unwrap_err();
+    let error = fit(start(), data, &with_prior("lengthscales"), &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("matern32.variance, matern32.lengthscale, noise_variance"), "{error}");
 }
 

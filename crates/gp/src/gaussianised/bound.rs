@@ -1,6 +1,6 @@
-//! The bound for any stand-ins and any likelihood, with its adjoints.
+//! The bound for any pseudo-targets and any likelihood, with its adjoints.
 
-use super::stand_ins::StandIns;
+use super::gaussian_labels::GaussianLabels;
 use crate::{GpError, Observations};
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::{Accum, Mat, MatRef};
@@ -35,7 +35,7 @@ pub struct BoundAdjoints {
     /// With the prior means at the rows, n x C.
     pub means: Mat<f64>,
     /// With the pseudo-targets and pseudo-noise variances.
-    pub stand_ins: StandIns,
+    pub gaussian_labels: GaussianLabels,
     /// With the likelihood's own parameters.
     pub likelihood: Vec<f64>,
 }
@@ -168,7 +168,7 @@ fn expectations(
     }
 }
 
-/// The bound on the log evidence of `data` (whose targets the likelihood has checked; rows weighted) under functions with the prior means (n x C) and the kernel matrix (both triangles), where the posterior is that of regression on the stand-ins; with its adjoints where they are wanted.
+/// The bound on the log evidence of `data` (whose targets the likelihood has checked; rows weighted) under functions with the prior means (n x C) and the kernel matrix (both triangles), where the posterior is that of regression on the pseudo-targets; with its adjoints where they are wanted.
 /// Cost `n³` flops for each function, with adjoints `2 n³`; `8 (C + 2) n²` bytes beside the kernel matrix, and the likelihood's expectation for each row.
 ///
 /// # Errors
@@ -179,15 +179,15 @@ fn expectations(
 pub fn bound(
     kernel: MatRef<'_, f64>,
     prior: &Mat<f64>,
-    stand_ins: &StandIns,
+    gaussian_labels: &GaussianLabels,
     (likelihood, data): (&dyn Likelihood, &Observations),
     (jitter, with_adjoints): (JitterPolicy, bool),
 ) -> Result<(Bound, Option<BoundAdjoints>), GpError> {
     let (n, c) = prior.shape();
-    let StandIns { targets, variances } = stand_ins;
+    let GaussianLabels { targets, variances } = gaussian_labels;
     assert!(
         kernel.shape() == (n, n) && targets.shape() == (n, c) && variances.shape() == (n, c),
-        "kernel matrix, prior means and stand-ins are of the same rows and functions"
+        "kernel matrix, prior means and pseudo-targets are of the same rows and functions"
     );
     let mut functions = Vec::with_capacity(c);
     let (mut mean, mut variance) = (Mat::zeros(n, c), Mat::zeros(n, c));
@@ -222,7 +222,7 @@ fn adjoints(
     let mut out = BoundAdjoints {
         kernel: Mat::zeros(n, n),
         means: Mat::zeros(n, c),
-        stand_ins: StandIns { targets: Mat::zeros(n, c), variances: Mat::zeros(n, c) },
+        gaussian_labels: GaussianLabels { targets: Mat::zeros(n, c), variances: Mat::zeros(n, c) },
         likelihood: found.parameters.clone(),
     };
     let mut inner = Mat::<f64>::zeros(n, n);
@@ -245,8 +245,9 @@ fn adjoints(
                 column[i] += middle + 0.5 * (a[i] * a[j] + z[i] * a[j] + a[i] * z[j]);
             }
             let beside: f64 = (0..n).filter(|i| *i != j).map(|i| t[i] * own[i] * own[i]).sum();
-            out.stand_ins.variances[(j, k)] = -b[(j, 0)] * a[j] + (beside + t[j] * shares[j].powi(2)) / v[j];
-            out.stand_ins.targets[(j, k)] = b[(j, 0)];
+            out.gaussian_labels.variances[(j, k)] =
+                -b[(j, 0)] * a[j] + (beside + t[j] * shares[j].powi(2)) / v[j];
+            out.gaussian_labels.targets[(j, k)] = b[(j, 0)];
             out.means[(j, k)] = a[j] + z[j];
         }
     }

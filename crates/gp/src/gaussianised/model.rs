@@ -1,11 +1,11 @@
-//! The prior, the likelihood and the stand-ins: everything that is learned.
+//! The prior, the likelihood and the pseudo-targets: everything that is learned.
 
 use super::bound::{Bound, BoundAdjoints, bound};
-use super::stand_ins::StandIns;
+use super::gaussian_labels::GaussianLabels;
 use crate::data::same_width;
 use crate::exact::{Plan, SeveralObservations};
 use crate::inducing::InducingError;
-use crate::{GpError, Mean, MeanForm, Observations, parts};
+use crate::{GpError, Mean, MeanForm, Observations, parameters};
 use faer::Mat;
 use posterior_kernels::{Kernel, Request, gram_lower_into, pullback_gram};
 use posterior_likelihoods::OutputLikelihood;
@@ -17,7 +17,7 @@ use posterior_optim::{Parameters, Segment, Transform};
 /// Where a pseudo-count is sought: below, variances of moments are squares of numbers that are large enough themselves; above, labels say nothing.
 const PSEUDO_COUNTS: (f64, f64) = (1e-6, 1e3);
 
-/// Latent Gaussian processes with one kernel, one for each latent value of a likelihood, whose posterior is that of regression on Gaussian stand-ins.
+/// Latent Gaussian processes with one kernel, one for each latent value of a likelihood, whose posterior is that of regression on Gaussian pseudo-targets.
 ///
 /// Its parameters are those of the kernel, of the means (in the units of the functions), and `pseudo_count`.
 #[derive(Debug)]
@@ -75,10 +75,10 @@ pub struct GaussianisedBound {
 }
 
 impl GaussianisedGp {
-    /// For inputs of dimension `inputs`, from stand-ins with this matching and, to begin with, this pseudo-count.
+    /// For inputs of dimension `inputs`, from pseudo-targets with this matching and, to begin with, this pseudo-count.
     ///
     /// # Errors
-    /// [`GpError::StandIns`] unless the pseudo-count is between 1e-6 and 1000 and the likelihood has stand-ins of this matching.
+    /// [`GpError::GaussianLabels`] unless the pseudo-count is between 1e-6 and 1000 and the likelihood has pseudo-targets of this matching.
     pub fn new(
         kernel: Box<dyn Kernel<f64>>,
         mean: MeanForm,
@@ -87,7 +87,7 @@ impl GaussianisedGp {
         inputs: usize,
     ) -> Result<Self, GpError> {
         let gaussianised = Gaussianised::new(matching, pseudo_count)?;
-        posterior_likelihoods::gaussianised::LabelStandIns::new(&likelihood, &gaussianised)?;
+        posterior_likelihoods::gaussianised::LabelApproximation::new(&likelihood, &gaussianised)?;
         let (lower, upper) = PSEUDO_COUNTS;
         if !(lower..=upper).contains(&pseudo_count) {
             return Err(GpError::PseudoCount { value: pseudo_count, lower, upper });
@@ -127,10 +127,10 @@ impl GaussianisedGp {
         self.scale
     }
 
-    /// The stand-ins of one observation.
+    /// The pseudo-targets of one observation.
     ///
     /// # Errors
-    /// [`GpError::StandIns`] for a pseudo-count that was set to what it cannot be.
+    /// [`GpError::GaussianLabels`] for a pseudo-count that was set to what it cannot be.
     pub fn gaussianised(&self) -> Result<Gaussianised, GpError> {
         Ok(Gaussianised::new(self.matching, self.pseudo_count.0)?)
     }
@@ -140,14 +140,14 @@ impl GaussianisedGp {
         Plan::gaussianised(rows, self.mean.input_dimension(), self.mean.target_count())
     }
 
-    /// What regression learns the functions from at the model's pseudo-count: stand-ins less prior means, in standard units.
+    /// What regression learns the functions from at the model's pseudo-count: pseudo-targets less prior means, in standard units.
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
     pub fn observations(&self, data: &Observations) -> Result<SeveralObservations, GpError> {
         self.check(data)?;
-        let StandIns { mut targets, mut variances } =
-            StandIns::of(&self.likelihood, &self.gaussianised()?, data)?;
+        let GaussianLabels { mut targets, mut variances } =
+            GaussianLabels::of(&self.likelihood, &self.gaussianised()?, data)?;
         targets -= self.mean.evaluate(data.inputs());
         let scale = self.scale;
         targets.col_iter_mut().for_each(|column| column.iter_mut().for_each(|t| *t /= scale));
@@ -168,14 +168,14 @@ impl GaussianisedGp {
         kernel.col_iter_mut().for_each(|column| column.iter_mut().for_each(|k| *k *= square));
         mirror_lower(kernel.as_mut());
         let gaussianised = self.gaussianised()?;
-        let stand_ins = StandIns::of(&self.likelihood, &gaussianised, data)?;
+        let gaussian_labels = GaussianLabels::of(&self.likelihood, &gaussianised, data)?;
         let prior = self.mean.evaluate(data.inputs());
         let observed = (&*self.likelihood, data);
         let (bound, adjoints) =
-            bound(kernel.as_ref(), &prior, &stand_ins, observed, (self.jitter, with_gradient))?;
+            bound(kernel.as_ref(), &prior, &gaussian_labels, observed, (self.jitter, with_gradient))?;
         let gradient = match adjoints {
             Some(adjoints) => {
-                let slopes = StandIns::slopes(&self.likelihood, &gaussianised, data)?;
+                let slopes = GaussianLabels::slopes(&self.likelihood, &gaussianised, data)?;
                 self.gradient(data, &adjoints, &slopes)
             }
             None => Vec::new(),
@@ -183,7 +183,7 @@ impl GaussianisedGp {
         Ok(GaussianisedBound { bound, gradient })
     }
 
-    fn gradient(&self, data: &Observations, adjoints: &BoundAdjoints, slopes: &StandIns) -> Vec<f64> {
+    fn gradient(&self, data: &Observations, adjoints: &BoundAdjoints, slopes: &GaussianLabels) -> Vec<f64> {
         let square = self.scale * self.scale;
         let request = Request { parameters: true, x: false, z: false };
         let adjoint = &adjoints.kernel;
@@ -198,7 +198,7 @@ impl GaussianisedGp {
         };
         let mut out = pullback_gram(self.kernel(), data.inputs(), &tile, request).parameters;
         out.extend(self.mean.pullback(data.inputs(), adjoints.means.as_ref()));
-        let (own, changes) = (&adjoints.stand_ins, slopes);
+        let (own, changes) = (&adjoints.gaussian_labels, slopes);
         let along = |a: &Mat<f64>, b: &Mat<f64>| -> f64 {
             let column = |k| a.col_as_slice(k).iter().zip(b.col_as_slice(k)).map(|(a, b)| a * b).sum::<f64>();
             (0..a.ncols()).map(column).sum()
@@ -220,14 +220,14 @@ impl GaussianisedGp {
 
 impl Parameters for GaussianisedGp {
     fn segments(&self) -> Vec<Segment> {
-        parts::segments([&*self.kernel, &self.mean, &self.pseudo_count])
+        parameters::segments([&*self.kernel, &self.mean, &self.pseudo_count])
     }
 
     fn values(&self) -> Vec<f64> {
-        parts::values([&*self.kernel, &self.mean, &self.pseudo_count])
+        parameters::values([&*self.kernel, &self.mean, &self.pseudo_count])
     }
 
     fn set_values(&mut self, values: &[f64]) {
-        parts::set_values([&mut *self.kernel, &mut self.mean, &mut self.pseudo_count], values);
+        parameters::set_values([&mut *self.kernel, &mut self.mean, &mut self.pseudo_count], values);
     }
 }

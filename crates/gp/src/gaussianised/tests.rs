@@ -36,7 +36,7 @@ fn classes(c: usize) -> OutputLikelihood {
     OutputLikelihood::Categorical(Categorical::new(c).unwrap())
 }
 
-/// Every likelihood that has stand-ins, with targets for n rows that depend on the inputs.
+/// Every likelihood that has pseudo-targets, with targets for n rows that depend on the inputs.
 fn cases(n: usize) -> Vec<(OutputLikelihood, Observations)> {
     let (x, z) = (normal(n, 2, "x"), normal(n, 2, "noise"));
     let signal = |i: usize| 1.5 * (1.7 * x[(i, 0)]).sin();
@@ -61,9 +61,9 @@ fn model(
     text: &str,
     mean: MeanForm,
     likelihood: &OutputLikelihood,
-    stand_ins: (Matching, f64),
+    gaussian_labels: (Matching, f64),
 ) -> GaussianisedGp {
-    let mut model = GaussianisedGp::new(kernel(text), mean, likelihood.clone(), stand_ins, 2).unwrap();
+    let mut model = GaussianisedGp::new(kernel(text), mean, likelihood.clone(), gaussian_labels, 2).unwrap();
     let values: Vec<f64> = (0..model.mean().values().len()).map(|i| 0.2 - 0.1 * i as f64).collect();
     model.mean_mut().set_values(&values);
     model
@@ -78,14 +78,19 @@ fn posteriors_and_divergences_are_those_of_dense_algebra() {
                 let model = model("matern12", MeanForm::Constant, &likelihood, (matching, pseudo_count))
                     .with_scale(1.7);
                 let found = model.evaluate(&data, false).unwrap().bound;
-                let stand_ins = StandIns::of(&likelihood, &model.gaussianised().unwrap(), &data).unwrap();
+                let gaussian_labels =
+                    GaussianLabels::of(&likelihood, &model.gaussianised().unwrap(), &data).unwrap();
                 let k = 1.7 * 1.7 * gram(model.kernel(), data.inputs());
                 let prior = model.mean().evaluate(data.inputs());
                 for c in 0..likelihood.outputs() {
                     let noise =
-                        Mat::from_fn(12, 12, |i, j| if i == j { stand_ins.variances[(i, c)] } else { 0.0 });
+                        Mat::from_fn(
+                            12,
+                            12,
+                            |i, j| if i == j { gaussian_labels.variances[(i, c)] } else { 0.0 },
+                        );
                     let all = (&k + noise).partial_piv_lu();
-                    let e = Mat::from_fn(12, 1, |i, _| stand_ins.targets[(i, c)] - prior[(i, c)]);
+                    let e = Mat::from_fn(12, 1, |i, _| gaussian_labels.targets[(i, c)] - prior[(i, c)]);
                     let moved = &k * all.solve(&e);
                     let covariance = &k - &k * all.solve(&k);
                     let inverse = k.partial_piv_lu();
@@ -116,7 +121,7 @@ fn posteriors_and_divergences_are_those_of_dense_algebra() {
 
 /// Noise variances of 1e12 leave the variance of the prior, to all its digits.
 #[test]
-fn nothing_is_lost_where_stand_ins_say_nothing() {
+fn nothing_is_lost_where_gaussian_labels_say_nothing() {
     let (likelihood, data) = cases(12).swap_remove(2);
     let data = Observations::new(data.inputs().to_owned(), Mat::from_fn(12, 1, |_, _| 0.0), None).unwrap();
     let model = model("matern32", MeanForm::Zero, &likelihood, (Matching::Moment, 1e-6));
@@ -130,7 +135,7 @@ fn nothing_is_lost_where_stand_ins_say_nothing() {
 }
 
 #[test]
-fn stand_ins_that_are_the_likelihood_give_the_evidence() {
+fn gaussian_labels_that_are_the_likelihood_give_the_evidence() {
     let (_, data) = cases(20).swap_remove(0);
     let expression = "matern32(ard) + linear";
     let noise = Gaussian::new(0.3, 0.0);
@@ -142,19 +147,19 @@ fn stand_ins_that_are_the_likelihood_give_the_evidence() {
     let expected = log_evidence_and_gradient(&exact, &data, None).unwrap();
     let k = gram(exact.kernel(), data.inputs());
     let prior = exact.mean().evaluate(data.inputs());
-    let stand_ins = StandIns {
+    let gaussian_labels = GaussianLabels {
         targets: data.targets().to_owned(),
         variances: Mat::from_fn(20, 1, |_, _| noise.noise_variance()),
     };
     let observed = (&noise as &dyn Likelihood, &data);
     let (found, adjoints) =
-        bound(k.as_ref(), &prior, &stand_ins, observed, (JitterPolicy::default(), true)).unwrap();
+        bound(k.as_ref(), &prior, &gaussian_labels, observed, (JitterPolicy::default(), true)).unwrap();
     let adjoints = adjoints.unwrap();
     assert!((found.value - expected.value).abs() < 1e-10, "{} {}", found.value, expected.value);
-    // Nothing is gained by other stand-ins.
+    // Nothing is gained by other pseudo-targets.
     for i in 0..20 {
-        assert!(adjoints.stand_ins.targets[(i, 0)].abs() < 1e-10);
-        assert!(adjoints.stand_ins.variances[(i, 0)].abs() < 1e-10);
+        assert!(adjoints.gaussian_labels.targets[(i, 0)].abs() < 1e-10);
+        assert!(adjoints.gaussian_labels.variances[(i, 0)].abs() < 1e-10);
     }
     let n = expected.gradient.len();
     check::assert_close(&adjoints.likelihood, &expected.gradient[n - 1..], 1e-10, 1e-10);
@@ -197,9 +202,9 @@ fn gradients_equal_finite_differences() {
     }
 }
 
-/// A count of 6 in an exposure of 3: the stand-in is that of the exposure, and the likelihood sees the function with its logarithm.
+/// A count of 6 in an exposure of 3: the pseudo-target is that of the exposure, and the likelihood sees the function with its logarithm.
 #[test]
-fn exposures_reach_stand_ins_and_likelihood() {
+fn exposures_reach_gaussian_labels_and_likelihood() {
     let (y, exposure) = (6.0, 3.0f64);
     let one = || Observations::new(Mat::zeros(1, 2), Mat::from_fn(1, 1, |_, _| y), None).unwrap();
     let data = one().with_offsets(vec![exposure.ln()]).unwrap();
@@ -315,7 +320,7 @@ fn fits_learn_the_pseudo_count_and_are_regression_in_the_end() {
         assert!(fit.bound.value > before + 0.1 && fit.steps > 1, "{name}: {before} {}", fit.bound.value);
         let found = fit.model.gaussianised().unwrap().pseudo_count();
         assert!(found > 1e-6 && found < 10.0 && (found / 0.1).ln().abs() > 1e-2, "{name}: {found}");
-        // The posterior at the rows is that of regression on what the stand-ins have become.
+        // The posterior at the rows is that of regression on what the pseudo-targets have become.
         let several = fit.model.observations(&data).unwrap();
         for c in 0..several.functions() {
             let exact =
@@ -338,8 +343,8 @@ fn fits_learn_the_pseudo_count_and_are_regression_in_the_end() {
 
 #[test]
 fn bad_input_is_named() {
-    let new = |likelihood, stand_ins| {
-        GaussianisedGp::new(kernel("se"), MeanForm::Zero, likelihood, stand_ins, 2)
+    let new = |likelihood, gaussian_labels| {
+        GaussianisedGp::new(kernel("se"), MeanForm::Zero, likelihood, gaussian_labels, 2)
             .map(|_| ())
             .unwrap_err()
             .to_string()
@@ -348,7 +353,7 @@ fn bad_input_is_named() {
     assert!(new(events(), (Matching::Moment, f64::NAN)).contains("pseudo_count is NaN"));
     assert!(new(classes(2), (Matching::Moment, 1e-9)).contains("between 1e-6 and 1e3"));
     let noise = OutputLikelihood::Gaussian(Gaussian::new(1.0, 0.0));
-    assert!(new(noise, (Matching::Moment, 0.1)).contains("no Gaussian stand-in"));
+    assert!(new(noise, (Matching::Moment, 0.1)).contains("no Gaussian label approximation"));
     let (likelihood, data) = cases(6).swap_remove(2);
     let model = model("se", MeanForm::Zero, &likelihood, (Matching::Laplace, 0.1));
     let mut targets = data.targets().to_owned();

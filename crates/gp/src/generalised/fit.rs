@@ -12,7 +12,7 @@ use super::variational::Known;
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_linalg::random::Streams;
-use posterior_linear::low_rank::{Look, ObservedRows, RowTerms};
+use posterior_linear::low_rank::{ObservedRows, RowTerms, ValidationScore};
 use posterior_linear::training::{Patience, TrainingState};
 use posterior_optim::{
     Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Sampling, Step, drive,
@@ -79,7 +79,7 @@ pub struct GeneralisedFit {
     /// Steps, those of earlier runs included.
     pub steps: usize,
     /// The best look.
-    pub best: Option<Look>,
+    pub best: Option<ValidationScore>,
     /// What a further fit would go on from, with all looks and the history.
     pub state: GeneralisedState,
 }

@@ -54,8 +54,8 @@ pub use fit::{
 };
 pub use irregularities::Irregularities;
 pub use learning::{
-    ClassLearningOptions, ClassTurn, LearnedClasses, LearnedReference, LearningOptions, RegulariserRisk,
-    Selector, Turn, learn_class_references, learn_reference, select_rows,
+    Alternation, ClassAlternation, ClassLearningOptions, LearnedClasses, LearnedReference, LearningOptions,
+    RegulariserRisk, Selector, learn_class_references, learn_reference, select_rows,
 };
 pub use mean::VariationalMean;
 pub use model::{GeneralisedData, GeneralisedGp, KnownRows};

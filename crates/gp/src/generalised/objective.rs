@@ -10,7 +10,7 @@
 use super::error::GeneralisedError;
 use super::fit::gathered;
 use super::model::{GeneralisedGp, KnownRows};
-use super::regulariser::{Regularisation, Regulariser, Together};
+use super::regulariser::{Regularisation, RegularisedRows, Regulariser};
 use super::risk::{Reduction, Risk};
 use super::variational::Evaluated;
 use crate::{GpError, Observations};
@@ -180,8 +180,8 @@ pub(super) fn evaluate(
         None => Vec::new(),
     };
     let together = match &chosen {
-        Some((x, known)) => Together { rows: some, x: x.as_ref(), known, kernels: &apart },
-        None => Together { rows: None, x, known, kernels: &evaluated },
+        Some((x, known)) => RegularisedRows { rows: some, x: x.as_ref(), known, kernels: &apart },
+        None => RegularisedRows { rows: None, x, known, kernels: &evaluated },
     };
     let variances = Mat::from_fn(b, functions, |i, c| evaluated[c].variances[i]);
     let observed = ObservedRows {

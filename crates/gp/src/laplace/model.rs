@@ -3,7 +3,7 @@
 use crate::data::same_width;
 use crate::exact::Plan;
 use crate::inducing::InducingError;
-use crate::{GpError, Mean, MeanForm, Observations, parts};
+use crate::{GpError, Mean, MeanForm, Observations, parameters};
 use posterior_kernels::Kernel;
 use posterior_likelihoods::Likelihood;
 use posterior_linalg::cholesky::JitterPolicy;
@@ -83,14 +83,14 @@ impl LaplaceGp {
 
 impl Parameters for LaplaceGp {
     fn segments(&self) -> Vec<Segment> {
-        parts::segments([&*self.kernel, &self.mean, &self.likelihood])
+        parameters::segments([&*self.kernel, &self.mean, &self.likelihood])
     }
 
     fn values(&self) -> Vec<f64> {
-        parts::values([&*self.kernel, &self.mean, &self.likelihood])
+        parameters::values([&*self.kernel, &self.mean, &self.likelihood])
     }
 
     fn set_values(&mut self, values: &[f64]) {
-        parts::set_values([&mut *self.kernel, &mut self.mean, &mut self.likelihood], values);
+        parameters::set_values([&mut *self.kernel, &mut self.mean, &mut self.likelihood], values);
     }
 }

@@ -221,7 +221,7 @@ impl LaplacePosterior {
         Ok((draws, jitter))
     }
 
-    /// Every training row's latent values as the others say, about: the posterior there less the row's own part of it, a Gaussian of its gradient and curvature at the mode; of rows that have copies theirs as well, `copies` rows in all. `data` are those that it was conditioned on.
+    /// Every training row's latent values as the others say, about: the posterior there less the row's own part of it, a Gaussian of its gradient and curvature at the mode; of rows that have duplicates theirs as well, `multiplicities` rows in all. `data` are those that it was conditioned on.
     ///
     /// Source: Vehtari et al. (2016), *Bayesian leave-one-out cross-validation approximations for Gaussian latent variable models*, section 3.3 (LA-LOO), here for several outputs.
     ///
@@ -230,7 +230,7 @@ impl LaplacePosterior {
     pub fn left_out(
         &self,
         data: &Observations,
-        copies: Option<&[usize]>,
+        multiplicities: Option<&[usize]>,
     ) -> Result<LatentPrediction, GpError> {
         self.model.check(data)?;
         same_width("rows of the data", self.inputs.nrows(), data.rows())?;
@@ -241,7 +241,7 @@ impl LaplacePosterior {
         let mut out = LatentPrediction { mean: mean.clone(), covariance: covariance.clone(), clipped };
         for i in 0..n {
             let sigma = Mat::from_fn(c, c, |k, l| covariance[i * c * c + k * c + l]);
-            let count = copies.map_or(1.0, |copies| copies[i] as f64);
+            let count = multiplicities.map_or(1.0, |multiplicities| multiplicities[i] as f64);
             let total: f64 = (0..c).map(|k| here.diagonal[(i, k)]).sum();
             let w = Mat::from_fn(c, c, |k, l| {
                 let d = |k: usize| here.diagonal[(i, k)];

@@ -119,8 +119,8 @@ fn k_means_finds_separate_clusters_and_its_centres_are_means() {
         assert!(hit, "{cluster}");
     }
     // Two different points, forty times: two centres however many are asked for.
-    let twins = Mat::from_fn(40, 1, |i, _| (i % 2) as f64);
-    let centres = k_means(twins.as_ref(), 9, KMeansSettings::default(), Streams::new(2)).unwrap();
+    let duplicates = Mat::from_fn(40, 1, |i, _| (i % 2) as f64);
+    let centres = k_means(duplicates.as_ref(), 9, KMeansSettings::default(), Streams::new(2)).unwrap();
     let mut values: Vec<f64> = centres.col_as_slice(0).to_vec();
     values.sort_by(f64::total_cmp);
     assert_eq!(values, [0.0, 1.0]);

@@ -5,8 +5,8 @@ use super::plan::plan;
 use super::posterior::Ella;
 use crate::LaplaceError;
 use crate::accumulate::FitSums;
+use crate::checkpointer::SavedState;
 use crate::error::check_memory;
-use crate::keep::SavedState;
 use crate::learned::Learned;
 use crate::problem::{Data, Part, Problem};
 use crate::run::{Run, Stage};
@@ -62,7 +62,7 @@ impl<T: Precision> Ella<T> {
         let what = format_args!("ELLA with {landmarks} landmarks and {features} features");
         check_memory(needed, memory, what, "take fewer landmarks or features, or allow more memory")?;
         let tangent = Tangent::new(network, selection);
-        let (mut facts, basis, saved) = match run.keeper.earlier() {
+        let (mut facts, basis, saved) = match run.checkpointer.earlier() {
             Some(state) => {
                 let (facts, mut tensors): (Facts, Tensors) = state.open(METHOD)?;
                 let basis = tensors.columns::<T>("basis", None)?;
@@ -128,7 +128,7 @@ impl<T: Precision> Ella<T> {
                 signal
             };
             if let Err(error) = sums.extend(&projected, &source, likelihood, seen, &mut stage) {
-                run.keeper.keep(|| save(&facts, &sums, &best))?;
+                run.checkpointer.keep(|| save(&facts, &sums, &best))?;
                 return Err(error.into());
             }
             if let (Some(_), Some(validation)) = (options.val_every, validation) {
@@ -138,7 +138,7 @@ impl<T: Precision> Ella<T> {
                 let score = own.score(held, options.val_precision * share, run);
                 if let Err(LaplaceError::Interrupted) = score {
                     // A part whose score is missing is summed again.
-                    run.keeper.keep(|| save(&before.0, &before.1, &best))?;
+                    run.checkpointer.keep(|| save(&before.0, &before.1, &best))?;
                 }
                 let score = score?;
                 facts.report.scores.push((end, score));
@@ -151,10 +151,10 @@ impl<T: Precision> Ella<T> {
                 }
             }
             if stopped && end < examples.len() {
-                run.keeper.keep(|| save(&facts, &sums, &best))?;
+                run.checkpointer.keep(|| save(&facts, &sums, &best))?;
                 return Err(LaplaceError::Interrupted);
             }
-            run.keeper.offer(|| save(&facts, &sums, &best))?;
+            run.checkpointer.offer(|| save(&facts, &sums, &best))?;
         }
         let mut report = facts.report;
         // What was scored is what is kept: of so many examples, for a prior that is scaled by their share.

@@ -53,14 +53,14 @@ impl<T: Precision> Fitting<'_, T> {
         let Problem { data, selection, .. } = problem;
         if let Some(form) = options.approximation.form() {
             let estimate = options.approximation.estimate();
-            let mut sums = match run.keeper.earlier() {
+            let mut sums = match run.checkpointer.earlier() {
                 Some(state) => resumed(state, data.network, selection, (form, estimate))?,
                 None => Accumulator::new(data.network, selection, form, estimate)?,
             };
             let from = sums.fit().examples;
             if let Err(error) = sums.extend(&data, from, run) {
                 if let LaplaceError::Interrupted = error {
-                    run.keeper.keep(|| kept(&sums))?;
+                    run.checkpointer.keep(|| kept(&sums))?;
                 }
                 return Err(error);
             }

@@ -74,7 +74,7 @@ fn steps<T: Precision>(
         Err(LaplaceError::Interrupted) => {
             // The sums are whole and need not be made again.
             if let Curvature::Structure { sums: Some(sums), .. } = &curvature {
-                run.keeper.keep(|| kept(sums))?;
+                run.checkpointer.keep(|| kept(sums))?;
             }
             return Err(LaplaceError::Interrupted);
         }

@@ -2,14 +2,14 @@
 
 use super::options::FixedMeanOptions;
 use super::report::{FixedMeanReport, named};
-use super::saved::{Begun, Earlier, earlier, saved, saved_pass};
+use super::saved::{Earlier, Initialisation, earlier, saved, saved_pass};
 use crate::LaplaceError;
 use crate::rows::{Rows, amplitudes, scored};
 use crate::run::{Run, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{
     ClosedForm, CurvatureSoFar, FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState,
-    ProjectedCurvature, SeenPoints, SparseCovariance, fit_fixed_mean,
+    PointCovariances, ProjectedCurvature, SparseCovariance, fit_fixed_mean,
 };
 use posterior_kernels::LearnedBlockKernel;
 use posterior_likelihoods::Slopes;
@@ -56,7 +56,7 @@ impl<K: LearnedBlockKernel + Clone> Learning<'_, '_, K> {
     }
 
     fn steps(mut self, mut model: FixedMeanModel<K>) -> Result<Fitted<K>, LaplaceError> {
-        let (state, begun) = match earlier(&mut self.run.keeper)? {
+        let (state, begun) = match earlier(&mut self.run.checkpointer)? {
             Some(Earlier::Steps(state, begun)) => (Some(*state), begun),
             Some(Earlier::Pass(so_far)) => {
                 (None, self.conditioned(&mut model, Some(BEGINNING), Some(so_far))?.0)
@@ -64,11 +64,11 @@ impl<K: LearnedBlockKernel + Clone> Learning<'_, '_, K> {
             None if self.options.closed_form_start => {
                 (None, self.conditioned(&mut model, Some(BEGINNING), None)?.0)
             }
-            None => (None, Begun::default()),
+            None => (None, Initialisation::default()),
         };
         // Every score adds to it.
         let clipped = Cell::new(begun.clipped);
-        let so_far = || Begun { clipped: clipped.get(), ..begun.clone() };
+        let so_far = || Initialisation { clipped: clipped.get(), ..begun.clone() };
         let Self { rows, points, held, options, seed, run } = self;
         let data = FixedMeanData { points, means: rows.means.as_ref(), targets: rows.targets.as_ref() };
         let settings = options.steps(seed);
@@ -88,7 +88,7 @@ impl<K: LearnedBlockKernel + Clone> Learning<'_, '_, K> {
         });
         let fit = run.ended(fit)?;
         if fit.reason == Reason::Interrupted {
-            run.keeper.keep(|| saved(&fit.state, &so_far()))?;
+            run.checkpointer.keep(|| saved(&fit.state, &so_far()))?;
             return Err(LaplaceError::Interrupted);
         }
         let covariance = fit.model.covariance()?;
@@ -106,7 +106,7 @@ impl<K: LearnedBlockKernel + Clone> Learning<'_, '_, K> {
 
     fn closed_form(mut self, mut model: FixedMeanModel<K>) -> Result<Fitted<K>, LaplaceError> {
         let started = Instant::now();
-        let so_far = match earlier(&mut self.run.keeper)? {
+        let so_far = match earlier(&mut self.run.checkpointer)? {
             Some(Earlier::Pass(so_far)) => Some(so_far),
             _ => None,
         };
@@ -183,11 +183,11 @@ impl<K: LearnedBlockKernel + Clone> Learning<'_, '_, K> {
         model: &mut FixedMeanModel<K>,
         most: Option<usize>,
         so_far: Option<CurvatureSoFar>,
-    ) -> Result<(Begun, ClosedForm), LaplaceError> {
+    ) -> Result<(Initialisation, ClosedForm), LaplaceError> {
         let curvature = self.curvature(model, most, so_far)?;
         let (amplitudes, clipped) = self.amplitudes(model, &curvature)?;
         let found = curvature.condition(model)?;
-        Ok((Begun { amplitudes, clipped, jitter: found.jitter }, found))
+        Ok((Initialisation { amplitudes, clipped, jitter: found.jitter }, found))
     }
 }
 
@@ -207,7 +207,8 @@ fn scores<K: LearnedBlockKernel>(
     let (mut totals, mut clipped) = (vec![0.0; covariances.len()], 0);
     let each = covariances.first().map_or(n, |covariance| covariance.points_at_once(model.kernel()));
     for range in pieces(n, each) {
-        let seen = SeenPoints::new(model.kernel(), &inducing, (points, range.clone())).map_err(refused)?;
+        let seen =
+            PointCovariances::new(model.kernel(), &inducing, (points, range.clone())).map_err(refused)?;
         for (covariance, total) in covariances.iter().zip(&mut totals) {
             let (variances, negative) = covariance.covariances_of(&seen, false);
             clipped += negative;

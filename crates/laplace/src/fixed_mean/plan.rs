@@ -4,10 +4,10 @@ use super::learn::BLOCK;
 use super::options::FixedMeanOptions;
 use super::start::clustered;
 use crate::LaplaceError;
+use crate::kernel_inputs::{KernelInputs, SAMPLED};
 use crate::plan::needs::Needs;
 use crate::problem::Size;
 use crate::rows::AMPLITUDES_TRIED;
-use crate::sight::{SAMPLED, Sight};
 use posterior_kernels::BlockKernel;
 use posterior_networks::derivatives::{ALIVE, connected_feature_size, tangent_feature_size};
 use posterior_networks::{Network, Precision, Selection};
@@ -21,14 +21,14 @@ use posterior_tangent::TangentKernel;
 pub fn plan<T: Precision>(size: &Size<'_, T>, options: &FixedMeanOptions) -> Result<Needs, LaplaceError> {
     let &Size { network, selection, examples, unseen, likelihood } = size;
     let graph = network.graph();
-    let sight = Sight::of(&options.kernel, graph)?;
-    let (c, width) = (likelihood.outputs() as f64, sight.width(graph) as f64);
+    let kernel_inputs = KernelInputs::of(&options.kernel, graph)?;
+    let (c, width) = (likelihood.outputs() as f64, kernel_inputs.width(graph) as f64);
     let (n, m, b) = (
         examples as f64,
         options.inducing(examples, likelihood.outputs()) as f64,
         options.batch.min(examples) as f64,
     );
-    let tangent = sight == Sight::Tangent;
+    let tangent = kernel_inputs == KernelInputs::Tangent;
     // Inputs of the tangent are read a batch at a time, those of unseen rows at once.
     let kept = if tangent { unseen as f64 } else { n + unseen as f64 } * width;
     let rows = (n + unseen as f64) * (c + likelihood.target_width() as f64) + kept;

@@ -3,9 +3,9 @@
 use super::options::{FixedMeanKernel, FixedMeanOptions};
 use crate::LaplaceError;
 use crate::error::check_memory;
+use crate::kernel_inputs::{KernelInputs, as_inputs, matrix, separable};
 use crate::learned::Learned;
 use crate::predict::{Latent, Wanted};
-use crate::sight::{Sight, as_inputs, matrix, separable};
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::fixed_mean::SparseCovariance;
 use posterior_kernels::{BlockKernel, Separable, SeparablePoints};
@@ -26,7 +26,7 @@ const PIECE: usize = 64;
 #[derive(Debug)]
 pub struct FixedMean<T: Precision> {
     kernel: FixedMeanKernel,
-    sight: Sight,
+    kernel_inputs: KernelInputs,
     selection: Selection,
     outputs: usize,
     correlated: bool,
@@ -70,9 +70,9 @@ impl<T: Precision> FixedMean<T> {
         covariance: SparseCovariance<f64>,
     ) -> Result<Self, LaplaceError> {
         let graph = network.graph();
-        let sight = Sight::of(&options.kernel, graph)?;
+        let kernel_inputs = KernelInputs::of(&options.kernel, graph)?;
         let outputs: usize = graph.output_shape().iter().product();
-        let (m, width) = (labels.len(), sight.width(graph));
+        let (m, width) = (labels.len(), kernel_inputs.width(graph));
         let fits = points.len() == m * width
             && covariance.whitener().nrows() == m
             && labels.iter().all(|label| *label < outputs)
@@ -82,7 +82,7 @@ impl<T: Precision> FixedMean<T> {
         }
         Ok(Self {
             kernel: options.kernel.clone(),
-            sight,
+            kernel_inputs,
             selection: selection.clone(),
             outputs,
             correlated: options.correlated(outputs),
@@ -199,14 +199,15 @@ impl<T: Precision> FixedMean<T> {
         let length = |tensors: &Tensors, name: &str| -> usize {
             tensors.shape(name).map_or(0, |shape| shape.iter().product())
         };
-        let sight = Sight::of(&options.kernel, network.graph()).map_err(|e| tensors.corrupt(e))?;
+        let kernel_inputs =
+            KernelInputs::of(&options.kernel, network.graph()).map_err(|e| tensors.corrupt(e))?;
         let m = length(tensors, "fixed_mean.labels");
         let labels = tensors.vector("fixed_mean.labels", m)?;
         let count = length(tensors, "fixed_mean.kernel");
         let values = tensors.vector("fixed_mean.kernel", count)?;
         let amplitude = tensors.vector("fixed_mean.amplitude", 1)?[0];
         let whitener = tensors.matrix("fixed_mean.whitener", m, m)?;
-        let points = tensors.take::<f64>("fixed_mean.points", &[m, sight.width(network.graph())])?;
+        let points = tensors.take::<f64>("fixed_mean.points", &[m, kernel_inputs.width(network.graph())])?;
         if labels.iter().any(|l| l.fract() != 0.0 || *l < 0.0) {
             return Err(tensors.corrupt("a label of an inducing point is no output"));
         }
@@ -223,7 +224,7 @@ impl<T: Precision> Learned<T> for FixedMean<T> {
     /// The mean is the network's output bit for bit. Cost for each example: its way through the network, `2 C M² + 2 C² M` flops and C rows of the kernel; with the tangent kernel also C ways back.
     fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
         let (ready, full) = (self.ready(network)?, wanted == Wanted::Full);
-        self.sight.latent(network, x, wanted, &mut |seen| self.covariances(ready, seen, full))
+        self.kernel_inputs.latent(network, x, wanted, &mut |seen| self.covariances(ready, seen, full))
     }
 
     fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
@@ -238,7 +239,7 @@ impl<T: Precision> Learned<T> for FixedMean<T> {
             }
             Ready::Rows(narrow) => {
                 let Narrow { kernel, inducing, covariance } = &**narrow;
-                let Ok(joint) = covariance.joint(kernel, inducing, &self.sight.points(network, x)?);
+                let Ok(joint) = covariance.joint(kernel, inducing, &self.kernel_inputs.points(network, x)?);
                 Ok(joint)
             }
         }

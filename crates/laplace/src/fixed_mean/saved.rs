@@ -1,7 +1,7 @@
 //! What is kept on the way.
 
 use crate::LaplaceError;
-use crate::keep::{Keeper, SavedState};
+use crate::checkpointer::{Checkpointer, SavedState};
 use posterior_gp::inducing::fixed_mean::{CurvatureSoFar, FixedMeanState};
 use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ const PASS: &str = "fixed-mean closed form";
 
 /// What was found out before the first step.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Begun {
+pub(super) struct Initialisation {
     /// Prior variances that were tried, with their scores.
     pub(super) amplitudes: Vec<(f64, f64)>,
     /// Variances that rounding had made negative.
@@ -22,7 +22,7 @@ pub(super) struct Begun {
 }
 
 /// A state with its long vectors as tensors, and what was found out before its first step.
-pub(super) fn saved(state: &FixedMeanState, begun: &Begun) -> SavedState {
+pub(super) fn saved(state: &FixedMeanState, begun: &Initialisation) -> SavedState {
     SavedState::of(METHOD, &(state, begun))
 }
 
@@ -39,19 +39,19 @@ pub(super) enum Earlier {
     /// The pass for the closed form.
     Pass(CurvatureSoFar),
     /// The steps, and what was found out before them.
-    Steps(Box<FixedMeanState>, Begun),
+    Steps(Box<FixedMeanState>, Initialisation),
 }
 
 /// What an earlier run left, if it left something.
 ///
 /// # Errors
 /// When it is another method's, or damaged.
-pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<Earlier>, LaplaceError> {
-    let Some(saved) = keeper.earlier() else { return Ok(None) };
+pub(super) fn earlier(checkpointer: &mut Checkpointer<'_>) -> Result<Option<Earlier>, LaplaceError> {
+    let Some(saved) = checkpointer.earlier() else { return Ok(None) };
     if saved.method == PASS {
         let ((rows, m), mut tensors) = saved.open::<(usize, usize)>(PASS)?;
         return Ok(Some(Earlier::Pass(CurvatureSoFar { rows, sum: tensors.matrix("sum", m, m)? })));
     }
-    let ((state, begun), _) = saved.open::<(FixedMeanState, Begun)>(METHOD)?;
+    let ((state, begun), _) = saved.open::<(FixedMeanState, Initialisation)>(METHOD)?;
     Ok(Some(Earlier::Steps(Box::new(state), begun)))
 }

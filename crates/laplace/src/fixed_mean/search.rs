@@ -8,12 +8,12 @@ use super::report::FixedMeanReport;
 use super::start::start;
 use crate::LaplaceError;
 use crate::error::check_memory;
+use crate::kernel_inputs::{KernelInputs, as_inputs, separable};
 use crate::learned::Found;
 use crate::problem::{Data, Problem};
 use crate::rows::{Rows, input_matrix, inputs};
 use crate::run::Run;
 use crate::scores::{no_better, with_values};
-use crate::sight::{Sight, as_inputs, separable};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{FixedMeanModel, Learned};
 use posterior_kernels::LearnedBlockKernel;
@@ -44,18 +44,19 @@ pub fn fit<T: Precision>(
     let needed = plan(&problem.size(selection), options)?;
     let remedy = "take fewer inducing points or a smaller batch, or allow more memory";
     check_memory(needed.bytes(), memory, format_args!("the sparse process"), remedy)?;
-    let sight = Sight::of(&options.kernel, network.graph())?;
+    let kernel_inputs = KernelInputs::of(&options.kernel, network.graph())?;
     let (given, likelihood) = (likelihood, first_noise(likelihood, options)?);
     let data = Data { network, examples, validation, likelihood: &likelihood };
-    let rows = Rows::new(&data, &sight, run)?;
-    let held = Rows::held(&data, &sight, run)?;
+    let rows = Rows::new(&data, &kernel_inputs, run)?;
+    let held = Rows::held(&data, &kernel_inputs, run)?;
     let plain_score = held.as_ref().map(|held| held.plain_score(given));
     let classes: Option<Vec<usize>> = matches!(likelihood, OutputLikelihood::Categorical(_))
         .then(|| (0..n).map(|i| rows.targets[(i, 0)] as usize).collect());
     let streams = Streams::new(seed);
     let of_inputs = |rows: &[usize]| input_matrix(examples, rows);
     let of_rows = |chosen: &[usize]| rows.at(chosen);
-    let seen: &dyn Fn(&[usize]) -> Mat<f64> = if sight == Sight::Tangent { &of_inputs } else { &of_rows };
+    let seen: &dyn Fn(&[usize]) -> Mat<f64> =
+        if kernel_inputs == KernelInputs::Tangent { &of_inputs } else { &of_rows };
     let (centres, labels) = start(seen, n, c, classes.as_deref(), options.inducing(n, c), streams)?;
     let mut notes = Vec::new();
     if validation.is_none() {

@@ -6,7 +6,7 @@
 //!
 //! is Laplace's covariance at the network under the prior variance a: where training of weights begins, and, before anything is trained, what each prior variance would predict. With `G_c = V diag(g) Vᵀ` a row costs `O(M²)` once and `O(M)` for every a.
 
-use super::stand_in::AtRows;
+use super::pseudo_targets::AtRows;
 use crate::LaplaceError;
 use crate::rows::{Rows, amplitudes, scored};
 use faer::Mat;

@@ -10,7 +10,7 @@
 //! | file | what |
 //! |---|---|
 //! | `options` | [`GwiOptions`]: what a fit is asked for |
-//! | `stand_in` | what is left of targets around the network, in units of its outputs |
+//! | `pseudo_targets` | what is left of targets around the network, in units of its outputs |
 //! | `curvature` | what rows say of weights of inducing points: where training begins, and what a prior variance would predict |
 //! | `prior` | hyperparameters of P, and inducing points |
 //! | `search` | [`fit()`]: all of it in order |
@@ -26,10 +26,10 @@ mod options;
 mod plan;
 mod posterior;
 mod prior;
+mod pseudo_targets;
 mod report;
 mod saved;
 mod search;
-mod stand_in;
 
 pub use options::{GwiNoise, GwiOptions};
 pub use plan::plan;

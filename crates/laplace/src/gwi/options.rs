@@ -41,7 +41,7 @@ pub struct GwiOptions {
     pub family: Family,
     /// Risk, regulariser and its weight λ. A Wasserstein distance has the squared unit of the outputs, so that λ weighs more where these are large.
     pub objective: GeneralisedObjective,
-    /// Whether the prior regularises, or its posterior given the stand-ins at the inducing points.
+    /// Whether the prior regularises, or its posterior given the pseudo-targets at the inducing points.
     pub mode: Mode,
     /// Rows that hyperparameters of the prior are learned from at most; 0 holds the kernel as its text says.
     pub prior_rows: usize,

@@ -4,9 +4,9 @@ use super::options::GwiOptions;
 use super::prior::exact_process;
 use crate::LaplaceError;
 use crate::error::check_memory;
+use crate::kernel_inputs::{KernelInputs, matrix, separable};
 use crate::learned::Learned;
 use crate::predict::{Latent, Wanted};
-use crate::sight::{Sight, matrix, separable};
 use faer::Mat;
 use posterior_gp::exact::ExactPosterior;
 use posterior_gp::generalised::{
@@ -23,7 +23,7 @@ use posterior_store::{StoreError, Tensors};
 /// A covariance of functions around a network's outputs. The network is asked for these, and for what the kernel sees; everything else is in double precision.
 #[derive(Clone, Debug)]
 pub struct Gwi {
-    sight: Sight,
+    kernel_inputs: KernelInputs,
     process: GeneralisedGp,
 }
 
@@ -37,12 +37,12 @@ impl Gwi {
         options: &GwiOptions,
         process: GeneralisedGp,
     ) -> Result<Self, LaplaceError> {
-        let sight = Sight::of(&options.kernel, graph)?;
+        let kernel_inputs = KernelInputs::of(&options.kernel, graph)?;
         let outputs: usize = graph.output_shape().iter().product();
-        if process.functions() != outputs || process.inputs() != sight.width(graph) {
+        if process.functions() != outputs || process.inputs() != kernel_inputs.width(graph) {
             return Err(LaplaceError::Request("the process does not belong to this network".into()));
         }
-        Ok(Self { sight, process })
+        Ok(Self { kernel_inputs, process })
     }
 
     /// Q, with means that are what is left around the network (zero).
@@ -60,14 +60,14 @@ impl Gwi {
         likelihood: &OutputLikelihood,
         tensors: &mut Tensors,
     ) -> Result<Self, StoreError> {
-        let sight = Sight::of(&options.kernel, graph).map_err(|e| tensors.corrupt(e))?;
+        let kernel_inputs = KernelInputs::of(&options.kernel, graph).map_err(|e| tensors.corrupt(e))?;
         let Some(text) = options.kernel.text() else {
             return Err(tensors.corrupt("gwi has no tangent kernel"));
         };
-        let (d, c) = (sight.width(graph), likelihood.outputs());
+        let (d, c) = (kernel_inputs.width(graph), likelihood.outputs());
         let m = tensors.shape("gwi.inducing").and_then(|shape| shape.first().copied()).unwrap_or(0);
         let z = tensors.matrix("gwi.inducing", m, d)?;
-        let numbers = tensors.matrix("gwi.stand_ins", m, c)?;
+        let numbers = tensors.matrix("gwi.pseudo_targets", m, c)?;
         let kernel = separable::<f64>(text, d, 1, false).map_err(|e| tensors.corrupt(e))?;
         let mut model = exact_process(kernel.kernel().clone_box(), 1.0, 1.0, (d, c));
         let values = admitted(tensors, "gwi.prior", &model)?;
@@ -111,7 +111,7 @@ impl<T: Precision> Learned<T> for Gwi {
     /// The mean is the network's output bit for bit, and outputs are independent. Cost for each example: its way through the network, M kernel values, `M²` flops and what the family's variances cost for each output.
     fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
         let c = self.process.functions();
-        self.sight.latent(network, x, wanted, &mut |seen| {
+        self.kernel_inputs.latent(network, x, wanted, &mut |seen| {
             let found = self.process.latent(matrix::<T, f64>(seen).as_ref(), None)?;
             let mut covariance = Vec::with_capacity(seen.rows() * Latent::size(c, wanted));
             for i in 0..seen.rows() {
@@ -136,7 +136,7 @@ impl<T: Precision> Learned<T> for Gwi {
         let numbers = all.saturating_mul(all).saturating_add(n.saturating_mul(6 * n + 4 * m));
         let what = format_args!("the joint covariance of {count} inputs");
         check_memory(numbers.saturating_mul(8), memory, what, "ask for fewer inputs at a time")?;
-        let seen: Mat<f64> = self.sight.points(network, x)?;
+        let seen: Mat<f64> = self.kernel_inputs.points(network, x)?;
         let mut joint = Mat::zeros(count * c, count * c);
         for j in 0..c {
             let own = self.process.covariance(seen.as_ref(), j)?;
@@ -179,7 +179,7 @@ impl<T: Precision> Learned<T> for Gwi {
         let reference = self.process.reference(0);
         let exact = reference.posterior();
         tensors.insert_matrix("gwi.inducing", reference.inducing());
-        tensors.insert_matrix("gwi.stand_ins", exact.data().targets());
+        tensors.insert_matrix("gwi.pseudo_targets", exact.data().targets());
         tensors.insert_vector("gwi.prior", &exact.model().values());
         tensors.insert_triangle("gwi.prior_factor", exact.cholesky().factor());
         tensors.insert_matrix("gwi.prior_weights", exact.weights());

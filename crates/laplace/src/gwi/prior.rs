@@ -8,12 +8,12 @@
 
 use super::curvature::{Whitened, whitening};
 use super::options::{GwiNoise, GwiOptions};
+use super::pseudo_targets::pseudo_targets;
 use super::report::PriorRows;
-use super::stand_in::stand_ins;
 use crate::LaplaceError;
+use crate::kernel_inputs::separable;
 use crate::rows::Rows;
 use crate::run::{Run, Stage};
-use crate::sight::separable;
 use faer::Mat;
 use posterior_gp::exact::{self, ExactGp, FitOptions};
 use posterior_gp::generalised::{JITTER, ReferenceProcess, Selector, select_rows};
@@ -26,7 +26,7 @@ use posterior_linalg::random::Streams;
 use posterior_optim::{Constraint, Reason};
 use serde::{Deserialize, Serialize};
 
-/// Rows that curvatures and the unit of stand-ins are computed from.
+/// Rows that curvatures and the unit of pseudo-targets are computed from.
 pub(super) const BEGINNING: usize = 5000;
 
 /// Rows for each inducing point among which they are chosen.
@@ -47,7 +47,7 @@ pub(super) struct FoundPrior {
     pub(super) amplitude: f64,
     /// Parameters of k, natural values.
     pub(super) kernel: Vec<f64>,
-    /// The noise variance of stand-ins, in squared units of the outputs.
+    /// The noise variance of pseudo-targets, in squared units of the outputs.
     pub(super) noise: f64,
     /// Prior variances that were tried, with their scores.
     pub(super) tried: Vec<(f64, f64)>,
@@ -101,7 +101,7 @@ impl PriorTask<'_> {
                 FoundPrior {
                     amplitude: 1.0,
                     kernel: kernel.values(),
-                    noise: stand_ins(self.likelihood, self.rows, &[], &all)?.noise,
+                    noise: pseudo_targets(self.likelihood, self.rows, &[], &all)?.noise,
                     ..FoundPrior::default()
                 }
             }
@@ -152,7 +152,7 @@ impl PriorTask<'_> {
         };
         let few = random_rows(all.len(), self.options.prior_rows, streams);
         let rows: Vec<usize> = few.into_iter().map(|i| all[i]).collect();
-        let residuals = stand_ins(self.likelihood, of, &rows, &rows)?;
+        let residuals = pseudo_targets(self.likelihood, of, &rows, &rows)?;
         let (inputs, c) = (of.points.ncols(), self.likelihood.outputs());
         let square = residuals.values.squared_norm_l2() / (rows.len() * c) as f64;
         // A network may be right to the last digit.
@@ -201,7 +201,7 @@ impl PriorTask<'_> {
     /// Matrices that cannot be factored.
     pub(super) fn reference(&self, found: &FoundPrior) -> Result<ReferenceProcess, LaplaceError> {
         let all = self.some(BEGINNING);
-        let values = stand_ins(self.likelihood, self.rows, &found.rows, &all)?.values;
+        let values = pseudo_targets(self.likelihood, self.rows, &found.rows, &all)?.values;
         let data = Observations::new(self.rows.at(&found.rows), values, None)?;
         let (inputs, c) = (data.inputs().ncols(), data.targets().ncols());
         let mut inner = self.kernel()?;

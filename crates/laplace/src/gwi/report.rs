@@ -32,7 +32,7 @@ pub struct GwiPrior {
     pub kernel: Vec<(String, f64)>,
     /// Mean prior variance of a function over rows that inducing points are chosen among.
     pub variance: f64,
-    /// The noise variance of stand-ins.
+    /// The noise variance of pseudo-targets.
     pub noise: f64,
     /// Inducing points.
     pub inducing: usize,

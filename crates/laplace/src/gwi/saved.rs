@@ -2,7 +2,7 @@
 
 use super::prior::FoundPrior;
 use crate::LaplaceError;
-use crate::keep::{Keeper, SavedState};
+use crate::checkpointer::{Checkpointer, SavedState};
 use posterior_gp::generalised::GeneralisedState;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,6 @@ pub(super) fn saved(state: &GwiState) -> SavedState {
 ///
 /// # Errors
 /// When it is another method's, or damaged.
-pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<GwiState>, LaplaceError> {
-    keeper.earlier().map(|saved| Ok(saved.open(METHOD)?.0)).transpose()
+pub(super) fn earlier(checkpointer: &mut Checkpointer<'_>) -> Result<Option<GwiState>, LaplaceError> {
+    checkpointer.earlier().map(|saved| Ok(saved.open(METHOD)?.0)).transpose()
 }

@@ -9,12 +9,12 @@ use super::saved::{GwiState, earlier, saved};
 use crate::LaplaceError;
 use crate::error::check_memory;
 use crate::fixed_mean::named;
+use crate::kernel_inputs::KernelInputs;
 use crate::learned::Found;
 use crate::problem::{Data, Problem};
 use crate::rows::Rows;
 use crate::run::{Run, Stage};
 use crate::scores::{LEAST_HELD_OUT, no_better, scaled_noise, with_values};
-use crate::sight::Sight;
 use faer::Mat;
 use posterior_gp::Observations;
 use posterior_gp::generalised::{
@@ -64,9 +64,9 @@ pub fn fit<T: Precision>(
     let Some(text) = options.kernel.text() else {
         return Err(LaplaceError::Request("gwi has no tangent kernel".into()));
     };
-    let sight = Sight::of(&options.kernel, network.graph())?;
+    let kernel_inputs = KernelInputs::of(&options.kernel, network.graph())?;
     let data = Data { validation, ..problem.data };
-    let rows = (Rows::new(&data, &sight, run)?, Rows::held(&data, &sight, run)?);
+    let rows = (Rows::new(&data, &kernel_inputs, run)?, Rows::held(&data, &kernel_inputs, run)?);
     let (posterior, likelihood, mut report) =
         learned(rows, network.graph(), likelihood, (options, text), (seed, memory), run)?;
     report.seconds = started.elapsed().as_secs_f64();
@@ -93,7 +93,7 @@ fn learned(
     let learns = unseen.filter(|(_, parts)| !(numbers && parts.shared));
     let learns = learns.map(|(held, parts)| (held, parts.prior.as_slice()));
     let task = PriorTask { options, text, likelihood, rows: &rows, unseen: learns, seed, memory };
-    let (found, state) = match earlier(&mut run.keeper)? {
+    let (found, state) = match earlier(&mut run.checkpointer)? {
         Some(GwiState { prior, training }) => (prior, Some(training)),
         None => (task.learn(run)?, None),
     };
@@ -134,7 +134,7 @@ fn learned(
         steps,
         reason,
         judged: judging.as_ref().map_or(0, |(observations, _)| observations.rows()),
-        scores: state.training.looks.iter().map(|look| (look.step, look.nll)).collect(),
+        scores: state.training.validation_scores.iter().map(|look| (look.step, look.nll)).collect(),
         best_step: best.map(|look| look.step),
         plain_score,
         tempering,

@@ -5,8 +5,8 @@ use super::options::MeanFieldOptions;
 use super::report::MeanFieldSummary as Summary;
 use super::steps::{FineTuning, State};
 use crate::LaplaceError;
+use crate::checkpointer::SavedState;
 use crate::error::check_memory;
-use crate::keep::SavedState;
 use crate::problem::{Data, Problem};
 use crate::run::{Run, Stage};
 use crate::scores::scaled_noise;
@@ -63,7 +63,7 @@ impl<T: Precision> MeanField<T> {
         let what = format_args!("mean-field fine-tuning of {} weights", selection.len());
         check_memory(plan.bytes(), memory, what, remedy)?;
         let trained = selection.flatten(network.parameters());
-        let (state, before) = match run.keeper.earlier() {
+        let (state, before) = match run.checkpointer.earlier() {
             Some(saved) => read_state(saved, selection.len(), options, seed)?,
             None => (State::start(&trained, options, seed), 0.0),
         };
@@ -80,7 +80,7 @@ impl<T: Precision> MeanField<T> {
         });
         let (reason, _) = run.ended(ended)?;
         if reason == Reason::Interrupted && tuning.state.step < steps {
-            run.keeper.keep(|| tuning.saved(clock.elapsed().as_secs_f64()))?;
+            run.checkpointer.keep(|| tuning.saved(clock.elapsed().as_secs_f64()))?;
             return Err(LaplaceError::Interrupted);
         }
         let State { values: [mean, log_deviation], noise_factor, history, restarts, .. } = tuning.state;

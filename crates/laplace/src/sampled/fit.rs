@@ -1,5 +1,6 @@
 //! The turns, and the samples for predictions.
 
+use super::em::EmProblem;
 use super::held_out::Search;
 use super::options::{SampledOptions, Solver};
 use super::plan::chosen;
@@ -7,8 +8,7 @@ use super::posterior::{Sampled, check_samples, narrowed};
 use super::report::SampledReport;
 use super::saved;
 use super::setting::{Setting, Solving};
-use super::turns::Course;
-use super::way::Way;
+use super::space_solver::SpaceSolver;
 use crate::learned::{Found, Learned};
 use crate::predict::between;
 use crate::prior::scaled;
@@ -21,7 +21,7 @@ use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{EvidenceOptions, MOST_FITTED};
-use posterior_linear::sampled::{Drawn, SampledModel, Span, Turn, TurnsState};
+use posterior_linear::sampled::{Drawn, EmState, EmStep, SampledModel, Span};
 use posterior_networks::{PerNetworkPrecision, Precision, Selection};
 use posterior_optim::{Reason, Signal};
 use posterior_tangent::{Tangent, doubles};
@@ -82,12 +82,12 @@ fn search<T: Precision>(
     };
     let model = setting.model(&tangent, &observed, likelihood, &diagonal)?;
     // Before the kernel, which takes minutes.
-    let (over, mut scored, mut state) = match run.keeper.earlier() {
+    let (over, mut scored, mut state) = match run.checkpointer.earlier() {
         Some(earlier) => saved::open(earlier, space)?,
-        None => (None, Vec::new(), TurnsState::begin(&prior, 1.0)),
+        None => (None, Vec::new(), EmState::begin(&prior, 1.0)),
     };
     let left = Problem { memory: memory - needs.bytes(), ..*problem };
-    let way = Way::of(&left, &model, (space, &options.solver), run)?;
+    let way = SpaceSolver::of(&left, &model, (space, &options.solver), run)?;
     saved::check_dimension(&state, way.dimension(&model))?;
     // Once the turns are over no mode is sought.
     let rows = examples.len() * likelihood.root_width();
@@ -104,12 +104,12 @@ fn search<T: Precision>(
         (state, reason)
     } else {
         let seed = streams.child("laplace/sampled/turns", 0).seed();
-        let course = Course { curvature: &by.curvature, fit, options, whole, seed, space };
+        let course = EmProblem { curvature: &by.curvature, fit, options, whole, seed, space };
         course.run(&model, way, &prior, state, run)?
     };
     let found_prior = prior.with_precisions(&state.precisions)?;
     let strength = |noise: f64| strength(likelihood, noise);
-    let bare = TurnsState { samples: None, solving: None, ..state.clone() };
+    let bare = EmState { samples: None, solving: None, ..state.clone() };
     let mode = match &state.mode {
         Some(mode) => Some(way.own_weights(&model, mode.weights.clone())?),
         None => None,
@@ -169,7 +169,7 @@ fn search<T: Precision>(
     setting.strength = strength(noise_variance);
     let solved = setting.solve(&model, &by, 0..options.samples, saved, &mut |progress, solving| {
         run.save((Stage::Samples, progress.step, progress.steps_planned), || {
-            let state = TurnsState { solving: Some(solving()), ..bare.clone() };
+            let state = EmState { solving: Some(solving()), ..bare.clone() };
             saved::save(space, (Some(turns_ended), &scored), &state)
         })
     });
@@ -224,7 +224,7 @@ fn search<T: Precision>(
 
 /// What a reader should know.
 fn notes(
-    turns: &[Turn],
+    turns: &[EmStep],
     ended: Reason,
     drawn: &Drawn,
     (diagonal, dimension): (&[f64], usize),
@@ -253,7 +253,7 @@ fn notes(
         );
     }
     // Five standard deviations of what solved samples have.
-    let far = |t: &Turn| {
+    let far = |t: &EmStep| {
         t.convergence
             .filter(|c| (c - 1.0).abs() > 0.1 + 5.0 * (2.0 / (dimension * options.samples_em) as f64).sqrt())
     };

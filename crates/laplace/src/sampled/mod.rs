@@ -8,10 +8,10 @@
 //! |---|---|
 //! | `options` | [`SampledOptions`] |
 //! | `fit` | [`fit()`]: the turns, and the samples for predictions |
-//! | `turns` | expectation maximisation in whichever space |
+//! | `em` | expectation maximisation in whichever space |
 //! | `held_out` | precision and noise by unseen examples |
 //! | `setting` | what further samples need as well |
-//! | `way`, `solve` | the space, with its kernel; one interface to the solvers |
+//! | `space_solver`, `solve` | the space, with its kernel; one interface to the solvers |
 //! | `dual` | dual descent on the tangent kernel |
 //! | `posterior` | [`Sampled`]: predictions, further samples |
 //! | `plan` | [`plan()`]: memory and work before the start |
@@ -21,6 +21,7 @@
 //! Source: Antorán (2024), chapter 6; spec `linearised_laplace`, section 5; `valla`, section 7.3.
 
 mod dual;
+mod em;
 mod fit;
 mod held_out;
 mod options;
@@ -30,14 +31,13 @@ mod report;
 mod saved;
 mod setting;
 mod solve;
-mod turns;
-mod way;
+mod space_solver;
 
 pub use fit::{SampledFit, fit};
 pub use options::{DualOptions, SampledOptions, Solver, Space};
 pub use plan::plan;
 pub use posterior::Sampled;
 pub use posterior_linear::sampled::{
-    ConjugateOptions, DescentOptions, Estimator, ModeSolver, Objective, Turn, Update,
+    ConjugateOptions, DescentOptions, EmStep, Estimator, ModeSolver, Objective, Update,
 };
 pub use report::SampledReport;

@@ -3,7 +3,7 @@
 use super::options::SampledOptions;
 use super::plan::{chosen, plan};
 use super::setting::{Setting, Solving};
-use super::way::Way;
+use super::space_solver::SpaceSolver;
 use crate::LaplaceError;
 use crate::error::check_memory;
 use crate::fit::{Approximation, FitOptions};
@@ -106,7 +106,7 @@ impl<T: Precision> Sampled<T> {
         let seed = self.setting.seed;
         let memory = memory - needs.bytes();
         let problem = Problem { data: *data, selection: &self.selection, seed, memory };
-        let way = Way::of(&problem, &model, (space, &options.solver), run)?;
+        let way = SpaceSolver::of(&problem, &model, (space, &options.solver), run)?;
         let directions = options.directions(way.dimension(&model), examples.len() * likelihood.root_width());
         let mut stage = run.stage(Stage::Curvature);
         let curvature = way.curvature(&model, &self.diagonal, directions, seed, &mut stage)?;

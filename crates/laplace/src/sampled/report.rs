@@ -1,7 +1,7 @@
 //! How a fit went.
 
 use super::options::Space;
-use posterior_linear::sampled::{GradientVariances, Turn};
+use posterior_linear::sampled::{EmStep, GradientVariances};
 use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampledReport {
     /// Turn by turn.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<EmStep>,
     /// Why the turns ended.
     pub turns_ended: Reason,
     /// Steps towards the samples for predictions.

@@ -3,11 +3,11 @@
 use super::options::Space;
 use super::solve::AnyState;
 use crate::LaplaceError;
-use crate::keep::SavedState;
+use crate::checkpointer::SavedState;
 use crate::scores::GridPoint;
 use faer::Mat;
 use posterior_gp::iterative::{SolverState as DualState, StateHeader};
-use posterior_linear::sampled::{SavedSolver, SavedTurns, SolverFacts, SolverState, TurnsState};
+use posterior_linear::sampled::{EmState, SavedEm, SavedSolver, SolverFacts, SolverState};
 use posterior_optim::Reason;
 use posterior_store::{StoreError, Tensors};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ struct Facts {
     /// Why the turns ended, where they are over and samples for predictions are being solved for.
     turns_ended: Option<Reason>,
     #[serde(flatten)]
-    turns: SavedTurns<AnyFacts>,
+    turns: SavedEm<AnyFacts>,
     /// What unseen examples have scored so far.
     scored: Vec<GridPoint>,
 }
@@ -71,16 +71,16 @@ impl SavedSolver for AnyState {
 pub(super) fn save(
     space: Space,
     (turns_ended, scored): (Option<Reason>, &[GridPoint]),
-    state: &TurnsState<AnyState>,
+    state: &EmState<AnyState>,
 ) -> SavedState {
     let mut tensors = Tensors::default();
-    let turns = SavedTurns::of(state, &mut tensors);
+    let turns = SavedEm::of(state, &mut tensors);
     let facts = Facts { space, turns_ended, turns, scored: scored.to_vec() };
     SavedState::new(METHOD, &facts, tensors)
 }
 
 /// Why turns ended, if they were over, what was scored since, and where they stand.
-type Opened = (Option<Reason>, Vec<GridPoint>, TurnsState<AnyState>);
+type Opened = (Option<Reason>, Vec<GridPoint>, EmState<AnyState>);
 
 /// The state again, of a fit in this space; why its turns ended, if they were over, and what was scored since.
 pub(super) fn open(saved: SavedState, space: Space) -> Result<Opened, LaplaceError> {
@@ -101,7 +101,7 @@ pub(super) fn open(saved: SavedState, space: Space) -> Result<Opened, LaplaceErr
 }
 
 /// Refuses a state whose mode or samples have not so many coordinates.
-pub(super) fn check_dimension(state: &TurnsState<AnyState>, dimension: usize) -> Result<(), LaplaceError> {
+pub(super) fn check_dimension(state: &EmState<AnyState>, dimension: usize) -> Result<(), LaplaceError> {
     match state.other_dimension(dimension) {
         None => Ok(()),
         Some(own) => Err(LaplaceError::Request(format!(

@@ -2,7 +2,7 @@
 
 use super::options::Solver;
 use super::solve::{AnySampler, AnyState};
-use super::way::Way;
+use super::space_solver::SpaceSolver;
 use crate::LaplaceError;
 use faer::MatRef;
 use posterior_likelihoods::OutputLikelihood;
@@ -20,7 +20,7 @@ use std::ops::Range;
 
 /// A solver in its space.
 pub(super) struct Solving<'a, 'f, T: Precision> {
-    pub(super) way: Way<'a, 'f, T>,
+    pub(super) way: SpaceSolver<'a, 'f, T>,
     /// What conjugate gradients are preconditioned with, in coordinates of the space.
     pub(super) curvature: Structure,
     pub(super) objective: Objective,
@@ -61,7 +61,7 @@ impl Setting {
         let go = &mut |_, _| Signal::Continue;
         let curvature = &by.curvature;
         let drawn = match &by.way {
-            Way::Functions(solve, span) => {
+            SpaceSolver::Functions(solve, span) => {
                 let (own, noise) =
                     (span.model(model.likelihood()), span.noise(model, samples, self.seed, go)?);
                 let (own, noise) = (&own, &noise);

@@ -30,12 +30,12 @@ pub(super) enum AnyState {
 }
 
 /// Precisions, strength, earlier samples, an earlier state.
-type Asked<'a> = (&'a [f64], f64, Option<&'a Mat<f64>>, Option<AnyState>);
+type SolveRequest<'a> = (&'a [f64], f64, Option<&'a Mat<f64>>, Option<AnyState>);
 
 /// Samples of a solver whose states are read out of, and put into, those of any.
 fn by<S: Sampler>(
     sampler: &mut S,
-    (precisions, strength, start, saved): Asked<'_>,
+    (precisions, strength, start, saved): SolveRequest<'_>,
     read: impl Fn(AnyState) -> Option<S::State>,
     put: impl Fn(S::State) -> AnyState,
     watch: &mut WatchSolver<'_, AnyState>,

@@ -358,13 +358,14 @@ fn an_interrupted_optimum_keeps_the_sums() {
     let examples = moved(&network, 40, 0.4);
     let o = options(Approximation::Full);
     let data = Data::new(&network, &examples, likelihood);
-    let (stopped, left) = keeping(None, |keeper| {
+    let (stopped, left) = keeping(None, |checkpointer| {
         let stop = |stage, _, _| if stage == Stage::Mode { Signal::Stop } else { Signal::Continue };
-        fit(&data, &o, &mut Run::new(stop).keeping(keeper))
+        fit(&data, &o, &mut Run::new(stop).keeping(checkpointer))
     });
     assert!(matches!(stopped.err().unwrap(), LaplaceError::Interrupted));
     assert_eq!(left.as_ref().unwrap().progress, "after example 40");
-    let (resumed, _) = keeping(left, |keeper| fit(&data, &o, &mut Run::default().keeping(keeper)));
+    let (resumed, _) =
+        keeping(left, |checkpointer| fit(&data, &o, &mut Run::default().keeping(checkpointer)));
     let resumed = resumed.unwrap();
     let whole = quiet(&network, &examples, likelihood, &o).unwrap();
     assert_eq!(hyperparameters(&resumed), hyperparameters(&whole));

@@ -308,16 +308,16 @@ fn what_cannot_be_done_is_said() {
     let many = data(&network, likelihood, 40_000, 8);
     let o = options(Approximation::Diagonal);
     let many_data = Data::new(&network, &many, likelihood);
-    let (result, left) = keeping(None, |keeper| {
-        let mut run = Run::new(|_, _, _| Signal::Stop).keeping(keeper);
+    let (result, left) = keeping(None, |checkpointer| {
+        let mut run = Run::new(|_, _, _| Signal::Stop).keeping(checkpointer);
         posterior_laplace::fit(&many_data, &o, &mut run)
     });
     assert!(matches!(result, Err(LaplaceError::Interrupted)));
     let left = left.unwrap();
     let seen: usize = left.progress.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(seen > 0 && seen < 40_000);
-    let (resumed, _) = keeping(Some(left), |keeper| {
-        posterior_laplace::fit(&many_data, &o, &mut Run::default().keeping(keeper))
+    let (resumed, _) = keeping(Some(left), |checkpointer| {
+        posterior_laplace::fit(&many_data, &o, &mut Run::default().keeping(checkpointer))
     });
     let resumed = resumed.unwrap();
     let straight = quiet(&network, &many, likelihood, &options(Approximation::Diagonal)).unwrap();

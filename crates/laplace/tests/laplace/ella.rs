@@ -2,8 +2,8 @@
 
 use crate::common::{brute_curvature, data, difference, inverse, jacobian, network, targets};
 use faer::{Mat, Scale};
+use posterior_laplace::checkpointer::{Checkpointer, SavedState};
 use posterior_laplace::ella::{Ella, EllaOptions, EllaReport, plan};
-use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::{Data, LaplaceError, Learned, Problem, Run, Size, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linear::Prior;
@@ -31,7 +31,7 @@ fn fit(
     (network, selection, examples): &(Network<f64>, Selection, Tabular<f64>),
     validation: Option<&dyn Examples<f64>>,
     options: &EllaOptions,
-    keeper: Keeper<'_>,
+    checkpointer: Checkpointer<'_>,
     stop: usize,
 ) -> Result<(Ella<f64>, EllaReport), LaplaceError> {
     let mut told = 0;
@@ -41,7 +41,7 @@ fn fit(
     };
     let data = Data { network, examples, validation, likelihood: &softmax() };
     let problem = Problem { data, selection, seed: 5, memory: MEMORY };
-    let found = Ella::fit(&problem, options, &mut Run::new(observer).keeping(keeper))?;
+    let found = Ella::fit(&problem, options, &mut Run::new(observer).keeping(checkpointer))?;
     Ok((found.0, found.2))
 }
 
@@ -58,7 +58,7 @@ fn with_all_directions_it_is_the_whole_linearised_model() {
     let case = case();
     let (network, selection, examples) = &case;
     let options = EllaOptions { landmarks: Some(70), features: 70, ..EllaOptions::default() };
-    let (ella, report) = fit(&case, None, &options, Keeper::default(), 0).unwrap();
+    let (ella, report) = fit(&case, None, &options, Checkpointer::default(), 0).unwrap();
     // 70 rows of at most 21 directions.
     assert_eq!((report.landmarks, report.examples, ella.basis().ncols()), (70, 70, 21));
     assert_eq!(report.dropped, 49);
@@ -113,7 +113,7 @@ fn few_directions_are_never_surer_and_survive_a_file() {
     for random_classes in [false, true] {
         let options =
             EllaOptions { landmarks: Some(30), features: 6, random_classes, ..EllaOptions::default() };
-        let (ella, report) = fit(&case, None, &options, Keeper::default(), 0).unwrap();
+        let (ella, report) = fit(&case, None, &options, Checkpointer::default(), 0).unwrap();
         assert_eq!((report.eigenvalues.len(), report.dropped), (6, 0));
         assert!(report.eigenvalues.is_sorted_by(|a, b| a >= b));
         let x = crate::common::inputs(network, 5, 91);
@@ -146,18 +146,19 @@ fn held_out_examples_may_end_the_pass() {
         patience: 2,
         ..EllaOptions::default()
     };
-    let (ella, report) = fit(&case, Some(&validation), &options, Keeper::default(), 0).unwrap();
+    let (ella, report) = fit(&case, Some(&validation), &options, Checkpointer::default(), 0).unwrap();
     let best = report.scores.iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     assert_eq!(report.examples, best.0);
     let last = report.scores.last().unwrap().0;
     assert!(if report.stopped_early { last == best.0 + 20 && last < 70 } else { last == 70 });
     // What is kept has the score that was best.
     let (whole, _) =
-        fit(&case, None, &EllaOptions { val_every: None, ..options.clone() }, Keeper::default(), 0).unwrap();
+        fit(&case, None, &EllaOptions { val_every: None, ..options.clone() }, Checkpointer::default(), 0)
+            .unwrap();
     if report.examples < 70 {
         assert_ne!(whole.structure().unwrap().diagonal(), ella.structure().unwrap().diagonal());
     }
-    assert!(fit(&case, None, &options, Keeper::default(), 0).is_err());
+    assert!(fit(&case, None, &options, Checkpointer::default(), 0).is_err());
 }
 
 #[test]
@@ -171,7 +172,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
         patience: 9,
         ..EllaOptions::default()
     };
-    let (whole, report) = fit(&case, Some(&validation), &options, Keeper::default(), 0).unwrap();
+    let (whole, report) = fit(&case, Some(&validation), &options, Checkpointer::default(), 0).unwrap();
     let mut resumed = 0;
     for stop in 1..14 {
         let mut kept: Option<SavedState> = None;
@@ -179,14 +180,15 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
             kept = Some(state.clone());
             Ok(())
         };
-        let stopped = fit(&case, Some(&validation), &options, Keeper::new(None, Some(&mut write)), stop);
+        let stopped =
+            fit(&case, Some(&validation), &options, Checkpointer::new(None, Some(&mut write)), stop);
         if stopped.is_ok() {
             break;
         }
         let Some(state) = kept else { continue };
         resumed += 1;
         let (again, own) =
-            fit(&case, Some(&validation), &options, Keeper::new(Some(state), None), 0).unwrap();
+            fit(&case, Some(&validation), &options, Checkpointer::new(Some(state), None), 0).unwrap();
         assert_eq!(again.structure().unwrap().diagonal(), whole.structure().unwrap().diagonal());
         assert_eq!(own, report);
     }
@@ -196,8 +198,9 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
 #[test]
 fn bad_options_are_refused_and_the_plan_grows_with_them() {
     let case = case();
-    let refused =
-        |options: EllaOptions| fit(&case, None, &options, Keeper::default(), 0).err().unwrap().to_string();
+    let refused = |options: EllaOptions| {
+        fit(&case, None, &options, Checkpointer::default(), 0).err().unwrap().to_string()
+    };
     let base = EllaOptions { landmarks: Some(10), features: 3, ..EllaOptions::default() };
     assert!(refused(EllaOptions { landmarks: Some(71), ..base.clone() }).contains("70 examples"));
     assert!(refused(EllaOptions { features: 0, ..base.clone() }).contains("at least one"));

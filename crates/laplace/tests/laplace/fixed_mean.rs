@@ -7,10 +7,10 @@ use posterior_gp::inducing::fixed_mean::{
     Batch, FixedMeanData, FixedMeanModel, Learned, ProjectedCurvature, energy,
 };
 use posterior_kernels::BlockKernel;
+use posterior_laplace::checkpointer::{Checkpointer, SavedState};
 use posterior_laplace::fixed_mean::{
     FEW_ROWS, FixedMean, FixedMeanFit, FixedMeanKernel, FixedMeanOptions, FixedMeanReport, fit, plan,
 };
-use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::{Data, LaplaceError, Learned as _, Problem, Run, Size, Stage, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, HeteroscedasticGaussian, Likelihood, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular, Targets};
@@ -382,16 +382,16 @@ fn an_interrupted_fit_goes_on_to_the_same_numbers() {
                 kept = Some(state.clone());
                 Ok(())
             };
-            let keeper = Keeper::new(None, Some(&mut write));
+            let checkpointer = Checkpointer::new(None, Some(&mut write));
             let mut seen = 0;
             let observer = |stage, done, _| {
                 seen += 1;
                 if stage == Stage::Process && done == 17 { Signal::Stop } else { Signal::Continue }
             };
-            let error = fit(&problem, &options, &mut Run::new(observer).keeping(keeper)).unwrap_err();
+            let error = fit(&problem, &options, &mut Run::new(observer).keeping(checkpointer)).unwrap_err();
             assert!(matches!(error, LaplaceError::Interrupted) && seen > 17);
         }
-        let mut run = Run::default().keeping(Keeper::new(Some(kept.unwrap()), None));
+        let mut run = Run::default().keeping(Checkpointer::new(Some(kept.unwrap()), None));
         let rest = fit(&problem, &options, &mut run).unwrap();
         let latent = |fit: &FixedMeanFit<f64>| fit.posterior.latent(&network, &x, Wanted::Full).unwrap();
         assert_eq!(latent(&rest), latent(&whole));

@@ -4,9 +4,9 @@ use crate::common::*;
 use faer::{Mat, Scale};
 use posterior_gp::inducing::fixed_mean::{FixedMeanData, FixedMeanModel, ProjectedCurvature};
 use posterior_kernels::BlockKernel;
+use posterior_laplace::checkpointer::{Checkpointer, SavedState};
 use posterior_laplace::ella::{Ella, EllaOptions};
 use posterior_laplace::fixed_mean::{FixedMeanFit, FixedMeanOptions, fit};
-use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::{Data, LaplaceError, Learned, Problem, Run, Stage, Wanted};
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular};
@@ -69,13 +69,13 @@ fn learn(
     network: &Network<f64>,
     (examples, held): (&Tabular<f64>, &Tabular<f64>),
     options: &FixedMeanOptions,
-    keeper: Keeper<'_>,
+    checkpointer: Checkpointer<'_>,
     observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<FixedMeanFit<f64>, LaplaceError> {
     let data = Data { network, examples, validation: Some(held), likelihood: &classes() };
     let selection = &Selection::all(network.graph());
     let problem = Problem { data, selection, seed: 3, memory: u64::MAX };
-    fit(&problem, options, &mut Run::new(observer).keeping(keeper))
+    fit(&problem, options, &mut Run::new(observer).keeping(checkpointer))
 }
 
 /// Alone, and as the beginning of steps.
@@ -90,7 +90,7 @@ fn an_interrupted_pass_goes_on_to_the_same_numbers() {
     for options in [FixedMeanOptions { closed_form: true, closed_form_start: false, ..short.clone() }, short]
     {
         let go = &mut |_, _, _| Signal::Continue;
-        let whole = learn(&network, (&examples, &held), &options, Keeper::default(), go).unwrap();
+        let whole = learn(&network, (&examples, &held), &options, Checkpointer::default(), go).unwrap();
         let mut kept: Option<SavedState> = None;
         let mut write = |state: &SavedState| {
             kept = Some(state.clone());
@@ -100,8 +100,8 @@ fn an_interrupted_pass_goes_on_to_the_same_numbers() {
             (Stage::Process, 600) if done > 256 => Signal::Stop,
             _ => Signal::Continue,
         };
-        let keeper = Keeper::new(None, Some(&mut write));
-        let error = learn(&network, (&examples, &held), &options, keeper, &mut stop).unwrap_err();
+        let checkpointer = Checkpointer::new(None, Some(&mut write));
+        let error = learn(&network, (&examples, &held), &options, checkpointer, &mut stop).unwrap_err();
         assert!(matches!(error, LaplaceError::Interrupted));
         let kept = kept.unwrap();
         assert!(kept.progress == "after example 512", "{}", kept.progress);
@@ -114,7 +114,8 @@ fn an_interrupted_pass_goes_on_to_the_same_numbers() {
             Signal::Continue
         };
         let rest =
-            learn(&network, (&examples, &held), &options, Keeper::new(Some(kept), None), &mut watch).unwrap();
+            learn(&network, (&examples, &held), &options, Checkpointer::new(Some(kept), None), &mut watch)
+                .unwrap();
         assert_eq!(first, Some(600));
         let latent = |fit: &FixedMeanFit<f64>| fit.posterior.latent(&network, &x, Wanted::Full).unwrap();
         assert_eq!(latent(&rest), latent(&whole));

@@ -10,9 +10,9 @@ use posterior_gp::generalised::{
 use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::composite::Scaled;
 use posterior_kernels::{Kernel, KernelExpression};
+use posterior_laplace::checkpointer::{Checkpointer, SavedState};
 use posterior_laplace::fixed_mean::FixedMeanKernel;
 use posterior_laplace::gwi::{Gwi, GwiFit, GwiNoise, GwiOptions, GwiReport, PriorRows, fit, plan};
-use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::{Data, LaplaceError, Learned, Problem, Run, Size, Stage, Wanted};
 use posterior_likelihoods::{CloneLikelihood, Gaussian, OutputLikelihood, Poisson};
 use posterior_linear::training::Patience;
@@ -297,16 +297,16 @@ fn an_interrupted_fit_goes_on_bit_for_bit() {
                 kept = Some(state.clone());
                 Ok(())
             };
-            let keeper = Keeper::new(None, Some(&mut write));
+            let checkpointer = Checkpointer::new(None, Some(&mut write));
             let stop = |stage, done, _| {
                 if stage == Stage::Process && done == 17 { Signal::Stop } else { Signal::Continue }
             };
-            let error = fit(&problem, &options, &mut Run::new(stop).keeping(keeper));
+            let error = fit(&problem, &options, &mut Run::new(stop).keeping(checkpointer));
             assert!(matches!(error.unwrap_err(), LaplaceError::Interrupted));
         }
         let kept = kept.unwrap();
         assert!(kept.progress.contains("step 17"), "{}", kept.progress);
-        let mut run = Run::default().keeping(Keeper::new(Some(kept.clone()), None));
+        let mut run = Run::default().keeping(Checkpointer::new(Some(kept.clone()), None));
         let rest = fit(&problem, &options, &mut run).unwrap();
         let latent = |fit: &GwiFit| fit.posterior.latent(&network, &x, Wanted::Full).unwrap();
         assert_eq!(latent(&rest), latent(&whole));
@@ -315,7 +315,7 @@ fn an_interrupted_fit_goes_on_bit_for_bit() {
         assert_eq!(without_time(&rest), without_time(&whole));
         // Another method's state is refused.
         let foreign = SavedState { method: "fixed-mean".into(), ..kept };
-        let mut run = Run::default().keeping(Keeper::new(Some(foreign), None));
+        let mut run = Run::default().keeping(Checkpointer::new(Some(foreign), None));
         let error = fit(&problem, &options, &mut run);
         assert!(error.unwrap_err().to_string().contains("fit by `fixed-mean`, not `gwi`"));
     }

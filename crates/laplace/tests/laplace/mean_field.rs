@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use faer::Mat;
-use posterior_laplace::keep::{Keeper, SavedState};
+use posterior_laplace::checkpointer::{Checkpointer, SavedState};
 use posterior_laplace::{Data, LaplaceError, Learned, MeanField, MeanFieldOptions, Problem, Run, Wanted};
 use posterior_likelihoods::{Gaussian, OutputLikelihood, Prediction};
 use posterior_linalg::random::Streams;
@@ -246,11 +246,11 @@ fn an_interrupted_fit_goes_on_to_the_same_numbers() {
             let data = Data::new(&network, &examples, &likelihood);
             let problem = Problem { data, selection: &selection, seed: 7, memory: 1 << 30 };
             let observer = |_, done, _| if done == stop { Signal::Stop } else { Signal::Continue };
-            let keeper = Keeper::new(None, Some(&mut write));
-            let stopped = MeanField::fit(&problem, &options, &mut Run::new(observer).keeping(keeper));
+            let checkpointer = Checkpointer::new(None, Some(&mut write));
+            let stopped = MeanField::fit(&problem, &options, &mut Run::new(observer).keeping(checkpointer));
             assert!(matches!(stopped, Err(LaplaceError::Interrupted)));
             let again = |options: &MeanFieldOptions, seed: u64| {
-                let mut run = Run::default().keeping(Keeper::new(kept.clone(), None));
+                let mut run = Run::default().keeping(Checkpointer::new(kept.clone(), None));
                 MeanField::fit(&Problem { seed, ..problem }, options, &mut run)
             };
             let found = again(&options, 7).unwrap();

@@ -3,8 +3,8 @@
 use crate::common::{brute_curvature, data, inputs, inverse, jacobian, network};
 use faer::{Mat, Scale};
 use posterior_gp::iterative::DualDescentOptions;
+use posterior_laplace::checkpointer::{Checkpointer, SavedState};
 use posterior_laplace::function_space::FunctionSpace;
-use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::sampled::{
     ConjugateOptions, DescentOptions, DualOptions, ModeSolver, Sampled, SampledFit, SampledOptions, Solver,
     Space, Update, fit, plan,
@@ -85,17 +85,17 @@ impl Case {
     pub(crate) fn run(
         &self,
         options: &SampledOptions,
-        keeper: Keeper<'_>,
+        checkpointer: Checkpointer<'_>,
         stop: usize,
     ) -> Result<SampledFit<f64>, LaplaceError> {
-        self.run_by(options, None, keeper, stop)
+        self.run_by(options, None, checkpointer, stop)
     }
 
     pub(crate) fn run_by(
         &self,
         options: &SampledOptions,
         validation: Option<&dyn Examples<f64>>,
-        keeper: Keeper<'_>,
+        checkpointer: Checkpointer<'_>,
         stop: usize,
     ) -> Result<SampledFit<f64>, LaplaceError> {
         let mut told = 0;
@@ -105,11 +105,11 @@ impl Case {
         };
         let data = Data { validation, ..self.data() };
         let problem = Problem { data, ..self.problem(MEMORY) };
-        fit(&problem, options, Integration::Probit, &mut Run::new(observer).keeping(keeper))
+        fit(&problem, options, Integration::Probit, &mut Run::new(observer).keeping(checkpointer))
     }
 
     pub(crate) fn fitted(&self, options: &SampledOptions) -> SampledFit<f64> {
-        self.run(options, Keeper::default(), 0).unwrap()
+        self.run(options, Checkpointer::default(), 0).unwrap()
     }
 }
 
@@ -272,7 +272,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
                 kept = Some(SavedState { facts: serde_json::from_str(&facts).unwrap(), ..state.clone() });
                 Ok(())
             };
-            match case.run(&options, Keeper::new(None, Some(&mut write)), stop) {
+            match case.run(&options, Checkpointer::new(None, Some(&mut write)), stop) {
                 Ok(_) => break,
                 Err(LaplaceError::Interrupted) => {}
                 Err(other) => panic!("{other}"),
@@ -280,7 +280,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
             stop += 2;
             let Some(state) = kept else { continue };
             resumed += 1;
-            let again = case.run(&options, Keeper::new(Some(state), None), 0).unwrap();
+            let again = case.run(&options, Checkpointer::new(Some(state), None), 0).unwrap();
             assert_eq!(again.precisions, whole.precisions);
             assert_eq!(again.noise_variance, whole.noise_variance);
             assert_eq!(again.mode, whole.mode);
@@ -292,7 +292,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
         assert!(resumed > 3, "{resumed}");
     }
     let foreign = SavedState::new("ella", &0, Tensors::default());
-    let refused = case.run(&options(), Keeper::new(Some(foreign), None), 0).err().unwrap();
+    let refused = case.run(&options(), Checkpointer::new(Some(foreign), None), 0).err().unwrap();
     assert!(refused.to_string().contains("`ella`"));
 }
 
@@ -311,12 +311,12 @@ fn a_state_of_the_other_space_is_refused() {
                 kept = Some(state.clone());
                 Ok(())
             };
-            let stopped = case.run(&asked(own), Keeper::new(None, Some(&mut write)), stop);
+            let stopped = case.run(&asked(own), Checkpointer::new(None, Some(&mut write)), stop);
             assert!(matches!(stopped, Err(LaplaceError::Interrupted)));
             kept
         };
         let kept = (1..).find_map(stopped_at);
-        let refused = case.run(&asked(other), Keeper::new(kept, None), 0).err().unwrap().to_string();
+        let refused = case.run(&asked(other), Checkpointer::new(kept, None), 0).err().unwrap().to_string();
         assert!(refused.contains(remedy), "{refused}");
     }
 }
@@ -410,7 +410,7 @@ fn precisions_have_bounds_and_say_so() {
 fn bad_options_are_refused() {
     let case = case(true);
     let refused =
-        |options: SampledOptions| case.run(&options, Keeper::default(), 0).err().unwrap().to_string();
+        |options: SampledOptions| case.run(&options, Checkpointer::default(), 0).err().unwrap().to_string();
     assert!(refused(SampledOptions { samples: 0, ..options() }).contains("at least one sample"));
     assert!(refused(SampledOptions { initial_precision: -1.0, ..options() }).contains("positive"));
     assert!(refused(SampledOptions { tolerance: f64::NAN, ..options() }).contains("tolerance"));

@@ -3,7 +3,7 @@
 use crate::common::{data, inverse, jacobian, target};
 use crate::sampled::{MEMORY, case, close, options};
 use faer::Mat;
-use posterior_laplace::keep::{Keeper, SavedState};
+use posterior_laplace::checkpointer::{Checkpointer, SavedState};
 use posterior_laplace::sampled::{SampledOptions, Space};
 use posterior_laplace::{Approximation, Data, FitOptions, LaplaceError, Run};
 use posterior_networks::train::Examples;
@@ -24,7 +24,7 @@ fn unseen_examples_choose_precision_and_noise() {
         let plain = case.fitted(&turns);
         assert!(plain.held_out.is_none());
         let asked = SampledOptions { validation_tries: 8, ..turns.clone() };
-        let found = case.run_by(&asked, Some(&examples), Keeper::default(), 0).unwrap();
+        let found = case.run_by(&asked, Some(&examples), Checkpointer::default(), 0).unwrap();
         let told = found.held_out.unwrap();
         assert_eq!((told.examples, told.at_edge, told.not_finite), (60, false, 0));
         assert_eq!(found.report.turns.len(), plain.report.turns.len());
@@ -81,7 +81,7 @@ fn an_interrupted_search_on_unseen_examples_goes_on_with_the_same_numbers() {
     let case = case(true);
     let examples = data(&case.network, &case.likelihood, 60, 900);
     let options = SampledOptions { validation_tries: 6, em_steps: 1, ..options() };
-    let whole = case.run_by(&options, Some(&examples), Keeper::default(), 0).unwrap();
+    let whole = case.run_by(&options, Some(&examples), Checkpointer::default(), 0).unwrap();
     let (mut resumed, mut stop) = (0, 1);
     loop {
         let mut kept: Option<SavedState> = None;
@@ -89,7 +89,7 @@ fn an_interrupted_search_on_unseen_examples_goes_on_with_the_same_numbers() {
             kept = Some(state.clone());
             Ok(())
         };
-        match case.run_by(&options, Some(&examples), Keeper::new(None, Some(&mut write)), stop) {
+        match case.run_by(&options, Some(&examples), Checkpointer::new(None, Some(&mut write)), stop) {
             Ok(_) => break,
             Err(LaplaceError::Interrupted) => {}
             Err(other) => panic!("{other}"),
@@ -97,7 +97,7 @@ fn an_interrupted_search_on_unseen_examples_goes_on_with_the_same_numbers() {
         stop += 1;
         let Some(state) = kept else { continue };
         resumed += usize::from(state.facts["scored"].as_array().is_some_and(|all| !all.is_empty()));
-        let again = case.run_by(&options, Some(&examples), Keeper::new(Some(state), None), 0).unwrap();
+        let again = case.run_by(&options, Some(&examples), Checkpointer::new(Some(state), None), 0).unwrap();
         assert_eq!((&again.held_out, &again.precisions), (&whole.held_out, &whole.precisions));
         assert_eq!(again.posterior.samples(), whole.posterior.samples());
         assert_eq!(again.notes, whole.notes);

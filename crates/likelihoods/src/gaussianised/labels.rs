@@ -9,9 +9,9 @@
 use super::{Gaussianised, PseudoObservation, PseudoSlopes};
 use crate::{LikelihoodError, OutputLikelihood};
 
-/// The stand-ins of one likelihood. What repeats from row to row is found once.
+/// The pseudo-targets of one likelihood. What repeats from row to row is found once.
 #[derive(Clone, Debug)]
-pub struct LabelStandIns {
+pub struct LabelApproximation {
     gaussianised: Gaussianised,
     outputs: usize,
     kind: Kind,
@@ -26,7 +26,7 @@ enum Kind {
     Count,
 }
 
-impl LabelStandIns {
+impl LabelApproximation {
     /// Of the targets of a likelihood.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl LabelStandIns {
                     owner: "gaussianised",
                     parameter: "the likelihood".into(),
                     value: other.name().into(),
-                    remedy: "which has no Gaussian stand-in: infer by Laplace's approximation or by a stochastic bound",
+                    remedy: "which has no Gaussian label approximation: infer by Laplace's approximation or by a stochastic bound",
                 });
             }
         };
@@ -114,12 +114,12 @@ mod tests {
                 (&counts, vec![0.0, 7.0], vec![g.count(0.0, 2.5).unwrap(), g.count(7.0, 2.5).unwrap()]),
             ];
             for (likelihood, y, expected) in cases {
-                let labels = LabelStandIns::new(likelihood, &g).unwrap();
+                let labels = LabelApproximation::new(likelihood, &g).unwrap();
                 assert_eq!(labels.outputs(), expected.len());
                 for (k, expected) in expected.iter().enumerate() {
                     assert_eq!(labels.observation(&y, k, 2.5).unwrap(), *expected);
                     let moved = |by: f64| {
-                        let labels = LabelStandIns::new(likelihood, &at(0.3 + by)).unwrap();
+                        let labels = LabelApproximation::new(likelihood, &at(0.3 + by)).unwrap();
                         labels.observation(&y, k, 2.5).unwrap()
                     };
                     let (up, down) = (moved(1e-5), moved(-1e-5));
@@ -138,10 +138,15 @@ mod tests {
             (given.target - 1.0 / 2.3).abs() < 1e-15
                 && g.count_slopes(2.0, 1.0).unwrap().target < given.target
         );
-        assert!(LabelStandIns::new(&counts, &g).unwrap().observation(&[0.5, 1.0], 0, 1.0).is_err());
+        assert!(LabelApproximation::new(&counts, &g).unwrap().observation(&[0.5, 1.0], 0, 1.0).is_err());
         let noise = OutputLikelihood::Gaussian(Gaussian::new(1.0, 0.0));
-        assert!(LabelStandIns::new(&noise, &g).unwrap_err().to_string().contains("no Gaussian stand-in"));
+        assert!(
+            LabelApproximation::new(&noise, &g)
+                .unwrap_err()
+                .to_string()
+                .contains("no Gaussian label approximation")
+        );
         let original = Gaussianised::new(Matching::MomentOriginal, 0.3).unwrap();
-        assert!(LabelStandIns::new(&events, &original).is_err());
+        assert!(LabelApproximation::new(&events, &original).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! **Gaussian stand-ins for likelihoods**: each observation becomes, once and without iteration, a pseudo-target `m` with the variance `v` of a
+//! **Gaussian approximations of likelihoods**: each observation becomes, once and without iteration, a pseudo-target `m` with the variance `v` of a
 //! pseudo-noise, and any model of Gaussian observations with known noise serves for classes, events and counts:
 //!
 //! `p(y | f) ≈ N(f; m, v)` up to a factor.
@@ -18,7 +18,7 @@
 //! | file | what |
 //! |---|---|
 //! | [`Gaussianised`] | the table above |
-//! | [`LabelStandIns`] | what a target says of each latent value of its likelihood |
+//! | [`LabelApproximation`] | what a target says of each latent value of its likelihood |
 //! | [`Matching`] | how the Gaussian is chosen |
 //! | [`gamma`], [`exponential`], [`inverse_gamma`], [`chi_squared`] | Gaussians of logarithms, with slopes |
 //! | [`beta`] | Gaussians of logits, with slopes |
@@ -35,20 +35,20 @@
 //!
 //! Source: Bui, *Likelihood approximations via Gaussian approximate inference*; spec `likelihood_approximations`, sections 2 to 6.1.
 
+mod approximation;
 mod fit;
 mod labels;
 mod log_gamma;
 mod logistic;
 mod logit_beta;
 mod matching;
-mod stand_in;
 #[cfg(test)]
 mod tests;
 mod variational;
 
+pub use approximation::Gaussianised;
 pub use fit::{Fit, PseudoObservation, PseudoSlopes};
-pub use labels::LabelStandIns;
+pub use labels::LabelApproximation;
 pub use log_gamma::{chi_squared, exponential, gamma, inverse_gamma};
 pub use logit_beta::beta;
 pub use matching::Matching;
-pub use stand_in::Gaussianised;

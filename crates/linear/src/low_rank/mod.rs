@@ -48,12 +48,12 @@ pub use data_term::{DataSlopes, DataTerm, DataTermBuffers, ObservedRows};
 pub use distribution::WeightDistribution;
 pub use evidence::{BlockGradient, EvidenceGradient, EvidenceSums, ScaledRows, SolvedEvidence};
 pub use fit::{
-    Correction, Look, LowRankData, LowRankFit, LowRankOptions, LowRankRows, LowRankState, LowRankTraining,
-    OnBatches, OwnedRows, RowBlock, Training, fit_low_rank, objective, refit,
+    Correction, LowRankData, LowRankFit, LowRankOptions, LowRankRows, LowRankState, LowRankTraining,
+    OnBatches, OwnedRows, RowBlock, Training, ValidationScore, fit_low_rank, objective, refit,
 };
 pub use learned_features::{FeatureDiagnostics, FeatureValues, FeaturesAt, LearnedFeatures};
 pub use natural::{DataGradient, natural_step};
-pub use posterior::{LowRankFunctions, LowRankPosterior, Rest, WeightMarginals};
+pub use posterior::{LowRankFunctions, LowRankPosterior, ResidualVariance, WeightMarginals};
 pub use row_terms::RowTerms;
 pub use triangles::TriangularSums;
 

@@ -18,7 +18,7 @@ const SCORED_AT_ONCE: usize = 64;
 /// What is added to the variance that features can say, `|Rᵀ a(x)|²`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rest {
+pub enum ResidualVariance {
     /// Nothing.
     None,
     /// What the prior variance of the features is short of the largest one in training, `max(M - |a(x)|², 0)`: far from all rows, where learned features die, this is all of it.
@@ -45,7 +45,7 @@ pub struct LowRankPosterior {
     features: Box<dyn LearnedFeatures>,
     distribution: WeightDistribution,
     likelihood: Box<dyn Likelihood>,
-    rest: Rest,
+    residual_variance: ResidualVariance,
 }
 
 impl Clone for LowRankPosterior {
@@ -54,7 +54,7 @@ impl Clone for LowRankPosterior {
             features: self.features.clone_box(),
             distribution: self.distribution.clone(),
             likelihood: self.likelihood.clone(),
-            rest: self.rest,
+            residual_variance: self.residual_variance,
         }
     }
 }
@@ -68,11 +68,11 @@ impl LowRankPosterior {
         features: Box<dyn LearnedFeatures>,
         distribution: WeightDistribution,
         likelihood: Box<dyn Likelihood>,
-        rest: Rest,
+        residual_variance: ResidualVariance,
     ) -> Result<Self, LinearError> {
         same("weights of each function", features.rank(), distribution.rank())?;
         same("latent functions", likelihood.outputs(), distribution.latents())?;
-        Ok(Self { features, distribution, likelihood, rest })
+        Ok(Self { features, distribution, likelihood, residual_variance })
     }
 
     /// The features.
@@ -91,16 +91,16 @@ impl LowRankPosterior {
     }
 
     /// What is added to the variances.
-    pub fn rest(&self) -> Rest {
-        self.rest
+    pub fn residual_variance(&self) -> ResidualVariance {
+        self.residual_variance
     }
 
-    fn rest_of(&self, values: &FeatureValues) -> Vec<f64> {
+    fn residual_variances(&self, values: &FeatureValues) -> Vec<f64> {
         let squares = (0..values.features.ncols()).map(|i| values.features.col(i).squared_norm_l2());
-        match self.rest {
-            Rest::None => vec![0.0; values.features.ncols()],
-            Rest::Uniform { largest } => squares.map(|k| (largest - k).max(0.0)).collect(),
-            Rest::Own => squares.zip(&values.variances).map(|(k, v)| (v - k).max(0.0)).collect(),
+        match self.residual_variance {
+            ResidualVariance::None => vec![0.0; values.features.ncols()],
+            ResidualVariance::Uniform { largest } => squares.map(|k| (largest - k).max(0.0)).collect(),
+            ResidualVariance::Own => squares.zip(&values.variances).map(|(k, v)| (v - k).max(0.0)).collect(),
         }
     }
 
@@ -119,14 +119,15 @@ impl LowRankPosterior {
         let (mut mean, mut variance) = (Mat::zeros(k, latents), Mat::zeros(k, latents));
         for rows in pieces(k, self.features.rows_at_once()) {
             let values = self.features.values(x.subrows(rows.start, rows.len()))?;
-            let rest = self.rest_of(&values);
+            let residual_variance = self.residual_variances(&values);
             let own = values.features.transpose() * self.distribution.mean();
             mean.as_mut().subrows_mut(rows.start, rows.len()).copy_from(own);
             for index in 0..self.distribution.roots().len() {
                 let rooted = self.distribution.rooted(index, values.features.as_ref());
                 for latent in (0..latents).filter(|&c| self.distribution.root_of(c) == index) {
-                    for (i, rest) in rest.iter().enumerate() {
-                        variance[(rows.start + i, latent)] = rooted.col(i).squared_norm_l2() + rest;
+                    for (i, residual_variance) in residual_variance.iter().enumerate() {
+                        variance[(rows.start + i, latent)] =
+                            rooted.col(i).squared_norm_l2() + residual_variance;
                     }
                 }
             }
@@ -185,8 +186,8 @@ impl LowRankPosterior {
         let values = self.features.values(x)?;
         let rooted = self.distribution.rooted(self.distribution.root_of(latent), values.features.as_ref());
         let mut covariance = rooted.transpose() * &rooted;
-        for (i, rest) in self.rest_of(&values).into_iter().enumerate() {
-            covariance[(i, i)] += rest;
+        for (i, residual_variance) in self.residual_variances(&values).into_iter().enumerate() {
+            covariance[(i, i)] += residual_variance;
         }
         Ok((values.features.transpose() * self.distribution.mean(), covariance))
     }
@@ -199,8 +200,8 @@ impl LowRankPosterior {
         self.check(x)?;
         let values = self.features.values(x)?;
         let mut gram = values.features.transpose() * &values.features;
-        for (i, rest) in self.rest_of(&values).into_iter().enumerate() {
-            gram[(i, i)] += rest;
+        for (i, residual_variance) in self.residual_variances(&values).into_iter().enumerate() {
+            gram[(i, i)] += residual_variance;
         }
         Ok(gram)
     }
@@ -224,9 +225,13 @@ impl LowRankPosterior {
         let mut variances = Vec::with_capacity(x.nrows());
         for rows in pieces(x.nrows(), self.features.rows_at_once()) {
             let values = self.features.values(x.subrows(rows.start, rows.len()))?;
-            let rest = self.rest_of(&values);
-            variances
-                .extend(rest.iter().enumerate().map(|(i, r)| values.features.col(i).squared_norm_l2() + r));
+            let residual_variance = self.residual_variances(&values);
+            variances.extend(
+                residual_variance
+                    .iter()
+                    .enumerate()
+                    .map(|(i, r)| values.features.col(i).squared_norm_l2() + r),
+            );
         }
         Ok(variances)
     }
@@ -268,8 +273,8 @@ impl LowRankPosterior {
         for rows in pieces(x.nrows(), self.features.rows_at_once()) {
             let values = self.features.values(x.subrows(rows.start, rows.len()))?;
             let mut own = values.features.transpose() * &weights;
-            for (i, rest) in self.rest_of(&values).into_iter().enumerate() {
-                let scale = rest.sqrt();
+            for (i, residual_variance) in self.residual_variances(&values).into_iter().enumerate() {
+                let scale = residual_variance.sqrt();
                 own.row_mut(i).iter_mut().for_each(|f| {
                     let e: f64 = StandardNormal.sample(rng);
                     *f += scale * e;

@@ -20,12 +20,14 @@
 //! | `span` | [`Span`]: the model in an orthonormal basis of what its examples move, and [`FunctionSpace`], which makes the samples of all weights there |
 //! | `update` | [`Update`]: the next precision |
 //! | `sampler` | [`Sampler`]: what makes samples for precisions; [`WeightSpace`] |
-//! | `saved` | [`SavedTurns`]: a state as facts and arrays |
-//! | `turns`, `state`, `turn_mode` | [`Turns`]: expectation maximisation; its options and state; its mode |
+//! | `saved` | [`SavedEm`]: a state as facts and arrays |
+//! | `em`, `state`, `em_mode` | [`ExpectationMaximisation`]: expectation maximisation; its options and state; its mode |
 //!
 //! Source: Antorán (2024), chapter 6; spec `linearised_laplace`, section 5; `valla`, section 7.3.
 
 mod descent;
+mod em;
+mod em_mode;
 mod exact;
 mod hessian;
 mod kernel;
@@ -38,12 +40,11 @@ mod sampler;
 mod saved;
 mod span;
 mod state;
-mod turn_mode;
-mod turns;
 mod update;
 mod variance;
 
 pub use descent::{Averaging, BatchGradient, DescentOptions, DescentState, SampledError, descend};
+pub use em::{ExpectationMaximisation, curvature_spectrum};
 pub use exact::{ConjugateOptions, solve_exactly};
 pub use hessian::Hessian;
 pub use kernel::{ObservedKernel, pull, push};
@@ -53,9 +54,8 @@ pub use noise::{Noise, observed_normals, weight_normals};
 pub use objective::{Objective, SampleObjective};
 pub use preconditioner::EXACT_ROOTS;
 pub use sampler::{Drawn, Sampler, Solve, SolverState, WatchSolver, WeightSpace};
-pub use saved::{ConjugateGradientFacts, SavedSolver, SavedTurns, SolverFacts};
+pub use saved::{ConjugateGradientFacts, SavedEm, SavedSolver, SolverFacts};
 pub use span::{FunctionSpace, Span, SpanNoise};
-pub use state::{Estimator, FoundMode, ModeSolver, Turn, TurnOptions, TurnsState, WatchTurns};
-pub use turns::{Turns, curvature_spectrum};
+pub use state::{EmOptions, EmState, EmStep, Estimator, FoundMode, ModeSolver, WatchEm};
 pub use update::{Update, dimension_bounds, sampled_bound};
 pub use variance::{GradientVariances, gradient_variances};

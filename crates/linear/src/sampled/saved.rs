@@ -2,7 +2,7 @@
 
 use super::descent::DescentState;
 use super::sampler::SolverState;
-use super::state::{FoundMode, Turn, TurnsState};
+use super::state::{EmState, EmStep, FoundMode};
 use faer::Mat;
 use posterior_linalg::solve::ConjugateGradientState;
 use posterior_store::{StoreError, Tensors};
@@ -124,21 +124,21 @@ impl SavedSolver for SolverState {
     }
 }
 
-/// The small part of a [`TurnsState`], with a solver's.
+/// The small part of a [`EmState`], with a solver's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SavedTurns<F> {
+pub struct SavedEm<F> {
     precisions: Vec<f64>,
     noise_variance: f64,
     /// Log likelihood (None for minus infinity) and steps of the mode; its weights are an array.
     mode: Option<(Option<f64>, usize, Option<bool>)>,
     mode_is_current: bool,
-    turns: Vec<Turn>,
+    turns: Vec<EmStep>,
     solving: Option<F>,
 }
 
-impl<F> SavedTurns<F> {
+impl<F> SavedEm<F> {
     /// Takes a state apart; its arrays go to `tensors`.
-    pub fn of<S: SavedSolver<Facts = F>>(state: &TurnsState<S>, tensors: &mut Tensors) -> Self {
+    pub fn of<S: SavedSolver<Facts = F>>(state: &EmState<S>, tensors: &mut Tensors) -> Self {
         if let Some(mode) = &state.mode {
             tensors.insert_vector("mode", &mode.weights);
         }
@@ -167,7 +167,7 @@ impl<F> SavedTurns<F> {
     pub fn restored<S: SavedSolver<Facts = F>>(
         self,
         tensors: &mut Tensors,
-    ) -> Result<TurnsState<S>, StoreError> {
+    ) -> Result<EmState<S>, StoreError> {
         let mode = match self.mode {
             Some((log_likelihood, steps, converged)) => {
                 let weights = tensors.shape("mode").map_or(0, |shape| shape.iter().product());
@@ -183,7 +183,7 @@ impl<F> SavedTurns<F> {
         };
         let mut take = |name: &str| tensors.columns::<f64>(&format!("solving.{name}"), None);
         let solving = self.solving.map(|facts| S::restored(facts, &mut take)).transpose()?;
-        Ok(TurnsState {
+        Ok(EmState {
             precisions: self.precisions,
             noise_variance: self.noise_variance,
             mode,
@@ -195,7 +195,7 @@ impl<F> SavedTurns<F> {
     }
 }
 
-impl<S> TurnsState<S> {
+impl<S> EmState<S> {
     /// How many coordinates its mode or samples have where these are not `dimension`.
     pub fn other_dimension(&self, dimension: usize) -> Option<usize> {
         let mode = self.mode.as_ref().map(|mode| mode.weights.len());

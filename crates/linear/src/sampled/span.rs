@@ -103,7 +103,7 @@ impl Span {
         self.eigenvalues.len()
     }
 
-    /// Directions of the weights across it, `d - r`: what [`super::Turns::beyond`] wants to know.
+    /// Directions of the weights across it, `d - r`: what [`super::ExpectationMaximisation::beyond`] wants to know.
     pub fn beyond(&self) -> usize {
         self.beyond
     }

@@ -37,7 +37,7 @@ pub enum Estimator {
 
 /// What is asked of the turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TurnOptions {
+pub struct EmOptions {
     /// Precisions count as at rest when no logarithm moves by more.
     pub tolerance: f64,
     /// How precisions are updated.
@@ -54,7 +54,7 @@ pub struct TurnOptions {
 
 /// What one turn found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct EmStep {
     /// Precisions of the groups, at which mode and samples were found.
     pub precisions: Vec<f64>,
     /// Noise variance, relative to the likelihood's own.
@@ -102,7 +102,7 @@ pub struct FoundMode {
 
 /// Where the turns stand: plain data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TurnsState<S> {
+pub struct EmState<S> {
     /// Precisions of the groups for the turn under way.
     pub precisions: Vec<f64>,
     /// Noise variance for the turn under way.
@@ -116,13 +116,13 @@ pub struct TurnsState<S> {
     /// The solve under way.
     pub solving: Option<S>,
     /// Turns taken.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<EmStep>,
 }
 
 /// Sees every step of mode and solver (None of the former), and the state, made when asked for; may stop the turns.
-pub type WatchTurns<'a, S> = dyn FnMut(Option<&Progress>, &dyn Fn() -> TurnsState<S>) -> Signal + 'a;
+pub type WatchEm<'a, S> = dyn FnMut(Option<&Progress>, &dyn Fn() -> EmState<S>) -> Signal + 'a;
 
-impl<S> TurnsState<S> {
+impl<S> EmState<S> {
     /// Before the first turn.
     pub fn begin(prior: &Prior, noise_variance: f64) -> Self {
         Self {

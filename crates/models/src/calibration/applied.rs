@@ -4,7 +4,7 @@ use super::classes::{ClassRecalibration, PredictedSets};
 use super::numbers::{Before, Intervals, Recalibration};
 use super::observed::{ObservedRecalibration, ObservedTails};
 use super::predictive::{Predicted, Predictive};
-use super::rows::Asked;
+use super::rows::CalibrationRequest;
 use crate::ModelError;
 use posterior_likelihoods::Integration;
 use posterior_metrics::{LabelSets, SplitConformal, Temperature};
@@ -65,7 +65,11 @@ impl Calibration {
     ///
     /// # Errors
     /// [`ModelError::Metrics`] for predictions that are no numbers.
-    pub(crate) fn learn(asked: Asked, rows: &JudgedRows, by: NumbersBy) -> Result<Learned, ModelError> {
+    pub(crate) fn learn(
+        asked: CalibrationRequest,
+        rows: &JudgedRows,
+        by: NumbersBy,
+    ) -> Result<Learned, ModelError> {
         let JudgedRows { predicted, width, truths } = rows;
         match (predicted, by) {
             (Predicted::Classes(p), _) => {
@@ -103,7 +107,7 @@ impl Calibration {
     /// # Errors
     /// [`ModelError::Metrics`] for residuals that are no numbers.
     pub(crate) fn learn_numbers(
-        asked: Asked,
+        asked: CalibrationRequest,
         numbers: impl IntoIterator<Item = (Before, Vec<f64>)>,
     ) -> Result<Learned, ModelError> {
         let mut out = Learned::default();

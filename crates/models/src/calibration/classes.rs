@@ -3,7 +3,7 @@
 //! One temperature makes probabilities sharper or flatter ([`Temperature`]). Sets of classes hold the true one as often as they say ([`LabelSets`]). Sets go by the probabilities as the model has them, before any temperature, so that
 //! the rows that chose the temperature have chosen nothing about the sets, whose guarantee they give.
 
-use super::rows::{Asked, Guarantee, LEFT_OUT, PARTS};
+use super::rows::{CalibrationRequest, Guarantee, LEFT_OUT, PARTS};
 use crate::facts::count;
 use crate::options::CalibrateName;
 use crate::{CheckedOn, Fact, Facts, ModelError, Question};
@@ -56,11 +56,11 @@ impl ClassRecalibration {
     /// # Errors
     /// [`ModelError::Metrics`] for what are no probabilities.
     pub(super) fn learn(
-        asked: Asked,
+        asked: CalibrationRequest,
         (probabilities, width): (&[f64], usize),
         labels: &[usize],
     ) -> Result<Option<(Self, LabelSets)>, ModelError> {
-        let Asked { calibrate, on, guarantee, weighted } = asked;
+        let CalibrationRequest { calibrate, on, guarantee, weighted } = asked;
         let rows = labels.len();
         if calibrate == CalibrateName::None || rows < 2 {
             return Ok(None);
@@ -226,7 +226,8 @@ mod tests {
         (calibrate, weighted): (CalibrateName, bool),
         judged: &Judged,
     ) -> Option<(ClassRecalibration, LabelSets)> {
-        let asked = Asked { calibrate, on: CheckedOn::HeldBack, guarantee: Guarantee::Holds, weighted };
+        let asked =
+            CalibrationRequest { calibrate, on: CheckedOn::HeldBack, guarantee: Guarantee::Holds, weighted };
         let Judged { probabilities, classes, labels } = judged;
         ClassRecalibration::learn(asked, (probabilities, *classes), labels).unwrap()
     }

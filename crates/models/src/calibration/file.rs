@@ -107,7 +107,7 @@ mod tests {
     use crate::calibration::applied::{JudgedRows, Learned, NumbersBy};
     use crate::calibration::numbers::tests::uniform;
     use crate::calibration::predictive::Predicted;
-    use crate::calibration::rows::{Asked, Guarantee};
+    use crate::calibration::rows::{CalibrationRequest, Guarantee};
     use crate::options::CalibrateName;
 
     const ROWS: usize = 40;
@@ -115,7 +115,8 @@ mod tests {
     /// What as many rows tell of such predictions, two numbers or probabilities for each.
     fn learned(predicted: Predicted, truths: Vec<f64>, by: NumbersBy) -> Learned {
         let (on, guarantee) = (CheckedOn::HeldBack, Guarantee::Holds);
-        let asked = Asked { calibrate: CalibrateName::Conformal, on, guarantee, weighted: false };
+        let asked =
+            CalibrationRequest { calibrate: CalibrateName::Conformal, on, guarantee, weighted: false };
         let width = if matches!(by, NumbersBy::Factors) { 2 } else { 1 };
         Calibration::learn(asked, &JudgedRows { predicted, width, truths }, by).unwrap()
     }

@@ -42,4 +42,4 @@ pub use numbers::{Intervals, Recalibration};
 pub use observed::{IntervalScores, ObservedRecalibration, ObservedTails};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use rows::Guarantee;
-pub(crate) use rows::{Asked, check, explained_by_chance};
+pub(crate) use rows::{CalibrationRequest, check, explained_by_chance};

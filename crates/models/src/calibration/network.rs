@@ -5,7 +5,7 @@ use super::classes::ClassRecalibration;
 use super::file::Records;
 use super::numbers::Recalibration;
 use super::predictive::Predictive;
-use super::rows::{Asked, Guarantee, LEAST_ROWS};
+use super::rows::{CalibrationRequest, Guarantee, LEAST_ROWS};
 use crate::options::CalibrateName;
 use crate::{CheckedOn, ModelError};
 use posterior_likelihoods::OutputLikelihood;
@@ -82,7 +82,7 @@ impl NetworkRecalibration {
         truths: Vec<f64>,
     ) -> Result<(Option<Self>, Calibration), ModelError> {
         let rows = JudgedRows { predicted: unseen.predicted, width: unseen.width, truths };
-        let asked = Asked { calibrate, on: CheckedOn::HeldBack, guarantee, weighted: false };
+        let asked = CalibrationRequest { calibrate, on: CheckedOn::HeldBack, guarantee, weighted: false };
         let Learned { calibration, numbers, classes, .. } =
             Calibration::learn(asked, &rows, NumbersBy::Factors)?;
         let numbers = (!numbers.is_empty()).then_some(Self::Numbers(numbers));

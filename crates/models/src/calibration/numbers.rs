@@ -3,7 +3,7 @@
 //! A model that is wrong about its own error is wrong by much the same factor on new rows. Rows that a fit was judged on tell that factor ([`SplitConformal`]). Standard deviations of observations are multiplied by the one of [`LEVEL`], and other levels
 //! have their own. What a model says of the noiseless function, and joint draws, stay as they are.
 
-use super::rows::{Asked, Guarantee, LEFT_OUT, LEVEL, PARTS, explained_by_chance};
+use super::rows::{CalibrationRequest, Guarantee, LEFT_OUT, LEVEL, PARTS, explained_by_chance};
 use crate::facts::{count, fixed};
 use crate::options::CalibrateName;
 use crate::{CheckedOn, Facts, ModelError};
@@ -90,7 +90,7 @@ impl Recalibration {
     /// # Errors
     /// [`ModelError::Metrics`] for residuals that are no numbers.
     pub(crate) fn learn(
-        asked: Asked,
+        asked: CalibrationRequest,
         before: Before,
         residuals: &[f64],
     ) -> Result<Option<(Self, SplitConformal)>, ModelError> {
@@ -236,7 +236,7 @@ pub(super) mod tests {
         residuals: &[f64],
     ) -> Option<(Recalibration, SplitConformal)> {
         let on = CheckedOn::HeldBack;
-        let asked = Asked { calibrate, on, guarantee: Guarantee::Holds, weighted: false };
+        let asked = CalibrationRequest { calibrate, on, guarantee: Guarantee::Holds, weighted: false };
         Recalibration::learn(asked, before, residuals).unwrap()
     }
 

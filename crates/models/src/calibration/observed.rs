@@ -5,7 +5,7 @@
 
 use super::classes::SET_LEVELS;
 use super::numbers::standard_quantile;
-use super::rows::{Asked, Guarantee, LEFT_OUT, LEVEL, PARTS};
+use super::rows::{CalibrationRequest, Guarantee, LEFT_OUT, LEVEL, PARTS};
 use crate::options::CalibrateName;
 use crate::{CheckedOn, ModelError};
 use posterior_metrics::{ConformalTails, CountDistribution};
@@ -57,12 +57,12 @@ impl ObservedRecalibration {
     /// # Errors
     /// [`ModelError::Metrics`] for scores that are no numbers.
     pub(super) fn learn(
-        asked: Asked,
+        asked: CalibrationRequest,
         (counts, of_scale): (bool, bool),
         (mean, variance): (&[f64], &[f64]),
         truths: &[f64],
     ) -> Result<Option<(Self, ConformalTails)>, ModelError> {
-        let Asked { calibrate, on, guarantee, .. } = asked;
+        let CalibrationRequest { calibrate, on, guarantee, .. } = asked;
         let rows = truths.len();
         if calibrate == CalibrateName::None || rows < FEWEST {
             return Ok(None);
@@ -186,7 +186,7 @@ mod tests {
         (calibrate, on): (CalibrateName, CheckedOn),
         judged: &Judged,
     ) -> Option<(ObservedRecalibration, ObservedTails)> {
-        let asked = Asked { calibrate, on, guarantee: Guarantee::Holds, weighted: false };
+        let asked = CalibrationRequest { calibrate, on, guarantee: Guarantee::Holds, weighted: false };
         let Judged { mean, variance, truths, counts } = judged;
         let found = ObservedRecalibration::learn(asked, (*counts, false), (mean, variance), truths);
         found.unwrap().map(|(own, tails)| (own, ObservedTails::new(tails, *counts, None)))

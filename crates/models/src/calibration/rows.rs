@@ -39,7 +39,7 @@ pub enum Guarantee {
     /// Hyperparameters were given, and may have seen them.
     Given,
     /// Rows with equals among those that are learned from were not held back.
-    Twins,
+    TrainingDuplicates,
     /// That intervals become narrower was chosen by them: where that is chance, they are too narrow by as much.
     Narrowed,
     /// Each row is predicted from the others, under hyperparameters that half of them chose; what was tried may have been chosen by them.
@@ -70,7 +70,9 @@ impl Guarantee {
             Self::LeaveOneOut => "the hyperparameters have seen these rows",
             Self::Chosen => "something of the fit was chosen by these rows",
             Self::Given => "the hyperparameters were given, and may have seen these rows",
-            Self::Twins => "rows with equals among those that are learned from are not among them",
+            Self::TrainingDuplicates => {
+                "rows with equals among those that are learned from are not among them"
+            }
             Self::Narrowed => "these rows also decided that intervals become narrower",
             Self::LeftOut => "each of these rows is predicted from the others, by what half of them chose",
             Self::Repeated => "some of these rows stand among those that are learned from",
@@ -96,7 +98,7 @@ impl Guarantee {
 
 /// What was asked for, and which rows are to tell it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CalibrationRequest {
     /// Whether predictions are changed never, in any case or where that is needed.
     pub(crate) calibrate: CalibrateName,
     /// Which rows.

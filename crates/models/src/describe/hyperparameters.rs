@@ -11,7 +11,7 @@ pub(crate) fn hyperparameters(model: &Process<'_>) -> Vec<Hyperparameter> {
     let (schema, standard) = (&model.inputs.schema, &model.inputs.standardisation);
     let ProcessRecord { hyperparameters, kernel, fit, .. } = &model.record;
     if let (Some(target), Some(fit)) = (model.output.target(), fit.likelihood()) {
-        let scale = fit.stand_ins.as_ref().map_or(1.0, |s| s.scale);
+        let scale = fit.gaussian_labels.as_ref().map_or(1.0, |s| s.scale);
         let unit = match target {
             Target::Classes { .. } => "of a latent function (log-odds)",
             Target::Counts { .. } => "of the logarithm of the rate",

@@ -6,8 +6,8 @@ use crate::record::PSEUDO_COUNTS;
 use crate::rows::{equals, scored};
 use crate::text::number;
 use crate::{
-    ClassRecalibration, Fact, Facts, FeatureSummary, GeneralisedSummary, LabelCheck, LabelScores,
-    LikelihoodOutput, PlainProcess, ProcessRecord, StandInSummary, TableInputs, Target, VariationSummary,
+    ClassRecalibration, Fact, Facts, FeatureSummary, GaussianLabelSummary, GeneralisedSummary, LabelCheck,
+    LabelScores, LikelihoodOutput, PlainProcess, ProcessRecord, TableInputs, Target, VariationSummary,
 };
 use posterior_likelihoods::OutputLikelihood;
 use posterior_notes::fixes::{INFERENCE_LAPLACE, INFERENCE_VARIATIONAL, PSEUDO_COUNT, QUANTILES};
@@ -49,7 +49,7 @@ pub(crate) fn facts(
         .maybe("intervals (predict --quantiles)", fit.intervals.as_ref().map(|own| own.in_words()))
         .with(fit.check.as_ref().map(|check| checked(check, &output.target)))
         .with(tried)
-        .maybe("labels as numbers", fit.stand_ins.as_ref().map(stand_ins))
+        .maybe("Gaussian labels", fit.gaussian_labels.as_ref().map(gaussian_labels))
         .maybe("bound on the log evidence", bound.map(|own| fixed(own.bound, 3, "")))
         .maybe("inducing points", bound.map(|own| inducing(own.inducing, own.moved)))
         .maybe("log evidence", fit.mode.as_ref().map(|mode| evidence(mode.log_evidence)))
@@ -132,11 +132,11 @@ fn checked(check: &LabelCheck, target: &Target) -> Fact {
         return Fact::new(label, Facts::apart(": ").and(count(check.rows, "events")).and(gain));
     }
     let scores = scored(check.rows, scores(&check.scores, Some(check.baseline_nll)));
-    Fact::new(label, scores.and(equals(check.twins, check.copies)))
+    Fact::new(label, scores.and(equals(check.training_duplicates, check.duplicates)))
 }
 
 /// How labels became numbers: which, and what that was chosen by.
-fn stand_ins(own: &StandInSummary) -> Facts {
+fn gaussian_labels(own: &GaussianLabelSummary) -> Facts {
     let chosen = &own.gaussianised;
     let pseudo_count = chosen.pseudo_count();
     let pseudo_count = if own.bounds.is_empty() { pseudo_count.to_string() } else { number(pseudo_count) };
@@ -219,11 +219,11 @@ pub(crate) fn notes(
         out.extend(variation.learned.warnings().iter().map(Note::warning));
     }
     out.extend(process::bounds_reached(&fit.at_bounds));
-    if let Some(stand_ins) = &fit.stand_ins {
-        let matching = stand_ins.gaussianised.matching();
-        let tried = stand_ins.tried.iter().filter(|t| t.matching == matching);
+    if let Some(gaussian_labels) = &fit.gaussian_labels {
+        let matching = gaussian_labels.gaussianised.matching();
+        let tried = gaussian_labels.tried.iter().filter(|t| t.matching == matching);
         let counts: Vec<f64> = tried.map(|t| t.pseudo_count).collect();
-        let own = stand_ins.gaussianised.pseudo_count();
+        let own = gaussian_labels.gaussianised.pseudo_count();
         let edge = counts.iter().all(|c| *c >= own) || counts.iter().all(|c| *c <= own);
         let ends = [PSEUDO_COUNTS[0], PSEUDO_COUNTS[PSEUDO_COUNTS.len() - 1]];
         if counts.len() > 1 && edge && ends.contains(&own) {

@@ -87,11 +87,11 @@ pub(crate) fn prior(record: &ProcessRecord, hyperpriors: &[Hyperprior]) -> Facts
         }
         Density::Gamma { shape, rate } => format!("{} ~ gamma({shape}, {rate})", own.parameter),
     };
-    let beliefs = match hyperpriors {
+    let priors = match hyperpriors {
         [] => Fact::from("none"),
         known => Facts::apart("; ").with(known.iter().map(|own| density(own).into())).into(),
     };
-    Facts::new().fact("kernel", record.kernel.to_string()).fact("mean", mean).fact("beliefs", beliefs)
+    Facts::new().fact("kernel", record.kernel.to_string()).fact("mean", mean).fact("priors", priors)
 }
 
 /// What can be done about errors that grow with the prediction, or shrink.
@@ -105,7 +105,7 @@ pub(crate) fn funnel_remedy(
         return "the known variances (--noise) do not explain it: correct them, or leave them out".into();
     }
     if output.noise.is_some() {
-        return format!("the noise of places is learned already: another kernel ({KERNEL}) may fit better");
+        return format!("heteroscedastic noise is learned already: another kernel ({KERNEL}) may fit better");
     }
     let positive = fit.transform.least.is_none_or(|least| least > 0.0);
     let map = match (&inputs.standardisation.transform, grow && positive) {
@@ -164,11 +164,11 @@ fn notes_of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSumma
         out.extend(check.warnings(fit.recalibration.is_some()).map(Note::warning));
     }
     out.extend(fit.scalable.iter().flat_map(|large| &large.warnings).map(Note::warning));
-    if fit.check.as_ref().is_some_and(|check| 10 * check.copies >= check.rows) {
+    if fit.check.as_ref().is_some_and(|check| 10 * check.duplicates >= check.rows) {
         out.push(Note::new(
             "copied-rows",
             Severity::Warning,
-            "the table holds copies of its rows, which count as observations of their own: their agreement looks like little noise, and the function follows single rows too closely. Drop them",
+            "the table holds duplicate rows, which count as observations of their own: their agreement looks like little noise, and the function follows single rows too closely. Drop them",
         ));
     }
     if let Some(own) = &fit.recalibration {

@@ -214,7 +214,7 @@ impl Process<'_> {
         let y = extracted.y.clone().unwrap_or_default();
         let targets = Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i]));
         let square = standard.target_scale * standard.target_scale;
-        let noise = match self.noise_of_places() {
+        let noise = match self.heteroscedastic_noise() {
             None => extracted.noise.as_ref().map(|v| v.iter().map(|v| v / square).collect()),
             Some(own) => {
                 let mean = self.predictor.latent(x.as_ref().into(), &Want::default())?.mean;

@@ -39,7 +39,7 @@ impl Model {
     /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
     pub fn plan_fit(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
         let (text, bytes) = Self::plan_of_function(request, rows, names);
-        if !request.learns_noise_of_places() {
+        if !request.learns_heteroscedastic_noise() {
             return (text, bytes);
         }
         let (noise, beside) = crate::method::noise::plan_in_words(request, rows, names.len());
@@ -58,7 +58,7 @@ impl Model {
         FitCost { rows, method: method.name(), bytes, seconds }
     }
 
-    /// The same without the noise of places.
+    /// The same without heteroscedastic noise.
     fn plan_of_function(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
         let features = names.len();
         let chosen = choose(request, rows, names);
@@ -114,7 +114,7 @@ impl Model {
         let mut noise = None;
         let later: FitRequest;
         let mut request = request;
-        if request.learns_noise_of_places() {
+        if request.learns_heteroscedastic_noise() {
             let names = prepared.schema.feature_names();
             let (own, summary, data) = crate::method::noise::learn(request, &names, prepared.data, observer)?;
             prepared.data = data;

@@ -20,7 +20,7 @@ use crate::{Guarantee, Model, ModelError, Predictive, TrainingRows};
 use posterior_data::{ReadOptions, require_targets};
 use posterior_laplace::auto::{LEAST_APART, planned};
 use posterior_laplace::{
-    Approximation, Data, FitOptions, Keeper, Laplace, LaplaceError, Plan, Run, SavedState, Size, Stage,
+    Approximation, Checkpointer, Data, FitOptions, Laplace, LaplaceError, Plan, Run, SavedState, Size, Stage,
     Weights, unseen_predictions, unseen_scores,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
@@ -265,8 +265,8 @@ fn fit_in<T: Precision>(
         let (laplace, report) = choose(&fitted, &plain, request, &mut options, observer)?;
         (laplace, Some(report))
     } else {
-        let keeper = Keeper::new(earlier, Some(&mut write));
-        let mut run = Run::new(&mut *observer).keeping(keeper);
+        let checkpointer = Checkpointer::new(earlier, Some(&mut write));
+        let mut run = Run::new(&mut *observer).keeping(checkpointer);
         let mut laplace = posterior_laplace::fit(&fitted, &options, &mut run)?;
         if let (Some(rows), Some(_)) = (rows, unseen) {
             laplace.summary.unseen = Some(unseen_scores(&network, &laplace, &plain, rows, &mut run)?);

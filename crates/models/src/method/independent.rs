@@ -145,7 +145,7 @@ impl Predictor for IndependentFunctions {
 /// Inputs of the functions are those of the model.
 pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
     let Settings { offsets, scale, members: headers } = super::settings(settings, tensors)?;
-    let Some(described) = source.record.fit.likelihood().and_then(|fit| fit.stand_ins.as_ref()) else {
+    let Some(described) = source.record.fit.likelihood().and_then(|fit| fit.gaussian_labels.as_ref()) else {
         return Err(tensors.corrupt("its latent functions are not described"));
     };
     let (functions, outputs) = (&described.members, source.output.functions());

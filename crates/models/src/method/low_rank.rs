@@ -14,7 +14,8 @@ use posterior_gp::{GpError, Posterior};
 use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::{
-    LearnedFeatures, LowRankFunctions, LowRankPosterior, Rest, WeightDistribution, WeightMarginals,
+    LearnedFeatures, LowRankFunctions, LowRankPosterior, ResidualVariance, WeightDistribution,
+    WeightMarginals,
 };
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{DeepInducing, NetworkFeatures};
@@ -34,7 +35,7 @@ struct Settings {
     /// Features.
     rank: usize,
     /// What is added to their variance.
-    rest: Rest,
+    residual_variance: ResidualVariance,
     /// Covariances of weights: one for each latent function, or one that all share.
     roots: usize,
     /// [`LowRank::level`].
@@ -135,7 +136,7 @@ impl Predictor for LowRank {
             inducing: inducing.is_some(),
             architecture,
             rank: q.rank(),
-            rest: self.posterior.rest(),
+            residual_variance: self.posterior.residual_variance(),
             roots: q.roots().len(),
             level: self.level,
         };
@@ -205,7 +206,7 @@ fn noise(source: &TableSource) -> Result<Box<dyn Likelihood>, String> {
 
 /// The kernel acts on what a network makes of rows, or on columns where there is none.
 pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors) -> Read {
-    let Settings { inducing, architecture, rank: m, rest, roots, level } =
+    let Settings { inducing, architecture, rank: m, residual_variance, roots, level } =
         super::settings(settings, tensors)?;
     let likelihood = match source.output.likelihood() {
         Some(output) => output.seen_in_training(),
@@ -243,7 +244,7 @@ pub(crate) fn read(settings: Value, source: &TableSource, tensors: &mut Tensors)
     let roots = (0..roots).map(|k| tensors.factor(&root_name(roots, k), m));
     let roots = roots.collect::<Result<Vec<_>, _>>()?;
     let q = WeightDistribution::new(mean, roots).map_err(|e| tensors.corrupt(e))?;
-    let posterior = LowRankPosterior::new(features, q, likelihood, rest);
+    let posterior = LowRankPosterior::new(features, q, likelihood, residual_variance);
     let posterior = posterior.map_err(|e| tensors.corrupt(e))?;
     Ok(Arc::new(LowRank { posterior, level }))
 }

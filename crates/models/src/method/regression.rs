@@ -153,16 +153,18 @@ pub(crate) fn fit_exact(
     Ok((Arc::new(fitted.posterior), residuals))
 }
 
-/// How good a posterior is on its own rows, each predicted from all others that are no copies of it, and their standardised residuals; what can be done about errors that grow with the prediction is told by inputs, output and fit. Cost `n³/3` flops.
+/// How good a posterior is on its own rows, each predicted from all others that are no duplicates of it, and their standardised residuals; what can be done about errors that grow with the prediction is told by inputs, output and fit. Cost `n³/3` flops.
 pub(crate) fn each_from_the_others(
     posterior: &ExactPosterior,
     (inputs, output, fit): (&TableInputs, &GaussianOutput, &FitSummary),
 ) -> Result<Option<(FitCheck, Vec<f64>)>, ModelError> {
-    let Some(LeftOut { mean, variance, truths, copies }) = LeftOut::of(posterior)? else { return Ok(None) };
+    let Some(LeftOut { mean, variance, truths, duplicates }) = LeftOut::of(posterior)? else {
+        return Ok(None);
+    };
     let scores = CheckScores::of(&mean, &variance, &truths)?;
     let residuals = Gaussians::new(&mean, &variance, &truths)?.standardised_residuals();
     let check = FitCheck::new(CheckedOn::LeaveOneOut, truths.len(), scores, None);
-    let mut check = FitCheck { copies, ..check.with_outliers(&residuals) };
+    let mut check = FitCheck { duplicates, ..check.with_outliers(&residuals) };
     if let Some(funnel) = Funnel::of(&mean, &residuals).filter(|own| own.is_sure()) {
         let remedy = crate::describe::funnel_remedy(inputs, output, fit, funnel.rank_correlation > 0.0);
         check.warnings.push(funnel_in_words(funnel, truths.len(), &remedy));

@@ -74,8 +74,8 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// What predicts the noise of places, where that was learned.
-    pub(crate) fn noise_of_places(&self) -> Option<&'a NoiseProcess> {
+    /// What predicts heteroscedastic noise, where that was learned.
+    pub(crate) fn heteroscedastic_noise(&self) -> Option<&'a NoiseProcess> {
         self.output.gaussian()?.process.as_deref()
     }
 }

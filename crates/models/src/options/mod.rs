@@ -134,10 +134,10 @@ pub struct FitRequest {
     /// Least noise variance, as a share of the target's variance
     #[cfg_attr(feature = "clap", arg(long = "set prior.noise-floor", value_name = "X", value_parser = numbers::not_negative, default_value_t = Self::default().noise_floor))]
     pub noise_floor: f64,
-    /// Beliefs about lengthscales that --config says nothing about
+    /// Priors on lengthscales that --config says nothing about
     #[cfg_attr(feature = "clap", arg(long = "set prior.lengthscale-prior", value_enum, default_value_t))]
     pub lengthscale_prior: LengthscalePrior,
-    /// Beliefs about hyperparameters; on the command line the `[[hyperprior]]` tables of `--config`.
+    /// Priors on hyperparameters; on the command line the `[[hyperprior]]` tables of `--config`.
     #[cfg_attr(feature = "clap", arg(skip))]
     pub hyperpriors: Vec<Hyperprior>,
     /// Hyperparameters that are given instead of learned; on the command line the file of `--hyperparameters`.
@@ -268,7 +268,7 @@ impl FitRequest {
     }
 
     /// What a search for a model's hyperparameters believes: what was stated, and the weak prior of lengthscales that nothing was said about.
-    pub(crate) fn beliefs(&self, model: &dyn Parameters, inputs: usize) -> Vec<Hyperprior> {
+    pub(crate) fn hyperpriors_of(&self, model: &dyn Parameters, inputs: usize) -> Vec<Hyperprior> {
         let mut all = self.hyperpriors.clone();
         if self.lengthscale_prior == LengthscalePrior::Weak {
             add_weak_priors(&mut all, model, inputs);
@@ -290,7 +290,7 @@ impl FitRequest {
                 options.constraints = held(model.segments());
                 options.hyperpriors.clear();
             }
-            None => options.hyperpriors = self.beliefs(model, inputs),
+            None => options.hyperpriors = self.hyperpriors_of(model, inputs),
         }
         options
     }

@@ -36,14 +36,14 @@ const HETEROSCEDASTIC: &str = "heteroscedastic";
 
 impl FitRequest {
     /// Whether the noise of each place is learned, by a process of its own.
-    pub fn learns_noise_of_places(&self) -> bool {
+    pub fn learns_heteroscedastic_noise(&self) -> bool {
         self.selection.noise.as_deref() == Some(HETEROSCEDASTIC)
     }
 
     /// Roles of the columns: without the word of `--noise` that is no column, and what weighs rows does not predict them.
     pub fn roles(&self) -> Selection {
         let mut roles = self.selection.clone();
-        if self.learns_noise_of_places() {
+        if self.learns_heteroscedastic_noise() {
             roles.noise = None;
         }
         if roles.features.is_none() {

@@ -98,7 +98,7 @@ impl GaussianOutput {
     /// Predictions of rows in units of the target, of these standardised inputs; with truths and known noise where these were extracted. All rows share a noise variance, and deviations are multiplied by a factor.
     ///
     /// # Errors
-    /// [`ModelError::Gp`] where the noise of places cannot be predicted.
+    /// [`ModelError::Gp`] where heteroscedastic noise cannot be predicted.
     pub(crate) fn predictions(
         &self,
         inputs: &TableInputs,

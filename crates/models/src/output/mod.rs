@@ -5,7 +5,7 @@
 //! | file | what |
 //! |---|---|
 //! | `gaussian` | numbers with Gaussian noise: constant, known row by row, or of places |
-//! | `noise` | the noise of places, a predictor of its own |
+//! | `noise` | heteroscedastic noise, a predictor of its own |
 //! | `likelihood` | classes, counts, events, numbers with outliers |
 //! | `observing` | predictive distributions under a likelihood |
 //! | `target` | what a target is, and how it stands in tables |

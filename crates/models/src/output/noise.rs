@@ -6,7 +6,7 @@ use posterior_gp::laplace::{LaplacePosterior, LatentPrediction};
 use posterior_kernels::KernelExpression;
 use serde::{Deserialize, Serialize};
 
-/// What stands in a model file of the noise of places, besides arrays.
+/// What stands in a model file of heteroscedastic noise, besides arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NoiseSummary {
     /// The kernel of the logarithm of the variance.

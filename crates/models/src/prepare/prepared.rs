@@ -30,7 +30,7 @@ pub enum FitStage {
     },
     /// Solvers on few rows, which are its parts: which of them is to solve for all.
     Forecast,
-    /// Searches for the noise of places, in turns with the function.
+    /// Searches for heteroscedastic noise, in turns with the function.
     Noise,
     /// A solver.
     Solve,

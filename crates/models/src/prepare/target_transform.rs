@@ -321,7 +321,7 @@ impl<'a> Search<'a> {
         options.criterion = posterior_gp::exact::Criterion::Evidence;
         options.restarts = 1;
         options.steps.steps = options.steps.steps.min(STEPS[usize::from(self.begun)]);
-        options.hyperpriors = request.beliefs(&self.model, rows.names.len());
+        options.hyperpriors = request.hyperpriors_of(&self.model, rows.names.len());
         let fitted = fit(self.model.clone(), data, &options, &mut |_, _| Signal::Continue).ok()?;
         let slopes: f64 = rows.y.iter().map(|y| standard.log_slope(*y)).sum();
         let log_evidence = fitted.log_evidence + slopes;

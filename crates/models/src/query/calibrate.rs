@@ -2,7 +2,8 @@
 
 use crate::FitRecord;
 use crate::calibration::{
-    self, Asked, Before, Calibration, Guarantee, JudgedRows, Learned, NetworkRecalibration, NumbersBy,
+    self, Before, Calibration, CalibrationRequest, Guarantee, JudgedRows, Learned, NetworkRecalibration,
+    NumbersBy,
 };
 use crate::model::{Model, Source};
 use crate::options::CalibrateName;
@@ -35,7 +36,8 @@ impl Model {
             }
             Source::Table(source) => {
                 calibration::check(calibrate, found.len(), false)?;
-                let asked = Asked { calibrate, on: CheckedOn::HeldBack, guarantee, weighted: false };
+                let asked =
+                    CalibrationRequest { calibrate, on: CheckedOn::HeldBack, guarantee, weighted: false };
                 let learned = of_process(asked, &source.output, found, truths)?;
                 match &mut source.record.fit {
                     FitRecord::Gaussian(fit) => {
@@ -54,7 +56,7 @@ impl Model {
 
 /// What rows tell of a process that predicted them without calibration.
 fn of_process(
-    asked: Asked,
+    asked: CalibrationRequest,
     output: &Output,
     found: Predictive,
     truths: Vec<f64>,

@@ -25,7 +25,7 @@ impl Process<'_> {
         };
         let mut extracted = self.extract(table, rows, true)?;
         let (asked, _) = self.observations(&extracted)?;
-        let places = places(known, &asked, self.noise_of_places().is_none()).map_err(|stranger| {
+        let places = places(known, &asked, self.heteroscedastic_noise().is_none()).map_err(|stranger| {
             let row = extracted.rows[stranger] + 1;
             DataError::NotTrainedOn { path: table.source.clone(), row }.in_table(table)
         })?;

@@ -9,7 +9,7 @@
 //! | `network_predict` | predictions of a network and, for comparison, of the network without error bars |
 //! | `network_plan` | memory and seconds of predictions of networks |
 //! | `network_samples` | functions and joint covariances of networks |
-//! | `portrait` | what a report shows of a model |
+//! | `model_report` | what a report shows of a model |
 //! | `process` | what processes answer |
 //! | `calibrate` | calibration after a fit, by validation rows |
 //! | `effects` | effects of columns |
@@ -24,17 +24,17 @@ mod effects;
 mod joint;
 mod leave_one_out;
 mod model;
+mod model_report;
 mod network;
 mod network_joint;
 mod network_plan;
 mod network_predict;
 mod network_samples;
 mod plan;
-mod portrait;
 mod predict;
 mod process;
 
 pub use answer::Answer;
 pub(crate) use answer::columns;
-pub use portrait::Portrait;
+pub use model_report::ModelReport;
 pub use predict::PredictOptions;

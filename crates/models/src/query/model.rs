@@ -1,7 +1,7 @@
 //! What a model answers: what processes and networks do alike is here, the rest in `process` and `network`.
 
 use super::answer::{Answer, check};
-use super::portrait::{Portrait, network_remedy};
+use super::model_report::{ModelReport, network_remedy};
 use crate::model::{NetworkSource, Networks, Source};
 use crate::rows::no_leave_one_out;
 use crate::{
@@ -137,10 +137,10 @@ impl Model {
     ///
     /// # Errors
     /// When the posterior over a grid cannot be computed.
-    pub fn portrait(&self) -> Result<Portrait, ModelError> {
+    pub fn model_report(&self) -> Result<ModelReport, ModelError> {
         match self.view() {
-            Parts::Table(own) => own.portrait(),
-            Parts::Network(own) => Ok(own.portrait()),
+            Parts::Table(own) => own.model_report(),
+            Parts::Network(own) => Ok(own.model_report()),
         }
     }
 
@@ -155,13 +155,13 @@ impl Model {
         }
     }
 
-    /// What [`Self::portrait`] and [`Self::effects`] take beside the model where that is worth saying: maps of a model of two inputs are predictions at places of their own.
+    /// What [`Self::model_report`] and [`Self::effects`] take beside the model where that is worth saying: maps of a model of two inputs are predictions at places of their own.
     ///
     /// # Errors
     /// [`ModelError::PredictionMemory`] for more than is allowed.
-    pub fn plan_portrait(&self, question: &Question) -> Result<Option<PredictionPlan>, ModelError> {
+    pub fn plan_model_report(&self, question: &Question) -> Result<Option<PredictionPlan>, ModelError> {
         match self.view() {
-            Parts::Table(own) => own.plan_portrait(question),
+            Parts::Table(own) => own.plan_model_report(question),
             Parts::Network(_) => Ok(None),
         }
     }

@@ -1,7 +1,7 @@
 //! What networks answer in their own way: the rest of [`Model`](crate::Model) is the same for all.
 
+use super::model_report::ModelReport;
 use super::network_joint::{no_truths, scores};
-use super::portrait::Portrait;
 use crate::describe::{self, ensemble, network};
 use crate::model::Networks;
 use crate::rows::prints_of_examples;
@@ -35,19 +35,19 @@ impl Networks<'_> {
         if self.is_ensemble() { ensemble::report(self) } else { network::report(self) }
     }
 
-    pub(crate) fn portrait(&self) -> Portrait {
+    pub(crate) fn model_report(&self) -> ModelReport {
         if self.is_ensemble() {
             let method = if self.is_plain() { "deep ensemble" } else { "ensemble of linearised Laplace" };
-            return Portrait { title: "An ensemble of networks", method, ..Portrait::default() };
+            return ModelReport { title: "An ensemble of networks", method, ..ModelReport::default() };
         }
-        Portrait {
+        ModelReport {
             title: "A network with error bars",
             method: match &self.record.summary.learned {
                 Some(_) => self.record.options.approximation.name(),
                 None => "linearised Laplace",
             },
             evidence: describe::evidence(self.record),
-            ..Portrait::default()
+            ..ModelReport::default()
         }
     }
 

@@ -57,7 +57,7 @@ impl Process<'_> {
         let (n, left_out) = (self.predictor.support(), question.leave_one_out);
         let block = block.saturating_add(if left_out { 64 * n as u64 } else { 0 });
         let flops = if left_out { (n as f64).powi(3) / 3.0 } else { flops };
-        let noise = self.noise_of_places();
+        let noise = self.heteroscedastic_noise();
         let flops = flops + noise.map_or(0.0, |own| own.flops_of_row() * rows as f64);
         let noise = noise.map_or(0, |own| own.bytes());
         let parts = [inputs, outputs, block, leaving, table, noise, question.beside];

@@ -1,7 +1,7 @@
 //! What a process answers in its own way: the rest of [`Model`](crate::Model) is the same for all.
 
 use super::joint::no_joint;
-use super::portrait::{Portrait, network_remedy};
+use super::model_report::{ModelReport, network_remedy};
 use crate::{
     Effects, Family, Latent, LikelihoodOutput, ModelData, ModelError, Output, PredictedKind, PredictionPlan,
     Predictions, Predictive, Process, Question, Target, TrainedOn, Truth, Want, describe, effects,
@@ -144,10 +144,10 @@ impl Process<'_> {
         ))
     }
 
-    pub(crate) fn portrait(&self) -> Result<Portrait, ModelError> {
+    pub(crate) fn model_report(&self) -> Result<ModelReport, ModelError> {
         let posterior = effects::one_dimensional(self)?;
         let parts = self.parts();
-        Ok(Portrait {
+        Ok(ModelReport {
             tables: parts.report_tables(),
             warps: parts.curves(),
             maps: self.maps(posterior.as_ref())?,
@@ -156,11 +156,14 @@ impl Process<'_> {
             hyperparameters: describe::hyperparameters(self),
             lengthscales: describe::lengthscales(self),
             posterior,
-            ..Portrait::default()
+            ..ModelReport::default()
         })
     }
 
-    pub(crate) fn plan_portrait(&self, question: &Question) -> Result<Option<PredictionPlan>, ModelError> {
+    pub(crate) fn plan_model_report(
+        &self,
+        question: &Question,
+    ) -> Result<Option<PredictionPlan>, ModelError> {
         let plain = Question { samples: 0, ..question.clone() };
         let maps = self.map_places().map(|places| self.plan_of((places, 0), &plain, 0)).transpose()?;
         Ok(PredictionPlan::both(maps, Effects::plan(self, question)?))

@@ -1,6 +1,6 @@
 //! How good a fit is on rows that had no part in it, and what is to be said about that.
 
-use crate::calibration::{Asked, Before, explained_by_chance};
+use crate::calibration::{Before, CalibrationRequest, explained_by_chance};
 use crate::facts::{STANDARDISED, figure, fixed};
 use crate::options::MethodName;
 use crate::rows::{equals, scored};
@@ -94,9 +94,9 @@ pub struct FitCheck {
     /// How many.
     pub rows: usize,
     /// Rows that were held back as well and equal rows that are learned from, to which they were given back: they tell how well a fit remembers.
-    pub twins: usize,
-    /// Copies of these rows that were left out with them: of a table that holds its rows several times.
-    pub copies: usize,
+    pub training_duplicates: usize,
+    /// Duplicates of these rows that were left out with them: of a table that holds its rows several times.
+    pub duplicates: usize,
     /// Their scores.
     pub scores: CheckScores,
     /// Shares inside 95 % intervals that chance explains, 99 times in 100, of so many rows.
@@ -180,8 +180,8 @@ impl FitCheck {
         Self {
             on,
             rows,
-            twins: 0,
-            copies: 0,
+            training_duplicates: 0,
+            duplicates: 0,
             scores,
             chance,
             converged,
@@ -227,15 +227,15 @@ impl FitCheck {
     }
 
     /// What a request asks its rows to tell.
-    pub(crate) fn asked(&self, request: &FitRequest) -> Asked {
+    pub(crate) fn asked(&self, request: &FitRequest) -> CalibrationRequest {
         let chosen = request.method.settings().is_automatic() && !self.tried.is_empty();
         let guarantee = Guarantee::unless([
             (self.on == CheckedOn::LeaveOneOut, Guarantee::LeaveOneOut),
             (chosen, Guarantee::Chosen),
             (request.hyperparameters.is_some(), Guarantee::Given),
-            (self.twins > 0, Guarantee::Twins),
+            (self.training_duplicates > 0, Guarantee::TrainingDuplicates),
         ]);
-        Asked { calibrate: request.calibrate, on: self.on, guarantee, weighted: false }
+        CalibrationRequest { calibrate: request.calibrate, on: self.on, guarantee, weighted: false }
     }
 
     /// What is to be said of a coverage below 0.90 or above 0.99 that so few rows may have by chance; others are as they should be, or have a warning.
@@ -252,7 +252,7 @@ impl FitCheck {
     /// How good the fit is; `before` says what was done to it since.
     pub(crate) fn facts(&self, before: &str) -> Facts {
         let own = scored(self.rows, self.scores.facts());
-        let own = own.maybe("", self.by_chance()).and(equals(self.twins, self.copies));
+        let own = own.maybe("", self.by_chance()).and(equals(self.training_duplicates, self.duplicates));
         let converged = self.converged.zip(self.drift).map(|(converged, drift)| {
             // What is left of the system may say more than what no longer moves.
             let residual = self.residual.filter(|_| !converged && drift <= CONVERGED);
@@ -351,7 +351,10 @@ mod tests {
         assert_eq!(of(&asked(Auto), &beside), Guarantee::Chosen);
         let given = FitRequest { hyperparameters: Some(Vec::new()), ..asked(Sgpr) };
         assert_eq!(of(&given, &base), Guarantee::Given);
-        assert_eq!(of(&asked(Sgpr), &FitCheck { twins: 3, ..base.clone() }), Guarantee::Twins);
+        assert_eq!(
+            of(&asked(Sgpr), &FitCheck { training_duplicates: 3, ..base.clone() }),
+            Guarantee::TrainingDuplicates
+        );
         let left_out = FitCheck { on: CheckedOn::LeaveOneOut, ..base };
         assert_eq!(of(&asked(Sgpr), &left_out), Guarantee::LeaveOneOut);
         assert!(!left_out.before().tells_of_width);

@@ -4,7 +4,7 @@ use crate::facts::{count, fixed, nonzero, training, way};
 use crate::rows::rows_set_aside;
 use crate::{Fact, Facts};
 use posterior_kernels::KernelExpression;
-use posterior_linear::low_rank::{FeatureDiagnostics, Look, Rest};
+use posterior_linear::low_rank::{FeatureDiagnostics, ResidualVariance, ValidationScore};
 use posterior_notes::fixes::CORRECTION_FULL;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ pub struct TriedSetting {
     #[serde(default, skip_serializing_if = "crate::text::is_zero")]
     pub triangular_solves: usize,
     /// Looks, each with its step.
-    pub looks: Vec<Look>,
+    pub validation_scores: Vec<ValidationScore>,
     /// Why it ended, or what went wrong.
     pub ended: String,
     /// Wall-clock seconds.
@@ -48,7 +48,7 @@ impl TriedSetting {
             noise: None,
             steps: [0, 0],
             triangular_solves: 0,
-            looks: Vec::new(),
+            validation_scores: Vec::new(),
             ended,
             seconds,
         }
@@ -82,7 +82,7 @@ pub struct DeepSummary {
     /// Features; of the process itself, outputs of the network.
     pub rank: usize,
     /// What is added to the features' variance.
-    pub rest: Rest,
+    pub residual_variance: ResidualVariance,
     /// Covariances of weights: one for each latent function, or one that all share.
     pub roots: usize,
     /// The way that was chosen.
@@ -96,7 +96,7 @@ pub struct DeepSummary {
     /// Rows that were set aside to stop and to choose.
     pub validation_rows: usize,
     /// Rows that were drawn for that as well and equal rows that are learned from, to which they were given back.
-    pub twins: usize,
+    pub training_duplicates: usize,
     /// Effective rank and range of variances; of the process itself, of the outputs about their means and of the kernel.
     pub diagnostics: FeatureDiagnostics,
     /// Of the process itself, the least prior correlation of a row with the first: near 1 where it is a constant.
@@ -124,10 +124,12 @@ impl DeepSummary {
         let unsaid =
             "rows that they are trained on: rows say nothing of some directions, where the prior stays";
         let many = many.then(|| count(self.trained_rows, unsaid));
-        let rest = match self.rest {
-            Rest::None => "of the features alone".to_string(),
-            Rest::Uniform { largest } => format!("everywhere {largest:.3}, the largest in training"),
-            Rest::Own => "of the kernel".to_string(),
+        let residual_variance = match self.residual_variance {
+            ResidualVariance::None => "of the features alone".to_string(),
+            ResidualVariance::Uniform { largest } => {
+                format!("everywhere {largest:.3}, the largest in training")
+            }
+            ResidualVariance::Own => "of the kernel".to_string(),
         };
         let FeatureDiagnostics { effective_rank, smallest_variance, largest_variance } = self.diagnostics;
         let least = self.smallest_correlation.map(|least| fixed(least, 3, ""));
@@ -146,9 +148,13 @@ impl DeepSummary {
         };
         Facts::new()
             .fact("features", Facts::apart("; ").and(what).maybe("more than the", many))
-            .fact("prior variance", Facts::apart("; ").and(rest).and(range))
+            .fact("prior variance", Facts::apart("; ").and(residual_variance).and(range))
             .fact("trained by", Facts::new().and(self.chosen.as_str()).and(refitted))
-            .with([rows_set_aside(self.validation_rows, "to stop and to choose by", self.twins)])
+            .with([rows_set_aside(
+                self.validation_rows,
+                "to stop and to choose by",
+                self.training_duplicates,
+            )])
             .with(self.tried.iter().map(|tried| tried.fact(closed)))
     }
 
@@ -171,7 +177,10 @@ impl DeepSummary {
                 self.rank
             ));
         }
-        if !self.inducing && self.rest == Rest::None && largest_variance > 100.0 * smallest_variance {
+        if !self.inducing
+            && self.residual_variance == ResidualVariance::None
+            && largest_variance > 100.0 * smallest_variance
+        {
             out.push(format!(
                 "prior variances range from {smallest_variance:.2e} to {largest_variance:.2e} in training: where they are small, predictions are sure of themselves whatever the data ({CORRECTION_FULL})"
             ));

@@ -4,11 +4,11 @@ use crate::facts::{count, ended, power, training, way};
 use crate::rows::rows_set_aside;
 use crate::{Fact, Facts};
 use posterior_gp::generalised::{
-    Breakdown, Coordinates, Family, GeneralisedObjective, Irregularities, Mode, Reduction, RegulariserRisk,
-    Risk, Selector, Tempered, Turn,
+    Alternation, Breakdown, Coordinates, Family, GeneralisedObjective, Irregularities, Mode, Reduction,
+    RegulariserRisk, Risk, Selector, Tempered,
 };
 use posterior_kernels::infinite::ClippedCorrelations;
-use posterior_linear::training::Look;
+use posterior_linear::training::ValidationScore;
 use posterior_notes::fixes::{INDUCING, ITERATIONS, PRIOR_ROWS, TIME_BUDGET};
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub struct PriorSummary {
     /// What was minimised in them.
     pub risk: RegulariserRisk,
     /// Turns of learning on inducing points and choosing these again; none where there were no turns.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<Alternation>,
     /// Whether points came back to an earlier set.
     pub settled: bool,
     /// Whether time ended the learning of hyperparameters: they are as far as it came.
@@ -71,7 +71,7 @@ pub struct TriedWay {
     /// Steps taken, and before the best look.
     pub steps: [usize; 2],
     /// Looks, each with its step.
-    pub looks: Vec<Look>,
+    pub validation_scores: Vec<ValidationScore>,
     /// What the objective was made of at looks.
     pub history: Vec<Breakdown>,
     /// Floors, jitter and what else is no part of the formulas.
@@ -163,7 +163,7 @@ pub struct GviSummary {
     /// Rows that were set aside to stop, to choose and to temper.
     pub validation_rows: usize,
     /// Rows that were drawn for that as well and equal rows that are learned from, to which they were given back.
-    pub twins: usize,
+    pub training_duplicates: usize,
 }
 
 /// What a mean is made of.
@@ -216,7 +216,7 @@ impl GviSummary {
             .fact("variational mean", self.mean.as_str())
             .fact("variational kernel", format!("{}: {}", self.family, self.family.description()))
             .fact("trained by", self.chosen.as_str())
-            .with([rows_set_aside(self.validation_rows, aside, self.twins)])
+            .with([rows_set_aside(self.validation_rows, aside, self.training_duplicates)])
             .maybe("kernel behind", self.prior.network.as_ref().map(KernelNetwork::facts))
             .maybe("prior learned in", self.prior.turns())
             .maybe("tempering", tempering)

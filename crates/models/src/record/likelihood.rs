@@ -33,9 +33,9 @@ pub struct LabelCheck {
     /// How many.
     pub rows: usize,
     /// Rows that were held back as well and equal rows that are learned from, to which they were given back.
-    pub twins: usize,
-    /// Copies of these rows that were left out with them.
-    pub copies: usize,
+    pub training_duplicates: usize,
+    /// Duplicates of these rows that were left out with them.
+    pub duplicates: usize,
     /// Their scores.
     pub scores: LabelScores,
     /// NLL of a model that knows the targets' distribution and no inputs.
@@ -116,7 +116,7 @@ pub struct BoundedPseudoCount {
 
 /// How labels became numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StandInSummary {
+pub struct GaussianLabelSummary {
     /// Which numbers.
     pub gaussianised: Gaussianised,
     /// Pseudo-counts that were compared to choose it; none where it was given.
@@ -174,7 +174,7 @@ pub struct GeneralisedSummary {
     pub choice: String,
     /// Inferences that were compared, where it was ours to choose; the better one was kept.
     pub tried: Vec<TriedInference>,
-    /// Beliefs about hyperparameters, the weak default ones included.
+    /// Priors on hyperparameters, the weak default ones included.
     pub hyperpriors: Vec<Hyperprior>,
     /// Where hyperparameters come from.
     pub hyperparameter_source: String,
@@ -207,7 +207,7 @@ pub struct GeneralisedSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervals: Option<ObservedRecalibration>,
     /// Of Gaussianised inference.
-    pub stand_ins: Option<StandInSummary>,
+    pub gaussian_labels: Option<GaussianLabelSummary>,
     /// Of variational inference.
     pub bound: Option<BoundSummary>,
     /// Of the Laplace approximation.

@@ -31,8 +31,8 @@ pub(crate) use large::TrainingSummary;
 pub use large::{EvidenceSearchSummary, ScalableSummary};
 pub(crate) use likelihood::PSEUDO_COUNTS;
 pub use likelihood::{
-    BoundSummary, BoundedPseudoCount, FeatureSummary, GeneralisedSummary, LabelCheck, LabelScores,
-    ModeSummary, PlainProcess, StandInSummary, TriedInference, TriedPseudoCount, VariationSummary,
+    BoundSummary, BoundedPseudoCount, FeatureSummary, GaussianLabelSummary, GeneralisedSummary, LabelCheck,
+    LabelScores, ModeSummary, PlainProcess, TriedInference, TriedPseudoCount, VariationSummary,
 };
 pub use network::{DataRecord, HeldOutRecord, InputKind, NetworkHeader, NetworkRecord};
 pub use process::{ContinuedRows, FitRecord, FitSummary, ProcessRecord, TableSource};

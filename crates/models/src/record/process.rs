@@ -43,7 +43,7 @@ pub struct FitSummary {
     pub criterion: Criterion,
     /// Its value.
     pub criterion_value: Option<f64>,
-    /// Beliefs about hyperparameters that were added to it, the weak default ones included.
+    /// Priors on hyperparameters that were added to it, the weak default ones included.
     pub hyperpriors: Vec<Hyperprior>,
     /// With what.
     pub optimizer: Optimizer,

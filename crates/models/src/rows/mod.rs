@@ -1,8 +1,8 @@
 //! **Rows that are set apart**: to judge and to choose by, to test on, and those that a model has learned from already.
 //!
 //! |---|---|
-//! | [`Split`] | rows to learn from and rows to judge by, with copies and twins kept together; what is drawn for a test before that is a [`posterior_data::Split`] |
-//! | [`TrainingRows`] | recognises the rows of a fit: [`TrainedOn`], [`Apart`] |
+//! | [`Split`] | rows to learn from and rows to judge by, with duplicate rows kept together; what is drawn for a test before that is a [`posterior_data::Split`] |
+//! | [`TrainingRows`] | recognises the rows of a fit: [`TrainedOn`], [`EvaluationData`] |
 //! | [`LeftOut`] | rows of an exact process, each as the others predict it |
 //! | [`CheckedOn`] | which of these a score, a calibration or a choice goes by |
 //! | `left_out` | training rows, each predicted from all others |
@@ -13,10 +13,10 @@ mod left_out;
 mod split;
 mod training;
 
-pub(crate) use left_out::{LeftOut, no_leave_one_out, without_copies};
+pub(crate) use left_out::{LeftOut, no_leave_one_out, without_duplicates};
 pub(crate) use split::{MOST_SET_ASIDE, Prints, Split, equals, rows_set_aside, scored, set_aside};
 pub(crate) use training::prints_of_examples;
-pub use training::{Apart, TrainedOn, TrainingRows};
+pub use training::{EvaluationData, TrainedOn, TrainingRows};
 
 use serde::{Deserialize, Serialize};
 

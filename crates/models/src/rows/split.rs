@@ -18,7 +18,7 @@ const BLOCK: usize = 4096;
 pub(crate) struct Prints {
     /// A fingerprint of each row, its target included.
     pub(crate) rows: Vec<u64>,
-    /// Whether rows that equal others are copies of them, and no further observations that happen to be alike.
+    /// Whether rows that equal others are duplicates of them, and no further observations that happen to be alike.
     pub(crate) copied: bool,
 }
 
@@ -40,7 +40,7 @@ impl Prints {
         Ok(Self::new(rows, inputs, targets))
     }
 
-    /// From the fingerprints of rows, of their inputs, and the bits of their targets. Equal rows are copies where targets take (nearly) as many values as there are different rows, so that none would come twice by chance; where rows of the same inputs never have different targets; and where they seldom have
+    /// From the fingerprints of rows, of their inputs, and the bits of their targets. Equal rows are duplicates where targets take (nearly) as many values as there are different rows, so that none would come twice by chance; where rows of the same inputs never have different targets; and where they seldom have
     /// though targets take many values.
     fn new(rows: Vec<u64>, inputs: Vec<u64>, targets: Vec<u64>) -> Self {
         /// Values of which two are seldom the same by chance, and the share of pairs of equal inputs whose targets are as well.
@@ -56,8 +56,8 @@ impl Prints {
         Self { rows, copied }
     }
 
-    /// How many copies of each row there are, itself among them: one, where equal rows are no copies.
-    pub(crate) fn copies(&self) -> Vec<usize> {
+    /// How many duplicates of each row there are, itself among them: one, where equal rows are no duplicates.
+    pub(crate) fn multiplicities(&self) -> Vec<usize> {
         let mut counts: HashMap<u64, usize> = HashMap::new();
         self.rows.iter().for_each(|print| *counts.entry(*print).or_default() += 1);
         self.rows.iter().map(|print| if self.copied { counts[print] } else { 1 }).collect()
@@ -78,10 +78,10 @@ pub(crate) struct Split {
     pub(crate) train: Vec<usize>,
     /// To judge or to choose by.
     pub(crate) validation: Vec<usize>,
-    /// Rows that were drawn and went back, because their twins are learned from.
-    pub(crate) twins: usize,
-    /// Copies of validation rows, which are in neither list.
-    pub(crate) copies: usize,
+    /// Rows that were drawn and went back, because their duplicates are learned from.
+    pub(crate) training_duplicates: usize,
+    /// Duplicates of validation rows, which are in neither list.
+    pub(crate) duplicates: usize,
 }
 
 impl Split {
@@ -91,17 +91,17 @@ impl Split {
         let mut out = vec![false; n];
         index::sample(rng, n, count).into_iter().for_each(|i| out[i] = true);
         let (train, validation) = (0..n).partition(|&i| !out[i]);
-        Self::as_drawn(train, validation).without_twins(prints)
+        Self::as_drawn(train, validation).without_training_duplicates(prints)
     }
 
     /// These rows as they are.
     pub(crate) fn as_drawn(train: Vec<usize>, validation: Vec<usize>) -> Self {
-        Self { train, validation, twins: 0, copies: 0 }
+        Self { train, validation, training_duplicates: 0, duplicates: 0 }
     }
 
-    /// Without twins: a row that equals one of `train`, input by input and in its (first) target, tells how well that row was remembered, and nothing of rows to come; whoever is chosen by such rows remembers. It
-    /// goes back to `train`, unless that would leave less than half of `validation`: then copies of the drawn rows are learned from no more than these themselves. But of a table whose rows repeat by nature (few columns of few values), repetition is what rows to come are like, and all stay: those that repeat nothing are unlike them.
-    pub(crate) fn without_twins(self, prints: &Prints) -> Self {
+    /// Without duplicates: a row that equals one of `train`, input by input and in its (first) target, tells how well that row was remembered, and nothing of rows to come; whoever is chosen by such rows remembers. It
+    /// goes back to `train`, unless that would leave less than half of `validation`: then duplicates of the drawn rows are learned from no more than these themselves. But of a table whose rows repeat by nature (few columns of few values), repetition is what rows to come are like, and all stay: those that repeat nothing are unlike them.
+    pub(crate) fn without_training_duplicates(self, prints: &Prints) -> Self {
         if !prints.copied {
             return self;
         }
@@ -111,10 +111,10 @@ impl Split {
         let (back, kept): (Vec<usize>, Vec<usize>) =
             validation.iter().copied().partition(|&i| learned.contains(of(i)));
         if 2 * kept.len() >= validation.len() {
-            let twins = back.len();
+            let training_duplicates = back.len();
             let mut train = [&train[..], &back].concat();
             train.sort_unstable();
-            return Self { train, validation: kept, twins, copies: 0 };
+            return Self { train, validation: kept, training_duplicates, duplicates: 0 };
         }
         let mut judged = HashSet::new();
         let once: Vec<usize> = validation.iter().copied().filter(|&i| judged.insert(of(i))).collect();
@@ -122,8 +122,8 @@ impl Split {
         if others.is_empty() {
             return self;
         }
-        let copies = prints.rows.len() - others.len() - once.len();
-        Self { train: others, validation: once, twins: 0, copies }
+        let duplicates = prints.rows.len() - others.len() - once.len();
+        Self { train: others, validation: once, training_duplicates: 0, duplicates }
     }
 }
 
@@ -140,26 +140,26 @@ pub(crate) fn set_aside(rows: usize) -> Result<usize, ModelError> {
     Ok((rows / 10).clamp(1, MOST_SET_ASIDE))
 }
 
-/// Copies that were left out with rows, and twins that went back; nothing of none.
-pub(crate) fn equals(twins: usize, copies: usize) -> Facts {
+/// Duplicates that were left out with rows, and drawn rows that went back to their duplicates; nothing of none.
+pub(crate) fn equals(training_duplicates: usize, duplicates: usize) -> Facts {
     let own = Facts::apart("; ");
-    let own = match twins {
+    let own = match training_duplicates {
         0 => own,
         1 => own.and("another one that was drawn equals a row that is learned from, and went back to it"),
         many => own
             .and(count(many, "more that were drawn equal rows that are learned from, and went back to them")),
     };
-    match copies {
+    match duplicates {
         0 => own,
-        1 => own.and("a copy of one of them was left out with it"),
-        many => own.and(count(many, "copies of them were left out with them")),
+        1 => own.and("a duplicate of one of them was left out with it"),
+        many => own.and(count(many, "duplicates of them were left out with them")),
     }
 }
 
 /// Rows that were set aside, what for, and those that went back.
-pub(crate) fn rows_set_aside(rows: usize, what_for: &str, twins: usize) -> Fact {
+pub(crate) fn rows_set_aside(rows: usize, what_for: &str, training_duplicates: usize) -> Fact {
     let rows = Facts::apart("; ").and(count(rows, what_for));
-    Fact::new("rows set aside", rows.and(equals(twins, 0)))
+    Fact::new("rows set aside", rows.and(equals(training_duplicates, 0)))
 }
 
 /// Scores of so many rows that had no part in a fit.
@@ -182,35 +182,41 @@ mod tests {
     }
 
     fn split(data: &Observations, train: Vec<usize>, validation: Vec<usize>) -> Split {
-        Split::as_drawn(train, validation).without_twins(&Prints::of(data).unwrap())
+        Split::as_drawn(train, validation).without_training_duplicates(&Prints::of(data).unwrap())
     }
 
     #[test]
-    fn twins_go_back() {
+    fn training_duplicates_go_back() {
         // Row 40 + i is row i, of which 0 to 9 have one.
         let data = table(50, 40);
         let apart = split(&data, (0..30).chain(47..50).collect(), (30..47).collect());
-        assert_eq!((apart.validation, apart.twins, apart.copies), ((30..40).collect(), 7, 0));
+        assert_eq!(
+            (apart.validation, apart.training_duplicates, apart.duplicates),
+            ((30..40).collect(), 7, 0)
+        );
         assert_eq!(apart.train, (0..30).chain(40..50).collect::<Vec<_>>());
-        // The same inputs with another target are no twins.
+        // The same inputs with another target are no duplicates.
         let mut targets = data.targets().to_owned();
         targets[(40, 0)] = 0.5;
         let other = Observations::new(data.inputs().to_owned(), targets, None).unwrap();
         let apart = split(&other, (0..30).collect(), (30..41).collect());
-        assert_eq!((apart.validation.len(), apart.twins), (11, 0));
+        assert_eq!((apart.validation.len(), apart.training_duplicates), (11, 0));
     }
 
     /// Rows that all are there more than once: nothing is judged by what was remembered.
     #[test]
-    fn copies_are_left_out_with_their_rows() {
+    fn duplicates_are_left_out_with_their_rows() {
         let data = table(60, 20);
         let apart = split(&data, (0..50).collect(), (50..60).collect());
-        // Rows 10 to 19 of three copies each.
-        assert_eq!((apart.validation.clone(), apart.twins, apart.copies), ((50..60).collect(), 0, 20));
+        // Rows 10 to 19 of three duplicates each.
+        assert_eq!(
+            (apart.validation.clone(), apart.training_duplicates, apart.duplicates),
+            ((50..60).collect(), 0, 20)
+        );
         assert_eq!(apart.train, (0..50).filter(|i| i % 20 < 10).collect::<Vec<_>>());
         let two = split(&data, (0..40).collect(), (40..60).collect());
         assert_eq!(
-            (two.validation.len(), two.train.len(), two.copies),
+            (two.validation.len(), two.train.len(), two.duplicates),
             (20, 40, 0),
             "nothing would be left to learn from"
         );
@@ -223,18 +229,18 @@ mod tests {
         let noisy = Mat::from_fn(60, 1, |i, _| f64::from(u8::from(i % 7 < 3)));
         let data = Observations::new(inputs.clone(), noisy, None).unwrap();
         let apart = split(&data, (0..50).collect(), (50..60).collect());
-        assert_eq!((apart.validation.len(), apart.train.len(), apart.copies), (10, 50, 0));
+        assert_eq!((apart.validation.len(), apart.train.len(), apart.duplicates), (10, 50, 0));
         // Classes that never contradict each other are copied rows.
         let inputs = Mat::from_fn(60, 1, |i, _| (i % 30) as f64);
         let classes = Mat::from_fn(60, 1, |i, _| f64::from(u8::from(i % 30 < 9)));
         let data = Observations::new(inputs, classes, None).unwrap();
         let apart = split(&data, (0..50).collect(), (50..60).collect());
-        assert_eq!((apart.validation.len(), apart.train.len(), apart.copies), (10, 40, 10));
+        assert_eq!((apart.validation.len(), apart.train.len(), apart.duplicates), (10, 40, 10));
     }
 
-    /// Measurements of few digits, all given twice, three of them with another target: copies, since two of 25 values are seldom the same by chance.
+    /// Measurements of few digits, all given twice, three of them with another target: duplicates, since two of 25 values are seldom the same by chance.
     #[test]
-    fn rounded_targets_do_not_make_copies_natural() {
+    fn rounded_targets_do_not_make_duplicates_natural() {
         let bits = |values: Vec<usize>| values.into_iter().map(|v| v as u64).collect::<Vec<u64>>();
         let input = |i: usize| i % 100;
         let copied = |values: usize, others: usize| {
@@ -252,12 +258,12 @@ mod tests {
     fn draws_are_apart() {
         let rng = || Streams::new(3).stream("test/apart");
         let apart = Split::drawn(&Prints::of(&table(50, 50)).unwrap(), 12, &mut rng());
-        assert_eq!((apart.train.len(), apart.validation.len(), apart.twins), (38, 12, 0));
+        assert_eq!((apart.train.len(), apart.validation.len(), apart.training_duplicates), (38, 12, 0));
         assert!(apart.validation.iter().all(|i| apart.train.binary_search(i).is_err()));
         // Every row twice: none of those that are drawn is learned from.
         let data = table(50, 25);
         let doubled = Split::drawn(&Prints::of(&data).unwrap(), 5, &mut rng());
-        assert_eq!(doubled.train.len() + doubled.validation.len() + doubled.copies, 50);
+        assert_eq!(doubled.train.len() + doubled.validation.len() + doubled.duplicates, 50);
         let value = |i: &usize| i % 25;
         assert!(doubled.validation.iter().all(|i| doubled.train.iter().all(|j| value(i) != value(j))));
     }

@@ -120,7 +120,7 @@ impl TrainedOn {
 
 /// Examples to score, apart from those that a model has learned from: their scores say how well it fits, not how well it predicts.
 #[derive(Clone, Debug)]
-pub struct Apart {
+pub struct EvaluationData {
     /// What the scored examples are to the model.
     pub rows: ScoredRows,
     /// What is scored: examples that the model has not learned from; where it has learned from all that it can use, those; all, where it does not know.
@@ -131,7 +131,7 @@ pub struct Apart {
     pub training: Option<ModelData>,
 }
 
-impl Apart {
+impl EvaluationData {
     /// Parts data with truths by what a model says of them ([`crate::Model::trained_on`]).
     ///
     /// # Errors

@@ -13,7 +13,7 @@ pub(crate) use file::{FileHeader, STREAM, container, only};
 use crate::facts::fixed;
 use crate::targets::{SharedKernel, column_name, same_column, usual_columns};
 use crate::{
-    Answer, Facts, Files, Model, ModelData, ModelError, Portrait, PredictedInto, PredictedKind,
+    Answer, Facts, Files, Model, ModelData, ModelError, ModelReport, PredictedInto, PredictedKind,
     PredictionPlan, Question, VarianceSolves,
 };
 use posterior_data::stream::StreamOptions;
@@ -111,10 +111,11 @@ impl Saved {
     /// What a report shows of all.
     ///
     /// # Errors
-    /// As [`Model::portrait`].
-    pub fn portrait(&self) -> Result<Portrait, ModelError> {
+    /// As [`Model::model_report`].
+    pub fn model_report(&self) -> Result<ModelReport, ModelError> {
         let (title, method) = ("Gaussian processes", "Gaussian processes");
-        self.only().map_or_else(|| Ok(Portrait { title, method, ..Portrait::default() }), Model::portrait)
+        self.only()
+            .map_or_else(|| Ok(ModelReport { title, method, ..ModelReport::default() }), Model::model_report)
     }
 
     /// Reads files of the kind that all learned from.

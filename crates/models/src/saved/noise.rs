@@ -1,4 +1,4 @@
-//! The arrays of the noise of places.
+//! The arrays of heteroscedastic noise.
 
 use crate::method::noise::{names, own_kernel};
 use crate::method::read_process as read_laplace;

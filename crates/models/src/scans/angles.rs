@@ -19,7 +19,7 @@ use posterior_tomography::linearised::{
 };
 use posterior_tomography::priors::{Isotropic, NoiseModel, PilotEvidence};
 use posterior_tomography::reconstruction::network_view;
-use posterior_tomography::running::{Keeper, Stage, Watch};
+use posterior_tomography::running::{Checkpointer, Stage, Watch};
 use posterior_tomography::uncertainty::{self, ImagePriorChoice, UncertaintyOptions};
 use posterior_tomography::{Projector, TomographyError};
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ pub struct DesignRequest {
 
 /// What is kept between runs, beside what the prior keeps of itself.
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct SavedDesign {
     #[serde(default)]
     angles: Vec<NextAngle>,
     #[serde(flatten)]
@@ -166,8 +166,8 @@ pub fn design(
         "count": request.count, "counts": request.counts, "samples": request.samples, "seed": request.seed,
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&sinogram]) };
-    let mut keeper = Keeper::in_file(&request.checkpoint, identity);
-    let earlier = keeper.earlier::<Kept>()?.map_or_else(Vec::new, |(kept, _)| kept.angles);
+    let mut checkpointer = Checkpointer::in_file(&request.checkpoint, identity);
+    let earlier = checkpointer.earlier::<SavedDesign>()?.map_or_else(Vec::new, |(kept, _)| kept.angles);
     let method = match request.samples {
         0 => DesignMethod::Exact,
         samples => DesignMethod::Sampled { samples },
@@ -207,8 +207,14 @@ pub fn design(
             plan_design(weights.len(), seen)?;
             tangent = ImageTangent::new(&read.network, input.clone(), weights.selection())?;
             let measured = MeasuredTangent::new(&tangent, &pilot)?;
-            let (fit, found) =
-                uncertainty::fit_g_prior(&measured, &scaled.sinogram, &own, &search, &mut keeper, watch)?;
+            let (fit, found) = uncertainty::fit_g_prior(
+                &measured,
+                &scaled.sinogram,
+                &own,
+                &search,
+                &mut checkpointer,
+                watch,
+            )?;
             let root = PriorRoot::new(&tangent, WeightPrior::Independent(fit.deviations(&found)))?;
             let facts = posterior_store::json!({ "name": "g-prior", "precision": fit.precision, "unit": scaled.unit, "turns": fit.turns.len() });
             (Box::new(root), fit.noise_variance, facts)
@@ -261,8 +267,8 @@ pub fn design(
         stabiliser: 0.0,
         seed: request.seed,
     };
-    let (beside, tensors) = keeper.earlier::<Kept>()?.unwrap_or_default();
-    let mut kept = Kept { angles: earlier, ..beside };
+    let (beside, tensors) = checkpointer.earlier::<SavedDesign>()?.unwrap_or_default();
+    let mut kept = SavedDesign { angles: earlier, ..beside };
     let chosen = request.measured.iter().copied().chain(kept.angles.iter().map(|next| next.angle));
     let state =
         DesignState { settings, chosen: chosen.collect(), since: request.measured.len(), refreshes: 0 };
@@ -273,7 +279,7 @@ pub fn design(
         let degrees = scanner.geometry().angles()[best.angle].to_degrees();
         kept.angles.push(NextAngle { angle: best.angle, degrees, score: best.value });
         let signal = watch(Stage::Angles, kept.angles.len(), request.count, Some(best.value));
-        let stopped = keeper.offer_or_keep(signal, || (&kept, tensors.clone()), &mut failed);
+        let stopped = checkpointer.offer_or_keep(signal, || (&kept, tensors.clone()), &mut failed);
         if let Some(error) = failed {
             return Err(error.into());
         }
@@ -281,7 +287,7 @@ pub fn design(
             return Err(TomographyError::Interrupted.into());
         }
     }
-    keeper.finish();
+    checkpointer.finish();
     Ok(DesignOutcome {
         angles: kept.angles,
         noise_variance: noise_variance * (unit * unit),

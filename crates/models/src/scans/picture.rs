@@ -12,7 +12,7 @@ use posterior_networks::{Architecture, Network};
 use posterior_notes::fixes::{MEMORY, WEIGHT};
 use posterior_store::{Identity, json, numbers_digest};
 use posterior_tomography::reconstruction::{self, Method, ReconstructionReport, network_view};
-use posterior_tomography::running::{Keeper, Watch};
+use posterior_tomography::running::{Checkpointer, Watch};
 use posterior_tomography::{TomographyError, psnr};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -141,9 +141,9 @@ pub fn reconstruct(
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&scan.sinogram]) };
     // What is made at once keeps nothing, and leaves alone what another method has kept there.
-    let mut keeper = match &request.method {
-        Method::Filtered(_) => Keeper::none(),
-        _ => Keeper::in_file(&request.checkpoint, identity),
+    let mut checkpointer = match &request.method {
+        Method::Filtered(_) => Checkpointer::none(),
+        _ => Checkpointer::in_file(&request.checkpoint, identity),
     };
     let found = reconstruction::reconstruct(
         &scan.projector,
@@ -151,7 +151,7 @@ pub fn reconstruct(
         &request.method,
         start,
         truth.as_deref(),
-        &mut keeper,
+        &mut checkpointer,
         watch,
     )?;
     let projected = scan.projector.project(&found.picture)?;
@@ -188,6 +188,6 @@ pub fn reconstruct(
         let page = pages::reconstruction(&geometry.image_shape(), &found.picture, truth.as_deref(), &outcome);
         pages::write(path, &page)?;
     }
-    keeper.finish();
+    checkpointer.finish();
     Ok(outcome)
 }

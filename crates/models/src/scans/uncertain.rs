@@ -11,7 +11,7 @@ use posterior_store::{Identity, json, numbers_digest};
 use posterior_tomography::calibration::Calibration;
 use posterior_tomography::patches::{Estimator, PatchCovariance, Tiling, patch_log_density};
 use posterior_tomography::reconstruction::network_view;
-use posterior_tomography::running::{Keeper, Watch};
+use posterior_tomography::running::{Checkpointer, Watch};
 use posterior_tomography::uncertainty::{
     self, ImagePriorChoice, PriorReport, UncertaintyOptions, UncertaintyReport,
 };
@@ -174,7 +174,7 @@ pub fn uncertainty(
         "command": "uncertainty", "geometry": geometry, "options": request.options, "counts": request.scan.counts, "network": network_digest(&read.network),
     });
     let identity = Identity { settings, data: numbers_digest("sinogram", &[&scan.sinogram]) };
-    let mut keeper = Keeper::in_file(&request.checkpoint, identity);
+    let mut checkpointer = Checkpointer::in_file(&request.checkpoint, identity);
     // A variance that is given is one of the sinogram's measurements.
     let mut options = request.options.clone();
     if let ImagePriorChoice::GPrior(own) = &mut options.prior {
@@ -185,7 +185,7 @@ pub fn uncertainty(
         &scaled.sinogram,
         (&read.network, input),
         &options,
-        &mut keeper,
+        &mut checkpointer,
         watch,
     )?;
     let unit = scaled.unit;
@@ -277,6 +277,6 @@ pub fn uncertainty(
         let page = pages::uncertainty(&shape, &found, truth.as_deref(), &outcome);
         pages::write(path, &page)?;
     }
-    keeper.finish();
+    checkpointer.finish();
     Ok(outcome)
 }

@@ -1,6 +1,6 @@
 //! **A fitted process that goes on learning**, row by row, in bounded memory.
 //!
-//! The start is any process of inducing points, whatever its likelihood. Under Gaussian noise, and for labels as numbers, its posterior after any further rows is the one that it would have had with these rows from the beginning (under the
+//! The start is any process of inducing points, whatever its likelihood. Under Gaussian noise, and for Gaussian labels, its posterior after any further rows is the one that it would have had with these rows from the beginning (under the
 //! hyperparameters of the start); under other likelihoods each batch is learned by the bound of that batch. Inducing points are added where rows come that they cannot say much about, up to a limit.
 //!
 //! Source: spec `likelihood_approximations`, sections 6.5 and 6.6.

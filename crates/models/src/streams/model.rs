@@ -85,7 +85,7 @@ impl Model {
             }
             FitRecord::Likelihood(fit) => {
                 fit.bound.iter_mut().for_each(|own| own.inducing = inducing);
-                for member in fit.stand_ins.iter_mut().flat_map(|own| &mut own.members) {
+                for member in fit.gaussian_labels.iter_mut().flat_map(|own| &mut own.members) {
                     if let FitRecord::Gaussian(fit) = &mut member.record.fit {
                         fit.scalable.iter_mut().for_each(|own| own.inducing = inducing);
                     }

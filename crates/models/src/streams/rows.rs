@@ -1,13 +1,13 @@
 //! Rows as Gaussian observations of the latent functions, in the posterior's own units and less the prior mean.
 
 use crate::method::inference::NO_NOISE;
-use crate::{ModelError, Output, Process, StandInSummary};
+use crate::{GaussianLabelSummary, ModelError, Output, Process};
 use faer::{Mat, MatRef};
 use posterior_data::Table;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::streaming::{Sites, sites};
 use posterior_likelihoods::OutputLikelihood;
-use posterior_likelihoods::gaussianised::LabelStandIns;
+use posterior_likelihoods::gaussianised::LabelApproximation;
 
 /// Rows with their labels, as the posterior takes them.
 pub(crate) struct LabelledRows {
@@ -52,12 +52,13 @@ impl LabelledRows {
                 let seen = model.offsets(&extracted);
                 let y = extracted.y.unwrap_or_default();
                 let offset = |i: usize| seen.as_ref().map_or(0.0, |offsets| offsets[i]);
-                let stand_ins = model.record.fit.likelihood().and_then(|fit| fit.stand_ins.as_ref());
-                let Some(StandInSummary { gaussianised, offsets, scale, .. }) = stand_ins else {
+                let gaussian_labels =
+                    model.record.fit.likelihood().and_then(|fit| fit.gaussian_labels.as_ref());
+                let Some(GaussianLabelSummary { gaussianised, offsets, scale, .. }) = gaussian_labels else {
                     let offsets = (0..y.len()).map(offset).collect();
                     return Ok(Self { inputs, observed: Observed::Labels { targets: y, offsets } });
                 };
-                let labels = LabelStandIns::new(&output.likelihood, gaussianised)?;
+                let labels = LabelApproximation::new(&output.likelihood, gaussianised)?;
                 let (mut targets, mut precisions) =
                     (Mat::zeros(y.len(), offsets.len()), Mat::zeros(y.len(), offsets.len()));
                 for (i, y) in y.iter().enumerate() {

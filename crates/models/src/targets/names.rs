@@ -91,7 +91,7 @@ pub fn request_of(request: &FitRequest, names: &[String], target: &str) -> Resul
             "`{both}` is a target, and no target is a feature: leave it out of --features, or fit the targets apart"
         )));
     }
-    if request.selection.noise.is_some() && !request.learns_noise_of_places() {
+    if request.selection.noise.is_some() && !request.learns_heteroscedastic_noise() {
         return Err(ModelError::Usage(
             "--noise is a column of variances of one target, and these are several: fit those apart whose noise is known"
                 .into(),

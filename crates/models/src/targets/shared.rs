@@ -42,7 +42,7 @@ pub struct SharedKernel {
     pub log_evidence: f64,
     /// All hyperparameters, in standard units; those of the mean target by target.
     pub hyperparameters: Vec<Hyperparameter>,
-    /// Beliefs about hyperparameters that were added to it.
+    /// Priors on hyperparameters that were added to it.
     pub hyperpriors: Vec<Hyperprior>,
     /// Why the best start ended.
     pub reason: Reason,
@@ -85,7 +85,7 @@ impl SharedRows {
         if first.method.deep().is_some() {
             return usage("--share-kernel is for kernels, and this method learns features: leave it out");
         }
-        if first.learns_noise_of_places() {
+        if first.learns_heteroscedastic_noise() {
             return usage(
                 "--share-kernel has one noise for all targets and places, and --noise heteroscedastic learns it: leave one out",
             );
@@ -185,7 +185,7 @@ impl SharedRows {
         let (names, targets) = (self.own[0].schema.feature_names(), self.own.len());
         let model = request.process(request.kernel.build(&names)?, names.len(), targets);
         let mut options = options(request);
-        options.hyperpriors = request.beliefs(&model, names.len());
+        options.hyperpriors = request.hyperpriors_of(&model, names.len());
         options.steps.time =
             request.time_budget.map(|s| Duration::from_secs_f64((SEARCH_SHARE * s).clamp(0.0, 1e9)));
         let blocks = self.blocks(request)?;

@@ -14,7 +14,7 @@
 //! | `reduce` | means, sums, norms, extremes and products over axes |
 //! | `recurrent` | `LSTM`, `GRU`, `RNN` |
 //! | `shape` | reshapes and other orders of axes |
-//! | `parts` | slices, gathers, splits, joins, repetition |
+//! | `slicing` | slices, gathers, splits, joins, repetition |
 //! | `pad` | padding |
 
 mod attention;
@@ -28,12 +28,12 @@ mod linear;
 mod normalisation;
 mod other_norms;
 mod pad;
-mod parts;
 mod pooling;
 mod recurrent;
 mod reduce;
 mod resize;
 mod shape;
+mod slicing;
 mod softmax;
 
 use super::error::Fault;
@@ -179,7 +179,7 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Vec<
         return normalisation::fused(importer, node, fused).map(one);
     }
     match node.operator.as_str() {
-        "Split" => parts::split(importer, node),
+        "Split" => slicing::split(importer, node),
         "LSTM" | "GRU" | "RNN" => recurrent::translate(importer, node),
         operator if SUPPORTED.binary_search(&operator).is_ok() => single(importer, node).map(one),
         _ => Err(Fault::Unsupported(String::new())),
@@ -218,11 +218,11 @@ fn single(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "DepthToSpace" => {
             shape::translate(importer, node)
         }
-        "Slice" => parts::slice(importer, node),
-        "Gather" | "GatherND" => parts::gather(importer, node),
-        "Concat" => parts::concat(importer, node),
+        "Slice" => slicing::slice(importer, node),
+        "Gather" | "GatherND" => slicing::gather(importer, node),
+        "Concat" => slicing::concat(importer, node),
         "Pad" => pad::translate(importer, node),
-        "Expand" => parts::expand(importer, node),
+        "Expand" => slicing::expand(importer, node),
         "Resize" | "Upsample" => resize::translate(importer, node),
         _ => elementwise::translate(importer, node),
     }

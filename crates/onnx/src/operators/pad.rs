@@ -5,7 +5,7 @@ use super::super::error::{Fault, short};
 use super::super::importer::Importer;
 use super::super::layout::{Tracked, axis};
 use super::super::node::Node;
-use super::parts::part;
+use super::slicing::part;
 use posterior_networks::operation::{Operation, Pad, PadMode};
 
 pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {

@@ -34,7 +34,7 @@ fn table(rows: usize, flips: f64, seed: u64) -> Table {
     Table::new("softmax", vec![Column::numeric("a", a), Column::numeric("b", b), label])
 }
 
-/// A fit of stand-ins (with a pseudo-count) or by Laplace's approximation.
+/// A fit of pseudo-targets (with a pseudo-count) or by Laplace's approximation.
 fn request(
     method: MethodName,
     calibrate: CalibrateName,

@@ -175,7 +175,7 @@ fn places_in_a_plane_are_learned_and_survive_their_file() {
     let seen = back.trained_on(&data).unwrap().unwrap();
     assert_eq!(seen.seen.len(), events.len());
     // One column is drawn, two are not; no table has truths to score against.
-    assert!(back.portrait().unwrap().posterior.is_none());
+    assert!(back.model_report().unwrap().posterior.is_none());
     let error = back.evaluate(&data, &Question { truth: true, ..question() }).unwrap_err().to_string();
     assert!(error.contains("no row of a table tells"), "{error}");
     let outside = ModelData::of_table(self::table(&["x", "y"], &[vec![1.0, 1.0], vec![1.0, 3.5]])).unwrap();
@@ -190,7 +190,7 @@ fn one_column_is_drawn_and_an_interrupted_fit_goes_on_to_the_same_model() {
     let table = table(&["t"], &thinned(140.0, &[WINDOW], 3, |t| intensity(t[0])));
     let mut request = request("t=0:10", json!({"method": "svdbk", "iterations": 60}));
     let whole = fit(&table, &request).unwrap();
-    let panel = whole.portrait().unwrap().posterior.unwrap();
+    let panel = whole.model_report().unwrap().posterior.unwrap();
     assert_eq!((panel.input.as_str(), panel.grid[0], *panel.grid.last().unwrap()), ("t", 0.0, 10.0));
     assert!(panel.mean.iter().all(|rate| *rate > 0.0) && panel.samples.len() == 6);
     let large = request.method.large_mut().unwrap();

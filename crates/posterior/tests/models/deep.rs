@@ -386,9 +386,9 @@ fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
     assert_eq!(again.process().unwrap().predict(&fresh, None).unwrap(), predictions);
     assert_eq!(again.process().unwrap().header(), model.process().unwrap().header());
     // Hyperparameters are those of the kernel behind the network, and of no column.
-    let portrait = posterior::Model::portrait(&model).unwrap();
-    assert!(portrait.lengthscales.is_empty());
-    assert!(portrait.hyperparameters.iter().any(|h| h.unit == "of the network's outputs"));
+    let model_report = posterior::Model::model_report(&model).unwrap();
+    assert!(model_report.lengthscales.is_empty());
+    assert!(model_report.hyperparameters.iter().any(|h| h.unit == "of the network's outputs"));
     // Samples are functions: the same values in whatever company, around the mean.
     let process = posterior::Fitted::load(folder.path().join("dense.posterior")).unwrap();
     let x: Vec<Vec<f64>> =

@@ -245,9 +245,9 @@ fn every_method_has_them_at_rows_of_its_own_or_at_those_given() {
         }
         // What was planned is what was asked.
         let plan =
-            model.plan_portrait(&Question { memory: 1 << 33, ..Question::default() }).unwrap().unwrap();
+            model.plan_model_report(&Question { memory: 1 << 33, ..Question::default() }).unwrap().unwrap();
         assert!(plan.rows > 0 && plan.peak_bytes > 0, "{plan:?}");
-        assert!(model.plan_portrait(&Question { memory: 1 << 10, ..Question::default() }).is_err());
+        assert!(model.plan_model_report(&Question { memory: 1 << 10, ..Question::default() }).is_err());
     }
 }
 

@@ -210,7 +210,7 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     let mut exact = request("matern32(ard) * categorical(task)");
     set(&mut exact, json!({"restarts": 1, "steps": 20}));
     let first = fit(&table, &exact);
-    // Without beliefs about a lengthscale that is no distance.
+    // Without priors on a lengthscale that is no distance.
     let believed: Vec<&str> = first
         .process()
         .unwrap()
@@ -410,9 +410,9 @@ fn warps_and_mixtures_are_described() {
         );
         assert!(curve.warped.windows(2).all(|w| w[0] < w[1]));
     }
-    let portrait = model.portrait().unwrap();
-    assert_eq!((portrait.warps.len(), portrait.tables.len()), (2, 1));
-    let names: Vec<&str> = portrait.hyperparameters.iter().map(|h| h.name.as_str()).collect();
+    let model_report = model.model_report().unwrap();
+    assert_eq!((model_report.warps.len(), model_report.tables.len()), (2, 1));
+    let names: Vec<&str> = model_report.hyperparameters.iter().map(|h| h.name.as_str()).collect();
     for name in [
         "warp.skew [x1]",
         "warp.tail [x3]",

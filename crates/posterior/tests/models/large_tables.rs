@@ -451,7 +451,7 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     let straight = fit(&request);
     assert!(
         !straight.process().unwrap().record().fit.gaussian().unwrap().hyperpriors.is_empty(),
-        "the weak prior of lengthscales is among the beliefs"
+        "the weak prior of lengthscales is among the priors"
     );
     set(&mut request, json!({"checkpoint": path}));
     let table = table();
@@ -504,7 +504,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     // It is near its end, and random signs are no samples.
     assert!(found.last_gain.abs() < 0.02 && !found.handed_on, "{found:?}");
     assert!(summary.neighbourhood_evidences.is_empty());
-    // What was found is worth little less than the maximum, with the beliefs that both share.
+    // What was found is worth little less than the maximum, with the priors that both share.
     let evidence = |model: &Model| {
         let mut at = self::request(MethodName::Exact);
         set(&mut at, json!({"steps": 0}));

@@ -54,7 +54,7 @@ fn gaussianised_processes_are_those_of_the_textbook() {
     let model = fit(&table, &split.train, &request).unwrap();
 
     let own = model.process().unwrap().record().fit.likelihood().unwrap();
-    let stand_ins = own.stand_ins.as_ref().unwrap();
+    let gaussian_labels = own.gaussian_labels.as_ref().unwrap();
     let x = |rows: &[usize]| {
         let standard = &model.process().unwrap().inputs().standardisation;
         Mat::from_fn(rows.len(), 2, |i, j| {
@@ -71,7 +71,7 @@ fn gaussianised_processes_are_those_of_the_textbook() {
     let gaussianised = Gaussianised::new(Matching::Moment, 0.2).unwrap();
     let IndependentFunctions { members, offsets, scale } =
         model.process().unwrap().predictor().posterior::<IndependentFunctions>().unwrap();
-    assert_eq!((offsets, *scale), (&stand_ins.offsets, stand_ins.scale));
+    assert_eq!((offsets, *scale), (&gaussian_labels.offsets, gaussian_labels.scale));
     for (k, member) in members.iter().enumerate() {
         let pseudo = |i: usize| gaussianised.class(made.targets[i] == k as f64);
         // Label `b` is class 1, whose rows count twice.
@@ -91,7 +91,7 @@ fn gaussianised_processes_are_those_of_the_textbook() {
             assert!((found.latent_variance[j] - (0.8 - explained)).abs() < 1e-7, "{k}, {j}");
         }
     }
-    // Shares of the weighted classes, moved to where the stand-ins lie on average.
+    // Shares of the weighted classes, moved to where the pseudo-targets lie on average.
     let share = |k: usize| {
         let weight = |c: f64| if c == 1.0 { 2.0 } else { 1.0 };
         let of = |k: f64| (0..30).filter(|&i| made.targets[i] == k).map(|_| weight(k)).sum::<f64>();
@@ -228,10 +228,10 @@ fn a_pseudo_count_that_is_learned_comes_near_the_truth_and_stands_in_the_file() 
         let check = summary.check.clone().unwrap();
         assert!((check.scores.nll - nll).abs() < 0.2 && check.rows == 200, "{classes}: {check:?} {nll}");
         // Events have one matching that is taken unasked, classes two, of which the higher bound is kept.
-        let stand_ins = summary.stand_ins.as_ref().unwrap();
-        assert_eq!((stand_ins.bounds.len(), stand_ins.tried.len()), (classes - 1, 0));
-        let best = stand_ins.bounds.iter().max_by(|a, b| a.bound.total_cmp(&b.bound)).unwrap();
-        let own = stand_ins.gaussianised;
+        let gaussian_labels = summary.gaussian_labels.as_ref().unwrap();
+        assert_eq!((gaussian_labels.bounds.len(), gaussian_labels.tried.len()), (classes - 1, 0));
+        let best = gaussian_labels.bounds.iter().max_by(|a, b| a.bound.total_cmp(&b.bound)).unwrap();
+        let own = gaussian_labels.gaussianised;
         assert_eq!((best.matching, best.pseudo_count), (own.matching(), own.pseudo_count()));
         // A bound on the evidence of 200 labels: above what knows nothing, below certainty.
         assert!(best.bound < 0.0 && best.bound > -200.0 * (classes as f64).ln(), "{best:?}");
@@ -273,7 +273,7 @@ fn a_learned_pseudo_count_goes_with_counts_weights_and_given_kernels() {
             .fit
             .likelihood()
             .unwrap()
-            .stand_ins
+            .gaussian_labels
             .as_ref()
             .unwrap()
             .gaussianised
@@ -412,7 +412,7 @@ fn what_does_not_go_together_is_refused_with_the_way_out() {
     let error = message(column, auto());
     // The only column weighs rows, and nothing is left to predict from.
     assert!(error.contains("at least one feature"), "{error}");
-    // Events have no stand-in by moments of the positive variable.
+    // Events have no Gaussian label approximation by moments of the positive variable.
     let two = smooth_classes(60, 1, 2, (1.0, 2.0), Streams::new(1)).unwrap().table();
     let original =
         LikelihoodOptions { matching: Some(Matching::MomentOriginal), ..LikelihoodOptions::default() };

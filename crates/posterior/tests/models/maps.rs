@@ -4,7 +4,7 @@ use crate::options::set;
 use faer::Mat;
 use posterior::data::{Column, Selection, Split, Table, Values, synthetic};
 use posterior::linalg::random::Streams;
-use posterior::linear::low_rank::Rest;
+use posterior::linear::low_rank::ResidualVariance;
 use posterior::models::Question;
 use posterior::optim::Signal;
 use posterior::options::MethodName;
@@ -113,10 +113,10 @@ fn the_prior_of_learned_features_is_their_product_and_what_they_leave_out() {
         let variances = prior.variances(x.as_ref()).unwrap();
         let cross = prior.cross(x.as_ref(), x.as_ref()).unwrap();
         for i in 0..40 {
-            let left_out = match posterior.rest() {
-                Rest::None => 0.0,
-                Rest::Uniform { largest } => (largest - product(i, i)).max(0.0),
-                Rest::Own => (values.variances[i] - product(i, i)).max(0.0),
+            let left_out = match posterior.residual_variance() {
+                ResidualVariance::None => 0.0,
+                ResidualVariance::Uniform { largest } => (largest - product(i, i)).max(0.0),
+                ResidualVariance::Own => (values.variances[i] - product(i, i)).max(0.0),
             };
             let expected = product(i, i) + left_out;
             assert!((gram[(i, i)] - expected).abs() < 1e-10 * expected, "{method}");
@@ -127,7 +127,7 @@ fn the_prior_of_learned_features_is_their_product_and_what_they_leave_out() {
                 assert!(i == j || (gram[(i, j)] - cross[(i, j)]).abs() < 1e-12 * expected, "{method}");
             }
         }
-        let corrected = !matches!(posterior.rest(), Rest::None);
+        let corrected = !matches!(posterior.residual_variance(), ResidualVariance::None);
         assert_eq!(corrected, method != MethodName::Dbk, "{method}");
     }
 }
@@ -158,10 +158,13 @@ fn one_input_has_a_map_of_its_covariance() {
             }
         }
         assert!(model.process().unwrap().map_panels((&grid, &grid), &[]).unwrap().is_none());
-        let portrait = model.portrait().unwrap();
-        assert_eq!((portrait.posterior.is_some(), portrait.maps.len()), (true, 1));
-        let report =
-            RegressionReport { posterior: portrait.posterior, maps: portrait.maps, ..Default::default() };
+        let model_report = model.model_report().unwrap();
+        assert_eq!((model_report.posterior.is_some(), model_report.maps.len()), (true, 1));
+        let report = RegressionReport {
+            posterior: model_report.posterior,
+            maps: model_report.maps,
+            ..Default::default()
+        };
         let html = Report::new("t", "", vec![report.into()]).to_html();
         assert!(html.len() < 500_000 && html.contains("Which places go together"), "{}", html.len());
         assert_eq!(html.matches("class=\"map\"").count(), 2);
@@ -207,25 +210,28 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
         assert_eq!(panels[2].mark, Some((0.4, 0.9)));
         let densest = model.process().unwrap().inputs().densest.unwrap();
         assert!(densest.iter().all(|v| (0.0..=1.0).contains(v)), "{densest:?}");
-        let portrait = model.portrait().unwrap();
-        assert!(portrait.posterior.is_none());
-        assert_eq!(portrait.maps.iter().map(|m| m.panels.len()).collect::<Vec<_>>(), [2, 2]);
-        assert_eq!(portrait.maps[1].panels[0].mark, Some((densest[0], densest[1])));
+        let model_report = model.model_report().unwrap();
+        assert!(model_report.posterior.is_none());
+        assert_eq!(model_report.maps.iter().map(|m| m.panels.len()).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(model_report.maps[1].panels[0].mark, Some((densest[0], densest[1])));
         // Rows are shown where the model keeps them.
-        assert_eq!(portrait.maps[0].points_x.len(), if method == MethodName::Exact { 150 } else { 0 });
+        assert_eq!(model_report.maps[0].points_x.len(), if method == MethodName::Exact { 150 } else { 0 });
         // The places are planned for, as rows are.
-        let places = portrait.maps[0].grid_x.len() * portrait.maps[0].grid_y.len();
-        let planned = model.plan_portrait(&Question { memory: 1 << 30, ..Question::default() });
+        let places = model_report.maps[0].grid_x.len() * model_report.maps[0].grid_y.len();
+        let planned = model.plan_model_report(&Question { memory: 1 << 30, ..Question::default() });
         let planned = planned.unwrap().unwrap();
         // Beside the rows at which effects of columns are asked for.
         assert!(planned.rows >= places && places == 48 * 48 && planned.flops > 0.0, "{planned:?}");
-        let report = RegressionReport { maps: portrait.maps, ..Default::default() };
+        let report = RegressionReport { maps: model_report.maps, ..Default::default() };
         let html = Report::new("t", "", vec![report.into()]).to_html();
         assert!(html.len() < 500_000 && html.matches("class=\"map\"").count() == 4, "{}", html.len());
     }
     let three = fit(MethodName::Exact, json!({}), 3);
-    assert!(three.portrait().unwrap().maps.is_empty() && three.process().unwrap().inputs().densest.is_none());
+    assert!(
+        three.model_report().unwrap().maps.is_empty() && three.process().unwrap().inputs().densest.is_none()
+    );
     assert!(three.process().unwrap().kernel_panels(&[0.0, 1.0]).unwrap().is_none());
-    let planned = three.plan_portrait(&Question { memory: 1 << 30, ..Question::default() }).unwrap().unwrap();
-    assert!(planned.rows > 0 && three.plan_portrait(&Question::default()).is_err());
+    let planned =
+        three.plan_model_report(&Question { memory: 1 << 30, ..Question::default() }).unwrap().unwrap();
+    assert!(planned.rows > 0 && three.plan_model_report(&Question::default()).is_err());
 }

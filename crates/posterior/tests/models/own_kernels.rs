@@ -157,7 +157,7 @@ fn own_kernels_are_like_built_in_ones() {
         // What is said and shown of it does not fail.
         assert!(own.model().described().contains("own.plain"), "{name}");
         own.model().report().unwrap();
-        own.model().portrait().unwrap();
+        own.model().model_report().unwrap();
         own.model().effects(None).unwrap();
     }
 }

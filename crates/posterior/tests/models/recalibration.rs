@@ -163,7 +163,7 @@ fn without_rows_to_judge_by_there_is_nothing_to_go_by() {
 
 /// A table that holds its rows twice: a row's copy says all about it, and nothing of rows to come.
 #[test]
-fn copies_do_not_make_a_fit_sure() {
+fn duplicates_do_not_make_a_fit_sure() {
     let (table, fresh) =
         (synthetic::friedman(300, Streams::new(1)), synthetic::friedman(1500, Streams::new(2)));
     let twice: Vec<usize> = (0..300).chain(0..300).collect();
@@ -175,8 +175,8 @@ fn copies_do_not_make_a_fit_sure() {
         let model = fit(&twice, &request(method, CalibrateName::Auto, options)).unwrap();
         let check = model.process().unwrap().record().fit.gaussian().unwrap().check.clone().unwrap();
         match method {
-            MethodName::Exact => assert_eq!((check.rows, check.copies), (300, 300)),
-            _ => assert!(check.copies > check.rows / 2 && check.twins == 0, "{check:?}"),
+            MethodName::Exact => assert_eq!((check.rows, check.duplicates), (300, 300)),
+            _ => assert!(check.duplicates > check.rows / 2 && check.training_duplicates == 0, "{check:?}"),
         }
         let factor = model
             .process()

@@ -162,7 +162,7 @@ fn a_target_without_a_logarithm_is_named() {
 }
 
 #[test]
-fn noise_of_places_is_learned_saved_and_predicted() {
+fn heteroscedastic_noise_is_learned_saved_and_predicted() {
     let (rows, noise) = (300, normals(300, "skewed/places"));
     let x: Vec<f64> = (0..rows).map(|i| 4.0 * (f64::from(i) + 0.5) / f64::from(rows)).collect();
     let deviation = |x: f64| 0.05 + 0.25 * x;

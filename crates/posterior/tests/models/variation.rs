@@ -112,7 +112,7 @@ fn posterior_matrix(model: &Model, rows: &[usize]) -> faer::Mat<f64> {
     inputs.standardisation.features(x.as_ref())
 }
 
-/// The published program's risk of hyperparameters: what it led to is told, and beliefs, which it has no place for, are not.
+/// The published program's risk of hyperparameters: what it led to is told, and priors, which it has no place for, are not.
 #[test]
 fn hyperparameters_by_the_pointwise_risk_say_so() {
     let of = |risk: &str| {
@@ -464,7 +464,7 @@ fn what_means_nothing_is_refused_with_what_does() {
     refused(json!({"regulariser-risk": "pointwise-predictive"}), "--set prior-rows=0");
     let mut believed = request(json!({"regulariser-risk": "pointwise-predictive", "prior-rows": 0}));
     believed.hyperpriors = vec![posterior::gp::Hyperprior::weak_lengthscale("rbf.lengthscale", 10)];
-    assert!(fit(&believed).err().unwrap().contains("no place for beliefs"));
+    assert!(fit(&believed).err().unwrap().contains("no place for priors"));
     // Names that nobody has.
     let wrong =
         serde_json::from_value::<posterior::Method>(json!({"method": "gvi", "regulariser": "nothing"}));

@@ -13,9 +13,9 @@ use posterior_linear::curvature::FitSums;
 use posterior_linear::features::Numbered;
 use posterior_linear::mode::Predictor;
 use posterior_linear::sampled::{
-    ConjugateOptions, DescentOptions, Estimator, FoundMode, Hessian, ModeSolver, Noise, Objective,
-    SampledModel, Sampler, Solve, SolverState, Turn, TurnOptions, Turns, TurnsState, Update, WatchSolver,
-    WatchTurns, WeightSpace, weight_normals,
+    ConjugateOptions, DescentOptions, EmOptions, EmState, EmStep, Estimator, ExpectationMaximisation,
+    FoundMode, Hessian, ModeSolver, Noise, Objective, SampledModel, Sampler, Solve, SolverState, Update,
+    WatchEm, WatchSolver, WeightSpace, weight_normals,
 };
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
 use posterior_linear::{LinearError, Prior};
@@ -79,7 +79,7 @@ pub struct GPriorFit {
     /// Variance of the measurements' noise, `1 / b`.
     pub noise_variance: f64,
     /// What each turn found.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<EmStep>,
     /// Why they ended.
     pub reason: Reason,
     /// Mean square of `y - T g(v)`, where the noise began.
@@ -105,10 +105,10 @@ pub struct WeightDraws {
 }
 
 /// Sees every step of a solver, or None between turns, and the state over the measurements; may stop the fit.
-pub type WatchExpectation<'a> = WatchTurns<'a, ConjugateGradientState<f64>>;
+pub type WatchExpectation<'a> = WatchEm<'a, ConjugateGradientState<f64>>;
 
 /// The same over the weights.
-pub type WatchDescent<'a> = WatchTurns<'a, SolverState>;
+pub type WatchDescent<'a> = WatchEm<'a, SolverState>;
 
 /// The model of scaled weights that turns work on, with what all ways share.
 pub struct GPrior<'a, T: Precision> {
@@ -182,8 +182,8 @@ impl<'a, T: Precision> GPrior<'a, T> {
     ///
     /// # Errors
     /// Those of the prior.
-    pub fn begin<S>(&self) -> Result<TurnsState<S>, TomographyError> {
-        let mut state = TurnsState::begin(&self.prior()?, 1.0);
+    pub fn begin<S>(&self) -> Result<EmState<S>, TomographyError> {
+        let mut state = EmState::begin(&self.prior()?, 1.0);
         let weights = vec![0.0; self.scales.values.len()];
         state.mode =
             Some(FoundMode { weights, log_likelihood: f64::NEG_INFINITY, steps: 0, converged: None });
@@ -200,9 +200,9 @@ impl<'a, T: Precision> GPrior<'a, T> {
         &self,
         conjugate: &ConjugateOptions,
         preconditioner: &MakePreconditioner<'_>,
-        state: TurnsState<ConjugateGradientState<f64>>,
+        state: EmState<ConjugateGradientState<f64>>,
         watch: &mut WatchExpectation<'_>,
-    ) -> Result<(GPriorFit, TurnsState<ConjugateGradientState<f64>>), TomographyError> {
+    ) -> Result<(GPriorFit, EmState<ConjugateGradientState<f64>>), TomographyError> {
         let (samples, seed) = (0..self.options.samples, self.options.seed);
         let white = weight_normals(self.scales.values.len(), &samples, seed);
         let sampler = MeasurementSpace {
@@ -228,9 +228,9 @@ impl<'a, T: Precision> GPrior<'a, T> {
     pub fn over_weights(
         &self,
         descent: &DescentOptions,
-        state: TurnsState<SolverState>,
+        state: EmState<SolverState>,
         watch: &mut WatchDescent<'_>,
-    ) -> Result<(GPriorFit, TurnsState<SolverState>), TomographyError> {
+    ) -> Result<(GPriorFit, EmState<SolverState>), TomographyError> {
         let (samples, seed, model) = (0..self.options.samples, self.options.seed, self.model()?);
         let noise = Noise::draw(&model, samples, seed, &mut |_, _| Signal::Continue)?;
         let descent = DescentOptions { batch: self.sinogram.len(), ..descent.clone() };
@@ -314,14 +314,14 @@ impl<'a, T: Precision> GPrior<'a, T> {
         &self,
         sampler: S,
         mode: ModeSolver,
-        state: TurnsState<S::State>,
-        watch: &mut WatchTurns<'_, S::State>,
-    ) -> Result<(GPriorFit, TurnsState<S::State>), TomographyError> {
+        state: EmState<S::State>,
+        watch: &mut WatchEm<'_, S::State>,
+    ) -> Result<(GPriorFit, EmState<S::State>), TomographyError> {
         let (model, curvature) = (self.model()?, self.no_curvature()?);
         let prior = self.prior()?;
         let mut fit = FitSums::default();
         fit.add_batch(&self.likelihood, self.sinogram, self.measured.measured_picture());
-        let options = TurnOptions {
+        let options = EmOptions {
             tolerance: self.options.tolerance,
             update: Update::default(),
             estimator: Estimator::Prediction,
@@ -330,8 +330,8 @@ impl<'a, T: Precision> GPrior<'a, T> {
             learn_noise: self.options.noise_variance.is_none(),
         };
         let mut tell =
-            |progress: Option<&Progress>, state: &dyn Fn() -> TurnsState<S::State>| watch(progress, state);
-        let mut turns = Turns {
+            |progress: Option<&Progress>, state: &dyn Fn() -> EmState<S::State>| watch(progress, state);
+        let mut turns = ExpectationMaximisation {
             model: &model,
             sampler,
             prior,

@@ -60,12 +60,12 @@ impl Trials {
 }
 
 /// Some rows of an operator; the others count nothing.
-struct Kept<'a> {
+struct SelectedRows<'a> {
     whole: &'a dyn LinearOperator<f64>,
     rows: Vec<usize>,
 }
 
-impl LinearOperator<f64> for Kept<'_> {
+impl LinearOperator<f64> for SelectedRows<'_> {
     fn shape(&self) -> (usize, usize) {
         (self.rows.len(), self.whole.shape().1)
     }
@@ -117,7 +117,7 @@ pub fn choose_weight(
         });
     }
     let own: Vec<f64> = rows.iter().map(|i| sinogram[*i]).collect();
-    let kept = Kept { whole: projector, rows };
+    let kept = SelectedRows { whole: projector, rows };
     let options = PrimalDualOptions { tolerance: TRIAL.0, steps: TRIAL.1, ..PrimalDualOptions::default() };
     let variation = TotalVariation::sum(shape)?;
     let Trials { mut made, mut picture } = saved.unwrap_or_default();

@@ -6,7 +6,7 @@ use super::plan::{architecture as for_scan, network_error};
 use super::scale::Scaled;
 use super::standing::{Standing, Under};
 use crate::image_prior::{DeepImagePrior, DeepImagePriorState, network_input, pretrain};
-use crate::running::{Keeper, SavedTraining, Stage, Watch};
+use crate::running::{Checkpointer, SavedTraining, Stage, Watch};
 use crate::total_variation::{self, Penalised, PrimalDualState, TotalVariation};
 use crate::{Filter, Projector, TomographyError, filtered_back_projection};
 use posterior_linalg::random::Streams;
@@ -99,7 +99,7 @@ pub fn network_view(
     Ok((scaled, input))
 }
 
-/// Makes the picture; `start` is a network to begin with (pretrained, say), `truth` only for comparison. What is under way is kept by `keeper`, and the same request goes on from it.
+/// Makes the picture; `start` is a network to begin with (pretrained, say), `truth` only for comparison. What is under way is kept by `checkpointer`, and the same request goes on from it.
 ///
 /// # Errors
 /// [`TomographyError`]: what does not fit, [`TomographyError::Interrupted`].
@@ -109,7 +109,7 @@ pub fn reconstruct(
     method: &Method,
     start: Option<Network<f32>>,
     truth: Option<&[f64]>,
-    keeper: &mut Keeper,
+    checkpointer: &mut Checkpointer,
     watch: &mut Watch<'_>,
 ) -> Result<Reconstruction, TomographyError> {
     projector.geometry().check_sinogram(&[sinogram.len()], sinogram)?;
@@ -124,7 +124,7 @@ pub fn reconstruct(
     let (scaled, input) = network_view(projector, sinogram)?;
     let mut report = ReconstructionReport { unit: scaled.unit, ..ReconstructionReport::default() };
     let truth: Option<Vec<f64>> = truth.map(|t| t.iter().map(|v| v / scaled.unit).collect());
-    let mut standing = Standing::open(keeper)?;
+    let mut standing = Standing::open(checkpointer)?;
     let (picture, network) = match method {
         Method::TotalVariation(own) => {
             let weight =

@@ -2,7 +2,7 @@
 
 use super::held_back::HeldBack;
 use crate::TomographyError;
-use crate::running::Keeper;
+use crate::running::Checkpointer;
 use posterior_optim::Signal;
 use posterior_store::{Tensors, numbers_from_tensors, numbers_to_tensors, to_value};
 use serde::de::DeserializeOwned;
@@ -48,19 +48,19 @@ struct Offered<F> {
 
 /// A checkpoint, opened.
 pub(super) struct Standing<'a> {
-    keeper: &'a mut Keeper,
+    checkpointer: &'a mut Checkpointer,
     pub(super) behind: Behind,
     under: Option<(Under, Value, Tensors)>,
 }
 
 impl<'a> Standing<'a> {
     /// What an earlier run left, or the beginning.
-    pub(super) fn open(keeper: &'a mut Keeper) -> Result<Self, TomographyError> {
-        let (behind, under) = match keeper.earlier::<Saved>()? {
+    pub(super) fn open(checkpointer: &'a mut Checkpointer) -> Result<Self, TomographyError> {
+        let (behind, under) = match checkpointer.earlier::<Saved>()? {
             Some((saved, tensors)) => (saved.behind, Some((saved.under, saved.state, tensors))),
             None => (Behind::default(), None),
         };
-        Ok(Self { keeper, behind, under })
+        Ok(Self { checkpointer, behind, under })
     }
 
     /// Whether this stage was under way.
@@ -90,7 +90,7 @@ impl<'a> Standing<'a> {
         Ok(Some(serde_json::from_value(facts).map_err(|e| tensors.corrupt(e))?))
     }
 
-    /// Offers the state of a stage; see [`Keeper::offer_or_keep`].
+    /// Offers the state of a stage; see [`Checkpointer::offer_or_keep`].
     pub(super) fn offer<F: Serialize>(
         &mut self,
         signal: Signal,
@@ -102,7 +102,7 @@ impl<'a> Standing<'a> {
             let (facts, tensors) = state();
             (Offered { behind: self.behind.clone(), under, state: facts }, tensors)
         };
-        self.keeper.offer_or_keep(signal, whole, failed)
+        self.checkpointer.offer_or_keep(signal, whole, failed)
     }
 
     /// Offers a state that is all numbers: long lists of them become arrays.

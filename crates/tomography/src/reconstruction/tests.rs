@@ -1,6 +1,6 @@
 use super::*;
 use crate::image_prior::{DeepImagePriorOptions, PretrainOptions};
-use crate::running::{Keeper, Stage};
+use crate::running::{Checkpointer, Stage};
 use crate::total_variation::PrimalDualOptions;
 use crate::{Filter, ParallelBeam, Projector, TomographyError, phantom, psnr, simulate};
 use posterior_linalg::random::Streams;
@@ -36,7 +36,7 @@ fn smooth(weight: Option<f64>) -> Method {
 fn total_variation_with_a_weight_that_held_back_measurements_chose_beats_filtering() {
     let (projector, sinogram, truth) = scan();
     let of = |method: &Method| {
-        reconstruct(&projector, &sinogram, method, None, Some(&truth), &mut Keeper::none(), &mut go_on)
+        reconstruct(&projector, &sinogram, method, None, Some(&truth), &mut Checkpointer::none(), &mut go_on)
             .unwrap()
     };
     let (filtered, smooth) = (of(&Method::Filtered(Filter::Hann)), of(&smooth(None)));
@@ -55,7 +55,7 @@ fn total_variation_with_a_weight_that_held_back_measurements_chose_beats_filteri
     let method = super::tests::smooth(Some(1e-3));
     let (a, b) = (of(&method), {
         let truth: Option<&[f64]> = None;
-        reconstruct(&projector, &dim, &method, None, truth, &mut Keeper::none(), &mut go_on).unwrap()
+        reconstruct(&projector, &dim, &method, None, truth, &mut Checkpointer::none(), &mut go_on).unwrap()
     });
     let worst = a.picture.iter().zip(&b.picture).map(|(a, b)| (a - 1000.0 * b).abs()).fold(0.0, f64::max);
     assert!(worst < 1e-6, "{worst}");
@@ -81,17 +81,18 @@ fn interrupted(method: &Method, (stage, stop): (Stage, usize)) -> Reconstruction
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint");
     let identity = Identity { settings: json!(method), data: "scan".into() };
-    let keeper = || Keeper::in_file(&path, identity.clone());
+    let checkpointer = || Checkpointer::in_file(&path, identity.clone());
     let mut stopping = |at: Stage, done: usize, _: usize, _: Option<f64>| {
         if at == stage && done == stop { Signal::Stop } else { Signal::Continue }
     };
-    let error = reconstruct(&projector, &sinogram, method, None, Some(&truth), &mut keeper(), &mut stopping)
-        .unwrap_err();
+    let error =
+        reconstruct(&projector, &sinogram, method, None, Some(&truth), &mut checkpointer(), &mut stopping)
+            .unwrap_err();
     assert!(matches!(error, TomographyError::Interrupted), "{error}");
     assert!(path.exists());
     // Another request does not go on from it.
     let other = Identity { settings: json!("another"), data: "scan".into() };
-    let mut foreign = Keeper::in_file(&path, other);
+    let mut foreign = Checkpointer::in_file(&path, other);
     assert!(
         reconstruct(&projector, &sinogram, method, None, Some(&truth), &mut foreign, &mut go_on).is_err()
     );
@@ -102,7 +103,7 @@ fn interrupted(method: &Method, (stage, stop): (Stage, usize)) -> Reconstruction
         method,
         None,
         Some(&truth),
-        &mut keeper(),
+        &mut checkpointer(),
         &mut |at, done, _, _| {
             steps.push((at, done));
             Signal::Continue
@@ -137,9 +138,16 @@ fn what_was_stopped_goes_on_to_the_same_picture() {
             vec![(Stage::Weight, 5), (Stage::Pretraining, 4), (Stage::Pretraining, 8), (Stage::Training, 20)],
         ),
     ] {
-        let all =
-            reconstruct(&projector, &sinogram, &method, None, Some(&truth), &mut Keeper::none(), &mut go_on)
-                .unwrap();
+        let all = reconstruct(
+            &projector,
+            &sinogram,
+            &method,
+            None,
+            Some(&truth),
+            &mut Checkpointer::none(),
+            &mut go_on,
+        )
+        .unwrap();
         for stop in stops {
             let resumed = interrupted(&method, stop);
             assert_eq!(all.picture, resumed.picture, "{stop:?}");
@@ -154,9 +162,16 @@ fn what_was_stopped_goes_on_to_the_same_picture() {
 #[test]
 fn a_network_makes_its_picture_again_from_the_sinogram() {
     let (projector, sinogram, truth) = scan();
-    let found =
-        reconstruct(&projector, &sinogram, &small(), None, Some(&truth), &mut Keeper::none(), &mut go_on)
-            .unwrap();
+    let found = reconstruct(
+        &projector,
+        &sinogram,
+        &small(),
+        None,
+        Some(&truth),
+        &mut Checkpointer::none(),
+        &mut go_on,
+    )
+    .unwrap();
     let network = found.network.unwrap();
     let (scaled, input) = network_view(&projector, &sinogram).unwrap();
     let again = network.network.forward(&input).unwrap();
@@ -172,7 +187,7 @@ fn a_network_makes_its_picture_again_from_the_sinogram() {
 fn sinograms_of_other_scans_are_refused() {
     let (projector, sinogram, truth) = scan();
     let of = |sinogram: &[f64], truth: Option<&[f64]>| {
-        reconstruct(&projector, sinogram, &smooth(None), None, truth, &mut Keeper::none(), &mut go_on)
+        reconstruct(&projector, sinogram, &smooth(None), None, truth, &mut Checkpointer::none(), &mut go_on)
             .is_err()
     };
     assert!(of(&sinogram[1..], None) && of(&sinogram, Some(&truth[1..])));

@@ -3,16 +3,16 @@
 //! | file | what |
 //! |---|---|
 //! | `stage` | [`Stage`], [`Watch`]: how far it is |
-//! | `keeper` | [`Keeper`]: one checkpoint file, written now and then |
+//! | `checkpointer` | [`Checkpointer`]: one checkpoint file, written now and then |
 //! | `saved` | the state of a training as facts and arrays |
 //! | `plan` | [`Plan`]: bytes and operations, and the refusal of what does not fit |
 
-mod keeper;
+mod checkpointer;
 mod plan;
 mod saved;
 mod stage;
 
-pub use keeper::Keeper;
+pub use checkpointer::Checkpointer;
 pub use plan::Plan;
 pub(crate) use plan::{meant, projection_flops, times};
 pub(crate) use saved::SavedTraining;

@@ -7,7 +7,7 @@ use crate::linearised::{
     ChargedWeights, ConvolutionWeights, DistanceGrams, FilterHyperparameters, FilterPrior, MeasuredTangent,
     RoughnessTerms, StoredEvidence,
 };
-use crate::running::{Keeper, Stage, Watch};
+use crate::running::{Checkpointer, Stage, Watch};
 use faer::Mat;
 use posterior_optim::{Progress, Reason, State};
 use posterior_store::Tensors;
@@ -37,7 +37,7 @@ pub(super) fn find(
     sinogram: &[f64],
     own: &FilterOptions,
     saved: Saved,
-    keeper: &mut Keeper,
+    checkpointer: &mut Checkpointer,
     watch: &mut Watch<'_>,
 ) -> Result<(FilterPrior, FilterReport), TomographyError> {
     if let Some(PriorReport::Filters(report)) = saved.prior {
@@ -77,7 +77,7 @@ pub(super) fn find(
     let mut tell = |progress: &Progress, state: &State| {
         let signal = watch(Stage::Hyperparameters, progress.step, own.steps, progress.value);
         let kept = || (Saved { search: Some(state.clone()), ..Saved::default() }, Tensors::default());
-        keeper.offer_or_keep(signal, kept, &mut failed)
+        checkpointer.offer_or_keep(signal, kept, &mut failed)
     };
     let found = evidence.search(own.learned, &start, own.steps, saved.search, &mut tell);
     if let Some(error) = failed {

@@ -10,11 +10,11 @@ use crate::linearised::{
     WeightPrior, scales,
 };
 use crate::measured::ObservedPrior;
-use crate::running::{Keeper, Stage, Watch};
+use crate::running::{Checkpointer, Stage, Watch};
 use faer::{Mat, MatRef};
 use posterior_linalg::solve::{Preconditioner, SolveError};
 use posterior_linear::LinearError;
-use posterior_linear::sampled::{SampledError, SavedSolver, SavedTurns, TurnsState, WatchTurns};
+use posterior_linear::sampled::{EmState, SampledError, SavedEm, SavedSolver, WatchEm};
 use posterior_optim::Signal;
 use posterior_store::Tensors;
 
@@ -31,12 +31,12 @@ fn named(error: TomographyError) -> TomographyError {
 pub(super) fn directions(
     observed: &ObservedPrior<'_>,
     options: &UncertaintyOptions,
-    keeper: &Keeper,
+    checkpointer: &Checkpointer,
     watch: &mut Watch<'_>,
 ) -> Result<LeadingDirections, TomographyError> {
     let (c, rank) = (observed.rows(), options.rank_of(observed.rows()));
-    let mut keeper = keeper.directions();
-    let made = match keeper.earlier::<usize>()? {
+    let mut checkpointer = checkpointer.directions();
+    let made = match checkpointer.earlier::<usize>()? {
         Some((made, mut tensors)) => Some(tensors.matrix("products", c, made)?),
         None => None,
     };
@@ -52,10 +52,10 @@ pub(super) fn directions(
         };
         if made == rank && made > earlier {
             // The last to be seen of them.
-            failed = keeper.keep(kept).err();
+            failed = checkpointer.keep(kept).err();
             return if failed.is_some() { Signal::Stop } else { signal };
         }
-        keeper.offer_or_keep(signal, kept, &mut failed)
+        checkpointer.offer_or_keep(signal, kept, &mut failed)
     };
     let made = made.as_ref().map(Mat::as_ref);
     let found = LeadingDirections::resumed(observed, rank, options.seed, made, &mut tell);
@@ -78,12 +78,12 @@ pub(super) fn leading(
     measured: &MeasuredTangent<'_, f32>,
     scales: &Scales,
     options: &UncertaintyOptions,
-    keeper: &mut Keeper,
+    checkpointer: &mut Checkpointer,
     watch: &mut Watch<'_>,
 ) -> Result<LeadingDirections, TomographyError> {
     let root = PriorRoot::new(measured.tangent(), WeightPrior::Independent(scales.values.clone()))?;
     let observed = ObservedPrior::new(&root, measured.projector(), 1.0)?;
-    directions(&observed, options, keeper, watch)
+    directions(&observed, options, checkpointer, watch)
 }
 
 /// Scales, precision and noise alone, of [`ImagePriorChoice::GPrior`] with `own`: for who wants the prior and no draws. What it takes is [`super::plan`] of no samples; what is under way is kept as [`super::infer`] does.
@@ -95,15 +95,15 @@ pub fn fit_g_prior(
     sinogram: &[f64],
     own: &GPriorOptions,
     options: &UncertaintyOptions,
-    keeper: &mut Keeper,
+    checkpointer: &mut Checkpointer,
     watch: &mut Watch<'_>,
 ) -> Result<(GPriorFit, Scales), TomographyError> {
-    let (saved, mut tensors) = keeper.earlier::<Saved>()?.unwrap_or_default();
+    let (saved, mut tensors) = checkpointer.earlier::<Saved>()?.unwrap_or_default();
     let known = saved.prior.is_some();
-    let found = find(measured, sinogram, own, options, (saved, &mut tensors), keeper, watch)?;
+    let found = find(measured, sinogram, own, options, (saved, &mut tensors), checkpointer, watch)?;
     if !known {
         let prior = Some(found.report());
-        keeper.keep(|| with_scales(&found.scales, |_| Saved { prior, ..Saved::default() }))?;
+        checkpointer.keep(|| with_scales(&found.scales, |_| Saved { prior, ..Saved::default() }))?;
     }
     Ok((found.fit, found.scales))
 }
@@ -130,7 +130,7 @@ pub(super) fn find(
     own: &GPriorOptions,
     options: &UncertaintyOptions,
     (mut saved, tensors): (Saved, &mut Tensors),
-    keeper: &mut Keeper,
+    checkpointer: &mut Checkpointer,
     watch: &mut Watch<'_>,
 ) -> Result<Found, TomographyError> {
     let (c, d) = (measured.measurements(), measured.tangent().selection().len());
@@ -139,7 +139,7 @@ pub(super) fn find(
         None => {
             let estimate = scale_estimate(c, options.seed);
             let found = scales(measured, estimate, &mut |done, all| watch(Stage::Scales, done, all, None))?;
-            keeper.keep(|| with_scales(&found, |_| Saved::default()))?;
+            checkpointer.keep(|| with_scales(&found, |_| Saved::default()))?;
             found
         }
     };
@@ -147,7 +147,7 @@ pub(super) fn find(
         return Ok(Found { fit, scales: found, leading: None });
     }
     let prior = GPrior::new(measured, &found, sinogram, own)?;
-    let mut kept = KeptTurns { scales: &found, tensors, turns: own.turns, keeper, watch };
+    let mut kept = EmRun { scales: &found, tensors, turns: own.turns, checkpointer, watch };
     let (fit, leading) = match &own.solver {
         GPriorSolver::Weights(descent) => {
             let put = |descent| Saved { descent: Some(descent), ..Saved::default() };
@@ -160,7 +160,7 @@ pub(super) fn find(
             (fit, None)
         }
         GPriorSolver::Measurements(conjugate) => {
-            let leading = self::leading(measured, &found, options, kept.keeper, kept.watch)?;
+            let leading = self::leading(measured, &found, options, kept.checkpointer, kept.watch)?;
             let preconditioner = |a: f64, noise: f64| -> Result<Box<dyn Preconditioner<f64>>, SolveError> {
                 Ok(leading.preconditioner(1.0 / a, noise)? as Box<dyn Preconditioner<f64>>)
             };
@@ -178,30 +178,27 @@ pub(super) fn find(
 }
 
 /// Turns of whichever solver, with what they are kept beside.
-struct KeptTurns<'a, 'w> {
+struct EmRun<'a, 'w> {
     scales: &'a Scales,
     tensors: &'a mut Tensors,
     turns: usize,
-    keeper: &'a mut Keeper,
+    checkpointer: &'a mut Checkpointer,
     watch: &'a mut Watch<'w>,
 }
 
-impl KeptTurns<'_, '_> {
+impl EmRun<'_, '_> {
     /// Runs them from what was kept on, or from their beginning.
     fn run<S: SavedSolver>(
         &mut self,
-        saved: Option<SavedTurns<S::Facts>>,
-        put: impl Fn(SavedTurns<S::Facts>) -> Saved,
-        begin: impl FnOnce() -> Result<TurnsState<S>, TomographyError>,
-        turn: impl FnOnce(
-            TurnsState<S>,
-            &mut WatchTurns<'_, S>,
-        ) -> Result<(GPriorFit, TurnsState<S>), TomographyError>,
+        saved: Option<SavedEm<S::Facts>>,
+        put: impl Fn(SavedEm<S::Facts>) -> Saved,
+        begin: impl FnOnce() -> Result<EmState<S>, TomographyError>,
+        turn: impl FnOnce(EmState<S>, &mut WatchEm<'_, S>) -> Result<(GPriorFit, EmState<S>), TomographyError>,
     ) -> Result<GPriorFit, TomographyError> {
         let state = match saved {
             Some(facts) => {
                 let mut own = self.tensors.take_under("turns");
-                let state: TurnsState<S> = facts.restored(&mut own)?;
+                let state: EmState<S> = facts.restored(&mut own)?;
                 if let Some(other) = state.other_dimension(self.scales.values.len()) {
                     return Err(own.corrupt(format!("its turns are of {other} weights")).into());
                 }
@@ -219,12 +216,12 @@ impl KeptTurns<'_, '_> {
             let write = || {
                 with_scales(self.scales, |tensors| {
                     let mut blocks = Tensors::default();
-                    let facts = SavedTurns::of(&state(), &mut blocks);
+                    let facts = SavedEm::of(&state(), &mut blocks);
                     tensors.extend_under("turns", blocks);
                     put(facts)
                 })
             };
-            self.keeper.offer_or_keep(signal, write, &mut failed)
+            self.checkpointer.offer_or_keep(signal, write, &mut failed)
         });
         match failed {
             Some(error) => Err(error),

@@ -9,10 +9,10 @@ use crate::linearised::{
     PriorRoot, WeightPrior,
 };
 use crate::measured::ObservedPrior;
-use crate::running::{Keeper, Watch, meant};
+use crate::running::{Checkpointer, Watch, meant};
 use crate::{Projector, TomographyError};
 use faer::Mat;
-use posterior_linear::sampled::{ConjugateGradientFacts, SavedSolver, SavedTurns, SolverFacts, SolverState};
+use posterior_linear::sampled::{ConjugateGradientFacts, SavedEm, SavedSolver, SolverFacts, SolverState};
 use posterior_networks::{Array, Network};
 use posterior_optim::{Signal, State};
 use posterior_store::Tensors;
@@ -85,9 +85,9 @@ pub(super) struct Saved {
     /// Weights whose scales were raised; None before they are known.
     pub(super) raised: Option<usize>,
     /// Expectation maximisation over the measurements.
-    pub(super) turns: Option<SavedTurns<ConjugateGradientFacts>>,
+    pub(super) turns: Option<SavedEm<ConjugateGradientFacts>>,
     /// The same by descent on the weights.
-    pub(super) descent: Option<SavedTurns<SolverFacts>>,
+    pub(super) descent: Option<SavedEm<SolverFacts>>,
     /// The solve of draws by descent.
     pub(super) solving: Option<SolverFacts>,
     /// The search for filters' hyperparameters.
@@ -100,7 +100,7 @@ pub(super) struct Saved {
 
 /// The posterior of the picture that a trained network (at its fixed input) makes of a sinogram.
 ///
-/// What is under way is kept by `keeper`, and the same request goes on from it with the same numbers. Cost and memory: [`super::plan`].
+/// What is under way is kept by `checkpointer`, and the same request goes on from it with the same numbers. Cost and memory: [`super::plan`].
 ///
 /// Source: Antorán (2024), sections 7.2 to 7.4; spec `tomography`, sections 5 to 8.
 ///
@@ -111,7 +111,7 @@ pub fn infer(
     sinogram: &[f64],
     (network, input): (&Network<f32>, Array<f32>),
     options: &UncertaintyOptions,
-    keeper: &mut Keeper,
+    checkpointer: &mut Checkpointer,
     watch: &mut Watch<'_>,
 ) -> Result<Uncertainty, TomographyError> {
     meant("the number of samples", options.samples)?;
@@ -135,7 +135,7 @@ pub fn infer(
     let tangent = ImageTangent::new(network, input, weights.selection())?;
     let measured = MeasuredTangent::new(&tangent, projector)?;
     let (pixels, d) = (projector.geometry().pixels(), weights.len());
-    let (mut saved, mut tensors) = keeper.earlier::<Saved>()?.unwrap_or_default();
+    let (mut saved, mut tensors) = checkpointer.earlier::<Saved>()?.unwrap_or_default();
     let mut pictures = Pictures::begin(pixels, options.samples);
     if saved.done > options.samples {
         return Err(tensors.corrupt(format!("it has {} draws of {}", saved.done, options.samples)).into());
@@ -156,11 +156,12 @@ pub fn infer(
     let (weight_prior, report, mut found) = match &options.prior {
         ImagePriorChoice::GPrior(own) => {
             let found =
-                g_prior::find(&measured, sinogram, own, options, (saved, &mut tensors), keeper, watch)?;
+                g_prior::find(&measured, sinogram, own, options, (saved, &mut tensors), checkpointer, watch)?;
             (WeightPrior::Independent(found.fit.deviations(&found.scales)), found.report(), Some(found))
         }
         ImagePriorChoice::Filters(own) => {
-            let (prior, report) = filters::find(&measured, &weights, sinogram, own, saved, keeper, watch)?;
+            let (prior, report) =
+                filters::find(&measured, &weights, sinogram, own, saved, checkpointer, watch)?;
             (WeightPrior::Filters(prior), PriorReport::Filters(report), None)
         }
     };
@@ -190,7 +191,7 @@ pub fn infer(
         (facts, tensors)
     };
     if !known_before {
-        keeper.keep(|| kept(&pictures, None))?;
+        checkpointer.keep(|| kept(&pictures, None))?;
     }
     let noise_variance = report.noise_variance();
     let root = PriorRoot::new(&tangent, weight_prior)?;
@@ -210,11 +211,11 @@ pub fn infer(
         (None, Some(found)) => {
             let leading = match known {
                 Some(leading) => leading,
-                None => g_prior::leading(&measured, &found.scales, options, keeper, watch)?,
+                None => g_prior::leading(&measured, &found.scales, options, checkpointer, watch)?,
             };
             (leading, found.fit.precision.recip())
         }
-        (None, None) => (g_prior::directions(&observed, options, keeper, watch)?, 1.0),
+        (None, None) => (g_prior::directions(&observed, options, checkpointer, watch)?, 1.0),
     };
     let drawn = leading.preconditioner(share, noise_variance)?;
     let draws = match &by_descent {
@@ -228,7 +229,7 @@ pub fn infer(
     };
     let mut failed = None;
     let mut keep = |pictures: &Pictures, solving: Option<&dyn Fn() -> SolverState>, signal: Signal| {
-        keeper.offer_or_keep(signal, || kept(pictures, solving), &mut failed)
+        checkpointer.offer_or_keep(signal, || kept(pictures, solving), &mut failed)
     };
     let made = draw(&draws, &mut pictures, solving, &mut keep, watch);
     if let Some(error) = failed {

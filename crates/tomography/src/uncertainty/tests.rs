@@ -5,7 +5,7 @@ use crate::linearised::{
 };
 use crate::measured::ObservedPrior;
 use crate::reconstruction::network_view;
-use crate::running::{Keeper, Stage};
+use crate::running::{Checkpointer, Stage};
 use crate::{ParallelBeam, Projector, TomographyError, phantom, simulate};
 use posterior_linalg::cholesky::JitterPolicy;
 use posterior_linalg::random::Streams;
@@ -62,7 +62,7 @@ fn filters() -> ImagePriorChoice {
 fn run(case: &Case, options: &UncertaintyOptions) -> Uncertainty {
     let mut watch = |_: Stage, _: usize, _: usize, _: Option<f64>| Signal::Continue;
     let network = (&case.network, case.input.clone());
-    infer(&case.projector, &case.sinogram, network, options, &mut Keeper::none(), &mut watch).unwrap()
+    infer(&case.projector, &case.sinogram, network, options, &mut Checkpointer::none(), &mut watch).unwrap()
 }
 
 #[test]
@@ -146,11 +146,11 @@ fn every_stage_goes_on_where_it_was_stopped() {
                 if at == stage && done >= stop { Signal::Stop } else { Signal::Continue }
             };
             let network = || (&case.network, case.input.clone());
-            let mut keeper = Keeper::in_file(&path, identity.clone());
+            let mut checkpointer = Checkpointer::in_file(&path, identity.clone());
             let stopped =
-                infer(&case.projector, &case.sinogram, network(), &options, &mut keeper, &mut stopping);
+                infer(&case.projector, &case.sinogram, network(), &options, &mut checkpointer, &mut stopping);
             assert!(matches!(stopped, Err(TomographyError::Interrupted)), "{stage}");
-            let mut keeper = Keeper::in_file(&path, identity);
+            let mut checkpointer = Checkpointer::in_file(&path, identity);
             let mut first = None;
             let mut watch = |at: Stage, done: usize, _: usize, _: Option<f64>| {
                 if at == stage {
@@ -159,7 +159,8 @@ fn every_stage_goes_on_where_it_was_stopped() {
                 Signal::Continue
             };
             let resumed =
-                infer(&case.projector, &case.sinogram, network(), &options, &mut keeper, &mut watch).unwrap();
+                infer(&case.projector, &case.sinogram, network(), &options, &mut checkpointer, &mut watch)
+                    .unwrap();
             assert_eq!(whole.deviations, resumed.deviations, "{stage}");
             assert_eq!(whole.samples, resumed.samples, "{stage}");
             // Directions, turns, steps and draws are not made again; scales and Jacobian are, from their beginning.
@@ -187,5 +188,8 @@ fn plans_grow_with_what_is_asked_and_nothing_is_asked_in_vain() {
     let none = options(g_prior(), 0);
     let mut watch = |_: Stage, _: usize, _: usize, _: Option<f64>| Signal::Continue;
     let network = (&case.network, case.input.clone());
-    assert!(infer(&case.projector, &case.sinogram, network, &none, &mut Keeper::none(), &mut watch).is_err());
+    assert!(
+        infer(&case.projector, &case.sinogram, network, &none, &mut Checkpointer::none(), &mut watch)
+            .is_err()
+    );
 }

@@ -1,4 +1,4 @@
-//! Tables of classes by sparse processes on Gaussian stand-ins: each class a function, hyperparameters by the collapsed bound, pseudo-counts by the likelihood of labels.
+//! Tables of classes by sparse processes on Gaussian pseudo-targets: each class a function, hyperparameters by the collapsed bound, pseudo-counts by the likelihood of labels.
 //!
 //! Serves tables 3 and 5 and figures 12 and 13 of Bui's *Likelihood approximations via Gaussian approximate inference*.
 
@@ -6,7 +6,9 @@ use super::Checked;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::gaussian::check_names;
-use crate::labels::{ClassScores, Labelled, MadeUp, check_stand_ins, probabilities, squared_exponential};
+use crate::labels::{
+    ClassScores, Labelled, MadeUp, check_gaussian_labels, probabilities, squared_exponential,
+};
 use crate::measured::{Measured, NumberTable};
 use crate::numbers::put;
 use faer::{Mat, MatRef};
@@ -62,7 +64,7 @@ struct TableSettings {
 
 impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        check_stand_ins(&self.matchings, &self.pseudo_counts)?;
+        check_gaussian_labels(&self.matchings, &self.pseudo_counts)?;
         check_names("table", self.tables.iter().map(|t| t.name.as_str()))?;
         if self.splits == 0 {
             return refused("`splits` are at least 1");
@@ -144,7 +146,7 @@ fn try_one(
     (matching, pseudo_count): (Matching, f64),
 ) -> Result<Tried, ExperimentError> {
     let clock = Instant::now();
-    let (data, means) = train.stand_ins(matching, pseudo_count)?;
+    let (data, means) = train.gaussian_labels(matching, pseudo_count)?;
     let (lengthscale, variance) = beginning(&data);
     let kernel = squared_exponential(variance, lengthscale, train.x.ncols())?;
     let noise = Gaussian::new(1e-9, 0.0);

@@ -1,6 +1,6 @@
 //! Counts whose rates are known: what each inference covers of the rates and of new counts, on several functions.
 //!
-//! After section 4.3 of spec `likelihood_approximations` (Poisson counts by Gaussian stand-ins), whose source has no counts.
+//! After section 4.3 of spec `likelihood_approximations` (Poisson counts by Gaussian pseudo-targets), whose source has no counts.
 
 use super::Checked;
 use crate::context::Context;
@@ -152,8 +152,8 @@ fn fit(
     let nll = -density.iter().sum::<f64>() / density.len() as f64;
     let process = model.process();
     let fit = process.and_then(|own| own.record().fit.likelihood());
-    let stand_ins = fit.and_then(|fit| fit.stand_ins.as_ref());
-    let pseudo_count = stand_ins.map(|s| s.gaussianised.pseudo_count());
+    let gaussian_labels = fit.and_then(|fit| fit.gaussian_labels.as_ref());
+    let pseudo_count = gaussian_labels.map(|s| s.gaussianised.pseudo_count());
     Ok(Found { nll, counts, rates, pseudo_count, seconds })
 }
 

@@ -103,7 +103,7 @@ fn by_samples(
     (kind, turns): (&PriorKind, &TurnSettings),
     own: SampledSettings,
     context: &mut Context<'_>,
-) -> Result<(LearnedPrecisions, Vec<sampled::Turn>), ExperimentError> {
+) -> Result<(LearnedPrecisions, Vec<sampled::EmStep>), ExperimentError> {
     let options = SampledOptions {
         samples_em: own.samples,
         samples: 1,

@@ -14,7 +14,7 @@ use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::toy::mean;
 use crate::unknown_keys::UnknownKeys;
-use posterior_gp::generalised::Turn;
+use posterior_gp::generalised::Alternation;
 use posterior_linalg::random::Streams;
 use posterior_report::{Curves, Item, SummaryRow};
 use serde::Deserialize;
@@ -67,7 +67,7 @@ impl Checked for Settings {
 }
 
 /// Numbers of a turn.
-fn numbers(turn: &Turn, inducing: &[f64], band: &Band, pinched: &Band) -> Value {
+fn numbers(turn: &Alternation, inducing: &[f64], band: &Band, pinched: &Band) -> Value {
     let mut sorted = inducing.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let gaps = sorted.windows(2).map(|w| w[1] - w[0]);

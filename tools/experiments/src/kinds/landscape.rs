@@ -1,7 +1,7 @@
-//! Log evidences over a grid of lengthscale and variance: of Gaussian stand-ins by each matching, of the bound with a learned pseudo-count, and of the likelihood itself.
+//! Log evidences over a grid of lengthscale and variance: of Gaussian pseudo-targets by each matching, of the bound with a learned pseudo-count, and of the likelihood itself.
 //!
 //! The latter by annealed importance sampling from the posterior q of the bound at every grid point (of two classes, so that the difference of the two functions is one function with twice the kernel):
-//! `p(y) = Z E_q[Π p(y_i | f_i) / t_i(f_i)]`, q and Z the posterior and evidence of the Gaussian factors t, the stand-ins of the learned pseudo-count; from q to the posterior by elliptical slices, whose weights give Z with an error that is known.
+//! `p(y) = Z E_q[Π p(y_i | f_i) / t_i(f_i)]`, q and Z the posterior and evidence of the Gaussian factors t, the pseudo-targets of the learned pseudo-count; from q to the posterior by elliptical slices, whose weights give Z with an error that is known.
 //! Sources: Neal, *Annealed importance sampling*, 2001; Murray, Adams and MacKay, *Elliptical slice sampling*, 2010. Serves figure 3 of Bui's *Likelihood approximations via Gaussian approximate inference*.
 
 mod annealed;
@@ -9,12 +9,12 @@ mod annealed;
 use super::Checked;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
-use crate::labels::{Labelled, MadeUp, check_stand_ins, squared_exponential};
+use crate::labels::{Labelled, MadeUp, check_gaussian_labels, squared_exponential};
 use crate::measured::{Measured, NumberTable};
 use annealed::{Annealing, Estimate};
 use posterior_gp::MeanForm;
 use posterior_gp::exact::{ExactGp, FitOptions, log_evidence_of_several};
-use posterior_gp::gaussianised::{GaussianisedGp, StandIns, fit_gaussianised};
+use posterior_gp::gaussianised::{GaussianLabels, GaussianisedGp, fit_gaussianised};
 use posterior_likelihoods::gaussianised::Matching;
 use posterior_likelihoods::{Bernoulli, Gaussian, Link, OutputLikelihood};
 use posterior_linalg::random::Streams;
@@ -63,7 +63,7 @@ impl Axis {
 
 impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        check_stand_ins(&self.matchings, &[self.pseudo_count])?;
+        check_gaussian_labels(&self.matchings, &[self.pseudo_count])?;
         self.annealing.check()?;
         for axis in [self.log_lengthscale, self.log_variance] {
             let inside = axis.from < axis.to && axis.from >= -20.0 && axis.to <= 20.0;
@@ -87,7 +87,7 @@ impl Checked for Settings {
 #[derive(Serialize, Deserialize)]
 struct Point {
     exact: Estimate,
-    /// Of the stand-ins, in the order of the matchings; then the bound.
+    /// Of the pseudo-targets, in the order of the matchings; then the bound.
     others: Vec<f64>,
     /// The pseudo-count of the bound.
     learned: f64,
@@ -102,12 +102,12 @@ fn point(
     let kernel = || squared_exponential(variance, lengthscale, table.x.ncols());
     let mut others = Vec::new();
     for &matching in &settings.matchings {
-        let (data, _) = table.stand_ins(matching, settings.pseudo_count)?;
+        let (data, _) = table.gaussian_labels(matching, settings.pseudo_count)?;
         let model = ExactGp::new(kernel()?, MeanForm::Zero, Gaussian::new(1e-10, 0.0), table.x.ncols(), 1);
         others.push(log_evidence_of_several(&model, &data, None)?.value);
     }
     // Means of the functions differ by the logarithm of the classes' odds.
-    let (_, means) = table.stand_ins(Matching::Laplace, settings.pseudo_count)?;
+    let (_, means) = table.gaussian_labels(Matching::Laplace, settings.pseudo_count)?;
     let odds = means[1] - means[0];
     let difference = || squared_exponential(2.0 * variance, lengthscale, table.x.ncols());
     // Of the difference of the functions, as the exact one is: classes are events of one function.
@@ -123,8 +123,8 @@ fn point(
     let found = fit_gaussianised(model, &data, &options, &mut |_, _| Signal::Continue)?;
     others.push(found.bound.value);
     let gaussianised = found.model.gaussianised()?;
-    let stand_ins = StandIns::of(&likelihood, &gaussianised, &data)?;
-    let exact = settings.annealing.log_evidence(&*difference()?, table, (odds, &stand_ins), streams)?;
+    let gaussian_labels = GaussianLabels::of(&likelihood, &gaussianised, &data)?;
+    let exact = settings.annealing.log_evidence(&*difference()?, table, (odds, &gaussian_labels), streams)?;
     Ok(Point { exact, others, learned: gaussianised.pseudo_count() })
 }
 

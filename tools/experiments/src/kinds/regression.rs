@@ -148,11 +148,11 @@ fn progress(set: &str, lines: &[(String, Vec<(f64, f64)>)]) -> Item {
 }
 
 /// What one method found on the first fold after shares of its steps and after all of them.
-type Course<'a> = (String, Vec<&'a Found>);
+type MethodCurve<'a> = (String, Vec<&'a Found>);
 
 /// A score against time on the first fold.
-fn scores(set: &str, y: &str, courses: &[Course<'_>], score: impl Fn(&Found) -> f64) -> Item {
-    let line = |(name, found): &Course<'_>| {
+fn scores(set: &str, y: &str, courses: &[MethodCurve<'_>], score: impl Fn(&Found) -> f64) -> Item {
+    let line = |(name, found): &MethodCurve<'_>| {
         Line::new(
             name.clone(),
             found.iter().map(|f| f.seconds).collect(),
@@ -223,11 +223,11 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             .collect();
         figures.push(progress(&set.name, &traces));
         series.insert(set.name.clone(), json!(traces));
-        let course = |method: &MethodSettings| -> Option<Course<'_>> {
+        let course = |method: &MethodSettings| -> Option<MethodCurve<'_>> {
             let name = method.name.as_str();
             Some((name.into(), courses.get(name)?.iter().chain(found.get(name)?.first()).collect()))
         };
-        let courses: Vec<Course<'_>> = settings.methods.iter().filter_map(course).collect();
+        let courses: Vec<MethodCurve<'_>> = settings.methods.iter().filter_map(course).collect();
         if !courses.is_empty() {
             figures.push(scores(&set.name, "RMSE", &courses, |f| f.scores.rmse));
             figures.push(scores(&set.name, "NLL", &courses, |f| f.scores.nll));

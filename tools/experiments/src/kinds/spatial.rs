@@ -6,7 +6,7 @@ use super::Checked;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::gaussian::MethodSettings;
-use crate::learned::{Asked, SCORES, check_learned, put_scores, scored};
+use crate::learned::{FitSettings, SCORES, check_learned, put_scores, scored};
 use crate::measured::{Measured, NumberTable};
 use crate::splits::Rows;
 use crate::towns::Country;
@@ -199,7 +199,7 @@ fn fit(
     };
     let rows: Vec<usize> = (0..places.train.rows()).collect();
     let prepared = Prepared::from_table(&places.train, &rows, &request)?;
-    let asked = Asked {
+    let asked = FitSettings {
         kernel: settings.kernel.as_ref(),
         seconds: settings.seconds,
         memory: request.memory,

@@ -6,7 +6,7 @@ use super::Checked;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::gaussian::MethodSettings;
-use crate::learned::{Asked, SCORES, check_learned, put_scores};
+use crate::learned::{FitSettings, SCORES, check_learned, put_scores};
 use crate::measured::{Measured, NumberTable};
 use crate::toy::{JUMPS, mean, steps};
 use posterior_data::{Column, Selection, Table};
@@ -109,7 +109,7 @@ fn fit(
         ..FitRequest::default()
     };
     let prepared = Prepared::from_table(train, &(0..train.rows()).collect::<Vec<_>>(), &request)?;
-    let asked = Asked {
+    let asked = FitSettings {
         kernel: settings.kernel.as_ref(),
         seconds: settings.seconds,
         memory: request.memory,

@@ -1,11 +1,13 @@
-//! Classes on a plane: the bound on their evidence whose posterior is regression on Gaussian stand-ins, with a learned pseudo-count, by each matching: decision regions, bounds, scores.
+//! Classes on a plane: the bound on their evidence whose posterior is regression on Gaussian pseudo-targets, with a learned pseudo-count, by each matching: decision regions, bounds, scores.
 //!
 //! Serves figure 8 of Bui's *Likelihood approximations via Gaussian approximate inference*.
 
 use super::Checked;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
-use crate::labels::{ClassScores, Labelled, MadeUp, check_stand_ins, probabilities, squared_exponential};
+use crate::labels::{
+    ClassScores, Labelled, MadeUp, check_gaussian_labels, probabilities, squared_exponential,
+};
 use crate::measured::{Measured, NumberTable};
 use faer::{Mat, MatRef};
 use posterior_gp::exact::{ExactGp, ExactPosterior, FitOptions};
@@ -41,8 +43,8 @@ pub(crate) struct Settings {
 
 impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        check_stand_ins(&self.matchings, &self.along)?;
-        check_stand_ins(&self.matchings, &[self.pseudo_count])?;
+        check_gaussian_labels(&self.matchings, &self.along)?;
+        check_gaussian_labels(&self.matchings, &[self.pseudo_count])?;
         if self.made_up.columns != 2 {
             return refused("[made_up]: `columns` are two");
         }
@@ -110,7 +112,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         let name = matching.name();
         context.step(name, done, settings.matchings.len())?;
         let clock = Instant::now();
-        let (_, means) = train.stand_ins(matching, settings.pseudo_count)?;
+        let (_, means) = train.gaussian_labels(matching, settings.pseudo_count)?;
         let mut model = GaussianisedGp::new(
             squared_exponential(10.0, 1.0, 2)?,
             MeanForm::Constant,

@@ -16,7 +16,7 @@ use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, print, set_threads};
 use posterior::Model;
 use posterior::data::{OutputKind, json};
-use posterior::models::{Portrait, Question};
+use posterior::models::{ModelReport, Question};
 use posterior::report::Report;
 use scoring::of_target;
 use std::time::Instant;
@@ -69,13 +69,13 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
             texts.push(format!("{heading}{}", text::findings(&findings)));
         }
         if report.is_some() {
-            let portrait = Portrait { effects, ..own.portrait()? };
-            let name = if several { model.portrait()?.title } else { portrait.title };
+            let model_report = ModelReport { effects, ..own.model_report()? };
+            let name = if several { model.model_report()?.title } else { model_report.title };
             title = format!("{name} on {}", findings.data.name);
             if several {
                 findings.data.name = format!("{}, target {target}", findings.data.name);
             }
-            sections.extend(report::sections(own, portrait, &findings)?);
+            sections.extend(report::sections(own, model_report, &findings)?);
         }
     }
     if let Some(path) = report {

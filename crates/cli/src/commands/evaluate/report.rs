@@ -9,7 +9,7 @@ use posterior::metrics::{
     BinaryEvents, BinaryScores, Classes, ClassificationScores, DEFAULT_BINS, JointLogLikelihood,
     MOST_CONFUSION_CLASSES, RegressionScores,
 };
-use posterior::models::{Evaluation, JointRow, ModelData, Portrait, Predicted, Predictive, Scores, Truth};
+use posterior::models::{Evaluation, JointRow, ModelData, ModelReport, Predicted, Predictive, Scores, Truth};
 use posterior::report::{
     Baseline, ClassificationBaseline, ClassificationReport, Distribution, FeatureLengthscale, FiguresReport,
     Image, ImageLayout, ImagePrediction, Item, JointScores, MethodRow, Note, OutOfDistribution,
@@ -31,10 +31,10 @@ pub(crate) fn write(path: &Path, report: &Report) -> Result<(), Failure> {
 /// A section for what was scored, and, of numbers, one for the rows of the training that were scored apart.
 pub(crate) fn sections(
     model: &Model,
-    portrait: Portrait,
+    model_report: ModelReport,
     findings: &Findings,
 ) -> Result<Vec<Section>, Failure> {
-    let shown = Shown { model, portrait, findings };
+    let shown = Shown { model, model_report, findings };
     let first = findings.evaluation();
     Ok(match (&first.scores, &first.baseline, &first.truth) {
         (Scores::Classes(own), Scores::Classes(plain), Truth::Classes(labels)) => {
@@ -54,7 +54,7 @@ pub(crate) fn sections(
 /// What sections are made of.
 struct Shown<'a> {
     model: &'a Model,
-    portrait: Portrait,
+    model_report: ModelReport,
     findings: &'a Findings,
 }
 
@@ -83,7 +83,7 @@ impl Shown<'_> {
         plain: &ClassificationScores,
         labels: &[usize],
     ) -> Result<Section, Failure> {
-        let Self { findings, portrait, .. } = self;
+        let Self { findings, model_report, .. } = self;
         let evaluation = findings.evaluation();
         let predictive = &evaluation.compared.model;
         let both = self.both();
@@ -114,7 +114,7 @@ impl Shown<'_> {
         };
         let report = ClassificationReport {
             dataset: findings.data.name.clone(),
-            model: portrait.method.into(),
+            model: model_report.method.into(),
             class_names: self.model.class_names(),
             summary: [self.model.facts().rows(), evaluation.facts().rows()].concat(),
             scores: Some(*own),
@@ -152,8 +152,8 @@ impl Shown<'_> {
                 true => Vec::new(),
                 false => vec![joint("model", |r| r.model), joint(baseline, |r| r.plain)],
             },
-            evidence: portrait.evidence.clone(),
-            more: effects(self.model, portrait),
+            evidence: model_report.evidence.clone(),
+            more: effects(self.model, model_report),
             notes: self.notes(predictive),
             ..ClassificationReport::default()
         };
@@ -205,7 +205,7 @@ impl Shown<'_> {
         let moments = |scores: &Scores| -> Option<RegressionScores> {
             if let Scores::Values { scores, .. } = scores { Some(*scores) } else { None }
         };
-        let mut report = learned(self.model, &self.portrait);
+        let mut report = learned(self.model, &self.model_report);
         report.summary.extend(nll_difference.map(|d| {
             let label = format!("NLL minus the baseline's ({})", compared.baseline_name);
             SummaryRow::new(label, plus_minus(d.mean, d.standard_error))
@@ -226,7 +226,7 @@ impl Shown<'_> {
                 truth: values.clone(),
                 distribution: distribution(&compared.model, values),
             }),
-            maps: self.portrait.maps.clone(),
+            maps: self.model_report.maps.clone(),
             notes: self.notes(&compared.model),
             ..report
         }
@@ -235,14 +235,14 @@ impl Shown<'_> {
 }
 
 /// What a model of numbers has learned, before any score.
-pub(crate) fn learned(model: &Model, portrait: &Portrait) -> RegressionReport {
-    let Portrait { hyperparameters, posterior, tables, warps, .. } = portrait;
+pub(crate) fn learned(model: &Model, model_report: &ModelReport) -> RegressionReport {
+    let ModelReport { hyperparameters, posterior, tables, warps, .. } = model_report;
     RegressionReport {
         target: model.target(),
         summary: model.facts().rows(),
         hyperparameters: hyperparameters.clone(),
-        lengthscales: shown_lengthscales(portrait),
-        more: effects(model, portrait),
+        lengthscales: shown_lengthscales(model_report),
+        more: effects(model, model_report),
         posterior: posterior.clone(),
         tables: tables.clone(),
         warps: warps.clone(),
@@ -259,15 +259,15 @@ fn distribution(predictive: &Predictive, truths: &[f64]) -> Option<PredictedDist
 }
 
 /// What columns do, as pictures.
-fn effects(model: &Model, portrait: &Portrait) -> Vec<Item> {
-    portrait.effects.as_ref().map(|effects| effects.items(&model.target())).unwrap_or_default()
+fn effects(model: &Model, model_report: &ModelReport) -> Vec<Item> {
+    model_report.effects.as_ref().map(|effects| effects.items(&model.target())).unwrap_or_default()
 }
 
 /// Lengthscales as a picture, where no importance of columns says more: of a column of text there is one for each category. The table of hyperparameters has them in any case.
-fn shown_lengthscales(portrait: &Portrait) -> Vec<FeatureLengthscale> {
-    match &portrait.effects {
+fn shown_lengthscales(model_report: &ModelReport) -> Vec<FeatureLengthscale> {
+    match &model_report.effects {
         Some(effects) if !effects.importance.is_empty() => Vec::new(),
-        _ => portrait.lengthscales.clone(),
+        _ => model_report.lengthscales.clone(),
     }
 }
 

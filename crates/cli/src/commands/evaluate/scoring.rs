@@ -8,8 +8,8 @@ use crate::output::{Failure, Remarks};
 use posterior::data::transform::{Corruption, SEVERITIES};
 use posterior::data::{Departure, InputMoments};
 use posterior::models::{
-    Apart, Comparison, Evaluation, Files, JointRow, ModelData, OutOfDistribution, PredictedKind, Question,
-    Scores, Shift, VarianceSolves,
+    Comparison, Evaluation, EvaluationData, Files, JointRow, ModelData, OutOfDistribution, PredictedKind,
+    Question, Scores, Shift, VarianceSolves,
 };
 use posterior::notes::fixes::FOLD;
 use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
@@ -104,7 +104,7 @@ pub(super) fn find(
         plan = plan.then(&model.plan(others, question, 1)?);
     }
     if a.report.is_some()
-        && let Some(maps) = model.plan_portrait(question)?
+        && let Some(maps) = model.plan_model_report(question)?
     {
         plan = plan.then(&maps);
     }
@@ -113,7 +113,8 @@ pub(super) fn find(
     plan = plan.beside(copies * data.memory());
     plan.check(question.memory)?;
     let copied = data.copied_bytes();
-    let Apart { rows, mut data, positions, training } = Apart::of(model.trained_on(&data)?, data)?;
+    let EvaluationData { rows, mut data, positions, training } =
+        EvaluationData::of(model.trained_on(&data)?, data)?;
     if training.is_some() {
         plan = plan.beside(copied);
         plan.check(question.memory)?;

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// What `--target` names.
-pub(super) enum Asked {
+pub(super) enum RequestedTargets {
     /// One column; its name, where it was looked up.
     One(Option<String>),
     /// Several.
@@ -35,13 +35,17 @@ pub(super) struct Several {
 }
 
 /// Looks up what `--target` names.
-pub(super) fn asked(arguments: &TableArgs, request: &FitRequest, remarks: Remarks) -> Result<Asked, Failure> {
+pub(super) fn requested_targets(
+    arguments: &TableArgs,
+    request: &FitRequest,
+    remarks: Remarks,
+) -> Result<RequestedTargets, Failure> {
     let text = &request.selection.target;
     let one = |name| match arguments.share_kernel {
         true => Err(Failure::usage(format!(
             "--share-kernel is for several targets: name them, {SEVERAL_TARGETS}"
         ))),
-        false => Ok(Asked::One(name)),
+        false => Ok(RequestedTargets::One(name)),
     };
     if request.labels.of_events() || !may_be_several(text) {
         return one(None);
@@ -60,7 +64,7 @@ pub(super) fn asked(arguments: &TableArgs, request: &FitRequest, remarks: Remark
     };
     match &names[..] {
         [name] => one(Some(name.clone())),
-        _ => Ok(Asked::Several(Several { names, table })),
+        _ => Ok(RequestedTargets::Several(Several { names, table })),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::commands::{read, remarks};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, print_json};
 use posterior::data::json;
-use posterior::decisions::campaign::Told;
+use posterior::decisions::campaign::TellOutcome;
 use posterior::decisions::labelling::{Answer, Labelling, Which};
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(super) fn tell(cli: &Cli, arguments: &LabelTellArgs) -> Result<(), Failure> 
             let (mut news, mut notes) = (0, Vec::new());
             for (which, answer) in told {
                 let (done, noted) = labelling.tell(which, answer, arguments.replace)?;
-                news += usize::from(done == Told::Recorded);
+                news += usize::from(done == TellOutcome::Recorded);
                 notes.extend(noted);
             }
             Ok((news, notes))

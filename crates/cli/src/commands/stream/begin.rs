@@ -164,12 +164,12 @@ fn fit(
     let asked = arguments.likelihood.unwrap_or_default();
     let chosen = choose_likelihood(table, &target, &rows, asked, &request.selection)?;
     remarks.say(format!("target: {}", chosen.why));
-    let stand_ins = matches!(
+    let gaussian_labels = matches!(
         chosen.name,
         LikelihoodName::Bernoulli | LikelihoodName::Categorical | LikelihoodName::Poisson
     );
     let gaussian = chosen.likelihood.is_none();
-    if gaussian || stand_ins {
+    if gaussian || gaussian_labels {
         let mut options = SgprOptions { fixed_inducing: true, ..SgprOptions::default() };
         options.inducing.inducing = Some(inducing);
         request.method = options.into();
@@ -190,7 +190,7 @@ fn fit(
     // As it was asked: what is left open is compared.
     request.labels.likelihood = asked;
     request.labels.inference =
-        if stand_ins { InferenceName::Gaussianised } else { InferenceName::Variational };
+        if gaussian_labels { InferenceName::Gaussianised } else { InferenceName::Variational };
     let observed = Observed::from_table(table, &rows, &request, chosen)?;
     remarks.say(format!("plan of the first fit: {}", Model::plan_observed(&observed, &request)?.describe()));
     let fitted = observed_by(remarks, interrupt.clone(), |observer| {

@@ -1,20 +1,20 @@
 //! Criteria by brute force, and batches.
 
-use crate::labelling::{Choosing, ClassStandIns, Criterion, Latent, PoolPosterior, Scoring, choose};
+use crate::labelling::{Choosing, ClassGaussianLabels, Criterion, Latent, PoolPosterior, Scoring, choose};
 use faer::Mat;
 use posterior_kernels::{Kernel, KernelExpression};
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_linalg::random::Streams;
 use posterior_optim::Signal;
 
-fn stand_ins(classes: usize) -> ClassStandIns {
-    ClassStandIns::new(classes, &Gaussianised::new(Matching::Variational, 0.1).unwrap())
+fn gaussian_labels(classes: usize) -> ClassGaussianLabels {
+    ClassGaussianLabels::new(classes, &Gaussianised::new(Matching::Variational, 0.1).unwrap())
         .unwrap()
         .standardised()
 }
 
 fn scoring(criterion: Criterion, classes: usize) -> Scoring {
-    Scoring::new(criterion, &stand_ins(classes), 0).unwrap()
+    Scoring::new(criterion, &gaussian_labels(classes), 0).unwrap()
 }
 
 fn entropy(p: f64) -> f64 {
@@ -78,7 +78,8 @@ fn values_of_two_classes_are_those_of_brute_force() {
 #[test]
 fn two_classes_of_one_function_and_of_two_agree() {
     // Log-odds f of one function are differences of two of half the variance each.
-    let two = ClassStandIns::new(2, &Gaussianised::new(Matching::MomentOriginal, 0.1).unwrap()).unwrap();
+    let two =
+        ClassGaussianLabels::new(2, &Gaussianised::new(Matching::MomentOriginal, 0.1).unwrap()).unwrap();
     let several = Scoring::new(Criterion::MutualInformation, &two, 0).unwrap();
     let one = scoring(Criterion::MutualInformation, 2);
     for (mean, variance) in [(0.7, 1.5), (-1.0, 4.0)] {
@@ -111,9 +112,9 @@ fn chosen(
     pending: &[usize],
     n: usize,
 ) -> Vec<usize> {
-    let (stand_ins, scoring) = (stand_ins(2), scoring(criterion, 2));
+    let (gaussian_labels, scoring) = (gaussian_labels(2), scoring(criterion, 2));
     let streams = Streams::new(5);
-    let choosing = Choosing { stand_ins: &stand_ins, scoring: &scoring, pending, free, streams };
+    let choosing = Choosing { gaussian_labels: &gaussian_labels, scoring: &scoring, pending, free, streams };
     let found = choose(pool, choosing, n, &mut |_, _| Signal::Continue).unwrap();
     assert!(found.iter().all(|c| c.probabilities.len() == 2 && c.value.is_finite()));
     found.into_iter().map(|c| c.row).collect()
@@ -124,9 +125,9 @@ fn contradicting() -> PoolPosterior {
     let x = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 4.5, 6.0];
     let mut pool = PoolPosterior::prior(kernel(), Mat::from_fn(12, 1, |i, _| x[i]), 1);
     for row in 0..6 {
-        pool.observe(row, &stand_ins(2).of_all(row % 2));
+        pool.observe(row, &gaussian_labels(2).of_all(row % 2));
     }
-    pool.observe(11, &stand_ins(2).of_all(1));
+    pool.observe(11, &gaussian_labels(2).of_all(1));
     pool
 }
 
@@ -144,13 +145,13 @@ fn criteria_tell_overlap_from_ignorance() {
 }
 
 #[test]
-fn a_batch_does_not_ask_for_copies() {
-    // Two labels far apart; between them five copies of the least sure row, and others a little surer.
+fn a_batch_does_not_ask_for_duplicates() {
+    // Two labels far apart; between them five duplicates of the least sure row, and others a little surer.
     let x = [-3.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.1, 1.15, 2.9, -2.9];
     let pool = || {
         let mut pool = PoolPosterior::prior(kernel(), Mat::from_fn(11, 1, |i, _| x[i]), 1);
-        pool.observe(0, &stand_ins(2).of_all(0));
-        pool.observe(1, &stand_ins(2).of_all(1));
+        pool.observe(0, &gaussian_labels(2).of_all(0));
+        pool.observe(1, &gaussian_labels(2).of_all(1));
         pool
     };
     let free: Vec<usize> = (2..11).collect();
@@ -175,10 +176,10 @@ fn a_batch_does_not_ask_for_copies() {
 fn an_interruption_leaves_the_posterior_as_it_was() {
     let mut pool = contradicting();
     let before = pool.clone();
-    let (stand_ins, scoring) = (stand_ins(2), scoring(Criterion::Entropy, 2));
+    let (gaussian_labels, scoring) = (gaussian_labels(2), scoring(Criterion::Entropy, 2));
     let free: Vec<usize> = (6..11).collect();
     let choosing = Choosing {
-        stand_ins: &stand_ins,
+        gaussian_labels: &gaussian_labels,
         scoring: &scoring,
         pending: &[10],
         free: &free,

@@ -1,6 +1,6 @@
 //! The fast pool against dense algebra.
 
-use crate::labelling::{ClassStandIns, PoolPosterior};
+use crate::labelling::{ClassGaussianLabels, PoolPosterior};
 use faer::Mat;
 use posterior_kernels::{Kernel, KernelExpression};
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching, PseudoObservation};
@@ -64,7 +64,7 @@ fn label_by_label_is_a_fresh_conditioning() {
     };
     // Bayesian linear regression with a bias: the other setting of the source.
     let linear = |i: usize, j: usize| -> f64 { (0..2).map(|k| wave(i, k) * wave(j, k)).sum::<f64>() + 1.0 };
-    // A row that is labelled twice, and copies of rows.
+    // A row that is labelled twice, and duplicates of rows.
     let rows = [3usize, 17, 8, 3, 25, 0];
     let classes = [0usize, 1, 2, 0, 1, 1];
     let settings: [(Matching, f64); 4] = [
@@ -77,11 +77,12 @@ fn label_by_label_is_a_fresh_conditioning() {
         for (text, value) in
             [("se + constant", &square as &dyn Fn(usize, usize) -> f64), ("linear + constant", &linear)]
         {
-            let stand_ins = ClassStandIns::new(3, &Gaussianised::new(matching, pseudo_count).unwrap())
-                .unwrap()
-                .standardised();
+            let gaussian_labels =
+                ClassGaussianLabels::new(3, &Gaussianised::new(matching, pseudo_count).unwrap())
+                    .unwrap()
+                    .standardised();
             let observed: Vec<Vec<PseudoObservation>> =
-                classes.iter().map(|&class| stand_ins.of_all(class)).collect();
+                classes.iter().map(|&class| gaussian_labels.of_all(class)).collect();
             let together =
                 PoolPosterior::prior(kernel(text), inputs(), 3).conditioned(&rows, &observed).unwrap();
             let mut one_by_one = PoolPosterior::prior(kernel(text), inputs(), 3);
@@ -112,9 +113,10 @@ fn label_by_label_is_a_fresh_conditioning() {
 
 #[test]
 fn what_is_pretended_shrinks_variances_and_is_forgotten() {
-    let stand_ins = ClassStandIns::new(2, &Gaussianised::new(Matching::Variational, 0.1).unwrap()).unwrap();
+    let gaussian_labels =
+        ClassGaussianLabels::new(2, &Gaussianised::new(Matching::Variational, 0.1).unwrap()).unwrap();
     let mut pool = PoolPosterior::prior(kernel("se"), Mat::from_fn(20, 2, wave), 1);
-    pool.observe(4, &stand_ins.of_all(1));
+    pool.observe(4, &gaussian_labels.of_all(1));
     let before = pool.clone();
     let mark = pool.mark();
     pool.pretend(9, &[0.5]);
@@ -133,8 +135,8 @@ fn what_is_pretended_shrinks_variances_and_is_forgotten() {
         assert_eq!((pool.mean(j, 0), pool.variance(j, 0)), (before.mean(j, 0), before.variance(j, 0)));
     }
     // And goes on as if nothing had been.
-    pool.observe(2, &stand_ins.of_all(0));
+    pool.observe(2, &gaussian_labels.of_all(0));
     let mut straight = before;
-    straight.observe(2, &stand_ins.of_all(0));
+    straight.observe(2, &gaussian_labels.of_all(0));
     assert!((0..20).all(|j| pool.mean(j, 0) == straight.mean(j, 0)));
 }

@@ -1,6 +1,6 @@
 //! Asking and telling with a state.
 
-use crate::campaign::Told;
+use crate::campaign::TellOutcome;
 use crate::labelling::{
     Answer, Criterion, LabelSettings, LabelStage, Labelling, Pool, PoolColumns, Reason, Which,
 };
@@ -140,8 +140,8 @@ fn what_is_told_is_checked() {
     refused(&mut labelling, Which::Id(4), label("ant"), "no question 4; they are numbered from 1 to 3");
     refused(&mut labelling, Which::Row(13), label("ant"), "rows 1 to 12");
     refused(&mut labelling, Which::Id(1), label("  "), "the label is empty");
-    assert_eq!(labelling.tell(Which::Id(1), label("ant"), false).unwrap(), (Told::Recorded, None));
-    assert_eq!(labelling.tell(Which::Id(1), label("ant"), false).unwrap(), (Told::Repeated, None));
+    assert_eq!(labelling.tell(Which::Id(1), label("ant"), false).unwrap(), (TellOutcome::Recorded, None));
+    assert_eq!(labelling.tell(Which::Id(1), label("ant"), false).unwrap(), (TellOutcome::Repeated, None));
     refused(&mut labelling, Which::Id(1), label("bee"), "has an answer already (`ant`)");
     // Not merged, but said.
     let (_, noted) = labelling.tell(Which::Id(2), label("Ant "), false).unwrap();
@@ -160,7 +160,7 @@ fn what_is_told_is_checked() {
     labelling.tell(Which::Row(free), label("cat"), false).unwrap();
     assert_eq!((labelling.questions()[3].row, labelling.questions()[3].reason), (free, Reason::Given));
     let asked = labelling.questions()[ids[0] - 1].row;
-    assert_eq!(labelling.tell(Which::Row(asked), label("ant"), false).unwrap().0, Told::Repeated);
+    assert_eq!(labelling.tell(Which::Row(asked), label("ant"), false).unwrap().0, TellOutcome::Repeated);
     // The rest of the pool, and then no more.
     let rest = labelling.ask(&pool, 100, ALL, &mut |_, _, _| Signal::Continue).unwrap();
     assert_eq!(rest.ids.len(), 8);

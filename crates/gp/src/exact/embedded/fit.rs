@@ -10,7 +10,7 @@ use faer::Mat;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::LinearError;
 use posterior_linear::embedding::{EmbeddedAt, Embedding};
-use posterior_linear::training::{Look, Patience, TrainingState};
+use posterior_linear::training::{Patience, TrainingState, ValidationScore};
 use posterior_optim::{Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Step, drive};
 use std::ops::Range;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub struct EmbeddedFit {
     /// Why it ended.
     pub reason: Reason,
     /// The best look.
-    pub best: Option<Look>,
+    pub best: Option<ValidationScore>,
     /// Where it stands: steps, looks and largest jitter, and all that is needed to go on.
     pub state: TrainingState,
 }

@@ -224,7 +224,7 @@ fn a_step_is_learned_better_than_by_the_kernel_alone() {
     assert!(deep < plain - 0.2 && deep < -0.5, "{deep} {plain}");
     let best = fitted.best.unwrap();
     assert!((nll(&fitted.posterior, &held) - best.nll).abs() < 1e-12);
-    assert!(fitted.state.looks.iter().all(|look| look.nll >= best.nll));
+    assert!(fitted.state.validation_scores.iter().all(|look| look.nll >= best.nll));
     assert!(fitted.posterior.smallest_correlation() < 0.5);
     let exact = fitted.posterior.exact();
     let evidence = crate::exact::log_evidence(exact.model(), exact.data(), None).unwrap().value;
@@ -241,7 +241,7 @@ fn a_run_goes_on_bit_for_bit_and_patience_ends_it() {
     let text = serde_json::to_string(&state).unwrap();
     let state = serde_json::from_str(&text).unwrap();
     let (resumed, _) = trained((&train, Some(&held)), &options, (Some(state), usize::MAX));
-    assert_eq!(resumed.state.looks, whole.state.looks);
+    assert_eq!(resumed.state.validation_scores, whole.state.validation_scores);
     assert_eq!(resumed.posterior.exact().weights(), whole.posterior.exact().weights());
     let patience = Patience {
         learning_rate: 0.5,
@@ -256,7 +256,7 @@ fn a_run_goes_on_bit_for_bit_and_patience_ends_it() {
     assert_eq!((fitted.reason, fitted.state.drops.len()), (Reason::Patience, 1));
     // Without rows held back the last parameters count.
     let (last, state) = trained((&train, None), &options, (None, usize::MAX));
-    assert!(last.best.is_none() && state.looks.is_empty() && last.reason == Reason::Steps);
+    assert!(last.best.is_none() && state.validation_scores.is_empty() && last.reason == Reason::Steps);
 }
 
 #[test]

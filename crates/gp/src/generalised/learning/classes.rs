@@ -37,7 +37,7 @@ pub struct ClassLearningOptions {
 
 /// One turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ClassTurn {
+pub struct ClassAlternation {
     /// The rows of each class that were its inducing points, as they were chosen.
     pub rows: Vec<Vec<usize>>,
     /// The least risk that training came to.
@@ -54,7 +54,7 @@ pub struct LearnedClasses {
     /// The rows of each class that are its inducing points under these, as they were chosen.
     pub rows: Vec<Vec<usize>>,
     /// All turns.
-    pub turns: Vec<ClassTurn>,
+    pub turns: Vec<ClassAlternation>,
     /// Whether the observer ended it.
     pub interrupted: bool,
 }
@@ -115,7 +115,7 @@ pub fn learn_class_references(
         let (x, labels) = together(inputs, &rows);
         let (learned, risk, steps, stopped) = learn(models, (x, labels), options, &mut told)?;
         models = learned;
-        turns.push(ClassTurn { rows: rows.clone(), risk, steps });
+        turns.push(ClassAlternation { rows: rows.clone(), risk, steps });
         interrupted = stopped;
         if stopped {
             break;

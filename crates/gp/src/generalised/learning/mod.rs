@@ -11,7 +11,7 @@ mod classes;
 
 #[cfg(test)]
 pub(super) use classes::together;
-pub use classes::{ClassLearningOptions, ClassTurn, LearnedClasses, learn_class_references};
+pub use classes::{ClassAlternation, ClassLearningOptions, LearnedClasses, learn_class_references};
 
 use super::error::GeneralisedError;
 use super::pointwise::pointwise_predictive_risk;
@@ -68,7 +68,7 @@ pub struct LearningOptions {
     pub risk: RegulariserRisk,
     /// Turns at most (published: 5); 0 chooses points and learns nothing.
     pub turns: usize,
-    /// The search for the evidence: starts, beliefs, limits, seed. Its time is that of all turns together, whatever is minimised; they end with the one in which it is used up.
+    /// The search for the evidence: starts, priors, limits, seed. Its time is that of all turns together, whatever is minimised; they end with the one in which it is used up.
     pub evidence: FitOptions,
     /// The minimisation of the pointwise risk: optimiser (published: AdaBelief with steps of 1e-4) and steps (10,000).
     pub pointwise: (Optimiser, usize),
@@ -78,7 +78,7 @@ pub struct LearningOptions {
 
 /// One turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct Alternation {
     /// The rows that were inducing points, as they were chosen.
     pub rows: Vec<usize>,
     /// The risk of the hyperparameters that they led to: minus the log evidence for each target value, or the pointwise one.
@@ -97,7 +97,7 @@ pub struct LearnedReference {
     /// The rows that these are.
     pub rows: Vec<usize>,
     /// All turns.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<Alternation>,
     /// Whether points came back to an earlier set, so that more turns would change nothing.
     pub settled: bool,
     /// Whether its time was used up: in the last of its turns, or before all were taken.
@@ -193,8 +193,8 @@ pub fn learn_reference(
         let learned = learn(model, &data.select(rows)?, (options, left()), &mut told)?;
         Ok(Learned { is_last: left().is_some_and(|left| left.is_zero()), ..learned })
     };
-    let (model, taken) = take_turns(model, options.turns, search, choose)?;
-    let Turns { rows, turns, settled, timed_out, interrupted } = taken;
+    let (model, taken) = alternate(model, options.turns, search, choose)?;
+    let Alternations { rows, turns, settled, timed_out, interrupted } = taken;
     let posterior = model.condition(data.select(&rows)?)?;
     Ok(LearnedReference { posterior, rows, turns, settled, timed_out, interrupted })
 }
@@ -211,32 +211,32 @@ pub(super) struct Learned {
 }
 
 /// What turns led to.
-pub(super) struct Turns {
+pub(super) struct Alternations {
     pub(super) rows: Vec<usize>,
-    pub(super) turns: Vec<Turn>,
+    pub(super) turns: Vec<Alternation>,
     pub(super) settled: bool,
     pub(super) timed_out: bool,
     pub(super) interrupted: bool,
 }
 
 /// At most so many turns of a `search` for hyperparameters, given rows and the turn, and of a choice of rows by these.
-pub(super) fn take_turns<S, C>(
+pub(super) fn alternate<S, C>(
     mut model: ExactGp,
     most: usize,
     mut search: S,
     choose: C,
-) -> Result<(ExactGp, Turns), GpError>
+) -> Result<(ExactGp, Alternations), GpError>
 where
     S: FnMut(ExactGp, &[usize], usize) -> Result<Learned, GpError>,
     C: Fn(&ExactGp, usize) -> Result<Vec<usize>, GpError>,
 {
     let mut rows = choose(&model, 0)?;
-    let mut turns: Vec<Turn> = Vec::new();
+    let mut turns: Vec<Alternation> = Vec::new();
     let (mut settled, mut timed_out, mut interrupted) = (false, false, false);
     for turn in 0..most {
         let Learned { model: learned, risk, steps, stopped, is_last } = search(model, &rows, turn)?;
         model = learned;
-        turns.push(Turn { rows: rows.clone(), risk, values: model.values(), steps });
+        turns.push(Alternation { rows: rows.clone(), risk, values: model.values(), steps });
         (interrupted, timed_out) = (stopped, is_last && !stopped);
         if stopped || is_last {
             break;
@@ -257,7 +257,7 @@ where
             rows = next;
         }
     }
-    Ok((model, Turns { rows, turns, settled, timed_out, interrupted }))
+    Ok((model, Alternations { rows, turns, settled, timed_out, interrupted }))
 }
 
 fn as_set(rows: &[usize]) -> Vec<usize> {

@@ -21,7 +21,7 @@ use posterior_linear::low_rank::{ObservedRows, RowTerms};
 /// The risk with its gradient in the natural parameters of each model: one process for each class, of one target, at the points x (n x D) with these classes. Cost `J` times that of an exact process and its gradient.
 ///
 /// # Errors
-/// [`GpError::Shape`] for another number of models than the likelihood has classes, another number of labels than rows, widths that do not fit; [`GpError::StandIns`] for labels beyond the classes;
+/// [`GpError::Shape`] for another number of models than the likelihood has classes, another number of labels than rows, widths that do not fit; [`GpError::GaussianLabels`] for labels beyond the classes;
 /// [`GpError::Cholesky`] when a matrix cannot be factored.
 pub fn pointwise_class_risk(
     models: &[ExactGp],

@@ -1,6 +1,6 @@
 //! Regularisers that look at covariances of rows together.
 
-use super::{Regularisation, Regulariser, Together};
+use super::{Regularisation, RegularisedRows, Regulariser};
 use crate::GpError;
 use crate::generalised::divergence::{
     self, BatchDistance, JointNormal, Normals, SameBatch, SquaredDifference,
@@ -16,7 +16,7 @@ impl Regulariser {
         &self,
         model: &GeneralisedGp,
         means: &Mat<f64>,
-        together: &Together<'_>,
+        together: &RegularisedRows<'_>,
     ) -> Result<Regularisation, GpError> {
         let (b, functions) = means.shape();
         let rows = together.x.nrows();

@@ -86,7 +86,7 @@ pub(super) struct Regularisation {
 }
 
 /// Rows that a regulariser of matrices looks at together.
-pub(super) struct Together<'a> {
+pub(super) struct RegularisedRows<'a> {
     /// Their places in the batch; None for all in their order.
     pub(super) rows: Option<&'a [usize]>,
     /// Their inputs.
@@ -192,7 +192,7 @@ impl Regulariser {
         model: &GeneralisedGp,
         batch: &Batch<'_>,
         (means, kernels): (&Mat<f64>, &[Evaluated<'_>]),
-        together: &Together<'_>,
+        together: &RegularisedRows<'_>,
     ) -> Result<Regularisation, GpError> {
         match self {
             Self::Projected(_) | Self::PartialWasserstein => {

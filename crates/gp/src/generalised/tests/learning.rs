@@ -1,6 +1,6 @@
 //! Priors and inducing points in turns.
 
-use super::super::learning::{Learned, take_turns};
+use super::super::learning::{Learned, alternate};
 use super::super::{
     LearningOptions, RegulariserRisk, Selector, learn_reference, pointwise_predictive_risk, select_rows,
 };
@@ -112,7 +112,7 @@ fn turns_that_come_back_keep_the_one_of_the_cycle_with_the_least_risk() {
         // The order of rows is none of the set's.
         let choose =
             |_: &ExactGp, turn: usize| Ok(if turn == 3 { vec![3, 1, 2] } else { sets[turn].to_vec() });
-        let (model, found) = take_turns(process(se(1.0, 0.5)), 10, search, choose).unwrap();
+        let (model, found) = alternate(process(se(1.0, 0.5)), 10, search, choose).unwrap();
         assert!(found.settled && !found.timed_out && !found.interrupted);
         assert_eq!(found.turns.len(), 3);
         assert_eq!(found.rows, sets[best]);

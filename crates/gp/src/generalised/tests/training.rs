@@ -87,9 +87,12 @@ fn every_family_learns_with_a_network_as_mean_and_is_better_on_rows_held_back() 
             let fitted =
                 fit_generalised(begun, given, Some(aside), &asked, None, &mut |_, _| Signal::Continue)
                     .unwrap();
-            let looks = &fitted.state.training.looks;
+            let validation_scores = &fitted.state.training.validation_scores;
             let best = fitted.best.unwrap();
-            assert!(best.nll < looks[0].nll && best.nll < 1.2, "{family:?} {regulariser}: {best:?}");
+            assert!(
+                best.nll < validation_scores[0].nll && best.nll < 1.2,
+                "{family:?} {regulariser}: {best:?}"
+            );
             // What is kept is what the best look saw.
             let at = fitted.model.latent(held.inputs(), None).unwrap();
             let likelihood = fitted.model.likelihood();

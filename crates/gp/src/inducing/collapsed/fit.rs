@@ -1,7 +1,7 @@
 //! Hyperparameters and inducing inputs: the bound plus hyperpriors, maximised by L-BFGS.
 
 use super::accumulate::Accumulated;
-use super::together::Together;
+use super::shared_inputs::SharedInputs;
 use super::{CollapsedGp, collapsed_bound_and_gradient};
 use crate::hyperprior::{Hyperprior, log_prior};
 use crate::inducing::{InducingError, InducingPosterior, Plan};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub struct CollapsedOptions {
     /// Budget and tolerances. The objective is the negative bound for each target value.
     pub steps: LoopOptions,
-    /// Beliefs about hyperparameters.
+    /// Priors on hyperparameters.
     pub hyperpriors: Vec<Hyperprior>,
     /// Parameters that are held or bounded.
     #[serde(default)]
@@ -87,7 +87,7 @@ struct NegativeBound<'a> {
     map: Constrained,
     parts: Vec<&'a dyn RowSource>,
     /// All parts at once, where that is less work.
-    together: Option<Together<'a>>,
+    shared_inputs: Option<SharedInputs<'a>>,
     hyperpriors: &'a [Hyperprior],
     largest_jitter: f64,
 }
@@ -106,8 +106,8 @@ impl Objective for NegativeBound<'_> {
         let failed = |error: GpError| ObjectiveError(error.to_string());
         let mut natural = vec![0.0; self.model.values().len()];
         let mut value = 0.0;
-        let evaluations: Vec<_> = match &self.together {
-            Some(together) => vec![together.bound_and_gradient(&self.model)],
+        let evaluations: Vec<_> = match &self.shared_inputs {
+            Some(shared_inputs) => vec![shared_inputs.bound_and_gradient(&self.model)],
             None => self.parts.iter().map(|data| collapsed_bound_and_gradient(&self.model, *data)).collect(),
         };
         for evaluation in evaluations {
@@ -158,14 +158,14 @@ pub fn search_collapsed(
     observer: &mut Observer<'_, State>,
 ) -> Result<CollapsedSearch, GpError> {
     parts.iter().try_for_each(Observations::plain)?;
-    let together = Together::new(&model, parts);
+    let shared_inputs = SharedInputs::new(&model, parts);
     let parts = parts.iter().map(|part| part as &dyn RowSource).collect();
-    search(model, (parts, together), options, state, observer)
+    search(model, (parts, shared_inputs), options, state, observer)
 }
 
 fn search<'a>(
     mut model: CollapsedGp,
-    (parts, together): (Vec<&'a dyn RowSource>, Option<Together<'a>>),
+    (parts, shared_inputs): (Vec<&'a dyn RowSource>, Option<SharedInputs<'a>>),
     options: &CollapsedOptions,
     state: Option<State>,
     observer: &mut Observer<'_, State>,
@@ -182,7 +182,7 @@ fn search<'a>(
     let map = Constrained::new(&mut model, &options.constraints)?;
     let start = map.unconstrained(&model.values());
     let hyperpriors = &options.hyperpriors;
-    let mut objective = NegativeBound { model, map, parts, together, hyperpriors, largest_jitter: 0.0 };
+    let mut objective = NegativeBound { model, map, parts, shared_inputs, hyperpriors, largest_jitter: 0.0 };
     let outcome = match state {
         Some(state) => resume(&mut objective, state, &options.steps, observer)?,
         None => {

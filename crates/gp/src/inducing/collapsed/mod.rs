@@ -17,19 +17,19 @@
 //! | `model` | kernel, mean, noise and inducing inputs with their parameters |
 //! | `accumulate` | the pass over the data that value and posterior share |
 //! | `bound` | the bound and its gradient |
-//! | `together` | both for several functions of the same rows, as classes are |
+//! | `shared_inputs` | both for several functions of the same rows, as classes are |
 //! | `fit` | L-BFGS, resumable |
 
 mod accumulate;
 mod bound;
 mod fit;
 mod model;
-mod together;
+mod shared_inputs;
 
 pub use bound::{CollapsedEvaluation, collapsed_bound, collapsed_bound_and_gradient};
 pub use fit::{CollapsedFit, CollapsedOptions, CollapsedSearch, fit_collapsed, search_collapsed};
 pub use model::CollapsedGp;
-pub use together::passes_of_classes;
+pub use shared_inputs::passes_of_classes;
 
 #[cfg(test)]
 mod tests;

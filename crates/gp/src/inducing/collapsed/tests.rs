@@ -1,10 +1,10 @@
 //! The collapsed bound against the exact evidence, dense formulas, finite differences and itself.
 
-use super::together::Together;
+use super::shared_inputs::SharedInputs;
 use super::*;
 use crate::exact::{ExactGp, log_evidence};
 use crate::inducing::InducingPosterior;
-use crate::rows::elsewhere::Elsewhere;
+use crate::rows::reversed::ReversedRows;
 use crate::{GpError, MeanForm, Observations, Posterior, RowSource};
 use faer::prelude::Solve;
 use faer::{Mat, MatRef};
@@ -77,7 +77,7 @@ fn parts_of_one_noise_are_searched_as_their_targets_together() {
     );
 }
 
-/// Stand-ins of three classes: a noise where a row is of the class, another where it is not, and a few rows whose noise is anything.
+/// Pseudo-targets of three classes: a noise where a row is of the class, another where it is not, and a few rows whose noise is anything.
 fn classes(n: usize) -> Vec<Observations> {
     let (x, y) = (normal(n, 2, "x"), normal(n, 3, "y"));
     let noise = |i: usize, k: usize| match (i % 11, i % 3 == k) {
@@ -99,9 +99,9 @@ fn functions_together_have_the_bounds_and_gradients_of_each() {
     for n in [40, 4_500] {
         let parts = classes(n);
         let mut model = model("linear + matern32(ard)", MeanForm::Linear, normal(7, 2, "z"), 1);
-        assert!(Together::new(&model, &parts).is_none(), "the noise is learned");
+        assert!(SharedInputs::new(&model, &parts).is_none(), "the noise is learned");
         model.learn_likelihood = false;
-        let together = Together::new(&model, &parts).expect("two of three agree in most rows");
+        let together = SharedInputs::new(&model, &parts).expect("two of three agree in most rows");
         let found = together.bound_and_gradient(&model).unwrap();
         let each: Vec<_> = parts.iter().map(|p| collapsed_bound_and_gradient(&model, p).unwrap()).collect();
         let value: f64 = each.iter().map(|e| e.value).sum();
@@ -120,7 +120,7 @@ fn functions_together_have_the_bounds_and_gradients_of_each() {
     let mut model = model("rbf", MeanForm::Zero, normal(7, 2, "z"), 1);
     model.learn_likelihood = false;
     parts[1] = data(39, 1, true);
-    assert!(Together::new(&model, &parts).is_none());
+    assert!(SharedInputs::new(&model, &parts).is_none());
     let apart: Vec<_> = (0..3)
         .map(|k| {
             let noise = (0..40).map(|i| 0.1 + 0.01 * (3 * i + k) as f64).collect();
@@ -128,7 +128,7 @@ fn functions_together_have_the_bounds_and_gradients_of_each() {
         })
         .collect();
     // Each row is one function's, and the others differ: three passes for three.
-    assert!(Together::new(&model, &apart).is_none());
+    assert!(SharedInputs::new(&model, &apart).is_none());
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn rows_from_elsewhere_give_the_bound_of_rows_in_memory() {
     // Several blocks of rows, and a number that the block does not divide.
     let data = data(5_000, 1, true);
     let start = model("matern32(ard)", MeanForm::Constant, normal(12, 2, "z"), 1);
-    let mut source = Elsewhere::new(&data);
+    let mut source = ReversedRows::new(&data);
     let [own, other] =
         [&data as &dyn RowSource, &source].map(|rows| collapsed_bound_and_gradient(&start, rows).unwrap());
     assert_eq!(own, other);
@@ -384,7 +384,7 @@ fn rows_from_elsewhere_give_the_bound_of_rows_in_memory() {
     let refused = search_collapsed(start.clone(), &two, &options, None, &mut |_, _| Signal::Continue);
     assert!(matches!(refused, Err(GpError::Weighted)));
     let model = model("se", MeanForm::Zero, normal(3, 2, "z"), 1);
-    for rows in [&weighted as &dyn RowSource, &Elsewhere::new(&weighted)] {
+    for rows in [&weighted as &dyn RowSource, &ReversedRows::new(&weighted)] {
         assert!(matches!(collapsed_bound(&model, rows), Err(GpError::Weighted)));
     }
 }

@@ -78,7 +78,7 @@ pub fn energy<K: LearnedBlockKernel>(
         Ok((seen, model.companion.as_ref().map(|mean| Companion::new(&gram, mean)).transpose()?))
     };
     let (seen, factored) = beside(gram.nrows(), batch_and_companion, || factored(&gram, &model.root));
-    let (Seen { cross, own, mut kept }, companion) = seen?;
+    let (BatchCovariances { cross, own, mut kept }, companion) = seen?;
     let factored = factored?;
     let explained = product(factored.s.as_ref(), cross.as_ref());
     let (covariances, clipped) = covariances(&own, &cross, &explained, c, full);
@@ -177,7 +177,7 @@ pub fn energy<K: LearnedBlockKernel>(
 }
 
 /// The kernels of a batch.
-struct Seen<P> {
+struct BatchCovariances<P> {
     /// Between the inducing points and all rows, M x r C.
     cross: Mat<f64>,
     /// Blocks of each row with itself, `[r, C, C]`.
@@ -192,7 +192,7 @@ fn see<K: LearnedBlockKernel>(
     points: &K::Points,
     z: &K::Prepared,
     each: usize,
-) -> Result<Seen<K::Prepared>, FixedMeanError> {
+) -> Result<BatchCovariances<K::Prepared>, FixedMeanError> {
     let (kernel, a, c) = (&model.kernel, model.amplitude, model.outputs());
     let rows = kernel.count(points);
     let prepared = |range| kernel.prepare(points, range, None).map_err(FixedMeanError::kernel);
@@ -201,7 +201,7 @@ fn see<K: LearnedBlockKernel>(
         let x = prepared(0..rows)?;
         let mut cross = kernel.tile(z, &x);
         cross *= Scale(a);
-        return Ok(Seen { cross, own: scaled(kernel.diagonal(&x)).collect(), kept: Some(x) });
+        return Ok(BatchCovariances { cross, own: scaled(kernel.diagonal(&x)).collect(), kept: Some(x) });
     }
     let (mut cross, mut own) = (Mat::zeros(model.inducing(), rows * c), Vec::with_capacity(rows * c * c));
     for range in pieces(rows, each) {
@@ -210,7 +210,7 @@ fn see<K: LearnedBlockKernel>(
         cross.as_mut().subcols_mut(range.start * c, range.len() * c).copy_from(&tile);
         own.extend(scaled(kernel.diagonal(&x)));
     }
-    Ok(Seen { cross, own, kept: None })
+    Ok(BatchCovariances { cross, own, kept: None })
 }
 
 /// Covariances of a batch, `[r, C]` or `[r, C, C]`, and how many variances rounding had made negative.

@@ -25,7 +25,7 @@
 //! | `energy` | [`energy`]: the loss with all its gradients |
 //! | `optimum` | [`ProjectedCurvature`]: the best L where the likelihood is quadratic, one pass |
 //! | `fit`, `state`, `options` | [`fit_fixed_mean`]: mini-batches, early stopping, resumed bit for bit |
-//! | `posterior` | [`SparseCovariance`]: predictions; [`SeenPoints`]: what they need of a kernel |
+//! | `posterior` | [`SparseCovariance`]: predictions; [`PointCovariances`]: what they need of a kernel |
 
 mod companion;
 mod covariance;
@@ -51,5 +51,5 @@ pub use fit::{FixedMeanIterate, FixedMeanProcessFit, Validate, fit_fixed_mean};
 pub use model::{FixedMeanModel, Learned};
 pub use optimum::{ClosedForm, CurvatureSoFar, ProjectedCurvature};
 pub use options::FixedMeanFitOptions;
-pub use posterior::{SeenPoints, SparseCovariance};
+pub use posterior::{PointCovariances, SparseCovariance};
 pub use state::{Best, FixedMeanState};

@@ -77,7 +77,7 @@ impl<T: Real> SparseCovariance<T> {
         let (mut out, mut clipped) = (Vec::new(), 0);
         for part in pieces(range.len(), self.points_at_once(kernel)) {
             let part = range.start + part.start..range.start + part.end;
-            clipped += self.add(&SeenPoints::new(kernel, inducing, (x, part))?, full, &mut out);
+            clipped += self.add(&PointCovariances::new(kernel, inducing, (x, part))?, full, &mut out);
         }
         Ok((out, clipped))
     }
@@ -90,13 +90,13 @@ impl<T: Real> SparseCovariance<T> {
     }
 
     /// The same from what the kernel says about the points. Cost for each: `2 C M²` flops and `2 C² M`.
-    pub fn covariances_of(&self, seen: &SeenPoints<T>, full: bool) -> (Vec<f64>, usize) {
+    pub fn covariances_of(&self, seen: &PointCovariances<T>, full: bool) -> (Vec<f64>, usize) {
         let mut out = Vec::new();
         let clipped = self.add(seen, full, &mut out);
         (out, clipped)
     }
 
-    fn add(&self, seen: &SeenPoints<T>, full: bool, out: &mut Vec<f64>) -> usize {
+    fn add(&self, seen: &PointCovariances<T>, full: bool, out: &mut Vec<f64>) -> usize {
         let (a, squared) = (T::from_f64(self.amplitude), T::from_f64(self.amplitude * self.amplitude));
         let (c, mut clipped) = (seen.outputs, 0);
         let white = product(self.whitener.as_ref(), seen.cross.as_ref());
@@ -154,7 +154,7 @@ impl<T: Real> SparseCovariance<T> {
 
 /// What a kernel says about some points, whatever L and the amplitude are: `k(Z, x)` and `k(x, x)`.
 #[derive(Clone, Debug)]
-pub struct SeenPoints<T: Real> {
+pub struct PointCovariances<T: Real> {
     /// M x (points * C).
     cross: Mat<T>,
     /// `[points, C, C]`.
@@ -162,7 +162,7 @@ pub struct SeenPoints<T: Real> {
     outputs: usize,
 }
 
-impl<T: Real> SeenPoints<T> {
+impl<T: Real> PointCovariances<T> {
     /// A range of a set, no more than [`SparseCovariance::points_at_once`] unless memory is plenty.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ pub struct StochasticOptions {
     pub seed: u64,
     /// Most wall-clock time.
     pub time: Option<Duration>,
-    /// Beliefs about hyperparameters.
+    /// Priors on hyperparameters.
     pub hyperpriors: Vec<Hyperprior>,
     /// Parameters that are held or bounded.
     #[serde(default)]

@@ -67,7 +67,7 @@ pub struct LanczosBasis {
 
 /// A basis for as many steps as were asked for, with W; kept with the posterior.
 #[derive(Debug)]
-pub(super) struct KeptBasis<T> {
+pub(super) struct CachedBasis<T> {
     asked: usize,
     /// Wᵀ, n x p.
     factor: Mat<T>,
@@ -107,13 +107,13 @@ fn lanczos_variance<T: Real>(
     if rank == 0 {
         return Err(GpError::Shape { what: "vectors of a Lanczos basis", expected: 1, actual: 0 });
     }
-    let mut guard = posterior.kept_basis.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut guard = posterior.cached_basis.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let kept = match guard.as_ref().filter(|kept| kept.asked == rank) {
         Some(kept) => kept.clone(),
         None => {
-            let KeptBasis { asked, factor, basis } = computed(posterior, rank)?;
+            let CachedBasis { asked, factor, basis } = computed(posterior, rank)?;
             let basis = compare(posterior, factor.as_ref(), x, basis)?;
-            let kept = Arc::new(KeptBasis { asked, factor, basis });
+            let kept = Arc::new(CachedBasis { asked, factor, basis });
             *guard = Some(kept.clone());
             kept
         }
@@ -124,7 +124,7 @@ fn lanczos_variance<T: Real>(
 }
 
 /// The basis and W, without a comparison.
-fn computed<T: Real>(posterior: &PathwisePosterior<T>, rank: usize) -> Result<KeptBasis<T>, GpError> {
+fn computed<T: Real>(posterior: &PathwisePosterior<T>, rank: usize) -> Result<CachedBasis<T>, GpError> {
     let (matrix, noise) = solvable(posterior)?;
     let n = noise.len();
     let least = noise.iter().fold(f64::INFINITY, |least, v| least.min(v.to_f64()));
@@ -186,7 +186,7 @@ fn computed<T: Real>(posterior: &PathwisePosterior<T>, rank: usize) -> Result<Ke
         largest_excess: 0.0,
         residual: 0.0,
     };
-    Ok(KeptBasis { asked: rank, factor, basis })
+    Ok(CachedBasis { asked: rank, factor, basis })
 }
 
 /// Latent variances, and how many were below 0.

@@ -2,7 +2,7 @@
 
 use crate::iterative::problem::FreshFeatures;
 use crate::iterative::solver::Budget;
-use crate::{GpError, Mean, Observations, parts};
+use crate::{GpError, Mean, Observations, parameters};
 use faer::{Mat, MatRef};
 use posterior_kernels::Kernel;
 use posterior_kernels::features::{FeatureSettings, RandomFeatures};
@@ -40,15 +40,15 @@ impl<T: Real> PathwiseModel<T> {
 /// Those of the kernel, then those of the mean, then `noise_variance`.
 impl<T: Real> Parameters for PathwiseModel<T> {
     fn segments(&self) -> Vec<Segment> {
-        parts::segments([&*self.kernel, &self.mean, &self.noise])
+        parameters::segments([&*self.kernel, &self.mean, &self.noise])
     }
 
     fn values(&self) -> Vec<f64> {
-        parts::values([&*self.kernel, &self.mean, &self.noise])
+        parameters::values([&*self.kernel, &self.mean, &self.noise])
     }
 
     fn set_values(&mut self, values: &[f64]) {
-        parts::set_values([&mut *self.kernel, &mut self.mean, &mut self.noise], values);
+        parameters::set_values([&mut *self.kernel, &mut self.mean, &mut self.noise], values);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The posterior as functions.
 
 use super::condition::{Support, narrow};
-use super::lanczos::KeptBasis;
+use super::lanczos::CachedBasis;
 use super::model::{PathwiseModel, PathwiseSettings};
 use crate::data::{check_finite, same_width};
 use crate::iterative::solver::Solution;
@@ -34,7 +34,7 @@ pub struct PathwisePosterior<T: Real> {
     /// The support's points.
     points: Mat<T>,
     /// The basis that variances by the Lanczos process were last computed with.
-    pub(super) kept_basis: Mutex<Option<Arc<KeptBasis<T>>>>,
+    pub(super) cached_basis: Mutex<Option<Arc<CachedBasis<T>>>>,
 }
 
 impl<T: Real> PathwisePosterior<T> {
@@ -52,8 +52,8 @@ impl<T: Real> PathwisePosterior<T> {
             Support::Inducing(z, _) => narrow(z.as_ref()),
         };
         let matrix = KernelMatrix::new(&*model.kernel, points.as_ref());
-        let kept_basis = Mutex::new(None);
-        Self { model, data, support, settings, draws, solution, matrix, points, kept_basis }
+        let cached_basis = Mutex::new(None);
+        Self { model, data, support, settings, draws, solution, matrix, points, cached_basis }
     }
 
     #[allow(clippy::type_complexity)]

@@ -45,7 +45,7 @@ pub struct SearchOptions {
     pub warm_starts: bool,
     /// Most wall-clock time; looked at between steps.
     pub time: Option<Duration>,
-    /// Beliefs about hyperparameters, added to the log evidence.
+    /// Priors on hyperparameters, added to the log evidence.
     pub hyperpriors: Vec<Hyperprior>,
     /// Parameters that stay where they are, or within bounds.
     pub constraints: Vec<Constraint>,

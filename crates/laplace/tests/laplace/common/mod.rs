@@ -1,7 +1,7 @@
 //! Small networks of every kind with data, and posteriors by brute force from their dense Jacobians.
 
 use faer::Mat;
-use posterior_laplace::{Data, FitOptions, Keeper, Laplace, LaplaceError, Run, SavedState, fit};
+use posterior_laplace::{Checkpointer, Data, FitOptions, Laplace, LaplaceError, Run, SavedState, fit};
 use posterior_likelihoods::{
     Bernoulli, Categorical, Gaussian, HeteroscedasticGaussian, Link, OutputLikelihood, Poisson,
 };
@@ -182,13 +182,13 @@ pub(crate) fn inverse(m: &Mat<f64>) -> Mat<f64> {
 /// Runs with what an earlier run left; also returns what this one has left.
 pub(crate) fn keeping<R>(
     earlier: Option<SavedState>,
-    run: impl FnOnce(Keeper<'_>) -> R,
+    run: impl FnOnce(Checkpointer<'_>) -> R,
 ) -> (R, Option<SavedState>) {
     let mut left = None;
     let mut write = |state: &SavedState| {
         left = Some(state.clone());
         Ok(())
     };
-    let result = run(Keeper::new(earlier, Some(&mut write)));
+    let result = run(Checkpointer::new(earlier, Some(&mut write)));
     (result, left)
 }

@@ -13,10 +13,11 @@ mod options;
 pub use data::{LowRankData, LowRankRows, OwnedRows, RowBlock};
 pub use options::{Correction, LowRankOptions, OnBatches, Training};
 
-pub use crate::training::{Look, TrainingState as LowRankState};
+pub use crate::training::{TrainingState as LowRankState, ValidationScore};
 
 use super::{
-    DataTermBuffers, FeatureDiagnostics, LearnedFeatures, LowRankPosterior, Rest, WeightDistribution,
+    DataTermBuffers, FeatureDiagnostics, LearnedFeatures, LowRankPosterior, ResidualVariance,
+    WeightDistribution,
 };
 use crate::LinearError;
 use crate::check::same;
@@ -46,9 +47,9 @@ pub struct LowRankFit {
     /// Steps taken.
     pub steps: usize,
     /// Steps before the best look.
-    pub best: Option<Look>,
+    pub best: Option<ValidationScore>,
     /// All looks.
-    pub looks: Vec<Look>,
+    pub validation_scores: Vec<ValidationScore>,
     /// Effective rank and range of variances on the training rows.
     pub diagnostics: FeatureDiagnostics,
     /// Largest amount added to the diagonal of W, of which no entry is below 1: the last resort, where triangles fail as well.
@@ -324,9 +325,9 @@ impl<'a> LowRankTraining<'a> {
 
     fn posterior(&self, q: WeightDistribution, most: f64) -> Result<LowRankPosterior, LinearError> {
         let rest = match self.options.correction {
-            Correction::Uniform if self.options.corrected => Rest::Uniform { largest: most },
-            Correction::Own if self.options.corrected => Rest::Own,
-            _ => Rest::None,
+            Correction::Uniform if self.options.corrected => ResidualVariance::Uniform { largest: most },
+            Correction::Own if self.options.corrected => ResidualVariance::Own,
+            _ => ResidualVariance::None,
         };
         LowRankPosterior::new(self.features.clone_box(), q, self.likelihood.clone_box(), rest)
     }
@@ -368,7 +369,7 @@ impl<'a> LowRankTraining<'a> {
             reason,
             steps: self.state.step,
             best: best.map(|(look, _)| look),
-            looks: self.state.looks.clone(),
+            validation_scores: self.state.validation_scores.clone(),
             diagnostics,
             largest_jitter: self.state.largest_jitter,
             triangular_solves: self.state.triangular_solves,

@@ -146,7 +146,9 @@ fn distribution() -> WeightDistribution {
 #[test]
 fn the_golden_predictions_of_the_bound() {
     // 1.48 is the largest |φ|², so that c* = 1.07.
-    for (rest, expected) in [(Rest::None, 0.1697), (Rest::Uniform { largest: 1.48 }, 1.2397)] {
+    for (rest, expected) in
+        [(ResidualVariance::None, 0.1697), (ResidualVariance::Uniform { largest: 1.48 }, 1.2397)]
+    {
         let likelihood = Box::new(Gaussian::new(NOISE, 0.0));
         let posterior = LowRankPosterior::new(own_rows(2), distribution(), likelihood, rest).unwrap();
         let (mean, variance) = predicted(&posterior);

@@ -65,7 +65,7 @@ fn features_of_inducing_points_with_their_own_rest_are_fitc() {
     let data = LowRankData { inputs: x.as_ref(), observed };
     let likelihood = Box::new(Gaussian::new(NOISE, 0.0));
     let posterior = refit(Box::new(features), likelihood, &data, &corrected(Correction::Own)).unwrap();
-    assert_eq!(posterior.rest(), Rest::Own);
+    assert_eq!(posterior.residual_variance(), ResidualVariance::Own);
     let found = posterior.latent(there.as_ref()).unwrap();
     assert!((&found.mean - mean).norm_max() < 1e-12);
     (0..places).for_each(|i| assert_near(found.variance[(i, 0)], 1.0 - less[(i, i)], 1e-12));

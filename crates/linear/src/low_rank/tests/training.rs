@@ -77,12 +77,12 @@ fn largest(features: &dyn LearnedFeatures, x: &Mat<f64>) -> (usize, f64) {
 
 /// Rows that stand elsewhere, from the last to the first.
 #[derive(Debug)]
-struct Elsewhere {
+struct ReversedRows {
     backwards: OwnedRows,
     fails: bool,
 }
 
-impl LowRankRows for Elsewhere {
+impl LowRankRows for ReversedRows {
     fn row_count(&self) -> usize {
         self.backwards.inputs.nrows()
     }
@@ -106,7 +106,7 @@ fn rows_from_elsewhere_train_as_rows_in_memory_do() {
     let table = Table::new();
     let data = table.data();
     let backwards = data.owned(&(0..ROWS).rev().collect::<Vec<_>>());
-    let mut source = Elsewhere { backwards, fails: false };
+    let mut source = ReversedRows { backwards, fails: false };
     let features = Squashed::new(RANK, 2, 7);
     let batches = Training::Batches { size: 7, power: 0.0, divergence_weight: 1.0 };
     for training in [Training::Evidence, batches] {
@@ -162,7 +162,7 @@ fn blocks_of_rows_do_not_show() {
         assert!((one.distribution().mean() - other.distribution().mean()).norm_max() < 1e-12);
         let roots = [&one, &other].map(|posterior| posterior.distribution().roots()[0].clone());
         assert!((&roots[0] - &roots[1]).norm_max() < 1e-12);
-        if let Rest::Uniform { largest } = other.rest() {
+        if let ResidualVariance::Uniform { largest } = other.residual_variance() {
             assert_eq!(largest, most);
         }
     }
@@ -190,7 +190,9 @@ fn the_largest_variance_is_that_of_all_rows_at_the_end() {
         let (least, most) =
             (k.iter().copied().fold(f64::MAX, f64::min), k.iter().copied().fold(0.0, f64::max));
         assert!((most - largest(&start, &table.x).1).abs() > 1e-3, "features have moved");
-        let Rest::Uniform { largest } = fit.posterior.rest() else { panic!("{:?}", fit.posterior.rest()) };
+        let ResidualVariance::Uniform { largest } = fit.posterior.residual_variance() else {
+            panic!("{:?}", fit.posterior.residual_variance())
+        };
         assert_near(largest, most, 1e-14 * most);
         assert_near(fit.diagnostics.smallest_variance, least, 1e-14 * most);
         assert_near(fit.diagnostics.largest_variance, most, 1e-14 * most);

@@ -7,7 +7,7 @@ use posterior_linalg::cholesky::CholeskyError;
 use posterior_optim::Signal;
 
 /// Features `(2²⁰, 2²⁰ ± 2⁻⁹)` under the noise variance 2⁻²⁰, so that `v = (2³⁰, 2³⁰ ± 2)`: every sum below is exact, and `W = [[1 + A, A], [A, 1 + A + G]]` with A = 2⁶⁴ and G = 64, whose rounding is a matrix of equal numbers.
-struct Twins {
+struct NearDuplicates {
     features: Mat<f64>,
     targets: Mat<f64>,
     signs: Vec<f64>,
@@ -27,7 +27,7 @@ fn rounding() -> f64 {
     32.0 * f64::EPSILON * (2.0 * A).sqrt() / (DETERMINANT / (2.0 * A)).sqrt()
 }
 
-impl Twins {
+impl NearDuplicates {
     fn new() -> Self {
         let signs: Vec<f64> = (0..ROWS).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
         let features = Mat::from_fn(2, ROWS, |j, i| 1048576.0 + if j == 1 { signs[i] / 512.0 } else { 0.0 });
@@ -90,32 +90,32 @@ impl Twins {
 
 #[test]
 fn triangles_go_where_squares_lose_positive_definiteness() {
-    let (twins, tolerance) = (Twins::new(), rounding());
+    let (near_duplicates, tolerance) = (NearDuplicates::new(), rounding());
     assert!(tolerance < 1e-5);
-    let failed = twins.sums().solve(0.0, JitterPolicy::NONE);
+    let failed = near_duplicates.sums().solve(0.0, JitterPolicy::NONE);
     assert!(matches!(failed, Err(CholeskyError::NotPositiveDefinite { pivot: 1, .. })), "{failed:?}");
     let jittered = JitterPolicy { initial: 1e-14, growth: 100.0, largest: 1e-6 };
-    let elsewhere = twins.sums().solve(0.0, jittered).unwrap();
-    assert!(!elsewhere.is_sound() && (elsewhere.value / Twins::evidence() - 1.0).abs() > 0.1);
+    let elsewhere = near_duplicates.sums().solve(0.0, jittered).unwrap();
+    assert!(!elsewhere.is_sound() && (elsewhere.value / NearDuplicates::evidence() - 1.0).abs() > 0.1);
 
     let mut triangles = TriangularSums::new(2, 1);
-    triangles.add(&twins.scaled());
+    triangles.add(&near_duplicates.scaled());
     let solved = triangles.solve(0.0).unwrap();
     assert!(solved.by_triangles() && solved.factor().info().jitter == 0.0);
     let near = |found: f64, expected: f64, scale: f64| assert_near(found, expected, tolerance * scale);
-    near(solved.value, Twins::evidence(), Twins::evidence().abs());
+    near(solved.value, NearDuplicates::evidence(), NearDuplicates::evidence().abs());
     near(solved.factor().log_determinant(), DETERMINANT.ln(), 1.0);
-    let [first, second] = Twins::weights();
+    let [first, second] = NearDuplicates::weights();
     near(solved.weights()[(0, 0)], first, first.abs());
     near(solved.weights()[(1, 0)], second, second.abs());
     let root = solved.posterior().unwrap().roots()[0].clone();
-    let covariance = Twins::covariance();
+    let covariance = NearDuplicates::covariance();
     assert!((&root * root.transpose() - &covariance).norm_max() < tolerance * covariance.norm_max());
 
     // The second pass: weights of 248 make a residual of 15 of targets of 512, which multiplies what they have lost.
-    let block = solved.clone().gradient().block(&twins.scaled());
+    let block = solved.clone().gradient().block(&near_duplicates.scaled());
     for i in 0..ROWS {
-        let (of_row, leverage, residual) = twins.row(i);
+        let (of_row, leverage, residual) = near_duplicates.row(i);
         let magnified = 1024.0 * 0.5 / residual.abs();
         for (j, weight) in [first, second].into_iter().enumerate() {
             let expected = 1024.0 * (weight * residual - of_row[j]);
@@ -148,10 +148,10 @@ fn triangles_are_told_when_they_fail_as_well() {
 
 #[test]
 fn fits_go_by_triangles_where_squares_fail() {
-    let twins = Twins::new();
-    let x = twins.features.transpose().to_owned();
+    let near_duplicates = NearDuplicates::new();
+    let x = near_duplicates.features.transpose().to_owned();
     let observed =
-        ObservedRows { targets: twins.targets.as_ref(), noise: None, weights: None, offsets: None };
+        ObservedRows { targets: near_duplicates.targets.as_ref(), noise: None, weights: None, offsets: None };
     let data = LowRankData { inputs: x.as_ref(), observed };
     let likelihood = || Box::new(Gaussian::new(LITTLE, 0.0));
     let options = LowRankOptions { steps: 3, settles: false, ..LowRankOptions::default() };
@@ -160,14 +160,14 @@ fn fits_go_by_triangles_where_squares_fail() {
     for kept_bytes in [0, 1 << 20] {
         let options = LowRankOptions { kept_bytes, ..options.clone() };
         let (value, gradient, _) = objective(&*own_rows(2), &*likelihood(), &data, &options, &[]).unwrap();
-        let expected = Twins::evidence() / ROWS as f64;
+        let expected = NearDuplicates::evidence() / ROWS as f64;
         assert_near(value, expected, rounding() * expected.abs());
         found.push((value, gradient));
     }
     assert_eq!(found[0], found[1]);
     let posterior = refit(own_rows(2), likelihood(), &data, &options).unwrap();
     let q = posterior.distribution();
-    let (expected, covariance) = (Twins::weights(), Twins::covariance());
+    let (expected, covariance) = (NearDuplicates::weights(), NearDuplicates::covariance());
     (0..2).for_each(|j| assert_near(q.mean_of(0)[j], expected[j], rounding() * expected[j].abs()));
     let found = &q.roots()[0] * q.roots()[0].transpose();
     assert!((found - &covariance).norm_max() < rounding() * covariance.norm_max());
@@ -179,7 +179,7 @@ fn fits_go_by_triangles_where_squares_fail() {
     assert_eq!(fit.state.triangular_solves, 4);
     // Residuals of 16 standard deviations ask for more noise.
     assert!(fit.posterior.likelihood().shared_noise_variance().unwrap() > LITTLE);
-    assert!(fit.objective > Twins::evidence() / ROWS as f64);
+    assert!(fit.objective > NearDuplicates::evidence() / ROWS as f64);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn the_mode_by_descent_is_that_by_newtons_method() {
     let options = DescentOptions { epochs: 100, batch: 10, ..DescentOptions::default() };
     let (short, long) = (reached(&options), reached(&DescentOptions { epochs: 800, ..options.clone() }));
     assert!(long < 0.5 * short && short < 0.01, "{short} {long}");
-    let set = |o: &mut TurnOptions| o.mode = ModeSolver::Descent(options.clone());
+    let set = |o: &mut EmOptions| o.mode = ModeSolver::Descent(options.clone());
     let (state, _) = turns(&case, &model, 2.0, 3, set, 1);
     let weights = &state.mode.unwrap().weights;
     assert!((column(weights) - &expected).norm_l2() < 0.02 * expected.norm_l2());

@@ -1,12 +1,12 @@
 //! Samples and expectation maximisation against dense algebra on the same noise.
 
 mod descent;
+mod em;
 mod moments;
 mod objectives;
 mod preconditioner;
 mod reference;
 mod span;
-mod turns;
 
 use super::{assert_matrix, assert_near, column, normal};
 use crate::features::{DenseFeatures, Numbered};
@@ -152,11 +152,11 @@ fn turns(
     model: &SampledModel<'_, f64, DenseFeatures>,
     precision: f64,
     samples: usize,
-    change: impl Fn(&mut TurnOptions),
+    change: impl Fn(&mut EmOptions),
     count: usize,
-) -> (TurnsState<SolverState>, Vec<TurnsState<SolverState>>) {
+) -> (EmState<SolverState>, Vec<EmState<SolverState>>) {
     let mut seen = Vec::new();
-    let begin = TurnsState::begin(&Prior::scalar(model.dimension(), precision).unwrap(), 1.0);
+    let begin = EmState::begin(&Prior::scalar(model.dimension(), precision).unwrap(), 1.0);
     let solve = Solve::ConjugateGradients(tight());
     let state = resumed(case, model, (begin, &solve), samples, change, count, &mut |progress, state| {
         if progress.is_some() {
@@ -170,12 +170,12 @@ fn turns(
 fn resumed(
     case: &Case,
     model: &SampledModel<'_, f64, DenseFeatures>,
-    (state, solve): (TurnsState<SolverState>, &Solve),
+    (state, solve): (EmState<SolverState>, &Solve),
     samples: usize,
-    change: impl Fn(&mut TurnOptions),
+    change: impl Fn(&mut EmOptions),
     count: usize,
-    watch: &mut WatchTurns<'_, SolverState>,
-) -> TurnsState<SolverState> {
+    watch: &mut WatchEm<'_, SolverState>,
+) -> EmState<SolverState> {
     let noise = Noise::draw(model, 0..samples, 3, &mut go).unwrap();
     by_noise(case, (model, 0), &noise, (state, solve), change, count, watch)
 }
@@ -185,14 +185,14 @@ fn by_noise(
     case: &Case,
     (model, beyond): (&SampledModel<'_, f64, DenseFeatures>, usize),
     noise: &Noise,
-    (state, solve): (TurnsState<SolverState>, &Solve),
-    change: impl Fn(&mut TurnOptions),
+    (state, solve): (EmState<SolverState>, &Solve),
+    change: impl Fn(&mut EmOptions),
     count: usize,
-    watch: &mut WatchTurns<'_, SolverState>,
-) -> TurnsState<SolverState> {
+    watch: &mut WatchEm<'_, SolverState>,
+) -> EmState<SolverState> {
     let (diagonal, fit) = model.curvature_diagonal(4, 0, &mut go).unwrap();
     let curvature = model.leading_curvature(&diagonal, 2, 0, &mut go).unwrap();
-    let mut options = TurnOptions {
+    let mut options = EmOptions {
         tolerance: 0.0,
         update: Update::Mackay,
         estimator: Estimator::Prediction,
@@ -210,7 +210,7 @@ fn by_noise(
     let sampler = WeightSpace { model, noise, curvature: &curvature, solve, objective };
     let prior = Prior::scalar(model.dimension(), 1.0).unwrap();
     let spectrum = Some(curvature_spectrum(model, (case.features.whole().ncols(), 40), 1).unwrap());
-    let mut turns = Turns {
+    let mut turns = ExpectationMaximisation {
         model,
         sampler,
         prior,

@@ -74,9 +74,9 @@ fn turns_are_those_of_weight_space_on_the_same_noise() {
         let within = span.noise(&model, 0..3, 3, &mut go).unwrap().within;
         let solve = Solve::ConjugateGradients(tight());
         for update in [Update::Mackay, Update::DecoupledElbo] {
-            let change = |o: &mut TurnOptions| o.update = update;
-            let watch = &mut |_: Option<&Progress>, _: &dyn Fn() -> TurnsState<SolverState>| Signal::Continue;
-            let begin = || TurnsState::begin(&Prior::scalar(1, 0.5).unwrap(), 1.0);
+            let change = |o: &mut EmOptions| o.update = update;
+            let watch = &mut |_: Option<&Progress>, _: &dyn Fn() -> EmState<SolverState>| Signal::Continue;
+            let begin = || EmState::begin(&Prior::scalar(1, 0.5).unwrap(), 1.0);
             let of_weights = by_noise(&case, (&model, 0), &noise, (begin(), &solve), change, 3, watch);
             let of_span =
                 by_noise(&case, (&own, span.beyond()), &within, (begin(), &solve), change, 3, watch);
@@ -96,7 +96,7 @@ fn turns_are_those_of_weight_space_on_the_same_noise() {
                 }
             }
             if exactly {
-                let mode = |s: &TurnsState<SolverState>| s.mode.as_ref().unwrap().weights.clone();
+                let mode = |s: &EmState<SolverState>| s.mode.as_ref().unwrap().weights.clone();
                 let lifted = span.lifted(&model, column(&mode(&of_span))).unwrap();
                 assert_matrix(lifted.as_ref(), column(&mode(&of_weights)), 1e-6);
             } else {

@@ -10,7 +10,7 @@ use posterior_linalg::triangular::{pack_lower, unpack_lower};
 use posterior_linear::LinearError;
 use posterior_linear::low_rank::{
     FeatureDiagnostics, LearnedFeatures, LowRankData, LowRankFit, LowRankOptions, LowRankPosterior,
-    LowRankRows, LowRankState, Rest, WeightDistribution, refit,
+    LowRankRows, LowRankState, ResidualVariance, WeightDistribution, refit,
 };
 use posterior_optim::{Parameters as _, Reason};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub(crate) struct Best {
     mean: Vec<f64>,
     /// Lower triangles, one for each function or one for all.
     pub(crate) roots: Vec<Vec<f64>>,
-    pub(crate) rest: Rest,
+    pub(crate) residual_variance: ResidualVariance,
     pub(crate) objective: f64,
     pub(crate) reason: Reason,
     pub(crate) jitter: f64,
@@ -123,7 +123,8 @@ impl Way {
             refit(features, likelihood, train, &options)
         };
         // After training on the evidence with a correction, its rests are the noise of the corrected process.
-        let corrected = setting.options.corrected && matches!(fit.posterior.rest(), Rest::Uniform { .. });
+        let corrected = setting.options.corrected
+            && matches!(fit.posterior.residual_variance(), ResidualVariance::Uniform { .. });
         let other = match scatter {
             Scatter::Gaussian => (by_batches || corrected).then(|| exactly(corrected)),
             Scatter::Labels { .. } | Scatter::Events => {
@@ -152,7 +153,11 @@ impl Way {
             noise,
             steps: [fit.steps, fit.best.map_or(fit.steps, |look| look.step)],
             triangular_solves: fit.triangular_solves,
-            looks: fit.looks.into_iter().filter(|look| look.nll.is_finite()).collect(),
+            validation_scores: fit
+                .validation_scores
+                .into_iter()
+                .filter(|look| look.nll.is_finite())
+                .collect(),
             ..ended
         };
         let best = score.is_finite().then(|| {
@@ -169,7 +174,7 @@ impl Way {
                 likelihood: chosen.likelihood().values(),
                 mean: (0..q.latents()).flat_map(|c| q.mean_of(c).to_vec()).collect(),
                 roots: q.roots().iter().map(packed).collect(),
-                rest: chosen.rest(),
+                residual_variance: chosen.residual_variance(),
                 objective: fit.objective,
                 reason: fit.reason,
                 jitter: fit.largest_jitter,
@@ -199,7 +204,7 @@ impl Best {
         let roots = self.roots.iter().map(|root| unpack_lower(root, m)).collect();
         let q = WeightDistribution::new(mean, roots)?;
         likelihood.set_values(&self.likelihood);
-        Ok(LowRankPosterior::new(features, q, likelihood, self.rest)?)
+        Ok(LowRankPosterior::new(features, q, likelihood, self.residual_variance)?)
     }
 }
 

@@ -18,7 +18,7 @@ use posterior_gp::exact::{EmbeddedFit, EmbeddedOptions, EmbeddedPosterior, Exact
 use posterior_kernels::diagonal;
 use posterior_linalg::triangular::add_lower_product;
 use posterior_linear::embedding::Embedding;
-use posterior_linear::low_rank::{FeatureDiagnostics, Rest};
+use posterior_linear::low_rank::{FeatureDiagnostics, ResidualVariance};
 use posterior_linear::training::TrainingState;
 use posterior_optim::Progress;
 use std::sync::Arc;
@@ -33,9 +33,10 @@ pub(crate) fn fit_dense(
 ) -> Result<ScalableFit, ModelError> {
     let (options, kind, embedding) = method.requires(method.deep())?;
     let names = prepared.schema.feature_names();
-    let (train, aside, twins) = apart(&prepared.data, request.seed)?;
+    let (train, aside, training_duplicates) = apart(&prepared.data, request.seed)?;
     let columns = Columns { names: &names, standardisation: &prepared.standardisation };
-    Task { request, method, columns, rows: (&train, &aside), twins, targets: Targets::Numbers }.check()?;
+    Task { request, method, columns, rows: (&train, &aside), training_duplicates, targets: Targets::Numbers }
+        .check()?;
     let basis = Basis::new((options, kind, embedding), columns, request.seed)?;
     let started = Instant::now();
     let settings = options.settings(kind, train.rows(), request.seed);
@@ -73,7 +74,12 @@ pub(crate) fn fit_dense(
         first_nll: nll,
         noise: Some(learned_noise),
         steps: [state.step, best.map_or(state.step, |look| look.step)],
-        looks: state.looks.iter().copied().filter(|look| look.nll < f64::MAX).collect(),
+        validation_scores: state
+            .validation_scores
+            .iter()
+            .copied()
+            .filter(|look| look.nll < f64::MAX)
+            .collect(),
         ..TriedSetting::ended(&setting.name, reason.to_string(), before + started.elapsed().as_secs_f64())
     };
     let deep = DeepSummary {
@@ -82,13 +88,13 @@ pub(crate) fn fit_dense(
         inducing: false,
         dense: true,
         rank: width,
-        rest: Rest::Own,
+        residual_variance: ResidualVariance::Own,
         chosen: setting.name.clone(),
         refitted: false,
         tried: vec![tried],
         trained_rows: train.rows(),
         validation_rows: aside.rows(),
-        twins,
+        training_duplicates,
         roots: 1,
         diagnostics: diagnostics(&posterior)?,
         smallest_correlation: Some(posterior.smallest_correlation()),

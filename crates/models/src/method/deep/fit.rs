@@ -31,8 +31,8 @@ pub(crate) struct Task<'a> {
     pub(crate) columns: Columns<'a>,
     /// Rows to learn from, and rows to stop and to choose by.
     pub(crate) rows: (&'a dyn LowRankRows, &'a Observations),
-    /// Rows that were drawn to choose by and went back to their twins.
-    pub(crate) twins: usize,
+    /// Rows that were drawn to choose by and went back to their duplicates.
+    pub(crate) training_duplicates: usize,
     pub(crate) targets: Targets<'a>,
 }
 
@@ -62,11 +62,11 @@ impl<P, S> Trained<P, S> {
     }
 }
 
-/// Rows to learn from, rows that are set aside of them, and how many of those drawn went back to their twins.
+/// Rows to learn from, rows that are set aside of them, and how many of those drawn went back to their duplicates.
 pub(crate) fn apart<D: TableRows>(all: &D, seed: u64) -> Result<(D, Observations, usize), ModelError> {
     let count = set_aside(RowSource::rows(all))?;
     let (rest, drawn, split) = all.parted(count, &mut Streams::new(seed).stream("model/set-aside"))?;
-    Ok((rest, drawn, split.twins))
+    Ok((rest, drawn, split.training_duplicates))
 }
 
 /// Trains features on prepared rows, in memory or in a file, within `seconds` where there is a limit.
@@ -78,9 +78,16 @@ pub(crate) fn fit<D: TableRows>(
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
     let names = prepared.schema.feature_names();
-    let (train, aside, twins) = apart(&prepared.data, request.seed)?;
+    let (train, aside, training_duplicates) = apart(&prepared.data, request.seed)?;
     let columns = Columns { names: &names, standardisation: &prepared.standardisation };
-    let task = Task { request, method, columns, rows: (&train, &aside), twins, targets: Targets::Numbers };
+    let task = Task {
+        request,
+        method,
+        columns,
+        rows: (&train, &aside),
+        training_duplicates,
+        targets: Targets::Numbers,
+    };
     let trained = task.train(seconds, watched)?;
     let source = format!("{} rows that were set aside", trained.summary.validation_rows);
     let training = trained.training(source, started);
@@ -107,7 +114,7 @@ impl Task<'_> {
         seconds: Option<f64>,
         (keeping, observer): Watched<'_, '_, '_>,
     ) -> Result<Trained<LowRankPosterior, DeepSummary>, ModelError> {
-        let Self { request, method, columns, rows: (train, aside), twins, targets } = self;
+        let Self { request, method, columns, rows: (train, aside), training_duplicates, targets } = self;
         let (options, kind, embedding) = method.requires(method.deep())?;
         self.check()?;
         let started = Instant::now();
@@ -230,14 +237,14 @@ impl Task<'_> {
             dense: false,
             smallest_correlation: None,
             rank: basis.rank,
-            rest: best.rest,
+            residual_variance: best.residual_variance,
             roots: best.roots.len(),
             chosen: settings[index].name.clone(),
             refitted: best.refitted,
             tried,
             trained_rows: rows,
             validation_rows: aside.rows(),
-            twins: *twins,
+            training_duplicates: *training_duplicates,
             diagnostics: best.diagnostics,
         };
         let full = matches!(settings[index].options.training, Training::Evidence);
@@ -288,7 +295,7 @@ impl Task<'_> {
 fn taken(request: &FitRequest, method: &Method, kind: DeepKind) -> Result<(), ModelError> {
     let usual = FitRequest::default();
     let hyperpriors = match kind.dense {
-        true => "rows that are set aside end its training, not beliefs",
+        true => "rows that are set aside end its training, not priors",
         false => "its weights have the prior N(0, 1)",
     };
     let strangers = [
@@ -298,7 +305,7 @@ fn taken(request: &FitRequest, method: &Method, kind: DeepKind) -> Result<(), Mo
         (
             "--set prior.lengthscale-prior",
             request.lengthscale_prior != usual.lengthscale_prior,
-            "it has no beliefs to be told",
+            "it has no priors to be told",
         ),
     ];
     match strangers.iter().find(|(_, given, _)| *given) {

@@ -7,7 +7,7 @@ use posterior_linalg::tiles::pieces;
 use posterior_linear::LinearError;
 use posterior_linear::low_rank::{
     Correction, DataGradient, DataTerm, DataTermBuffers, LowRankData, LowRankOptions, LowRankPosterior,
-    LowRankRows, Rest, WeightDistribution, natural_step,
+    LowRankRows, ResidualVariance, WeightDistribution, natural_step,
 };
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ fn bound(
     posterior: &LowRankPosterior,
     q: &WeightDistribution,
     data: &dyn LowRankRows,
-    (rest, trace_weight): (Rest, f64),
+    (residual_variance, trace_weight): (ResidualVariance, f64),
 ) -> Result<(f64, DataGradient), LinearError> {
     let features = posterior.features();
     let (m, latents) = (q.rank(), q.latents());
@@ -40,12 +40,12 @@ fn bound(
         let values = features.values(inputs)?;
         let squares = (0..count).map(|i| values.features.col(i).squared_norm_l2());
         let with_rest = |(i, k): (usize, f64)| {
-            let rest = match rest {
-                Rest::None => 0.0,
-                Rest::Uniform { largest } => (largest - k).max(0.0),
-                Rest::Own => (values.variances[i] - k).max(0.0),
+            let residual_variance = match residual_variance {
+                ResidualVariance::None => 0.0,
+                ResidualVariance::Uniform { largest } => (largest - k).max(0.0),
+                ResidualVariance::Own => (values.variances[i] - k).max(0.0),
             };
-            k + trace_weight * rest
+            k + trace_weight * residual_variance
         };
         let variances: Vec<f64> = squares.enumerate().map(with_rest).collect();
         let zero = Mat::zeros(count, latents);
@@ -62,11 +62,11 @@ fn told_of(
     posterior: &LowRankPosterior,
     data: &dyn LowRankRows,
     options: &LowRankOptions,
-) -> Result<Rest, LinearError> {
-    Ok(match (options.correction, posterior.rest()) {
-        (Correction::None, _) => Rest::None,
-        (Correction::Own, _) => Rest::Own,
-        (Correction::Uniform, known @ Rest::Uniform { .. }) => known,
+) -> Result<ResidualVariance, LinearError> {
+    Ok(match (options.correction, posterior.residual_variance()) {
+        (Correction::None, _) => ResidualVariance::None,
+        (Correction::Own, _) => ResidualVariance::Own,
+        (Correction::Uniform, known @ ResidualVariance::Uniform { .. }) => known,
         (Correction::Uniform, _) => {
             let (features, mut largest) = (posterior.features(), 0.0);
             for rows in pieces(data.row_count(), features.rows_at_once()) {
@@ -74,7 +74,7 @@ fn told_of(
                 let squares = (0..values.ncols()).map(|i| values.col(i).squared_norm_l2());
                 largest = squares.fold(largest, f64::max);
             }
-            Rest::Uniform { largest }
+            ResidualVariance::Uniform { largest }
         }
     })
 }
@@ -115,5 +115,5 @@ pub(crate) fn refitted(
         }
     }
     let (features, likelihood) = (posterior.features().clone_box(), posterior.likelihood().clone_box());
-    LowRankPosterior::new(features, q, likelihood, posterior.rest())
+    LowRankPosterior::new(features, q, likelihood, posterior.residual_variance())
 }

@@ -21,7 +21,7 @@ pub(crate) fn fit(
     let options = method.requires(method.gvi())?;
     let started = Instant::now();
     let names = prepared.schema.feature_names();
-    let (train, aside, twins) = apart(&prepared.data, request.seed)?;
+    let (train, aside, training_duplicates) = apart(&prepared.data, request.seed)?;
     let columns = Columns { names: &names, standardisation: &prepared.standardisation };
     let first = Gaussian::new(request.first_noise().max(2.0 * floor(request)), floor(request));
     // The process's own noise is another than the prior's, under the same constraints.
@@ -35,7 +35,7 @@ pub(crate) fn fit(
         options,
         columns,
         rows: (&train, &aside),
-        twins,
+        training_duplicates,
         likelihood: &likelihood,
         numbers: &train,
     };

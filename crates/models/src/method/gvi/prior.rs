@@ -8,7 +8,7 @@ use crate::prepare::some_of;
 use crate::{FitRequest, FitStage, ModelError, PriorSummary};
 use posterior_gp::exact::{self, ExactGp, FitOptions};
 use posterior_gp::generalised::{
-    JITTER, LearningOptions, ReferenceProcess, RegulariserRisk, Selector, Turn, learn_reference,
+    Alternation, JITTER, LearningOptions, ReferenceProcess, RegulariserRisk, Selector, learn_reference,
 };
 use posterior_gp::{GpError, Hyperprior, Observations};
 use posterior_kernels::Kernel;
@@ -30,13 +30,13 @@ pub(crate) struct FoundPrior {
     pub(crate) values: Vec<f64>,
     /// Inducing points among the rows trained on.
     pub(crate) rows: Vec<usize>,
-    turns: Vec<Turn>,
+    turns: Vec<Alternation>,
     settled: bool,
     /// Whether time ended it.
     timed_out: bool,
     /// Rows that hyperparameters were learned from.
     from: usize,
-    /// Beliefs that were told.
+    /// Priors that were told.
     pub(crate) hyperpriors: Vec<Hyperprior>,
     /// Steps of the search.
     pub(crate) steps: usize,
@@ -98,15 +98,15 @@ impl PriorTask<'_> {
         let Self { request, options, data, .. } = self;
         let PriorKernel { kernel, columns, .. } = self.kernel()?;
         let mut model = self.model(kernel);
-        // The pointwise risk knows no beliefs.
+        // The pointwise risk knows no priors.
         let pointwise = options.regulariser_risk == RegulariserRisk::PointwisePredictive;
         if pointwise && request.hyperparameters.is_none() && !request.hyperpriors.is_empty() {
             return Err(ModelError::Request(format!(
-                "--set regulariser-risk=pointwise-predictive has no place for beliefs about hyperparameters: leave hyperpriors out, or take {RISK_EVIDENCE}"
+                "--set regulariser-risk=pointwise-predictive has no place for priors on hyperparameters: leave hyperpriors out, or take {RISK_EVIDENCE}"
             )));
         }
         let mut hyperpriors =
-            if pointwise { request.hyperpriors.clone() } else { request.beliefs(&model, columns) };
+            if pointwise { request.hyperpriors.clone() } else { request.hyperpriors_of(&model, columns) };
         let mut evidence = FitOptions {
             hyperpriors: hyperpriors.clone(),
             constraints: self.constraints(),

@@ -34,8 +34,8 @@ pub(crate) struct Task<'a> {
     pub(crate) columns: Columns<'a>,
     /// Rows to learn from, and rows to stop, to choose and to temper by.
     pub(crate) rows: (&'a Observations, &'a Observations),
-    /// Rows that were drawn to choose by and went back to their twins.
-    pub(crate) twins: usize,
+    /// Rows that were drawn to choose by and went back to their duplicates.
+    pub(crate) training_duplicates: usize,
     /// What scatters targets around functions, to begin with.
     pub(crate) likelihood: &'a dyn Likelihood,
     /// The rows to learn from with a number for each function, which the prior is learned from.
@@ -70,7 +70,7 @@ impl Run {
             nll: f64::MAX,
             tempered_nll: None,
             steps: [0; 2],
-            looks: Vec::new(),
+            validation_scores: Vec::new(),
             history: Vec::new(),
             irregularities: Irregularities::default(),
             ended,
@@ -94,7 +94,7 @@ impl Task<'_> {
         seconds: Option<f64>,
         (keeping, observer): Watched<'_, '_, '_>,
     ) -> Result<Trained<GeneralisedGp, GviSummary>, ModelError> {
-        let Self { request, options, columns, rows: (train, aside), twins, .. } = self;
+        let Self { request, options, columns, rows: (train, aside), training_duplicates, .. } = self;
         options.check()?;
         let started = Instant::now();
         let left = || seconds.map(|all| (all - started.elapsed().as_secs_f64()).max(1e-3));
@@ -180,7 +180,7 @@ impl Task<'_> {
             functions: self.likelihood.outputs(),
             trained_rows: train.rows(),
             validation_rows: aside.rows(),
-            twins: *twins,
+            training_duplicates: *training_duplicates,
             tried,
         };
         Ok(Trained {
@@ -254,7 +254,7 @@ impl Task<'_> {
             nll: best.map_or(f64::MAX, |look| look.nll),
             tempered_nll: tempered.map(|t| t.after).filter(|nll| nll.is_finite()),
             steps: [steps, best.map_or(0, |look| look.step)],
-            looks: state.training.looks.clone(),
+            validation_scores: state.training.validation_scores.clone(),
             history: state.history.clone(),
             irregularities: state.irregularities.clone(),
             ..ended.tried

@@ -80,7 +80,8 @@ impl Judged {
                 "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone{remedy}"
             ));
         }
-        let check = LabelCheck { on, rows, twins: 0, copies: 0, scores, baseline_nll, warnings };
+        let check =
+            LabelCheck { on, rows, training_duplicates: 0, duplicates: 0, scores, baseline_nll, warnings };
         Ok(Self { check, rows: Some(JudgedRows { predicted, width, truths: own }) })
     }
 }

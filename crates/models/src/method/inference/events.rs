@@ -269,8 +269,8 @@ pub(crate) fn judged(
     Ok(LabelCheck {
         on: CheckedOn::HeldBack,
         rows: held.rows(),
-        twins: 0,
-        copies: 0,
+        training_duplicates: 0,
+        duplicates: 0,
         scores: LabelScores { nll: -gain, accuracy: None, ece: None, within_two_deviations: None },
         baseline_nll: 0.0,
         warnings,

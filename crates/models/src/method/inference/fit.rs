@@ -6,7 +6,7 @@ use super::journal::Journal;
 use super::observed::Observed;
 use super::outcome::Inferred;
 use super::plan::InferencePlan;
-use crate::calibration::{Asked, Calibration, Learned, NumbersBy};
+use crate::calibration::{Calibration, CalibrationRequest, Learned, NumbersBy};
 use crate::method::large::in_memory;
 use crate::method::training::PLAIN_ROWS;
 use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptions};
@@ -32,7 +32,7 @@ impl Model {
         Ok(InferencePlan::of(observed, request)?.timed(observed, request))
     }
 
-    /// Learns from rows that are ready: stand-ins, bound or mode, hyperparameters, posterior. Methods that have no closed form for rows left out are judged on some that are held back.
+    /// Learns from rows that are ready: pseudo-targets, bound or mode, hyperparameters, posterior. Methods that have no closed form for rows left out are judged on some that are held back.
     ///
     /// The observer is told each step of everything that happens and may end it.
     ///
@@ -74,7 +74,7 @@ impl Model {
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
             let mut own = judged(&*best.predictor, &best.likelihood, held, (&marginal, request.seed))?;
-            [own.check.twins, own.check.copies] = equals;
+            [own.check.training_duplicates, own.check.duplicates] = equals;
             let features = best.features.as_mut().map(|own| &mut own.plain);
             let place = features.or(best.variation.as_mut().map(|own| &mut own.plain));
             if let Some(place) = place {
@@ -137,7 +137,7 @@ impl Model {
                 check,
                 recalibration,
                 intervals,
-                stand_ins: best.stand_ins,
+                gaussian_labels: best.gaussian_labels,
                 bound: best.bound,
                 mode: best.mode,
                 features,
@@ -187,10 +187,10 @@ fn recalibrate(
     let guarantee = Guarantee::unless([
         (request.hyperparameters.is_some(), Guarantee::Given),
         (!held_back, Guarantee::LeftOut),
-        (check.twins > 0, Guarantee::Twins),
+        (check.training_duplicates > 0, Guarantee::TrainingDuplicates),
     ]);
     let weighted = observed.data.weights().is_some();
-    let asked = Asked { calibrate: request.calibrate, on: check.on, guarantee, weighted };
+    let asked = CalibrationRequest { calibrate: request.calibrate, on: check.on, guarantee, weighted };
     let by = NumbersBy::Tails {
         counts: matches!(observed.target, Target::Counts { .. }),
         noise: noise_square(&observed.target, likelihood),
@@ -209,7 +209,7 @@ fn recalibrate(
     Ok(out)
 }
 
-/// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both, but for rows that went back to their twins, and copies that were left out (how many of each is the last).
+/// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both, but for rows that went back to their duplicates, and duplicates that were left out (how many of each is the last).
 fn split(
     observed: &Observed,
     request: &FitRequest,
@@ -229,7 +229,7 @@ fn split(
     let streams = Streams::new(request.seed).child("model/held-back", 0);
     let split = observed.apart(count, streams)?;
     let validation = observed.select(&split.validation)?;
-    Ok((observed.select(&split.train)?, Some(validation), [split.twins, split.copies]))
+    Ok((observed.select(&split.train)?, Some(validation), [split.training_duplicates, split.duplicates]))
 }
 
 /// What rows count, in words.

@@ -1,11 +1,11 @@
-//! Labels as numbers with noise of their own: what Gaussianised inference learns from, in standard units.
+//! Gaussian label approximation: what Gaussianised inference learns from, in standard units.
 
 use super::observed::Observed;
 use crate::{ModelError, Prepared};
 use faer::Mat;
 use posterior_data::Standardisation;
 use posterior_gp::exact::SeveralObservations;
-use posterior_gp::gaussianised::StandIns as RawStandIns;
+use posterior_gp::gaussianised::GaussianLabels as RawGaussianLabels;
 use posterior_gp::{MeanForm, Observations};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_likelihoods::gaussianised::Gaussianised;
@@ -16,7 +16,7 @@ pub(crate) const NO_NOISE: f64 = 1e-9;
 
 /// Pseudo-observations of the latent functions: one of events and counts, one for each class.
 #[derive(Clone, Debug)]
-pub(crate) struct StandIns {
+pub(crate) struct GaussianLabels {
     /// Targets of each function in standard units.
     targets: Vec<Vec<f64>>,
     /// Noise variances of each, in squared standard units.
@@ -27,20 +27,20 @@ pub(crate) struct StandIns {
     pub(crate) scale: f64,
 }
 
-impl StandIns {
+impl GaussianLabels {
     /// Of all rows, with prior means and a unit from themselves.
     ///
     /// The prior means are the logarithms of the classes' shares, moved so that they are right on average (Milios et al., *Dirichlet-based Gaussian processes for large-scale calibrated
     /// classification*, NeurIPS 2018, as their software has it); of events the log-odds, of counts the mean of the targets by precision. Zero where that is asked for.
     ///
     /// # Errors
-    /// [`ModelError::Request`] for a linear prior mean; [`ModelError::Gp`] for likelihoods that have no stand-ins.
+    /// [`ModelError::Request`] for a linear prior mean; [`ModelError::Gp`] for likelihoods that have no pseudo-targets.
     pub(crate) fn of(
         observed: &Observed,
         gaussianised: &Gaussianised,
         mean: MeanForm,
     ) -> Result<Self, ModelError> {
-        let raw = RawStandIns::of(&observed.likelihood, gaussianised, &observed.data)?;
+        let raw = RawGaussianLabels::of(&observed.likelihood, gaussianised, &observed.data)?;
         let (rows, functions) = raw.targets.shape();
         let y = observed.targets();
         let weight = |i: usize| observed.data.weights().map_or(1.0, |w| w[i]);
@@ -80,17 +80,17 @@ impl StandIns {
     /// Of all rows, with prior means and a unit that are known.
     ///
     /// # Errors
-    /// [`ModelError::Gp`] for likelihoods that have no stand-ins.
+    /// [`ModelError::Gp`] for likelihoods that have no pseudo-targets.
     pub(crate) fn with(
         observed: &Observed,
         gaussianised: &Gaussianised,
         (offsets, scale): (Vec<f64>, f64),
     ) -> Result<Self, ModelError> {
-        let raw = RawStandIns::of(&observed.likelihood, gaussianised, &observed.data)?;
+        let raw = RawGaussianLabels::of(&observed.likelihood, gaussianised, &observed.data)?;
         Ok(Self::placed(&raw, offsets, scale))
     }
 
-    fn placed(raw: &RawStandIns, offsets: Vec<f64>, scale: f64) -> Self {
+    fn placed(raw: &RawGaussianLabels, offsets: Vec<f64>, scale: f64) -> Self {
         let target = |k: usize| raw.targets.col_as_slice(k).iter().copied();
         let targets = offsets.iter().enumerate();
         let targets = targets.map(|(k, o)| target(k).map(|m| (m - o) / scale).collect()).collect();

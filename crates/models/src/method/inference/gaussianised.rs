@@ -1,6 +1,6 @@
-//! Gaussianised inference: stand-ins once, then regression.
+//! Gaussianised inference: pseudo-targets once, then regression.
 //!
-//! 1. A pseudo-count, unless one is given or learned (`learned`): on a part of the rows, hyperparameters of each half by the stand-ins' evidence, then every row of the other half predicted from all others in closed form and scored by its
+//! 1. A pseudo-count, unless one is given or learned (`learned`): on a part of the rows, hyperparameters of each half by the pseudo-targets' evidence, then every row of the other half predicted from all others in closed form and scored by its
 //!    label itself (`crossed`). (The evidence cannot choose: its targets change with the pseudo-count.)
 //! 2. Hyperparameters that all functions share: the sum of their evidences on all rows, or on blocks of them; of inducing points their collapsed bounds.
 //! 3. A process for each function, by any method of regression.
@@ -9,7 +9,7 @@
 
 use super::check::{Judged, crossed};
 use super::cost::collapsed_search;
-use super::gaussian_labels::{NO_NOISE, StandIns};
+use super::gaussian_labels::{GaussianLabels, NO_NOISE};
 use super::journal::Journal;
 use super::observed::Observed;
 use super::outcome::Inferred;
@@ -20,10 +20,10 @@ use crate::method::training::FoundSearch;
 use crate::options::{CalibrateName, InferenceName, LikelihoodOptions, PseudoCount};
 use crate::output::marginal;
 use crate::record::PSEUDO_COUNTS;
-use crate::rows::{Prints, without_copies};
+use crate::rows::{Prints, without_duplicates};
 use crate::{
-    BoundedPseudoCount, CheckedOn, FitRequest, FitStage, Hyperparameter, IndependentFunctions, Latent, Model,
-    ModelError, StandInSummary, Target, TriedPseudoCount,
+    BoundedPseudoCount, CheckedOn, FitRequest, FitStage, GaussianLabelSummary, Hyperparameter,
+    IndependentFunctions, Latent, Model, ModelError, Target, TriedPseudoCount,
 };
 use posterior_gp::exact::{ExactGp, ExactPosterior, SeveralObservations};
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, search_collapsed};
@@ -41,38 +41,38 @@ pub(crate) const FIRST: usize = 4;
 /// The place of the least that is tried with counts: with less, a count of 0 says so little of its rate that predicted variances overflow.
 const LEAST_OF_COUNTS: usize = 4;
 
-/// A process with this kernel for stand-ins: no mean (that is taken off) and no noise of its own.
+/// A process with this kernel for pseudo-targets: no mean (that is taken off) and no noise of its own.
 pub(crate) fn process(observed: &Observed, request: &FitRequest) -> Result<ExactGp, ModelError> {
     let kernel = request.kernel.build(&observed.feature_names())?;
     let noise = Gaussian::new(NO_NOISE, 0.0);
     Ok(ExactGp::new(kernel, MeanForm::Zero, noise, observed.data.inputs().ncols(), 1))
 }
 
-/// Every row's latent values as the others predict them, from what each function's stand-ins are predicted as. Cost `n³/3` flops for each function.
+/// Every row's latent values as the others predict them, from what each function's pseudo-targets are predicted as. Cost `n³/3` flops for each function.
 pub(crate) fn left_out<'a>(
     data: &SeveralObservations,
     posteriors: impl Iterator<Item = &'a ExactPosterior>,
-    stand_ins: &StandIns,
+    gaussian_labels: &GaussianLabels,
 ) -> Result<Latent, GpError> {
     let (n, c) = (data.rows(), data.functions());
     let (mut mean, mut variance) = (vec![0.0; n * c], vec![0.0; n * c]);
-    // Labels are copies where those of no function say otherwise.
+    // Labels are duplicates where those of no function say otherwise.
     let prints = (0..c).map(|k| Prints::of(&data.function(k))).collect::<Result<Vec<_>, _>>()?;
     let copied = prints.iter().all(|own| own.copied);
     for (k, posterior) in posteriors.enumerate() {
         let found = posterior.leave_one_out();
-        let copies = if copied { prints[k].copies() } else { vec![1; n] };
+        let multiplicities = if copied { prints[k].multiplicities() } else { vec![1; n] };
         for i in 0..n {
             let noise = NO_NOISE + data.noise(i, k);
             let (own, truth) = ((found.mean[(i, 0)], found.variance[i]), posterior.data().targets()[(i, 0)]);
-            let without = match copies[i] {
+            let without = match multiplicities[i] {
                 1 => own,
-                count => without_copies(own, truth, (noise, count)).unwrap_or(own),
+                count => without_duplicates(own, truth, (noise, count)).unwrap_or(own),
             };
-            mean[i * c + k] = stand_ins.offsets[k] + stand_ins.scale * without.0;
-            // That of a new stand-in, less its noise.
+            mean[i * c + k] = gaussian_labels.offsets[k] + gaussian_labels.scale * without.0;
+            // That of a new pseudo-target, less its noise.
             let latent = without.1 - noise;
-            variance[i * c + k] = stand_ins.scale.powi(2) * latent.max(0.0);
+            variance[i * c + k] = gaussian_labels.scale.powi(2) * latent.max(0.0);
         }
     }
     Ok(Latent::new(mean, variance, c))
@@ -112,20 +112,20 @@ fn trial(
     model: &ExactGp,
     (request, searching): (&FitRequest, &mut Searching<'_, '_>),
 ) -> Result<Trial, ModelError> {
-    let stand_ins = StandIns::of(observed, gaussianised, request.mean)?;
-    let data = stand_ins.on(observed, rows)?;
+    let gaussian_labels = GaussianLabels::of(observed, gaussianised, request.mean)?;
+    let data = gaussian_labels.on(observed, rows)?;
     let mut last = model.clone();
     let learned = (request.hyperparameters.is_none(), request.seed);
-    let functions = stand_ins.count();
+    let functions = gaussian_labels.count();
     let (matching, pseudo_count) = (gaussianised.matching().name(), gaussianised.pseudo_count());
     let tried = format!("{functions} functions, {matching} {pseudo_count}");
     let latents = crossed(observed, rows, learned, |half| {
         let own: Vec<usize> = half.iter().map(|&place| rows[place]).collect();
         let name = format!("{tried}, a part with row {}", own[0] + 1);
-        last = searching.evidence(&name, last.clone(), &stand_ins.on(observed, &own)?, None, true)?;
+        last = searching.evidence(&name, last.clone(), &gaussian_labels.on(observed, &own)?, None, true)?;
         let each = (0..data.functions()).map(|k| last.clone().condition(data.function(k)));
         let each = each.collect::<Result<Vec<_>, _>>()?;
-        Ok(left_out(&data, each.iter(), &stand_ins)?)
+        Ok(left_out(&data, each.iter(), &gaussian_labels)?)
     })?;
     Ok(Trial { judged: score(observed, rows, latents)?, model: last })
 }
@@ -228,14 +228,14 @@ const SHARED: &str = "hyperparameters of all functions";
 fn hyperparameters(
     observed: &Observed,
     (request, plan): (&FitRequest, &InferencePlan),
-    stand_ins: &StandIns,
+    gaussian_labels: &GaussianLabels,
     model: ExactGp,
     searching: &mut Searching<'_, '_>,
 ) -> Result<(ExactGp, String), ModelError> {
     if request.hyperparameters.is_some() {
         return Ok((model, "given".into()));
     }
-    let (n, c) = (observed.rows(), stand_ins.count());
+    let (n, c) = (observed.rows(), gaussian_labels.count());
     let all: Vec<usize> = (0..n).collect();
     if let Some(options) = plan.method.settings().shared_bound() {
         let m = options.inducing.points().min(n);
@@ -246,7 +246,7 @@ fn hyperparameters(
             let noise = model.noise().clone();
             let mut collapsed =
                 CollapsedGp::new(model.kernel().clone_box(), MeanForm::Zero, noise, chosen.points, 1)?;
-            // The stand-ins' noise is theirs; inducing points stay where every function's process will choose them.
+            // The pseudo-targets' noise is theirs; inducing points stay where every function's process will choose them.
             (collapsed.learn_inducing, collapsed.learn_likelihood) = (false, false);
             let settings = CollapsedOptions {
                 steps: searching.steps(),
@@ -254,7 +254,7 @@ fn hyperparameters(
                 constraints: options.constraints.all(),
                 memory_limit: request.memory,
             };
-            let data = stand_ins.on(observed, &all)?;
+            let data = gaussian_labels.on(observed, &all)?;
             let parts: Vec<_> = (0..c).map(|k| data.function(k)).collect();
             let kernel = searching.once(SHARED, |observer| {
                 let found = search_collapsed(collapsed, &parts, &settings, None, &mut |progress, _| {
@@ -273,8 +273,8 @@ fn hyperparameters(
         }
     }
     if c as f64 * (n as f64).powi(3) <= SEARCH_WORK || plan.trial_rows >= n {
-        let data = stand_ins.on(observed, &all)?;
-        let source = "the evidence of all functions' stand-ins together".to_string();
+        let data = gaussian_labels.on(observed, &all)?;
+        let source = "the evidence of all functions' pseudo-targets together".to_string();
         return Ok((searching.evidence(SHARED, model, &data, None, false)?, source));
     }
     let size = ((SEARCH_WORK / (4 * c) as f64).cbrt() as usize).clamp(2, n);
@@ -283,16 +283,18 @@ fn hyperparameters(
         None => Blocks { uniform: 2, neighbourhoods: 2, size, seed: request.seed },
     };
     let (rows, size) = (blocks.rows(&observed.data)?, blocks.size.min(n));
-    let data = stand_ins.on(observed, &all)?;
-    let source =
-        format!("the evidence of all functions' stand-ins together, on {} blocks of {size} rows", rows.len());
+    let data = gaussian_labels.on(observed, &all)?;
+    let source = format!(
+        "the evidence of all functions' pseudo-targets together, on {} blocks of {size} rows",
+        rows.len()
+    );
     Ok((searching.evidence(SHARED, model, &data, Some(&rows), false)?, source))
 }
 
 /// What functions will be regressions on, and how that was chosen.
 pub(crate) struct Chosen {
     pub(crate) gaussianised: Gaussianised,
-    pub(crate) stand_ins: StandIns,
+    pub(crate) gaussian_labels: GaussianLabels,
     /// With the hyperparameters.
     pub(crate) model: ExactGp,
     /// Where they come from.
@@ -302,7 +304,7 @@ pub(crate) struct Chosen {
     pub(crate) bounds: Vec<BoundedPseudoCount>,
 }
 
-/// The pseudo-count by rows left out, or as it is given; then hyperparameters by the stand-ins' evidence.
+/// The pseudo-count by rows left out, or as it is given; then hyperparameters by the pseudo-targets' evidence.
 fn by_rows_left_out(
     observed: &mut Observed,
     (request, plan): (&FitRequest, &InferencePlan),
@@ -312,9 +314,9 @@ fn by_rows_left_out(
     let Choice { gaussianised, tried, best } =
         choose_pseudo_count(observed, (request, plan), &begun, searching)?;
     let (model, judged) = best.map_or((begun, None), |trial| (trial.model, Some(trial.judged)));
-    let stand_ins = StandIns::of(observed, &gaussianised, request.mean)?;
-    let (model, source) = hyperparameters(observed, (request, plan), &stand_ins, model, searching)?;
-    Ok(Chosen { gaussianised, stand_ins, model, source, judged, tried, bounds: Vec::new() })
+    let gaussian_labels = GaussianLabels::of(observed, &gaussianised, request.mean)?;
+    let (model, source) = hyperparameters(observed, (request, plan), &gaussian_labels, model, searching)?;
+    Ok(Chosen { gaussianised, gaussian_labels, model, source, judged, tried, bounds: Vec::new() })
 }
 
 /// Fits. The likelihood of `observed` is afterwards that of the functions. The check is of the rows that the pseudo-count was chosen on. Each is predicted from the others, under hyperparameters of the other half. There is none where that has no closed form.
@@ -334,7 +336,7 @@ pub(crate) fn fit(
         Some(PseudoCount::Learned) => pseudo_count::choose(observed, request, searching)?,
         _ => by_rows_left_out(observed, (request, plan), searching)?,
     };
-    let Chosen { gaussianised, stand_ins, model, source, judged, tried, bounds } = chosen;
+    let Chosen { gaussianised, gaussian_labels, model, source, judged, tried, bounds } = chosen;
     let hyperparameters = Hyperparameter::of(&model);
     // What every function's own process is told.
     let mut own = FitRequest {
@@ -352,9 +354,9 @@ pub(crate) fn fit(
         (large.held_back, large.checkpoint, large.fresh) = (Some(0), None, false);
     }
     let (mut members, mut predictors) = (Vec::new(), Vec::new());
-    for k in 0..stand_ins.count() {
+    for k in 0..gaussian_labels.count() {
         own.time_budget = searching.left();
-        let prepared = stand_ins.prepared(observed, k)?;
+        let prepared = gaussian_labels.prepared(observed, k)?;
         let (journal, observer) = searching.kept();
         let fitted = journal.function(k, own.method.iterative().is_some(), |checkpoint| {
             let mut own = own.clone();
@@ -371,11 +373,11 @@ pub(crate) fn fit(
     // What is held back says more where it is.
     let judged = judged.filter(|_| plan.method.settings().leaves_one_out());
     let told = searching.told(source, hyperparameters, &model);
-    let StandIns { offsets, scale, .. } = stand_ins;
+    let GaussianLabels { offsets, scale, .. } = gaussian_labels;
     let predictor = IndependentFunctions { members: predictors, offsets: offsets.clone(), scale };
     let tried_on = if tried.is_empty() { 0 } else { plan.trial_rows };
-    let summary = StandInSummary { gaussianised, tried, tried_on, bounds, offsets, scale, members };
+    let summary = GaussianLabelSummary { gaussianised, tried, tried_on, bounds, offsets, scale, members };
     let likelihood = observed.likelihood.clone();
     let inferred = Inferred::new(InferenceName::Gaussianised, Arc::new(predictor), likelihood, told);
-    Ok(Inferred { judged, stand_ins: Some(summary), ..inferred })
+    Ok(Inferred { judged, gaussian_labels: Some(summary), ..inferred })
 }

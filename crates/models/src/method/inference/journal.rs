@@ -12,7 +12,7 @@ use posterior_store::StoreError;
 use std::path::{Path, PathBuf};
 
 /// Who keeps a fit and hears of it.
-pub(crate) type Kept<'k, 'o> = (&'k mut Journal, &'k mut Observer<'o, FitStage>);
+pub(crate) type FitMonitor<'k, 'o> = (&'k mut Journal, &'k mut Observer<'o, FitStage>);
 
 /// The file, and what is in it.
 pub(crate) struct Journal {

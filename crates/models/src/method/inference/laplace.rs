@@ -4,7 +4,7 @@ use super::check::{Judged, crossed};
 use super::journal::Journal;
 use super::observed::Observed;
 use super::outcome::Inferred;
-use super::search::{Told, give};
+use super::search::{SearchRecord, give};
 use crate::latent::by_rows;
 use crate::method::training::FoundSearch;
 use crate::options::{ExactOptions, InferenceName};
@@ -41,7 +41,7 @@ pub(crate) fn fit(
         1 => None,
         _ => Some(left_out(observed, &posterior, &options, request, (journal, observer))?),
     };
-    let told = Told {
+    let told = SearchRecord {
         hyperparameters,
         hyperpriors,
         source: if learned { "Laplace's approximation of the evidence".into() } else { "given".into() },
@@ -97,9 +97,9 @@ fn left_out(
     let learned = request.hyperparameters.is_none();
     // Events may come twice at one place, and rows with a weight or an offset of their own are alike in more than these prints.
     let plain = observed.data.weights().is_none() && observed.data.offsets().is_none();
-    let copies = match observed.target {
+    let multiplicities = match observed.target {
         Target::Events { .. } => vec![1; rows.len()],
-        _ if plain => Prints::of(&observed.data)?.copies(),
+        _ if plain => Prints::of(&observed.data)?.multiplicities(),
         _ => vec![1; rows.len()],
     };
     let mut likelihood = observed.likelihood.clone();
@@ -116,7 +116,8 @@ fn left_out(
         }
         Hyperparameter::give(&Hyperparameter::of(&model), &mut likelihood);
         let own = LaplacePosterior::new(model, &observed.data, None)?;
-        let LatentPrediction { mean, covariance, .. } = own.left_out(&observed.data, Some(&copies))?;
+        let LatentPrediction { mean, covariance, .. } =
+            own.left_out(&observed.data, Some(&multiplicities))?;
         Ok(Latent::new(by_rows(&mean), covariance, mean.ncols()))
     })?;
     let kind = (&observed.target, &likelihood);

@@ -3,14 +3,14 @@
 //! Three routes behind one flag. *Gaussianised*: every label becomes a number with noise of its own once, and regression does the rest, by any of its methods. *Variational*: the stochastic bound of inducing
 //! points under the likelihood itself. *Laplace*: the curvature at the posterior's mode.
 //!
-//! Sources: spec `likelihood_approximations` (stand-ins); `stochastic_gaussian_processes`, section 11.2 (bound); Rasmussen and Williams (2006), chapter 3 (mode).
+//! Sources: spec `likelihood_approximations` (pseudo-targets); `stochastic_gaussian_processes`, section 11.2 (bound); Rasmussen and Williams (2006), chapter 3 (mode).
 //!
 //! | file | what |
 //! |---|---|
 //! | `target` | what a target is taken for: as asked, or as it looks |
 //! | `observed` | rows, ready |
 //! | `plan`, `cost` | which inference and method, why, and what they take |
-//! | `gaussian_labels`, `gaussianised` | labels as numbers with noise, and regression on them |
+//! | `gaussian_labels`, `gaussianised` | Gaussian label approximation, and regression on them |
 //! | `pseudo_count` | their pseudo-count by a bound on the labels' evidence |
 //! | `variational`, `laplace` | the others |
 //! | `events` | Cox processes: a window, nodes of its quadrature, and what events that were held back say |
@@ -39,7 +39,7 @@ pub(crate) mod variational;
 
 pub(crate) use cost::{Cost, Size};
 pub(crate) use gaussian_labels::NO_NOISE;
-pub(crate) use journal::Kept;
+pub(crate) use journal::FitMonitor;
 pub use observed::{Observed, no_exposure};
 pub(crate) use outcome::Inference;
 pub use plan::InferencePlan;

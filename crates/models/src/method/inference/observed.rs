@@ -180,7 +180,7 @@ impl Observed {
         }
     }
 
-    /// `count` rows that are drawn at random, of which every class has its share, apart from the rest and without twins in it ([`Split`]). Events may come twice at one place and are no twins.
+    /// `count` rows that are drawn at random, of which every class has its share, apart from the rest and without duplicates in it ([`Split`]). Events may come twice at one place and are no duplicates.
     pub(crate) fn apart(&self, count: usize, streams: Streams) -> Result<Split, GpError> {
         let n = self.rows();
         let fraction = count as f64 / n as f64;
@@ -191,7 +191,7 @@ impl Observed {
         let split = Split::as_drawn(drawn.train, drawn.test);
         match self.target {
             Target::Events { .. } => Ok(split),
-            _ => Ok(split.without_twins(&Prints::of(&self.data)?)),
+            _ => Ok(split.without_training_duplicates(&Prints::of(&self.data)?)),
         }
     }
 

@@ -1,10 +1,10 @@
 //! What an inference leaves behind.
 
 use super::check::Judged;
-use super::search::Told;
+use super::search::SearchRecord;
 use crate::options::InferenceName;
 use crate::{
-    BoundSummary, FeatureSummary, ModeSummary, ModelError, Predictor, StandInSummary, TriedInference,
+    BoundSummary, FeatureSummary, GaussianLabelSummary, ModeSummary, ModelError, Predictor, TriedInference,
     VariationSummary,
 };
 use posterior_likelihoods::OutputLikelihood;
@@ -18,10 +18,10 @@ pub(crate) struct Inferred {
     pub(crate) inference: InferenceName,
     pub(crate) predictor: Arc<dyn Predictor>,
     pub(crate) likelihood: OutputLikelihood,
-    pub(crate) told: Told,
+    pub(crate) told: SearchRecord,
     /// Of rows that are predicted from the others.
     pub(crate) judged: Option<Judged>,
-    pub(crate) stand_ins: Option<StandInSummary>,
+    pub(crate) gaussian_labels: Option<GaussianLabelSummary>,
     pub(crate) bound: Option<BoundSummary>,
     pub(crate) mode: Option<ModeSummary>,
     pub(crate) features: Option<FeatureSummary>,
@@ -34,10 +34,22 @@ impl Inferred {
         inference: InferenceName,
         predictor: Arc<dyn Predictor>,
         likelihood: OutputLikelihood,
-        told: Told,
+        told: SearchRecord,
     ) -> Self {
-        let (judged, stand_ins, bound, mode, features, variation) = (None, None, None, None, None, None);
-        Self { inference, predictor, likelihood, told, judged, stand_ins, bound, mode, features, variation }
+        let (judged, gaussian_labels, bound, mode, features, variation) =
+            (None, None, None, None, None, None);
+        Self {
+            inference,
+            predictor,
+            likelihood,
+            told,
+            judged,
+            gaussian_labels,
+            bound,
+            mode,
+            features,
+            variation,
+        }
     }
 
     /// NLL of rows that are predicted from the others; infinite where that is not known.

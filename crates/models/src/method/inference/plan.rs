@@ -21,7 +21,7 @@ const EXACT_WORK: f64 = 1e11;
 /// Operations of an evaluation up to which hyperparameters are searched for on all rows.
 pub(crate) const SEARCH_WORK: f64 = 1e10;
 
-/// Rows, at most, that a stand-in's pseudo-count is chosen on: operations of one evaluation on all functions.
+/// Rows, at most, that a pseudo-target's pseudo-count is chosen on: operations of one evaluation on all functions.
 pub(crate) const TRIAL_WORK: f64 = 1e9;
 
 /// What a fit will do.
@@ -99,7 +99,7 @@ impl InferencePlan {
             true => 2,
             false => posterior_likelihoods::Likelihood::outputs(&**likelihood),
         };
-        let has_stand_ins = matches!(
+        let has_gaussian_labels = matches!(
             likelihood,
             OutputLikelihood::Bernoulli(_) | OutputLikelihood::Categorical(_) | OutputLikelihood::Poisson(_)
         );
@@ -108,7 +108,7 @@ impl InferencePlan {
             && latents as u64 * Plan::evidence(n, d, 1).peak_bytes <= request.memory / 2;
         let deep = request.method.sets_aside();
         let (likely, named) = (likelihood.name(), request.method.name());
-        let (inference, mut why) = match (asked.inference, has_stand_ins) {
+        let (inference, mut why) = match (asked.inference, has_gaussian_labels) {
             (InferenceName::Auto, _) if deep => {
                 let bound = match request.method.deep() {
                     Some((options, kind, _))
@@ -128,11 +128,11 @@ impl InferencePlan {
             }
             (InferenceName::Auto, false) if small => (
                 InferenceName::Laplace,
-                format!("because {likely} has no Gaussian stand-in and the rows are few"),
+                format!("because {likely} has no Gaussian label approximation and the rows are few"),
             ),
             (InferenceName::Auto, false) => (
                 InferenceName::Variational,
-                format!("because {likely} has no Gaussian stand-in and the rows are many"),
+                format!("because {likely} has no Gaussian label approximation and the rows are many"),
             ),
             (named, _) => (named, "as asked".into()),
         };
@@ -154,9 +154,9 @@ impl InferencePlan {
             if asked.pseudo_count.is_some() {
                 return refuse(other("pseudo-count"));
             }
-        } else if !has_stand_ins {
+        } else if !has_gaussian_labels {
             return refuse(format!(
-                "{likely} has no Gaussian stand-in: take {INFERENCE_LAPLACE} or {INFERENCE_VARIATIONAL:-}"
+                "{likely} has no Gaussian label approximation: take {INFERENCE_LAPLACE} or {INFERENCE_VARIATIONAL:-}"
             ));
         }
         if matches!(likelihood, OutputLikelihood::Bernoulli(_))

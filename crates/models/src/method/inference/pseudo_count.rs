@@ -1,9 +1,9 @@
-//! **A pseudo-count that is learned** with hyperparameters and prior means: all of them by a bound on the evidence of the labels' own likelihood, whose posterior is that of regression on the stand-ins (`gp::gaussianised`).
+//! **A pseudo-count that is learned** with hyperparameters and prior means: all of them by a bound on the evidence of the labels' own likelihood, whose posterior is that of regression on the pseudo-targets (`gp::gaussianised`).
 //!
 //! Bounds are comparable between matchings as well, so that the highest one chooses where none is named. They are maximised on all rows, and rows that are left out, which choose otherwise, only tell how good the choice is.
 
 use super::check::{Judged, crossed};
-use super::gaussian_labels::{NO_NOISE, StandIns};
+use super::gaussian_labels::{GaussianLabels, NO_NOISE};
 use super::gaussianised::{Chosen, FIRST, default_matchings, left_out, process, score};
 use super::observed::Observed;
 use super::search::Searching;
@@ -24,19 +24,19 @@ struct Learned {
     bound: f64,
 }
 
-/// Learns on some rows, from the stand-ins' own prior means and unit on all.
+/// Learns on some rows, from the pseudo-targets' own prior means and unit on all.
 fn learn(
     observed: &Observed,
     rows: Option<&[usize]>,
     (request, matching): (&FitRequest, Matching),
-    (begun, start): (&ExactGp, &StandIns),
+    (begun, start): (&ExactGp, &GaussianLabels),
     searching: &mut Searching<'_, '_>,
 ) -> Result<Learned, ModelError> {
     let inputs = observed.data.inputs().ncols();
     let kernel = begun.kernel().clone_box();
-    let stand_ins = (matching, PSEUDO_COUNTS[FIRST]);
+    let gaussian_labels = (matching, PSEUDO_COUNTS[FIRST]);
     let mut model =
-        GaussianisedGp::new(kernel, request.mean, observed.likelihood.clone(), stand_ins, inputs)?
+        GaussianisedGp::new(kernel, request.mean, observed.likelihood.clone(), gaussian_labels, inputs)?
             .with_scale(start.scale);
     if request.mean == MeanForm::Constant {
         model.mean_mut().set_values(&start.offsets);
@@ -57,7 +57,7 @@ fn learn(
 fn check(
     observed: &Observed,
     (request, matching): (&FitRequest, Matching),
-    (begun, start): (&ExactGp, &StandIns),
+    (begun, start): (&ExactGp, &GaussianLabels),
     searching: &mut Searching<'_, '_>,
 ) -> Result<Option<Judged>, ModelError> {
     let rows: Vec<usize> = (0..observed.rows()).collect();
@@ -66,13 +66,13 @@ fn check(
     }
     let latents = crossed(observed, &rows, (true, request.seed), |half| {
         let own = learn(observed, Some(half), (request, matching), (begun, start), searching)?;
-        let stand_ins = StandIns::with(observed, &own.gaussianised, (own.offsets, start.scale))?;
-        let data = stand_ins.on(observed, &rows)?;
+        let gaussian_labels = GaussianLabels::with(observed, &own.gaussianised, (own.offsets, start.scale))?;
+        let data = gaussian_labels.on(observed, &rows)?;
         let mut model = begun.clone();
         model.set_values(&[own.kernel, vec![NO_NOISE]].concat());
         let each = (0..data.functions()).map(|k| model.clone().condition(data.function(k)));
         let each = each.collect::<Result<Vec<_>, _>>()?;
-        Ok(left_out(&data, each.iter(), &stand_ins)?)
+        Ok(left_out(&data, each.iter(), &gaussian_labels)?)
     })?;
     score(observed, &rows, latents).map(Some)
 }
@@ -87,13 +87,13 @@ pub(crate) fn choose(
     let named = request.labels.matching.map(|matching| [matching]);
     let matchings = named.as_ref().map_or_else(|| default_matchings(&observed.likelihood), |own| &own[..]);
     let mut bounds: Vec<BoundedPseudoCount> = Vec::new();
-    let mut best: Option<(Matching, StandIns, Learned)> = None;
+    let mut best: Option<(Matching, GaussianLabels, Learned)> = None;
     for &matching in matchings {
         if best.is_some() && searching.is_spent() {
             break;
         }
         let start =
-            StandIns::of(observed, &Gaussianised::new(matching, PSEUDO_COUNTS[FIRST])?, request.mean)?;
+            GaussianLabels::of(observed, &Gaussianised::new(matching, PSEUDO_COUNTS[FIRST])?, request.mean)?;
         let found = learn(observed, None, (request, matching), (&begun, &start), searching)?;
         let pseudo_count = found.gaussianised.pseudo_count();
         bounds.push(BoundedPseudoCount { matching, pseudo_count, bound: found.bound });
@@ -105,7 +105,7 @@ pub(crate) fn choose(
         return Err(ModelError::Request("no matching was tried".into()));
     };
     let judged = check(observed, (request, matching), (&begun, &start), searching)?;
-    let stand_ins = StandIns::with(observed, &found.gaussianised, (found.offsets, start.scale))?;
+    let gaussian_labels = GaussianLabels::with(observed, &found.gaussianised, (found.offsets, start.scale))?;
     let mut model = begun;
     model.set_values(&[found.kernel, vec![NO_NOISE]].concat());
     let source = match request.hyperparameters {
@@ -113,5 +113,13 @@ pub(crate) fn choose(
         None => "a bound on the evidence of the labels, together with prior means and pseudo-count",
     };
     let gaussianised = found.gaussianised;
-    Ok(Chosen { gaussianised, stand_ins, model, source: source.into(), judged, tried: Vec::new(), bounds })
+    Ok(Chosen {
+        gaussianised,
+        gaussian_labels,
+        model,
+        source: source.into(),
+        judged,
+        tried: Vec::new(),
+        bounds,
+    })
 }

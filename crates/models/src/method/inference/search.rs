@@ -17,7 +17,7 @@ const ROUGH: (usize, f64) = (15, 1e-4);
 
 /// What is to be told of all searches.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct SearchRecord {
     pub(crate) hyperparameters: Vec<Hyperparameter>,
     pub(crate) hyperpriors: Vec<Hyperprior>,
     pub(crate) source: String,
@@ -102,7 +102,7 @@ impl<'a, 'o> Searching<'a, 'o> {
 
     /// What is believed about hyperparameters.
     pub(crate) fn hyperpriors(&self, model: &dyn Parameters) -> Vec<Hyperprior> {
-        self.request.beliefs(model, self.features)
+        self.request.hyperpriors_of(model, self.features)
     }
 
     /// The model with the hyperparameters that were given, if some were; those of the noise have no meaning here.
@@ -144,7 +144,7 @@ impl<'a, 'o> Searching<'a, 'o> {
         Ok(model)
     }
 
-    /// Maximises the bound of stand-ins on the evidence of labels, pseudo-count and prior means included, from the model's own values; kernels whose hyperparameters are given stay. A `rough` search ends early.
+    /// Maximises the bound of pseudo-targets on the evidence of labels, pseudo-count and prior means included, from the model's own values; kernels whose hyperparameters are given stay. A `rough` search ends early.
     /// The value of the bound comes with the model.
     pub(crate) fn bound(
         &mut self,
@@ -199,9 +199,9 @@ impl<'a, 'o> Searching<'a, 'o> {
         source: String,
         hyperparameters: Vec<Hyperparameter>,
         model: &dyn Parameters,
-    ) -> Told {
+    ) -> SearchRecord {
         let learned = self.request.hyperparameters.is_none();
-        Told {
+        SearchRecord {
             hyperparameters,
             hyperpriors: if learned { self.hyperpriors(model) } else { Vec::new() },
             source,

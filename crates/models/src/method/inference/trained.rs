@@ -4,7 +4,7 @@ use super::events::{self, Nodes};
 use super::journal::Journal;
 use super::observed::Observed;
 use super::outcome::Inferred;
-use super::search::Told;
+use super::search::SearchRecord;
 use crate::method::deep::{self, Columns, Targets, Trained};
 use crate::method::large::check_numbers;
 use crate::method::training::FoundSearch;
@@ -17,13 +17,13 @@ use crate::{
 };
 use faer::Mat;
 use posterior_gp::Observations;
-use posterior_gp::gaussianised::StandIns as RawStandIns;
+use posterior_gp::gaussianised::GaussianLabels as RawGaussianLabels;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_optim::{Observer, Parameters as _};
 use std::sync::Arc;
 
-/// Added to counts before their logarithm is taken, and the pseudo-count of stand-ins.
+/// Added to counts before their logarithm is taken, and the pseudo-count of pseudo-targets.
 const PSEUDO_COUNT: f64 = 0.1;
 
 /// Learns features: one network for all functions, which differ in their weights.
@@ -37,7 +37,8 @@ pub(crate) fn features(
 ) -> Result<Inferred, ModelError> {
     check_numbers(request, method)?;
     let level = level(observed);
-    let Split { train, validation, twins, .. } = observed.set_aside("learned features need", request.seed)?;
+    let Split { train, validation, training_duplicates, .. } =
+        observed.set_aside("learned features need", request.seed)?;
     let rows = |rows: &[usize], nodes: Nodes| -> Result<Observations, ModelError> {
         let own = observed.data.select(rows)?;
         match observed.target {
@@ -52,7 +53,7 @@ pub(crate) fn features(
         _ => Targets::Labels(&*observed.likelihood),
     };
     let columns = Columns { names: &names, standardisation: &observed.standardisation };
-    let task = deep::Task { request, method, columns, rows: (&train, &aside), twins, targets };
+    let task = deep::Task { request, method, columns, rows: (&train, &aside), training_duplicates, targets };
     let left = left_for_training(journal);
     let trained = task.train(left, (&mut journal.keeping(), observer))?;
     ModelError::heed(trained.reason)?;
@@ -69,9 +70,9 @@ pub(crate) fn features(
         let (rows, events) = (aside.rows(), validation.len());
         learned.validation_rows = events;
         for tried in &mut learned.tried {
-            let looks = tried.looks.iter_mut().map(|look| &mut look.nll);
+            let validation_scores = tried.validation_scores.iter_mut().map(|look| &mut look.nll);
             let again = tried.refitted_nll.as_mut();
-            for nll in looks
+            for nll in validation_scores
                 .chain([&mut tried.nll, &mut tried.first_nll])
                 .chain(again)
                 .filter(|nll| **nll < f64::MAX)
@@ -91,10 +92,10 @@ fn told<P, S>(
     source: String,
     hyperparameters: Vec<Hyperparameter>,
     at_bounds: Vec<(String, f64)>,
-) -> Told {
+) -> SearchRecord {
     let Trained { hyperpriors, steps, reason, jitter, .. } = trained;
     let ended = FoundSearch::new(Vec::new(), (*reason, *steps, *steps), *jitter, at_bounds);
-    Told { hyperparameters, hyperpriors: hyperpriors.clone(), source, ended }
+    SearchRecord { hyperparameters, hyperpriors: hyperpriors.clone(), source, ended }
 }
 
 /// Seconds that training may take: a tenth of what is left is for the plain process beside it.
@@ -131,7 +132,7 @@ fn raised(data: Observations, level: f64) -> Result<Observations, ModelError> {
 
 /// Trains a mean and a covariance of their own for each function.
 ///
-/// What the prior is learned from are numbers that stand for labels: one target for each function, fitted by least squares under a noise that is learned with the kernel (of classes this is one-hot regression by stand-ins of
+/// What the prior is learned from are numbers that stand for labels: one target for each function, fitted by least squares under a noise that is learned with the kernel (of classes this is one-hot regression by pseudo-targets of
 /// each class). Training is that of numbers with Gaussian noise (`gvi`), with the likelihood's energies in the place of squares.
 pub(crate) fn variation(
     observed: &Observed,
@@ -139,14 +140,16 @@ pub(crate) fn variation(
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Inferred, ModelError> {
     check_numbers(request, &request.method)?;
-    let Split { train, validation, twins, .. } = observed.set_aside("--method gvi needs", request.seed)?;
+    let Split { train, validation, training_duplicates, .. } =
+        observed.set_aside("--method gvi needs", request.seed)?;
     let (train, aside) = (observed.data.select(&train)?, observed.data.select(&validation)?);
     let numbers = numbers(&observed.likelihood, &train)?;
     let names = observed.feature_names();
     let columns = Columns { names: &names, standardisation: &observed.standardisation };
     let rows = (&train, &aside);
     let likelihood = &*observed.likelihood;
-    let task = gvi::Task { request, options, columns, rows, twins, likelihood, numbers: &numbers };
+    let task =
+        gvi::Task { request, options, columns, rows, training_duplicates, likelihood, numbers: &numbers };
     let left = left_for_training(journal);
     let trained = task.train(left, (&mut journal.keeping(), observer))?;
     ModelError::heed(trained.reason)?;
@@ -165,19 +168,19 @@ pub(crate) fn variation(
     Ok(Inferred { variation: Some(summary), ..inferred })
 }
 
-/// Rows with a number for each function in the place of labels: stand-ins of classes, events and counts; logarithms of overdispersed counts; numbers themselves.
+/// Rows with a number for each function in the place of labels: pseudo-targets of classes, events and counts; logarithms of overdispersed counts; numbers themselves.
 fn numbers(likelihood: &OutputLikelihood, train: &Observations) -> Result<Observations, ModelError> {
     let n = train.rows();
     let offset = |i: usize| train.offsets().map_or(0.0, |offsets| offsets[i]);
     let targets = match likelihood {
         OutputLikelihood::Bernoulli(_) | OutputLikelihood::Categorical(_) | OutputLikelihood::Poisson(_) => {
-            let stand_ins = Gaussianised::new(Matching::default(), PSEUDO_COUNT)?;
-            RawStandIns::of(likelihood, &stand_ins, train)?.targets
+            let gaussian_labels = Gaussianised::new(Matching::default(), PSEUDO_COUNT)?;
+            RawGaussianLabels::of(likelihood, &gaussian_labels, train)?.targets
         }
         OutputLikelihood::RobustMax(robust) => {
             let softmax = OutputLikelihood::Categorical(Categorical::new(robust.classes())?);
-            let stand_ins = Gaussianised::new(Matching::default(), PSEUDO_COUNT)?;
-            RawStandIns::of(&softmax, &stand_ins, train)?.targets
+            let gaussian_labels = Gaussianised::new(Matching::default(), PSEUDO_COUNT)?;
+            RawGaussianLabels::of(&softmax, &gaussian_labels, train)?.targets
         }
         OutputLikelihood::NegativeBinomial(_) => {
             Mat::from_fn(n, 1, |i, _| (train.targets()[(i, 0)] + PSEUDO_COUNT).ln() - offset(i))

@@ -3,7 +3,7 @@
 use super::journal::Journal;
 use super::observed::Observed;
 use super::outcome::Inferred;
-use super::search::{Told, give};
+use super::search::{SearchRecord, give};
 use crate::method::training::{FoundSearch, train};
 use crate::options::{InferenceName, SvgpOptions};
 use crate::{BoundSummary, FitRequest, FitStage, Hyperparameter, ModelError};
@@ -32,7 +32,7 @@ pub(crate) fn fit(
     give(request, &mut model)?;
     model.learn_hyperparameters = learned;
     let hyperpriors = match learned {
-        true => request.beliefs(&model, inputs.ncols()),
+        true => request.hyperpriors_of(&model, inputs.ncols()),
         false => request.hyperpriors.clone(),
     };
     let told = (request, asked, &hyperpriors[..]);
@@ -45,7 +45,7 @@ pub(crate) fn fit(
     let ended = (fitted.reason, fitted.steps, fitted.steps);
     let ended = FoundSearch::new(Vec::new(), ended, fitted.largest_jitter, fitted.at_bounds);
     let source = if learned { "the bound".into() } else { "given".into() };
-    let told = Told { hyperparameters, hyperpriors, source, ended };
+    let told = SearchRecord { hyperparameters, hyperpriors, source, ended };
     let summary = BoundSummary { bound: fitted.average_bound, inducing, moved: fitted.model.learn_inducing };
     let inferred = Inferred::new(InferenceName::Variational, Arc::new(fitted.posterior), likelihood, told);
     Ok(Inferred { bound: Some(summary), ..inferred })

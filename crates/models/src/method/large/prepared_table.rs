@@ -86,7 +86,7 @@ impl PreparedTable {
         request: &FitRequest,
         folder: &Path,
     ) -> Result<Self, ModelError> {
-        if request.learns_noise_of_places() {
+        if request.learns_heteroscedastic_noise() {
             return Err(ModelError::Request(format!(
                 "--noise heteroscedastic is for tables in memory: allow more ({MEMORY}), or leave it out"
             )));

@@ -72,7 +72,7 @@ pub(crate) fn plan_in_words(request: &FitRequest, rows: usize, inputs: usize) ->
     let bytes = 8 * (rows.min(ROWS) as u64).pow(2) * 6 + 8 * (rows as u64) * (inputs as u64 + 4);
     let seconds = flops / crate::speed::dense_rate();
     let text = format!(
-        "the noise of places before that, in {ROUNDS} turns on {n} rows, {} at most",
+        "heteroscedastic noise before that, in {ROUNDS} turns on {n} rows, {} at most",
         crate::text::time(seconds)
     );
     (text, bytes)
@@ -113,7 +113,7 @@ pub(crate) fn learn(
     let mut rng = Streams::new(request.seed).stream("model/noise-of-places");
     let mut drawn = index::sample(&mut rng, n, n.min(ROWS)).into_vec();
     drawn.sort_unstable();
-    let mut turns = Turns::new(request, features, data.select(&drawn)?)?;
+    let mut turns = NoiseAlternation::new(request, features, data.select(&drawn)?)?;
     let (mut posterior, mut left_out) = turns.function(None, observer)?;
     let nll_before = left_out.nll;
     let (mut found, mut of_others): (Option<LaplacePosterior>, Vec<f64>) = (None, Vec::new());
@@ -148,7 +148,7 @@ pub(crate) fn learn(
 }
 
 /// What takes turns.
-struct Turns<'a> {
+struct NoiseAlternation<'a> {
     request: &'a FitRequest,
     data: Observations,
     columns: Vec<usize>,
@@ -159,7 +159,7 @@ struct Turns<'a> {
     searched: [bool; 2],
 }
 
-impl<'a> Turns<'a> {
+impl<'a> NoiseAlternation<'a> {
     fn new(request: &'a FitRequest, features: &[String], data: Observations) -> Result<Self, ModelError> {
         // Counts and categories of a kernel of their own have no distance.
         let apart = request.kernel.unscaled_columns(features);

@@ -1,4 +1,4 @@
-//! **Noise of places**: how far observations scatter around the function, learned by a process of its own.
+//! **Heteroscedastic noise**: how far observations scatter around the function, learned by a process of its own.
 //!
 //! The logarithm of the noise's variance is a Gaussian process `g` of the columns and of the prediction itself, because what most often decides how far a target scatters is how large it is. Its data are squared errors of rows that are predicted
 //! from all the others, `e_i² ~ (l_i + exp g_i) χ²₁`, where `l_i` is what the function is unsure of there. New observations scatter by `E exp g = exp(m + v/2)`.

@@ -1,7 +1,7 @@
 //! Bounds of inducing points.
 
-use super::{Asked, MethodSettings};
-use crate::method::inference::{Cost, Inference, Kept, Size, variational};
+use super::{MethodSettings, RequestedMethod};
+use crate::method::inference::{Cost, FitMonitor, Inference, Size, variational};
 use crate::method::large::{self, Fitting, Outcome, StepSize, refuse_settings, stochastic_bound};
 use crate::options::{InferenceName, SgprOptions, SvgpOptions, VariationalName};
 use crate::{FileRows, Method, ModelError, Observed, ScalablePlan};
@@ -58,11 +58,16 @@ impl MethodSettings for SvgpOptions {
         (inference == InferenceName::Variational).then(|| own.clone())
     }
 
-    fn cost_of_labels(&self, _: Asked<'_>, size: Size) -> Cost {
+    fn cost_of_labels(&self, _: RequestedMethod<'_>, size: Size) -> Cost {
         Cost::of_bound(self, size)
     }
 
-    fn infer(&self, observed: &Observed, (request, _): Asked<'_>, kept: Kept<'_, '_>) -> Inference {
+    fn infer(
+        &self,
+        observed: &Observed,
+        (request, _): RequestedMethod<'_>,
+        kept: FitMonitor<'_, '_>,
+    ) -> Inference {
         variational::fit(observed, (request, self), kept)
     }
 }

@@ -1,7 +1,7 @@
 //! The exact method.
 
-use super::{Asked, MethodSettings};
-use crate::method::inference::{Cost, Inference, Kept, Size, laplace};
+use super::{MethodSettings, RequestedMethod};
+use crate::method::inference::{Cost, FitMonitor, Inference, Size, laplace};
 use crate::method::regression::{Draft, Learned, fit_exact};
 use crate::options::{ExactOptions, InferenceName};
 use crate::prepare::exact_plan;
@@ -14,7 +14,7 @@ impl MethodSettings for ExactOptions {
         true
     }
 
-    fn plan(&self, _: Asked<'_>, rows: usize, inputs: usize) -> Plan {
+    fn plan(&self, _: RequestedMethod<'_>, rows: usize, inputs: usize) -> Plan {
         exact_plan(&self.evidence, rows, inputs)
     }
 
@@ -31,11 +31,16 @@ impl MethodSettings for ExactOptions {
         (inference != InferenceName::Variational).then(|| own.clone())
     }
 
-    fn cost_of_labels(&self, asked: Asked<'_>, size: Size) -> Cost {
+    fn cost_of_labels(&self, asked: RequestedMethod<'_>, size: Size) -> Cost {
         Cost::of_functions(asked, size)
     }
 
-    fn infer(&self, observed: &Observed, (request, _): Asked<'_>, kept: Kept<'_, '_>) -> Inference {
+    fn infer(
+        &self,
+        observed: &Observed,
+        (request, _): RequestedMethod<'_>,
+        kept: FitMonitor<'_, '_>,
+    ) -> Inference {
         laplace::fit(observed, (request, self), kept)
     }
 }

@@ -18,7 +18,7 @@ mod trained;
 
 use super::regression::{Draft, Learned, fit_large};
 use crate::method::deep::{Scatter, Work};
-use crate::method::inference::{Cost, Inference, Kept, Size};
+use crate::method::inference::{Cost, FitMonitor, Inference, Size};
 use crate::method::large::{Fitting, Outcome, StepSize, by_solver, not_from_disk};
 use crate::options::{AutoOptions, BatchOptions, InferenceName, SgprOptions};
 use crate::{FileRows, FitRequest, FitStage, Method, ModelError, Observed, Prepared, ScalablePlan};
@@ -27,7 +27,7 @@ use posterior_gp::inducing::Plan as BoundPlan;
 use posterior_optim::Observer;
 
 /// A request, and the method that is asked: the chosen one, of which the request may leave the choice open.
-type Asked<'a> = (&'a FitRequest, &'a Method);
+type RequestedMethod<'a> = (&'a FitRequest, &'a Method);
 
 /// What orchestration asks of a method; `own` is the method with these settings.
 pub(crate) trait MethodSettings {
@@ -52,7 +52,7 @@ pub(crate) trait MethodSettings {
     }
 
     /// Memory, and the work of an evaluation or of a step.
-    fn plan(&self, (request, own): Asked<'_>, rows: usize, inputs: usize) -> Plan {
+    fn plan(&self, (request, own): RequestedMethod<'_>, rows: usize, inputs: usize) -> Plan {
         ScalablePlan::new(request, own, rows, inputs).as_exact()
     }
 
@@ -81,7 +81,12 @@ pub(crate) trait MethodSettings {
     }
 
     /// What training on targets that scatter so takes, of so many rows and inputs; None where nothing is trained.
-    fn training(&self, _asked: Asked<'_>, _scatter: Scatter, _size: (usize, usize)) -> Option<Work> {
+    fn training(
+        &self,
+        _asked: RequestedMethod<'_>,
+        _scatter: Scatter,
+        _size: (usize, usize),
+    ) -> Option<Work> {
         None
     }
 
@@ -137,12 +142,12 @@ pub(crate) trait MethodSettings {
     }
 
     /// What a fit under another likelihood takes, if not by Laplace's approximation or training: by default a solver for each function.
-    fn cost_of_labels(&self, asked: Asked<'_>, size: Size) -> Cost {
+    fn cost_of_labels(&self, asked: RequestedMethod<'_>, size: Size) -> Cost {
         Cost::by_parts(asked, size)
     }
 
     /// Fits under another likelihood itself, for methods that have a way ([`Self::for_labels`]).
-    fn infer(&self, _: &Observed, (_, own): Asked<'_>, _: Kept<'_, '_>) -> Inference {
+    fn infer(&self, _: &Observed, (_, own): RequestedMethod<'_>, _: FitMonitor<'_, '_>) -> Inference {
         own.requires(None)
     }
 }

@@ -1,9 +1,9 @@
 //! What is trained until rows that are set aside say that it is enough: features, or a mean and a covariance.
 
-use super::{Asked, MethodSettings};
+use super::{MethodSettings, RequestedMethod};
 use crate::method::deep::{self, Scatter, Work};
 use crate::method::gvi;
-use crate::method::inference::{self, Inference, Kept};
+use crate::method::inference::{self, FitMonitor, Inference};
 use crate::method::large::{self, Fitting, Outcome, StepSize};
 use crate::options::{DbkOptions, GviOptions, InferenceName};
 use crate::rows::MOST_SET_ASIDE;
@@ -26,7 +26,12 @@ impl MethodSettings for DbkOptions {
         Some((own.bytes.saturating_add(order).saturating_add(aside), own.flops_per_step, own.steps))
     }
 
-    fn training(&self, asked: Asked<'_>, scatter: Scatter, (rows, inputs): (usize, usize)) -> Option<Work> {
+    fn training(
+        &self,
+        asked: RequestedMethod<'_>,
+        scatter: Scatter,
+        (rows, inputs): (usize, usize),
+    ) -> Option<Work> {
         deep::work(asked, scatter, rows, inputs)
     }
 
@@ -45,7 +50,7 @@ impl MethodSettings for DbkOptions {
         (inference == InferenceName::Variational).then(|| own.clone())
     }
 
-    fn infer(&self, observed: &Observed, asked: Asked<'_>, kept: Kept<'_, '_>) -> Inference {
+    fn infer(&self, observed: &Observed, asked: RequestedMethod<'_>, kept: FitMonitor<'_, '_>) -> Inference {
         inference::features(observed, asked, kept)
     }
 }
@@ -56,7 +61,12 @@ fn is_dense(own: &Method) -> bool {
 }
 
 impl MethodSettings for GviOptions {
-    fn training(&self, asked: Asked<'_>, scatter: Scatter, (rows, inputs): (usize, usize)) -> Option<Work> {
+    fn training(
+        &self,
+        asked: RequestedMethod<'_>,
+        scatter: Scatter,
+        (rows, inputs): (usize, usize),
+    ) -> Option<Work> {
         Some(gvi::work(self, asked.0, (rows, inputs, scatter.functions())))
     }
 
@@ -68,7 +78,12 @@ impl MethodSettings for GviOptions {
         (inference == InferenceName::Variational).then(|| own.clone())
     }
 
-    fn infer(&self, observed: &Observed, (request, _): Asked<'_>, kept: Kept<'_, '_>) -> Inference {
+    fn infer(
+        &self,
+        observed: &Observed,
+        (request, _): RequestedMethod<'_>,
+        kept: FitMonitor<'_, '_>,
+    ) -> Inference {
         inference::variation(observed, (request, self), kept)
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct ScalableFit {
     pub(crate) check: Option<FitCheck>,
     pub(crate) predictor: Arc<dyn Predictor>,
     pub(crate) hyperparameters: Vec<Hyperparameter>,
-    /// The beliefs that their search used, those that nobody stated included.
+    /// The priors that their search used, those that nobody stated included.
     pub(crate) hyperpriors: Vec<Hyperprior>,
     /// None for the exact posterior of few rows.
     pub(crate) summary: Option<ScalableSummary>,

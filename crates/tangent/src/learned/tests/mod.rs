@@ -281,7 +281,7 @@ mod training {
             assert_eq!(stopped.reason, Reason::Interrupted);
             let text = serde_json::to_string(&state).unwrap();
             let (resumed, _) = fit(Some(serde_json::from_str(&text).unwrap()), usize::MAX);
-            assert_eq!(resumed.looks, whole.looks);
+            assert_eq!(resumed.validation_scores, whole.validation_scores);
             assert_eq!(resumed.posterior.distribution(), whole.posterior.distribution());
         }
         let short = LowRankOptions {
@@ -311,7 +311,7 @@ mod training {
             Signal::Continue
         });
         let state = fit.unwrap().state;
-        assert!(state.looks.iter().all(|look| look.nll == f64::MAX));
+        assert!(state.validation_scores.iter().all(|look| look.nll == f64::MAX));
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(serde_json::from_str::<LowRankState>(&text).unwrap(), state);
     }

@@ -3,7 +3,7 @@
 //! Serves the experiments with active learning of Bui's *Likelihood approximations via Gaussian approximate inference* (figures 5 and 16 to 18): labels as Gaussian observations, one more at a time,
 //! accuracy and log likelihood of other rows by the number of labels, and how many labels a level needs.
 
-mod course;
+mod learning_curve;
 mod problem;
 
 use super::Checked;
@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::numbers::put;
-use course::{Asking, Course, Prior, Snapshot, follow};
 use faer::Mat;
+use learning_curve::{Asking, LearningCurve, Prior, Snapshot, follow};
 use posterior_decisions::labelling::Criterion;
 use posterior_kernels::KernelExpression;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
@@ -133,8 +133,8 @@ impl Checked for Settings {
 
 /// Mean and standard error of a curve at each score.
 fn averaged(
-    courses: &[Course],
-    of: impl Fn(&Course) -> &[f64],
+    courses: &[LearningCurve],
+    of: impl Fn(&LearningCurve) -> &[f64],
 ) -> Result<(Vec<f64>, Vec<f64>), ExperimentError> {
     let length = courses.iter().map(|c| of(c).len()).min().unwrap_or(0);
     let (mut means, mut errors) = (Vec::new(), Vec::new());
@@ -148,7 +148,7 @@ fn averaged(
 }
 
 /// The number of labels until a level, with those that were given where it was never reached.
-fn needed(course: &Course, values: &[f64], level: f64, most: usize) -> f64 {
+fn needed(course: &LearningCurve, values: &[f64], level: f64, most: usize) -> f64 {
     course.reached(values, level).unwrap_or(most) as f64
 }
 
@@ -157,25 +157,26 @@ fn level_key(what: &str, level: f64) -> String {
     format!("{what}_{}", level.abs().to_string().replace('.', "_"))
 }
 
-fn numbers_of(problem: &ProblemSettings, courses: &[Course]) -> Result<Value, ExperimentError> {
+fn numbers_of(problem: &ProblemSettings, courses: &[LearningCurve]) -> Result<Value, ExperimentError> {
     let mut out = Map::new();
-    let each = |value: &dyn Fn(&Course) -> f64| courses.iter().map(value).collect::<Vec<f64>>();
+    let each = |value: &dyn Fn(&LearningCurve) -> f64| courses.iter().map(value).collect::<Vec<f64>>();
     let last = |values: &[f64]| values.last().copied().unwrap_or(f64::NAN);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     put(&mut out, "accuracy", &each(&|c| last(&c.accuracy)))?;
     put(&mut out, "log_likelihood", &each(&|c| last(&c.log_likelihood)))?;
     put(&mut out, "mean_accuracy", &each(&|c| mean(&c.accuracy)))?;
     put(&mut out, "mean_log_likelihood", &each(&|c| mean(&c.log_likelihood)))?;
-    let mut level = |what: &str, level: f64, of: &dyn Fn(&Course) -> &[f64]| -> Result<(), ExperimentError> {
-        let key = level_key(what, level);
-        let labels = each(&|c| needed(c, of(c), level, problem.labels));
-        let missed = courses.iter().filter(|c| c.reached(of(c), level).is_none()).count();
-        put(&mut out, &key, &labels)?;
-        if let (true, Some(Value::String(text))) = (missed > 0, out.get_mut(&format!("{key}_shown"))) {
-            *text = format!("at least {text} ({missed} of {} never)", courses.len());
-        }
-        Ok(())
-    };
+    let mut level =
+        |what: &str, level: f64, of: &dyn Fn(&LearningCurve) -> &[f64]| -> Result<(), ExperimentError> {
+            let key = level_key(what, level);
+            let labels = each(&|c| needed(c, of(c), level, problem.labels));
+            let missed = courses.iter().filter(|c| c.reached(of(c), level).is_none()).count();
+            put(&mut out, &key, &labels)?;
+            if let (true, Some(Value::String(text))) = (missed > 0, out.get_mut(&format!("{key}_shown"))) {
+                *text = format!("at least {text} ({missed} of {} never)", courses.len());
+            }
+            Ok(())
+        };
     for accuracy in &problem.accuracies {
         level("accuracy", *accuracy, &|c| &c.accuracy)?;
     }
@@ -189,13 +190,13 @@ fn numbers_of(problem: &ProblemSettings, courses: &[Course]) -> Result<Value, Ex
 type Wanted<'a> = &'a dyn Fn(&MethodSettings) -> bool;
 
 /// One of the curves of a course.
-type Curve = fn(&Course) -> &[f64];
+type Curve = fn(&LearningCurve) -> &[f64];
 
 /// Curves of methods that differ in their criterion, or in their matching, beside random choice.
 fn figures(
     settings: &Settings,
     problem: &ProblemSettings,
-    all: &[Vec<Course>],
+    all: &[Vec<LearningCurve>],
 ) -> Result<Vec<Item>, ExperimentError> {
     let first = &settings.methods[0];
     let same_matching = |m: &MethodSettings| m.matching == first.matching;
@@ -254,7 +255,7 @@ fn with_grid(problem: &mut Problem, side: usize) -> (Vec<f64>, Vec<f64>) {
 fn pictures(
     name: &str,
     problem: &Problem,
-    course: &Course,
+    course: &LearningCurve,
     snapshots: Vec<Snapshot>,
     (grid_x, grid_y): (&[f64], &[f64]),
 ) -> Vec<Item> {
@@ -285,7 +286,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     let mut measured = Measured::default();
     let (mut numbers, mut series) = (Map::new(), Map::new());
     for (index, problem) in settings.problems.iter().enumerate() {
-        let mut all: Vec<Vec<Course>> = vec![Vec::new(); settings.methods.len()];
+        let mut all: Vec<Vec<LearningCurve>> = vec![Vec::new(); settings.methods.len()];
         for repetition in 0..settings.repetitions {
             let streams = Streams::new(context.seed)
                 .child("experiment/problem", index as u64)
@@ -306,7 +307,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 };
                 let prior = Prior { kernel: &problem.kernel, learned: problem.learned };
                 let mut snapshots = Vec::new();
-                let mut work = |context: &mut Context<'_>| -> Result<Course, ExperimentError> {
+                let mut work = |context: &mut Context<'_>| -> Result<LearningCurve, ExperimentError> {
                     let given = (&asking, &prior);
                     let (course, found) =
                         follow(&rows, problem.sizes(), given, (looks, streams), &stage, context)?;
@@ -328,7 +329,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         let mut own = Map::new();
         for (method, courses) in settings.methods.iter().zip(&all) {
             own.insert(method.name.clone(), numbers_of(problem, courses)?);
-            let curves = |c: &Course| json!({"labels": c.labels, "accuracy": c.accuracy, "log_likelihood": c.log_likelihood});
+            let curves = |c: &LearningCurve| json!({"labels": c.labels, "accuracy": c.accuracy, "log_likelihood": c.log_likelihood});
             let lists: Vec<Value> = courses.iter().map(curves).collect();
             series.insert(format!("{} {}", problem.name, method.name), json!(lists));
         }

@@ -8,7 +8,7 @@ use super::Checked;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::gaussian::{MethodSettings, check_names};
-use crate::learned::{Asked, SCORES, check_learned, has_kernel, put_scores, scored};
+use crate::learned::{FitSettings, SCORES, check_learned, has_kernel, put_scores, scored};
 use crate::measured::{Measured, NumberTable};
 use crate::numbers::put;
 use crate::splits::{FOLDS, InputScale, Rows, ScaledBy};
@@ -276,7 +276,7 @@ impl Settings {
         let all = &task.fold.train;
         let rows = most.map_or(all.rows(), |most| (*most).min(all.rows()));
         let train = if rows < all.rows() { all.select(&(0..rows).collect::<Vec<_>>())? } else { all.clone() };
-        let asked = Asked {
+        let asked = FitSettings {
             kernel: self.kernel_of(method),
             seconds,
             memory: (self.memory * (1u64 << 30) as f64) as u64,
@@ -369,11 +369,11 @@ fn results(found: impl Iterator<Item = Option<Found>>) -> Vec<Found> {
 }
 
 /// What methods found by number of features.
-type Course<'a> = (&'a str, Vec<(usize, Vec<Found>)>);
+type RankCurve<'a> = (&'a str, Vec<(usize, Vec<Found>)>);
 
 /// A score against the number of features.
-fn along_ranks(table: &str, y: &str, courses: &[Course<'_>], score: impl Fn(&Found) -> f64) -> Item {
-    let line = |(name, by_rank): &Course<'_>| {
+fn along_ranks(table: &str, y: &str, courses: &[RankCurve<'_>], score: impl Fn(&Found) -> f64) -> Item {
+    let line = |(name, by_rank): &RankCurve<'_>| {
         let mut line = Line::new(*name, Vec::new(), Vec::new());
         for (rank, found) in by_rank.iter().filter(|(_, found)| !found.is_empty()) {
             let n = found.len() as f64;
@@ -424,7 +424,7 @@ fn of_table(
     };
     let ranks: &[usize] = settings.ranks.as_ref().map_or(&[], |r| &r.values);
     let mut found: Vec<Vec<Option<Found>>> = vec![Vec::new(); methods.len()];
-    let mut by_rank: Vec<Course<'_>> =
+    let mut by_rank: Vec<RankCurve<'_>> =
         swept.iter().map(|m| (m.name.as_str(), ranks.iter().map(|r| (*r, Vec::new())).collect())).collect();
     let mut facts = Vec::new();
     // All methods on one partition before the next: what is interrupted can be compared as far as it has come.

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::opened::{ImageSettings, Opened};
-use posterior_laplace::sampled::{self, ModeSolver, Solver, Turn};
+use posterior_laplace::sampled::{self, EmStep, ModeSolver, Solver};
 use posterior_laplace::{Data, ModeOptions, Problem, Run, SampledOptions, Stage};
 use posterior_likelihoods::Integration;
 use posterior_linalg::random::Streams;
@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     images: ImageSettings,
-    turns: TurnsSettings,
+    turns: EmSettings,
     /// Numbers of samples, ascending: each has turns of its own.
     samples: Vec<usize>,
     /// Turns with the smallest number on noise of another seed, so often in all.
@@ -33,7 +33,7 @@ pub(crate) struct Settings {
 /// The table `[turns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TurnsSettings {
+struct EmSettings {
     /// The precision of the first turn.
     initial_precision: f64,
     /// Turns.
@@ -70,7 +70,7 @@ const MEMORY: u64 = 8 << 30;
 /// The turns with one number of samples on one seed's noise.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Trace {
-    turns: Vec<Turn>,
+    turns: Vec<EmStep>,
     /// The precision after the last turn.
     precision: f64,
     notes: Vec<String>,
@@ -82,29 +82,29 @@ impl Trace {
         self.turns.iter().map(|t| t.precisions[0]).chain([self.precision]).collect()
     }
 
-    fn last(&self, of: impl Fn(&Turn) -> f64) -> f64 {
+    fn last(&self, of: impl Fn(&EmStep) -> f64) -> f64 {
         self.turns.last().map_or(f64::NAN, of)
     }
 }
 
-fn dimension(turn: &Turn) -> f64 {
+fn dimension(turn: &EmStep) -> f64 {
     turn.effective_dimensions.iter().sum()
 }
 
 /// Length of the optimum.
-fn mode_norm(turn: &Turn) -> f64 {
+fn mode_norm(turn: &EmStep) -> f64 {
     turn.squared_norms.iter().sum::<f64>().sqrt()
 }
 
 /// Root mean square length of the samples.
-fn sample_norm(turn: &Turn) -> f64 {
+fn sample_norm(turn: &EmStep) -> f64 {
     turn.traces.iter().sum::<f64>().sqrt()
 }
 
 impl Opened {
     fn trace(
         &self,
-        turns: TurnsSettings,
+        turns: EmSettings,
         (samples, seed): (usize, u64),
         stage: &str,
         context: &mut Context<'_>,
@@ -262,7 +262,7 @@ fn measured(settings: &Settings, all: &Traces, curvature_trace: f64) -> Measured
             .logarithmic(false, true)
             .into()
     };
-    let by_turn = |of: fn(&Turn) -> f64| move |t: &Trace| t.turns.iter().map(of).collect::<Vec<f64>>();
+    let by_turn = |of: fn(&EmStep) -> f64| move |t: &Trace| t.turns.iter().map(of).collect::<Vec<f64>>();
     let series = |(k, traces): &(usize, Vec<Trace>)| {
         let one = |t: &Trace| json!({"precisions": t.precisions(), "effective_dimensions": by_turn(dimension)(t), "mode_norms": by_turn(mode_norm)(t), "sample_norms": by_turn(sample_norm)(t)});
         (name(*k), traces.iter().map(one).collect::<Value>())
@@ -292,7 +292,7 @@ mod tests {
     /// Turns at these precisions, the last of which leads to the last; everything else is as if it were of four weights.
     fn trace(precisions: &[f64]) -> Trace {
         let (last, before) = precisions.split_last().unwrap();
-        let turn = |a: &f64| Turn {
+        let turn = |a: &f64| EmStep {
             precisions: vec![*a],
             noise_variance: 1.0,
             effective_dimensions: vec![3.0],

@@ -79,8 +79,8 @@ fn course(sweep: &Sweep<'_>, drawn: &[(FitTask, Drawn)], way: usize, place: usiz
         Line::new("risk", at.clone(), steps(&|i| own.history[i].risk)),
         Line::new("regulariser", at, steps(&|i| own.history[i].regularisation)),
     ];
-    if !own.looks.is_empty() {
-        let (steps, values) = own.looks.iter().map(|look| (look.step as f64, look.nll)).unzip();
+    if !own.validation_scores.is_empty() {
+        let (steps, values) = own.validation_scores.iter().map(|look| (look.step as f64, look.nll)).unzip();
         lines.push(Line::new("validation NLL before tempering", steps, values));
     }
     // The beginning is far above the rest.

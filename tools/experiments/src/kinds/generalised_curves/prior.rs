@@ -9,8 +9,8 @@ use crate::labels::squared_exponential;
 use posterior_gp::MeanForm;
 use posterior_gp::exact::{ExactGp, ExactPosterior, FitOptions};
 use posterior_gp::generalised::{
-    JITTER, LearnedReference, LearningOptions, Mode, ReferenceProcess, RegulariserRisk, Selector, Turn,
-    learn_reference,
+    Alternation, JITTER, LearnedReference, LearningOptions, Mode, ReferenceProcess, RegulariserRisk,
+    Selector, learn_reference,
 };
 use posterior_kernels::infinite::{Activation, InfiniteNetwork};
 use posterior_kernels::{Columns, Kernel, KernelExpression};
@@ -32,7 +32,7 @@ const LEAST_NOISE: f64 = 1e-6;
 pub(crate) enum PriorKernel {
     /// Linear behind a layer of tangents.
     MappingLinear,
-    /// A network of infinite width: one layer of error functions (the published program's stand-in for tangents, erratum E21) without read-out, so that no variance is above 1.
+    /// A network of infinite width: one layer of error functions (the published program's substitute for tangents, erratum E21) without read-out, so that no variance is above 1.
     Nngp,
     /// The squared exponential (erratum E26: with a lengthscale as (5.1) has it).
     Ard,
@@ -157,7 +157,7 @@ pub(crate) struct LearnedPrior {
     /// Hyperparameters: the kernel's, the noise variance.
     values: Vec<f64>,
     /// All turns.
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<Alternation>,
     /// Whether points came back to an earlier set.
     pub(crate) settled: bool,
 }
@@ -197,7 +197,7 @@ impl LearnedPrior {
         &self,
         problem: &Problem,
         kernel: PriorKernel,
-        turn: Option<&Turn>,
+        turn: Option<&Alternation>,
         streams: Streams,
     ) -> Result<ExactPosterior, ExperimentError> {
         let mut process = process(kernel, streams)?;

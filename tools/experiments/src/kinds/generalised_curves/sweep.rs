@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::ExperimentError;
 use posterior_gp::generalised::{Breakdown, ReferenceProcess};
 use posterior_linalg::random::Streams;
-use posterior_linear::low_rank::Look;
+use posterior_linear::low_rank::ValidationScore;
 use posterior_report::Note;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
@@ -59,7 +59,7 @@ pub(super) struct Drawn {
     /// The objective at looks.
     pub(super) history: Vec<Breakdown>,
     /// Looks at the rows held back, before tempering.
-    pub(super) looks: Vec<Look>,
+    pub(super) validation_scores: Vec<ValidationScore>,
 }
 
 /// Everything that was fitted.
@@ -241,7 +241,7 @@ impl<'a> Sweep<'a> {
                     alpha: trained.tempered.factors[0],
                     inducing: some(&of_points, 1),
                     history: trained.history,
-                    looks: trained.looks,
+                    validation_scores: trained.validation_scores,
                 }))
             },
         )?;

@@ -16,7 +16,7 @@ use posterior_gp::generalised::{
 use posterior_gp::{GpError, Observations, Posterior};
 use posterior_likelihoods::{CloneLikelihood, Gaussian};
 use posterior_linalg::random::Streams;
-use posterior_linear::low_rank::Look;
+use posterior_linear::low_rank::ValidationScore;
 use posterior_linear::training::Patience;
 use posterior_metrics::{Gaussians, RegressionScores};
 use posterior_optim::{Reason, UpdateRule};
@@ -131,7 +131,7 @@ pub(crate) struct Trained {
     /// The objective at looks.
     pub(crate) history: Vec<Breakdown>,
     /// Looks at the rows held back, before tempering.
-    pub(crate) looks: Vec<Look>,
+    pub(crate) validation_scores: Vec<ValidationScore>,
     /// Steps that were taken.
     pub(crate) steps: usize,
     /// Largest share of variances that were raised to their floor.
@@ -212,9 +212,10 @@ impl Trained {
             return Ok(None);
         }
         let (after, tempered) = model.clone().temper(&held, &TemperingWay::Best)?;
-        let (history, looks, floored) = (state.history, state.training.looks, state.irregularities.floored);
+        let (history, validation_scores, floored) =
+            (state.history, state.training.validation_scores, state.irregularities.floored);
         let seconds = clock.elapsed().as_secs_f64();
-        Ok(Some(Self { before: model, after, tempered, history, looks, steps, floored, seconds }))
+        Ok(Some(Self { before: model, after, tempered, history, validation_scores, steps, floored, seconds }))
     }
 
     /// Its numbers.

@@ -11,7 +11,7 @@ use crate::toy::mean;
 use faer::{Mat, MatRef};
 use posterior_gp::exact::ExactGp;
 use posterior_gp::generalised::{
-    ClassLearningOptions, ClassTurn, LearnedClasses, Selector, learn_class_references, select_rows,
+    ClassAlternation, ClassLearningOptions, LearnedClasses, Selector, learn_class_references, select_rows,
 };
 use posterior_gp::{GpError, MeanForm};
 use posterior_kernels::inducing::{Whitening, random_rows};
@@ -172,7 +172,7 @@ pub(crate) fn learn(
             let judged = Some([of(&rows)?, of(&chance)?]);
             Ok(Chosen { rows, judged })
         };
-        let of_turn = |turn: &ClassTurn| {
+        let of_turn = |turn: &ClassAlternation| {
             let pairs = turn.rows.iter().zip(&rows);
             let kept = pairs.map(|(then, now)| then.iter().filter(|row| now.contains(row)).count() as f64);
             Learned { risk: turn.risk, steps: turn.steps, kept: mean(kept) }

@@ -6,7 +6,7 @@ use crate::error::{ExperimentError, refused};
 use crate::labels::Labelled;
 use faer::{Mat, MatRef};
 use posterior_gp::GpError;
-use posterior_gp::gaussianised::StandIns;
+use posterior_gp::gaussianised::GaussianLabels;
 use posterior_kernels::{Kernel, gram};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::product;
@@ -56,16 +56,16 @@ impl Annealing {
         Ok(())
     }
 
-    /// `log p(y)` of events with log-odds `N(prior, K)`, from stand-ins (one function). Cost a few `n³` flops, and `2 n²` for each step of each chain.
+    /// `log p(y)` of events with log-odds `N(prior, K)`, from pseudo-targets (one function). Cost a few `n³` flops, and `2 n²` for each step of each chain.
     pub(super) fn log_evidence(
         &self,
         kernel: &dyn Kernel<f64>,
         table: &Labelled,
-        (prior, stand_ins): (f64, &StandIns),
+        (prior, gaussian_labels): (f64, &GaussianLabels),
         streams: Streams,
     ) -> Result<Estimate, ExperimentError> {
         let signs: Vec<f64> = table.y.iter().map(|y| if *y == 1 { 1.0 } else { -1.0 }).collect();
-        let start = Start::new(gram(kernel, table.x.as_ref()), prior, stand_ins)?;
+        let start = Start::new(gram(kernel, table.x.as_ref()), prior, gaussian_labels)?;
         let weights: Vec<f64> = (0..self.chains)
             .into_par_iter()
             .map(|chain| self.weight(&start, &signs, streams.child("experiment/chain", chain as u64)))
@@ -119,12 +119,12 @@ impl Annealing {
 }
 
 impl Start {
-    /// The posterior under stand-ins. Cost a few `n³` flops.
-    fn new(kernel: Mat<f64>, prior: f64, stand_ins: &StandIns) -> Result<Self, ExperimentError> {
+    /// The posterior under pseudo-targets. Cost a few `n³` flops.
+    fn new(kernel: Mat<f64>, prior: f64, gaussian_labels: &GaussianLabels) -> Result<Self, ExperimentError> {
         let n = kernel.nrows();
         let cholesky = |m: MatRef<'_, f64>| Cholesky::of(m, JitterPolicy::default()).map_err(GpError::from);
-        let centres = stand_ins.targets.col_as_slice(0).to_vec();
-        let w: Vec<f64> = stand_ins.variances.col_as_slice(0).iter().map(|v| 1.0 / v).collect();
+        let centres = gaussian_labels.targets.col_as_slice(0).to_vec();
+        let w: Vec<f64> = gaussian_labels.variances.col_as_slice(0).iter().map(|v| 1.0 / v).collect();
         let root = cholesky(kernel.as_ref())?;
         let lower = Mat::from_fn(n, n, |i, j| if i >= j { root.factor()[(i, j)] } else { 0.0 });
         let scaled = Mat::from_fn(n, n, |i, j| w[i].sqrt() * lower[(i, j)]);
@@ -188,9 +188,9 @@ mod tests {
                     expected += weight * (log_sigmoid(f.0) + log_sigmoid(-f.1)).exp();
                 }
             }
-            let stand_ins =
-                StandIns { targets: faer::mat![[1.5], [-1.5]], variances: faer::mat![[4.0], [4.0]] };
-            let start = (0.3, &stand_ins);
+            let gaussian_labels =
+                GaussianLabels { targets: faer::mat![[1.5], [-1.5]], variances: faer::mat![[4.0], [4.0]] };
+            let start = (0.3, &gaussian_labels);
             let found = annealing.log_evidence(&*kernel, &table, start, Streams::new(3)).unwrap();
             let off = found.log_evidence - expected.ln();
             assert!(

@@ -7,7 +7,7 @@ use posterior_linear::LinearError;
 /// Where targets and precisions of labels come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LabelTargets {
-    /// Gaussian stand-ins for the softmax: two targets with noises of their own.
+    /// Gaussian label approximation of the softmax: two targets with noises of their own.
     Gaussianised(Gaussianised),
     /// Regression on indicators: 1 for the row's class and 0 for others, with one noise variance for all. Probabilities are the softmax of what is regressed, which is never sure (0.232 at most for ten classes).
     Indicators {
@@ -28,8 +28,8 @@ impl LabelTargets {
     ) -> Result<(Mat<f64>, Mat<f64>), LinearError> {
         check_labels(labels, classes)?;
         let sides = match *self {
-            Self::Gaussianised(stand_ins) => [false, true].map(|own| {
-                let observation = stand_ins.class(own);
+            Self::Gaussianised(gaussian_labels) => [false, true].map(|own| {
+                let observation = gaussian_labels.class(own);
                 (observation.target, observation.precision())
             }),
             Self::Indicators { variance } if variance > 0.0 && variance.is_finite() => {

@@ -86,8 +86,8 @@ impl MethodSettings {
     pub(super) fn variants(&self) -> Result<Vec<(f64, Variant)>, ExperimentError> {
         let mut out = Vec::new();
         for &value in &self.pseudo_counts {
-            let stand_ins = Gaussianised::new(self.matching.unwrap_or_default(), value)?;
-            out.push((value, Variant::Targets(LabelTargets::Gaussianised(stand_ins))));
+            let gaussian_labels = Gaussianised::new(self.matching.unwrap_or_default(), value)?;
+            out.push((value, Variant::Targets(LabelTargets::Gaussianised(gaussian_labels))));
         }
         let indicators = |&v: &f64| (v, Variant::Targets(LabelTargets::Indicators { variance: v }));
         out.extend(self.indicators.iter().map(indicators));
@@ -149,12 +149,12 @@ impl Variant {
         maps: bool,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Course, ExperimentError> {
+    ) -> Result<VariantResult, ExperimentError> {
         let (p, rows) = (stream.features.ncols(), stream.labels.len());
         let mut learner = self.learner(p, stream.classes, shared.prior_variance)?;
         let likelihood = Categorical::new(stream.classes)?;
         let last = shared.points.iter().copied().filter(|n| *n <= rows).max().unwrap_or(0);
-        let (mut course, mut at, mut ahead) = (Course::default(), 0, 0.0);
+        let (mut course, mut at, mut ahead) = (VariantResult::default(), 0, 0.0);
         while at < last {
             context.step(stage, at, last)?;
             let next_point = shared.points.iter().copied().filter(|n| *n > at).min().unwrap_or(last);
@@ -241,7 +241,7 @@ impl Learner {
 
 /// What became of a variant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Course {
+pub(super) struct VariantResult {
     pub(super) points: Vec<Point>,
     /// Mean log probability of the classes of the first rows, each predicted before it was learned; nats.
     pub(super) ahead: f64,
@@ -295,10 +295,10 @@ mod tests {
     /// With no rows learned all classes are alike, for every way to learn.
     #[test]
     fn before_the_first_row_no_class_is_preferred() {
-        let stand_ins = Gaussianised::new(Matching::Variational, 0.1).unwrap();
+        let gaussian_labels = Gaussianised::new(Matching::Variational, 0.1).unwrap();
         let options = DescentOptions { step_size: 0.1, momentum: 0.9, batch: 1 };
         for variant in [
-            Variant::Targets(LabelTargets::Gaussianised(stand_ins)),
+            Variant::Targets(LabelTargets::Gaussianised(gaussian_labels)),
             Variant::Targets(LabelTargets::Indicators { variance: 0.1 }),
             Variant::Filter { damping: 1.0 },
             Variant::Descent(options),

@@ -1,6 +1,6 @@
 //! Numbers, tables and pictures of streams.
 
-use super::method::{Course, MethodSettings, Point, Shared};
+use super::method::{MethodSettings, Point, Shared, VariantResult};
 use super::stream::{Stream, StreamSettings};
 use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 /// A method's courses by the number of each variant.
 pub(super) struct Own<'a> {
     pub(super) method: &'a MethodSettings,
-    pub(super) courses: Vec<(f64, Course)>,
+    pub(super) courses: Vec<(f64, VariantResult)>,
 }
 
 impl Own<'_> {
     /// The variant that predicted the first rows best.
-    fn chosen(&self) -> &(f64, Course) {
+    fn chosen(&self) -> &(f64, VariantResult) {
         &self.courses[self.best()]
     }
 
@@ -38,7 +38,7 @@ impl<'a> Found<'a> {
     pub(super) fn new(
         stream: &'a StreamSettings,
         methods: Vec<Own<'a>>,
-        plane: Option<(&Stream, Vec<Course>)>,
+        plane: Option<(&Stream, Vec<VariantResult>)>,
     ) -> Result<Self, ExperimentError> {
         if methods.iter().flat_map(|m| &m.courses).any(|(_, course)| course.points.is_empty()) {
             return refused(format!("[[stream]] `{}` is shorter than the first of `points`", stream.name));
@@ -62,7 +62,7 @@ fn at(point: &Point) -> String {
     format!("n {}", point.rows)
 }
 
-fn numbers(course: &Course) -> Map<String, Value> {
+fn numbers(course: &VariantResult) -> Map<String, Value> {
     let scores = |accuracy: f64, log_likelihood: f64| json!({ "accuracy": accuracy, "log_likelihood": log_likelihood });
     let mut out: Map<String, Value> =
         course.points.iter().map(|p| (at(p), scores(p.accuracy, p.log_likelihood))).collect();
@@ -174,7 +174,7 @@ fn tables(found: &Found<'_>) -> Vec<NumberTable> {
         caption: "Log likelihoods are means over test rows, nats.".into(),
     };
     let variant = |own: &Own<'_>| -> Vec<(String, Vec<String>)> {
-        let each = |(value, _): &(f64, Course)| {
+        let each = |(value, _): &(f64, VariantResult)| {
             let prefix = format!("{}.variants.{}", prefix(own), key(*value));
             let columns = ["last.accuracy", "last.log_likelihood", "best_log_likelihood", "ahead"];
             let cells = columns.iter().map(|c| format!("{prefix}.{c}")).collect();
@@ -199,14 +199,14 @@ fn tables(found: &Found<'_>) -> Vec<NumberTable> {
 }
 
 /// Entropies over the plane at three points of the way, a panel for each method.
-fn planes(name: &str, methods: &[Own<'_>], stream: &Stream, maps: &[Course]) -> Vec<Plane> {
+fn planes(name: &str, methods: &[Own<'_>], stream: &Stream, maps: &[VariantResult]) -> Vec<Plane> {
     let (Some(grid), Some(points)) = (&stream.grid, &stream.points) else { return Vec::new() };
     let count = methods.first().map_or(0, |m| m.chosen().1.points.len());
     let mut shown = vec![0, count / 2, count.saturating_sub(1)];
     shown.dedup();
     let plane = |&i: &usize| {
         let rows = methods[0].chosen().1.points[i].rows;
-        let panel = |(own, map): (&Own<'_>, &Course)| {
+        let panel = |(own, map): (&Own<'_>, &VariantResult)| {
             let entropies = map.entropies.get(i).cloned().unwrap_or_default();
             PlanePanel::new(own.method.name.clone(), PlaneKind::Amount, entropies)
         };

@@ -10,11 +10,11 @@
 //! | `network` | the deep image prior: trained, kept, and what tangents are taken of |
 //! | `prior` | roots of covariances |
 //! | `known` | what the methods of one image share |
-//! | `course` | one design |
+//! | `design` | one design |
 //! | `scores` | its pictures |
 //! | `report`, `pictures` | means over images; one image |
 
-mod course;
+mod design;
 mod known;
 mod network;
 mod pictures;
@@ -31,7 +31,7 @@ use crate::context::Context;
 use crate::measured::Measured;
 use known::Known;
 use posterior_report::SummaryRow;
-use scores::Course;
+use scores::ScoredDesign;
 pub(crate) use settings::Settings;
 
 /// Every method on every image; each is a part that is kept.
@@ -39,7 +39,7 @@ pub(crate) use settings::Settings;
 /// # Errors
 /// Those of the parts; interruption.
 pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let mut all: Vec<Vec<Course>> = vec![Vec::new(); settings.methods.len()];
+    let mut all: Vec<Vec<ScoredDesign>> = vec![Vec::new(); settings.methods.len()];
     let (mut figures, common) = (Vec::new(), settings.common());
     for image in 0..settings.images {
         let mut known = Known::new(settings, context.seed, image)?;

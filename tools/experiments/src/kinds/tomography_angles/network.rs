@@ -12,7 +12,7 @@ use posterior_tomography::image_prior::DeepImagePriorOptions;
 use posterior_tomography::linearised::{ConvolutionWeights, ImageTangent};
 use posterior_tomography::psnr;
 use posterior_tomography::reconstruction::{DeepImagePriorRequest, Method, network_view, reconstruct};
-use posterior_tomography::running::Keeper;
+use posterior_tomography::running::Checkpointer;
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 
@@ -54,7 +54,7 @@ pub(super) fn train(
     let Scan { projector, sinogram } = scan;
     let mut watch = |_, done, all, _| context.tell(stage, done, all);
     let found =
-        reconstruct(projector, sinogram, &method, start, Some(truth), &mut Keeper::none(), &mut watch)?;
+        reconstruct(projector, sinogram, &method, start, Some(truth), &mut Checkpointer::none(), &mut watch)?;
     let quality = psnr(&found.picture, truth);
     let quality_with_truth = found.report.best_quality.map_or(quality, |(best, _)| best.max(quality));
     let weights = found

@@ -1,7 +1,7 @@
 //! What one image looks like to its priors, and where designs look at it.
 
 use super::known::Known;
-use super::scores::Course;
+use super::scores::ScoredDesign;
 use super::settings::{Choice, Settings};
 use crate::ExperimentError;
 use crate::context::Context;
@@ -98,9 +98,9 @@ impl Looks {
 }
 
 /// The first angles of every method on the first image.
-pub(super) fn first_angles(settings: &Settings, all: &[Vec<Course>]) -> Item {
+pub(super) fn first_angles(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Item {
     let degrees = |angle: &usize| 180.0 * *angle as f64 / settings.scan.candidates as f64;
-    let row = |name: &String, course: &Course| {
+    let row = |name: &String, course: &ScoredDesign| {
         let angles: Vec<String> =
             course.design.chosen.iter().take(FIRST).map(|angle| format!("{:.1}", degrees(angle))).collect();
         vec![name.clone(), angles.join(", ")]
@@ -115,7 +115,7 @@ pub(super) fn first_angles(settings: &Settings, all: &[Vec<Course>]) -> Item {
 }
 
 /// What every angle was worth at the first steps of each design on the first image: a line for each step.
-pub(super) fn worth(settings: &Settings, all: &[Vec<Course>]) -> Vec<Item> {
+pub(super) fn worth(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Vec<Item> {
     let degrees = |angle: usize| 180.0 * angle as f64 / settings.scan.candidates as f64;
     let line = |(step, scores): (usize, &Vec<Option<f64>>)| {
         let there = scores.iter().enumerate().filter_map(|(angle, score)| Some((degrees(angle), (*score)?)));

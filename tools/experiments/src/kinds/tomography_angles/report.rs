@@ -1,6 +1,6 @@
 //! Means over images: numbers, tables and curves by number of angles.
 
-use super::scores::Course;
+use super::scores::ScoredDesign;
 use super::settings::{Choice, MethodSettings, Settings};
 use crate::error::ExperimentError;
 use crate::measured::NumberTable;
@@ -18,7 +18,7 @@ type Curve = Vec<(usize, f64)>;
 struct Way {
     key: &'static str,
     title: &'static str,
-    of: fn(&Course) -> Curve,
+    of: fn(&ScoredDesign) -> Curve,
 }
 
 /// All of them.
@@ -47,13 +47,14 @@ pub(super) fn interpolated(curve: &[(usize, f64)], angles: usize) -> Option<f64>
 }
 
 /// Values at a number of angles, image by image, of those images that have one.
-fn at(courses: &[Course], of: fn(&Course) -> Curve, angles: usize) -> Vec<(usize, f64)> {
-    let value = |course: &Course| of(course).iter().find(|(n, _)| *n == angles).map(|(_, value)| *value);
+fn at(courses: &[ScoredDesign], of: fn(&ScoredDesign) -> Curve, angles: usize) -> Vec<(usize, f64)> {
+    let value =
+        |course: &ScoredDesign| of(course).iter().find(|(n, _)| *n == angles).map(|(_, value)| *value);
     courses.iter().enumerate().filter_map(|(image, course)| Some((image, value(course)?))).collect()
 }
 
 /// Numbers of angles that any image has a score at.
-fn counts(courses: &[Course], of: fn(&Course) -> Curve) -> BTreeSet<usize> {
+fn counts(courses: &[ScoredDesign], of: fn(&ScoredDesign) -> Curve) -> BTreeSet<usize> {
     courses.iter().flat_map(of).map(|(angles, _)| angles).collect()
 }
 
@@ -61,7 +62,7 @@ fn counts(courses: &[Course], of: fn(&Course) -> Curve) -> BTreeSet<usize> {
 ///
 /// # Errors
 /// Numbers that are not finite.
-pub(super) fn numbers(settings: &Settings, all: &[Vec<Course>]) -> Result<Value, ExperimentError> {
+pub(super) fn numbers(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Result<Value, ExperimentError> {
     let even = settings.methods.iter().position(|m| m.choice == Choice::Equidistant);
     let mut out = Map::new();
     for way in &WAYS {
@@ -121,7 +122,7 @@ pub(super) fn tables(settings: &Settings) -> Vec<NumberTable> {
 ///
 /// # Errors
 /// Numbers that are not finite.
-pub(super) fn curves(settings: &Settings, all: &[Vec<Course>]) -> Result<Vec<Item>, ExperimentError> {
+pub(super) fn curves(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Result<Vec<Item>, ExperimentError> {
     let acquisitions = [
         (Acquisition::Variance, "angles by variance"),
         (Acquisition::Information, "angles by information"),
@@ -155,8 +156,8 @@ pub(super) fn curves(settings: &Settings, all: &[Vec<Course>]) -> Result<Vec<Ite
 }
 
 /// Every course, for whoever draws them anew.
-pub(super) fn series(settings: &Settings, all: &[Vec<Course>]) -> Value {
-    let of = |course: &Course| {
+pub(super) fn series(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Value {
+    let of = |course: &ScoredDesign| {
         json!({
             "angles": course.design.chosen,
             "total_variation": course.total_variation,

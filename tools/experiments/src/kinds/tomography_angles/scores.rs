@@ -1,6 +1,6 @@
 //! What three reconstructions make of a design.
 
-use super::course::{Design, NetworkScore, follow};
+use super::design::{Design, NetworkScore, follow};
 use super::known::Known;
 use super::network::train;
 use super::problem::Scan;
@@ -14,14 +14,14 @@ use posterior_tomography::measured::ObservedPrior;
 use posterior_tomography::reconstruction::{
     Method, TotalVariationRequest, TotalVariationSolver, reconstruct,
 };
-use posterior_tomography::running::Keeper;
+use posterior_tomography::running::Checkpointer;
 use posterior_tomography::total_variation::PrimalDualOptions;
 use posterior_tomography::{TomographyError, psnr};
 use serde::{Deserialize, Serialize};
 
 /// A design with its scores: PSNR (dB) by number of angles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Course {
+pub(super) struct ScoredDesign {
     /// The design.
     pub(super) design: Design,
     /// Seconds that it took, with what it shares with others where it was the first to ask for it.
@@ -43,7 +43,7 @@ pub(super) fn run(
     method: &MethodSettings,
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<Course, ExperimentError> {
+) -> Result<ScoredDesign, ExperimentError> {
     let clock = std::time::Instant::now();
     let design = follow(known, method, stage, context)?;
     let seconds = clock.elapsed().as_secs_f64();
@@ -72,7 +72,7 @@ pub(super) fn run(
         networks.push(NetworkScore::of(count, &trained));
     }
     networks.sort_by_key(|score| score.angles);
-    Ok(Course { design, seconds, total_variation, linearised, networks })
+    Ok(ScoredDesign { design, seconds, total_variation, linearised, networks })
 }
 
 /// PSNR of the picture by total variation.
@@ -93,7 +93,7 @@ fn smoothest(
     });
     let Scan { projector, sinogram } = scan;
     let mut watch = |_, done, all, _| context.tell(stage, done, all);
-    let found = reconstruct(projector, sinogram, &method, None, None, &mut Keeper::none(), &mut watch)?;
+    let found = reconstruct(projector, sinogram, &method, None, None, &mut Checkpointer::none(), &mut watch)?;
     Ok(psnr(&found.picture, truth))
 }
 

@@ -17,7 +17,7 @@ use posterior_tomography::image_prior::ChannelDropout;
 use posterior_tomography::measured::{ObservedPrior, SampleSolver};
 use posterior_tomography::priors::Isotropic;
 use posterior_tomography::reconstruction::{Method, TotalVariationRequest, reconstruct};
-use posterior_tomography::running::Keeper;
+use posterior_tomography::running::Checkpointer;
 use posterior_tomography::{Projector, TomographyError};
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -187,7 +187,8 @@ pub(crate) fn total_variation(
     let name = format!("{}: total variation", subject.name);
     let method = Method::TotalVariation(request.clone());
     let mut watch = |stage, done, all, _| context.tell(&format!("{name}: {stage}"), done, all);
-    let found = reconstruct(projector, &sinogram, &method, None, None, &mut Keeper::none(), &mut watch)?;
+    let found =
+        reconstruct(projector, &sinogram, &method, None, None, &mut Checkpointer::none(), &mut watch)?;
     let report = found.report;
     let Some(held_back) = report.held_back else {
         return refused(

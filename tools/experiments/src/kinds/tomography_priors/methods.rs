@@ -10,7 +10,7 @@ use crate::error::{ExperimentError, refused};
 use posterior_linalg::random::Streams;
 use posterior_tomography::linearised::GPriorOptions;
 use posterior_tomography::reconstruction::TotalVariationRequest;
-use posterior_tomography::running::{Keeper, Stage};
+use posterior_tomography::running::{Checkpointer, Stage};
 use posterior_tomography::uncertainty::{
     FilterOptions, ImagePriorChoice, PriorReport, UncertaintyOptions, infer,
 };
@@ -117,7 +117,7 @@ fn linearised(
         &sinogram,
         (&network, input),
         &options,
-        &mut Keeper::none(),
+        &mut Checkpointer::none(),
         &mut |stage, done, all, _| {
             if stage != Stage::Pictures {
                 known = Instant::now();

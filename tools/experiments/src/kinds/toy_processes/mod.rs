@@ -47,7 +47,7 @@ impl Checked for Settings {
 }
 
 /// A posterior on the grid.
-struct Seen {
+struct NamedPosterior {
     name: String,
     prediction: Prediction,
     numbers: Map<String, Value>,
@@ -92,7 +92,7 @@ fn fit(
     problem: &Problem,
     method: &MethodSettings,
     context: &mut Context<'_>,
-) -> Result<Seen, ExperimentError> {
+) -> Result<NamedPosterior, ExperimentError> {
     let job = Job {
         covariance: &problem.covariance,
         noise_variance: settings.noise * settings.noise,
@@ -115,7 +115,7 @@ fn fit(
         numbers.insert("collapsed".into(), against(problem, &prediction, &collapsed, samples));
         numbers.insert("exact".into(), against(problem, &prediction, &problem.exact, samples));
     }
-    Ok(Seen { name: method.name.clone(), prediction, numbers })
+    Ok(NamedPosterior { name: method.name.clone(), prediction, numbers })
 }
 
 /// The posterior of a linear model in so many random features.
@@ -124,7 +124,7 @@ fn starve(
     problem: &Problem,
     count: usize,
     context: &mut Context<'_>,
-) -> Result<Seen, ExperimentError> {
+) -> Result<NamedPosterior, ExperimentError> {
     let name = format!("{count} random features");
     context.step(&format!("{}, {name}", problem.name), 0, 1)?;
     let FeaturePosterior { prediction, effective_dimension, seconds } =
@@ -137,16 +137,16 @@ fn starve(
         ("effective_dimension".to_string(), json!(effective_dimension)),
         ("deviation_left".to_string(), json!(left)),
     ]);
-    Ok(Seen { name, prediction, numbers })
+    Ok(NamedPosterior { name, prediction, numbers })
 }
 
-fn figures(problem: &Problem, seen: &[Seen], noise_variance: f64) -> [Item; 2] {
+fn figures(problem: &Problem, seen: &[NamedPosterior], noise_variance: f64) -> [Item; 2] {
     let panel = |title: &str, prediction: &Prediction| {
         TitledPosterior::new(title, problem.panel(prediction, noise_variance))
     };
     let panels = std::iter::once(panel("exact", &problem.exact))
         .chain(seen.iter().map(|s| panel(&s.name, &s.prediction)));
-    let line = |s: &Seen| {
+    let line = |s: &NamedPosterior| {
         Line::new(s.name.clone(), problem.grid.clone(), marginal_distances(&s.prediction, &problem.exact))
     };
     [

@@ -68,7 +68,7 @@ pub(super) fn farthest(
 }
 
 /// What a case says before and after the points.
-pub(super) struct Seen {
+pub(super) struct CaseResult {
     pub(super) prior: Curves,
     /// Prior covariance with the function at 0.
     pub(super) covariance: Line,
@@ -76,7 +76,11 @@ pub(super) struct Seen {
     pub(super) numbers: Value,
 }
 
-pub(super) fn of_case(settings: &Settings, case: &Case, streams: Streams) -> Result<Seen, ExperimentError> {
+pub(super) fn of_case(
+    settings: &Settings,
+    case: &Case,
+    streams: Streams,
+) -> Result<CaseResult, ExperimentError> {
     let grid = spaced(-settings.reach, settings.reach, settings.grid);
     let streams = streams.child(&case.name, 0);
     let (phi, test) = (case.at(&settings.inputs, streams)?, case.at(&grid, streams)?);
@@ -109,7 +113,7 @@ pub(super) fn of_case(settings: &Settings, case: &Case, streams: Streams) -> Res
         "prior_deviation_at_ends": 0.5 * (variance(0, &scaled).sqrt() + variance(grid.len() - 1, &scaled).sqrt()),
         "draws_off": {"prior": off_prior, "posterior": off_posterior},
     });
-    Ok(Seen {
+    Ok(CaseResult {
         prior: Curves::new(
             format!("Functions of the prior: {}", case.name),
             "x",

@@ -15,7 +15,7 @@ use crate::error::{ExperimentError, refused};
 use crate::gaussian::check_names;
 use crate::measured::{Measured, NumberTable};
 use bounds::Bound;
-use cases::{Case, Seen};
+use cases::{Case, CaseResult};
 use classes::Classes;
 use faer::Mat;
 use next_points::Next;
@@ -110,7 +110,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         (Map::new(), Vec::new(), Vec::new(), Vec::new());
     for (k, case) in settings.cases.iter().enumerate() {
         context.step("cases", k, settings.cases.len())?;
-        let Seen { prior, covariance, posterior, numbers: own } = cases::of_case(settings, case, streams)?;
+        let CaseResult { prior, covariance, posterior, numbers: own } =
+            cases::of_case(settings, case, streams)?;
         figures.push(prior.into());
         covariances.push(covariance);
         panels.push(TitledPosterior::new(case.name.clone(), posterior));

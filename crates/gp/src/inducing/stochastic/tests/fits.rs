@@ -4,7 +4,7 @@ use super::*;
 use crate::GpError;
 use crate::inducing::InducingError;
 use crate::inducing::collapsed::collapsed_bound;
-use crate::rows::elsewhere::Elsewhere;
+use crate::rows::reversed::ReversedRows;
 use posterior_likelihoods::predictive::Prediction;
 use posterior_optim::{Constraint, Parameters, Reason, Signal};
 
@@ -262,7 +262,7 @@ fn rows_from_elsewhere_give_the_fit_of_rows_in_memory() {
         let mut options = options(12, NATURAL);
         options.batch = 40;
         let own = fit(&model, &data, &options);
-        let mut source = Elsewhere::new(&data);
+        let mut source = ReversedRows::new(&data);
         let other =
             fit_stochastic(model.clone(), &source, &options, None, &mut |_, _| Signal::Continue).unwrap();
         assert_eq!(other.state.theta, own.state.theta);

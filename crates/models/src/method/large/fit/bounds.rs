@@ -64,7 +64,7 @@ fn beginning<D: RowSource>(
     let moves = !fixed && counts.is_empty();
     let learns = request.hyperparameters.is_none();
     let inputs = prepared.data.widths()[0];
-    let hyperpriors = if learns { request.beliefs(&model, inputs) } else { Vec::new() };
+    let hyperpriors = if learns { request.hyperpriors_of(&model, inputs) } else { Vec::new() };
     Ok(Beginning { started, model, chosen, among, moves, learns, hyperpriors })
 }
 

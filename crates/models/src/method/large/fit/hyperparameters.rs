@@ -135,7 +135,7 @@ pub(crate) fn hyperparameters<T: SolverPrecision>(
         let (source, hyperpriors) = ("given".into(), Vec::new());
         return Ok(Searched { model, found, source, hyperpriors, solutions: None });
     }
-    let hyperpriors = request.beliefs(&model, prepared.data.inputs().ncols());
+    let hyperpriors = request.hyperpriors_of(&model, prepared.data.inputs().ncols());
     let search = options.search.hyperparameter_search;
     let (mut found, mut solutions, state, following) = match saved {
         Some(saved) => {

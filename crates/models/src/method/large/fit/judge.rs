@@ -13,10 +13,10 @@ pub(crate) struct HeldBack {
     targets: Vec<f64>,
     /// Known noise variances.
     noise: Option<Vec<f64>>,
-    /// Rows that were drawn as well and went back to their twins.
-    twins: usize,
-    /// Copies of its rows that the fit does not see either.
-    copies: usize,
+    /// Rows that were drawn as well and went back to their duplicates.
+    training_duplicates: usize,
+    /// Duplicates of its rows that the fit does not see either.
+    duplicates: usize,
 }
 
 /// Standardised predictions of the held-back rows.
@@ -43,8 +43,8 @@ impl HeldBack {
             inputs: held.inputs().to_owned(),
             targets: held.targets().col(0).iter().copied().collect(),
             noise: held.noise_variances().map(<[f64]>::to_vec),
-            twins: split.twins,
-            copies: split.copies,
+            training_duplicates: split.training_duplicates,
+            duplicates: split.duplicates,
         };
         Ok((rest, Some(own)))
     }
@@ -56,8 +56,8 @@ impl HeldBack {
             inputs: self.inputs.subrows(0, count).to_owned(),
             targets: self.targets[..count].to_vec(),
             noise: self.noise.as_ref().map(|noise| noise[..count].to_vec()),
-            twins: self.twins,
-            copies: self.copies,
+            training_duplicates: self.training_duplicates,
+            duplicates: self.duplicates,
         }
     }
 
@@ -103,7 +103,7 @@ impl HeldBack {
         drift: Option<f64>,
     ) -> Result<FitCheck, ModelError> {
         let check = FitCheck::new(CheckedOn::HeldBack, self.rows(), self.scores(predictions)?, drift);
-        Ok(FitCheck { twins: self.twins, copies: self.copies, ..check })
+        Ok(FitCheck { training_duplicates: self.training_duplicates, duplicates: self.duplicates, ..check })
     }
 
     /// The mean negative log density of these rows where `request` would have the intervals of such predictions recalibrated; none where they stay. Posteriors are compared by what users get: right means under
@@ -134,13 +134,13 @@ pub(crate) struct EarlyStopping {
     next: usize,
     last: Option<(usize, HeldBackPredictions)>,
     /// Drift and change of deviations at each look.
-    looks: Vec<Look>,
+    looks: Vec<ValidationChange>,
     /// Seconds and predicted means of each look.
     seen: Vec<(f64, Vec<f64>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct ValidationChange {
     /// How far means moved since the last look, in predicted standard deviations (root mean square).
     drift: f64,
     /// How far standard deviations moved, relative to themselves.
@@ -182,7 +182,7 @@ impl EarlyStopping {
     ) -> Outlook {
         self.next = ((step as f64 * FACTOR).ceil() as usize).max(step + 1);
         if let Some((_, before)) = &self.last {
-            let look = Look { drift: drift(before, &now), width: width(before, &now), nll };
+            let look = ValidationChange { drift: drift(before, &now), width: width(before, &now), nll };
             self.looks.push(look);
         }
         self.seen.push((seconds, now.mean.clone()));
@@ -281,8 +281,13 @@ mod tests {
         let n = 201;
         let z: Vec<f64> =
             (0..n).map(|i| crate::calibration::quantile(None, (i as f64 + 0.5) / n as f64)).collect();
-        let held =
-            HeldBack { inputs: Mat::zeros(n, 1), targets: z.clone(), noise: None, twins: 0, copies: 0 };
+        let held = HeldBack {
+            inputs: Mat::zeros(n, 1),
+            targets: z.clone(),
+            noise: None,
+            training_duplicates: 0,
+            duplicates: 0,
+        };
         let mean = (0..n).map(|i| z[i] - 0.3 * z[i * 77 % n]).collect();
         let narrow = HeldBackPredictions { mean, variance: vec![0.01; n] };
         let nothing = HeldBackPredictions { mean: vec![0.0; n], variance: vec![1.0; n] };

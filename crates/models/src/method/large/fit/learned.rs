@@ -73,7 +73,7 @@ fn plain<D: RowSource>(fitting: &mut Fitting<'_, '_, D>, held: &HeldBack) -> Opt
     };
     let model = initial(prepared, &request).ok()?;
     let mut options = request.fit_options(&EvidenceOptions::default());
-    options.hyperpriors = request.beliefs(&model, prepared.data.widths()[0]);
+    options.hyperpriors = request.hyperpriors_of(&model, prepared.data.widths()[0]);
     options.steps.time = Allowance::duration(allowance.left());
     let data = prepared.data.gather(&rows).ok()?;
     let fitted =

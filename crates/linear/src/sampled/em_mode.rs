@@ -1,11 +1,11 @@
 //! The mode for the precisions of a turn.
 
 use super::descent::{Averaging, DescentState, SampledError, descend};
+use super::em::ExpectationMaximisation;
 use super::mode::ModeObjective;
 use super::preconditioner::condition;
 use super::sampler::Sampler;
 use super::state::{FoundMode, ModeSolver};
-use super::turns::Turns;
 use crate::LinearError;
 use crate::curvature::is_gaussian;
 use crate::features::FeatureMap;
@@ -14,7 +14,7 @@ use faer::Mat;
 use posterior_linalg::Real;
 use posterior_optim::{Progress, Reason};
 
-impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
+impl<T: Real, F: FeatureMap<T>, S: Sampler> ExpectationMaximisation<'_, T, F, S> {
     /// The mode for the precisions under way, in scaled coordinates: the sampler's, or a search from the last one.
     pub(super) fn mode(&mut self, each: &[f64]) -> Result<FoundMode, SampledError> {
         let (model, strength) = (self.model, self.strength());

@@ -17,7 +17,7 @@ use posterior_likelihoods::{Bernoulli, Categorical, LikelihoodError, Link, Outpu
 
 /// What labels of K classes say of the latent functions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClassStandIns {
+pub struct ClassGaussianLabels {
     classes: usize,
     functions: usize,
     /// Of one function: another class (or the first of two), its own class (the second of two).
@@ -28,7 +28,7 @@ pub struct ClassStandIns {
     scale: f64,
 }
 
-impl ClassStandIns {
+impl ClassGaussianLabels {
     /// In the functions' own units: offset 0, scale 1. Two classes are one function, but two with the moments of the positive variable, which an event does not have.
     ///
     /// # Errors
@@ -115,8 +115,8 @@ impl ClassStandIns {
 mod tests {
     use super::*;
 
-    fn of(classes: usize, matching: Matching) -> ClassStandIns {
-        ClassStandIns::new(classes, &Gaussianised::new(matching, 0.1).unwrap()).unwrap()
+    fn of(classes: usize, matching: Matching) -> ClassGaussianLabels {
+        ClassGaussianLabels::new(classes, &Gaussianised::new(matching, 0.1).unwrap()).unwrap()
     }
 
     #[test]
@@ -164,6 +164,6 @@ mod tests {
         let precisions = three.expected_precisions(&[0.5, 0.3, 0.2]);
         assert!(precisions.iter().zip([0.6, 0.4, 0.3]).all(|(a, b)| (a - b).abs() < 1e-12), "{precisions:?}");
         let gaussianised = Gaussianised::new(Matching::Laplace, 0.1).unwrap();
-        assert!(ClassStandIns::new(1, &gaussianised).is_err());
+        assert!(ClassGaussianLabels::new(1, &gaussianised).is_err());
     }
 }

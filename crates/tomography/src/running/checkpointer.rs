@@ -26,13 +26,13 @@ struct Facts {
 
 /// Where a state is kept between runs; None keeps nothing.
 #[derive(Debug, Default)]
-pub struct Keeper {
+pub struct Checkpointer {
     file: Option<(PathBuf, Identity)>,
     last: Option<Instant>,
     written: bool,
 }
 
-impl Keeper {
+impl Checkpointer {
     /// That keeps nothing.
     pub fn none() -> Self {
         Self::default()

@@ -14,13 +14,13 @@ use posterior_optim::Signal;
 use posterior_tangent::{Tangent, tangent_gram};
 
 /// A solver and its space.
-pub(super) enum Way<'a, 'f, T: Precision> {
+pub(super) enum SpaceSolver<'a, 'f, T: Precision> {
     Weights(Solve),
     Functions(Solve, Span),
     Dual(&'a DualOptions, Kernel<'a, 'f, T>),
 }
 
-impl<'a, 'f, T: Precision> Way<'a, 'f, T> {
+impl<'a, 'f, T: Precision> SpaceSolver<'a, 'f, T> {
     /// With the kernel that the space asks for.
     pub(super) fn of(
         problem: &Problem<'_, T>,

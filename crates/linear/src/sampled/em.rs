@@ -3,7 +3,7 @@
 use super::descent::SampledError;
 use super::model::SampledModel;
 use super::sampler::{Drawn, Sampler};
-use super::state::{Estimator, Turn, TurnOptions, TurnsState, WatchTurns};
+use super::state::{EmOptions, EmState, EmStep, Estimator, WatchEm};
 use super::update::{Group, sampled_bound};
 use crate::curvature::{FitSums, is_gaussian};
 use crate::evidence::{DataFit, EvidenceOptions, MOST_FITTED, noise_update};
@@ -19,7 +19,7 @@ use std::time::Instant;
 /// Expectation maximisation, one turn a step, run by [`posterior_optim::drive`].
 ///
 /// Source: spec `linearised_laplace`, section 5.8; Antorán (2024), algorithm 4.
-pub struct Turns<'a, T: Real, F: FeatureMap<T>, S: Sampler> {
+pub struct ExpectationMaximisation<'a, T: Real, F: FeatureMap<T>, S: Sampler> {
     /// The model.
     pub model: &'a SampledModel<'a, T, F>,
     /// Makes samples.
@@ -35,18 +35,18 @@ pub struct Turns<'a, T: Real, F: FeatureMap<T>, S: Sampler> {
     /// The spectrum of the curvature, which [`Update::Evidence`](super::Update::Evidence) needs.
     pub spectrum: Option<SpectralMeasure>,
     /// What is asked for.
-    pub options: &'a TurnOptions,
+    pub options: &'a EmOptions,
     /// Where they stand.
-    pub state: TurnsState<S::State>,
+    pub state: EmState<S::State>,
     /// Who watches.
-    pub watch: &'a mut WatchTurns<'a, S::State>,
+    pub watch: &'a mut WatchEm<'a, S::State>,
 }
 
 fn prior_error(error: PriorError) -> SampledError {
     SampledError::State { what: "the prior", problem: error.to_string() }
 }
 
-impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
+impl<T: Real, F: FeatureMap<T>, S: Sampler> ExpectationMaximisation<'_, T, F, S> {
     pub(super) fn strength(&self) -> f64 {
         if is_gaussian(self.model.likelihood()) { 1.0 / self.state.noise_variance } else { 1.0 }
     }
@@ -146,7 +146,7 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
                 format!("turn {} leads to a precision or noise variance of {value}", state.turns.len() + 1);
             return Err(SampledError::State { what: "the turns", problem });
         }
-        let turn = Turn {
+        let turn = EmStep {
             bound: sampled_bound(&sizes, a, &squared_norms, &traces),
             precisions: a.clone(),
             noise_variance: state.noise_variance,
@@ -171,7 +171,7 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
     }
 }
 
-impl<T: Real, F: FeatureMap<T>, S: Sampler> Iteration for Turns<'_, T, F, S>
+impl<T: Real, F: FeatureMap<T>, S: Sampler> Iteration for ExpectationMaximisation<'_, T, F, S>
 where
     S::State: Clone,
 {
@@ -199,7 +199,7 @@ where
         let saved = state.solving.take();
         let drawn =
             sampler.samples(&each, strength, state.samples.as_ref(), saved, &mut |progress, solving| {
-                watch(Some(progress), &|| TurnsState { solving: Some(solving()), ..state.clone() })
+                watch(Some(progress), &|| EmState { solving: Some(solving()), ..state.clone() })
             })?;
         if drawn.reason == Reason::Interrupted {
             return Err(LinearError::Interrupted.into());

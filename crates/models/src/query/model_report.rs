@@ -6,7 +6,7 @@ use posterior_report::{Curves, FeatureLengthscale, Hyperparameter, Plane, Poster
 
 /// What a report shows of a model beside its scores; what a family lacks is empty.
 #[derive(Clone, Debug, Default)]
-pub struct Portrait {
+pub struct ModelReport {
     /// What it is, as the beginning of a title.
     pub title: &'static str,
     /// Its method, in short.

@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::error::ExperimentError;
 use faer::Mat;
 use posterior_decisions::labelling::{
-    Choosing, ClassStandIns, Criterion, Latent, Learned, PoolPosterior, Scoring, choose, learn, prior_kernel,
+    Choosing, ClassGaussianLabels, Criterion, Latent, Learned, PoolPosterior, Scoring, choose, learn,
+    prior_kernel,
 };
 use posterior_kernels::{Kernel, KernelExpression};
 use posterior_likelihoods::gaussianised::Gaussianised;
@@ -35,7 +36,7 @@ pub(super) struct Prior<'a> {
 
 /// Scores by the number of labels.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Course {
+pub(super) struct LearningCurve {
     pub(super) labels: Vec<usize>,
     pub(super) accuracy: Vec<f64>,
     /// Mean log probability of the test labels, nats.
@@ -45,7 +46,7 @@ pub(super) struct Course {
 }
 
 struct Model {
-    stand_ins: ClassStandIns,
+    gaussian_labels: ClassGaussianLabels,
     posterior: PoolPosterior,
     learned: Option<Learned>,
 }
@@ -59,10 +60,10 @@ impl Model {
         seed: u64,
         context: &mut Context<'_>,
     ) -> Result<Self, ExperimentError> {
-        let own = ClassStandIns::new(problem.classes, gaussianised)?;
+        let own = ClassGaussianLabels::new(problem.classes, gaussianised)?;
         let classes: Vec<usize> = rows.iter().map(|&row| problem.labels[row]).collect();
-        let (kernel, stand_ins, learned): (Box<dyn Kernel<f64>>, _, _) = if prior.learned {
-            let stand_ins = own.standardised();
+        let (kernel, gaussian_labels, learned): (Box<dyn Kernel<f64>>, _, _) = if prior.learned {
+            let gaussian_labels = own.standardised();
             let learned = match before {
                 Some(known) if !known.is_outgrown(rows.len(), problem.classes) => known,
                 _ => {
@@ -70,16 +71,16 @@ impl Model {
                     let inputs = Mat::from_fn(rows.len(), d, |i, j| problem.inputs[(rows[i], j)]);
                     let mut watch = |done, total| context.tell("hyperparameters", done, total);
                     let data = (inputs.as_ref(), classes.as_slice());
-                    learn(prior.kernel, &problem.names, &stand_ins, data, seed, &mut watch)?
+                    learn(prior.kernel, &problem.names, &gaussian_labels, data, seed, &mut watch)?
                 }
             };
-            (prior_kernel(prior.kernel, &problem.names, Some(&learned))?, stand_ins, Some(learned))
+            (prior_kernel(prior.kernel, &problem.names, Some(&learned))?, gaussian_labels, Some(learned))
         } else {
             (prior.kernel.build(&problem.names)?, own, None)
         };
-        let observed: Vec<_> = classes.iter().map(|&class| stand_ins.of_all(class)).collect();
-        let posterior = PoolPosterior::prior(kernel, problem.inputs.clone(), stand_ins.functions());
-        Ok(Self { posterior: posterior.conditioned(rows, &observed)?, stand_ins, learned })
+        let observed: Vec<_> = classes.iter().map(|&class| gaussian_labels.of_all(class)).collect();
+        let posterior = PoolPosterior::prior(kernel, problem.inputs.clone(), gaussian_labels.functions());
+        Ok(Self { posterior: posterior.conditioned(rows, &observed)?, gaussian_labels, learned })
     }
 }
 
@@ -89,9 +90,9 @@ fn probabilities(
     scoring: &Scoring,
     rows: std::ops::Range<usize>,
 ) -> Result<Vec<f64>, ExperimentError> {
-    let mut out = Vec::with_capacity(rows.len() * model.stand_ins.classes());
+    let mut out = Vec::with_capacity(rows.len() * model.gaussian_labels.classes());
     for row in rows {
-        let (mean, variance) = model.posterior.latent(row, &model.stand_ins);
+        let (mean, variance) = model.posterior.latent(row, &model.gaussian_labels);
         out.extend(scoring.probabilities(Latent { mean: &mean, variance: &variance })?);
     }
     Ok(out)
@@ -112,7 +113,7 @@ pub(super) fn follow(
     (looks, streams): (&[usize], Streams),
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<(Course, Vec<Snapshot>), ExperimentError> {
+) -> Result<(LearningCurve, Vec<Snapshot>), ExperimentError> {
     // The same for all methods: the first of each class there is in a random order, then the next.
     let mut order: Vec<usize> = (0..sizes.pool).collect();
     rand::seq::SliceRandom::shuffle(&mut order[..], &mut streams.stream("experiment/first-labels"));
@@ -125,9 +126,9 @@ pub(super) fn follow(
     let seed = streams.seed();
     let given = (prior, &asking.gaussianised);
     let mut model = Model::new(problem, given, &rows, None, seed, context)?;
-    let scoring = Scoring::new(asking.criterion, &model.stand_ins, 0)?;
+    let scoring = Scoring::new(asking.criterion, &model.gaussian_labels, 0)?;
     let truth = &problem.labels[sizes.pool..sizes.pool + sizes.test];
-    let (mut course, mut snapshots) = (Course::default(), Vec::new());
+    let (mut course, mut snapshots) = (LearningCurve::default(), Vec::new());
     let mut next = rows.len();
     loop {
         if rows.len() >= next {
@@ -151,13 +152,18 @@ pub(super) fn follow(
         rows.iter().for_each(|&row| is_free[row] = false);
         let free: Vec<usize> = (0..sizes.pool).filter(|&row| is_free[row]).collect();
         let streams = streams.child("experiment/labels", rows.len() as u64);
-        let choosing =
-            Choosing { stand_ins: &model.stand_ins, scoring: &scoring, pending: &[], free: &free, streams };
+        let choosing = Choosing {
+            gaussian_labels: &model.gaussian_labels,
+            scoring: &scoring,
+            pending: &[],
+            free: &free,
+            streams,
+        };
         let count = asking.batch.min(asking.labels - rows.len());
         let chosen =
             choose(&mut model.posterior, choosing, count, &mut |_, _| posterior_optim::Signal::Continue)?;
         for chosen in chosen {
-            model.posterior.observe(chosen.row, &model.stand_ins.of_all(problem.labels[chosen.row]));
+            model.posterior.observe(chosen.row, &model.gaussian_labels.of_all(problem.labels[chosen.row]));
             rows.push(chosen.row);
         }
         if model.learned.as_ref().is_some_and(|l| l.is_outgrown(rows.len(), problem.classes)) {
@@ -169,7 +175,7 @@ pub(super) fn follow(
     Ok((course, snapshots))
 }
 
-impl Course {
+impl LearningCurve {
     /// The first number of labels from which on, at some score, `values` is at least `level`; None where it never was.
     pub(super) fn reached(&self, values: &[f64], level: f64) -> Option<usize> {
         values.iter().position(|v| *v >= level).map(|place| self.labels[place])
@@ -182,7 +188,11 @@ mod tests {
 
     #[test]
     fn levels_are_reached_where_they_first_are() {
-        let course = Course { labels: vec![10, 20, 30], accuracy: vec![0.5, 0.8, 0.7], ..Course::default() };
+        let course = LearningCurve {
+            labels: vec![10, 20, 30],
+            accuracy: vec![0.5, 0.8, 0.7],
+            ..LearningCurve::default()
+        };
         assert_eq!(course.reached(&course.accuracy, 0.75), Some(20));
         assert_eq!(course.reached(&course.accuracy, 0.5), Some(10));
         assert_eq!(course.reached(&course.accuracy, 0.9), None);

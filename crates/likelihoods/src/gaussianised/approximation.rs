@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 const OWNER: &str = "gaussianised";
 
-/// Gaussian stand-ins for the likelihoods of classes, events, counts, waiting times and variances.
+/// Gaussian approximations of likelihoods of classes, events, counts, waiting times and variances.
 ///
 /// The **pseudo-count** (`α_ε` in the literature) is what the conjugate prior of every observation pretends to have seen before it: of each
 /// class, of both outcomes of an event, of counts. The smaller, the nearer is the conjugate posterior to the likelihood itself, and the

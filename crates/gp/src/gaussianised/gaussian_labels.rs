@@ -3,28 +3,28 @@
 use crate::{GpError, Observations};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_likelihoods::gaussianised::{Gaussianised, LabelStandIns};
+use posterior_likelihoods::gaussianised::{Gaussianised, LabelApproximation};
 
 /// What each row says of each latent function as if that had been seen through Gaussian noise, n x C each, in the units of the functions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StandIns {
+pub struct GaussianLabels {
     /// Pseudo-targets, M.
     pub targets: Mat<f64>,
     /// Pseudo-noise variances, V; positive.
     pub variances: Mat<f64>,
 }
 
-impl StandIns {
+impl GaussianLabels {
     /// Of targets as the likelihood takes them. Weights divide variances: a weight of 2 is a row that occurs twice. Offsets are logarithms of the exposures of counts.
     ///
     /// # Errors
-    /// [`GpError::StandIns`] for likelihoods and targets that have none.
+    /// [`GpError::GaussianLabels`] for likelihoods and targets that have none.
     pub fn of(
         likelihood: &OutputLikelihood,
         gaussianised: &Gaussianised,
         data: &Observations,
     ) -> Result<Self, GpError> {
-        let labels = LabelStandIns::new(likelihood, gaussianised)?;
+        let labels = LabelApproximation::new(likelihood, gaussianised)?;
         let each =
             |y: &[f64], k, exposure| labels.observation(y, k, exposure).map(|o| (o.target, o.variance));
         Self::from_each(data, labels.outputs(), each)
@@ -39,7 +39,7 @@ impl StandIns {
         gaussianised: &Gaussianised,
         data: &Observations,
     ) -> Result<Self, GpError> {
-        let labels = LabelStandIns::new(likelihood, gaussianised)?;
+        let labels = LabelApproximation::new(likelihood, gaussianised)?;
         let each = |y: &[f64], k, exposure| labels.slopes(y, k, exposure).map(|s| (s.target, s.variance));
         Self::from_each(data, labels.outputs(), each)
     }

@@ -3,15 +3,15 @@
 use super::options::{SampledOptions, Space};
 use super::saved;
 use super::solve::{AnySampler, AnyState};
-use super::way::Way;
+use super::space_solver::SpaceSolver;
 use crate::LaplaceError;
 use crate::run::{Run, Stage};
 use posterior_linalg::Real;
 use posterior_linear::curvature::{FitSums, is_gaussian};
 use posterior_linear::mode::Predictor;
 use posterior_linear::sampled::{
-    Estimator, Noise, SampledModel, Sampler, TurnOptions, Turns, TurnsState, Update, WeightSpace,
-    curvature_spectrum,
+    EmOptions, EmState, Estimator, ExpectationMaximisation, Noise, SampledModel, Sampler, Update,
+    WeightSpace, curvature_spectrum,
 };
 use posterior_linear::structure::Structure;
 use posterior_linear::{FeatureMap, Prior};
@@ -20,7 +20,7 @@ use posterior_optim::{Clock, Limits, Progress, Reason, Signal, drive};
 use posterior_tangent::Tangent;
 
 /// What the turns of a fit look at, in every space.
-pub(super) struct Course<'a> {
+pub(super) struct EmProblem<'a> {
     /// What conjugate gradients are preconditioned with, in coordinates of the space.
     pub(super) curvature: &'a Structure,
     /// How well the network fits.
@@ -33,21 +33,21 @@ pub(super) struct Course<'a> {
     pub(super) space: Space,
 }
 
-type Ended = (TurnsState<AnyState>, Reason);
+type Ended = (EmState<AnyState>, Reason);
 
-impl Course<'_> {
+impl EmProblem<'_> {
     /// The turns, from a state on.
     pub(super) fn run<'f, T: Precision>(
         &self,
         model: &SampledModel<'_, T, Tangent<'f, T>>,
-        way: &Way<'_, 'f, T>,
+        way: &SpaceSolver<'_, 'f, T>,
         prior: &Prior,
-        state: TurnsState<AnyState>,
+        state: EmState<AnyState>,
         run: &mut Run<'_>,
     ) -> Result<Ended, LaplaceError> {
         let (samples, curvature) = (0..self.options.samples_em, self.curvature);
         let objective = self.options.objective;
-        if let Way::Functions(solve, span) = way {
+        if let SpaceSolver::Functions(solve, span) = way {
             let own = span.model(model.likelihood());
             let noise = span.noise(model, samples, self.seed, &mut run.stage(Stage::Samples))?.within;
             let sampler = AnySampler::<T>::Span(WeightSpace {
@@ -71,7 +71,7 @@ impl Course<'_> {
         (model, beyond): (&SampledModel<'_, T, F>, usize),
         sampler: S,
         prior: Prior,
-        state: TurnsState<AnyState>,
+        state: EmState<AnyState>,
         run: &mut Run<'_>,
     ) -> Result<Ended, LaplaceError> {
         let spectrum = match self.options.update {
@@ -81,16 +81,16 @@ impl Course<'_> {
             }
             _ => None,
         };
-        let options = self.turn_options();
+        let options = self.em_options();
         let limits = Limits { steps: self.options.em_steps, time: None };
-        let mut watch = |progress: Option<&Progress>, state: &dyn Fn() -> TurnsState<AnyState>| {
+        let mut watch = |progress: Option<&Progress>, state: &dyn Fn() -> EmState<AnyState>| {
             let done = match progress {
                 Some(p) => (Stage::Samples, p.step, p.steps_planned),
                 None => (Stage::Mode, 0, limits.steps),
             };
             run.save(done, || saved::save(self.space, (None, &[]), &state()))
         };
-        let mut turns = Turns {
+        let mut turns = ExpectationMaximisation {
             model,
             sampler,
             prior,
@@ -115,9 +115,9 @@ impl Course<'_> {
         Ok((state, reason))
     }
 
-    fn turn_options(&self) -> TurnOptions {
+    fn em_options(&self) -> EmOptions {
         let options = self.options;
-        TurnOptions {
+        EmOptions {
             tolerance: options.tolerance,
             update: options.update,
             estimator: if options.layerwise { Estimator::Weight } else { options.estimator },

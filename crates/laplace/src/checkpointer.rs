@@ -71,13 +71,13 @@ pub type Write<'a> = dyn FnMut(&SavedState) -> Result<(), LaplaceError> + 'a;
 
 /// What an earlier run of the same fit left, and where this one writes from time to time.
 #[derive(Default)]
-pub struct Keeper<'a> {
+pub struct Checkpointer<'a> {
     earlier: Option<SavedState>,
     write: Option<Box<Write<'a>>>,
     last: Option<Instant>,
 }
 
-impl<'a> Keeper<'a> {
+impl<'a> Checkpointer<'a> {
     /// From an earlier state, if there is one, to a place for further ones, if there is one.
     pub fn new(earlier: Option<SavedState>, write: Option<&'a mut Write<'a>>) -> Self {
         Self { earlier, write: write.map(|write| Box::new(write) as Box<Write<'a>>), last: None }

@@ -1,7 +1,7 @@
 //! The collapsed bounds of several functions on the same rows, at little more than the price of one.
 //!
 //! Functions that share kernel, inducing points and rows share the features `A = L⁻¹ K_ZX`; only the precisions `p_k = 1/s_k` of their noise differ, and
-//! for classes they hardly do: the stand-in of a label has one noise where the row is of the class and another where it is not, so that of C functions all but one agree
+//! for classes they hardly do: the pseudo-target of a label has one noise where the row is of the class and another where it is not, so that of C functions all but one agree
 //! in every row. With the precision `b` that most of them have,
 //!
 //! ```text
@@ -47,7 +47,7 @@ struct Different {
 }
 
 /// Functions (one target each) whose rows are the same.
-pub(super) struct Together<'a> {
+pub(super) struct SharedInputs<'a> {
     parts: &'a [Observations],
     /// The precision that most functions have, by row.
     common: Vec<f64>,
@@ -66,7 +66,7 @@ struct Block {
     weighted: Mat<f64>,
 }
 
-impl<'a> Together<'a> {
+impl<'a> SharedInputs<'a> {
     /// None where nothing is to be gained: parts of other rows or several targets, a noise that is learned, precisions that have little in common, or matrices that take too much memory.
     pub(super) fn new(model: &CollapsedGp, parts: &'a [Observations]) -> Option<Self> {
         let (first, rest) = parts.split_first()?;

@@ -60,7 +60,7 @@ fn turns_by_conjugate_gradients_are_dense_ones_on_the_same_noise() {
     for (case, learn_noise) in [(&softmax, false), (&gaussian, false), (&gaussian, true)] {
         for update in [Update::Mackay, Update::DecoupledElbo] {
             let (a, variance) = dense_turns(case, 3.0, 5, update, learn_noise, 4);
-            let set = |o: &mut TurnOptions| (o.update, o.learn_noise) = (update, learn_noise);
+            let set = |o: &mut EmOptions| (o.update, o.learn_noise) = (update, learn_noise);
             let (state, _) = turns(case, &case.model(), 3.0, 5, set, 4);
             assert_near(state.precisions[0] / a, 1.0, 1e-7);
             assert_near(state.noise_variance / variance, 1.0, 1e-7);
@@ -102,7 +102,7 @@ fn turns_go_on_as_if_they_had_not_stopped() {
     let model = case.model().scaled((0..6).map(|i| if i == 2 { 0.0 } else { 0.5 }).collect()).unwrap();
     let descent = DescentOptions { epochs: 4, batch: 6, ..DescentOptions::default() };
     for solve in [Solve::ConjugateGradients(tight()), Solve::Descent(descent)] {
-        let begin = TurnsState::begin(&Prior::scalar(6, 3.0).unwrap(), 1.0);
+        let begin = EmState::begin(&Prior::scalar(6, 3.0).unwrap(), 1.0);
         let mut seen = Vec::new();
         let whole = resumed(&case, &model, (begin, &solve), 3, |_| {}, 3, &mut |progress, state| {
             if progress.is_some_and(|p| p.step == 3) {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Under Gaussian noise (one variance for all outputs) that is the residual `y - f`; of classes it is the one-hot target minus the probabilities, in logits. One Newton step row by row, `g / B_cc`, would say the same where outputs are alike, but at rows of which the network is sure it divides by nearly
-//! nothing: one wrong digit of a thousand has a stand-in of a thousand logits then, and all that is learned from such numbers is about these few. With one w for all they are as large as their surprise, at most `1 / w`.
+//! nothing: one wrong digit of a thousand has a pseudo-target of a thousand logits then, and all that is learned from such numbers is about these few. With one w for all they are as large as their surprise, at most `1 / w`.
 //!
 //! Numbers with noise of their own units ([`OutputLikelihood::Gaussian`]) have residuals as they are, whatever the variances of outputs.
 
@@ -17,7 +17,7 @@ use faer::Mat;
 use posterior_likelihoods::{Likelihood, OutputLikelihood};
 
 /// Numbers that stand for targets.
-pub(super) struct StandIns {
+pub(super) struct PseudoTargets {
     /// Of some rows, b x C.
     pub(super) values: Mat<f64>,
     /// The variance of their noise as the likelihood has it.
@@ -28,16 +28,16 @@ pub(super) struct StandIns {
 ///
 /// # Errors
 /// [`LaplaceError::NotFinite`] where the likelihood has no finite curvature at the network's output, as counts at the exponential of a large one.
-pub(super) fn stand_ins(
+pub(super) fn pseudo_targets(
     likelihood: &OutputLikelihood,
     of: &Rows,
     rows: &[usize],
     all: &[usize],
-) -> Result<StandIns, LaplaceError> {
+) -> Result<PseudoTargets, LaplaceError> {
     let c = likelihood.outputs();
     if let OutputLikelihood::Gaussian(own) = likelihood {
         let values = Mat::from_fn(rows.len(), c, |i, j| of.targets[(rows[i], j)] - of.means[(rows[i], j)]);
-        return Ok(StandIns { values, noise: own.noise_variances().iter().sum::<f64>() / c as f64 });
+        return Ok(PseudoTargets { values, noise: own.noise_variances().iter().sum::<f64>() / c as f64 });
     }
     let mut at = AtRows::new(&**likelihood, of);
     let mut entries = vec![0.0; c];
@@ -56,7 +56,7 @@ pub(super) fn stand_ins(
         at.gradient(row, &mut entries);
         entries.iter().enumerate().for_each(|(j, g)| values[(i, j)] = g / w);
     }
-    Ok(StandIns { values, noise: 1.0 / w })
+    Ok(PseudoTargets { values, noise: 1.0 / w })
 }
 
 /// A likelihood at the network's outputs, row by row.
@@ -115,14 +115,14 @@ mod tests {
         let targets = Mat::from_fn(4, 2, |i, j| (1.3 * (i + 2 * j) as f64).sin());
         let numbers = rows(targets.clone(), means.clone());
         let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![0.1, 0.3]).unwrap());
-        let found = stand_ins(&likelihood, &numbers, &[2, 0], &[0, 1, 2, 3]).unwrap();
+        let found = pseudo_targets(&likelihood, &numbers, &[2, 0], &[0, 1, 2, 3]).unwrap();
         assert_eq!(found.values, Mat::from_fn(2, 2, |i, j| (&targets - &means)[(2 - 2 * i, j)]));
         assert!((found.noise - 0.2).abs() < 1e-15);
 
         let logits = Mat::from_fn(4, 3, |i, j| (1.7 * (3 * i + j) as f64).cos());
         let classes = rows(Mat::from_fn(4, 1, |i, _| (i % 3) as f64), logits.clone());
         let likelihood = OutputLikelihood::Categorical(Categorical::new(3).unwrap());
-        let found = stand_ins(&likelihood, &classes, &[1, 3], &[0, 1, 2, 3]).unwrap();
+        let found = pseudo_targets(&likelihood, &classes, &[1, 3], &[0, 1, 2, 3]).unwrap();
         let p = |i: usize, j: usize| {
             let total: f64 = (0..3).map(|k| logits[(i, k)].exp()).sum();
             logits[(i, j)].exp() / total

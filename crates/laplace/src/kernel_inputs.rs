@@ -15,7 +15,7 @@ type Covariances<'a, T> = dyn FnMut(&Array<T>) -> Result<(Vec<f64>, usize), Lapl
 
 /// Where the points of a kernel come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum KernelInputs {
     /// The network's tangent.
     Tangent,
     /// Its inputs, flat.
@@ -24,7 +24,7 @@ pub(crate) enum Sight {
     Features(Head),
 }
 
-impl Sight {
+impl KernelInputs {
     /// Of a kernel.
     ///
     /// # Errors
