@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare the results of two builds of the binary, bit for bit, on small synthetic data.
 
-    python3 benches/same_results.py BEFORE AFTER [--threads N[,M]] [--only TEXT] [--other-layout]
+    python3 benches/same_results.py BEFORE AFTER [--threads N[,M]] [--only TEXT] [--other-layout] [--added]
     python3 benches/same_results.py --record FOLDER BINARY
     python3 benches/same_results.py --against FOLDER BINARY
     python3 benches/same_results.py --list
@@ -11,7 +11,7 @@ standard error, all files that the command writes, and what `inspect --json` say
 and TIMES list, and the order of keys in JSON that holds such values. `--threads 1,4` gives the second build another number of threads: the
 same build twice then shows whether results depend on it. `--other-layout` leaves out the bytes of model files, for a change of their
 layout. Commands are written here in their old form, in which every file has a flag; `grammar.toml` has the new form, into which they are
-translated for each build that reads it. Exit status: 0 if all commands are equal, 1 if not. Needs Python only. Two builds
+translated for each build that reads it. `--added` is for a change that adds keys to JSON: keys that only the second build has are left out. Exit status: 0 if all commands are equal, 1 if not. Needs Python only. Two builds
 take about two minutes on two cores.
 """
 
@@ -47,9 +47,10 @@ header.fit.scalable.seconds[] header.fit.scalable.deep.tried[].seconds header.fi
 header.fit.features.plain.seconds header.fit.features.learned.tried[].seconds
 header.fit.variation.plain.seconds header.fit.variation.learned.tried[].seconds
 header.fit.gaussian_labels.members[].fit.seconds header.fit.gaussian_labels.members[].fit.scalable.seconds[]
+header.run.seconds header.run.peak_memory_bytes
 input.file output.file header.stream.input.file header.stream.output.file crate_version bytes
 """.split())
-VOLATILE |= {f"targets[].{name}" for name in VOLATILE if name.startswith("header.")}
+VOLATILE |= {f"targets[].{name}" for name in VOLATILE if not name.startswith(("targets", "header.run", "header.stream"))}
 
 
 def in_files(names):
@@ -294,6 +295,7 @@ OTHERS = {
     "wrong usage": f"{FIT} train.csv --target y --method nothing --out never.posterior",
 }
 ABSENT = b"absent"  # in the place of a key that the other side has
+ADDED = "(keys that only the second build has)"  # among the ignored keys: these are no difference
 EXPECTED_STATUS = {"no such column": 1, "not a count": 1, "wrong usage": 2}
 MODELS = (".posterior", ".stream")  # what their files are called
 WRITES = {"--out", "--state", "--network-out"}  # flags with a file that later commands use
@@ -515,7 +517,7 @@ def same(left, right):
 
 def differences(left, right, ignored, place="", key=""):
     """Places of differing values with both values. `key` is the place without list indices."""
-    if key in ignored:
+    if key in ignored or (left is ABSENT and ADDED in ignored):
         return
     if isinstance(left, dict) and isinstance(right, dict):
         for name in {**left, **right}:
@@ -582,6 +584,7 @@ def main():
     parser.add_argument("--threads", metavar="N[,M]", default="2", help="threads of both builds, or of each [default: 2]")
     parser.add_argument("--only", metavar="TEXT", default="", help="run commands whose name contains TEXT, and those that they need")
     parser.add_argument("--other-layout", action="store_true", help="leave out the bytes of model files")
+    parser.add_argument("--added", action="store_true", help="leave out keys of JSON that only the second build has")
     parser.add_argument("--list", action="store_true", help="print the commands and run none")
     options = parser.parse_args()
     commands = chosen(all_commands(), options.only)
@@ -600,7 +603,7 @@ def main():
         for name in run_build(binaries[0], options.record.resolve(), commands, threads[0]):
             print(name, flush=True)
         return 0
-    differ, ignored = 0, VOLATILE | (PLANNED if threads[0] != threads[1] else set())
+    differ, ignored = 0, VOLATILE | (PLANNED if threads[0] != threads[1] else set()) | ({ADDED} if options.added else set())
     with tempfile.TemporaryDirectory() as root:
         before, after = options.against or pathlib.Path(root, "before"), pathlib.Path(root, "after")
         runs = [run_build(binaries[-1], after, commands, threads[1])]

@@ -24,6 +24,18 @@ pub struct Fact {
     pub value: FactValue,
     /// The unit, or words that belong behind the value.
     pub unit: String,
+    /// Where it is shown.
+    pub level: FactLevel,
+}
+
+/// Where a [`Fact`] is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FactLevel {
+    /// In the long form alone.
+    #[default]
+    Detail,
+    /// In the short form as well.
+    Headline,
 }
 
 /// The value of a [`Fact`].
@@ -56,8 +68,13 @@ impl Fact {
         Self { label: label.into(), ..value.into() }
     }
 
+    /// The same in the short form.
+    pub(crate) fn headline(self) -> Self {
+        Self { level: FactLevel::Headline, ..self }
+    }
+
     /// Value and unit.
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         joined([self.value.to_string(), self.unit.clone()], " ")
     }
 }
@@ -78,6 +95,11 @@ impl Facts {
         self.with([Fact::new(label, value)])
     }
 
+    /// With one more, in the short form as well.
+    pub(crate) fn headline(self, label: impl Into<String>, value: impl Into<Fact>) -> Self {
+        self.with([Fact::new(label, value).headline()])
+    }
+
     /// With one more, under the label that it has, if any.
     pub(crate) fn and(self, value: impl Into<Fact>) -> Self {
         self.with([value.into()])
@@ -92,6 +114,12 @@ impl Facts {
     pub(crate) fn with(mut self, more: impl IntoIterator<Item = Fact>) -> Self {
         self.facts.extend(more);
         self
+    }
+
+    /// Those of the short form.
+    pub fn headlines(&self) -> Self {
+        let facts = self.facts.iter().filter(|fact| fact.level == FactLevel::Headline).cloned().collect();
+        Self { facts, separator: self.separator }
     }
 
     /// For a terminal: a line for each.
@@ -109,6 +137,12 @@ impl Facts {
     /// For a report.
     pub fn rows(&self) -> Vec<SummaryRow> {
         self.facts.iter().map(|fact| SummaryRow::new(&fact.label, fact.said())).collect()
+    }
+}
+
+impl Default for Facts {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -170,7 +204,7 @@ fn joined(texts: impl IntoIterator<Item = String>, separator: &str) -> String {
 }
 
 fn of(value: FactValue, unit: impl Into<String>) -> Fact {
-    Fact { label: String::new(), value, unit: unit.into() }
+    Fact { label: String::new(), value, unit: unit.into(), level: FactLevel::Detail }
 }
 
 /// So many of something.
@@ -222,7 +256,7 @@ pub(crate) fn inducing(points: usize, moved: bool) -> Facts {
 
 /// How long a fit took, and its seed.
 pub(crate) fn ending(seconds: f64, parts: impl Into<String>, seed: u64) -> Facts {
-    Facts::new().fact("seconds", fixed(seconds, 2, parts)).fact("seed", seed.to_string())
+    Facts::new().headline("seconds", fixed(seconds, 2, parts)).fact("seed", seed.to_string())
 }
 
 /// One way to train: the NLL of the rows set aside at its best look, the same once weights or variances are `again` others, and how training went.
@@ -270,6 +304,8 @@ mod tests {
         let text = "search: 12 steps, ended by the tolerance; gain 1.2e-3 nats\nNLL: 0.250 (of the standardised target)";
         assert_eq!(facts.text(), text);
         assert_eq!(facts.rows()[1], SummaryRow::new("NLL", "0.250 (of the standardised target)"));
+        let both = facts.headline("method", "exact");
+        assert_eq!(both.headlines().text(), "method: exact");
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub use effects::{
 };
 pub use error::ModelError;
 pub use evaluation::{Comparison, Evaluation, JointRow, OutOfDistribution, Scores};
-pub use facts::{Fact, FactValue, Facts};
+pub use facts::{Fact, FactLevel, FactValue, Facts};
 pub use family::Family;
 pub use fit::{ContinuationPlan, FitCost, NewRows};
 pub use hyperparameter::Hyperparameter;
@@ -113,7 +113,7 @@ pub use record::{
     TriedWay, VariationSummary,
 };
 pub use rows::{CheckedOn, EvaluationData, TrainedOn, TrainingRows};
-pub use saved::Saved;
+pub use saved::{RunRecord, Saved};
 pub use shares::{Share, SharePlaces, VarianceShares};
 pub use shift::Shift;
 pub use streams::{

@@ -215,6 +215,10 @@ pub(crate) struct ContinueArgs {
     #[arg(long = "output", short = 'o', id = "output", value_name = "MODEL")]
     pub out: PathBuf,
 
+    /// Print all facts, tables and notes instead of one screen
+    #[arg(long)]
+    pub verbose: bool,
+
     /// Replace the file of --output even if it is no model
     #[arg(long)]
     pub force: bool,

@@ -34,7 +34,7 @@ const HEADINGS: [(&str, &str, &str); 6] = [
     (
         "Output",
         "output force quantiles sets report against status",
-        "samples samples_out joint leave_one_out latent top csv_safe ood rotate corrupt joint_kappa",
+        "verbose samples samples_out joint leave_one_out latent top csv_safe ood rotate corrupt joint_kappa",
     ),
     (
         "Limits",

@@ -17,17 +17,15 @@ mod targets;
 
 use self::cross_validation::{FoldScores, fit_and_score, for_fold};
 use self::left_out::{LeftOut, LeftOutScores};
-use super::{in_parts, print_report, print_written, read_files, remarks};
+use super::{document, effects_of, in_parts, print_written, read_files, remarks};
 use crate::args::{Cli, FitArgs, SplitArgs, TableArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use crate::progress::Bar;
-use posterior::data::json;
 use posterior::data::stream::{StreamOptions, TableParts, count_rows};
 use posterior::data::{Split, Table, TimeForm};
 use posterior::models::{
-    ChosenLikelihood, FitRecord, FitStage, FitSummary, GaussianOutput, GeneralisedSummary, LikelihoodOutput,
-    Observed, Output, Prepared, PreparedTable, ProcessRecord, choose_likelihood, no_exposure,
+    ChosenLikelihood, FitStage, Observed, Prepared, PreparedTable, RunRecord, choose_likelihood, no_exposure,
     peak_memory_bytes,
 };
 use posterior::notes::fixes::{EVALUATE, FOLD, LIKELIHOOD_GAUSSIAN};
@@ -74,6 +72,8 @@ struct Fits {
     shared: Option<SharedKernel>,
     /// Planned for all of several targets together.
     planned_bytes: u64,
+    /// What was read otherwise than it is written.
+    read: Vec<String>,
 }
 
 /// Fits of all rows, and what models of each target scored on each fold.
@@ -82,7 +82,13 @@ type Fitted = (Fits, Option<Vec<FoldScores>>);
 impl Fits {
     /// Of one target.
     fn one(model: Model, left_out: LeftOut) -> Self {
-        Self { models: vec![model], left_out: vec![left_out], shared: None, planned_bytes: 0 }
+        Self {
+            models: vec![model],
+            left_out: vec![left_out],
+            shared: None,
+            planned_bytes: 0,
+            read: Vec::new(),
+        }
     }
 }
 
@@ -99,8 +105,9 @@ fn fit(
     let left = |budget: Option<f64>| {
         budget.map(|seconds| (seconds - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE))
     };
+    let said = found.said();
     let (rows, left_out) = match found {
-        Found::Rows(rows) => (rows, LeftOut::none()),
+        Found::Rows(rows, _) => (rows, LeftOut::none()),
         Found::Table(table, looks) if arguments.split.crosses() => {
             let from = (&table, request.memory, remarks);
             let budget = left(request.time_budget);
@@ -109,12 +116,13 @@ fn fit(
                 let (rows, left_out) = parted(&table, &looks, &own, held_out, remarks)?;
                 Ok(Fits::one(fitted(rows, &own, remarks, arguments)?, left_out))
             })?;
-            return Ok((fits, Some(folds)));
+            return Ok((Fits { read: said, ..fits }, Some(folds)));
         }
         Found::Table(table, looks) => parted(&table, &looks, &request, held_out, remarks)?,
     };
     request.time_budget = left(request.time_budget);
-    Ok((Fits::one(fitted(rows, &request, remarks, arguments)?, left_out), None))
+    let fits = Fits::one(fitted(rows, &request, remarks, arguments)?, left_out);
+    Ok((Fits { read: said, ..fits }, None))
 }
 
 /// Writes the models of all targets, and says what they are and how good on the rows that they did not see.
@@ -125,40 +133,31 @@ fn finish(
     folds: Option<&[FoldScores]>,
     started: Instant,
 ) -> Result<(), Failure> {
-    let Fits { models, left_out, shared, planned_bytes } = fits;
+    let Fits { models, left_out, shared, planned_bytes, read } = fits;
     let several = models.len() > 1;
-    let model = Saved::of(models, shared)?;
-    model.save(&arguments.out)?;
-    let each = &model.models;
+    let mut model = Saved::of(models, shared)?;
+    let of_fold = |place: usize| folds.map_or(Value::Null, |folds| folds[place].json());
+    let count = model.models.len();
+    let mut run = RunRecord {
+        planned_memory_bytes: several.then_some(planned_bytes),
+        read,
+        left_out: vec![Value::Null; count],
+        folds: (0..count).map(of_fold).collect(),
+        ..RunRecord::default()
+    };
+    write(&mut model, &run, &arguments.out, started)?;
     let (remarks, memory) = (remarks(cli), arguments.request.memory);
-    let scored = left_out.into_iter().zip(each);
+    let scored = left_out.into_iter().zip(&model.models);
     let scores: Vec<LeftOutScores> = scored.map(|(rows, own)| rows.score(own, memory, remarks)).collect();
-    if cli.json {
-        let mut reports = Vec::with_capacity(each.len());
-        for (k, (own, scores)) in each.iter().zip(&scores).enumerate() {
-            let seconds = if several { own.seconds() } else { started.elapsed().as_secs_f64() };
-            let mut found = report(own, seconds, &arguments.out);
-            // How good it is on the rows of --fold or --test-fraction, and models like it on each fold.
-            found["left_out"] = scores.json()?;
-            found["folds"] = folds.map_or(Value::Null, |folds| folds[k].json());
-            reports.push(found);
-        }
-        if !several {
-            return print_json(&reports[0]);
-        }
-        let all = json!({
-            "targets": reports,
-            // Null where each has its own.
-            "shared_kernel": model.shared,
-            "planned_memory_bytes": planned_bytes,
-            "seed": arguments.request.seed,
-            "model": arguments.out.display().to_string(),
-        });
-        return print_report(&all, started);
+    run.left_out = scores.iter().map(LeftOutScores::json).collect::<Result<_, Failure>>()?;
+    // The model was worth keeping before its scores were known.
+    if run.left_out.iter().any(|own| !own.is_null()) {
+        write(&mut model, &run, &arguments.out, started)?;
     }
-    if cli.quiet {
-        return Ok(());
+    if cli.json || cli.quiet || !arguments.verbose {
+        return show(cli, &model, &arguments.out, (memory, false));
     }
+    let each = &model.models;
     let heading = |own: &Model| match several {
         true => format!("Target {}\n", own.target()),
         false => String::new(),
@@ -173,6 +172,26 @@ fn finish(
         }
     }
     print_written(cli, "model", &arguments.out)
+}
+
+/// Writes models with how their fit went so far.
+fn write(model: &mut Saved, run: &RunRecord, out: &Path, started: Instant) -> Result<(), Failure> {
+    let seconds = started.elapsed().as_secs_f64();
+    model.run = Some(RunRecord { seconds, peak_memory_bytes: peak_memory_bytes(), ..run.clone() });
+    Ok(model.save(out)?)
+}
+
+/// Says what was written: all of it where it is `verbose`, else one screen. What columns do takes memory beside the model; where there is not enough, `inspect --memory` says it.
+fn show(cli: &Cli, model: &Saved, out: &Path, (memory, verbose): (u64, bool)) -> Result<(), Failure> {
+    if cli.json {
+        let effects = effects_of(model, memory).unwrap_or_default();
+        return print_json(&document(model, out, effects)?);
+    }
+    if cli.quiet {
+        return Ok(());
+    }
+    print(if verbose { model.described() } else { model.screen(&out.display().to_string()) })?;
+    print_written(cli, "model", out)
 }
 
 /// A model of rows, whatever their target is.
@@ -260,10 +279,27 @@ enum Rows {
 
 /// What was read.
 enum Found {
-    /// Rows that are ready.
-    Rows(Rows),
+    /// Rows that are ready, with what was read otherwise than it is written.
+    Rows(Rows, Vec<String>),
     /// A table, and what its target looks like.
     Table(Table, Box<ChosenLikelihood>),
+}
+
+impl Found {
+    /// What was read otherwise than it is written, and what a target is taken as that may be something else.
+    fn said(&self) -> Vec<String> {
+        match self {
+            Self::Rows(_, notes) => notes.clone(),
+            Self::Table(table, looks) => read_as(table, std::slice::from_ref(&**looks)),
+        }
+    }
+}
+
+/// What readers made of a table, and what targets are taken as that may be something else.
+fn read_as(table: &Table, looks: &[ChosenLikelihood]) -> Vec<String> {
+    let unsure = looks.iter().filter(|own| own.likelihood.is_none() && own.ambiguous);
+    let unsure = unsure.map(|own| format!("target taken as {}", own.why));
+    table.notes.iter().cloned().chain(unsure).collect()
 }
 
 /// Reads what to learn from: the whole table at once or, of numbers with Gaussian noise, part by part.
@@ -313,7 +349,7 @@ fn read(
                 if !split.test.is_empty() {
                     remarks.say(format!("rows that are left out of a table that is read part by part are scored by `{EVALUATE:#}`"));
                 }
-                return Ok(Found::Rows(Rows::Gaussian(Box::new(prepared))));
+                return Ok(Found::Rows(Rows::Gaussian(Box::new(prepared)), Vec::new()));
             }
             None => {}
         }
@@ -324,7 +360,7 @@ fn read(
         let split = held_out.split(Some(&table), table.rows(), None, draws_of(request))?;
         let observed = Observed::of_events(&table, &split.train, request)?;
         remarks.say(format!("target: {}", observed.why()));
-        return Ok(Found::Rows(Rows::Other(Box::new(observed))));
+        return Ok(Found::Rows(Rows::Other(Box::new(observed)), read_as(&table, &[])));
     }
     let all: Vec<usize> = (0..table.rows()).collect();
     let looks = choose_likelihood(&table, target, &all, asked, &request.selection)?;
@@ -408,105 +444,4 @@ fn say_gaussian(request: &FitRequest, looks: &ChosenLikelihood, remarks: Remarks
         remarks.say(format!("target: {why}"));
     }
     Ok(())
-}
-
-/// What `--json` prints.
-fn report(model: &Model, seconds: f64, out: &Path) -> Value {
-    let Some(own) = model.process() else { return json!({}) };
-    let (schema, record) = (&own.inputs().schema, own.record());
-    let notes: Vec<String> = model.notes().into_iter().map(|n| n.text()).collect();
-    let mut found = match (own.output(), &record.fit) {
-        (Output::Gaussian(output), FitRecord::Gaussian(fit)) => numbers_report(output, record, fit),
-        (Output::Likelihood(output), FitRecord::Likelihood(fit)) => labels_report(output, fit),
-        _ => json!({}),
-    };
-    let shared = json!({
-        "method": record.method,
-        "n": record.rows,
-        "features": schema.feature_names(),
-        "target": schema.target,
-        "kernel": record.kernel.to_string(),
-        "hyperparameters": record.hyperparameters,
-        "peak_memory_bytes": peak_memory_bytes(),
-        "seconds": seconds,
-        "notes": notes,
-        "seed": record.seed,
-        "model": out.display().to_string(),
-    });
-    if let (Value::Object(found), Value::Object(shared)) = (&mut found, shared) {
-        if let Some(solver) = &record.solver {
-            found.insert("solver".into(), solver.clone().into());
-            found.insert("classes".into(), model.class_names().into());
-        }
-        found.extend(shared);
-    }
-    found
-}
-
-/// What only models of numbers with Gaussian noise have, and how their fit went.
-fn numbers_report(output: &GaussianOutput, record: &ProcessRecord, fit: &FitSummary) -> Value {
-    json!({
-        "choice": fit.choice,
-        // What it is mapped by, and what was compared.
-        "target_transform": fit.transform,
-        // How far observations scatter at each place, and what weighs rows.
-        "heteroscedastic_noise": output.noise,
-        "weights": fit.weights,
-        "log_evidence": fit.log_evidence,
-        // Rows that were added to a fit whose hyperparameters stayed.
-        "continued": record.continued,
-        "large_table": fit.scalable,
-        // How good it is on rows that had no part in it.
-        "check": fit.check,
-        "recalibration": fit.recalibration,
-        "hyperparameter_source": fit.hyperparameter_source,
-        "at_bounds": fit.at_bounds,
-        "hyperpriors": fit.hyperpriors,
-        "steps": fit.steps,
-        "evaluations": fit.evaluations,
-        "ended": fit.reason,
-        "starts": fit.attempts,
-        "jitter": record.cholesky.unwrap_or_default().jitter,
-        "largest_jitter": fit.largest_jitter,
-        "planned_memory_bytes": fit.plan.peak_bytes,
-        "data": fit.data,
-    })
-}
-
-/// The same of models under another likelihood.
-fn labels_report(output: &LikelihoodOutput, fit: &GeneralisedSummary) -> Value {
-    let gaussian_labels = fit.gaussian_labels.as_ref().map(|s| {
-        json!({
-            "matching": s.gaussianised.matching(),
-            "pseudo_count": s.gaussianised.pseudo_count(),
-            "tried": s.tried,
-            "tried_on_rows": s.tried_on,
-            "bounds": s.bounds,
-        })
-    });
-    json!({
-        "choice": fit.choice,
-        "tried": fit.tried,
-        "likelihood": output.likelihood,
-        "likelihood_choice": fit.likelihood_choice,
-        "marginal": output.marginal,
-        "gaussian_labels": gaussian_labels,
-        "bound": fit.bound,
-        "mode": fit.mode,
-        "learned_features": fit.features,
-        // How good it is on rows that had no part in it.
-        "check": fit.check,
-        "recalibration": fit.recalibration,
-        "intervals": fit.intervals,
-        "weights": fit.weights,
-        "at_bounds": fit.at_bounds,
-        "hyperparameter_source": fit.hyperparameter_source,
-        "hyperpriors": fit.hyperpriors,
-        "steps": fit.steps,
-        "evaluations": fit.evaluations,
-        "ended": fit.reason,
-        "largest_jitter": fit.largest_jitter,
-        "planned_memory_bytes": fit.plan.peak_bytes,
-        "data": fit.data,
-    })
 }

@@ -3,11 +3,11 @@
 use super::evaluate::report::{learned, write};
 use super::network_page::network_page;
 use super::predict::has_extension;
-use super::{load, print_written, read_files, remarks, support};
+use super::{document, effects_of, load, print_written, read_files, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::output::{Failure, check_outputs, number, print, print_json, table_under};
 use posterior::data::{Column, OutputKind, TextOptions, Values, is_table_name, json, to_shown_value};
-use posterior::models::{Effects, FORMAT_VERSION, ModelReport, Question};
+use posterior::models::{Effects, ModelReport};
 use posterior::network::{NetworkFile, open_network};
 use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
 use posterior::networks::{Architecture, Graph, describe};
@@ -93,12 +93,8 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
             return support::run(cli, model.only().and_then(Model::graph).ok_or_else(none)?);
         }
         // Words alone need none of this.
-        let mut effects = None;
-        if let Some(own) = model.only().filter(|_| cli.json || report.is_some()) {
-            let question = Question { memory: arguments.memory, ..Question::default() };
-            own.plan_model_report(&question)?;
-            effects = own.effects(None)?;
-        }
+        let needed = cli.json || report.is_some();
+        let effects = if needed { effects_of(&model, arguments.memory)? } else { None };
         if let Some(report) = report {
             write(report, &page(&model, effects.clone())?)?;
         }
@@ -106,14 +102,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
             print(model.described())?;
             return report.map_or(Ok(()), |report| print_written(cli, "report", report));
         }
-        let mut out = model.report()?;
-        out["format_version"] = json!(FORMAT_VERSION);
-        out["bytes"] = json!(std::fs::metadata(path).map(|m| m.len()).unwrap_or_default());
-        // What columns do, of models that keep the rows they were trained on.
-        if let Some(effects) = effects {
-            out["effects"] = json!(effects);
-        }
-        return print_json(&out);
+        return print_json(&document(&model, path, effects)?);
     }
     cli.refuse(&["support"], true, "is for networks")?;
     let limit = arguments.memory;

@@ -25,9 +25,10 @@ use crate::args::{Cli, QuestionArgs};
 use crate::output::{Failure, Remarks, print, print_json};
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, TextOptions, json, read_tables, to_shown_value};
-use posterior::models::{Files, ModelData, peak_memory_bytes};
+use posterior::models::{Effects, FORMAT_VERSION, Files, ModelData, Question, peak_memory_bytes};
 use posterior::{Model, Saved, StoreError};
 use serde::Serialize;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -106,6 +107,25 @@ fn limited(mut data: ModelData, limit: Option<usize>) -> Result<ModelData, Failu
         Some(count) if count < data.len() => Ok(data.selected(&(0..count).collect::<Vec<_>>())?),
         _ => Ok(data),
     }
+}
+
+/// What programs are told of a model file, by the fit that has written it and by `inspect` alike.
+fn document(model: &Saved, path: &Path, effects: Option<Effects>) -> Result<Value, Failure> {
+    let mut out = model.report()?;
+    out["model"] = json!(path.display().to_string());
+    out["format_version"] = json!(FORMAT_VERSION);
+    out["bytes"] = json!(std::fs::metadata(path).map(|m| m.len()).unwrap_or_default());
+    if let Some(effects) = effects {
+        out["effects"] = json!(effects);
+    }
+    Ok(out)
+}
+
+/// What columns do, of a file of one model that keeps the rows it was trained on; within so many bytes.
+fn effects_of(model: &Saved, memory: u64) -> Result<Option<Effects>, Failure> {
+    let Some(own) = model.only() else { return Ok(None) };
+    own.plan_model_report(&Question { memory, ..Question::default() })?;
+    Ok(own.effects(None)?)
 }
 
 /// Prints one JSON document, with what the command took since it began.

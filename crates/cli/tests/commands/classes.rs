@@ -165,7 +165,9 @@ fn weights_counts_and_choices_are_said() {
     let at = folder.path();
     let weighted = text(
         at,
-        &format!("{FIT} --target kind --class-weights balanced --row-weights weight -o w.posterior"),
+        &format!(
+            "{FIT} --target kind --class-weights balanced --row-weights weight --verbose -o w.posterior"
+        ),
     );
     assert!(weighted.contains("a population so weighted"), "{weighted}");
     // Rare rows count as much as others: where they meet the others they win more often.
@@ -201,7 +203,7 @@ fn weights_counts_and_choices_are_said() {
         assert!(predicted["predictions"][column][2].as_f64().unwrap() > 0.0, "{predicted}");
     }
     // Numbers are numbers as before, and say nothing of likelihoods.
-    let numbers = text(at, "fit t.csv --features b,weight --target a --set steps=3 -o n.posterior");
+    let numbers = text(at, "fit t.csv --features b,weight --target a --set steps=3 --verbose -o n.posterior");
     assert!(!numbers.contains("--likelihood"), "{numbers}");
 }
 
@@ -349,7 +351,7 @@ fn bad_targets_and_flags_are_refused_with_the_way_out() {
     let mut odd = std::fs::read_to_string(at.join("t.csv")).unwrap();
     odd += "0.1,0.2,1,Yes,1\n";
     std::fs::write(at.join("odd.csv"), odd).unwrap();
-    let said = text(at, "fit odd.csv --features a,b --target kind --set steps=3 -o odd.posterior");
+    let said = text(at, "fit odd.csv --features a,b --target kind --set steps=3 --verbose -o odd.posterior");
     assert!(
         said.contains("differ in case or spaces only") && said.contains("occur in one row only"),
         "{said}"

@@ -56,7 +56,8 @@ fn folds_in_turn_are_those_of_a_loop() {
         assert!((found["folds"]["mean"]["nll"].as_f64().unwrap() - mean).abs() < 1e-12);
         assert!((found["folds"]["standard_error"]["nll"].as_f64().unwrap() - expected).abs() < 1e-12);
     }
-    let output = run(at, &format!("{FIT} --target y --exclude person,label --folds 3 -o all.posterior"));
+    let output =
+        run(at, &format!("{FIT} --target y --exclude person,label --folds 3 --verbose -o all.posterior"));
     let printed = String::from_utf8(output.stdout).unwrap();
     for word in ["Scores of each fold", "standard error", "inside the 95 % interval"] {
         assert!(printed.contains(word), "{printed}");
@@ -143,7 +144,8 @@ fn rows_that_have_no_score_are_named_as_in_the_file() {
     assert!(why.contains("row 26, column `kind`"), "{why}");
     let turns = json(at, &format!("{FIT} --target y --folds part --categories kind -o m.posterior"));
     assert_eq!((&turns["folds"]["scored"], &turns["folds"]["failed"]), (&2.into(), &1.into()));
-    let output = run(at, &format!("{FIT} --target y --folds part --categories kind -o m.posterior"));
+    let output =
+        run(at, &format!("{FIT} --target y --folds part --categories kind --verbose -o m.posterior"));
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("fold 1 has no score") && printed.contains("row 26"), "{printed}");
 }

@@ -51,6 +51,9 @@ fn described(folder: &Path, model: &str) -> Value {
     // Of the file: how many digits seconds have.
     found["bytes"] = Value::Null;
     found["header"]["fit"]["plan"] = Value::Null;
+    for own in ["planned_memory_bytes", "peak_memory_bytes", "model"] {
+        found[own] = Value::Null;
+    }
     without(&mut found, &["seconds", "from_disk"]);
     found
 }

@@ -41,7 +41,7 @@ fn from_training_to_error_bars_that_help() {
     assert!(said(at, "inspect net.safetensors").contains(meaning));
     for (curvature, out) in [("last-layer", "last"), ("kronecker", "kron")] {
         let fit = format!(
-            "fit train.csv --network net.safetensors --likelihood categorical --method {curvature} -o {out}.posterior"
+            "fit train.csv --network net.safetensors --likelihood categorical --method {curvature} --verbose -o {out}.posterior"
         );
         assert!(said(at, &fit).contains(meaning));
         assert!(said(at, &format!("inspect {out}.posterior")).contains(meaning));
@@ -83,7 +83,7 @@ fn yes_and_no_by_one_output() {
         );
         let last = report["history"].as_array().unwrap().last().unwrap()["validation"].clone();
         assert!(number(&last["accuracy"]) > 0.8 && number(&last["nll"]) < 0.6, "{loss}: {last}");
-        let fit = "fit t.csv --network net.safetensors --likelihood bernoulli --method full -o net.posterior --force";
+        let fit = "fit t.csv --network net.safetensors --likelihood bernoulli --method full --verbose -o net.posterior --force";
         let words = said(at, fit);
         assert_eq!(words.contains("the sigmoid of the output"), loss != "cross-entropy", "{words}");
         let scores = json(at, "evaluate net.posterior t.csv");

@@ -45,7 +45,7 @@ fn classes_and_counts_go_from_fit_to_report() {
     let at = folder.path();
     let quick = "--seed 2 --set rank=16 --set iterations=200 --set step-size=0.01 --set batch=64";
     let line = format!(
-        "fit t.csv --features a,b --target kind --method svdbk {quick} --test-fraction 0.2 -o k.posterior"
+        "fit t.csv --features a,b --target kind --method svdbk {quick} --test-fraction 0.2 --verbose -o k.posterior"
     );
     let said = done(at, &line);
     for words in [
@@ -78,7 +78,7 @@ fn classes_and_counts_go_from_fit_to_report() {
     assert!(done(at, "inspect k.posterior").contains("trained by"));
 
     let counts = format!(
-        "fit t.csv --features a,b --target count --exposure hours --likelihood poisson --method svdkl --set objective=evidence {quick} -o c.posterior"
+        "fit t.csv --features a,b --target count --exposure hours --likelihood poisson --method svdkl --set objective=evidence {quick} --verbose -o c.posterior"
     );
     assert!(done(at, &counts).contains("exposure"));
     done(at, "predict c.posterior t.csv -o c.csv");
@@ -101,7 +101,7 @@ fn classes_and_counts_go_from_fit_to_report() {
 fn events_have_a_window_in_place_of_a_target() {
     let folder = folder();
     let at = folder.path();
-    let fit = "fit events.csv --window when=0:1 --method svdbk --set objective=evidence --set rank=16 --set iterations=2000 --set step-size=0.01 --seed 2 -o e.posterior";
+    let fit = "fit events.csv --window when=0:1 --method svdbk --set objective=evidence --set rank=16 --set iterations=2000 --set step-size=0.01 --seed 2 --verbose -o e.posterior";
     let said = done(at, fit);
     for words in
         ["240 events in the window when=0:1", "events expected in the window", "more than an even intensity"]

@@ -27,6 +27,7 @@ mod optimize;
 mod outputs;
 mod predictors;
 mod running;
+mod screen;
 mod several_files;
 mod several_targets;
 mod skewed_targets;

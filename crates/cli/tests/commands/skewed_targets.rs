@@ -36,7 +36,7 @@ fn a_skewed_target_is_mapped_by_itself_and_said() {
     let fitted = json(at, &format!("{FIT} -o m.posterior"));
     assert_eq!(fitted["target_transform"]["chosen"]["kind"], "log", "{}", fitted["target_transform"]);
     assert!(fitted["target_transform"]["tried"].as_array().unwrap().len() >= 5);
-    let text = said(at, &format!("{FIT} -o m.posterior --force"));
+    let text = said(at, &format!("{FIT} --verbose -o m.posterior --force"));
     assert!(text.contains("log price, by the evidence of 150 rows (nats a row: as it is"), "{text}");
     assert!(text.contains("of `log price`"), "{text}");
 
@@ -62,7 +62,7 @@ fn a_skewed_target_is_mapped_by_itself_and_said() {
     assert!(std::fs::read_to_string(at.join("r.html")).unwrap().contains("log price"));
 
     // As it is, there is a funnel, and what to do.
-    let plain = said(at, &format!("{FIT} --target-transform none -o plain.posterior"));
+    let plain = said(at, &format!("{FIT} --target-transform none --verbose -o plain.posterior"));
     assert!(plain.contains("a funnel: errors grow with the prediction"), "{plain}");
     assert!(plain.contains("--target-transform log") && plain.contains("--noise heteroscedastic"), "{plain}");
     let other = json(at, "evaluate plain.posterior p.csv");
@@ -104,7 +104,7 @@ fn heteroscedastic_noise_and_weights_of_rows_are_in_what_is_said() {
     let noise = &fitted["heteroscedastic_noise"];
     assert_eq!(noise["rows"], 150);
     assert!(noise["nll_after"].as_f64().unwrap() < noise["nll_before"].as_f64().unwrap(), "{noise}");
-    let text = said(at, &format!("{line} --force"));
+    let text = said(at, &format!("{line} --verbose --force"));
     assert!(
         text.contains("heteroscedastic noise before that") && text.contains("by place: deviations of"),
         "{text}"

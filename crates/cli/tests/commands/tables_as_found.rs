@@ -57,9 +57,9 @@ fn what_pandas_writes_is_read_and_what_was_taken_for_what_is_said() {
     let [printed, said] = text(at, &format!("{FIT} t.csv -o m.posterior"));
     assert!(said.contains("first column has no name and is taken for an index"), "{said}");
     for note in [
-        "note: text taken as categories: district (3)",
-        "note: true and false taken as 1 and 0: lift",
-        "note: dates and times taken as days since 1970: day (year-month-day)",
+        "text taken as categories: district (3)",
+        "true and false taken as 1 and 0: lift",
+        "dates and times taken as days since 1970: day (year-month-day)",
     ] {
         assert!(printed.contains(note), "{printed}");
     }

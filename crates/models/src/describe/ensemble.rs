@@ -15,11 +15,11 @@ pub(crate) fn facts(model: &Networks<'_>) -> Facts {
     let what = if model.is_plain() { "plain networks" } else { "networks with error bars" };
     let (first, members) = (model.first(), model.members().len());
     Facts::new()
-        .fact("method", format!("ensemble of {members} {what}, mixed with equal weights"))
-        .fact("networks", model.names().join(", "))
-        .fact("likelihood", first.likelihood().name())
+        .headline("method", format!("ensemble of {members} {what}, mixed with equal weights"))
+        .headline("networks", model.names().join(", "))
+        .headline("likelihood", first.likelihood().name())
         .fact("weights of a network", count(first.graph().map_or(0, Graph::trainable), ""))
-        .fact("seconds", fixed(model.seconds(), 2, ""))
+        .headline("seconds", fixed(model.seconds(), 2, ""))
         .with(sets(model))
 }
 

@@ -34,14 +34,14 @@ pub(crate) fn facts(
         Fact::new(format!("tried {}", tried.inference.as_str()), facts)
     });
     Facts::new()
-        .fact("target", format!("`{}`: {}", inputs.schema.target, fit.likelihood_choice))
-        .fact("inference", fit.choice.as_str())
+        .headline("target", format!("`{}`: {}", inputs.schema.target, fit.likelihood_choice))
+        .headline("inference", fit.choice.as_str())
         .with(match &fit.features {
             Some(features) => learned(features, output, record),
             None => process::prior(record, &fit.hyperpriors),
         })
         .with(fit.variation.iter().flat_map(varied))
-        .fact("rows learned from", count(record.rows, ""))
+        .headline("rows learned from", count(record.rows, ""))
         .maybe("classes", shares(output))
         .maybe("exposure", inputs.schema.exposure.as_ref().map(|column| exposed(column, output)))
         .maybe("weights", fit.weights.as_deref())
@@ -125,7 +125,8 @@ fn scores(s: &LabelScores, baseline: Option<f64>) -> Facts {
         .maybe("", s.within_two_deviations.map(|share| fixed(100.0 * share, 1, within)))
 }
 
-fn checked(check: &LabelCheck, target: &Target) -> Fact {
+/// How good the fit is on rows that had no part in it.
+pub(super) fn checked(check: &LabelCheck, target: &Target) -> Fact {
     let label = check.on.in_words("each row from the others, under what the other half chose");
     if let Target::Events { .. } = target {
         let gain = fixed(-check.scores.nll, 4, "nats for each more than an even intensity");

@@ -8,6 +8,8 @@
 //! | `process` | a process in words |
 //! | `hyperparameters` | hyperparameters in words |
 //! | `likelihood` | processes under other likelihoods than Gaussian noise in words |
+//! | `standing` | scores beside a baseline, and what is never left out |
+//! | `report` | a process for programs |
 
 pub(crate) mod ensemble;
 mod hyperparameters;
@@ -15,7 +17,11 @@ mod likelihood;
 pub(crate) mod network;
 mod network_search;
 mod process;
+mod report;
+mod standing;
 
 pub(crate) use hyperparameters::{hyperparameters, lengthscales};
 pub(crate) use network::evidence;
 pub(crate) use process::{funnel_in_words, funnel_remedy, table_of};
+pub(crate) use report::report;
+pub(crate) use standing::{Standing, WORSE, grouped};

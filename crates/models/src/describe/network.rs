@@ -110,15 +110,15 @@ pub(crate) fn facts(model: &Networks<'_>) -> Facts {
         false => format!("({choose:.2} weights, {curvature:.2} curvature, {mode:.2} mode, {tune:.2} tuning)"),
     };
     Facts::new()
-        .fact("method", method(model))
-        .fact("network", format!("{source} ({}, {})", network.format, model.precision()))
+        .headline("method", method(model))
+        .headline("network", format!("{source} ({}, {})", network.format, model.precision()))
         .maybe("SHA-256 of the network", network.sha256.as_deref())
-        .fact("examples learned from", count(header.data.examples, ""))
+        .headline("examples learned from", count(header.data.examples, ""))
         .maybe(
             "points in function space",
             summary.points.map(|(points, of)| count(points, format!("of {of}"))),
         )
-        .fact("likelihood", model.likelihood().name())
+        .headline("likelihood", model.likelihood().name())
         .maybe("noise (standard deviation)", (!noise.is_empty()).then(|| figures(&noise, 10)))
         .with(found.into_iter().flatten())
         .with(chosen.then(|| precision(model)).into_iter().flatten())

@@ -59,14 +59,14 @@ fn of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSummary) ->
         }
     };
     Facts::new()
-        .fact("method", fit.choice.as_str())
+        .headline("method", fit.choice.as_str())
         .with(deep.map_or_else(|| prior(record, &fit.hyperpriors), |deep| deep.facts(&record.kernel)))
         .with(gvi.into_iter().flat_map(GviSummary::facts))
-        .maybe("target", fit.transform.sentence(target))
+        .with(fit.transform.sentence(target).map(|own| Fact::new("target", own).headline()))
         .maybe("noise", noise.map(|own| own.sentence(standard.target_scale, &standard.image_of(target))))
-        .fact("rows learned from", count(record.rows, ""))
+        .headline("rows learned from", count(record.rows, ""))
         .maybe("weights", fit.weights.as_deref())
-        .with(record.continued.iter().map(|own| Fact::new("rows added", own.sentence())))
+        .with(record.continued.iter().map(|own| Fact::new("rows added", own.sentence()).headline()))
         .with(fit.check.iter().flat_map(|check| check.facts(before)))
         .maybe("recalibrated", fit.recalibration.as_ref().map(Recalibration::facts))
         .maybe("log evidence", fit.log_evidence.map(|evidence| fixed(evidence, 3, STANDARDISED)))

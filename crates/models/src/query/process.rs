@@ -11,7 +11,7 @@ use posterior_data::stream::StreamOptions;
 use posterior_data::{ArrayValues, DataError, Extracted, NumericArray, Table};
 use posterior_linalg::random::Streams;
 use posterior_notes::fixes::{INSPECT, SAMPLES_OUT};
-use posterior_store::{StoreError, json};
+use posterior_store::StoreError;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -123,14 +123,6 @@ impl Process<'_> {
     }
 }
 
-/// A model's description for programs, with what its kernel is made of where that is something.
-fn described(header: Value, parts: Value) -> Value {
-    match parts.as_object().is_some_and(serde_json::Map::is_empty) {
-        true => json!({ "kind": "model", "header": header }),
-        false => json!({ "kind": "model", "header": header, "parts": parts }),
-    }
-}
-
 impl Process<'_> {
     pub(crate) fn tables(&self) -> Vec<String> {
         let learned = describe::table_of(describe::hyperparameters(self));
@@ -138,10 +130,7 @@ impl Process<'_> {
     }
 
     pub(crate) fn report(&self) -> Result<Value, StoreError> {
-        Ok(described(
-            posterior_store::to_shown_value(&self.header())?,
-            posterior_store::to_shown_value(&self.parts())?,
-        ))
+        describe::report(self)
     }
 
     pub(crate) fn model_report(&self) -> Result<ModelReport, ModelError> {

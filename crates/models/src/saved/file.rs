@@ -11,8 +11,8 @@
 //!
 //! Each has `8n` for the fingerprints of its rows beside.
 
-use super::Saved;
 use super::noise::{read as read_noise, write as write_noise};
+use super::{RunRecord, Saved};
 use crate::calibration::{Calibration, NetworkRecalibration, Records};
 use crate::method::{NETWORK_READERS, PredictorHeader, READERS};
 use crate::model::{Ensemble, Source};
@@ -40,6 +40,9 @@ pub(crate) struct FileHeader {
     /// What numeric targets share, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shared: Option<SharedKernel>,
+    /// How the command went that wrote it, where a command did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<RunRecord>,
     /// How far a stream has come, of the state of a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stream: Option<Value>,
@@ -88,7 +91,7 @@ impl Model {
 
     /// Its file.
     pub(crate) fn container(&self) -> Result<Container<FileHeader>, StoreError> {
-        container(std::slice::from_ref(self), None)
+        container(std::slice::from_ref(self), None, None)
     }
 
     /// Reads and checks a file of one model.
@@ -140,7 +143,7 @@ impl Saved {
     /// # Errors
     /// [`StoreError::Write`]; an older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
-        container(&self.models, self.shared.as_ref())?.write(path)
+        container(&self.models, self.shared.as_ref(), self.run.as_ref())?.write(path)
     }
 
     /// The bytes of its file.
@@ -148,7 +151,7 @@ impl Saved {
     /// # Errors
     /// [`StoreError::Write`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        container(&self.models, self.shared.as_ref())?.to_bytes(Path::new(IN_MEMORY))
+        container(&self.models, self.shared.as_ref(), self.run.as_ref())?.to_bytes(Path::new(IN_MEMORY))
     }
 
     /// Opens a model file, whatever its method; the state of a stream is one as well.
@@ -168,25 +171,27 @@ impl Saved {
     }
 }
 
-/// The file of models, and of what some of them share.
+/// The file of models, of what some of them share, and of how the command went that writes it.
 pub(crate) fn container(
     models: &[Model],
     shared: Option<&SharedKernel>,
+    run: Option<&RunRecord>,
 ) -> Result<Container<FileHeader>, StoreError> {
     let mut tensors = Tensors::default();
     let models = write(models, &mut tensors)?;
-    Ok(Container { header: FileHeader { models, shared: shared.cloned(), stream: None }, tensors })
+    let header = FileHeader { models, shared: shared.cloned(), run: run.cloned(), stream: None };
+    Ok(Container { header, tensors })
 }
 
 /// The models of a file.
 fn saved(container: Container<FileHeader>) -> Result<Saved, StoreError> {
-    let Container { header: FileHeader { models, shared, stream }, mut tensors } = container;
+    let Container { header: FileHeader { models, shared, run, stream }, mut tensors } = container;
     if stream.is_some() {
         drop(tensors.take_under(STREAM));
     }
     let models = read(models, &mut tensors)?;
     nothing_else(&tensors)?;
-    Saved::of(models, shared).map_err(|e| tensors.corrupt(e))
+    Ok(Saved { run, ..Saved::of(models, shared).map_err(|e| tensors.corrupt(e))? })
 }
 
 /// The model of a file of one.

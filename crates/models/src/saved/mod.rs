@@ -4,11 +4,16 @@
 //! |---|---|
 //! | `file` | header and arrays, written and read |
 //! | `noise` | arrays of noise that depends on inputs |
+//! | `run` | how the command went that wrote the file |
+//! | `screen` | the short form, which a fit prints |
 
 mod file;
 mod noise;
+mod run;
+mod screen;
 
 pub(crate) use file::{FileHeader, STREAM, container, only};
+pub use run::RunRecord;
 
 use crate::facts::fixed;
 use crate::targets::{SharedKernel, column_name, same_column, usual_columns};
@@ -36,11 +41,13 @@ pub struct Saved {
     pub models: Vec<Model>,
     /// What numeric targets share, where they do.
     pub shared: Option<SharedKernel>,
+    /// How the command went that wrote the file; none of models that no command wrote.
+    pub run: Option<RunRecord>,
 }
 
 impl From<Model> for Saved {
     fn from(model: Model) -> Self {
-        Self { models: vec![model], shared: None }
+        Self { models: vec![model], shared: None, run: None }
     }
 }
 
@@ -64,7 +71,7 @@ impl Saved {
             }
             columns.insert(column);
         }
-        let saved = Self { models, shared };
+        let saved = Self { models, shared, run: None };
         let (names, shares) = (saved.names(), saved.shared.as_ref().map_or(&[][..], |own| &own.targets));
         if let Some(other) = shares.iter().find(|name| !names.contains(name)) {
             return problem(&format!("`{other}` shares a kernel, and is no target of the model"));
@@ -221,9 +228,9 @@ impl Saved {
             None => "of each target its own (--share-kernel has one for all numeric ones)".into(),
         };
         Facts::new()
-            .fact("targets", self.names().join(", "))
-            .fact("kernel and noise", shared)
-            .fact("seconds", fixed(self.seconds(), 2, ""))
+            .headline("targets", self.names().join(", "))
+            .headline("kernel and noise", shared)
+            .headline("seconds", fixed(self.seconds(), 2, ""))
     }
 
     /// What is of all targets, then each as it would be alone.
@@ -238,23 +245,35 @@ impl Saved {
         std::iter::once(self.facts().text()).chain(each).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The same for programs.
+    /// The same for programs, with how the command went that wrote the file.
     ///
     /// # Errors
     /// When JSON cannot hold it.
     pub fn report(&self) -> Result<Value, StoreError> {
-        if let Some(model) = self.only() {
-            return model.report();
-        }
-        let each = self.models.iter().map(|model| {
+        let each = self.models.iter().enumerate().map(|(place, model)| {
             let mut own = model.report()?;
-            own["target"] = model.target().into();
+            if let Some(run) = &self.run {
+                run.add_scores(place, &mut own);
+            }
             Ok(own)
         });
-        let each = each.collect::<Result<Vec<Value>, StoreError>>()?;
-        Ok(
-            json!({ "kind": "targets", "shared_kernel": self.shared, "seconds": self.seconds(), "targets": each }),
-        )
+        let mut each = each.collect::<Result<Vec<Value>, StoreError>>()?;
+        let mut out = match self.only() {
+            Some(_) => each.remove(0),
+            None => {
+                for (own, model) in each.iter_mut().zip(&self.models) {
+                    own["target"] = model.target().into();
+                }
+                let seed = self.models.first().and_then(Model::process).map(|own| own.record.seed);
+                // The kernel is null where each has its own.
+                json!({ "kind": "targets", "shared_kernel": self.shared, "seed": seed, "targets": each })
+            }
+        };
+        out["seconds"] = json!(self.run.as_ref().map_or_else(|| self.seconds(), |run| run.seconds));
+        if let Some(run) = &self.run {
+            run.add(&mut out);
+        }
+        Ok(out)
     }
 
     /// Targets are predicted one after the other; the columns of each stay until all are there.

@@ -365,7 +365,7 @@ impl StreamModel {
             noise.add_to(&mut tensors);
         }
         tensors.insert_vector(COUNTS, &[self.sums.functions() as f64, self.sums.features() as f64]);
-        let mut container = saved::container(std::slice::from_ref(&self.model), None)?;
+        let mut container = saved::container(std::slice::from_ref(&self.model), None, None)?;
         container.tensors.extend_under(STREAM, tensors);
         Ok(container)
     }

@@ -1,15 +1,16 @@
 //! `posterior fit --continue`: rows that are added to a model, of a table or of networks.
 
-use super::super::{print_written, read_files, remarks};
-use super::{network, report};
+use super::super::{read_files, remarks};
+use super::{network, read_as, show, write};
 use crate::args::{Cli, ContinueArgs};
 use crate::interrupt::Interrupt;
 use crate::laplace_settings::continued;
-use crate::output::{Failure, check_outputs, print, print_json, set_threads};
+use crate::output::{Failure, check_outputs, set_threads};
 use crate::progress::Bar;
 use posterior::data::OutputKind;
 use posterior::laplace::DataSource;
 use posterior::linearised::Stage;
+use posterior::models::RunRecord;
 use posterior::notes::fixes::STREAM_ON;
 use posterior::{FitRequest, Model, Saved};
 use std::path::Path;
@@ -53,17 +54,11 @@ fn of_table(cli: &Cli, arguments: &ContinueArgs, model: Model, started: Instant)
     remarks.notes(new.notes().of_cells().sentences());
     let plan = own.continuation_plan(&new, memory)?;
     remarks.say(format!("plan: {plan}"));
+    let run = RunRecord { read: read_as(&table, &[]), ..RunRecord::default() };
     drop(table);
-    let model = model.continued(new, arguments.calibrate)?;
-    model.save(&arguments.out)?;
-    if cli.json {
-        return print_json(&report(&model, started.elapsed().as_secs_f64(), &arguments.out));
-    }
-    if cli.quiet {
-        return Ok(());
-    }
-    print(model.described())?;
-    print_written(cli, "model", &arguments.out)
+    let mut model = Saved::from(model.continued(new, arguments.calibrate)?);
+    write(&mut model, &run, &arguments.out, started)?;
+    show(cli, &model, &arguments.out, (memory, arguments.verbose))
 }
 
 /// Adds data to the sums of a network.
@@ -92,7 +87,7 @@ fn of_networks(cli: &Cli, arguments: &ContinueArgs, model: &Model, started: Inst
         true => Failure::new(format!("interrupted; {} has not been written", arguments.out.display())),
         false => Failure::from(error),
     })?;
-    network::finish(cli, &model, &arguments.out, started)
+    network::finish(cli, model, (arguments.out.as_path(), arguments.verbose), started)
 }
 
 /// Why no rows can be added to a model.

@@ -1,17 +1,19 @@
 //! `posterior fit --network`: error bars for a trained network.
 
-use super::super::{print_report, print_written, remarks};
+use super::super::remarks;
+use super::{show, write};
 use crate::args::{Cli, LaplaceArgs};
 use crate::interrupt::Interrupt;
 use crate::laplace_effects::check_plain_ensemble;
 use crate::laplace_settings::{checkpoint, request};
-use crate::output::{Failure, check_outputs, print, set_threads};
+use crate::output::{Failure, check_outputs, set_threads};
 use crate::progress::Bar;
-use posterior::data::{OutputKind, json};
+use posterior::data::OutputKind;
 use posterior::laplace::{CurvatureChoice, LaplaceRequest};
 use posterior::linearised::{Approximation, Stage, Weights};
+use posterior::models::RunRecord;
 use posterior::notes::fixes::RESUME;
-use posterior::{Model, ensemble};
+use posterior::{Model, Saved, ensemble};
 use std::path::Path;
 use std::time::Instant;
 
@@ -65,20 +67,18 @@ pub(super) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
         };
         Failure::new(format!("interrupted; {} has not been written{rest}", arguments.out.display()))
     })?;
-    finish(cli, &model, &arguments.out, started)
+    finish(cli, model, (arguments.out.as_path(), arguments.verbose), started)
 }
 
 /// Writes a model of networks, and says what it is.
-pub(super) fn finish(cli: &Cli, model: &Model, out: &Path, started: Instant) -> Result<(), Failure> {
-    model.save(out)?;
-    if cli.json {
-        let mut report = model.report()?;
-        report["model"] = json!(out.display().to_string());
-        return print_report(&report, started);
-    }
-    if cli.quiet {
-        return Ok(());
-    }
-    print(model.described())?;
-    print_written(cli, "model", out)
+pub(super) fn finish(
+    cli: &Cli,
+    model: Model,
+    (out, verbose): (&Path, bool),
+    started: Instant,
+) -> Result<(), Failure> {
+    let mut model = Saved::from(model);
+    write(&mut model, &RunRecord::default(), out, started)?;
+    // What columns do is not asked of networks, and takes no memory.
+    show(cli, &model, out, (u64::MAX, verbose))
 }

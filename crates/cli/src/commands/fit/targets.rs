@@ -3,7 +3,7 @@
 use super::cross_validation::{fit_and_score, for_fold};
 use super::left_out::LeftOut;
 use super::{
-    Fits, Fitted, Found, Rows, draws_of, finished, first_part, fitted, observed_by, parted, read,
+    Fits, Fitted, Found, Rows, draws_of, finished, first_part, fitted, observed_by, parted, read, read_as,
     refuse_folds, streamed,
 };
 use crate::args::{SplitArgs, TableArgs};
@@ -193,7 +193,8 @@ impl<'a> Work<'a> {
             models.push(fitted(rows, &own, self.remarks, self.arguments)?);
             apart.push(left_out);
         }
-        Ok(Fits { models, left_out: apart, shared, planned_bytes: plan.peak_bytes })
+        let read = self.table.as_ref().map_or_else(Vec::new, |table| read_as(table, &self.looks));
+        Ok(Fits { models, left_out: apart, shared, planned_bytes: plan.peak_bytes, read })
     }
 
     /// What is asked for of a target in a fold, within so many seconds and bytes.
@@ -224,7 +225,7 @@ impl<'a> Work<'a> {
             return parted(table, &self.looks[k], own, held_out, remarks);
         }
         match read(self.arguments, own, held_out, remarks)? {
-            Found::Rows(rows) => Ok((rows, LeftOut::none())),
+            Found::Rows(rows, _) => Ok((rows, LeftOut::none())),
             Found::Table(table, looks) => parted(&table, &looks, own, held_out, remarks),
         }
     }
