@@ -145,13 +145,12 @@ fn without_delimiter(grammar: Command, id: &str) -> Command {
     grammar.mut_subcommand("fit", |fit| fit.mut_arg(id, |arg| arg.value_delimiter(None)))
 }
 
-fn matched(grammar: Command, form: Option<FitForm>, words: Vec<OsString>) -> Result<Cli, Failure> {
-    let mut grammar = grammar;
+fn matched(mut grammar: Command, form: Option<FitForm>, words: Vec<OsString>) -> Result<Cli, Failure> {
     let set = words.iter().filter_map(|word| word.to_str()?.strip_prefix("--")?.strip_prefix(SETTING));
     let set: Vec<String> = set.filter_map(|word| word.split('=').next()).map(String::from).collect();
     let matches = grammar.try_get_matches_from_mut(words);
     let cli = matches.and_then(|matches| {
-        let cli = Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut grammar))?;
+        let cli = Cli::from_arg_matches(&matches)?;
         Ok(Cli { written: written(&matches), set, ..cli })
     });
     cli.or_else(|mut error| {
@@ -166,13 +165,20 @@ fn matched(grammar: Command, form: Option<FitForm>, words: Vec<OsString>) -> Res
     })
 }
 
-/// Why a flag is wrong that another grammar of `fit` has.
+/// Why a flag or a method is wrong that another grammar of `fit` has.
 fn stranger(form: FitForm, error: &clap::Error) -> Option<String> {
-    if error.kind() != ErrorKind::UnknownArgument {
-        return None;
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let flag = of(ContextKind::InvalidArg)?.strip_prefix("--")?;
+    match error.kind() {
+        ErrorKind::UnknownArgument => form.stranger(flag),
+        ErrorKind::InvalidValue if flag.starts_with("method ") => {
+            form.other_method(of(ContextKind::InvalidValue)?)
+        }
+        _ => None,
     }
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
-    form.stranger(flag.strip_prefix("--")?)
 }
 
 /// The flags (and groups of flags) of the named command that are written, without their dashes.

@@ -90,6 +90,24 @@ impl FitForm {
             _ => None,
         }
     }
+
+    /// Why a method is wrong that another grammar has.
+    pub(crate) fn other_method(self, name: &str) -> Option<String> {
+        let has = |form: Self| {
+            let command = form.command();
+            let method = command.get_arguments().find(|own| own.get_long() == Some("method"));
+            method.is_some_and(|own| own.get_possible_values().iter().any(|known| known.matches(name, false)))
+        };
+        match self {
+            Self::Table if has(Self::Network) => {
+                Some(format!("--method {name} is for networks: name one with --network"))
+            }
+            Self::Network if has(Self::Table) => {
+                Some(format!("--method {name} is for tables without a network: leave --network out"))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Whether an argument is called so.

@@ -70,9 +70,9 @@ fn list(cli: &Cli) -> Result<(), Failure> {
         );
     }
     let rows = tables.iter().map(|(name, costs)| {
-        let chosen = costs.iter().map(|cost| match *name {
-            MethodName::Auto => format!("{}: {}", cost.method, in_words(cost)),
-            _ => in_words(cost),
+        let chosen = costs.iter().map(|cost| match cost.method == *name {
+            true => in_words(cost),
+            false => format!("{}: {}", cost.method, in_words(cost)),
         });
         let mut cells = vec![name.to_string()];
         cells.extend(chosen);

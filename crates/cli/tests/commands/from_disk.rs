@@ -45,15 +45,14 @@ fn tensors(path: &Path) -> Vec<u8> {
     bytes[8 + length..].to_vec()
 }
 
-/// What a model says of itself, without what says where its rows were.
-fn described(folder: &Path, model: &str) -> Value {
+/// What a model says of itself, without what says where its rows were: rows that are read part by part are scored by `evaluate`.
+pub(crate) fn described(folder: &Path, model: &str) -> Value {
     let mut found = json(folder, &format!("inspect {model}"));
     // Of the file: how many digits seconds have.
     found["bytes"] = Value::Null;
     found["header"]["fit"]["plan"] = Value::Null;
-    for own in ["planned_memory_bytes", "peak_memory_bytes", "model"] {
-        found[own] = Value::Null;
-    }
+    let of_run = ["planned_memory_bytes", "peak_memory_bytes", "model", "left_out", "read"];
+    of_run.iter().for_each(|own| found[own] = Value::Null);
     without(&mut found, &["seconds", "from_disk"]);
     found
 }

@@ -1,5 +1,6 @@
 //! Tables of several files, from fit to scores.
 
+use super::from_disk::described;
 use super::running::{error, json};
 use serde_json::Value;
 use std::path::Path;
@@ -23,17 +24,6 @@ fn write(path: &Path, rows: std::ops::Range<usize>, order: [usize; 4]) {
     let mut text = order.map(|j| names[j]).join(",") + "\n";
     rows.for_each(|i| text += &(order.map(|j| row(i)[j].clone()).join(",") + "\n"));
     std::fs::write(path, text).unwrap();
-}
-
-/// What a model says of itself, without what differs from run to run.
-fn described(folder: &Path, model: &str) -> Value {
-    let mut found = json(folder, &format!("inspect {model}"));
-    // Of the file: how many digits seconds have.
-    found["bytes"] = Value::Null;
-    let fit = &mut found["header"]["fit"];
-    fit["seconds"] = Value::Null;
-    fit["scalable"]["seconds"] = Value::Null;
-    found
 }
 
 #[test]

@@ -33,7 +33,9 @@ fn read(path: &Path) -> (Value, Vec<u8>) {
 fn forget(value: &mut Value) {
     match value {
         Value::Object(entries) => {
-            ["seconds", "reached_seconds", "plan"].iter().for_each(|name| drop(entries.remove(*name)));
+            ["seconds", "reached_seconds", "plan", "peak_memory_bytes"]
+                .iter()
+                .for_each(|name| drop(entries.remove(*name)));
             entries.values_mut().for_each(forget);
         }
         Value::Array(entries) => entries.iter_mut().for_each(forget),
