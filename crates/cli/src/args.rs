@@ -13,7 +13,6 @@ mod stream;
 mod table;
 mod tomography;
 
-use crate::laplace_settings::chosen_integration;
 use crate::output::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use fit::{ContinueArgs, FitArgs, FitForm, is_setting, set_flag};
@@ -21,7 +20,9 @@ pub(crate) use help::with_headings;
 pub(crate) use label::{
     LabelAskArgs, LabelCommand, LabelExportArgs, LabelPoolArgs, LabelStartArgs, LabelTellArgs,
 };
-pub(crate) use laplace::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
+pub(crate) use laplace::{
+    CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg, chosen_integration, only,
+};
 pub(crate) use laplace_searches::{FreezeArg, KernelInputsArg, SETTINGS, SearchArgs, SolverArg, SwitchArg};
 pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};

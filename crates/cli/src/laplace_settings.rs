@@ -1,6 +1,8 @@
 //! From the flags of `fit --network` to a request; a flag that would have no effect is wrong usage.
 
-use crate::args::{Cli, ContinueArgs, CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
+use crate::args::{
+    Cli, ContinueArgs, CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg, chosen_integration, only,
+};
 use crate::output::Failure;
 use crate::settings::checkpoint_place;
 use crate::{laplace_effects, laplace_searches};
@@ -9,29 +11,9 @@ use posterior::laplace::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat,
     ValidationSource,
 };
-use posterior::likelihoods::{Integration, Link};
+use posterior::likelihoods::Link;
 use posterior::linearised::{Approximation, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights};
 use std::path::PathBuf;
-
-/// The predictive that was asked for, if one was.
-pub(crate) fn chosen_integration(
-    predictive: Option<PredictiveArg>,
-    samples: Option<usize>,
-    seed: u64,
-) -> Result<Option<Integration>, Failure> {
-    let sampled = predictive == Some(PredictiveArg::MonteCarlo);
-    only(samples.is_some(), "predictive-samples", sampled, "--predictive monte-carlo")?;
-    let samples = samples.unwrap_or(PREDICTIVE_SAMPLES);
-    Ok(predictive.map(|predictive| match predictive {
-        PredictiveArg::Probit => Integration::Probit,
-        PredictiveArg::Bridge => Integration::LaplaceBridge,
-        PredictiveArg::MonteCarlo => Integration::MonteCarlo { samples, seed },
-        PredictiveArg::PlugIn => Integration::PlugIn,
-    }))
-}
-
-/// Draws of a predictive where no number is given.
-const PREDICTIVE_SAMPLES: usize = 1000;
 
 /// Bytes of a fit where no limit is given.
 const MEMORY: u64 = 8_000_000_000;
@@ -96,11 +78,6 @@ fn tune_of(tune: TuneArg, folds: Option<usize>) -> Tune {
         TuneArg::CrossValidation => Tune::CrossValidation { folds: folds.unwrap_or(5) },
         TuneArg::None => Tune::None,
     }
-}
-
-/// Refuses a flag that belongs to another choice.
-pub(crate) fn only(given: bool, flag: &str, belongs: bool, to: &str) -> Result<(), Failure> {
-    if given && !belongs { Err(Failure::usage(format!("--{flag} belongs to {to}"))) } else { Ok(()) }
 }
 
 /// Refuses pairs of choices that have no meaning together.

@@ -1,10 +1,11 @@
 //! The grammar of `fit --network`.
 
 use super::{InputArgs, SearchArgs};
+use crate::output::Failure;
 use clap::{ArgAction, Args, ValueEnum};
 use posterior::data::TextOptions;
 use posterior::laplace::{LikelihoodKind, Preprocess};
-use posterior::likelihoods::Link;
+use posterior::likelihoods::{Integration, Link};
 use posterior::linearised::{Choice, FisherEstimate, Mode, NoiseModel, PriorKind};
 use posterior::options::{CalibrateName, numbers};
 use std::path::PathBuf;
@@ -313,4 +314,29 @@ pub(crate) struct LaplaceArgs {
     /// Replace the file of --output even if it is no model
     #[arg(long)]
     pub force: bool,
+}
+
+/// The predictive that was asked for, if one was.
+pub(crate) fn chosen_integration(
+    predictive: Option<PredictiveArg>,
+    samples: Option<usize>,
+    seed: u64,
+) -> Result<Option<Integration>, Failure> {
+    let sampled = predictive == Some(PredictiveArg::MonteCarlo);
+    only(samples.is_some(), "predictive-samples", sampled, "--predictive monte-carlo")?;
+    let samples = samples.unwrap_or(PREDICTIVE_SAMPLES);
+    Ok(predictive.map(|predictive| match predictive {
+        PredictiveArg::Probit => Integration::Probit,
+        PredictiveArg::Bridge => Integration::LaplaceBridge,
+        PredictiveArg::MonteCarlo => Integration::MonteCarlo { samples, seed },
+        PredictiveArg::PlugIn => Integration::PlugIn,
+    }))
+}
+
+/// Draws of a predictive where no number is given.
+const PREDICTIVE_SAMPLES: usize = 1000;
+
+/// Refuses a flag that belongs to another choice.
+pub(crate) fn only(given: bool, flag: &str, belongs: bool, to: &str) -> Result<(), Failure> {
+    if given && !belongs { Err(Failure::usage(format!("--{flag} belongs to {to}"))) } else { Ok(()) }
 }

@@ -2,9 +2,9 @@
 
 use super::remarks;
 use super::train_online;
+use crate::args::only;
 use crate::args::{Cli, OnlineCurvatureArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 use crate::interrupt::Interrupt;
-use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::progress::Bar;
 use crate::settings::checkpoint_place;

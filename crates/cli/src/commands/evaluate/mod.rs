@@ -11,8 +11,8 @@ pub(super) mod scoring;
 pub(super) mod text;
 
 use super::{load, load_for, print_report, print_written, remarks};
+use crate::args::only;
 use crate::args::{Cli, EvaluateArgs};
-use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, print, set_threads};
 use posterior::Model;
 use posterior::data::{OutputKind, json};

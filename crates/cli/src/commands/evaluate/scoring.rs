@@ -2,8 +2,8 @@
 
 use super::text::{remark, trained_on};
 use crate::args::EvaluateArgs;
+use crate::args::only;
 use crate::commands::{asked_data, limited, load_for};
-use crate::laplace_settings::only;
 use crate::output::{Failure, Remarks};
 use posterior::data::transform::{Corruption, SEVERITIES};
 use posterior::data::{Departure, InputMoments};
