@@ -1,6 +1,7 @@
 //! The grammar of the command line.
 
 mod fit;
+mod fit_run;
 mod help;
 mod label;
 mod laplace;
@@ -16,6 +17,7 @@ mod tomography;
 use crate::output::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use fit::{ContinueArgs, FitArgs, FitForm, is_setting, set_flag};
+pub(crate) use fit_run::FitRunArgs;
 pub(crate) use help::with_headings;
 pub(crate) use label::{
     LabelAskArgs, LabelCommand, LabelExportArgs, LabelPoolArgs, LabelStartArgs, LabelTellArgs,

@@ -197,7 +197,7 @@ pub(crate) fn request(cli: &Cli, a: &LaplaceArgs) -> Result<LaplaceRequest, Fail
 
 /// Where the sums of an interrupted fit go.
 pub(crate) fn checkpoint(a: &LaplaceArgs) -> PathBuf {
-    checkpoint_place(a.checkpoint.as_deref(), &a.out)
+    checkpoint_place(a.checkpoint.as_deref(), &a.run.out)
 }
 
 /// Weights and curvature.

@@ -23,19 +23,19 @@ impl TableArgs {
         let mut request = self.request.clone();
         let named = self.request.method.large().and_then(|large| large.checkpoint.as_deref());
         if let Some(large) = request.method.large_mut() {
-            large.checkpoint = Some(checkpoint_place(named, &self.out));
+            large.checkpoint = Some(checkpoint_place(named, &self.run.out));
         }
         // What says which rows go together tells nothing of the target.
         let features = request.selection.features.clone().unwrap_or_default();
         request.selection.exclude.extend(self.split.columns().filter(|column| !features.contains(column)));
-        let inputs = [self.config.as_ref(), self.split.file(), self.hyperparameters.as_ref()];
+        let inputs = [self.run.config.as_ref(), self.split.file(), self.hyperparameters.as_ref()];
         let inputs = self.data.iter().chain(inputs.into_iter().flatten());
         // What stands in the ordinary place is forgotten by --fresh, whatever it is.
         let ordinary = request.method.large().filter(|large| !large.fresh);
         let ordinary = ordinary.and_then(|large| large.checkpoint.as_deref()).filter(|path| path.exists());
         let outputs =
-            [(Some(self.out.as_path()), OutputKind::Model), (named.or(ordinary), OutputKind::Checkpoint)];
-        check_outputs(&outputs, inputs, self.force)?;
+            [(Some(self.run.out.as_path()), OutputKind::Model), (named.or(ordinary), OutputKind::Checkpoint)];
+        check_outputs(&outputs, inputs, self.run.force)?;
         Ok(request)
     }
 }

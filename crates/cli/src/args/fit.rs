@@ -4,7 +4,7 @@
 //! ([`FitForm::of`]). Help shows the flags of all.
 
 use super::help::rank;
-use super::{InputArgs, LaplaceArgs, PredictiveArg, TableArgs, TuneArg};
+use super::{FitRunArgs, InputArgs, LaplaceArgs, PredictiveArg, TableArgs, TuneArg};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use posterior::data::TextOptions;
 use posterior::options::{CalibrateName, SETTING, numbers};
@@ -213,10 +213,6 @@ pub(crate) struct ContinueArgs {
     #[arg(long, value_enum, default_value_t)]
     pub calibrate: CalibrateName,
 
-    /// Defaults for these flags
-    #[arg(long, value_name = "FILE.toml")]
-    pub config: Option<PathBuf>,
-
     /// Most memory that the fit may need, in gigabytes [default: 8]
     #[arg(long, value_name = "GB", value_parser = numbers::bytes)]
     pub memory: Option<u64>,
@@ -225,19 +221,6 @@ pub(crate) struct ContinueArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
-
-    /// File to write the model to
-    #[arg(long = "output", short = 'o', id = "output", value_name = "MODEL")]
-    pub out: PathBuf,
-
-    /// Print all facts, tables and notes instead of one screen
-    #[arg(long)]
-    pub verbose: bool,
-
-    /// Replace the file of --output even if it is no model
-    #[arg(long)]
-    pub force: bool,
+    #[command(flatten)]
+    pub run: FitRunArgs,
 }

@@ -1,6 +1,6 @@
 //! The grammar of `fit --network`.
 
-use super::{InputArgs, SearchArgs};
+use super::{FitRunArgs, InputArgs, SearchArgs};
 use crate::output::Failure;
 use clap::{ArgAction, Args, ValueEnum};
 use posterior::data::TextOptions;
@@ -106,10 +106,6 @@ pub(crate) enum PredictiveArg {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LaplaceArgs {
-    /// Defaults for these flags
-    #[arg(long, value_name = "FILE.toml")]
-    pub config: Option<PathBuf>,
-
     /// Trained network: .onnx, .safetensors, or .pt (PyTorch's state dictionary); or a folder of them, which become one model (an ensemble; with --method, of networks with error bars)
     #[arg(long, value_name = "FILE", conflicts_with = "head")]
     pub network: Option<PathBuf>,
@@ -299,21 +295,8 @@ pub(crate) struct LaplaceArgs {
     #[arg(long)]
     pub resume: bool,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
-
-    /// File to write the model to
-    #[arg(long = "output", short = 'o', id = "output", value_name = "MODEL")]
-    pub out: PathBuf,
-
-    /// Print all facts, tables and notes instead of one screen
-    #[arg(long)]
-    pub verbose: bool,
-
-    /// Replace the file of --output even if it is no model
-    #[arg(long)]
-    pub force: bool,
+    #[command(flatten)]
+    pub run: FitRunArgs,
 }
 
 /// The predictive that was asked for, if one was.

@@ -1,9 +1,8 @@
 //! The grammar of `fit` of a table: what the library is asked ([`FitRequest`]), and files.
 
-use super::SplitArgs;
+use super::{FitRunArgs, SplitArgs};
 use clap::Args;
 use posterior::FitRequest;
-use posterior::options::numbers;
 use std::path::PathBuf;
 
 /// Flags of a fit of a table; the same names are the keys of the configuration file.
@@ -28,26 +27,9 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub stream: Option<bool>,
 
-    /// Defaults for these flags
-    #[arg(long, value_name = "FILE.toml")]
-    pub config: Option<PathBuf>,
-
     #[command(flatten)]
     pub split: SplitArgs,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
-
-    /// File to write the model to
-    #[arg(long = "output", short = 'o', id = "output", value_name = "MODEL")]
-    pub out: PathBuf,
-
-    /// Print all facts, tables and notes instead of one screen
-    #[arg(long)]
-    pub verbose: bool,
-
-    /// Replace the file of --output even if it is no model
-    #[arg(long)]
-    pub force: bool,
+    #[command(flatten)]
+    pub run: FitRunArgs,
 }

@@ -49,7 +49,7 @@ fn run_table(cli: &Cli, arguments: &TableArgs) -> Result<(), Failure> {
     let mut request = arguments.request()?;
     let held_out = &arguments.split;
     held_out.check()?;
-    set_threads(arguments.threads)?;
+    set_threads(arguments.run.threads)?;
     let remarks = remarks(cli);
     let begun = (remarks, started);
     let (fits, folds) = match targets::requested_targets(arguments, &request, remarks)? {
@@ -145,17 +145,17 @@ fn finish(
         folds: (0..count).map(of_fold).collect(),
         ..RunRecord::default()
     };
-    write(&mut model, &run, &arguments.out, started)?;
+    write(&mut model, &run, &arguments.run.out, started)?;
     let (remarks, memory) = (remarks(cli), arguments.request.memory);
     let scored = left_out.into_iter().zip(&model.models);
     let scores: Vec<LeftOutScores> = scored.map(|(rows, own)| rows.score(own, memory, remarks)).collect();
     run.left_out = scores.iter().map(LeftOutScores::json).collect::<Result<_, Failure>>()?;
     // The model was worth keeping before its scores were known.
     if run.left_out.iter().any(|own| !own.is_null()) {
-        write(&mut model, &run, &arguments.out, started)?;
+        write(&mut model, &run, &arguments.run.out, started)?;
     }
-    if cli.json || cli.quiet || !arguments.verbose {
-        return show(cli, &model, &arguments.out, (memory, false));
+    if cli.json || cli.quiet || !arguments.run.verbose {
+        return show(cli, &model, &arguments.run.out, (memory, false));
     }
     let each = &model.models;
     let heading = |own: &Model| match several {
@@ -171,7 +171,7 @@ fn finish(
             print(format!("\n{}{scores}", heading(own)))?;
         }
     }
-    print_written(cli, "model", &arguments.out)
+    print_written(cli, "model", &arguments.run.out)
 }
 
 /// Writes models with how their fit went so far.
@@ -267,7 +267,7 @@ fn finished<T>(
         let ModelError::Interrupted = error else { return error.into() };
         let state = kept(request)
             .map_or_else(String::new, |p| format!("; the same command goes on from {}", p.display()));
-        Failure::new(format!("interrupted; {} has not been written{state}", arguments.out.display()))
+        Failure::new(format!("interrupted; {} has not been written{state}", arguments.run.out.display()))
     })
 }
 
@@ -343,7 +343,7 @@ fn read(
                 remarks.say(format!("reading {count} rows part by part"));
                 refuse_folds(arguments, "a table that is read part by part")?;
                 let split = held_out.split(None, count, None, draws_of(request))?;
-                let folder = arguments.out.parent().unwrap_or(Path::new(""));
+                let folder = arguments.run.out.parent().unwrap_or(Path::new(""));
                 let mut say = |text| remarks.say(text);
                 let prepared = PreparedTable::from_files(files, &split.train, request, folder, &mut say)?;
                 if !split.test.is_empty() {

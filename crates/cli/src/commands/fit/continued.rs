@@ -21,10 +21,10 @@ const OF_NETWORKS: [&str; 6] = ["input", "labels", "tune", "predictive", "predic
 
 pub(super) fn run(cli: &Cli, arguments: &ContinueArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    set_threads(arguments.threads)?;
+    set_threads(arguments.run.threads)?;
     let (_, files) = arguments.inputs.files(&arguments.data);
-    let inputs = files.iter().chain([&arguments.model]).chain(&arguments.config).chain(&arguments.labels);
-    check_outputs(&[(Some(arguments.out.as_path()), OutputKind::Model)], inputs, arguments.force)?;
+    let inputs = files.iter().chain([&arguments.model]).chain(&arguments.run.config).chain(&arguments.labels);
+    check_outputs(&[(Some(arguments.run.out.as_path()), OutputKind::Model)], inputs, arguments.run.force)?;
     let Some(model) = Saved::load(&arguments.model)?.into_only() else {
         return Err(other(&arguments.model, "one of several targets", "fit all rows anew"));
     };
@@ -57,8 +57,8 @@ fn of_table(cli: &Cli, arguments: &ContinueArgs, model: Model, started: Instant)
     let run = RunRecord { read: read_as(&table, &[]), ..RunRecord::default() };
     drop(table);
     let mut model = Saved::from(model.continued(new, arguments.calibrate)?);
-    write(&mut model, &run, &arguments.out, started)?;
-    show(cli, &model, &arguments.out, (memory, arguments.verbose))
+    write(&mut model, &run, &arguments.run.out, started)?;
+    show(cli, &model, &arguments.run.out, (memory, arguments.run.verbose))
 }
 
 /// Adds data to the sums of a network.
@@ -84,10 +84,10 @@ fn of_networks(cli: &Cli, arguments: &ContinueArgs, model: &Model, started: Inst
     let model = own.continued(&data, &options, &mut announce, &mut watch);
     progress.finish();
     let model = model.map_err(|error| match error.is_interruption() {
-        true => Failure::new(format!("interrupted; {} has not been written", arguments.out.display())),
+        true => Failure::new(format!("interrupted; {} has not been written", arguments.run.out.display())),
         false => Failure::from(error),
     })?;
-    network::finish(cli, model, (arguments.out.as_path(), arguments.verbose), started)
+    network::finish(cli, model, (arguments.run.out.as_path(), arguments.run.verbose), started)
 }
 
 /// Why no rows can be added to a model.

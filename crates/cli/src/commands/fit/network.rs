@@ -27,16 +27,16 @@ fn members_alone(mut request: LaplaceRequest) -> LaplaceRequest {
 
 pub(super) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    set_threads(arguments.threads)?;
+    set_threads(arguments.run.threads)?;
     let remarks = remarks(cli);
     let place = checkpoint(arguments);
     let kept = (arguments.checkpoint.is_some() || place.exists()).then_some(place.as_path());
-    let outputs = [(Some(arguments.out.as_path()), OutputKind::Model), (kept, OutputKind::Checkpoint)];
-    let single = [&arguments.config, &arguments.network, &arguments.architecture, &arguments.head];
+    let outputs = [(Some(arguments.run.out.as_path()), OutputKind::Model), (kept, OutputKind::Checkpoint)];
+    let single = [&arguments.run.config, &arguments.network, &arguments.architecture, &arguments.head];
     let (_, data_files) = arguments.inputs.files(&arguments.data);
     let several = [&data_files, &arguments.labels, &arguments.validation_data, &arguments.validation_labels];
     let inputs = single.into_iter().flatten().chain(several.into_iter().flatten());
-    check_outputs(&outputs, inputs, arguments.force)?;
+    check_outputs(&outputs, inputs, arguments.run.force)?;
     let mut announce = |line: &str| remarks.say(line);
     let mut progress = Bar::of_stages(remarks.silent, Interrupt::listen());
     let mut watch = |stage: Stage, done, total| progress.stage(stage.describe(), done, total, None);
@@ -65,9 +65,9 @@ pub(super) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
         } else {
             String::new()
         };
-        Failure::new(format!("interrupted; {} has not been written{rest}", arguments.out.display()))
+        Failure::new(format!("interrupted; {} has not been written{rest}", arguments.run.out.display()))
     })?;
-    finish(cli, model, (arguments.out.as_path(), arguments.verbose), started)
+    finish(cli, model, (arguments.run.out.as_path(), arguments.run.verbose), started)
 }
 
 /// Writes a model of networks, and says what it is.

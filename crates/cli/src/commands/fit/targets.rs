@@ -125,7 +125,7 @@ impl<'a> Work<'a> {
             if let Some(path) = own.method.large_mut().and_then(|large| large.checkpoint.as_mut()) {
                 path.as_mut_os_string().push(format!(".target{}", place + 1));
                 let there = Some(path.as_path()).filter(|path| path.exists() && !fresh);
-                check_outputs(&[(there, OutputKind::Checkpoint)], &arguments.data, arguments.force)?;
+                check_outputs(&[(there, OutputKind::Checkpoint)], &arguments.data, arguments.run.force)?;
             }
             requests.push(own);
         }

@@ -1,0 +1,29 @@
+//! The grammar of how any fit runs, and where its model goes.
+
+use clap::Args;
+use posterior::options::numbers;
+use std::path::PathBuf;
+
+// (A documentation comment would become the commands' own.)
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FitRunArgs {
+    /// Defaults for these flags
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
+    pub threads: Option<usize>,
+
+    /// File to write the model to
+    #[arg(long = "output", short = 'o', id = "output", value_name = "MODEL")]
+    pub out: PathBuf,
+
+    /// Print all facts, tables and notes instead of one screen
+    #[arg(long)]
+    pub verbose: bool,
+
+    /// Replace the file of --output even if it is no model
+    #[arg(long)]
+    pub force: bool,
+}
