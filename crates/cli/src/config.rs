@@ -154,6 +154,9 @@ fn matched(mut grammar: Command, form: Option<FitForm>, words: Vec<OsString>) ->
         Ok(Cli { written: written(&matches), set, ..cli })
     });
     cli.or_else(|mut error| {
+        if let Some(why) = incomplete(&error) {
+            return Err(Failure::usage(why));
+        }
         if let Some(why) = form.and_then(|form| stranger(form, &error)) {
             return Err(Failure::usage(why));
         }
@@ -165,17 +168,39 @@ fn matched(mut grammar: Command, form: Option<FitForm>, words: Vec<OsString>) ->
     })
 }
 
+/// What an error is about.
+fn about(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Why a setting is wrong that is given without its name or its value.
+fn incomplete(error: &clap::Error) -> Option<String> {
+    let setting = about(error, ContextKind::InvalidArg)?.strip_prefix("--")?.strip_prefix(SETTING)?;
+    let name = setting.split(' ').next()?;
+    match error.kind() {
+        ErrorKind::UnknownArgument if name.is_empty() || name.starts_with('-') => {
+            Some("--set needs NAME=VALUE; `posterior methods NAME` lists the settings of a method".into())
+        }
+        // What a switch is set to where nothing is said.
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation
+            if about(error, ContextKind::InvalidValue)? == "true" =>
+        {
+            Some(format!("--set {name} needs a value: write --set {name}=VALUE"))
+        }
+        _ => None,
+    }
+}
+
 /// Why a flag or a method is wrong that another grammar of `fit` has.
 fn stranger(form: FitForm, error: &clap::Error) -> Option<String> {
-    let of = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let flag = of(ContextKind::InvalidArg)?.strip_prefix("--")?;
+    let flag = about(error, ContextKind::InvalidArg)?.strip_prefix("--")?;
     match error.kind() {
         ErrorKind::UnknownArgument => form.stranger(flag),
         ErrorKind::InvalidValue if flag.starts_with("method ") => {
-            form.other_method(of(ContextKind::InvalidValue)?)
+            form.other_method(about(error, ContextKind::InvalidValue)?)
         }
         _ => None,
     }

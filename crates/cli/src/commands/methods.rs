@@ -74,15 +74,16 @@ fn list(cli: &Cli) -> Result<(), Failure> {
             true => in_words(cost),
             false => format!("{}: {}", cost.method, in_words(cost)),
         });
-        let mut cells = vec![name.to_string()];
-        cells.extend(chosen);
-        cells.push(about(name));
-        cells
+        std::iter::once(name.to_string()).chain(chosen).collect::<Vec<_>>()
     });
-    let head = ["for tables", "1,000 rows", "100,000 rows", "what it is, and what for"];
-    let mut lines = vec![table_under(head, rows), String::new()];
-    let rows = networks.iter().map(|name| [name.to_string(), about(name)]);
-    lines.push(table_under(["for networks (--network)", "what it is"], rows));
+    let head = ["for tables", "1,000 rows", "100,000 rows"];
+    let costs = table_under(head, rows);
+    let what =
+        std::iter::once("what it is, and what for".into()).chain(tables.iter().map(|own| about(&own.0)));
+    let mut lines: Vec<String> =
+        costs.lines().zip(what).map(|(line, what)| format!("{line}  {what}")).collect();
+    lines.push("\nfor networks (--network)".into());
+    lines.extend(networks.iter().map(|name| format!("{name}: {}", about(name))));
     lines.push(format!(
         "\nCosts are those planned for {COLUMNS} columns on this machine. `posterior methods NAME` lists settings; `prior` and `text` are groups of others."
     ));

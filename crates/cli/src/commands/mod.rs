@@ -70,6 +70,9 @@ fn load(path: &Path) -> Result<Saved, Failure> {
         StoreError::Read { path, source } => {
             Failure::new(format!("cannot read the model {}: {source}", path.display()))
         }
+        other @ StoreError::Foreign { .. } => {
+            Failure::new(format!("{other}. The model is the first file, its data follow"))
+        }
         other => other.into(),
     })
 }
