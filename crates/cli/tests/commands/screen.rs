@@ -105,6 +105,6 @@ fn a_fit_that_is_worse_than_its_baseline_says_so() {
         "fit t.csv --target y --features x --likelihood gaussian --target-transform none --method exact --set fix=noise_variance=0.01 --set steps=1 --set restarts=1 -o m.posterior",
     );
     assert!(text.lines().count() <= LINES, "{text}");
-    assert!(text.contains("worse than the baseline: RMSE "), "{text}");
+    assert!(text.contains("no better than the baseline: RMSE "), "{text}");
     assert!(text.contains("not converged: the search ended by the limit of steps"), "{text}");
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct RunRecord {
     /// Seconds that it took, reading included.
     pub seconds: f64,
-    /// Most memory that it took, in bytes; none where the system does not tell.
+    /// Most memory that it took before the file was written, in bytes; none where the system does not tell.
     pub peak_memory_bytes: Option<u64>,
     /// Planned for several targets together, in bytes; none of one target, whose record has its own.
     pub planned_memory_bytes: Option<u64>,
