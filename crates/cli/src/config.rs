@@ -188,7 +188,7 @@ fn incomplete(error: &clap::Error) -> Option<String> {
         ErrorKind::InvalidValue | ErrorKind::ValueValidation
             if about(error, ContextKind::InvalidValue)? == "true" =>
         {
-            Some(format!("--set {name} needs a value: write --set {name}=VALUE"))
+            Some(format!("--set {name} needs a value other than true: write --set {name}=VALUE"))
         }
         _ => None,
     }

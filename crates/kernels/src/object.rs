@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// [`KernelExpression::object`](crate::KernelExpression::object) makes it the kernel of a fit.
 ///
 /// Its parameters are learned like those of other kernels. Those called `NAME.lengthscale` have the weak prior of lengthscales. Draws of functions need
-/// [`Kernel::features`]; so do the solvers of large tables (`cg`, `sgd`, `sdd`, `altproj`).
+/// [`Kernel::features`]; so do the solvers of large tables (`cg`, `sgd`, `sdd`, `sap`, `inducing-sgd`).
 pub trait KernelObject: Kernel<f64> + Kernel<f32> {
     /// What reports and model files call it: letters, digits and `_ . -`. Its reader is [registered](register) under this name.
     fn name(&self) -> &str;

@@ -4,7 +4,7 @@ use crate::arrays::{Inputs, Labels};
 use crate::error::Error;
 use crate::predictions::Predictions;
 use crate::process::texts;
-use crate::rows::Rows;
+use crate::rows::{Rows, targets_of};
 use faer::{Mat, MatRef};
 use posterior_data::{Column, NumericArray, ReadOptions, Schema, Table, Values};
 use posterior_linalg::random::Streams;
@@ -88,7 +88,7 @@ impl Fitted {
         self.predict_files([path.as_ref()])
     }
 
-    /// The same for files of the kind that the model was fitted to: one table, or several files of arrays or images for a network.
+    /// The same for files of the kind that the model was fitted to: one table, or several files of arrays or images for a network. The dialect of text is found out.
     ///
     /// # Errors
     /// Those of reading the files, and of [`Self::predict`].
@@ -96,11 +96,23 @@ impl Fitted {
         &self,
         data: impl IntoIterator<Item = P>,
     ) -> Result<Predictions, Error> {
-        let data: Vec<PathBuf> = data.into_iter().map(Into::into).collect();
         let reading = match self.model.process() {
             Some(_) => ReadOptions::default(),
             None => ReadOptions::for_arrays(),
         };
+        self.predict_files_as(data, reading)
+    }
+
+    /// The same for files that are read as is told: text of a dialect of its own, such as the fit had in [`FitRequest::text`](crate::FitRequest::text).
+    ///
+    /// # Errors
+    /// As [`Self::predict_files`].
+    pub fn predict_files_as<P: Into<PathBuf>>(
+        &self,
+        data: impl IntoIterator<Item = P>,
+        reading: ReadOptions,
+    ) -> Result<Predictions, Error> {
+        let data: Vec<PathBuf> = data.into_iter().map(Into::into).collect();
         let files = Files { data: &data, inputs: &[], labels: &[], truth: false, reading };
         self.predicted(&self.model.read(&files)?)
     }
@@ -167,12 +179,7 @@ impl Fitted {
     pub fn update<R: Rows + ?Sized, Y: Rows + ?Sized>(&self, x: &R, y: &Y) -> Result<Self, Error> {
         let process = self.process()?;
         process.check_continued()?;
-        let (targets, columns) = y.size()?;
-        if columns != 1 && targets > 0 {
-            return Err(Error::TargetColumns { found: columns });
-        }
-        let values = Values::Numeric((0..targets).map(|i| y.number(i, 0)).collect());
-        let table = self.table(x.to_array()?, Some((targets, values)))?;
+        let table = self.table(x.to_array()?, Some(targets_of(y)?))?;
         let new = process.new_rows(&table, &(0..table.rows()).collect::<Vec<_>>())?;
         Ok(Self::of(Model::clone(&self.model).continued(new, CalibrateName::default())?))
     }

@@ -3,7 +3,7 @@
 use crate::control::Control;
 use crate::error::Error;
 use crate::fitted::Fitted;
-use crate::rows::Rows;
+use crate::rows::{Rows, targets_of};
 use posterior_data::{Column, ReadOptions, Split, Table, Values, read_table};
 use posterior_gp::MeanForm;
 use posterior_kernels::{KernelExpression, KernelObject, KernelTextError};
@@ -154,11 +154,7 @@ impl GpBuilder {
     /// # Errors
     /// Rows that are not of equal length or not as many as targets, numbers that are not finite, and those of [`Model::fit`].
     pub fn fit<R: Rows + ?Sized, Y: Rows + ?Sized>(self, x: &R, y: &Y) -> Result<Fitted, Error> {
-        let (targets, columns) = y.size()?;
-        if columns != 1 && targets > 0 {
-            return Err(Error::TargetColumns { found: columns });
-        }
-        let values = Values::Numeric((0..targets).map(|i| y.number(i, 0)).collect());
+        let (targets, values) = targets_of(y)?;
         let (table, request) = self.of_rows(x, targets, values)?;
         self.numbers(&table, &request)
     }

@@ -1,6 +1,8 @@
 //! Plain matrices.
 
+use crate::error::Error;
 use faer::{Col, ColRef, Mat, MatRef};
+use posterior_data::Values;
 
 /// Anything with rows of numbers, taken by reference: arrays of arrays, vectors of vectors, a slice (one column), matrices and columns of faer; with the feature `ndarray` its arrays and views of one and two
 /// dimensions.
@@ -191,4 +193,13 @@ impl<S: ndarray::Data<Elem = f64>> Rows for ndarray::ArrayBase<S, ndarray::Ix1> 
     fn number(&self, i: usize, _: usize) -> f64 {
         self[i]
     }
+}
+
+/// The number of targets and their column.
+pub(crate) fn targets_of<Y: Rows + ?Sized>(y: &Y) -> Result<(usize, Values), Error> {
+    let (targets, columns) = y.size()?;
+    if columns != 1 && targets > 0 {
+        return Err(Error::TargetColumns { found: columns });
+    }
+    Ok((targets, Values::Numeric((0..targets).map(|i| y.number(i, 0)).collect())))
 }

@@ -87,7 +87,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         return layers(cli, arguments, opened.format, opened.network.graph(), opened.notes);
     }
     if !is_table_name(path) {
-        let model = load(path)?;
+        let model = load(path, "")?;
         if arguments.support {
             let none = || Failure::usage("--support is for networks".into());
             return support::run(cli, model.only().and_then(Model::graph).ok_or_else(none)?);

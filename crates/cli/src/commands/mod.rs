@@ -64,22 +64,22 @@ fn in_parts(asked: Option<bool>, files: &[PathBuf]) -> Result<bool, Failure> {
     Ok(asked.unwrap_or(bytes >= STREAMED_FROM && unable.is_none()))
 }
 
-/// Opens a model of any family.
-fn load(path: &Path) -> Result<Saved, Failure> {
+/// Opens a model of any family; the hint is for files of another kind.
+fn load(path: &Path, hint: &str) -> Result<Saved, Failure> {
     Saved::load(path).map_err(|error| match error {
         StoreError::Read { path, source } => {
             Failure::new(format!("cannot read the model {}: {source}", path.display()))
         }
-        other @ StoreError::Foreign { .. } => {
-            Failure::new(format!("{other}. The model is the first file, its data follow"))
-        }
+        other @ StoreError::Foreign { .. } => Failure::new(format!("{other}{hint}")),
         other => other.into(),
     })
 }
 
 /// [`load`], for what is asked of it.
 fn load_for(path: &Path, asked: &QuestionArgs) -> Result<Saved, Failure> {
-    let mut model = load(path)?;
+    // Others than the first are named by flags.
+    let first = path == asked.model;
+    let mut model = load(path, if first { ". The model is the first file, its data follow" } else { "" })?;
     if asked.of_inputs() && model.only().and_then(Model::graph).is_none() {
         return Err(Failure::usage(format!(
             "--input is for networks with several inputs, and {} is no network: name its files without --input",

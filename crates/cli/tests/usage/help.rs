@@ -85,7 +85,10 @@ fn what_is_misplaced_or_misspelt_is_said() {
             "--set points belongs to --method function-space",
         ),
         (format!("{fit} --out m.posterior"), "a similar argument exists: '--output'"),
-        (format!("{fit} --set inducing 10"), "--set inducing needs a value: write --set inducing=VALUE"),
+        (
+            format!("{fit} --set inducing 10"),
+            "--set inducing needs a value other than true: write --set inducing=VALUE",
+        ),
         (format!("{fit} --set =3"), "--set needs NAME=VALUE"),
         (format!("{fit} --method kronecker"), "--method kronecker is for networks"),
         (format!("{network} --method svgp"), "--method svgp is for tables without a network"),

@@ -244,7 +244,7 @@ fn plans_of_what_exact_processes_are_asked_bound_their_peaks() {
 const CLASSES: (&str, &str) =
     ("more", "--inference gaussianised --pseudo-count 0.1 --method exact --set steps=3");
 
-/// Fails, as the slow test does, if `process/generalised/cost.rs` leaves out the `kept` matrices of exact functions.
+/// Fails, as the slow test does, if `method/inference/cost.rs` leaves out the `kept` matrices of exact functions.
 #[test]
 fn plans_of_classes_bound_their_peaks() {
     classes_bound_their_peaks(&[CLASSES]);

@@ -24,4 +24,4 @@ pub(crate) use hyperparameters::{hyperparameters, lengthscales};
 pub(crate) use network::evidence;
 pub(crate) use process::{funnel_in_words, funnel_remedy, table_of};
 pub(crate) use report::report;
-pub(crate) use standing::{Standing, WORSE, grouped};
+pub(crate) use standing::{NO_BETTER, Standing, grouped};

@@ -12,8 +12,8 @@ use posterior_optim::Reason;
 /// NLL of standardised numbers under a standard normal distribution.
 const STANDARD_NLL: f64 = 1.418_938_533_204_672_7;
 
-/// What is said of a result that is worse than that of its baseline.
-pub(crate) const WORSE: &str = "no better than the baseline";
+/// What is said of a result that is no better than that of its baseline.
+pub(crate) const NO_BETTER: &str = "no better than the baseline";
 /// What is said of a search or a solver that stopped on its way.
 const NOT_CONVERGED: &str = "not converged";
 
@@ -22,7 +22,7 @@ const NOT_CONVERGED: &str = "not converged";
 pub(crate) struct Standing {
     /// The score on rows that the fit did not learn from, and that of a baseline.
     pub scores: Facts,
-    /// That it is worse than the baseline, or has not converged.
+    /// That it is no better than the baseline, or has not converged.
     pub alerts: Facts,
     /// What was read otherwise than it is written, in sentences.
     pub data: Vec<String>,
@@ -65,7 +65,7 @@ impl Standing {
             let worse = Facts::new()
                 .maybe("", (rmse >= 1.0).then(|| format!("RMSE {rmse:.4} instead of 1")))
                 .maybe("", (nll >= STANDARD_NLL).then(|| format!("NLL {nll:.4} instead of 1.4189")));
-            alerts = alerts.with(alert(WORSE, &worse));
+            alerts = alerts.with(alert(NO_BETTER, &worse));
             if check.converged == Some(false) {
                 alerts = alerts.with(check.facts("").into_iter().filter_map(|fact| {
                     (fact.label == "converged")
@@ -90,7 +90,7 @@ impl Standing {
             };
             scores = scores.with([checked(check, &output.target).headline()]).headline("baseline", baseline);
             let worse = (nll >= least).then(|| format!("NLL {nll:.4} instead of {least:.4}"));
-            alerts = alerts.with(alert(WORSE, &Facts::new().maybe("", worse)));
+            alerts = alerts.with(alert(NO_BETTER, &Facts::new().maybe("", worse)));
         }
         let searched = fit.bound.is_none() && fit.features.is_none() && fit.variation.is_none();
         let open = searched.then(|| stopped(fit.reason)).flatten();
@@ -122,7 +122,7 @@ impl Standing {
             Fact::new(NOT_CONVERGED, "the search for the prior precision ended at its limit of steps")
                 .headline()
         });
-        let alerts = Facts::new().with(alert(WORSE, &Facts::new().maybe("", worse))).with(open);
+        let alerts = Facts::new().with(alert(NO_BETTER, &Facts::new().maybe("", worse))).with(open);
         Self { scores, alerts, data: header.data.notes.clone() }
     }
 

@@ -76,7 +76,7 @@ impl Model {
     /// Writes its file in one atomic step.
     ///
     /// # Errors
-    /// [`StoreError::Write`]; an older file is untouched then.
+    /// [`StoreError::Write`]; [`StoreError::NoReader`] for a kernel that nobody registered. An older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
         self.container()?.write(path)
     }
@@ -84,7 +84,7 @@ impl Model {
     /// The bytes of its file.
     ///
     /// # Errors
-    /// [`StoreError::Write`].
+    /// As [`Self::save`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
         self.container()?.to_bytes(Path::new(IN_MEMORY))
     }
@@ -141,7 +141,7 @@ impl Saved {
     /// Writes the file in one atomic step, with a copy of all models' arrays.
     ///
     /// # Errors
-    /// [`StoreError::Write`]; an older file is untouched then.
+    /// [`StoreError::Write`]; [`StoreError::NoReader`] for a kernel that nobody registered. An older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
         container(&self.models, self.shared.as_ref(), self.run.as_ref())?.write(path)
     }
@@ -149,7 +149,7 @@ impl Saved {
     /// The bytes of its file.
     ///
     /// # Errors
-    /// [`StoreError::Write`].
+    /// As [`Self::save`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
         container(&self.models, self.shared.as_ref(), self.run.as_ref())?.to_bytes(Path::new(IN_MEMORY))
     }

@@ -1,7 +1,7 @@
 //! **The short form of a file**, which a fit prints: what was fitted and why, how good it is beside a baseline, and the notes that matter most.
 
 use super::{RunRecord, Saved};
-use crate::describe::{Standing, WORSE, grouped};
+use crate::describe::{NO_BETTER, Standing, grouped};
 use crate::text::number;
 use crate::{Fact, Facts, Model};
 use posterior_notes::fixes::INSPECT;
@@ -169,7 +169,7 @@ fn beside(label: &str, rows: &str, own: &[(&str, f64)], baseline: &[(&str, f64)]
             (own >= other).then(|| format!("{name} {} instead of {}", number(own), number(other)))
         })
         .collect();
-    let worse =
-        (!worse.is_empty()).then(|| Fact::new(WORSE, format!("{} on {label}", worse.join(", "))).headline());
+    let worse = (!worse.is_empty())
+        .then(|| Fact::new(NO_BETTER, format!("{} on {label}", worse.join(", "))).headline());
     (facts, worse)
 }

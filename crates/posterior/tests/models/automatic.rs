@@ -151,7 +151,7 @@ fn check_whole_posterior(asked: &FitRequest, rows: usize) -> Model {
 }
 
 /// Fast counterpart of the next test: a time budget that is too short for an exact search (at least 24 s are planned) but not for one factorisation stands in for more rows than `EXACT_ROWS`.
-/// Mutation: `all <= EXACT_POSTERIOR_ROWS` to `all > EXACT_POSTERIOR_ROWS` in scalable/fit/automatic.rs.
+/// Mutation: `all <= EXACT_POSTERIOR_ROWS` to `all > EXACT_POSTERIOR_ROWS` in method/large/fit/automatic.rs.
 #[test]
 fn where_the_budget_has_room_for_all_rows_their_exact_posterior_is_made() {
     let mut asked = FitRequest { time_budget: Some(20.0), ..request(MethodName::Auto) };
@@ -191,8 +191,8 @@ fn simulated(rows: usize, noise: f64) -> Table {
     )
 }
 
-/// Fast counterparts: the tests of `in_order` and `candidates` in scalable/fit/forecast.rs; `interrupted_fits_go_on_to_the_same_numbers` for the interruption.
-/// Mutation: `a.0.total_cmp(&b.0)` to `b.0.total_cmp(&a.0)` in `in_order` of scalable/fit/forecast.rs.
+/// Fast counterparts: the tests of `in_order` and `candidates` in method/large/fit/forecast.rs; `interrupted_fits_go_on_to_the_same_numbers` for the interruption.
+/// Mutation: `a.0.total_cmp(&b.0)` to `b.0.total_cmp(&a.0)` in `in_order` of method/large/fit/forecast.rs.
 #[test]
 #[ignore = "slow"]
 fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
@@ -265,8 +265,8 @@ fn a_refined_search_that_was_asked_for_is_judged() {
     assert!(!searched && kept.contains("failed (the evidence of"), "{kept}");
 }
 
-/// Fast counterparts: `what_follows_is_what_fits` in scalable/following.rs, and for interruptions and long steps those of a search on all rows that is asked for.
-/// Mutation: `rows <= 2 * search.refining_rows` to `rows > 2 * search.refining_rows` in scalable/following.rs.
+/// Fast counterparts: `what_follows_is_what_fits` in method/large/refinement.rs, and for interruptions and long steps those of a search on all rows that is asked for.
+/// Mutation: `rows <= 2 * search.refining_rows` to `rows > 2 * search.refining_rows` in method/large/refinement.rs.
 #[test]
 #[ignore = "slow"]
 fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
@@ -493,7 +493,7 @@ fn not_drowned(method: MethodName) -> f64 {
 }
 
 /// Conjugate gradients see by themselves that single precision cannot solve it. The bound on the error is that of the next test, both of whose bounds hold: 1.5 times 2 deviations of the noise.
-/// Mutation: `limited` in scalable/fit/limited.rs returns what it is given.
+/// Mutation: `limited` in method/large/fit/limited.rs returns what it is given.
 #[test]
 fn little_noise_is_not_drowned_by_conjugate_gradients() {
     let found = not_drowned(MethodName::Cg);

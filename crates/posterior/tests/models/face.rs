@@ -1,6 +1,7 @@
 //! The ten-line programs: plain matrices, files, functions.
 
 use faer::Mat;
+use posterior::data::{Delimiter, ReadOptions, TextOptions};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, Weights};
 use posterior::networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
@@ -207,6 +208,21 @@ fn networks_in_memory_and_in_files_get_the_same_error_bars() {
     let matrix = Mat::from_fn(120, 2, |i, j| x[i][j]);
     let there = Laplace::of(file.as_path()).gaussian().fit(&matrix, &y).unwrap().predict(&new).unwrap();
     assert_eq!(there.predictive(), here.predictive());
+    // The same rows in a table file: of a text that says how it is read.
+    let write = |name: &str, rows: &[[f64; 2]], y: &[f64]| {
+        let cells = rows.iter().zip(y).map(|([a, b], y)| format!("{a};{b};{y}\n"));
+        let path = folder.path().join(name);
+        std::fs::write(&path, cells.fold("a;b;y\n".to_string(), |text, row| text + &row)).unwrap();
+        path
+    };
+    let mut builder = Laplace::of(file.as_path()).gaussian();
+    builder.request_mut().data.selection.target = "y".into();
+    let from_files = builder.fit_files([write("t.csv", &x, &y)], []).unwrap();
+    let path = write("new.csv", &new, &[0.0, 0.0]);
+    assert_eq!(from_files.predict_file(&path).unwrap().mean().unwrap(), mean);
+    let text = TextOptions { delimiter: Some(Delimiter::Semicolon), ..TextOptions::default() };
+    let reading = ReadOptions { text, ..ReadOptions::for_arrays() };
+    assert_eq!(from_files.predict_files_as([path], reading).unwrap().mean().unwrap(), mean);
     // One curvature, and rows that the network has not seen.
     let (unseen, targets) = (x[..60].to_vec(), y[..60].to_vec());
     let shifted: Vec<[f64; 2]> = unseen.iter().map(|[a, b]| [a + 0.011, b - 0.007]).collect();

@@ -689,7 +689,6 @@ fn every_size_reaches_the_same_error() {
         let of = |key: &str| number(&outcome, &["sizes", n, key]);
         assert!(of("error") <= 0.25 && of("seconds") > 0.0 && of("parts_megabytes") > 0.0);
     }
-    // What memory does is seen in a process of its own: `crates/cli/tests/usage/memory.rs`.
 }
 
 #[test]

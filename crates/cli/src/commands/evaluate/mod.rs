@@ -96,7 +96,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
 /// Refuses models without one of the targets.
 fn check_compared(a: &EvaluateArgs, targets: &[Model]) -> Result<(), Failure> {
     for path in &a.against {
-        let other = load(path)?;
+        let other = load(path, "")?;
         let lacks = |target: &String| of_target(&other, target).is_none_or(|own| own.target() != *target);
         if let Some(target) = targets.iter().map(Model::target).find(lacks) {
             return Err(Failure::usage(format!(
