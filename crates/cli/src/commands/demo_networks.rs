@@ -41,7 +41,7 @@ pub(crate) fn solve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Result<N
 }
 
 /// Fully connected layers with tanh between them.
-fn perceptron(widths: &[usize]) -> Result<Graph, GraphError> {
+pub(super) fn perceptron(widths: &[usize]) -> Result<Graph, GraphError> {
     let mut builder = GraphBuilder::new(&widths[..1])?;
     let mut x = builder.input();
     for (i, &width) in widths.iter().enumerate().skip(1) {

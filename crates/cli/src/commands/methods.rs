@@ -1,18 +1,34 @@
 //! `posterior methods`: the methods with what they cost, and the settings of one, made of their structs.
 
-use crate::args::{Cli, CurvatureArg, FitForm, MethodsArgs, SETTINGS};
+use super::demo_networks::perceptron;
+use crate::args::{Cli, Command, CurvatureArg, FitArgs, FitForm, MethodsArgs, SETTINGS};
 use crate::output::{Failure, print, print_json, table_under};
+use crate::{config, laplace_settings};
 use clap::{Arg, ValueEnum};
 use posterior::data::json;
+use posterior::likelihoods::{Gaussian, OutputLikelihood};
+use posterior::linalg::random::Streams;
 use posterior::models::FitCost;
+use posterior::networks::Network;
 use posterior::options::{MethodName, SETTING, SettingInfo};
 use posterior::{FitRequest, Method, Model};
+use serde::Serialize;
 
 /// Rows that costs are computed for.
 const ROWS: [usize; 2] = [1_000, 100_000];
 
 /// Columns of these rows.
 const COLUMNS: usize = 8;
+
+/// Units of the two hidden layers of the network that costs are computed for; it has one output.
+const UNITS: usize = 64;
+
+/// How many rows there are for each validation row of that network.
+const ROWS_FOR_EACH_UNSEEN: usize = 10;
+
+/// What methods are for.
+const TABLES: &str = "tables";
+const NETWORKS: &str = "networks";
 
 /// Groups of settings that all methods for tables share, and files.
 const GROUPS: [(&str, &str); 2] = [
@@ -40,6 +56,29 @@ fn costs(name: MethodName) -> Vec<FitCost> {
     ROWS.iter().map(|rows| Model::fit_cost(&request, *rows, &names)).collect()
 }
 
+/// The network that costs are computed for, and its likelihood.
+fn reference() -> Result<(Network<f32>, OutputLikelihood), Failure> {
+    let network = Network::initialised(perceptron(&[COLUMNS, UNITS, UNITS, 1])?, Streams::new(0))?;
+    Ok((network, OutputLikelihood::Gaussian(Gaussian::independent(vec![1.0])?)))
+}
+
+/// What a default fit around that network is planned to take.
+fn network_costs(
+    (network, likelihood): &(Network<f32>, OutputLikelihood),
+    name: CurvatureArg,
+) -> Result<Vec<FitCost>, Failure> {
+    let line =
+        format!("posterior fit x.npy --network n.onnx --likelihood gaussian --method {name} -o n.posterior");
+    let cli = config::parse(line.split(' ').map(Into::into).collect())?;
+    let Command::Fit(FitArgs::Network(arguments)) = &cli.command else { return Ok(Vec::new()) };
+    let request = laplace_settings::request(&cli, arguments)?;
+    let cost = |rows: &usize| {
+        let counts = (*rows, rows / ROWS_FOR_EACH_UNSEEN);
+        Ok(Model::network_fit_cost(network, likelihood, &request, counts)?)
+    };
+    ROWS.iter().map(cost).collect()
+}
+
 /// A cost in a few words.
 fn in_words(cost: &FitCost) -> String {
     let time: String = match cost.seconds {
@@ -50,44 +89,72 @@ fn in_words(cost: &FitCost) -> String {
         Some(seconds) => format!("{:.0} h", seconds / 3600.0),
     };
     let limit = FitRequest::default().memory;
-    let over = if cost.bytes > limit { ", above the usual limit" } else { "" };
-    format!("{time}, {:.2} GB{over}", cost.bytes as f64 / 1e9)
+    let over = if cost.bytes > limit { "*" } else { "" };
+    let memory = match cost.bytes as f64 / 1e9 {
+        gigabytes if gigabytes >= 10.0 => format!("{gigabytes:.0} GB"),
+        gigabytes if gigabytes >= 0.01 => format!("{gigabytes:.2} GB"),
+        gigabytes => format!("{:.1} MB", gigabytes * 1e3),
+    };
+    format!("{time}, {memory}{over}")
+}
+
+/// What costs of networks are computed for.
+fn reference_in_words() -> String {
+    format!(
+        "a network of {COLUMNS} inputs, two hidden layers of {UNITS} units and one output, with one validation row for each {ROWS_FOR_EACH_UNSEEN} training rows"
+    )
+}
+
+/// A method with what it is and what it costs.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    #[serde(rename = "for")]
+    of: &'static str,
+    about: String,
+    costs: Vec<FitCost>,
+}
+
+/// Methods of one kind as a table.
+fn table_of(methods: &[Listed], of: &str) -> String {
+    let own: Vec<&Listed> = methods.iter().filter(|own| own.of == of).collect();
+    let rows = own.iter().map(|own| {
+        let costs = own.costs.iter().map(|cost| {
+            let chosen = if cost.method == own.name || of == NETWORKS {
+                String::new()
+            } else {
+                format!("{}: ", cost.method)
+            };
+            format!("{chosen}{}", in_words(cost))
+        });
+        std::iter::once(own.name.clone()).chain(costs).collect::<Vec<_>>()
+    });
+    let costs = table_under([&format!("for {of}"), "1,000 rows", "100,000 rows"], rows);
+    let what = std::iter::once("what it is, and what for").chain(own.iter().map(|own| &own.about[..]));
+    let lines: Vec<String> = costs.lines().zip(what).map(|(line, what)| format!("{line}  {what}")).collect();
+    lines.join("\n")
 }
 
 fn list(cli: &Cli) -> Result<(), Failure> {
-    let tables: Vec<(MethodName, Vec<FitCost>)> =
-        MethodName::ALL.iter().map(|name| (*name, costs(*name))).collect();
-    let networks = CurvatureArg::value_variants();
-    if cli.json {
-        let tables = tables.iter().map(|(name, costs)| {
-            json!({ "name": name.as_str(), "for": "tables", "about": about(name), "costs": costs })
-        });
-        let networks = networks
-            .iter()
-            .map(|name| json!({ "name": name.to_string(), "for": "networks", "about": about(name) }));
-        return print_json(
-            &json!({ "columns": COLUMNS, "methods": tables.chain(networks).collect::<Vec<_>>() }),
-        );
-    }
-    let rows = tables.iter().map(|(name, costs)| {
-        let chosen = costs.iter().map(|cost| match cost.method == *name {
-            true => in_words(cost),
-            false => format!("{}: {}", cost.method, in_words(cost)),
-        });
-        std::iter::once(name.to_string()).chain(chosen).collect::<Vec<_>>()
+    let reference = reference()?;
+    let tables = MethodName::ALL.iter().map(|name| {
+        Ok(Listed { name: name.to_string(), of: TABLES, about: about(name), costs: costs(*name) })
     });
-    let head = ["for tables", "1,000 rows", "100,000 rows"];
-    let costs = table_under(head, rows);
-    let what =
-        std::iter::once("what it is, and what for".into()).chain(tables.iter().map(|own| about(&own.0)));
-    let mut lines: Vec<String> =
-        costs.lines().zip(what).map(|(line, what)| format!("{line}  {what}")).collect();
-    lines.push("\nfor networks (--network)".into());
-    lines.extend(networks.iter().map(|name| format!("{name}: {}", about(name))));
-    lines.push(format!(
-        "\nCosts are those planned for {COLUMNS} columns on this machine. `posterior methods NAME` lists settings; `prior` and `text` are groups of others."
-    ));
-    print(lines.join("\n"))
+    let networks = CurvatureArg::value_variants().iter().map(|name| {
+        let costs = network_costs(&reference, *name)?;
+        Ok(Listed { name: name.to_string(), of: NETWORKS, about: about(name), costs })
+    });
+    let methods = tables.chain(networks).collect::<Result<Vec<_>, Failure>>()?;
+    if cli.json {
+        let network = reference_in_words();
+        return print_json(&json!({ "columns": COLUMNS, "network": network, "methods": methods }));
+    }
+    print(format!(
+        "{}\n\n{}\n\nPlanned costs: for tables, {COLUMNS} columns on this machine; for networks, {}.\n`*` marks more memory than --memory allows by default. `posterior methods NAME` lists settings; `prior` and `text` are groups of others.",
+        table_of(&methods, TABLES),
+        table_of(&methods, NETWORKS),
+        reference_in_words(),
+    ))
 }
 
 fn describe(cli: &Cli, name: &str) -> Result<(), Failure> {
@@ -97,12 +164,12 @@ fn describe(cli: &Cli, name: &str) -> Result<(), Failure> {
     // `auto` is a method for both.
     let mut parts = Vec::new();
     if let Some(own) = table {
-        parts.push(("tables", about(&own), costs(own), own.settings()));
+        parts.push((TABLES, about(&own), costs(own), own.settings()));
     }
     if let Some(own) = network {
         let settings = FitForm::Network.settings();
         let settings = settings.iter().filter(|flag| has(own, flag)).map(SettingInfo::of).collect();
-        parts.push(("networks", about(&own), Vec::new(), settings));
+        parts.push((NETWORKS, about(&own), network_costs(&reference()?, own)?, settings));
     }
     if let Some((group, about)) = group {
         let of = |flag: &&Arg| {
@@ -115,6 +182,7 @@ fn describe(cli: &Cli, name: &str) -> Result<(), Failure> {
     if parts.is_empty() {
         let tables = MethodName::ALL.iter().map(ToString::to_string);
         let networks = CurvatureArg::value_variants().iter().map(ToString::to_string);
+        let networks = networks.filter(|name| MethodName::from_str(name, false).is_err());
         let groups = GROUPS.iter().map(|(group, _)| group.to_string());
         let all: Vec<String> = tables.chain(networks).chain(groups).collect();
         return Err(Failure::usage(format!("there is no method `{name}`: there are {}", all.join(", "))));
@@ -123,19 +191,24 @@ fn describe(cli: &Cli, name: &str) -> Result<(), Failure> {
         let each = parts.iter().map(|(of, about, costs, settings)| {
             json!({ "name": name, "for": of, "about": about, "costs": costs, "settings": settings })
         });
-        return print_json(&json!({ "columns": COLUMNS, "methods": each.collect::<Vec<_>>() }));
+        let (network, methods) = (reference_in_words(), each.collect::<Vec<_>>());
+        return print_json(&json!({ "columns": COLUMNS, "network": network, "methods": methods }));
     }
     let each = parts.iter().map(|(of, about, costs, settings)| {
         let mut lines = vec![format!("{name}, for {of}: {about}")];
+        let columns = if *of == TABLES { format!(" of {COLUMNS} columns") } else { String::new() };
         for cost in costs {
-            let chosen = if cost.method.as_str() == name { String::new() } else { format!("{}, ", cost.method) };
-            lines.push(format!("{} rows of {COLUMNS} columns: {chosen}{}", cost.rows, in_words(cost)));
+            let chosen = if cost.method == name || *of == NETWORKS { String::new() } else { format!("{}, ", cost.method) };
+            lines.push(format!("{} rows{columns}: {chosen}{}", cost.rows, in_words(cost)));
+        }
+        if *of == NETWORKS {
+            lines.push(format!("(planned for {})", reference_in_words()));
         }
         for own in settings {
             let default = own.default.as_ref().map_or_else(String::new, |own| format!(" [default: {own}]"));
             lines.push(format!("\n  --set {}={}{default}\n      {}", own.name, own.values, own.meaning));
         }
-        if table == Some(MethodName::Auto) && *of == "tables" {
+        if table == Some(MethodName::Auto) && *of == TABLES {
             lines.push(
                 "\nSettings of a candidate have its name before theirs: --set svgp.inducing=1024 (exact, cg, sap, sgpr, svgp)"
                     .into(),
@@ -146,8 +219,11 @@ fn describe(cli: &Cli, name: &str) -> Result<(), Failure> {
     print(each.collect::<Vec<_>>().join("\n\n"))
 }
 
-/// Whether a method for networks has a setting.
+/// Whether a method for networks has a setting, which is of no group.
 fn has(method: CurvatureArg, setting: &Arg) -> bool {
+    if setting.get_long().is_some_and(|long| long.contains('.')) {
+        return false;
+    }
     let id = setting.get_id().as_str().replace('_', "-");
     let owners = SETTINGS.iter().find(|(names, _)| names.contains(&id.as_str()));
     owners.is_none_or(|(_, owners)| owners.contains(&method))

@@ -108,3 +108,27 @@ fn a_fit_that_is_worse_than_its_baseline_says_so() {
     assert!(text.contains("no better than the baseline: RMSE "), "{text}");
     assert!(text.contains("not converged: the search ended by the limit of steps"), "{text}");
 }
+
+/// The probabilities of the saved model have a temperature, and so has the score; a column that became categories is named once.
+#[test]
+fn a_score_is_that_of_the_recalibrated_model() {
+    let folder = folder();
+    let at = folder.path();
+    let fit = |flags: &str| {
+        printed(
+            at,
+            &format!(
+                "fit t.csv {flags} --method exact --set steps=3 --set restarts=1 --force -o m.posterior"
+            ),
+        )
+    };
+    let text = fit("--target colour --features a,b --calibrate conformal");
+    let tempering = &json(at, "inspect m.posterior")["recalibration"]["tempering"];
+    let [before, after] = ["nll_before", "nll_after"].map(|key| tempering[key].as_f64().unwrap());
+    assert_ne!(before, after);
+    let score = format!("NLL after recalibration {after:.4} ({before:.4} before, ");
+    assert!(text.contains(&score), "{score}\n{text}");
+    assert!(fit("--target colour --features a,b --calibrate none").contains(": NLL "), "{text}");
+    let text = fit("--target y --features a,colour");
+    assert_eq!(text.matches("categories").count(), 1, "{text}");
+}

@@ -49,6 +49,16 @@ fn methods_are_listed_with_costs_and_settings() {
     assert_eq!(of("svgp")["costs"][1]["rows"], 100_000);
     assert!(of("exact")["costs"][1]["bytes"].as_u64() > of("exact")["costs"][0]["bytes"].as_u64());
     assert_eq!(of("kronecker")["for"], "networks");
+    assert_eq!(of("kronecker")["costs"][1]["rows"], 100_000);
+    // A dense matrix of the weights of the layers of 64, 64 and 1 units on 8 inputs: sums, matrix and two factors.
+    let weights = 64.0 * 9.0 + 64.0 * 65.0 + 65.0;
+    let bytes = |name: &str, k: usize| of(name)["costs"][k]["bytes"].as_f64().unwrap();
+    assert!(bytes("full", 0) > 4.0 * 8.0 * weights * weights && bytes("full", 0) < 2e9, "{listed}");
+    // A kernel of all rows grows with their square.
+    assert!(bytes("function-space", 1) > 1000.0 * bytes("function-space", 0), "{listed}");
+    assert!(methods.iter().all(|own| own["costs"].as_array().unwrap().len() == 2), "{listed}");
+    let (text, _) = run("methods auto");
+    assert!(text.contains("a network of 8 inputs, two hidden layers of 64 units"), "{text}");
     let (text, _) = run("methods svgp");
     for part in ["--set inducing=M", "--set natural-length=X [default: 0.1]", "100000 rows of 8 columns"] {
         assert!(text.contains(part), "{part}: {text}");

@@ -7,7 +7,8 @@ use crate::rows::{equals, scored};
 use crate::text::number;
 use crate::{
     ClassRecalibration, Fact, Facts, FeatureSummary, GaussianLabelSummary, GeneralisedSummary, LabelCheck,
-    LabelScores, LikelihoodOutput, PlainProcess, ProcessRecord, TableInputs, Target, VariationSummary,
+    LabelScores, LikelihoodOutput, PlainProcess, ProcessRecord, TableInputs, Target, Tempering,
+    VariationSummary,
 };
 use posterior_likelihoods::OutputLikelihood;
 use posterior_notes::fixes::{INFERENCE_LAPLACE, INFERENCE_VARIATIONAL, PSEUDO_COUNT, QUANTILES};
@@ -47,7 +48,7 @@ pub(crate) fn facts(
         .maybe("weights", fit.weights.as_deref())
         .with(fit.recalibration.as_ref().map(ClassRecalibration::of_sets))
         .maybe("intervals (predict --quantiles)", fit.intervals.as_ref().map(|own| own.in_words()))
-        .with(fit.check.as_ref().map(|check| checked(check, &output.target)))
+        .with(fit.check.as_ref().map(|check| checked(check, &output.target, tempered(fit))))
         .with(tried)
         .maybe("Gaussian labels", fit.gaussian_labels.as_ref().map(gaussian_labels))
         .maybe("bound on the log evidence", bound.map(|own| fixed(own.bound, 3, "")))
@@ -109,30 +110,45 @@ fn learned(features: &FeatureSummary, output: &LikelihoodOutput, record: &Proces
 
 /// A plain process beside.
 fn beside(plain: &PlainProcess) -> Fact {
-    let scores = Facts::apart(": ").and(plain.inference.as_str()).and(scores(&plain.scores, None));
+    let scores = Facts::apart(": ").and(plain.inference.as_str()).and(scores(&plain.scores, None, None));
     let facts = Facts::apart("; ").and(scores).and(fixed(plain.seconds, 1, "s"));
     Fact::new(format!("a plain process of {} rows", plain.rows), facts)
 }
 
-/// Scores of rows, beside the NLL of a model without inputs.
-fn scores(s: &LabelScores, baseline: Option<f64>) -> Facts {
-    let beside = baseline.map_or_else(String::new, |nll| format!("({nll:.4} without inputs)"));
+/// Scores of rows, beside the NLL of a model without inputs, and their NLL after the recalibration.
+fn scores(s: &LabelScores, baseline: Option<f64>, after: Option<&Tempering>) -> Facts {
+    let without = baseline.map(|nll| format!("{nll:.4} without inputs"));
+    let (nll, before) = match after {
+        Some(own) => (own.nll_after, Some(format!("{:.4} before", own.nll_before))),
+        None => (s.nll, None),
+    };
+    let beside: Vec<String> = before.into_iter().chain(without).collect();
+    let beside = if beside.is_empty() { String::new() } else { format!("({})", beside.join(", ")) };
     let within = "% within two standard deviations";
+    let [nll_label, ece_label] = match after {
+        Some(_) => ["NLL after recalibration", "ECE before"],
+        None => ["NLL", "ECE"],
+    };
     Facts::new()
-        .fact("NLL", fixed(s.nll, 4, beside))
+        .fact(nll_label, fixed(nll, 4, beside))
         .maybe("accuracy", s.accuracy.map(|accuracy| fixed(100.0 * accuracy, 2, "%")))
-        .maybe("ECE", s.ece.map(|ece| fixed(ece, 4, "")))
+        .maybe(ece_label, s.ece.map(|ece| fixed(ece, 4, "")))
         .maybe("", s.within_two_deviations.map(|share| fixed(100.0 * share, 1, within)))
 }
 
-/// How good the fit is on rows that had no part in it.
-pub(super) fn checked(check: &LabelCheck, target: &Target) -> Fact {
+/// The temperature that the model's probabilities have, where they have one.
+pub(super) fn tempered(fit: &GeneralisedSummary) -> Option<&Tempering> {
+    fit.recalibration.as_ref().map(|own| &own.tempering).filter(|own| own.applied)
+}
+
+/// How good the fit is on rows that had no part in it: with a temperature, each tenth of them under what the others choose.
+pub(super) fn checked(check: &LabelCheck, target: &Target, after: Option<&Tempering>) -> Fact {
     let label = check.on.in_words("each row from the others, under what the other half chose");
     if let Target::Events { .. } = target {
         let gain = fixed(-check.scores.nll, 4, "nats for each more than an even intensity");
         return Fact::new(label, Facts::apart(": ").and(count(check.rows, "events")).and(gain));
     }
-    let scores = scored(check.rows, scores(&check.scores, Some(check.baseline_nll)));
+    let scores = scored(check.rows, scores(&check.scores, Some(check.baseline_nll), after));
     Fact::new(label, scores.and(equals(check.training_duplicates, check.duplicates)))
 }
 

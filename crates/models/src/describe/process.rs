@@ -7,7 +7,6 @@ use crate::{
     Compression, Fact, Facts, FitRecord, FitSummary, GaussianOutput, GviSummary, Output, Process,
     ProcessRecord, Recalibration, TableInputs,
 };
-use posterior_data::Feature;
 use posterior_gp::{Density, Hyperprior, MeanForm};
 use posterior_metrics::Funnel;
 use posterior_notes::fixes::{
@@ -124,7 +123,7 @@ fn compressed(fit: &FitSummary) -> Option<&Compression> {
 /// The notes on a model under Gaussian noise.
 fn notes_of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSummary) -> Vec<Note> {
     use posterior_optim::Reason;
-    let Process { inputs, record, .. } = model;
+    let record = model.record;
     let mut out: Vec<Note> = fit.data.sentences().into_iter().map(Note::information).collect();
     out.extend(record.continued.iter().filter_map(|own| own.warning()).map(Note::warning));
     out.extend(record.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
@@ -189,11 +188,6 @@ fn notes_of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSumma
     for attempt in fit.attempts.iter().filter(|a| a.value.is_none()) {
         let note = Note::new("failed-start", Severity::Warning, "a start failed: {why}");
         out.push(note.value("why", &attempt.ended));
-    }
-    let categories = inputs.schema.features.iter().filter(|f| matches!(f, Feature::Category { .. })).count();
-    if categories > 0 {
-        let text = "{count} features are 0/1 columns made from categories";
-        out.push(Note::new("category-columns", Severity::Information, text).value("count", categories));
     }
     out
 }

@@ -1,10 +1,13 @@
 //! How good a model is beside a baseline, and what is said of it wherever it is described in short.
 
-use super::likelihood::checked;
+use super::likelihood::{checked, tempered};
+use crate::calibration::NetworkRecalibration;
 use crate::facts::{count, ended, figures};
 use crate::model::Networks;
 use crate::text::number;
-use crate::{Fact, Facts, FitSummary, GeneralisedSummary, LikelihoodOutput, Model, Output, Process, Target};
+use crate::{
+    Fact, Facts, FitSummary, GeneralisedSummary, LikelihoodOutput, Model, Output, Process, Target, Tempering,
+};
 use posterior_laplace::UnseenScores;
 use posterior_notes::fixes::{EVALUATE, TEST_FRACTION, VALIDATION_DATA};
 use posterior_optim::Reason;
@@ -83,12 +86,15 @@ impl Standing {
         let mut alerts = Facts::new();
         if let Some(check) = &fit.check {
             let events = matches!(output.target, Target::Events { .. });
-            let (nll, least) = (check.scores.nll, if events { 0.0 } else { check.baseline_nll });
+            let after = tempered(fit);
+            let nll = after.map_or(check.scores.nll, |own| own.nll_after);
+            let least = if events { 0.0 } else { check.baseline_nll };
             let baseline: String = match events {
                 true => "0 nats, by an even intensity".into(),
                 false => format!("NLL {least:.4}, without inputs"),
             };
-            scores = scores.with([checked(check, &output.target).headline()]).headline("baseline", baseline);
+            let own = checked(check, &output.target, after).headline();
+            scores = scores.with([own]).headline("baseline", baseline);
             let worse = (nll >= least).then(|| format!("NLL {nll:.4} instead of {least:.4}"));
             alerts = alerts.with(alert(NO_BETTER, &Facts::new().maybe("", worse)));
         }
@@ -109,7 +115,8 @@ impl Standing {
         let scores = match pair {
             Some((nll, plain, rows)) => Facts::new()
                 .headline("validation rows", format!("{rows}: NLL {}", number(nll)))
-                .headline("baseline", format!("NLL {}, by the network alone", number(plain))),
+                .headline("baseline", format!("NLL {}, by the network alone", number(plain)))
+                .with(recalibrated(model)),
             None => unscored(),
         };
         // Of chosen precisions the network alone is one choice, to a hair.
@@ -144,7 +151,8 @@ impl Standing {
                     ),
                 };
                 let rows = Facts::apart(": ").and(count(first.examples, "")).and(own);
-                Facts::new().headline("validation rows", rows).headline("baseline", baseline)
+                let scores = Facts::new().headline("validation rows", rows).headline("baseline", baseline);
+                scores.with(recalibrated(model))
             }
         };
         // Error bars that nobody asked for harm no one.
@@ -154,6 +162,14 @@ impl Standing {
         data.dedup();
         Self { scores, alerts, data }
     }
+}
+
+/// The score of class probabilities after their recalibration, which may be by more rows than compared methods.
+fn recalibrated(model: &Networks<'_>) -> Option<Fact> {
+    let NetworkRecalibration::Classes(own) = model.recalibration()? else { return None };
+    let Tempering { nll_before, nll_after, applied, .. } = own.tempering;
+    let scores = format!("{}: NLL {} ({} before)", own.rows, number(nll_after), number(nll_before));
+    applied.then(|| Fact::new("validation rows, after recalibration", scores).headline())
 }
 
 /// The alerts of several as one for each label, with those that it is about.

@@ -4,7 +4,7 @@ use crate::method::deep;
 use crate::method::large::{fit_from_disk, in_memory, not_from_disk, whole_posterior};
 use crate::method::regression::{Draft, recorded};
 use crate::method::training::begin_anew;
-use crate::options::{EvidenceOptions, MethodName};
+use crate::options::EvidenceOptions;
 use crate::prepare::{densest_place, saved_plan};
 use crate::text::{time, work};
 use crate::{
@@ -27,8 +27,8 @@ use std::time::Instant;
 pub struct FitCost {
     /// Training rows.
     pub rows: usize,
-    /// The method, of `auto` the one that it chooses.
-    pub method: MethodName,
+    /// Name of the method; for a table, of `auto` the one that it chooses.
+    pub method: String,
     /// Bytes at the peak.
     pub bytes: u64,
     /// Predicted run time; none where nothing is known of it.
@@ -55,7 +55,7 @@ impl Model {
             false => ScalablePlan::new(request, &method, rows, names.len()).peak_bytes,
         };
         let seconds = crate::method::large::expected_seconds(request, &method, rows, names);
-        FitCost { rows, method: method.name(), bytes, seconds }
+        FitCost { rows, method: method.name().to_string(), bytes, seconds }
     }
 
     /// The same without heteroscedastic noise.

@@ -10,7 +10,7 @@ use posterior_networks::Precision;
 use std::time::Duration;
 
 /// What `Auto` takes for its second and later candidates where no time is given.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Fits the candidates of [`auto`] and keeps the best; the options become those of the choice.
 pub(crate) fn choose<T: Precision>(

@@ -353,7 +353,7 @@ fn suited(likelihood: &OutputLikelihood, seed: u64) -> Integration {
 }
 
 /// The weights, where they are known without data; as many of them, where not.
-fn planned_selection<T: Precision>(
+pub(super) fn planned_selection<T: Precision>(
     network: &Network<T>,
     options: &FitOptions,
 ) -> Result<Selection, ModelError> {

@@ -19,6 +19,7 @@
 //! | `training_set` | examples with the targets of a likelihood, from tables, arrays and features |
 //! | `fit` | request -> model; also for networks in memory |
 //! | `automatic` | the comparison of `--method auto` |
+//! | `cost` | memory and run time of a fit, without its data |
 //! | `conditions` | what was asked of a search and only the files decide on |
 //! | `memory` | networks and examples in memory instead of files |
 //! | `validation` | rows that score a fit: given, recorded by training, or insisted upon |
@@ -31,6 +32,7 @@ mod automatic;
 mod checkpoint;
 mod conditions;
 mod continued;
+mod cost;
 mod decay;
 pub(crate) mod fit;
 mod memory;
