@@ -53,11 +53,11 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Print one JSON object on standard output, and nothing else there
+    /// Print one JSON object on standard output
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
 
-    /// No progress and no remarks, only results and errors
+    /// Print only results and errors
     #[arg(long, short, global = true, help_heading = "Output")]
     pub quiet: bool,
 
@@ -88,6 +88,13 @@ impl Cli {
     }
 }
 
+/// The examples of `fit` that its short help has.
+macro_rules! fit_examples {
+    () => {
+        "  posterior fit house.csv --target price -o house.posterior\n  posterior fit house.csv --target price --test-fraction 0.2 --method sgpr --set inducing=500 -o house.posterior\n  posterior fit sold.csv --continue house.posterior -o house2.posterior\n  posterior fit house.csv --target price --network net.safetensors --likelihood gaussian -o net.posterior"
+    };
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show what this is about: four small problems, their scores and a report; needs no files
@@ -95,7 +102,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Learn a model from a table, or error bars for a trained network
     #[command(
-        after_help = "Examples:\n  posterior fit house.csv --target price -o house.posterior\n  posterior fit flights.parquet --target delay --method sdd --time-budget 5m -o flights.posterior\n  posterior fit house.csv --target price --features area,rooms --kernel \"matern32(ard) + linear\" \\\n      --set restarts=3 --test-fraction 0.2 -o house.posterior\n  posterior fit house.csv --target price,age -o both.posterior\n  posterior fit sold.csv --continue house.posterior -o house2.posterior\n  posterior fit train-images.gz --labels train-labels.gz --network net.onnx --likelihood categorical -o net.posterior\n  posterior fit house.csv --target price --network net.safetensors --likelihood gaussian --method full -o house.posterior\n  posterior fit features.npy --labels classes.npy --head head.npz --likelihood categorical --method last-layer-kronecker -o head.posterior\n  posterior fit more.gz --labels more-labels.gz --continue net.posterior --tune evidence -o net2.posterior\n\nEvery flag can stand in the file of --config as well (target = \"price\"); flags win. Only there: [[hyperprior]] tables with\nparameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate).\nCtrl-C saves the sums of a network's curvature; --resume goes on from them. `posterior inspect --support NETWORK` shows which curvatures a network has."
+        after_help = concat!("Examples:\n", fit_examples!()),
+        after_long_help = concat!("Examples:\n", fit_examples!(), "\n  posterior fit flights.parquet --target delay --method sdd --time-budget 5m -o flights.posterior\n  posterior fit house.csv --target price,age --kernel \"matern32(ard) + linear\" --set restarts=3 -o both.posterior\n  posterior fit train-images.gz --labels train-labels.gz --network net.onnx --likelihood categorical -o net.posterior\n  posterior fit features.npy --labels classes.npy --head head.npz --likelihood categorical -o head.posterior\n\nA --config file holds flags (target = \"price\") and [[hyperprior]] tables with parameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate).\n`posterior inspect --support NETWORK` shows which methods a network has.")
     )]
     Fit(FitArgs),
     /// Predict the rows of a table, arrays or images
@@ -236,7 +244,7 @@ pub(crate) struct QuestionArgs {
 // Arrays for a network with several inputs.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Networks with several inputs: the array of each, examples first; the flag stands once for each input, in place of DATA
+    /// Networks with several inputs: the array of one, examples first; once for each, in place of DATA
     #[arg(long, value_name = "NAME=FILE", conflicts_with = "data")]
     pub input: Vec<InputFile>,
 }

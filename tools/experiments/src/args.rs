@@ -17,7 +17,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// No progress and no remarks, only results and errors
+    /// Print only results and errors
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }

@@ -128,7 +128,7 @@ pub(crate) fn set_flag() -> Arg {
         .long("set")
         .value_name("NAME=VALUE")
         .action(ArgAction::Append)
-        .help("Set what few need to: `posterior methods NAME` lists the settings of a method; `prior` and `text` are groups of others")
+        .help("Set an option of the method, listed by `posterior methods NAME`, or of the groups `prior` and `text`")
 }
 
 /// The flags of all grammars, as help shows them, without settings; a command line is read by the grammar of [its form](FitForm::command).
@@ -138,7 +138,8 @@ impl Args for FitArgs {
         for form in [FitForm::Table, FitForm::Network, FitForm::Continue] {
             for flag in form.command().get_arguments().filter(|flag| !is_setting(flag)) {
                 if !flags.iter().any(|known| known.get_id() == flag.get_id()) {
-                    flags.push(flag.clone());
+                    // `posterior methods` has the methods.
+                    flags.push(flag.clone().hide_possible_values(flag.get_id() == "method"));
                 }
             }
         }
@@ -179,7 +180,7 @@ pub(crate) struct ContinueArgs {
     #[arg(value_name = "DATA", required_unless_present = "input", num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
 
-    /// Add the rows of DATA to this model: a process fitted with --method exact, or a network with error bars. What it was fitted with stays
+    /// Add the rows of DATA to this model: a process by --method exact, or a network with error bars
     #[arg(long = "continue", id = "continue", value_name = "MODEL")]
     pub model: PathBuf,
 

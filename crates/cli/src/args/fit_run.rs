@@ -7,7 +7,7 @@ use std::path::PathBuf;
 // (A documentation comment would become the commands' own.)
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FitRunArgs {
-    /// Defaults for these flags
+    /// Read flags from this file; the command line overrides it
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
 

@@ -77,7 +77,7 @@ pub(crate) struct LabelStartArgs {
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,
 
-    /// Seed of everything random
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 

@@ -84,11 +84,11 @@ pub(crate) enum TuneArg {
     Evidence,
     /// By the evidence, with MacKay's updates
     Mackay,
-    /// By data that the network has not seen
+    /// By validation data
     Validation,
-    /// By leaving out one of `folds` parts after another
+    /// By cross-validation with `folds` folds
     CrossValidation,
-    /// Not at all: `precision` is final
+    /// `precision` is final
     None,
 }
 
@@ -98,15 +98,15 @@ pub(crate) enum PredictiveArg {
     Probit,
     /// Laplace bridge (classes)
     Bridge,
-    /// Averages over draws
+    /// Averages over samples
     MonteCarlo,
-    /// The mean alone, as the plain network
+    /// Plain network
     PlugIn,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LaplaceArgs {
-    /// Trained network: .onnx, .safetensors, or .pt (PyTorch's state dictionary); or a folder of them, which become one model (an ensemble; with --method, of networks with error bars)
+    /// Trained network: .onnx, .safetensors, or .pt (PyTorch's state dictionary); or a folder of them, an ensemble
     #[arg(long, value_name = "FILE", conflicts_with = "head")]
     pub network: Option<PathBuf>,
 
@@ -118,11 +118,11 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "NAME", requires = "network")]
     pub onnx_output: Option<String>,
 
-    /// Drop a softmax at the end, which must be there (with --likelihood categorical it is dropped anyway)
+    /// Drop the softmax at the end (--likelihood categorical does so anyway)
     #[arg(long, requires = "network")]
     pub strip_softmax: bool,
 
-    /// Linear layer on features that DATA holds: `weight` [classes, features] and `bias` [classes] in .safetensors or .npz
+    /// Linear layer on the features in DATA: `weight` [classes, features] and `bias` [classes] (.safetensors, .npz)
     #[arg(long, value_name = "FILE")]
     pub head: Option<PathBuf>,
 
@@ -136,7 +136,7 @@ pub(crate) struct LaplaceArgs {
     #[command(flatten)]
     pub text: TextOptions,
 
-    /// Labels or targets of data that hold none; targets of a network that makes images are shaped as its outputs
+    /// Labels or targets, where DATA hold none
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub labels: Vec<PathBuf>,
 
@@ -148,7 +148,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub features: Option<Vec<String>>,
 
-    /// What is done to data before the network sees them
+    /// How inputs are prepared for the network
     #[arg(long, value_enum, default_value = "auto")]
     pub preprocess: Preprocess,
 
@@ -160,7 +160,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
     pub std: Vec<f64>,
 
-    /// Names of the classes in the order of the network's outputs; for a table whose labels are text, these labels [default: in alphabetical order]
+    /// Names of the classes (of a table: its labels) in the order of the network's outputs [default: alphabetical]
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub class_names: Vec<String>,
 
@@ -223,11 +223,11 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_enum)]
     pub tune: Option<TuneArg>,
 
-    /// Data that the network has not seen: they score the fit, choose between curvatures and, with --tune validation, choose precisions [default: the rows that `posterior train` set aside, if it did]
+    /// Data that the network was not trained on, to score the fit and to choose methods, recalibration and (--tune validation) precisions [default: the validation rows of `posterior train`]
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub validation_data: Vec<PathBuf>,
 
-    /// Their labels
+    /// Labels of --validation-data
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation_data")]
     pub validation_labels: Vec<PathBuf>,
 
@@ -235,11 +235,11 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_enum, default_value_t)]
     pub calibrate: CalibrateName,
 
-    /// Share of DATA set aside for --tune validation; only with --allow-seen-rows, since the network was trained on them
+    /// Share of DATA for --tune validation; needs --allow-seen-rows
     #[arg(long, value_name = "F", conflicts_with = "validation_data", value_parser = numbers::share)]
     pub validation_fraction: Option<f64>,
 
-    /// Tune on rows that the network was trained on, by --validation-fraction or cross-validation. What comes of it is worthless, and the model says so
+    /// Tune on rows that the network was trained on, whose scores are worthless
     #[arg(long)]
     pub allow_seen_rows: bool,
 
@@ -283,7 +283,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,
 
-    /// Seed of every random choice
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
@@ -291,7 +291,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
 
-    /// Go on from the checkpoint, if there is one
+    /// Resume from the checkpoint, if there is one
     #[arg(long)]
     pub resume: bool,
 

@@ -190,7 +190,7 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub validation_data: Vec<PathBuf>,
 
-    /// Their labels
+    /// Labels of --validation-data
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation_data")]
     pub validation_labels: Vec<PathBuf>,
 
@@ -234,7 +234,7 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub checkpoint_every: usize,
 
-    /// Go on from the checkpoint, if there is one
+    /// Resume from the checkpoint, if there is one
     #[arg(long)]
     pub resume: bool,
 

@@ -98,7 +98,7 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = numbers::whole(1..=10_000))]
     pub search_rounds: usize,
 
-    /// Seed of everything random
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 

@@ -8,22 +8,22 @@ use std::path::PathBuf;
 /// Flags of a fit of a table; the same names are the keys of the configuration file.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TableArgs {
-    /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz; several files of the same columns, in any order, are one table. Of networks also images and arrays
+    /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz; for networks also images. Several files are one table
     #[arg(value_name = "DATA", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
 
     #[command(flatten)]
     pub request: FitRequest,
 
-    /// Take the hyperparameters of this model, or of a JSON object of names and numbers, instead of learning them
+    /// Take hyperparameters from this model or JSON object instead of learning them
     #[arg(long, value_name = "MODEL|FILE.json")]
     pub hyperparameters: Option<PathBuf>,
 
-    /// Several targets: one kernel and one noise for all numeric ones, by the sum of their evidences on the rows that have all of them [default: each has its own]
+    /// Several targets: one kernel and one noise for all numeric ones, by the sum of their evidences
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     pub share_kernel: bool,
 
-    /// Read the table part by part, so that only the model's own numbers stay in memory [default: from 256 MB on]
+    /// Read the table part by part, in little memory [default: from 256 MB on]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub stream: Option<bool>,
 

@@ -39,11 +39,11 @@ pub enum Missing {
     Error,
     /// The row is left out, and counted
     Drop,
-    /// A number becomes the mean of its column over the training rows; a category none of those that there are
+    /// Numbers become the mean of the training rows, categories none of the known ones
     Mean,
-    /// No category is a category of its own; a missing number is an error
+    /// Missing is a category; a missing number is an error
     Category,
-    /// No category is a category of its own; a number becomes the mean, and a column of 0 and 1 says where
+    /// Missing is a category; numbers become the mean, with a 0/1 feature beside them
     Indicator,
 }
 
@@ -52,7 +52,7 @@ pub enum Missing {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingTarget {
-    /// They teach nothing and score nothing, are counted, and can be predicted
+    /// They are left out, and can be predicted
     #[default]
     LeaveOut,
     /// An error that names the row
@@ -67,7 +67,7 @@ pub enum Unseen {
     /// An error that names the cell
     #[default]
     Error,
-    /// They are none of those that training had, and counted
+    /// They are none of the known categories
     Other,
 }
 
@@ -89,24 +89,24 @@ pub struct Selection {
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     #[serde(default)]
     pub index: Option<String>,
-    /// Column of known noise variances, in squared units of the target; or, of a fit, `heteroscedastic`: the noise of each place is learned
+    /// Column of known noise variances, in squared units of the target; or `heteroscedastic`, to learn noise that varies with the features
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL|heteroscedastic"))]
     pub noise: Option<String>,
-    /// Column of exposures (time, area, people) in which counts were counted: rates are learned, and counts predicted in the exposure of their row
+    /// Column of exposures (time, area, people) of counts, whose rates are learned
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     pub exposure: Option<String>,
-    /// Columns that are categories whatever they hold, one 0/1 feature for each [default: columns of text with at most 100 different ones]
+    /// Columns of categories, one 0/1 feature for each [default: text columns of at most 100 values]
     #[cfg_attr(
         feature = "clap",
         arg(long, visible_alias = "one-hot", value_name = "A,B", value_delimiter = ',')
     )]
     #[serde(default)]
     pub categories: Vec<String>,
-    /// Columns of dates that also become places in the year, the week and (where they have hours) the day
+    /// Columns of dates that also give the time of year, of week and (with hours) of day
     #[cfg_attr(feature = "clap", arg(long, value_name = "A,B", value_delimiter = ','))]
     #[serde(default)]
     pub calendar: Vec<String>,
-    /// How dates such as 3/4/2021 are meant, where no cell tells
+    /// Order of dates such as 3/4/2021, where no cell tells
     #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "FORM"))]
     #[serde(default)]
     pub date_order: Option<TimeForm>,
@@ -117,7 +117,7 @@ pub struct Selection {
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     #[serde(default)]
     pub missing_target: MissingTarget,
-    /// What to do, when predicting, with categories that the training rows did not have
+    /// What to do with categories of new rows that no training row has
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     #[serde(default)]
     pub unseen: Unseen,

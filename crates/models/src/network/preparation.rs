@@ -114,7 +114,7 @@ impl Preparation {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Preprocess {
-    /// What the network's file says; else bytes are divided by 255
+    /// As the network's file says, else bytes / 255
     ///
     /// Other numbers are taken as they are.
     #[default]
@@ -123,7 +123,7 @@ pub enum Preprocess {
     Raw,
     /// Bytes become (byte / 255 - mean) / std
     Pixels,
-    /// Columns (and a numeric target) are standardised by these rows
+    /// Columns (and a numeric target) are standardised
     ///
     /// Those of a table, that is.
     Standardise,

@@ -182,13 +182,13 @@ pub struct LargeTableOptions {
     /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 100 passes of blocks for sap, 3000 for svgp, 1000 passes over the rows for deep kernels, 12000 for gvi]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_STEPS)))]
     pub iterations: Option<usize>,
-    /// Rows that the fit does not see, to judge it by; 0 for none [default: a twentieth, at most 512, but 100 or a tenth of few at least]
+    /// Validation rows of large tables, which the fit does not learn from; 0 for none [default: a twentieth, at most 512, but 100 or a tenth of few at least]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
     pub held_back: Option<usize>,
-    /// Where an interrupted fit is kept; the same command goes on from it [default: OUT.checkpoint]
+    /// File from which an interrupted fit resumes [default: OUTPUT.checkpoint]
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub checkpoint: Option<PathBuf>,
-    /// Begin anew and replace the checkpoint of another fit, or of this one
+    /// Ignore and replace an existing checkpoint
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
     pub fresh: bool,
     /// Seconds between two checkpoints
@@ -235,7 +235,7 @@ impl LargeTableOptions {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct DiskOptions {
-    /// Keep the prepared numbers of sgpr, svgp and learned features in a file beside the model and not in memory, which reads the table part by part [default: where they do not fit --memory]
+    /// Keep prepared rows of sgpr, svgp and deep kernels on disk [default: where they do not fit --memory]
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true"))]
     pub from_disk: Option<bool>,
 }

@@ -11,7 +11,7 @@ use std::str::FromStr;
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum LikelihoodName {
-    /// What the target looks like; said, with the way to another
+    /// Detected from the target
     #[default]
     Auto,
     /// Numbers with Gaussian noise
@@ -20,7 +20,7 @@ pub enum LikelihoodName {
     Bernoulli,
     /// Classes
     Categorical,
-    /// Classes by the largest of their functions, but for one label in a hundred (svgp, gvi and learned features, which need no curvature)
+    /// Classes, one label in a hundred wrong (svgp, gvi and deep kernels)
     RobustMax,
     /// Counts whose variance is their mean
     Poisson,
@@ -28,7 +28,7 @@ pub enum LikelihoodName {
     NegativeBinomial,
     /// Numbers with outliers
     StudentT,
-    /// Events: every row is one, and the columns of --window say where or when; their intensity is learned
+    /// Events, one a row: their intensity over the columns of --window
     Cox,
 }
 
@@ -54,14 +54,14 @@ impl LikelihoodName {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum InferenceName {
-    /// By likelihood and size; said
+    /// By likelihood and size
     #[default]
     Auto,
-    /// Labels become numbers with noise of their own once, and regression does the rest
+    /// Regression on Gaussian label approximations
     Gaussianised,
-    /// The stochastic bound of inducing points under the likelihood itself
+    /// Stochastic bound of inducing points, under the likelihood
     Variational,
-    /// The curvature at the posterior's mode
+    /// Laplace approximation at the mode
     Laplace,
 }
 
@@ -273,20 +273,19 @@ pub struct LikelihoodOptions {
     /// How the posterior is approximated where the likelihood is not Gaussian
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub inference: InferenceName,
-    /// How gaussianised inference makes numbers of labels [default: moment-original for classes, variational for yes and no and counts]
+    /// Gaussian label approximation of --inference gaussianised [default: moment-original for classes, else variational]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub matching: Option<Matching>,
-    /// Pseudo-count that gaussianised inference adds to every class: small is close to the likelihood and hard to match; `learned` is by a bound on the
-    /// evidence of the labels, with the hyperparameters (--method exact) [default: the one that predicts rows best that are left out]
+    /// Pseudo-count of every class for --inference gaussianised, or `learned` by the evidence (--method exact) [default: the best on validation rows]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X"))]
     pub pseudo_count: Option<PseudoCount>,
-    /// What classes count: equal, balanced, or LABEL=WEIGHT,...; probabilities are then those of a population so weighted
+    /// Weights of classes: equal, balanced, or LABEL=WEIGHT,...
     #[cfg_attr(feature = "clap", arg(long, value_name = "WEIGHTS", default_value_t))]
     pub class_weights: ClassWeights,
-    /// Column of positive weights: what rows count, 2 as much as a row that occurs twice (classes, counts, student-t; numbers by exact processes)
+    /// Column of sample weights; 2 counts as two equal rows (numbers: exact processes only)
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     pub row_weights: Option<String>,
-    /// Of events (--likelihood cox), in place of --target: the columns that say where or when each was, with the range in which it would have been seen, such as t=0:24 or x=-1:1,y=0:5
+    /// Events (--likelihood cox), in place of --target: columns of place or time with the observed range, such as t=0:24 or x=-1:1,y=0:5
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL=LOW:HIGH"))]
     pub window: Option<Window>,
 }

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum TargetTransformName {
-    /// Of skewed targets that are never negative the map with the largest evidence: as it is, a logarithm, a power
+    /// For skewed targets without negative values, the one with the largest evidence
     #[default]
     Auto,
     /// As it is
     None,
-    /// Its logarithm (of targets above 0)
+    /// Logarithm (targets above 0)
     Log,
-    /// A power of Yeo and Johnson, the exponent by the evidence
+    /// Power of Yeo and Johnson
     YeoJohnson,
 }
 
