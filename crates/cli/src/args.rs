@@ -118,7 +118,7 @@ pub(crate) enum Command {
     Evaluate(EvaluateArgs),
     /// Train a network
     #[command(
-        after_help = "Examples:\n  posterior train mlp.toml train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 -o mlp.safetensors\n  posterior train net.toml house.csv --target price --loss gaussian --validation-fraction 0.1 --patience 20 \\\n      --epochs 500 -o house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
+        after_help = "Examples:\n  posterior train mlp.toml train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 -o mlp.safetensors\n  posterior train net.toml house.csv --target price --loss gaussian --validation-fraction 0.1 --patience 20 \\\n      --epochs 500 -o house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit.\nAn architecture is a small file: kind = \"perceptron\", inputs = 3, hidden = [64, 64], outputs = 1"
     )]
     Train(Box<TrainArgs>),
     /// Write the outputs of a network on an array of inputs

@@ -52,8 +52,11 @@ fn with_settings(command: Command) -> Command {
     if !command.get_arguments().any(is_setting) {
         return with_headings(command);
     }
+    let name = |own: &Arg| own.get_long()?.strip_prefix(SETTING).map(String::from);
+    let of_text = command.get_arguments().filter_map(name).all(|name| name.starts_with("text."));
     let hidden = command.mut_args(|own| if is_setting(&own) { own.hide(true) } else { own });
-    with_headings(hidden.arg(set_flag()))
+    // Not under the heading of the flag before it.
+    with_headings(hidden.next_help_heading(None).arg(set_flag(of_text)))
 }
 
 /// The grammar that a command line is read by, once [its settings are joined](joined).
@@ -160,9 +163,14 @@ fn matched(mut grammar: Command, form: Option<FitForm>, words: Vec<OsString>) ->
         if let Some(why) = form.and_then(|form| stranger(form, &error)) {
             return Err(Failure::usage(why));
         }
-        if error.kind() == ErrorKind::MissingRequiredArgument && form.is_some() {
-            let tip = "they may stand in the file of --config instead".into();
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        if let (ErrorKind::MissingRequiredArgument, Some(form)) = (error.kind(), form) {
+            let mut tips = match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::Strings(flags)) => form.choices(flags),
+                _ => Vec::new(),
+            };
+            tips.push("a --config file can hold them as well".into());
+            let tips = tips.into_iter().map(Into::into).collect();
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
         }
         output::exit(error)
     })

@@ -109,8 +109,8 @@ pub use record::{
     BoundSummary, BoundedPseudoCount, CheckScores, ContinuedRows, DeepSummary, EvidenceSearchSummary,
     FeatureSummary, FitCheck, FitRecord, FitSummary, GaussianLabelSummary, GeneralisedSummary, GviSummary,
     KernelNetwork, LabelCheck, LabelScores, MeanKind, ModeSummary, PlainProcess, PriorSummary, ProcessRecord,
-    ScalableSummary, StreamedRows, TableSource, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting,
-    TriedWay, VariationSummary,
+    ScalableSummary, StreamedRows, TableSource, TriedCandidate, TriedInference, TriedMethod,
+    TriedPseudoCount, TriedSetting, VariationSummary,
 };
 pub use rows::{CheckedOn, EvaluationData, TrainedOn, TrainingRows};
 pub use saved::{RunRecord, Saved};

@@ -90,7 +90,7 @@ fn tiles(report: &RegressionReport) -> String {
     };
     format!(
         "<div class=\"tiles\">{}{}{}{}</div>\n",
-        tile("typical error (RMSE)", number(scores.rmse, 3), unit, against(baseline.map(|b| b.rmse))),
+        tile("RMSE", number(scores.rmse, 3), unit, against(baseline.map(|b| b.rmse))),
         tile("95 % intervals hold", percent(scores.coverage_95), "", honest.to_owned()),
         tile("probabilistic error (CRPS)", number(scores.crps, 3), unit, against(baseline.map(|b| b.crps))),
         tile("log score (NLL)", number(scores.nll, 3), "", against(baseline.map(|b| b.nll))),

@@ -34,11 +34,8 @@ pub(crate) fn honesty(coverage: f64, n: usize) -> Honesty {
 pub(crate) fn verdict(report: &RegressionReport) -> String {
     let Some(scores) = &report.scores else { return String::new() };
     let unit = report.target_unit.as_deref().map(|u| format!(" {u}")).unwrap_or_default();
-    let mut text = format!(
-        "On {} the typical error is {}{unit}",
-        report.rows.several(&count(scores.n)),
-        number(scores.rmse, 3)
-    );
+    let mut text =
+        format!("On {} the RMSE is {}{unit}", report.rows.several(&count(scores.n)), number(scores.rmse, 3));
     match &report.baseline {
         Some(b) if b.scores.rmse > 0.0 && scores.rmse.is_finite() => {
             let share = scores.rmse / b.scores.rmse;

@@ -108,6 +108,19 @@ impl FitForm {
             _ => None,
         }
     }
+
+    /// The values of those of these flags, as an error writes them, that have a choice of some.
+    pub(crate) fn choices(self, flags: &[String]) -> Vec<String> {
+        let command = self.command();
+        let choice = |flag: &String| {
+            let long = flag.strip_prefix("--")?.split(' ').next()?;
+            let known = command.get_arguments().find(|own| own.get_long() == Some(long))?;
+            let values: Vec<String> =
+                known.get_possible_values().iter().map(|own| own.get_name().to_string()).collect();
+            (!values.is_empty()).then(|| format!("--{long} is one of {}", values.join(", ")))
+        };
+        flags.iter().filter_map(choice).collect()
+    }
 }
 
 /// Whether an argument is called so.
@@ -122,19 +135,21 @@ pub(crate) fn is_setting(flag: &Arg) -> bool {
     flag.get_long().is_some_and(|long| long.starts_with(SETTING))
 }
 
-/// The flag that gives settings. What it gives is joined to it before a command line is read, so that it never has a value itself.
-pub(crate) fn set_flag() -> Arg {
-    Arg::new("set")
-        .long("set")
-        .value_name("NAME=VALUE")
-        .action(ArgAction::Append)
-        .help("Set an option of the method, listed by `posterior methods NAME`, or of the groups `prior` and `text`")
+/// The flag that gives settings, `of_text` alone or of methods. What it gives is joined to it before a command line is read, so that it never has a value itself.
+pub(crate) fn set_flag(of_text: bool) -> Arg {
+    let help = match of_text {
+        true => "Set how delimited text is read; `posterior methods text` lists the settings",
+        false => {
+            "Set an option of the method, listed by `posterior methods NAME`, or of the groups `prior` and `text`"
+        }
+    };
+    Arg::new("set").long("set").value_name("NAME=VALUE").action(ArgAction::Append).help(help)
 }
 
 /// The flags of all grammars, as help shows them, without settings; a command line is read by the grammar of [its form](FitForm::command).
 impl Args for FitArgs {
     fn augment_args(command: Command) -> Command {
-        let mut flags = vec![set_flag()];
+        let mut flags = vec![set_flag(false)];
         for form in [FitForm::Table, FitForm::Network, FitForm::Continue] {
             for flag in form.command().get_arguments().filter(|flag| !is_setting(flag)) {
                 if !flags.iter().any(|known| known.get_id() == flag.get_id()) {

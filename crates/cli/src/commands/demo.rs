@@ -106,7 +106,7 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
     }
     let seconds = started.elapsed().as_secs_f64();
     print(format!(
-        "\nThe table's noise has standard deviation 1; the model learned {learned:.3}. No prediction can have a smaller typical error.\n\nLook at the report: {}\nTry it yourself:    posterior inspect {}\nDone in {seconds:.1} s.",
+        "\nThe table's noise has standard deviation 1; the model learned {learned:.3}. No prediction can have a smaller RMSE.\n\nLook at the report: {}\nTry it yourself:    posterior inspect {}\nDone in {seconds:.1} s.",
         report.display(),
         folder.join("moons.posterior").display()
     ))

@@ -51,7 +51,8 @@ pub(crate) fn exit(error: clap::Error) -> ! {
         error.exit();
     }
     let status = error.exit_code();
-    write_err(&without_colours(error));
+    // Errors of our own end without a line break.
+    write_err(&format!("{}\n", without_colours(error).trim_end()));
     std::process::exit(status)
 }
 

@@ -149,7 +149,7 @@ fn labels_in_probabilities_out() {
     let removable = |i: usize| columns["removable_entropy"][i].as_f64().unwrap();
     assert!(removable(3) > 3.0 * removable(0), "{columns}");
     let described = text(at, "inspect m.posterior");
-    for part in ["Gaussian labels", "pseudo-count", "each row from the others", "log-odds"] {
+    for part in ["Gaussian labels", "pseudo-count", "leave-one-out", "log-odds"] {
         assert!(described.contains(part), "{part}: {described}");
     }
     // A model that is compared is scored on the same rows.

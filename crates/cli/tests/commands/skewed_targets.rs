@@ -106,11 +106,12 @@ fn heteroscedastic_noise_and_weights_of_rows_are_in_what_is_said() {
     assert!(noise["nll_after"].as_f64().unwrap() < noise["nll_before"].as_f64().unwrap(), "{noise}");
     let text = said(at, &format!("{line} --verbose --force"));
     assert!(
-        text.contains("heteroscedastic noise before that") && text.contains("by place: deviations of"),
+        text.contains("heteroscedastic noise before that")
+            && text.contains("heteroscedastic: standard deviations of"),
         "{text}"
     );
     let text = said(at, "inspect m.posterior");
-    assert!(text.contains("by place: deviations of"), "{text}");
+    assert!(text.contains("heteroscedastic: standard deviations of"), "{text}");
     let widths = json(at, "predict m.posterior p.csv");
     let of: Vec<f64> =
         widths["predictions"]["price_std"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect();

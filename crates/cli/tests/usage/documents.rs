@@ -72,7 +72,8 @@ fn helps() -> Vec<Document> {
 fn collect(command: &clap::Command, name: &str, out: &mut Vec<Document>) {
     for one in command.get_subcommands().filter(|c| c.get_name() != "help") {
         let name = format!("{name} {}", one.get_name());
-        let help = one.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let help = one.get_after_long_help().or(one.get_after_help());
+        let help = help.map(ToString::to_string).unwrap_or_default();
         out.push(Document { lines: examples(&help, "posterior "), name: name.clone() });
         collect(one, &name, out);
     }

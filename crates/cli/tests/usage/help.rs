@@ -103,6 +103,11 @@ fn what_is_misplaced_or_misspelt_is_said() {
         (format!("{fit} --method kronecker"), "--method kronecker is for networks"),
         (format!("{network} --method svgp"), "--method svgp is for tables without a network"),
         ("predict Cargo.toml m.posterior".into(), "The model is the first file, its data follow"),
+        (
+            "fit t.csv --network n.onnx -o m.posterior".into(),
+            "--likelihood is one of categorical, gaussian, bernoulli, poisson, heteroscedastic",
+        ),
+        (format!("{fit} --method svgp --set steps=10"), "`posterior methods svgp` lists its settings"),
         (format!("{fit} --set"), "a value is required for '--set <NAME=VALUE>'"),
     ] {
         let (_, said) = run(&line);

@@ -95,7 +95,7 @@ pub fn choose(
             let (mean, now) = latent(posterior, row);
             let before: Vec<f64> =
                 (0..now.len()).map(|c| gaussian_labels.variance_back(mark.variance(row, c))).collect();
-            alone - scoring.told_by_batch(Latent { mean: &mean, variance: &before }, &now)
+            alone - scoring.information_of_batch(Latent { mean: &mean, variance: &before }, &now)
         };
         let values: Vec<f64> = parallel::map(left.len(), 2, |i| beside(&left[i]));
         // The first of the largest.

@@ -171,7 +171,7 @@ impl Scoring {
     }
 
     /// How much less it is worth beside labels that will explain part of its variance: `left` of `latent.variance` will remain.
-    pub fn told_by_batch(&self, latent: Latent<'_>, left: &[f64]) -> f64 {
+    pub fn information_of_batch(&self, latent: Latent<'_>, left: &[f64]) -> f64 {
         let explained = |c: usize| (latent.variance[c] - left[c]).max(0.0);
         let none = (0..left.len()).all(|c| explained(c) <= 1e-9 * latent.variance[c]);
         if none {

@@ -64,7 +64,7 @@ pub use pointwise::{pointwise_class_risk, pointwise_predictive_risk};
 pub use reference::{JITTER, Mode, ReferenceMarginals, ReferenceProcess};
 pub use regulariser::{Regulariser, UnknownRegulariser};
 pub use risk::{Reduction, Risk};
-pub use tempering::{Tempered, TemperingWay};
+pub use tempering::{Tempered, TemperingMethod};
 pub use variational::{Coordinates, Family, VariationalKernel};
 pub use work::StepSize;
 

@@ -20,7 +20,7 @@ const MOST: f64 = 1e4;
 
 /// How factors are found.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TemperingWay {
+pub enum TemperingMethod {
     /// In closed form where noise is Gaussian, by L-BFGS between 1e-4 and 1e4 else: rows that are all predicted, or not at all, have no best factor.
     Best,
     /// By so many steps of a rule on their logarithms, as published (AdaBelief, 5,000 steps of 1e-3).
@@ -117,7 +117,11 @@ impl GeneralisedGp {
     ///
     /// # Errors
     /// [`GpError`] for rows that do not fit; [`GpError::Optim`] when factors cannot be searched for.
-    pub fn temper(self, data: &GeneralisedData<'_>, way: &TemperingWay) -> Result<(Self, Tempered), GpError> {
+    pub fn temper(
+        self,
+        data: &GeneralisedData<'_>,
+        way: &TemperingMethod,
+    ) -> Result<(Self, Tempered), GpError> {
         self.check(data)?;
         let mut model = self.tempered_by_one()?;
         let observations = data.observations;
@@ -133,7 +137,7 @@ impl GeneralisedGp {
         let (before, _) = of.at(&one);
         let closed = model.is_gaussian() && noise.is_none();
         let factors = match way {
-            TemperingWay::Best if closed => {
+            TemperingMethod::Best if closed => {
                 let sigma = model.likelihood().shared_noise_variance().unwrap_or(0.0);
                 let ratio = |i: usize| {
                     let offset = observations.offsets().map_or(0.0, |offsets| offsets[i]);
@@ -143,7 +147,7 @@ impl GeneralisedGp {
                 };
                 vec![(0..rows).map(ratio).sum::<f64>() / total]
             }
-            TemperingWay::Best => {
+            TemperingMethod::Best => {
                 let options = LoopOptions {
                     gradient_tolerance: 1e-9,
                     value_tolerance: 1e-12,
@@ -156,7 +160,7 @@ impl GeneralisedGp {
                 let found = minimise(&mut of, &start, optimiser, &options, &mut |_, _| Signal::Continue)?;
                 of.factors(&found.theta)
             }
-            TemperingWay::Gradient { optimiser, steps } => {
+            TemperingMethod::Gradient { optimiser, steps } => {
                 let options = LoopOptions {
                     steps: *steps,
                     gradient_tolerance: 1e-9,

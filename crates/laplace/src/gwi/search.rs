@@ -18,7 +18,7 @@ use crate::scores::{LEAST_HELD_OUT, no_better, scaled_noise, with_values};
 use faer::Mat;
 use posterior_gp::Observations;
 use posterior_gp::generalised::{
-    Coordinates, GeneralisedData, GeneralisedFit, GeneralisedGp, ReferenceProcess, TemperingWay,
+    Coordinates, GeneralisedData, GeneralisedFit, GeneralisedGp, ReferenceProcess, TemperingMethod,
     VariationalKernel, VariationalMean, fit_generalised,
 };
 use posterior_kernels::diagonal;
@@ -123,7 +123,7 @@ fn learned(
     }
     let (model, tempering) = match judge.filter(|_| options.tempering) {
         Some(judge) => {
-            let (model, tempered) = model.temper(&judge, &TemperingWay::Best)?;
+            let (model, tempered) = model.temper(&judge, &TemperingMethod::Best)?;
             (model, Some(tempered))
         }
         None => (model, None),

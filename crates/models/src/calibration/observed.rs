@@ -257,7 +257,7 @@ mod tests {
             );
         }
         assert_eq!(tails.too_few_for(&[0.025, 0.5, 0.001]).len(), 1);
-        assert!(own.in_words().contains("60 rows (each predicted from the others)"), "{}", own.in_words());
+        assert!(own.in_words().contains("60 rows (leave-one-out)"), "{}", own.in_words());
         // Too few rows, and predictions that are none.
         let few = Judged { truths: vec![1.0; 8], ..told.clone() };
         let none = Judged { mean: vec![f64::NAN; 60], ..told };

@@ -15,7 +15,7 @@ pub(crate) const PARTS: usize = 10;
 pub(crate) const LEAST_ROWS: usize = 19;
 
 /// What rows of a leave-one-out check are called.
-pub(crate) const LEFT_OUT: &str = "rows (each predicted from the others)";
+pub(crate) const LEFT_OUT: &str = "rows (leave-one-out)";
 
 /// 99 % of a normal distribution lie within so many standard deviations.
 const DEVIATIONS: f64 = 2.576;
@@ -74,7 +74,9 @@ impl Guarantee {
                 "rows with equals among those that are learned from are not among them"
             }
             Self::Narrowed => "these rows also decided that intervals become narrower",
-            Self::LeftOut => "each of these rows is predicted from the others, by what half of them chose",
+            Self::LeftOut => {
+                "each of these rows is predicted leave-one-out, under hyperparameters of the other half"
+            }
             Self::Repeated => "some of these rows stand among those that are learned from",
             Self::Kept => "the network's training kept the weights that were best on these rows",
             Self::Compressed => "fewer points carry the functions since these rows were predicted",

@@ -143,7 +143,7 @@ pub(super) fn tempered(fit: &GeneralisedSummary) -> Option<&Tempering> {
 
 /// How good the fit is on rows that had no part in it: with a temperature, each tenth of them under what the others choose.
 pub(super) fn checked(check: &LabelCheck, target: &Target, after: Option<&Tempering>) -> Fact {
-    let label = check.on.in_words("each row from the others, under what the other half chose");
+    let label = check.on.in_words("leave-one-out, under hyperparameters of the other half");
     if let Target::Events { .. } = target {
         let gain = fixed(-check.scores.nll, 4, "nats for each more than an even intensity");
         return Fact::new(label, Facts::apart(": ").and(count(check.rows, "events")).and(gain));
@@ -170,7 +170,7 @@ fn gaussian_labels(own: &GaussianLabelSummary) -> Facts {
     let tried = (!own.tried.is_empty()).then(|| {
         let rows = own.tried_on;
         format!(
-            "the best of those that were tried on {rows} rows, each predicted from the others under what the other half chose (NLL of their labels, {tried})"
+            "the best of those that were tried on {rows} rows, leave-one-out under hyperparameters of the other half (NLL of their labels, {tried})"
         )
     });
     let bounds = own.bounds.iter().map(|b| {

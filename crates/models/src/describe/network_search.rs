@@ -89,7 +89,7 @@ fn steps(steps: usize, unit: &str, ended: impl Display) -> Facts {
 fn sampled(model: &Networks<'_>, report: &SampledReport) -> Facts {
     let (_, precisions) = model.precisions();
     let header = model.header();
-    let turns = steps(report.turns.len(), "turns of expectation maximisation", report.turns_ended);
+    let turns = steps(report.turns.len(), "iterations of expectation maximisation", report.turns_ended);
     let chosen = Facts::apart("; ").and(turns).maybe("", header.summary.held_out.as_ref().map(tried));
     let span = report.span.map(|span| format!("in function space: {span} directions that the examples move"));
     let leading = (report.directions > 0)
@@ -113,7 +113,7 @@ fn sampled(model: &Networks<'_>, report: &SampledReport) -> Facts {
 /// What unseen examples added to the choice of the turns.
 fn tried(report: &HeldOutReport) -> String {
     format!(
-        "then {} settings on {} held-out examples: NLL {} (plain network {}, setting of the turns {})",
+        "then {} settings on {} held-out examples: NLL {} (plain network {}, setting of the EM iterations {})",
         report.grid.len(),
         report.examples,
         number(report.best.nll),

@@ -192,10 +192,13 @@ fn notes_of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSumma
     out
 }
 
+/// The note on a search that could have gone on.
+pub(crate) const FEW_STEPS: &str = "few-steps";
+
 /// A search that could have gone on.
 pub(crate) fn few_steps() -> Note {
     let text = "the search ended at its limit of steps: more ({0}) may improve the model";
-    Note::new("few-steps", Severity::Warning, text).fix(STEPS)
+    Note::new(FEW_STEPS, Severity::Warning, text).fix(STEPS)
 }
 
 /// Hyperparameters at bounds that were set for them.

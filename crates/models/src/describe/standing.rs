@@ -9,7 +9,7 @@ use crate::{
     Fact, Facts, FitSummary, GeneralisedSummary, LikelihoodOutput, Model, Output, Process, Target, Tempering,
 };
 use posterior_laplace::UnseenScores;
-use posterior_notes::fixes::{EVALUATE, TEST_FRACTION, VALIDATION_DATA};
+use posterior_notes::fixes::{EVALUATE, STEPS, TEST_FRACTION, VALIDATION_DATA};
 use posterior_optim::Reason;
 
 /// NLL of standardised numbers under a standard normal distribution.
@@ -204,5 +204,6 @@ fn alert(label: &str, said: &Facts) -> Option<Fact> {
 /// That a search ended on its way.
 fn stopped(reason: Reason) -> Option<Fact> {
     let open = matches!(reason, Reason::Steps | Reason::Time | Reason::Diverged);
-    open.then(|| Fact::new(NOT_CONVERGED, format!("the search ended by {}", ended(reason))).headline())
+    let more = if reason == Reason::Steps { format!(" ({STEPS}=N allows more)") } else { String::new() };
+    open.then(|| Fact::new(NOT_CONVERGED, format!("the search ended by {}{more}", ended(reason))).headline())
 }

@@ -90,7 +90,7 @@ pub fn fit(
 }
 
 /// Whether an interrupted fit of a folder's networks has left anything for one that goes on from this checkpoint.
-pub fn is_begun(folder: &Path, checkpoint: &Path) -> bool {
+pub fn has_checkpoint(folder: &Path, checkpoint: &Path) -> bool {
     let kept = |network: &PathBuf| {
         let name = file_name(network);
         ["sums", "finished"].iter().any(|what| beside(checkpoint, &format!("{name}.{what}")).exists())

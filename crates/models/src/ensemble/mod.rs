@@ -29,7 +29,7 @@ mod recalibration;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{fit, is_asked, is_begun};
+pub use fit::{fit, has_checkpoint, is_asked};
 
 use crate::calibration::Calibration;
 use crate::method::Mixture;

@@ -1,6 +1,6 @@
 //! Mixtures by hand, files, folders, and what is refused.
 
-use super::fit::{fit as fit_folder, is_asked, is_begun};
+use super::fit::{fit as fit_folder, has_checkpoint, is_asked};
 use crate::laplace::LaplaceRequest;
 use crate::laplace::fit::NetworkDescription;
 use crate::laplace::request::LikelihoodKind;
@@ -330,7 +330,7 @@ fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
     let mut other = request.clone();
     other.curvature = crate::laplace::CurvatureChoice::Auto;
     assert!(fit(&other, 0).0.err().unwrap().to_string().contains("other settings"));
-    let begun = |name: &str| is_begun(&root.path().join("networks"), &root.path().join(name));
+    let begun = |name: &str| has_checkpoint(&root.path().join("networks"), &root.path().join(name));
     assert!(begun("sums") && !begun("others"));
     request.options.memory /= 2;
     let (again, lines, _) = fit(&request, 0);

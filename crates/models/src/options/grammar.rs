@@ -248,7 +248,10 @@ fn refuse(name: MethodName, matches: &ArgMatches) -> Result<(), String> {
     let stranger =
         given.iter().map(|id| (id, owners(id))).find(|(id, owners)| !owners.is_empty() && !has(id));
     if let Some((flag, owners)) = stranger {
-        return Err(format!("{} belongs to --method {owners}; {name} has none", shown(flag)));
+        return Err(format!(
+            "{} belongs to --method {owners}; {name} has none: `posterior methods {name}` lists its settings",
+            shown(flag)
+        ));
     }
     let value = |id: &str| -> Option<String> {
         if id == "method" {

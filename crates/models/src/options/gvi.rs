@@ -190,7 +190,7 @@ impl Default for GviOptions {
 
 /// One way to train, with its name.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct GviWay {
+pub(crate) struct GviCandidate {
     /// In words.
     pub(crate) name: String,
     pub(crate) objective: GeneralisedObjective,
@@ -255,10 +255,11 @@ impl GviOptions {
     /// # Errors
     /// [`ModelError::Request`] with what to do.
     pub(crate) fn check(&self) -> Result<(), ModelError> {
-        let ways = self.ways();
-        let network = ways.iter().any(|way| way.mean == VariationalMeanName::Network);
-        let weighed =
-            ways.iter().any(|way| way.family.is_of_weights() || way.mean == VariationalMeanName::Inducing);
+        let candidates = self.candidates();
+        let network = candidates.iter().any(|way| way.mean == VariationalMeanName::Network);
+        let weighed = candidates
+            .iter()
+            .any(|way| way.family.is_of_weights() || way.mean == VariationalMeanName::Inducing);
         let drawn = |path: &PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
         let basis = &self.kernel_network.basis;
         let [elbo, gwi] = [ObjectiveName::Elbo, ObjectiveName::Gwi].map(|own| self.objective == Some(own));
@@ -327,7 +328,7 @@ impl GviOptions {
     }
 
     /// The way of an objective, with what was said beside it.
-    fn way(&self, objective: ObjectiveName) -> GviWay {
+    fn way(&self, objective: ObjectiveName) -> GviCandidate {
         let elbo = objective == ObjectiveName::Elbo;
         let regulariser = self.regulariser.unwrap_or(match objective {
             ObjectiveName::Elbo => EVIDENCE,
@@ -366,11 +367,11 @@ impl GviOptions {
             weight: self.regulariser_weight.unwrap_or(1.0),
             rows_together: self.rows_together,
         };
-        GviWay { name, objective, family, mean }
+        GviCandidate { name, objective, family, mean }
     }
 
     /// All ways that are tried: one where the objective or its regulariser is given, else those that a user would compare.
-    pub(crate) fn ways(&self) -> Vec<GviWay> {
+    pub(crate) fn candidates(&self) -> Vec<GviCandidate> {
         if let Some(objective) = self.objective {
             return vec![self.way(objective)];
         }

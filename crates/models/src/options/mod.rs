@@ -40,7 +40,7 @@ mod solver;
 mod target;
 
 pub(crate) use deep::{DeepKind, FIRST_PASSES, GO_ON, LOW_NOISE, Setting};
-pub(crate) use gvi::GviWay;
+pub(crate) use gvi::GviCandidate;
 pub use solver::Solver;
 
 pub use deep::{BasisLayer, BasisOptions, CorrectionName, DbkOptions, DklOptions};

@@ -32,8 +32,8 @@ impl NoiseSummary {
     pub(crate) fn sentence(&self, scale: f64, unit: &str) -> String {
         let [low, middle, high] = self.deviations.map(|s| crate::text::number(s * scale));
         format!(
-            "by place: deviations of {low} to {high} (the middle {middle}) of {unit}, learned from {} rows; their NLL, each from the others, {:.3} with one noise for all, {:.3} with that of places",
-            self.rows, self.nll_before, self.nll_after
+            "heteroscedastic: standard deviations of {low} to {high} (median {middle}) of {unit}, learned from {} rows; leave-one-out NLL {:.3}, {:.3} with one noise for all",
+            self.rows, self.nll_after, self.nll_before
         )
     }
 }

@@ -74,7 +74,7 @@ impl TriedMethod {
         let reached = self.reached_seconds.map_or_else(String::new, |own| {
             format!(" to a tenth of its deviations, where it was after {}", time(own))
         });
-        let predicted = self.predicted_seconds.map(|own| format!("(foretold: {}{reached})", time(own)));
+        let predicted = self.predicted_seconds.map(|own| format!("(predicted: {}{reached})", time(own)));
         let facts = Facts::apart("; ")
             .and(self.outcome.as_str())
             .and(scores.maybe("recalibrated", self.recalibrated_nll.map(|nll| fixed(nll, 4, ""))))
@@ -157,7 +157,7 @@ impl FitCheck {
             ));
         }
         let percent = |share: f64| 100.0 * share;
-        let rows_are = on.in_words("rows, each predicted from the others,");
+        let rows_are = on.in_words("rows (leave-one-out)");
         let (low, high) = (percent(chance[0]), percent(chance[1]));
         if scores.coverage_95 < chance[0] {
             warnings.push(format!(
@@ -266,7 +266,7 @@ impl FitCheck {
         });
         let error = "%, of samples and their random features together";
         Facts::new()
-            .fact(format!("{}{before}", self.on.in_words("each row from the others")), own)
+            .fact(format!("{}{before}", self.on.in_words("leave-one-out")), own)
             .maybe("converged", converged)
             .maybe("error of variances", self.variance_error.map(|own| fixed(100.0 * own, 0, error)))
             .with(self.tried.iter().map(TriedMethod::fact))

@@ -61,7 +61,7 @@ pub struct PriorSummary {
 
 /// One way to train, and what the rows that were set aside say of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TriedWay {
+pub struct TriedCandidate {
     /// In words.
     pub name: String,
     /// Mean of `-log p(y)` of the rows set aside, nats, at its best look; infinite where it led nowhere.
@@ -83,7 +83,7 @@ pub struct TriedWay {
     pub seconds: f64,
 }
 
-impl TriedWay {
+impl TriedCandidate {
     fn fact(&self) -> Fact {
         let ended = match self.ended.parse() {
             Ok(known) => ended(known),
@@ -116,7 +116,7 @@ impl PriorSummary {
             (false, false) => "not settled",
         };
         let turns = self.turns.len();
-        (turns > 0).then(|| Facts::new().and(count(turns, "turns")).and(settled))
+        (turns > 0).then(|| Facts::new().and(count(turns, "alternations")).and(settled))
     }
 }
 
@@ -155,7 +155,7 @@ pub struct GviSummary {
     /// Tempering of the one that was chosen.
     pub tempering: Option<Tempered>,
     /// All that were tried.
-    pub tried: Vec<TriedWay>,
+    pub tried: Vec<TriedCandidate>,
     /// Functions.
     pub functions: usize,
     /// Rows that were trained on.
@@ -182,7 +182,7 @@ pub enum MeanKind {
 
 impl GviSummary {
     /// The summary of the way that was chosen.
-    pub fn best(&self) -> Option<&TriedWay> {
+    pub fn best(&self) -> Option<&TriedCandidate> {
         self.tried.iter().find(|way| way.name == self.chosen)
     }
 
@@ -220,7 +220,7 @@ impl GviSummary {
             .maybe("kernel behind", self.prior.network.as_ref().map(KernelNetwork::facts))
             .maybe("prior learned in", self.prior.turns())
             .maybe("tempering", tempering)
-            .with(self.tried.iter().map(TriedWay::fact))
+            .with(self.tried.iter().map(TriedCandidate::fact))
     }
 
     /// What a user must know.

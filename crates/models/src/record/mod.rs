@@ -25,7 +25,7 @@ mod streamed;
 pub(crate) use check::{CONVERGED, NOT_COMPARED, unsolved_in_words};
 pub use check::{CheckScores, FitCheck, TriedMethod};
 pub use deep::{DeepSummary, TriedSetting};
-pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
+pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedCandidate};
 pub use inputs::{Departure, ElementKind, InputRecord};
 pub(crate) use large::TrainingSummary;
 pub use large::{EvidenceSearchSummary, ScalableSummary};

@@ -1,7 +1,7 @@
 //! **The short form of a file**, which a fit prints: what was fitted and why, how good it is beside a baseline, and the notes that matter most.
 
 use super::{RunRecord, Saved};
-use crate::describe::{NO_BETTER, Standing, grouped};
+use crate::describe::{FEW_STEPS, NO_BETTER, Standing, grouped};
 use crate::text::number;
 use crate::{Fact, Facts, Model};
 use posterior_notes::fixes::INSPECT;
@@ -95,7 +95,9 @@ impl Saved {
         let mut all: Vec<(Severity, String)> = Vec::new();
         for model in &self.models {
             let own = model.notes();
-            for (severity, text) in own.iter().map(|note: &Note| (note.severity, note.text())) {
+            // That a search ended on its way stands among the alerts.
+            let others = own.iter().filter(|note| note.code != FEW_STEPS);
+            for (severity, text) in others.map(|note: &Note| (note.severity, note.text())) {
                 if facts.contains(&&text) {
                     continue;
                 }

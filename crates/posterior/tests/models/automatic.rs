@@ -236,7 +236,7 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
     assert_eq!((solvers.len(), solvers[0].method.as_str()), (3, "sap"), "{solvers:?}");
     assert!(solvers[0].predicted_seconds.is_some(), "{solvers:?}");
     let facts = model.facts().rows();
-    assert!(facts.iter().any(|f| f.label == "tried sap" && f.value.contains("foretold")), "{facts:?}");
+    assert!(facts.iter().any(|f| f.label == "tried sap" && f.value.contains("predicted: ")), "{facts:?}");
     // What is kept is what its own solver leaves when it is asked for by name: in double precision, without raised noise.
     assert!(found.scores.rmse < 0.02, "{found:?}");
     assert_eq!(found.converged, Some(true), "{found:?}");

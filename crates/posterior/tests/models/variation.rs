@@ -185,7 +185,7 @@ fn several_ways_are_tried_where_none_is_named_and_the_best_on_rows_set_aside_is_
     let model = fit(&request(json!({"objective": null}))).unwrap();
     let told = told(&model);
     assert!(told.tried.len() >= 3, "{:?}", told.tried);
-    let score = |way: &posterior::models::TriedWay| way.tempered_nll.unwrap_or(way.nll);
+    let score = |way: &posterior::models::TriedCandidate| way.tempered_nll.unwrap_or(way.nll);
     let best = told.tried.iter().min_by(|a, b| score(a).total_cmp(&score(b))).unwrap();
     assert_eq!(told.chosen, best.name);
     assert_eq!(told.trained_rows + told.validation_rows, ROWS);

@@ -14,7 +14,7 @@ use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::toy::mean;
 use crate::unknown_keys::UnknownKeys;
-use posterior_gp::generalised::{GeneralisedData, GeneralisedGp, TemperingWay};
+use posterior_gp::generalised::{GeneralisedData, GeneralisedGp, TemperingMethod};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Adaptive, Optimiser, UpdateRule};
 use posterior_report::{Curves, Item, Line, SummaryRow};
@@ -147,7 +147,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     let bands = [Band::of(&trained.before, &grid)?, Band::of(&trained.after, &grid)?];
     let rule = Adaptive::new(UpdateRule::AdaBelief.rule(), settings.gradient.rate);
     let steps =
-        TemperingWay::Gradient { optimiser: Optimiser::Adaptive(rule), steps: settings.gradient.steps };
+        TemperingMethod::Gradient { optimiser: Optimiser::Adaptive(rule), steps: settings.gradient.steps };
     let held = GeneralisedData { observations: &problem.validation, given: None };
     let (_, by_gradient) = trained.before.clone().temper(&held, &steps)?;
     let moved = mean(bands[0].mean.iter().zip(&bands[1].mean).map(|(a, b)| (a - b).abs()));

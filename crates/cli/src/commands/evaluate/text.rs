@@ -207,12 +207,12 @@ fn moments(models: &[(&str, &RegressionScores)]) -> String {
         |share: f64| if share.is_finite() { format!("{:.1} %", 100.0 * share) } else { "–".to_string() };
     type Cell = fn(&RegressionScores) -> f64;
     let rows: [(&str, Cell, bool); 8] = [
-        ("typical error (RMSE)", |s| s.rmse, false),
+        ("RMSE", |s| s.rmse, false),
         ("mean absolute error", |s| s.mae, false),
-        ("share of the variance explained (R²)", |s| s.r2.unwrap_or(f64::NAN), true),
-        ("CRPS (error, sureness included)", |s| s.crps, false),
-        ("NLL (surprise, in nats)", |s| s.nll, false),
-        ("truths inside the 95 % interval", |s| s.coverage_95, true),
+        ("R² (explained variance)", |s| s.r2.unwrap_or(f64::NAN), true),
+        ("CRPS", |s| s.crps, false),
+        ("NLL (nats)", |s| s.nll, false),
+        ("coverage of the 95 % interval", |s| s.coverage_95, true),
         ("mean width of that interval", |s| s.width_95, false),
         ("calibration error (CQM, 0 is perfect)", |s| s.cqm, false),
     ];

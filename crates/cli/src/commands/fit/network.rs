@@ -58,7 +58,8 @@ pub(super) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
             return Failure::from(error);
         }
         // Each network of a folder has a file of its own beside the place of all.
-        let several = arguments.network.as_ref().is_some_and(|folder| ensemble::is_begun(folder, &place));
+        let several =
+            arguments.network.as_ref().is_some_and(|folder| ensemble::has_checkpoint(folder, &place));
         let rest = if place.exists() || several {
             let all = if several { ".*" } else { "" };
             format!("; what there is so far is in {}{all}: go on with {RESUME}", place.display())

@@ -58,19 +58,19 @@ fn values_of_two_classes_are_those_of_brute_force() {
             let after = expected(mean, variance - left, |m| {
                 entropy(expected(m, left, logistic).clamp(1e-16, 1.0 - 1e-16))
             });
-            let told = found.told_by_batch(latent, &[left]);
+            let told = found.information_of_batch(latent, &[left]);
             assert!(
                 (told - (whole - after)).abs() < 2e-3,
                 "{mean} {variance} {left}: {told} {}",
                 whole - after
             );
-            assert_eq!(told, mutual.told_by_batch(latent, &[left]));
+            assert_eq!(told, mutual.information_of_batch(latent, &[left]));
         }
         // All of it explained: all that there is to be told.
-        let told = mutual.told_by_batch(latent, &[0.0]);
+        let told = mutual.information_of_batch(latent, &[0.0]);
         assert!((told - information).abs() < 2e-3, "{told} {information}");
-        assert_eq!(mutual.told_by_batch(latent, &[variance]), 0.0);
-        let rest = scoring(Criterion::Variance, 2).told_by_batch(latent, &[0.25 * variance]);
+        assert_eq!(mutual.information_of_batch(latent, &[variance]), 0.0);
+        let rest = scoring(Criterion::Variance, 2).information_of_batch(latent, &[0.25 * variance]);
         assert!((rest - 0.75 * variance).abs() < 1e-12);
     }
 }
@@ -94,10 +94,10 @@ fn two_classes_of_one_function_and_of_two_agree() {
         );
         // What a batch tells: 64 draws under the probit approximation, which is off by 0.02 in probabilities.
         let left = 0.3 * variance;
-        let told = one.told_by_batch(event, &[left]);
-        let also = several.told_by_batch(classes, &[0.5 * left, 0.5 * left]);
+        let told = one.information_of_batch(event, &[left]);
+        let also = several.information_of_batch(classes, &[0.5 * left, 0.5 * left]);
         assert!((told - also).abs() < 0.05, "{told} {also}");
-        assert_eq!(several.told_by_batch(classes, classes.variance), 0.0);
+        assert_eq!(several.information_of_batch(classes, classes.variance), 0.0);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tempering against what it should do.
 
 use super::super::{
-    Coordinates, Family, GeneralisedData, GeneralisedGp, Mode, ReferenceProcess, TemperingWay,
+    Coordinates, Family, GeneralisedData, GeneralisedGp, Mode, ReferenceProcess, TemperingMethod,
     VariationalMean,
 };
 use super::{Bends, X, all, column, reference, se};
@@ -22,9 +22,9 @@ fn the_closed_form_is_the_numerical_minimiser() {
     let observations = all();
     let data = GeneralisedData { observations: &observations, given: None };
     let model = begun(Gaussian::new(0.2, 0.0).clone_box());
-    let (closed, told) = model.clone().temper(&data, &TemperingWay::Best).unwrap();
+    let (closed, told) = model.clone().temper(&data, &TemperingMethod::Best).unwrap();
     let gradient =
-        TemperingWay::Gradient { optimiser: Optimiser::Adaptive(Adaptive::adam(0.02)), steps: 3000 };
+        TemperingMethod::Gradient { optimiser: Optimiser::Adaptive(Adaptive::adam(0.02)), steps: 3000 };
     let (_, other) = model.clone().temper(&data, &gradient).unwrap();
     assert!((told.factors[0] / other.factors[0] - 1.0).abs() < 1e-5, "{told:?} {other:?}");
     assert!(told.after <= told.before && (told.after - other.after).abs() < 1e-9);
@@ -56,7 +56,7 @@ fn weights_that_are_all_alike_change_nothing_and_others_count_rows_more_often() 
     for (likelihood, rows) in likelihoods {
         let told = |rows: &Observations| {
             let data = GeneralisedData { observations: rows, given: None };
-            begun(likelihood.clone_box()).temper(&data, &TemperingWay::Best).unwrap().1
+            begun(likelihood.clone_box()).temper(&data, &TemperingMethod::Best).unwrap().1
         };
         let plain = told(rows);
         let heavy = told(&rows.clone().with_weights(vec![10.0; 6]).unwrap());
@@ -91,7 +91,7 @@ fn every_class_has_the_factor_that_a_search_over_a_grid_finds() {
         x.as_ref(),
     )
     .unwrap();
-    let (_, told) = model.clone().temper(&data, &TemperingWay::Best).unwrap();
+    let (_, told) = model.clone().temper(&data, &TemperingMethod::Best).unwrap();
     let score = |factors: &[f64]| {
         let latent = model.clone().tempered(factors.to_vec()).unwrap().latent(x.as_ref(), None).unwrap();
         let own = |i: usize| {
@@ -131,7 +131,7 @@ fn other_likelihoods_are_searched_for_by_their_predictive_density() {
     let observations = Observations::new(column(&X), targets, None).unwrap();
     let data = GeneralisedData { observations: &observations, given: None };
     let model = begun(Poisson::new(1).unwrap().clone_box());
-    let (tempered, told) = model.temper(&data, &TemperingWay::Best).unwrap();
+    let (tempered, told) = model.temper(&data, &TemperingMethod::Best).unwrap();
     assert!(told.after <= told.before);
     let score = |factor: f64| {
         let latent =

@@ -4,12 +4,12 @@ use super::mean::{self, Mean};
 use super::prior::{FoundPrior, PriorTask};
 use crate::method::deep::{Columns, Trained, nowhere};
 use crate::method::training::Watched;
-use crate::options::{GviOptions, GviWay, TemperingName};
-use crate::{FitRequest, FitStage, GviSummary, ModelError, TriedWay};
+use crate::options::{GviCandidate, GviOptions, TemperingName};
+use crate::{FitRequest, FitStage, GviSummary, ModelError, TriedCandidate};
 use posterior_gp::Observations;
 use posterior_gp::generalised::{
     GeneralisedData, GeneralisedFit, GeneralisedGp, GeneralisedOptions, GeneralisedState, Irregularities,
-    ReferenceProcess, Tempered, TemperingWay, fit_generalised,
+    ReferenceProcess, Tempered, TemperingMethod, fit_generalised,
 };
 use posterior_likelihoods::Likelihood;
 use posterior_linear::training::Patience;
@@ -54,7 +54,7 @@ struct GviState {
 /// What a way led to.
 #[derive(Clone, Serialize, Deserialize)]
 struct Run {
-    tried: TriedWay,
+    tried: TriedCandidate,
     /// Parameters of the best look, as numbers without constraints; None where it led nowhere.
     best: Option<Vec<f64>>,
     objective: f64,
@@ -64,8 +64,8 @@ struct Run {
 
 impl Run {
     /// One of a way that ended so; nothing else is said of it.
-    fn ended(way: &GviWay, ended: String, begun: Instant) -> Self {
-        let tried = TriedWay {
+    fn ended(way: &GviCandidate, ended: String, begun: Instant) -> Self {
+        let tried = TriedCandidate {
             name: way.name.clone(),
             nll: f64::MAX,
             tempered_nll: None,
@@ -116,7 +116,7 @@ impl Task<'_> {
         }
         let Some(found) = state.prior.clone() else { return Err(ModelError::Interrupted) };
         let (reference, prior_summary) = prior.reference(&found)?;
-        let ways = options.ways();
+        let ways = options.candidates();
         let data = GeneralisedData { observations: train, given: None };
         let held = GeneralisedData { observations: aside, given: None };
         for (index, way) in ways.iter().enumerate().skip(state.runs.len()) {
@@ -157,7 +157,7 @@ impl Task<'_> {
         }
         let chosen =
             (0..state.runs.len()).min_by(|a, b| state.runs[*a].nll().total_cmp(&state.runs[*b].nll()));
-        let tried: Vec<TriedWay> = state.runs.iter().map(|run| run.tried.clone()).collect();
+        let tried: Vec<TriedCandidate> = state.runs.iter().map(|run| run.tried.clone()).collect();
         let best = chosen.and_then(|index| Some((index, state.runs[index].best.clone()?)));
         let Some((index, theta)) = best else {
             return Err(nowhere("this process", tried.iter().map(|own| (&own.name, &own.ended))));
@@ -197,7 +197,7 @@ impl Task<'_> {
     }
 
     /// How a way is trained on so many rows.
-    fn told(&self, way: &GviWay, rows: usize) -> GeneralisedOptions {
+    fn told(&self, way: &GviCandidate, rows: usize) -> GeneralisedOptions {
         let options = self.options;
         let (check_every, patience) = options.waiting(rows);
         GeneralisedOptions {
@@ -219,7 +219,11 @@ impl Task<'_> {
     }
 
     /// A process as its training begins.
-    fn begin(&self, way: &GviWay, reference: &ReferenceProcess) -> Result<(GeneralisedGp, Mean), ModelError> {
+    fn begin(
+        &self,
+        way: &GviCandidate,
+        reference: &ReferenceProcess,
+    ) -> Result<(GeneralisedGp, Mean), ModelError> {
         let functions = self.likelihood.outputs();
         let mean = mean::begin(
             way.mean,
@@ -242,7 +246,7 @@ impl Task<'_> {
     /// What a run led to, on the rows set aside.
     fn run(
         &self,
-        way: &GviWay,
+        way: &GviCandidate,
         fit: GeneralisedFit,
         held: &GeneralisedData<'_>,
         begun: Instant,
@@ -250,7 +254,7 @@ impl Task<'_> {
         let GeneralisedFit { model, reason, steps, best, state } = fit;
         let (_, tempered) = self.tempered(model, held)?;
         let ended = Run::ended(way, reason.to_string(), begun);
-        let tried = TriedWay {
+        let tried = TriedCandidate {
             nll: best.map_or(f64::MAX, |look| look.nll),
             tempered_nll: tempered.map(|t| t.after).filter(|nll| nll.is_finite()),
             steps: [steps, best.map_or(0, |look| look.step)],
@@ -278,11 +282,11 @@ impl Task<'_> {
         let way = match self.options.tempering {
             _ if noise_is_held => return Ok((model, None)),
             TemperingName::None => return Ok((model, None)),
-            TemperingName::Best => TemperingWay::Best,
+            TemperingName::Best => TemperingMethod::Best,
             TemperingName::Gradient => {
                 let (steps, rate) = PUBLISHED_TEMPERING;
                 let rule = Adaptive::new(UpdateRule::AdaBelief.rule(), rate);
-                TemperingWay::Gradient { optimiser: Optimiser::Adaptive(rule), steps }
+                TemperingMethod::Gradient { optimiser: Optimiser::Adaptive(rule), steps }
             }
         };
         let (model, tempered) = model.temper(held, &way)?;

@@ -20,7 +20,7 @@ pub(crate) fn work(
     let b = options.batch(rows);
     let (b64, m64) = (b as f64, m as f64);
     let size = StepSize { rows: b, inducing_points: m, inputs, functions };
-    let ways = options.ways();
+    let ways = options.candidates();
     let (activations, weights) = match ways.iter().any(|way| way.mean == VariationalMeanName::Network) {
         true => mean::sizes(options, inputs, functions),
         false => (0, 0),

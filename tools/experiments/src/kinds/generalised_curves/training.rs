@@ -10,7 +10,7 @@ use crate::error::{ExperimentError, refused};
 use faer::Mat;
 use posterior_gp::generalised::{
     Breakdown, Coordinates, Family, GeneralisedData, GeneralisedFit, GeneralisedGp, GeneralisedObjective,
-    GeneralisedOptions, Reduction, ReferenceProcess, Risk, Tempered, TemperingWay, VariationalMean,
+    GeneralisedOptions, Reduction, ReferenceProcess, Risk, Tempered, TemperingMethod, VariationalMean,
     fit_generalised,
 };
 use posterior_gp::{GpError, Observations, Posterior};
@@ -211,7 +211,7 @@ impl Trained {
         if reason == Reason::Interrupted {
             return Ok(None);
         }
-        let (after, tempered) = model.clone().temper(&held, &TemperingWay::Best)?;
+        let (after, tempered) = model.clone().temper(&held, &TemperingMethod::Best)?;
         let (history, validation_scores, floored) =
             (state.history, state.training.validation_scores, state.irregularities.floored);
         let seconds = clock.elapsed().as_secs_f64();
