@@ -91,7 +91,7 @@ impl Cli {
 /// The examples of `fit` that its short help has.
 macro_rules! fit_examples {
     () => {
-        "  posterior fit house.csv --target price -o house.posterior\n  posterior fit house.csv --target price --test-fraction 0.2 --method sgpr --set inducing=500 -o house.posterior\n  posterior fit sold.csv --continue house.posterior -o house2.posterior\n  posterior fit house.csv --target price --network net.safetensors --likelihood gaussian -o net.posterior"
+        "  posterior fit house.csv --target price -o house.posterior\n  posterior fit house.csv --target price --test-fraction 0.2 --method sgpr --set inducing=500 -o sgpr.posterior\n  posterior fit sold.csv --continue house.posterior -o house2.posterior\n  posterior fit house.csv --target price --network net.safetensors --likelihood gaussian -o net.posterior"
     };
 }
 

@@ -13,15 +13,15 @@ fn none(given: bool, flag: &str, why: &str) -> Result<(), Failure> {
 }
 
 /// Refuses flags of a search that would have no effect.
-pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure> {
+pub(crate) fn check(a: &LaplaceArgs, method: CurvatureArg) -> Result<(), Failure> {
     let s = &a.searches;
     let frozen = |what| s.freeze.contains(&what);
-    let features = asked == FixedMean && !on_inputs(a);
+    let features = method == FixedMean && !on_inputs(a);
     let gaussian = a.likelihood == LikelihoodKind::Gaussian;
     let tangent =
         "with --method valla, whose kernel is the network's tangent and has nothing of its own to learn";
-    none(frozen(FreezeArg::Kernel) && asked == Valla, "set freeze=kernel", tangent)?;
-    none(frozen(FreezeArg::Outputs) && asked == Valla, "set freeze=outputs", tangent)?;
+    none(frozen(FreezeArg::Kernel) && method == Valla, "set freeze=kernel", tangent)?;
+    none(frozen(FreezeArg::Outputs) && method == Valla, "set freeze=outputs", tangent)?;
     let apart = "with a kernel on features, under which outputs have no covariance of their own";
     none(frozen(FreezeArg::Outputs) && features, "set freeze=outputs", apart)?;
     let noiseless = "without --likelihood gaussian: no other likelihood here has noise that is learned";
@@ -36,17 +36,17 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
     let moves = !frozen(FreezeArg::InducingPoints) && !s.closed_form;
     let still = "where inducing points do not move (--set closed-form, --set freeze=inducing-points)";
     none(s.trajectory_every.is_some() && !moves, "set trajectory-every", still)?;
-    let once = asked == Ella && s.patience.is_some() && s.validate_every.is_none();
+    let once = method == Ella && s.patience.is_some() && s.validate_every.is_none();
     none(once, "set patience", "without --set validate-every=N: ella then makes one whole pass")?;
     let certain = "with --method fixed-mean, gwi and temperature, which take all weights as certain";
-    none(a.without_affine && matches!(asked, Temperature | FixedMean | Gwi), "set without-affine", certain)
+    none(a.without_affine && matches!(method, Temperature | FixedMean | Gwi), "set without-affine", certain)
 }
 
 /// What was asked for by flags whose effect depends on network and data.
-pub(crate) fn conditions(a: &LaplaceArgs, asked: CurvatureArg) -> Vec<(String, Needs)> {
+pub(crate) fn conditions(a: &LaplaceArgs, method: CurvatureArg) -> Vec<(String, Needs)> {
     let s = &a.searches;
-    let inputs = asked == FixedMean && on_inputs(a);
-    let looks = matches!(asked, FixedMean | Valla | Gwi | Ella);
+    let inputs = method == FixedMean && on_inputs(a);
+    let looks = matches!(method, FixedMean | Valla | Gwi | Ella);
     let frozen = |what| s.freeze.contains(&what);
     let held = frozen(FreezeArg::Outputs);
     let all = [

@@ -14,18 +14,18 @@ use posterior::linearised::{Approximation, EllaOptions, MeanFieldOptions, Mode, 
 use posterior::network::is_table;
 
 /// Whether a curvature chooses precisions, noise and mode itself.
-pub(crate) fn is_search(asked: CurvatureArg) -> bool {
-    matches!(asked, FixedMean | Valla | Gwi | Sampled | MeanField | Temperature)
+pub(crate) fn is_search(method: CurvatureArg) -> bool {
+    matches!(method, FixedMean | Valla | Gwi | Sampled | MeanField | Temperature)
 }
 
 /// Refuses settings that the method does not have.
-pub(crate) fn check(cli: &Cli, a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure> {
+pub(crate) fn check(cli: &Cli, a: &LaplaceArgs, method: CurvatureArg) -> Result<(), Failure> {
     let s = &a.searches;
     for (flags, owners) in SETTINGS {
         let names: Vec<String> = owners.iter().map(ToString::to_string).collect();
-        cli.only(flags, owners.contains(&asked), &format!("--method {}", names.join(", ")))?;
+        cli.only(flags, owners.contains(&method), &format!("--method {}", names.join(", ")))?;
     }
-    let descends = asked != Sampled || s.solver == Some(SolverArg::Descent);
+    let descends = method != Sampled || s.solver == Some(SolverArg::Descent);
     cli.only(&["epochs", "batch", "learning-rate"], descends, "--set solver=descent")?;
     if s.closed_form && (s.steps.is_some() || s.learning_rate.is_some()) {
         let problem = "--set steps and --set learning-rate have no meaning beside --set closed-form, which learns nothing by steps";
@@ -49,12 +49,12 @@ pub(crate) fn check(cli: &Cli, a: &LaplaceArgs, asked: CurvatureArg) -> Result<(
     let places =
         "--set solver=conjugate-gradients: descent works among the weights, dual-descent with the kernel";
     cli.only(&["space"], either, places)?;
-    laplace_effects::check(a, asked)?;
-    if !is_search(asked) {
+    laplace_effects::check(a, method)?;
+    if !is_search(method) {
         return Ok(());
     }
-    let own = asked == Sampled;
-    let scales = own || matches!(asked, FixedMean | Valla);
+    let own = method == Sampled;
+    let scales = own || matches!(method, FixedMean | Valla);
     let prior = match a.prior {
         PriorKind::Auto => false,
         PriorKind::Scalar | PriorKind::Layerwise | PriorKind::GPrior => !own,
@@ -62,7 +62,7 @@ pub(crate) fn check(cli: &Cli, a: &LaplaceArgs, asked: CurvatureArg) -> Result<(
     };
     let noise = match a.noise {
         None | Some(NoiseModel::Scale) => false,
-        Some(NoiseModel::Fixed) => asked == Temperature,
+        Some(NoiseModel::Fixed) => method == Temperature,
         _ => true,
     };
     let beside = [
@@ -75,15 +75,15 @@ pub(crate) fn check(cli: &Cli, a: &LaplaceArgs, asked: CurvatureArg) -> Result<(
     match beside.iter().find(|b| b.0) {
         None => Ok(()),
         Some((_, flag)) => Err(Failure::usage(format!(
-            "--{flag} has no such meaning beside --method {asked}, which finds what it needs by a search of its own"
+            "--{flag} has no such meaning beside --method {method}, which finds what it needs by a search of its own"
         ))),
     }
 }
 
 /// What is asked of the search.
-pub(crate) fn approximation(a: &LaplaceArgs, asked: CurvatureArg) -> Result<Approximation, Failure> {
-    Ok(match asked {
-        FixedMean | Valla => Approximation::FixedMean(process(a, asked == Valla)?),
+pub(crate) fn approximation(a: &LaplaceArgs, method: CurvatureArg) -> Result<Approximation, Failure> {
+    Ok(match method {
+        FixedMean | Valla => Approximation::FixedMean(process(a, method == Valla)?),
         Gwi => Approximation::Gwi(gwi(a)),
         Ella => Approximation::Ella(ella(a)),
         Sampled => Approximation::Sampled(sampled(a)),

@@ -149,7 +149,7 @@ pub(crate) fn request(cli: &Cli, a: &LaplaceArgs) -> Result<LaplaceRequest, Fail
     let categorical = likelihood == LikelihoodKind::Categorical;
     cli.only(&["strip-softmax"], categorical, "--likelihood categorical")?;
     check_pairs(cli, a, likelihood)?;
-    let asked = a.curvature.unwrap_or(CurvatureArg::Auto);
+    let method = a.curvature.unwrap_or(CurvatureArg::Auto);
     let (weights, approximation, curvature) = curvature(a)?;
     // A search has these among its own options.
     let search = approximation.is_learned();
@@ -189,7 +189,7 @@ pub(crate) fn request(cli: &Cli, a: &LaplaceArgs) -> Result<LaplaceRequest, Fail
         predictive: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
         calibrate: a.calibrate,
         options,
-        conditions: laplace_effects::conditions(a, asked),
+        conditions: laplace_effects::conditions(a, method),
         checkpoint: Some(checkpoint(a)),
         resume: a.resume,
     })
@@ -206,16 +206,16 @@ fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice
         Auto, Block, Diagonal, Ella, FixedMean, Full, FunctionSpace, Gwi, Kronecker, LastLayer,
         LastLayerDiagonal, LastLayerKronecker, LowRank, MeanField, Sampled, Subnetwork, Temperature, Valla,
     };
-    let asked = a.curvature.unwrap_or(Auto);
-    let last = matches!(asked, LastLayer | LastLayerDiagonal | LastLayerKronecker);
-    let free = !(last || matches!(asked, Subnetwork | Auto | FixedMean | Gwi | Temperature));
+    let method = a.curvature.unwrap_or(Auto);
+    let last = matches!(method, LastLayer | LastLayerDiagonal | LastLayerKronecker);
+    let free = !(last || matches!(method, Subnetwork | Auto | FixedMean | Gwi | Temperature));
     only(
         !a.weights.is_empty(),
         "set weights",
         free,
         "a curvature that does not choose weights itself: full, diagonal, kronecker, block, low-rank, function-space, valla, ella, sampled or mean-field",
     )?;
-    let weights = match asked {
+    let weights = match method {
         _ if last => Weights::LastLayer,
         Subnetwork => Weights::Subnetwork {
             size: a.subnetwork_size.unwrap_or(1000),
@@ -224,18 +224,22 @@ fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice
         _ if a.weights.is_empty() => Weights::All,
         _ => Weights::Matching(a.weights.clone()),
     };
-    let approximation = match asked {
+    let approximation = match method {
         Full | LastLayer | Subnetwork => Approximation::Full,
         Diagonal | LastLayerDiagonal => Approximation::Diagonal,
         Block => Approximation::Block,
         LowRank => Approximation::LowRank { rank: a.rank.unwrap_or(50), iterations: 2 },
         FunctionSpace => Approximation::FunctionSpace { points: a.points },
         FixedMean | Valla | Gwi | Ella | Sampled | MeanField | Temperature => {
-            laplace_searches::approximation(a, asked)?
+            laplace_searches::approximation(a, method)?
         }
         Kronecker | LastLayerKronecker | Auto => {
             Approximation::Kronecker(a.fisher.unwrap_or(FisherArg::Exact).estimate(a.seed))
         }
     };
-    Ok((weights, approximation, if asked == Auto { CurvatureChoice::Auto } else { CurvatureChoice::Options }))
+    Ok((
+        weights,
+        approximation,
+        if method == Auto { CurvatureChoice::Auto } else { CurvatureChoice::Options },
+    ))
 }

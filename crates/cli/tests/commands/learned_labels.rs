@@ -49,7 +49,7 @@ fn classes_and_counts_go_from_fit_to_report() {
     );
     let said = done(at, &line);
     for words in [
-        "learned features for 1 latent function",
+        "deep kernels for 1 latent function",
         "trained by",
         "tried the network alone",
         "a plain process of",

@@ -49,10 +49,20 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
 fn files_and_flags_that_the_documentation_names_exist() {
     let root = repository();
     let folders = ["crates/", "benches/", "docs/", "tools/", ".ci/"];
-    let known = flags();
+    let (known, settings) = (flags(), settings());
+    assert!(settings.len() > 100, "{settings:?}");
     let mut missing = Vec::new();
     for page in pages() {
         for code in inline_code(&page.text) {
+            let set = code.split("--set ").skip(1).filter_map(|own| own.split(['=', ' ', ',']).next());
+            // A setting of a candidate stands behind its name; NAME stands for any.
+            let is_known = |name: &str| {
+                let own = name.split_once('.').map_or(name, |(_, own)| own);
+                [name, own].iter().any(|name| settings.contains(*name)) || name == "NAME"
+            };
+            missing.extend(
+                set.filter(|name| !is_known(name)).map(|name| format!("{}: --set {name}", page.name)),
+            );
             for word in code.split_whitespace() {
                 let word = word.trim_end_matches([',', ';', '.', ':']);
                 let pattern = word.contains(['*', '{', '<']);
@@ -88,6 +98,18 @@ fn no_test_stands_where_none_is_built() {
         let bare = manifest.split("\n\n").any(|s| s.starts_with("[lib]") && s.contains("test = false"));
         assert!(!bare || !has_tests(&at.join("src")), "{}: its unit tests are not built", at.display());
     }
+}
+
+/// Every setting of `fit`.
+fn settings() -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    for form in ["--target", "--network", "--continue"] {
+        let grammar = posterior_cli::grammar_of(&["posterior", "fit", form]);
+        let fit = grammar.find_subcommand("fit").unwrap();
+        let longs = fit.get_arguments().filter_map(|flag| flag.get_long());
+        out.extend(longs.filter_map(|long| long.strip_prefix("set ")).map(String::from));
+    }
+    out
 }
 
 /// Every flag of every command.

@@ -165,7 +165,7 @@ fn notes_of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSumma
     out.extend(fit.scalable.iter().flat_map(|large| &large.warnings).map(Note::warning));
     if fit.check.as_ref().is_some_and(|check| 10 * check.duplicates >= check.rows) {
         out.push(Note::new(
-            "copied-rows",
+            "duplicate-rows",
             Severity::Warning,
             "the table holds duplicate rows, which count as observations of their own: their agreement looks like little noise, and the function follows single rows too closely. Drop them",
         ));

@@ -234,14 +234,14 @@ impl DbkOptions {
         ModelError::refuse_first(&[
             (
                 self.objective == Some(ObjectiveName::LeaveOneOut),
-                &"--set objective=leave-one-out belongs to exact processes; learned features take evidence, predictive or point",
+                &"--set objective=leave-one-out belongs to exact processes; deep kernels take evidence, predictive or point",
             ),
             (
                 matches!(
                     self.objective,
                     Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi)
                 ),
-                &"--set objective=elbo, gwi and pgvi belong to --method gvi; learned features take evidence, predictive or point",
+                &"--set objective=elbo, gwi and pgvi belong to --method gvi; deep kernels take evidence, predictive or point",
             ),
             (
                 self.trace_weight.is_some() && !penalised && !tried,

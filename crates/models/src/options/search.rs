@@ -115,7 +115,7 @@ impl EvidenceOptions {
             None | Some(ObjectiveName::Evidence) => Ok(Criterion::Evidence),
             Some(ObjectiveName::LeaveOneOut) => Ok(Criterion::LeaveOneOut),
             Some(ObjectiveName::Predictive | ObjectiveName::Point) => Err(ModelError::Request(
-                "--set objective=predictive and point belong to learned features (--method dbk, svdbk, dkl, svdkl); an exact process takes evidence or leave-one-out".into(),
+                "--set objective=predictive and point belong to deep kernels (--method dbk, svdbk, dkl, svdkl); an exact process takes evidence or leave-one-out".into(),
             )),
             Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi) => Err(ModelError::Request(
                 "--set objective=elbo, gwi and pgvi belong to --method gvi; an exact process takes evidence or leave-one-out".into(),

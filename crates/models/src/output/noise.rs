@@ -17,13 +17,13 @@ pub struct NoiseSummary {
     pub hyperparameters: Vec<Hyperparameter>,
     /// Rows that it learned from.
     pub rows: usize,
-    /// How often function and noise took turns.
+    /// Alternations between function and noise.
     pub rounds: usize,
     /// Standard deviations of the noise at these rows, in standard units: at the 5 %, the middle and the 95 %.
     pub deviations: [f64; 3],
     /// Mean negative log density of these rows, each predicted from the others, with one noise for all.
     pub nll_before: f64,
-    /// And with the noise of their places.
+    /// And with heteroscedastic noise.
     pub nll_after: f64,
 }
 

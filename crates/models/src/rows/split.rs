@@ -134,7 +134,7 @@ pub(crate) const MOST_SET_ASIDE: usize = 5000;
 pub(crate) fn set_aside(rows: usize) -> Result<usize, ModelError> {
     if rows < 10 {
         return Err(ModelError::Request(format!(
-            "learned features need rows to learn from and others to stop by; {rows} are too few: take {EXACT}"
+            "deep kernels need rows to learn from and others to stop by; {rows} are too few: take {EXACT}"
         )));
     }
     Ok((rows / 10).clamp(1, MOST_SET_ASIDE))

@@ -234,7 +234,7 @@ fn trained_networks_are_begun_from_or_kept_and_what_does_not_fit_is_refused() {
     let mut exact = request(MethodName::Exact, json!({}));
     exact.method = MethodName::Exact.into();
     set(&mut exact, json!({"objective": "predictive"}));
-    assert!(fit(&exact).unwrap_err().contains("belong to learned features"));
+    assert!(fit(&exact).unwrap_err().contains("belong to deep kernels"));
     let mut given = request(MethodName::Dbk, json!({}));
     given.hyperparameters = Some(Vec::new());
     assert!(fit(&given).unwrap_err().contains("learns its features"));

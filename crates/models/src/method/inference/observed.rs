@@ -195,7 +195,7 @@ impl Observed {
         }
     }
 
-    /// Rows to learn from, and rows to stop and to choose by, which `who` needs ("learned features need").
+    /// Rows to learn from, and rows to stop and to choose by, which `who` needs ("deep kernels need").
     ///
     /// # Errors
     /// [`ModelError::Request`] where too few rows, or too few of every class, leave none.

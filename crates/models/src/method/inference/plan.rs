@@ -171,7 +171,7 @@ impl InferencePlan {
         let Some(method) = settings.for_labels(&request.method, inference, small) else {
             return refuse(match inference {
                 InferenceName::Variational => format!(
-                    "--inference variational is the stochastic bound (--method svgp), generalised variational inference (gvi) or learned features (svdbk, svdkl, ...), not {named}"
+                    "--inference variational is the stochastic bound (--method svgp), generalised variational inference (gvi) or deep kernels (svdbk, svdkl, ...), not {named}"
                 ),
                 InferenceName::Laplace => format!(
                     "--inference laplace factors whole kernel matrices (--method exact), not {named}: for many rows take {INFERENCE_GAUSSIANISED} or {INFERENCE_VARIATIONAL:-}"
@@ -248,7 +248,7 @@ impl InferencePlan {
         format!(
             "{}{}{} latent function{}, by {} ({}); {} of memory, {}{time}",
             match self.method.deep() {
-                Some(_) => "learned features for ".into(),
+                Some(_) => "deep kernels for ".into(),
                 None if self.method.gvi().is_some() => "a mean and a covariance for ".into(),
                 None => format!("{} with ", self.inference.as_str()),
             },

@@ -38,7 +38,7 @@ pub(crate) fn features(
     check_numbers(request, method)?;
     let level = level(observed);
     let Split { train, validation, training_duplicates, .. } =
-        observed.set_aside("learned features need", request.seed)?;
+        observed.set_aside("deep kernels need", request.seed)?;
     let rows = |rows: &[usize], nodes: Nodes| -> Result<Observations, ModelError> {
         let own = observed.data.select(rows)?;
         match observed.target {
