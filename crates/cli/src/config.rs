@@ -172,6 +172,10 @@ fn matched(mut grammar: Command, form: Option<FitForm>, words: Vec<OsString>) ->
             let tips = tips.into_iter().map(Into::into).collect();
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
         }
+        // No file begins with two dashes.
+        if error.kind() == ErrorKind::UnknownArgument {
+            error.remove(ContextKind::Suggested);
+        }
         output::exit(error)
     })
 }
