@@ -236,9 +236,16 @@ pub(crate) struct QuestionArgs {
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,
 
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+}
+
+// How many threads a command may use. (A documentation comment would become the commands' own.)
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ThreadArgs {
     /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[arg(long = "threads", id = "threads", value_name = "N", value_parser = numbers::threads)]
+    pub count: Option<usize>,
 }
 
 // Arrays for a network with several inputs.
@@ -436,9 +443,8 @@ pub(crate) struct CompressArgs {
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Debug, Args)]

@@ -127,7 +127,7 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Cli, Failure> {
     let mut cli = matched(grammar, Some(form), words)?;
     match &mut cli.command {
         Subcommand::Fit(FitArgs::Table(arguments)) => {
-            arguments.request.hyperpriors = configuration.hyperpriors;
+            arguments.request.prior.hyperpriors = configuration.hyperpriors;
         }
         _ if configuration.hyperpriors.is_empty() => {}
         Subcommand::Fit(FitArgs::Continue(_)) => {
@@ -389,7 +389,7 @@ mod tests {
         let cli = parse(line.into_iter().map(OsString::from).collect()).unwrap();
         let Subcommand::Fit(FitArgs::Table(arguments)) = cli.command else { panic!("another command") };
         let request = &arguments.request;
-        assert_eq!(request.selection.features, Some(vec!["a, b".into(), "c".into()]));
+        assert_eq!(request.columns.features, Some(vec!["a, b".into(), "c".into()]));
         let posterior::Method::Svgp(options) = &request.method else { panic!("another method") };
         assert!(cli.quiet && options.fixed_inducing);
         assert_eq!((options.batches.batch, options.batches.step_size), (Some(9), Some(0.25)));

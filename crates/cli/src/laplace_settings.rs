@@ -13,6 +13,7 @@ use posterior::laplace::{
 };
 use posterior::likelihoods::Link;
 use posterior::linearised::{Approximation, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights};
+use posterior::options::Limits;
 use std::path::PathBuf;
 
 /// Bytes of a fit where no limit is given.
@@ -26,7 +27,7 @@ fn data(a: &LaplaceArgs) -> DataSource {
         inputs,
         labels: a.labels.clone(),
         text: a.text,
-        selection: Selection {
+        columns: Selection {
             target: a.target.clone().unwrap_or_default(),
             features: a.features.clone(),
             ..Selection::default()
@@ -162,8 +163,6 @@ pub(crate) fn request(cli: &Cli, a: &LaplaceArgs) -> Result<LaplaceRequest, Fail
         tune: if search { Tune::Evidence } else { tune_of(tune, a.folds) },
         noise: a.noise.filter(|_| !search).unwrap_or_default(),
         mode: a.mode,
-        memory: a.memory,
-        seed: a.seed,
         ..FitOptions::default()
     };
     Ok(LaplaceRequest {
@@ -179,15 +178,16 @@ pub(crate) fn request(cli: &Cli, a: &LaplaceArgs) -> Result<LaplaceRequest, Fail
             labels: a.validation_labels.clone(),
             fraction: a.validation_fraction.unwrap_or(0.0),
             allow_seen: a.allow_seen_rows,
+            calibrate: a.calibrate,
         },
         likelihood,
         link: a.link,
         initial_noise: a.initial_noise,
         weight_decay: a.weight_decay,
         curvature,
-        seconds: a.seconds,
+        limits: Limits { time: a.seconds, memory: a.memory },
+        seed: a.seed,
         predictive: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
-        calibrate: a.calibrate,
         options,
         conditions: laplace_effects::conditions(a, method),
         checkpoint: Some(checkpoint(a)),

@@ -5,6 +5,7 @@ use crate::output::{Failure, check_outputs};
 use posterior::data::{OutputKind, TargetTransform, resolved};
 use posterior::models::Hyperparameter;
 use posterior::notes::fixes::NOISE_HETEROSCEDASTIC;
+use posterior::options::Start;
 use posterior::{FitRequest, Saved};
 use std::path::{Path, PathBuf};
 
@@ -12,8 +13,8 @@ impl TableArgs {
     /// Puts the hyperparameters that are given for the target into the request for it, where some are, with what the target of such a model was mapped by.
     pub(crate) fn give(&self, request: &mut FitRequest) -> Result<(), Failure> {
         if let Some(path) = &self.hyperparameters {
-            let (hyperparameters, transform) = given(path, &request.selection.target)?;
-            (request.hyperparameters, request.given_transform) = (Some(hyperparameters), transform);
+            let (hyperparameters, transform) = given(path, &request.columns.target)?;
+            request.start = Start::Given { hyperparameters, transform };
         }
         Ok(())
     }
@@ -26,8 +27,8 @@ impl TableArgs {
             large.checkpoint = Some(checkpoint_place(named, &self.run.out));
         }
         // What says which rows go together tells nothing of the target.
-        let features = request.selection.features.clone().unwrap_or_default();
-        request.selection.exclude.extend(self.split.columns().filter(|column| !features.contains(column)));
+        let features = request.columns.features.clone().unwrap_or_default();
+        request.columns.exclude.extend(self.split.columns().filter(|column| !features.contains(column)));
         let inputs = [self.run.config.as_ref(), self.split.file(), self.hyperparameters.as_ref()];
         let inputs = self.data.iter().chain(inputs.into_iter().flatten());
         // What stands in the ordinary place is forgotten by --fresh, whatever it is.

@@ -7,7 +7,7 @@
 //! use posterior_optim::Signal;
 //!
 //! let table = synthetic::friedman(60, Streams::new(1));
-//! let request = FitRequest { selection: Selection { target: "y".into(), ..Selection::default() }, ..FitRequest::default() };
+//! let request = FitRequest { columns: Selection { target: "y".into(), ..Selection::default() }, ..FitRequest::default() };
 //! let rows: Vec<usize> = (0..50).collect();
 //! let model = Model::fit(&table, &rows, &request, &mut |_, _| Signal::Continue)?;
 //! // What was chosen, added or is odd is said by every model, whatever its family.
@@ -33,6 +33,9 @@
 //! | [`Saved`] | what a model file holds |
 //! | [`Model`] | what is fitted, whatever its family: [`Answer`]s to a [`Question`], [`Evaluation`]s beside a baseline |
 
+#[macro_use]
+mod method;
+
 mod calibration;
 mod compress;
 mod data;
@@ -49,7 +52,6 @@ mod inputs;
 pub mod laplace;
 mod latent;
 mod memory;
-mod method;
 mod model;
 pub mod network;
 pub mod options;

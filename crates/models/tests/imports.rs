@@ -72,6 +72,8 @@ struct Source {
     imported: BTreeMap<String, Vec<(Module, usize)>>,
     /// Paths in its code, with their lines.
     paths: Vec<(Module, usize)>,
+    /// Whether it has the settings of a method.
+    is_method: bool,
 }
 
 /// The files of the crate by their modules.
@@ -90,7 +92,9 @@ impl Crate {
                 }
                 let file = path.strip_prefix(src).unwrap().to_str().unwrap().replace('\\', "/");
                 if file.ends_with(".rs") && !file.ends_with("tests.rs") {
-                    let source = Source::parse(&file, &fs::read_to_string(&path).unwrap());
+                    let text = fs::read_to_string(&path).unwrap();
+                    let is_method = text.contains("MethodSettings for ");
+                    let source = Source { is_method, ..Source::parse(&file, &text) };
                     out.insert(module_of(&file), source);
                 }
             }
@@ -155,10 +159,17 @@ impl Crate {
         })
     }
 
-    /// What each file imports from others of the crate: line, and the module that defines it.
+    /// The place of a module in the order; that of a method which is one file is where settings of methods stand.
+    fn place(&self, module: &[String]) -> Option<usize> {
+        let is_method = self.0.get(module).is_some_and(|source| source.is_method);
+        if is_method { place(&["method".into(), "settings".into()]) } else { place(module) }
+    }
+
+    /// What each file imports from others of the crate: line, and the module that defines it. The tables of methods name all of them, wherever they stand.
     fn imports(&self) -> Vec<(&Module, usize, Module)> {
         let mut out = Vec::new();
-        for (module, source) in self.0.iter().filter(|(module, _)| !module.is_empty()) {
+        let tables = ["method".to_string(), "table".to_string()];
+        for (module, source) in self.0.iter().filter(|(module, _)| !module.is_empty() && **module != tables) {
             let uses = source.imported.values().flatten();
             for (path, line) in uses.chain(&source.paths) {
                 let found = self.defining(module, path, 0);
@@ -360,7 +371,7 @@ fn modules_import_downwards_only() {
         }
     }
     for (module, line, to) in sources.imports() {
-        if let (Some(own), Some(other)) = (place(module), place(&to))
+        if let (Some(own), Some(other)) = (sources.place(module), sources.place(&to))
             && other > own
         {
             let file = &sources.0[module].file;

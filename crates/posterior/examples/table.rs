@@ -5,14 +5,15 @@
 use posterior::data::{Selection, Split, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
+use posterior::options::PriorSettings;
 use posterior::{FitRequest, Model};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let table = synthetic::friedman(300, Streams::new(1));
     let split = Split::random(table.rows(), 0.3, Streams::new(1));
     let request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
-        kernel: "se(ard)".parse()?,
+        columns: Selection { target: "y".into(), ..Default::default() },
+        prior: PriorSettings { kernel: "se(ard)".parse()?, ..PriorSettings::default() },
         ..Default::default()
     };
     let model = Model::fit(&table, &split.train, &request, &mut |progress, _| {

@@ -167,7 +167,7 @@ impl LaplaceBuilder {
         self.fitted(data)
     }
 
-    /// Fits to files: a table whose target is [named](posterior_models::laplace::DataSource::selection), or arrays or images with files of labels.
+    /// Fits to files: a table whose target is [named](posterior_models::laplace::DataSource::columns), or arrays or images with files of labels.
     ///
     /// # Errors
     /// Those of reading the files and of [`Model::fit_laplace`].

@@ -4,7 +4,7 @@ use crate::control::Control;
 use crate::error::Error;
 use crate::fitted::Fitted;
 use crate::rows::{Rows, targets_of};
-use posterior_data::{Column, ReadOptions, Split, Table, Values, read_table};
+use posterior_data::{Column, ReadOptions, Split, Table, TextOptions, Values, read_table};
 use posterior_gp::MeanForm;
 use posterior_kernels::{KernelExpression, KernelObject, KernelTextError};
 use posterior_models::options::{CalibrateName, LikelihoodName};
@@ -31,6 +31,7 @@ impl Gp {
         GpBuilder {
             kernel: Ok(None),
             request: FitRequest::default(),
+            text: TextOptions::default(),
             control: Control::default(),
             save_to: None,
         }
@@ -46,6 +47,7 @@ pub struct GpBuilder {
     /// None for that of the request.
     kernel: Result<Option<KernelExpression>, KernelTextError>,
     request: FitRequest,
+    text: TextOptions,
     control: Control<OnProgress>,
     save_to: Option<PathBuf>,
 }
@@ -68,7 +70,7 @@ impl GpBuilder {
 
     /// The prior mean.
     pub fn mean(mut self, mean: MeanForm) -> Self {
-        self.request.mean = mean;
+        self.request.prior.mean = mean;
         self
     }
 
@@ -80,7 +82,13 @@ impl GpBuilder {
 
     /// The column of tables that is predicted, by name or number (from 1).
     pub fn target(mut self, name: &str) -> Self {
-        self.request.selection.target = name.into();
+        self.request.columns.target = name.into();
+        self
+    }
+
+    /// How delimited text is read; as it looks unless set.
+    pub fn text(mut self, text: TextOptions) -> Self {
+        self.text = text;
         self
     }
 
@@ -92,19 +100,19 @@ impl GpBuilder {
 
     /// Most time of the fit.
     pub fn time_budget(mut self, time: Duration) -> Self {
-        self.request.time_budget = Some(time.as_secs_f64());
+        self.request.limits.time = Some(time.as_secs_f64());
         self
     }
 
     /// Most bytes that the fit may need; what needs more is refused before the work.
     pub fn memory(mut self, bytes: u64) -> Self {
-        self.request.memory = bytes;
+        self.request.limits.memory = bytes;
         self
     }
 
     /// Whether rows that the fit is judged by calibrate its predictions; where they say so unless told otherwise.
     pub fn calibrate(mut self, calibrate: CalibrateName) -> Self {
-        self.request.calibrate = calibrate;
+        self.request.validation.calibrate = calibrate;
         self
     }
 
@@ -141,9 +149,9 @@ impl GpBuilder {
     pub fn request(&self) -> Result<FitRequest, Error> {
         let mut request = self.request.clone();
         if let Some(kernel) = self.kernel.clone()? {
-            request.kernel = kernel;
+            request.prior.kernel = kernel;
         }
-        match request.kernel.unregistered().filter(|_| self.save_to.is_some()) {
+        match request.prior.kernel.unregistered().filter(|_| self.save_to.is_some()) {
             Some(kernel) => Err(StoreError::NoReader { kernel: kernel.into() }.into()),
             None => Ok(request),
         }
@@ -188,7 +196,7 @@ impl GpBuilder {
         self.labels(&table, request, LikelihoodName::NegativeBinomial)
     }
 
-    /// Learns classes, counts or outliers from a table file, whose target [`GpBuilder::target`] names: as the request says (`request_mut().labels.likelihood`), or as the target looks.
+    /// Learns classes, counts or outliers from a table file, whose target [`GpBuilder::target`] names: as the request says (`request_mut().output.likelihood`), or as the target looks.
     ///
     /// # Errors
     /// Those of reading the table; a target that is numbers with Gaussian noise, which [`GpBuilder::fit_file`] takes.
@@ -213,14 +221,14 @@ impl GpBuilder {
         let mut table = Table::new("the inputs", (0..columns).map(column).collect());
         table.columns.push(Column { name: TARGET.into(), values });
         let mut request = self.request()?;
-        request.selection.target = TARGET.into();
+        request.columns.target = TARGET.into();
         Ok((table, request))
     }
 
     /// A table file, and what is asked of it.
     fn of_file(&self, path: &Path) -> Result<(Table, FitRequest), Error> {
         let request = self.request()?;
-        let reading = ReadOptions { text: request.text, ..ReadOptions::limited(request.memory) };
+        let reading = ReadOptions { text: self.text, ..ReadOptions::limited(request.limits.memory) };
         Ok((read_table(path, &reading)?, request))
     }
 
@@ -233,13 +241,13 @@ impl GpBuilder {
 
     /// Fits to all rows; under a likelihood where none is asked for.
     fn labels(&self, table: &Table, mut request: FitRequest, usual: LikelihoodName) -> Result<Fitted, Error> {
-        if request.labels.likelihood == LikelihoodName::Auto {
-            request.labels.likelihood = usual;
+        if request.output.likelihood == LikelihoodName::Auto {
+            request.output.likelihood = usual;
         }
         let rows = Split::all(table.rows()).train;
-        let selection = &request.selection;
+        let selection = &request.columns;
         let chosen =
-            choose_likelihood(table, &selection.target, &rows, request.labels.likelihood, selection)?;
+            choose_likelihood(table, &selection.target, &rows, request.output.likelihood, selection)?;
         let observed = Observed::from_table(table, &rows, &request, chosen)?;
         let observer = &mut |progress: &Progress, stage: &FitStage| self.told(progress, stage);
         self.fitted(Model::fit_observed(observed, &request, observer))

@@ -17,7 +17,7 @@ fn a_fit_keeps_to_its_plan() {
     let table = synthetic::friedman(rows, Streams::new(0));
     let evidence = EvidenceOptions { steps: Some(2), ..Default::default() };
     let request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
+        columns: Selection { target: "y".into(), ..Default::default() },
         method: Method::Exact(ExactOptions { restarts: 1, evidence }),
         ..Default::default()
     };

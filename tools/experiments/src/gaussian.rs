@@ -11,7 +11,7 @@ use posterior_gp::{Mean, MeanForm, Observations, Prediction};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
-use posterior_models::options::{CalibrateName, KernelPrecision, MethodName};
+use posterior_models::options::{CalibrateName, KernelPrecision, Limits, MethodName, Validation};
 use posterior_models::{
     FitRequest, FitStage, Hyperparameter, Method, Model, Predictor, Prepared, Solver, SolverPrecision,
 };
@@ -343,20 +343,23 @@ impl MethodSettings {
     ) -> Result<(Arc<dyn Predictor>, usize), ExperimentError> {
         let mut request = FitRequest {
             method: self.options.clone(),
-            time_budget: self.time_budget.or(job.time_budget),
             seed: job.seed,
-            // Posteriors are compared as they are.
-            calibrate: CalibrateName::None,
+            limits: Limits { time: self.time_budget.or(job.time_budget), ..Limits::default() },
+            validation: Validation {
+                // Posteriors are compared as they are.
+                calibrate: CalibrateName::None,
+                ..Validation::default()
+            },
             ..FitRequest::default()
         };
         if self.options.name() != MethodName::Auto {
             let mut hyperparameters = Hyperparameter::of(&*job.covariance.kernel::<f64>()?);
             hyperparameters
                 .push(Hyperparameter { name: "noise_variance".into(), values: vec![job.noise_variance] });
-            request.kernel = job.covariance.expression().clone();
-            request.mean = MeanForm::Zero;
-            request.hyperparameters = Some(hyperparameters);
-            (request.noise_floor, request.memory) = (0.0, u64::MAX);
+            request.prior.kernel = job.covariance.expression().clone();
+            request.prior.mean = MeanForm::Zero;
+            request.start = posterior_models::options::Start::given(hyperparameters);
+            (request.prior.noise_floor, request.limits.memory) = (0.0, u64::MAX);
         }
         let prepared = Prepared::standardised(job.data.clone());
         let model = Model::fit_prepared(prepared, &request, &mut |progress, stage| {

@@ -7,7 +7,7 @@ use super::numbers::put;
 use faer::MatRef;
 use posterior_kernels::KernelExpression;
 use posterior_metrics::{Gaussians, RegressionScores};
-use posterior_models::options::CalibrateName;
+use posterior_models::options::{CalibrateName, Limits, PriorSettings, Validation};
 use posterior_models::{FitRequest, Method, Model, Predictor, Prepared, Want};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -129,15 +129,14 @@ impl MethodSettings {
         }
         let mut request = FitRequest {
             method,
-            time_budget: self.seconds(asked.seconds),
-            memory: asked.memory,
             seed: asked.seed,
-            initial_noise: self.initial_noise,
-            calibrate: CalibrateName::None,
+            limits: Limits { time: self.seconds(asked.seconds), memory: asked.memory },
+            prior: PriorSettings { initial_noise: self.initial_noise, ..PriorSettings::default() },
+            validation: Validation { calibrate: CalibrateName::None, ..Validation::default() },
             ..FitRequest::default()
         };
         if let Some(kernel) = asked.kernel.filter(|_| has_kernel(&request.method)) {
-            request.kernel = kernel.clone();
+            request.prior.kernel = kernel.clone();
         }
         let model = Model::fit_prepared(prepared, &request, &mut |progress, _| {
             context.tell(stage, progress.step, progress.steps_planned)

@@ -1,7 +1,7 @@
 //! The grammar of how any fit runs, and where its model goes.
 
+use super::ThreadArgs;
 use clap::Args;
-use posterior::options::numbers;
 use std::path::PathBuf;
 
 // (A documentation comment would become the commands' own.)
@@ -11,9 +11,8 @@ pub(crate) struct FitRunArgs {
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 
     /// File to write the model to
     #[arg(long = "output", short = 'o', id = "output", value_name = "MODEL")]

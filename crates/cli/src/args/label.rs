@@ -1,6 +1,6 @@
 //! Flags of `label`.
 
-use super::LockArgs;
+use super::{LockArgs, ThreadArgs};
 use clap::{Args, Subcommand};
 use posterior::data::CsvOptions;
 use posterior::decisions::labelling::{Criterion, PoolColumns};
@@ -101,9 +101,8 @@ pub(crate) struct LabelPoolArgs {
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The grammar of the commands for networks.
 
-use super::InputArgs;
+use super::{InputArgs, ThreadArgs};
 use clap::{Args, ValueEnum};
 use posterior::data::TextOptions;
 use posterior::likelihoods::gaussianised::Matching;
@@ -66,9 +66,8 @@ pub(crate) struct ForwardArgs {
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -242,9 +241,8 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 
     #[command(flatten)]
     pub online: super::OnlineArgs,

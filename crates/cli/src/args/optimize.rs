@@ -1,5 +1,6 @@
 //! Flags of `optimize`.
 
+use super::ThreadArgs;
 use clap::{Args, Subcommand};
 use posterior::data::TextOptions;
 use posterior::decisions::campaign::Strategy;
@@ -120,9 +121,8 @@ pub(crate) struct AskArgs {
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = numbers::whole(1..=2000))]
     pub count: usize,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Debug, Args)]
@@ -184,9 +184,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "S", value_parser = numbers::seconds)]
     pub timeout: Option<f64>,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 
     /// The program that tries a point, after `--`: {NAME} stands for a coordinate, {id} for the trial's number; its last line of output is the value, a status other than 0 a failure (126 and 127, a program that cannot be started, end the run)
     #[arg(last = true, required = true, value_name = "COMMAND")]

@@ -1,6 +1,6 @@
 //! Flags of `stream`.
 
-use super::LockArgs;
+use super::{LockArgs, ThreadArgs};
 use clap::{Args, ValueEnum};
 use posterior::data::arriving::RowKind;
 use posterior::data::{CsvOptions, Missing, TextOptions};
@@ -152,7 +152,6 @@ pub(crate) struct StreamArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }

@@ -3,6 +3,7 @@
 use super::{FitRunArgs, SplitArgs};
 use clap::Args;
 use posterior::FitRequest;
+use posterior::data::TextOptions;
 use std::path::PathBuf;
 
 /// Flags of a fit of a table; the same names are the keys of the configuration file.
@@ -14,6 +15,9 @@ pub(crate) struct TableArgs {
 
     #[command(flatten)]
     pub request: FitRequest,
+
+    #[command(flatten)]
+    pub text: TextOptions,
 
     /// Take hyperparameters from this model or JSON object instead of learning them
     #[arg(long, value_name = "MODEL|FILE.json")]

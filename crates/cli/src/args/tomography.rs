@@ -1,5 +1,6 @@
 //! The grammar of `posterior tomography`.
 
+use super::ThreadArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use posterior::options::numbers;
 use posterior::scans::{DesignRequest, ProjectRequest, ScanFiles};
@@ -56,9 +57,8 @@ pub(crate) struct ScanLimitArgs {
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,
 
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use std::time::Instant;
 pub(crate) fn run(cli: &Cli, a: &CompressArgs) -> Result<(), Failure> {
     let started = Instant::now();
     let remarks = remarks(cli);
-    set_threads(a.threads)?;
+    set_threads(a.threads.count)?;
     check_outputs(&[(Some(a.out.as_path()), OutputKind::Model)], [&a.model], a.force)?;
     let saved = Saved::load(&a.model)?;
     let numbers = saved.only().and_then(Model::process).filter(|own| own.output().gaussian().is_some());

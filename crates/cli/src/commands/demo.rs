@@ -11,6 +11,7 @@ use posterior::data::json;
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
 use posterior::models::{ModelData, Question};
+use posterior::options::PriorSettings;
 use posterior::report::{Report, Section};
 use posterior::{FitRequest, Model};
 use std::time::Instant;
@@ -114,9 +115,9 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
 
 fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Result<Solved, Failure> {
     let request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
-        kernel: kernel.parse()?,
+        columns: Selection { target: "y".into(), ..Default::default() },
         seed,
+        prior: PriorSettings { kernel: kernel.parse()?, ..PriorSettings::default() },
         ..Default::default()
     };
     let split = Split::random(table.rows(), 0.3, Streams::new(seed));

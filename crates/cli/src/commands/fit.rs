@@ -33,7 +33,7 @@ use posterior::optim::Observer;
 use posterior::targets::shared::SharedKernel;
 use posterior::{FitRequest, Model, ModelError, Saved};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
@@ -49,7 +49,7 @@ fn run_table(cli: &Cli, arguments: &TableArgs) -> Result<(), Failure> {
     let mut request = arguments.request()?;
     let held_out = &arguments.split;
     held_out.check()?;
-    set_threads(arguments.run.threads)?;
+    set_threads(arguments.run.threads.count)?;
     let remarks = remarks(cli);
     let begun = (remarks, started);
     let (fits, folds) = match targets::requested_targets(arguments, &request, remarks)? {
@@ -57,7 +57,7 @@ fn run_table(cli: &Cli, arguments: &TableArgs) -> Result<(), Failure> {
             targets::fit(arguments, &request, several, held_out, begun)?
         }
         targets::RequestedTargets::One(name) => {
-            request.selection.target = name.unwrap_or(request.selection.target);
+            request.columns.target = name.unwrap_or(request.columns.target);
             fit(arguments, request, held_out, begun)?
         }
     };
@@ -109,10 +109,11 @@ fn fit(
     let (rows, left_out) = match found {
         Found::Rows(rows, _) => (rows, LeftOut::none()),
         Found::Table(table, looks) if arguments.split.crosses() => {
-            let from = (&table, request.memory, remarks);
-            let budget = left(request.time_budget);
+            let from = (&table, request.limits.memory, remarks);
+            let budget = left(request.limits.time);
             let (fits, folds) = fit_and_score(&arguments.split, from, budget, |held_out, fold, budget| {
-                let own = FitRequest { time_budget: budget, ..for_fold(&request, fold) };
+                let mut own = for_fold(&request, fold);
+                own.limits.time = budget;
                 let (rows, left_out) = parted(&table, &looks, &own, held_out, remarks)?;
                 Ok(Fits::one(fitted(rows, &own, remarks, arguments)?, left_out))
             })?;
@@ -120,7 +121,7 @@ fn fit(
         }
         Found::Table(table, looks) => parted(&table, &looks, &request, held_out, remarks)?,
     };
-    request.time_budget = left(request.time_budget);
+    request.limits.time = left(request.limits.time);
     let fits = Fits::one(fitted(rows, &request, remarks, arguments)?, left_out);
     Ok((Fits { read: said, ..fits }, None))
 }
@@ -146,7 +147,7 @@ fn finish(
         ..RunRecord::default()
     };
     write(&mut model, &run, &arguments.run.out, started)?;
-    let (remarks, memory) = (remarks(cli), arguments.request.memory);
+    let (remarks, memory) = (remarks(cli), arguments.request.limits.memory);
     let scored = left_out.into_iter().zip(&model.models);
     let scores: Vec<LeftOutScores> = scored.map(|(rows, own)| rows.score(own, memory, remarks)).collect();
     run.left_out = scores.iter().map(LeftOutScores::json).collect::<Result<_, Failure>>()?;
@@ -309,9 +310,9 @@ fn read(
     held_out: &SplitArgs,
     remarks: Remarks,
 ) -> Result<Found, Failure> {
-    let (files, asked) = (&arguments.data[..], request.labels.likelihood);
-    let target = &request.selection.target;
-    let events = request.labels.of_events();
+    let (files, asked) = (&arguments.data[..], request.output.likelihood);
+    let target = &request.columns.target;
+    let events = request.output.of_events();
     let from_disk = request.method.disk().and_then(|disk| disk.from_disk);
     if from_disk == Some(true) && (events || arguments.stream == Some(false)) {
         return Err(Failure::usage(
@@ -322,10 +323,10 @@ fn read(
     if events && in_parts(stream, files)? {
         remarks.say("tables of events are read whole");
     } else if in_parts(stream, files)? {
-        let first = first_part(files, request)?;
+        let first = first_part(arguments)?;
         let looks = first.map(|part| {
             let rows: Vec<usize> = (0..part.rows()).collect();
-            choose_likelihood(&part, target, &rows, asked, &request.selection)
+            choose_likelihood(&part, target, &rows, asked, &request.columns)
         });
         match looks.transpose()? {
             Some(looks) if looks.likelihood.is_some() => {
@@ -339,13 +340,19 @@ fn read(
             }
             Some(looks) => {
                 say_gaussian(request, &looks, remarks)?;
-                let count = count_rows(files, &request.text)?;
+                let count = count_rows(files, &arguments.text)?;
                 remarks.say(format!("reading {count} rows part by part"));
                 refuse_folds(arguments, "a table that is read part by part")?;
                 let split = held_out.split(None, count, None, draws_of(request))?;
                 let folder = arguments.run.out.parent().unwrap_or(Path::new(""));
                 let mut say = |text| remarks.say(text);
-                let prepared = PreparedTable::from_files(files, &split.train, request, folder, &mut say)?;
+                let prepared = PreparedTable::from_files(
+                    (files, &arguments.text),
+                    &split.train,
+                    request,
+                    folder,
+                    &mut say,
+                )?;
                 if !split.test.is_empty() {
                     remarks.say(format!("rows that are left out of a table that is read part by part are scored by `{EVALUATE:#}`"));
                 }
@@ -354,7 +361,7 @@ fn read(
             None => {}
         }
     }
-    let table = read_files(files, request.text, request.memory, remarks)?;
+    let table = read_files(files, arguments.text, request.limits.memory, remarks)?;
     if events {
         refuse_folds(arguments, "a table of events")?;
         let split = held_out.split(Some(&table), table.rows(), None, draws_of(request))?;
@@ -363,14 +370,14 @@ fn read(
         return Ok(Found::Rows(Rows::Other(Box::new(observed)), read_as(&table, &[])));
     }
     let all: Vec<usize> = (0..table.rows()).collect();
-    let looks = choose_likelihood(&table, target, &all, asked, &request.selection)?;
+    let looks = choose_likelihood(&table, target, &all, asked, &request.columns)?;
     Ok(Found::Table(table, Box::new(looks)))
 }
 
 /// The first part of a table that is read part by part; None of one without rows.
-fn first_part(files: &[PathBuf], request: &FitRequest) -> Result<Option<Table>, Failure> {
-    let options = StreamOptions { text: request.text, ..StreamOptions::default() };
-    Ok(TableParts::open(files, &options)?.next().transpose()?.map(|part| part.table))
+fn first_part(arguments: &TableArgs) -> Result<Option<Table>, Failure> {
+    let options = StreamOptions { text: arguments.text, ..StreamOptions::default() };
+    Ok(TableParts::open(&arguments.data, &options)?.next().transpose()?.map(|part| part.table))
 }
 
 /// Whether the table is to be read part by part, where that is said.
@@ -381,7 +388,7 @@ fn streamed(arguments: &TableArgs, request: &FitRequest) -> Option<bool> {
 
 /// What splits go by beside the flags that say them.
 fn draws_of(request: &FitRequest) -> (u64, Option<TimeForm>) {
-    (request.seed, request.selection.date_order)
+    (request.seed, request.columns.date_order)
 }
 
 /// Refuses to leave each fold out in turn.
@@ -402,7 +409,7 @@ fn parted(
     held_out: &SplitArgs,
     remarks: Remarks,
 ) -> Result<(Rows, LeftOut), Failure> {
-    let strata = looks.strata(table, &request.selection.target)?;
+    let strata = looks.strata(table, &request.columns.target)?;
     let split = held_out.split(Some(table), table.rows(), strata.as_deref(), draws_of(request))?;
     Ok((rows_of(table, &split, request, looks, remarks)?, LeftOut::of(table, &split.test)))
 }
@@ -415,14 +422,14 @@ fn rows_of(
     looks: &ChosenLikelihood,
     remarks: Remarks,
 ) -> Result<Rows, Failure> {
-    let target = &request.selection.target;
+    let target = &request.columns.target;
     if looks.likelihood.is_none() {
         say_gaussian(request, looks, remarks)?;
         let prepared = Prepared::from_table(table, &split.train, request)?;
         return Ok(Rows::Gaussian(Box::new(PreparedTable::Memory(prepared))));
     }
     // What it is was seen on all rows; what there is to know of it, on those that train.
-    let chosen = choose_likelihood(table, target, &split.train, looks.name, &request.selection)?;
+    let chosen = choose_likelihood(table, target, &split.train, looks.name, &request.columns)?;
     let chosen = ChosenLikelihood { why: looks.why.clone(), ..chosen };
     remarks.say(format!("target: {}", chosen.why));
     let observed = Observed::from_table(table, &split.train, request, chosen)?;
@@ -432,10 +439,10 @@ fn rows_of(
 /// Says why noise is taken as Gaussian where the target may be something else, and refuses flags that mean nothing then.
 fn say_gaussian(request: &FitRequest, looks: &ChosenLikelihood, remarks: Remarks) -> Result<(), Failure> {
     let why = &looks.why;
-    if request.selection.exposure.is_some() {
+    if request.columns.exposure.is_some() {
         return Err(Failure::usage(no_exposure(why)));
     }
-    if let Some(flag) = request.labels.not_for_gaussian() {
+    if let Some(flag) = request.output.not_for_gaussian() {
         return Err(Failure::usage(format!(
             "--{flag} is for classes, counts and student-t, but the target is taken as {why}"
         )));

@@ -12,7 +12,7 @@ use posterior::notes::fixes::FORWARD_TABLE;
 use std::time::Instant;
 
 pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
-    set_threads(arguments.threads)?;
+    set_threads(arguments.threads.count)?;
     let (_, data) = arguments.inputs.files(arguments.data.as_slice());
     let inputs = [&arguments.network].into_iter().chain(&data).chain(&arguments.architecture);
     let inputs = inputs.chain(&arguments.labels);

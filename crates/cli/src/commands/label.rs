@@ -82,7 +82,7 @@ fn start(cli: &Cli, arguments: &LabelStartArgs) -> Result<(), Failure> {
 }
 
 fn ask(cli: &Cli, arguments: &LabelAskArgs) -> Result<(), Failure> {
-    set_threads(arguments.pool.threads)?;
+    set_threads(arguments.pool.threads.count)?;
     let interrupt = Interrupt::listen();
     let own = &arguments.pool;
     let ((asked, pool), labelling) =
@@ -140,7 +140,7 @@ fn propose(
 }
 
 fn status(cli: &Cli, own: &LabelPoolArgs) -> Result<(), Failure> {
-    set_threads(own.threads)?;
+    set_threads(own.threads.count)?;
     let labelling = Labelling::load(&own.state)?;
     // What was told can be had without the pool, which may have been put away.
     let pool = Pool::read(labelling.pool(), own.pool.as_deref(), own.memory);

@@ -88,7 +88,7 @@ fn in_words(cost: &FitCost) -> String {
         Some(seconds) if seconds < 7200.0 => format!("{:.0} min", seconds / 60.0),
         Some(seconds) => format!("{:.0} h", seconds / 3600.0),
     };
-    let limit = FitRequest::default().memory;
+    let limit = FitRequest::default().limits.memory;
     let over = if cost.bytes > limit { "*" } else { "" };
     let memory = match cost.bytes as f64 / 1e9 {
         gigabytes if gigabytes >= 10.0 => format!("{gigabytes:.0} GB"),

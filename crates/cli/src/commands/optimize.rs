@@ -106,7 +106,7 @@ fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, C
 }
 
 fn ask(cli: &Cli, arguments: &AskArgs) -> Result<(), Failure> {
-    set_threads(arguments.threads)?;
+    set_threads(arguments.threads.count)?;
     let interrupt = Interrupt::listen();
     let (proposal, campaign) =
         update(cli, &arguments.state, &arguments.lock, &interrupt, |campaign: &mut Campaign| {

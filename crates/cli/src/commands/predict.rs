@@ -45,7 +45,7 @@ struct Report {
 pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     let started = Instant::now();
     let asked = &a.question;
-    set_threads(asked.threads)?;
+    set_threads(asked.threads.count)?;
     let remarks = remarks(cli);
     let array = out_of(a).is_some_and(|p| has_extension(p, &["npy"]));
     let outputs = [

@@ -46,7 +46,7 @@ pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
             "{state} does not exist: begin it with {STREAM_MODEL}, or with {STREAM_TARGET}"
         )));
     }
-    set_threads(arguments.threads)?;
+    set_threads(arguments.threads.count)?;
     let interrupt = Interrupt::listen();
     let remarks = remarks(cli);
     with_waiting(cli, &arguments.lock, &interrupt, |waiting| {

@@ -37,7 +37,7 @@ pub(crate) fn run(cli: &Cli, command: &TomographyCommand) -> Result<(), Failure>
 }
 
 fn run_project(cli: &Cli, a: &TomographyProjectArgs) -> Result<(), Failure> {
-    set_threads(a.limits.threads)?;
+    set_threads(a.limits.threads.count)?;
     let remarks = remarks(cli);
     let own = &a.request;
     let outputs =
@@ -169,7 +169,7 @@ fn print_found(
 }
 
 fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failure> {
-    set_threads(a.running.limits.threads)?;
+    set_threads(a.running.limits.threads.count)?;
     check_method(cli, a)?;
     let remarks = remarks(cli);
     let outputs = [
@@ -204,7 +204,7 @@ fn run_reconstruct(cli: &Cli, a: &TomographyReconstructArgs) -> Result<(), Failu
 }
 
 fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failure> {
-    set_threads(a.running.limits.threads)?;
+    set_threads(a.running.limits.threads.count)?;
     let g_prior = a.prior == WeightPriorArg::GPrior;
     let of_g_prior = ["samples-em", "turns", "descent", "noise-variance"];
     cli.only(&of_g_prior, g_prior, "--prior g-prior")?;
@@ -275,7 +275,7 @@ fn run_uncertainty(cli: &Cli, a: &TomographyUncertaintyArgs) -> Result<(), Failu
 }
 
 fn run_design(cli: &Cli, a: &TomographyDesignArgs) -> Result<(), Failure> {
-    set_threads(a.limits.threads)?;
+    set_threads(a.limits.threads.count)?;
     let own = &a.request;
     if own.count == 0 {
         return Err(Failure::usage("--count must be at least 1".into()));

@@ -18,7 +18,7 @@ use posterior::optim::{Reason, Rule, Schedule};
 use std::cell::RefCell;
 
 pub(crate) fn run(cli: &Cli, arguments: &TrainArgs) -> Result<(), Failure> {
-    set_threads(arguments.threads)?;
+    set_threads(arguments.threads.count)?;
     let request = request(cli, arguments)?;
     let kept = request.checkpoint.as_ref().map(|c| c.path.as_path());
     let kept = kept.filter(|p| arguments.checkpoint.is_some() || p.exists());

@@ -1,7 +1,7 @@
 //! A folder of networks as one model: each is fitted by the same request, in the order of their names.
 
 use super::recalibration::check_calibration;
-use crate::laplace::{CurvatureChoice, LaplaceRequest, NetworkSource, settled};
+use crate::laplace::{CurvatureChoice, LaplaceRequest, NetworkSource, ValidationSource, settled};
 use crate::network::{digest, digests, file_name};
 use crate::options::CalibrateName;
 use crate::{Model, ModelError};
@@ -59,7 +59,7 @@ pub fn fit(
                 strip_softmax: *strip_softmax,
             },
             checkpoint: beside("sums"),
-            calibrate: CalibrateName::None,
+            validation: ValidationSource { calibrate: CalibrateName::None, ..request.validation.clone() },
             ..request.clone()
         };
         let done = beside("finished");
@@ -143,7 +143,7 @@ fn finished_member(path: &Path, network: &Path, request: &LaplaceRequest) -> Res
     let header = own.header();
     let own = digest(network).ok();
     let automatic = request.curvature == CurvatureChoice::Auto;
-    let mut options = settled(&request.options).0;
+    let mut options = settled(&request.fit_options()).0;
     // These follow from the request and the likelihood, or do not change what is found.
     options.integration = header.options.integration;
     options.seen_by_network = header.options.seen_by_network;

@@ -10,7 +10,7 @@ use posterior_notes::fixes::VALIDATION_DATA;
 
 /// Refuses a recalibration that was asked for and that no rows can tell.
 pub(crate) fn check_calibration(request: &LaplaceRequest) -> Result<(), ModelError> {
-    if request.calibrate == CalibrateName::Conformal && request.validation.data.is_empty() {
+    if request.validation.calibrate == CalibrateName::Conformal && request.validation.data.is_empty() {
         return Err(ModelError::Request(format!(
             "--calibrate conformal goes by rows that no network of the folder has seen: give {VALIDATION_DATA} (rows that `posterior train` set aside may be other ones for each network)"
         )));
@@ -32,12 +32,12 @@ impl Model {
         let Some(own) = self.networks() else { return Ok(self) };
         let members = own.members();
         let unseen = members.iter().all(|member| member.unseen().is_some());
-        if source.data.is_empty() || request.calibrate == CalibrateName::None || !unseen {
+        if source.data.is_empty() || request.validation.calibrate == CalibrateName::None || !unseen {
             return Ok(self);
         }
         let held_out = |k: usize| members[k].header().data.held_out.as_ref();
         let rows = held_out(0).map(|held| held.examples);
-        if !is_wanted(request.calibrate, own.first().likelihood(), rows)? {
+        if !is_wanted(request.validation.calibrate, own.first().likelihood(), rows)? {
             return Ok(self);
         }
         let text = request.data.text;
@@ -46,10 +46,10 @@ impl Model {
             inputs: &request.data.inputs,
             labels: &source.labels,
             truth: true,
-            reading: ReadOptions { text, ..ReadOptions::limited(request.options.memory) },
+            reading: ReadOptions { text, ..ReadOptions::limited(request.limits.memory) },
         };
         let data = own.read_files(&files)?;
-        announce(&format!("plan: {}", plan(data.len(), own.first().likelihood(), request.options.memory)?));
+        announce(&format!("plan: {}", plan(data.len(), own.first().likelihood(), request.limits.memory)?));
         let chosen = members.iter().any(|member| member.header().options.chooses_on_unseen());
         let chosen = chosen || request.curvature == CurvatureChoice::Auto;
         let repeated: usize = (0..members.len()).filter_map(held_out).map(|held| held.repeated).sum();
@@ -61,7 +61,7 @@ impl Model {
             None => Vec::new(),
         };
         let (recalibration, calibration) =
-            NetworkRecalibration::learn((request.calibrate, guarantee), predictive, truths)?;
+            NetworkRecalibration::learn((request.validation.calibrate, guarantee), predictive, truths)?;
         if let Source::Network(source) = &mut self.source {
             (source.record.recalibration, self.calibration) = (recalibration, calibration);
         }

@@ -319,7 +319,7 @@ fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
     assert!(stopped.err().unwrap().is_interruption());
     assert!(root.path().join("sums.net-1.safetensors.finished").exists());
     let mut other = request.clone();
-    other.options.seed = 99;
+    other.seed = 99;
     let error = fit(&other, 0).0.err().unwrap().to_string();
     assert!(error.contains("other settings"), "{error}");
     // Scores of other rows are another fit's; how much memory may be used is no part of it.
@@ -332,7 +332,7 @@ fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
     assert!(fit(&other, 0).0.err().unwrap().to_string().contains("other settings"));
     let begun = |name: &str| has_checkpoint(&root.path().join("networks"), &root.path().join(name));
     assert!(begun("sums") && !begun("others"));
-    request.options.memory /= 2;
+    request.limits.memory /= 2;
     let (again, lines, _) = fit(&request, 0);
     assert!(lines.iter().any(|l| l.contains("net-1.safetensors was fitted before")), "{lines:?}");
     assert_eq!(again.unwrap().predictive(&data, &question()).unwrap(), expected);
@@ -363,7 +363,7 @@ fn members_with_scales_of_their_own_are_mixed_in_the_targets_units() {
         let table = root.path().join(format!("{k}.csv"));
         std::fs::write(&table, format!("a,b,y\n{}", (0..40).map(line).collect::<String>())).unwrap();
         let mut request = LaplaceRequest::new(net, [table], Vec::<String>::new(), LikelihoodKind::Gaussian);
-        request.data.selection.target = "y".into();
+        request.data.columns.target = "y".into();
         request.data.preprocess = Preprocess::Standardise;
         Model::fit_laplace(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
     };
@@ -416,7 +416,7 @@ fn numbers(root: &Path) -> (LaplaceRequest, std::path::PathBuf) {
     };
     let train = table("train.csv", 60, 5);
     let mut request = LaplaceRequest::new(networks, [train], Vec::<String>::new(), LikelihoodKind::Gaussian);
-    request.data.selection.target = "y".into();
+    request.data.columns.target = "y".into();
     request.options.noise = posterior_laplace::NoiseModel::Fixed;
     request.initial_noise = Some(0.25);
     request.validation.data = vec![table("validation.csv", 400, 7)];
@@ -453,7 +453,7 @@ fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
     let inside = values.iter().zip(low.iter().zip(&high)).filter(|(y, (l, h))| y >= l && y <= h).count();
     // Beta(380, 21) of the rows that told it, and as many as are scored.
     assert!((inside as f64 / 2000.0 - 0.95).abs() < 0.04, "{inside}");
-    request.calibrate = crate::options::CalibrateName::None;
+    request.validation.calibrate = crate::options::CalibrateName::None;
     let plain = fit(&request).unwrap();
     assert!(plain.networks().unwrap().recalibration().is_none() && plain.check(&asked).is_err());
     let before = plain.predictive(&data, &question()).unwrap();
@@ -481,7 +481,7 @@ fn rows_that_no_member_has_seen_recalibrate_the_mixture() {
     assert_eq!(back.predictive(&data, &asked).unwrap(), found);
     assert!(back.notes().iter().any(|n| n.text().contains("intervals are recalibrated")));
     // Rows that nobody gave cannot tell.
-    request.calibrate = crate::options::CalibrateName::Conformal;
+    request.validation.calibrate = crate::options::CalibrateName::Conformal;
     request.validation.data.clear();
     assert!(fit(&request).err().unwrap().to_string().contains("give --validation-data"));
 }
@@ -497,7 +497,7 @@ fn classes_of_a_folder_have_sets() {
         .unwrap();
     request.validation.data = vec![root.path().join("vx.npy")];
     request.validation.labels = vec![root.path().join("vy.npy")];
-    request.calibrate = crate::options::CalibrateName::Conformal;
+    request.validation.calibrate = crate::options::CalibrateName::Conformal;
     let own = fit_folder(&request, true, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap();
     let likelihood = classes(3);
     let asked = Question { sets: vec![0.9], ..question() };

@@ -2,7 +2,7 @@
 
 use crate::method::regression::{each_from_the_others, recalibrate};
 use crate::model::Source;
-use crate::options::CalibrateName;
+use crate::options::{CalibrateName, Validation};
 use crate::prepare::densest_place;
 use crate::rows::LeftOut;
 use crate::speed::{dense_rate, seconds_of_pair};
@@ -259,7 +259,10 @@ impl Model {
     /// As [`Process::check_continued`]; [`ModelError::Gp`] when the new rows make the kernel matrix indefinite; [`ModelError::Metrics`].
     pub fn continued(self, new: NewRows, calibrate: CalibrateName) -> Result<Self, ModelError> {
         let started = Instant::now();
-        let request = FitRequest { calibrate, ..FitRequest::default() };
+        let request = FitRequest {
+            validation: Validation { calibrate, ..Validation::default() },
+            ..FitRequest::default()
+        };
         let Self { source: Source::Table(source), mut predictor, training, .. } = self else {
             return Err(not_exact("network", None));
         };

@@ -4,7 +4,7 @@ use crate::method::deep;
 use crate::method::large::{fit_from_disk, in_memory, not_from_disk, whole_posterior};
 use crate::method::regression::{Draft, recorded};
 use crate::method::training::begin_anew;
-use crate::options::EvidenceOptions;
+use crate::options::{EvidenceOptions, Limits};
 use crate::prepare::{densest_place, saved_plan};
 use crate::text::{time, work};
 use crate::{
@@ -121,22 +121,22 @@ impl Model {
             noise = Some((Arc::new(own), summary));
             // One budget for all of it.
             let spent = started.elapsed().as_secs_f64();
-            let time_budget = request.time_budget.map(|s| (s - spent).max(f64::MIN_POSITIVE));
-            later = FitRequest { time_budget, ..request.clone() };
+            let time_budget = request.limits.time.map(|s| (s - spent).max(f64::MIN_POSITIVE));
+            later = FitRequest { limits: Limits { time: time_budget, ..request.limits }, ..request.clone() };
             request = &later;
         }
         let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
         let chosen = choose(request, rows, &prepared.schema.feature_names());
         let settings = chosen.method.settings();
         let plan = settings.plan((request, &chosen.method), rows, features);
-        let mut header = begun(&prepared, rows, (request, &chosen, plan))?;
-        header.inputs.densest = densest(&header.inputs, || Ok(prepared.data.inputs().to_owned()))?;
+        let mut draft = begun(&prepared, rows, (request, &chosen, plan))?;
+        draft.inputs.densest = densest(&draft.inputs, || Ok(prepared.data.inputs().to_owned()))?;
         if let Some((process, summary)) = noise {
-            header.output = GaussianOutput { noise: Some(summary), process: Some(process) };
+            draft.output = GaussianOutput { noise: Some(summary), process: Some(process) };
         }
         let training = prepared.training.clone();
-        let learned = settings.fit(prepared, &mut header, observer)?;
-        header.ended(learned, training, started)
+        let learned = settings.fit(prepared, &mut draft, observer)?;
+        draft.ended(learned, training, started)
     }
 
     /// As [`Model::fit_prepared`], for rows in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
@@ -160,12 +160,12 @@ impl Model {
         let plan = ScalablePlan::from_disk(request, &chosen.method, rows, features)
             .ok_or_else(|| not_from_disk(&chosen.method))?
             .as_exact();
-        let mut header = begun(&prepared, rows, (request, &chosen, plan))?;
-        header.inputs.densest = densest(&header.inputs, || prepared.data.inputs())?;
+        let mut draft = begun(&prepared, rows, (request, &chosen, plan))?;
+        draft.inputs.densest = densest(&draft.inputs, || prepared.data.inputs())?;
         let training = prepared.training.clone();
         let (fitted, residuals) = fit_from_disk(prepared, request, &chosen.method, observer)?;
-        let predictor = recorded(&mut header, fitted);
-        header.ended((predictor, residuals), training, started)
+        let predictor = recorded(&mut draft, fitted);
+        draft.ended((predictor, residuals), training, started)
     }
 }
 
@@ -178,7 +178,7 @@ fn begun<'a, D>(
     let name = chosen.method.name();
     let choice = format!("{name}, {}", chosen.why);
     let evidence = chosen.method.evidence();
-    let header = Draft {
+    let draft = Draft {
         request,
         chosen,
         inputs: TableInputs {
@@ -191,13 +191,17 @@ fn begun<'a, D>(
         method: name.as_str().into(),
         rows,
         hyperparameters: Vec::new(),
-        noise_floor: if chosen.method.sets_aside() { deep::floor(request) } else { request.noise_floor },
+        noise_floor: if chosen.method.sets_aside() {
+            deep::floor(request)
+        } else {
+            request.prior.noise_floor
+        },
         cholesky: CholeskyInfo::default(),
         fit: FitSummary {
             log_evidence: None,
             criterion: evidence.map(EvidenceOptions::criterion).transpose()?.unwrap_or_default(),
             criterion_value: None,
-            hyperpriors: request.hyperpriors.clone(),
+            hyperpriors: request.prior.hyperpriors.clone(),
             optimizer: evidence.map(EvidenceOptions::optimizer).unwrap_or_default(),
             reason: Reason::Steps,
             steps: 0,
@@ -209,7 +213,7 @@ fn begun<'a, D>(
             choice,
             data: prepared.notes.clone(),
             transform: prepared.transform.clone(),
-            weights: request.labels.row_weights.as_ref().map(|column| format!("rows: `{column}`")),
+            weights: request.output.row_weights.as_ref().map(|column| format!("rows: `{column}`")),
             check: None,
             recalibration: None,
             hyperparameter_source: None,
@@ -218,8 +222,8 @@ fn begun<'a, D>(
         },
     };
     let judged = chosen.method.large().map_or(rows, |large| large.held_back_of(rows));
-    calibration::check(request.calibrate, judged, chosen.method.settings().leaves_one_out())?;
-    Ok(header)
+    calibration::check(request.validation.calibrate, judged, chosen.method.settings().leaves_one_out())?;
+    Ok(draft)
 }
 
 /// What `auto` may do instead of descent.
@@ -281,7 +285,7 @@ fn check_weights(data: &Observations, request: &FitRequest, names: &[String]) ->
 }
 
 fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
-    let (floor, initial) = (request.noise_floor, request.first_noise());
+    let (floor, initial) = (request.prior.noise_floor, request.first_noise());
     let refuse =
         |what, value, expected: &str| Err(ModelError::Setting { what, value, expected: expected.into() });
     if !(floor.is_finite() && floor >= 0.0) {

@@ -21,7 +21,8 @@ pub(crate) fn choose<T: Precision>(
     observer: Observer<'_>,
 ) -> Result<(Laplace<T>, AutoReport), ModelError> {
     let time = request
-        .seconds
+        .limits
+        .time
         .map(|s| check_positive("the time", s, false).map(|()| Duration::from_secs_f64(s.min(1e9))));
     let mut observer = |_: &str, stage, done, total| observer(stage, done, total);
     let (laplace, report, own) = auto(data, plain, options, time.transpose()?, PATIENCE, &mut observer)?;

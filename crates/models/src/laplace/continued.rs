@@ -69,8 +69,8 @@ fn continue_in<T: Precision>(
     data.preprocess = header.data.preprocess;
     if let InputKind::Features { columns, label } = &header.data.inputs {
         let named = crate::network::is_table(data.data.first().map_or(Path::new(""), |p| p.as_path()));
-        data.selection.features = named.then(|| columns.clone());
-        data.selection.target = label.clone().unwrap_or_default();
+        data.columns.features = named.then(|| columns.clone());
+        data.columns.target = label.clone().unwrap_or_default();
     }
     let head = matches!(header.data.inputs, InputKind::Features { .. });
     let input = fitted.network.graph().input_shape();

@@ -158,7 +158,7 @@ fn fit_in<T: Precision>(
     let predicted = predicted_shape(outputs, outputs.iter().product::<usize>() / halves);
     let reading = Reading {
         source: &request.data,
-        limits: ReadOptions { text: request.data.text, ..ReadOptions::limited(request.options.memory) },
+        limits: ReadOptions { text: request.data.text, ..ReadOptions::limited(request.limits.memory) },
         input: network.graph().input_shape(),
         inputs: &source.record.inputs,
         predicted: &predicted,
@@ -197,7 +197,7 @@ fn fit_in<T: Precision>(
     check_class_names(&class_names, &likelihood)?;
     check(request, likelihood.outputs(), held_out.is_some())?;
     check_trajectory(network.graph(), &request.options, examples.len(), likelihood.outputs())?;
-    let (mut options, settled_note) = settled(&request.options);
+    let (mut options, settled_note) = settled(&request.fit_options());
     options.integration = request.predictive.unwrap_or_else(|| match options.approximation {
         // Nothing to average over.
         Approximation::Temperature => Integration::Probit,
@@ -216,7 +216,7 @@ fn fit_in<T: Precision>(
     }
     let automatic = request.curvature == CurvatureChoice::Auto;
     let unseen = held_out.as_ref().filter(|h| !h.seen).map(|h| h.examples.len());
-    let calibrates = calibration::is_wanted(request.calibrate, &likelihood, unseen)?;
+    let calibrates = calibration::is_wanted(request.validation.calibrate, &likelihood, unseen)?;
     if automatic {
         let plans = planned(&network, &likelihood, examples.len(), unseen, &options)?;
         announce(&announced(&plans, examples.len(), unseen));
@@ -293,9 +293,9 @@ fn fit_in<T: Precision>(
             let unseen = unseen_predictions(&network, &laplace, &*held.examples, &mut run)?;
             let rule = laplace.rule(laplace.integration())?;
             let predictive = Predictive::of_examples(&rule, unseen.predictions);
-            let asked = (request.calibrate, guarantee);
+            let asked = (request.validation.calibrate, guarantee);
             let found = NetworkRecalibration::learn(asked, predictive, unseen.targets)?;
-            if found.0.is_none() && request.calibrate == CalibrateName::Conformal {
+            if found.0.is_none() && request.validation.calibrate == CalibrateName::Conformal {
                 notes.push(
                     "predictions could not be recalibrated (--calibrate conformal): the model is certain of the rows that the network has not seen".into(),
                 );

@@ -2,7 +2,7 @@
 
 use super::conditions::Needs;
 use crate::network::Preprocess;
-use crate::options::CalibrateName;
+use crate::options::{CalibrateName, Limits};
 use posterior_data::{Selection, TextOptions};
 use posterior_laplace::FitOptions;
 use posterior_likelihoods::{Integration, Link};
@@ -49,7 +49,7 @@ pub struct DataSource {
     /// How delimited text is read, that of held-out data included.
     pub text: TextOptions,
     /// Tables: which columns.
-    pub selection: Selection,
+    pub columns: Selection,
     /// Preparation.
     pub preprocess: Preprocess,
     /// Images: mean of each channel, on the scale of 0 to 1; one number for all.
@@ -71,6 +71,8 @@ pub struct ValidationSource {
     pub fraction: f64,
     /// Whether rows that the network was trained on may choose hyperparameters. The result is worthless, and said to be.
     pub allow_seen: bool,
+    /// Whether rows that the network has not seen recalibrate predictions.
+    pub calibrate: CalibrateName,
 }
 
 /// What a network's outputs mean.
@@ -135,13 +137,13 @@ pub struct LaplaceRequest {
     pub weight_decay: Option<f64>,
     /// Who chooses weights and curvature.
     pub curvature: CurvatureChoice,
-    /// Seconds that [`CurvatureChoice::Auto`] may take, about; without, what it tries after its first candidate keeps to half a minute.
-    pub seconds: Option<f64>,
+    /// Memory, and the time that [`CurvatureChoice::Auto`] may take, about; without, what it tries after its first candidate keeps to half a minute.
+    pub limits: Limits,
+    /// Seed of everything random.
+    pub seed: u64,
     /// How uncertainty becomes a prediction; None for what suits the likelihood: sampled averages for up to 100 classes, whose logits vary together, and closed forms otherwise.
     pub predictive: Option<Integration>,
-    /// Whether rows that the network has not seen recalibrate predictions.
-    pub calibrate: CalibrateName,
-    /// Curvature, prior, tuning, memory, seed. Its predictive is replaced by `predictive`.
+    /// Curvature, prior, tuning. Its predictive, memory and seed are replaced by those of the request.
     pub options: FitOptions,
     /// What was asked for by name, as `--set freeze=outputs`, and what each needs to have an effect: a fit whose network and data do not have it refuses them.
     pub conditions: Vec<(String, Needs)>,
@@ -173,13 +175,18 @@ impl LaplaceRequest {
             initial_noise: None,
             weight_decay: None,
             curvature: CurvatureChoice::Options,
-            seconds: None,
+            limits: Limits::default(),
+            seed: 0,
             predictive: None,
-            calibrate: CalibrateName::default(),
             options: FitOptions::default(),
             conditions: Vec::new(),
             checkpoint: None,
             resume: false,
         }
+    }
+
+    /// Its options, with its limit of memory and its seed.
+    pub(crate) fn fit_options(&self) -> FitOptions {
+        FitOptions { memory: self.limits.memory, seed: self.seed, ..self.options.clone() }
     }
 }

@@ -139,7 +139,7 @@ impl Reading<'_> {
         let rows: Vec<usize> = (0..table.rows()).collect();
         let (schema, standardisation, classes) = match known {
             Some((schema, standardisation, classes)) => {
-                let selection = &self.source.selection;
+                let selection = &self.source.columns;
                 let other_target = !selection.target.is_empty() && {
                     let names = named(&selection.target, &table)?;
                     names.split_first() != Some((&schema.target, &schema.further_targets[..]))
@@ -209,7 +209,7 @@ impl Reading<'_> {
         table: &mut Table,
         rows: &[usize],
     ) -> Result<(Schema, Standardisation, Option<Vec<String>>), ModelError> {
-        let mut selection = self.source.selection.clone();
+        let mut selection = self.source.columns.clone();
         if selection.target.is_empty() {
             return request("--target is needed: which column should be predicted?");
         }
@@ -263,7 +263,7 @@ impl Reading<'_> {
     }
 
     fn arrays(&self, data: &[PathBuf], labels: &[PathBuf]) -> Result<Found, ModelError> {
-        let columns = &self.source.selection;
+        let columns = &self.source.columns;
         let given = columns.given().into_iter().map(|flag| (true, flag));
         let named: Vec<_> = std::iter::once((!columns.target.is_empty(), "--target")).chain(given).collect();
         self.refuse_flags(&named, "images and arrays")?;
@@ -324,12 +324,12 @@ impl Reading<'_> {
         let scales = !source.mean.is_empty() || !source.deviation.is_empty();
         let prepared = !matches!(source.preprocess, Preprocess::Auto | Preprocess::Raw);
         self.refuse_flags(&[(scales, "--mean and --std"), (prepared, "--preprocess")], "features")?;
-        let given = source.selection.given().into_iter().filter(|flag| *flag != "--features");
+        let given = source.columns.given().into_iter().filter(|flag| *flag != "--features");
         self.refuse_flags(&given.map(|flag| (true, flag)).collect::<Vec<_>>(), "features")?;
-        let target = &source.selection.target;
+        let target = &source.columns.target;
         let label = (!target.is_empty()).then(|| target.clone());
         let groups: usize = self.input.iter().product();
-        let named = (source.selection.features.as_deref(), label.as_deref());
+        let named = (source.columns.features.as_deref(), label.as_deref());
         let mut raw = Raw::of_features((data, labels), groups, named, self.wanted(), &self.limits)?;
         let inputs = InputKind::Features { columns: std::mem::take(&mut raw.columns), label };
         Ok(Found { raw, inputs, class_names: Vec::new(), groups })

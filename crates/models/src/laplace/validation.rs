@@ -119,7 +119,7 @@ pub(crate) fn held_out<T: Precision>(
                  or insist with {SEEN_ROWS}"
             ));
         }
-        let split = Split::random(examples.len(), source.fraction, Streams::new(request.options.seed));
+        let split = Split::random(examples.len(), source.fraction, Streams::new(request.seed));
         if split.train.is_empty() || split.test.is_empty() {
             return refuse(
                 "the validation share leaves no examples on one side: change it or add data".into(),

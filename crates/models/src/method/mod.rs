@@ -1,6 +1,6 @@
 //! **Methods**: what each of them predicts, writes and reads, one file for each kind of [`Predictor`].
 //!
-//! A new method is a file here and a line in `READERS`, and a file in `settings` for how it is fitted. A reader is given what the predictor wrote, and what is known of every process or network: its kernel, mean, hyperparameters and likelihood, or its record. Other modules ask the traits, and no module asks which method it is: a test searches for that.
+//! A new method is a file here with its settings, which implement `MethodSettings`, and its predictor: it needs a line in each of two tables. A reader is given what the predictor wrote, and what is known of every process or network: its kernel, mean, hyperparameters and likelihood, or its record. Other modules ask the traits, and no module asks which method it is: a test searches for that.
 //! Accessors such as `low_rank` show users the posterior of one method.
 //!
 //! | file | what |
@@ -17,6 +17,7 @@
 //! | `network` | a network with its posterior, in single or double precision |
 //! | `mixture` | several networks as one |
 //! | `stored` | kernel, mean and likelihood of a process from its header |
+//! | `table` | the tables of methods and of readers |
 //! | `settings` | how each method is planned, timed and fitted |
 //! | `deep` | learned features |
 //! | `inference` | fits under any likelihood: classes, counts, outliers |
@@ -25,6 +26,9 @@
 //! | `large` | methods for large tables |
 //! | `regression` | regression with Gaussian noise by the exact method or one for large tables |
 //! | `training` | what methods share when they train |
+
+#[macro_use]
+mod table;
 
 mod compressed;
 pub(crate) mod deep;
@@ -60,11 +64,11 @@ pub(crate) use mixture::Mixture;
 pub use network::Fitted;
 pub(crate) use network::{PIECE, predictor};
 pub use precision::SolverPrecision;
+pub(crate) use table::{NETWORK_READERS, READERS};
 
 use crate::predictor::{Samples, StreamOf, bytes_of};
-use crate::record::NetworkHeader;
 use crate::speed::{dense_rate, seconds_of_pair};
-use crate::{Batch, Cost, Latent, ModelError, Predictor, TableSource, Want};
+use crate::{Batch, Cost, Latent, ModelError, Predictor, Want};
 use faer::MatRef;
 use posterior_gp::Posterior;
 use posterior_kernels::Kernel;
@@ -90,23 +94,7 @@ pub(crate) struct PredictorHeader {
 type Read = Result<Arc<dyn Predictor>, StoreError>;
 
 /// Makes a predictor of its settings, of what is known of its source, and of its arrays.
-type Reader<S> = fn(Value, &S, &mut Tensors) -> Read;
-
-/// Readers of processes.
-pub(crate) static READERS: &[(&str, Reader<TableSource>)] = &[
-    (exact::KIND, exact::read),
-    (embedded::KIND, embedded::read),
-    (pathwise::SINGLE, pathwise::read::<f32>),
-    (pathwise::DOUBLE, pathwise::read::<f64>),
-    (inducing::KIND, inducing::read),
-    (low_rank::KIND, low_rank::read),
-    (generalised::KIND, generalised::read),
-    (laplace::KIND, laplace::read),
-    (independent::KIND, independent::read),
-];
-
-/// Readers of networks.
-pub(crate) static NETWORK_READERS: &[(&str, Reader<NetworkHeader>)] = &[(network::KIND, network::read)];
+pub(crate) type Reader<S> = fn(Value, &S, &mut Tensors) -> Read;
 
 impl PredictorHeader {
     /// Of a predictor, whose arrays are added.

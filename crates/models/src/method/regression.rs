@@ -49,8 +49,8 @@ impl Draft<'_> {
             method: self.method,
             solver: None,
             rows: self.rows,
-            kernel: request.kernel.clone(),
-            mean: request.mean,
+            kernel: request.prior.kernel.clone(),
+            mean: request.prior.mean,
             hyperparameters: self.hyperparameters,
             noise_floor: Some(self.noise_floor),
             cholesky: Some(self.cholesky),
@@ -67,12 +67,12 @@ impl Draft<'_> {
 /// What a fit leaves behind: its predictor, and standardised residuals of the rows that it was judged on.
 pub(crate) type Learned = Result<(Arc<dyn Predictor>, Vec<f64>), ModelError>;
 
-/// Writes into the header what became of a fit to a large table, and leaves its predictor.
-pub(crate) fn recorded(header: &mut Draft<'_>, fitted: ScalableFit) -> Arc<dyn Predictor> {
-    let Draft { request, chosen, rows, .. } = *header;
+/// Writes into the draft what became of a fit to a large table, and leaves its predictor.
+pub(crate) fn recorded(draft: &mut Draft<'_>, fitted: ScalableFit) -> Arc<dyn Predictor> {
+    let Draft { request, chosen, rows, .. } = *draft;
     if fitted.method != chosen.method.name() {
         let name = fitted.method;
-        header.fit.choice = match fitted.rows() {
+        draft.fit.choice = match fitted.rows() {
             // The exact posterior has nothing else to be told.
             kept if fitted.summary.is_none() => {
                 let unused = unused_by_exact(request);
@@ -80,60 +80,60 @@ pub(crate) fn recorded(header: &mut Draft<'_>, fitted: ScalableFit) -> Arc<dyn P
             }
             _ => format!("{name}, the best of what was tried {}", chosen.why),
         };
-        header.method = name.as_str().into();
+        draft.method = name.as_str().into();
     }
     // The factor of few rows, and tensors of as many.
-    header.rows = match fitted.rows() {
+    draft.rows = match fitted.rows() {
         0 => rows - fitted.check.as_ref().map_or(0, |c| c.rows),
         kept => kept,
     };
-    header.hyperparameters = fitted.hyperparameters;
-    header.fit.hyperpriors = fitted.hyperpriors;
-    header.fit.steps = fitted.summary.as_ref().map_or(0, |s| s.steps);
-    header.fit.reason = fitted.reason;
-    header.fit.largest_jitter = fitted.largest_jitter;
-    header.fit.check = fitted.check;
-    header.fit.hyperparameter_source = fitted.source;
+    draft.hyperparameters = fitted.hyperparameters;
+    draft.fit.hyperpriors = fitted.hyperpriors;
+    draft.fit.steps = fitted.summary.as_ref().map_or(0, |s| s.steps);
+    draft.fit.reason = fitted.reason;
+    draft.fit.largest_jitter = fitted.largest_jitter;
+    draft.fit.check = fitted.check;
+    draft.fit.hyperparameter_source = fitted.source;
     if let Some(info) = fitted.predictor.factored() {
-        header.cholesky = info;
+        draft.cholesky = info;
     }
-    header.fit.log_evidence = fitted.log_evidence;
-    header.fit.at_bounds = fitted.summary.as_ref().map_or(Vec::new(), ScalableSummary::ended_at_bounds);
-    header.fit.scalable = fitted.summary;
+    draft.fit.log_evidence = fitted.log_evidence;
+    draft.fit.at_bounds = fitted.summary.as_ref().map_or(Vec::new(), ScalableSummary::ended_at_bounds);
+    draft.fit.scalable = fitted.summary;
     fitted.predictor
 }
 
 /// Fits by a method for large tables.
 pub(crate) fn fit_large(
     prepared: Prepared,
-    header: &mut Draft<'_>,
+    draft: &mut Draft<'_>,
     observer: &mut Observer<'_, FitStage>,
 ) -> Learned {
-    let (fitted, residuals) = fit_scalable(prepared, header.request, &header.chosen.method, observer)?;
-    Ok((recorded(header, fitted), residuals))
+    let (fitted, residuals) = fit_scalable(prepared, draft.request, &draft.chosen.method, observer)?;
+    Ok((recorded(draft, fitted), residuals))
 }
 
 /// Fits exactly.
 pub(crate) fn fit_exact(
     prepared: Prepared,
     asked: &ExactOptions,
-    header: &mut Draft<'_>,
+    draft: &mut Draft<'_>,
     observer: &mut Observer<'_, FitStage>,
 ) -> Learned {
-    let request = header.request;
-    let mut kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    let request = draft.request;
+    let mut kernel = request.prior.kernel.build(&prepared.schema.feature_names())?;
     kernel.begin(prepared.data.inputs(), &targets(&prepared.data));
     let features = prepared.data.inputs().ncols();
     let mut model = request.process(kernel, features, 1);
-    if let Some(given) = &request.hyperparameters {
+    if let Some(given) = request.start.hyperparameters() {
         set_hyperparameters(&mut model, given)?;
     }
     let options = request.search(&asked.evidence, &model, features);
     let fitted =
         fit(model, prepared.data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
-    header.hyperparameters = Hyperparameter::of(fitted.posterior.model());
-    header.cholesky = fitted.posterior.info();
-    let summary = &mut header.fit;
+    draft.hyperparameters = Hyperparameter::of(fitted.posterior.model());
+    draft.cholesky = fitted.posterior.info();
+    let summary = &mut draft.fit;
     summary.log_evidence = Some(fitted.log_evidence);
     summary.criterion_value = Some(fitted.criterion);
     summary.hyperpriors = options.hyperpriors;
@@ -145,10 +145,10 @@ pub(crate) fn fit_exact(
     summary.at_bounds = fitted.at_bounds;
     let mut residuals = Vec::new();
     // One row cannot be predicted from the others.
-    if header.rows > 1 && fitted.reason != Reason::Interrupted {
+    if draft.rows > 1 && fitted.reason != Reason::Interrupted {
         let (check, own) =
-            each_from_the_others(&fitted.posterior, (&header.inputs, &header.output, &header.fit))?.unzip();
-        (header.fit.check, residuals) = (check, own.unwrap_or_default());
+            each_from_the_others(&fitted.posterior, (&draft.inputs, &draft.output, &draft.fit))?.unzip();
+        (draft.fit.check, residuals) = (check, own.unwrap_or_default());
     }
     Ok((Arc::new(fitted.posterior), residuals))
 }
@@ -182,7 +182,7 @@ pub(crate) fn recalibrate(
     let Some(check) = &mut fit.check else { return Ok(Calibration::default()) };
     let rows = (check.before(), residuals);
     let learned = Calibration::learn_numbers(check.asked(request), [rows])?;
-    if learned.numbers.is_empty() && request.calibrate == CalibrateName::Conformal {
+    if learned.numbers.is_empty() && request.validation.calibrate == CalibrateName::Conformal {
         check.warnings.push(
             "intervals could not be recalibrated (--calibrate conformal): too few rows to judge by were left, or the model is certain of them"
                 .into(),

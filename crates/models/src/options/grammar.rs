@@ -355,7 +355,7 @@ mod tests {
     fn no_flags_are_the_defaults_of_every_method() {
         for name in MethodName::ALL {
             let mut expected = FitRequest { method: Method::from(*name), ..FitRequest::default() };
-            expected.selection.target = "y".into();
+            expected.columns.target = "y".into();
             assert_eq!(parse(&["--method", name.as_str()]), Ok(expected));
         }
     }

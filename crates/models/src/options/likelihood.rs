@@ -1,6 +1,7 @@
 //! What is observed of the function, and how it is inferred from that.
 
 use super::numbers;
+use super::target::TargetTransformName;
 use posterior_likelihoods::gaussianised::Matching;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -266,7 +267,10 @@ impl From<Window> for String {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
-pub struct LikelihoodOptions {
+pub struct OutputRequest {
+    /// What a target with Gaussian noise is mapped by before it is learned; predictions, intervals and scores are in its own units
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub target_transform: TargetTransformName,
     /// What the target is
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub likelihood: LikelihoodName,
@@ -290,7 +294,7 @@ pub struct LikelihoodOptions {
     pub window: Option<Window>,
 }
 
-impl LikelihoodOptions {
+impl OutputRequest {
     /// Whether every row is an event: as asked, or because a window says so.
     pub fn of_events(&self) -> bool {
         self.likelihood == LikelihoodName::Cox

@@ -13,10 +13,7 @@ use super::search::{ConstraintOptions, EvidenceOptions};
 use crate::options::numbers;
 use posterior_gp::exact::FitOptions;
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
-use posterior_gp::iterative::{
-    Acceleration, DescentOptions, DualDescentOptions, InducingDescentOptions, Method as SolveMethod,
-    SketchAndProjectOptions,
-};
+use posterior_gp::iterative::{Acceleration, DualDescentOptions, SketchAndProjectOptions};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -171,17 +168,6 @@ pub struct SgdOptions {
     pub tolerance: Option<f64>,
 }
 
-impl SgdOptions {
-    pub(crate) fn solver(&self, seed: u64) -> SolveMethod {
-        SolveMethod::Descent(DescentOptions {
-            step_size: self.batches.step_size(),
-            batch: self.batches.solver_batch(),
-            seed,
-            ..DescentOptions::default()
-        })
-    }
-}
-
 /// Stochastic dual descent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -211,18 +197,6 @@ impl Default for SddOptions {
             momentum: DualDescentOptions::default().momentum,
             tolerance: None,
         }
-    }
-}
-
-impl SddOptions {
-    pub(crate) fn solver(&self, seed: u64) -> SolveMethod {
-        SolveMethod::DualDescent(DualDescentOptions {
-            step_size: self.batches.step_size(),
-            batch: self.batches.solver_batch(),
-            momentum: self.momentum,
-            seed,
-            ..DualDescentOptions::default()
-        })
     }
 }
 
@@ -267,11 +241,8 @@ pub enum AccelerationName {
     None,
 }
 
-/// Passes over the rows of a solve by sketch-and-project that nobody limits.
-const PASSES: usize = 100;
-
 impl SapOptions {
-    fn own(&self, seed: u64) -> SketchAndProjectOptions {
+    pub(crate) fn own(&self, seed: u64) -> SketchAndProjectOptions {
         SketchAndProjectOptions {
             block: self.block_rows,
             rank: self.iterative.system.rank,
@@ -284,20 +255,9 @@ impl SapOptions {
         }
     }
 
-    /// With the block that it has, so that a result says which.
-    pub(crate) fn solver(&self, rows: usize, seed: u64) -> SolveMethod {
-        let block = Some(self.block_of(rows));
-        SolveMethod::SketchAndProject(SketchAndProjectOptions { block, ..self.own(seed) })
-    }
-
     /// Rows of a block of a table with so many rows.
     pub(crate) fn block_of(&self, rows: usize) -> usize {
         self.own(0).block_of(rows, self.iterative.sampling.samples + 1)
-    }
-
-    /// Blocks that nobody limits.
-    pub(crate) fn steps(&self, rows: usize) -> usize {
-        (PASSES * rows).div_ceil(self.block_of(rows).max(1)).max(1)
     }
 
     /// What blocks take beside the products of a step.
@@ -328,17 +288,6 @@ pub struct InducingSgdOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub inducing: InducingOptions,
-}
-
-impl InducingSgdOptions {
-    pub(crate) fn solver(&self, seed: u64) -> InducingDescentOptions {
-        InducingDescentOptions {
-            step_size: self.batches.step_size(),
-            batch: self.batches.solver_batch(),
-            seed,
-            ..InducingDescentOptions::default()
-        }
-    }
 }
 
 /// The collapsed bound.

@@ -37,17 +37,17 @@ const HETEROSCEDASTIC: &str = "heteroscedastic";
 impl FitRequest {
     /// Whether the noise of each place is learned, by a process of its own.
     pub fn learns_heteroscedastic_noise(&self) -> bool {
-        self.selection.noise.as_deref() == Some(HETEROSCEDASTIC)
+        self.columns.noise.as_deref() == Some(HETEROSCEDASTIC)
     }
 
     /// Roles of the columns: without the word of `--noise` that is no column, and what weighs rows does not predict them.
     pub fn roles(&self) -> Selection {
-        let mut roles = self.selection.clone();
+        let mut roles = self.columns.clone();
         if self.learns_heteroscedastic_noise() {
             roles.noise = None;
         }
         if roles.features.is_none() {
-            roles.exclude.extend(self.labels.row_weights.clone());
+            roles.exclude.extend(self.output.row_weights.clone());
         }
         roles
     }

@@ -72,7 +72,7 @@ impl Prepared {
         let prepared = || {
             let schema = Schema::learn(table, &request.roles(), rows)?;
             let extracted = schema.extract(table, rows, true)?;
-            let column = request.labels.row_weights.as_ref();
+            let column = request.output.row_weights.as_ref();
             let weights = column.map(|column| row_weights(table, column, &extracted.rows)).transpose()?;
             let mut prepared = Self::from_extracted(schema, extracted, request, &table.source)?;
             if let Some(weights) = weights {
@@ -113,7 +113,7 @@ impl Prepared {
         path: &Path,
     ) -> Result<Self, ModelError> {
         let Extracted { x, y, noise, rows, notes, .. } = extracted;
-        let counts = request.kernel.count_columns(&schema.feature_names());
+        let counts = request.prior.kernel.count_columns(&schema.feature_names());
         schema.check_counts(path, &counts, x.as_ref(), &rows)?;
         let unscaled = unscaled(&schema, request);
         let y = y.unwrap_or_default();
@@ -140,7 +140,7 @@ impl Prepared {
 
 /// Inputs that stay in their own units: those that the kernel counts or tells apart, and columns of 0 and 1 made from categories and gaps.
 pub(crate) fn unscaled(schema: &Schema, request: &FitRequest) -> Vec<usize> {
-    let mut own = request.kernel.unscaled_columns(&schema.feature_names());
+    let mut own = request.prior.kernel.unscaled_columns(&schema.feature_names());
     own.extend(schema.indicators());
     own
 }

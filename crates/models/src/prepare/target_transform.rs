@@ -157,9 +157,9 @@ pub(crate) fn choose(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<Tr
 /// [`ModelError::Usage`] for what does not go with the rest of the request; a kernel that does not fit the table.
 fn choose_map(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<TransformChoice, ModelError> {
     use TargetTransformName::{Auto, Log, None as Plain, YeoJohnson};
-    let asked = request.target_transform;
+    let asked = request.output.target_transform;
     let known_noise = request.roles().noise.is_some();
-    if let (Some(given), Auto) = (request.given_transform, asked) {
+    if let (Some(given), Auto) = (request.start.transform(), asked) {
         if known_noise {
             return Err(ModelError::Usage(
                 "the hyperparameters that are given are of a mapped target, which has no use for noise variances that are known in its own units (--noise): leave one of them out".into(),
@@ -175,7 +175,7 @@ fn choose_map(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<Transform
     match asked {
         Plain => Ok(TransformChoice::default()),
         Log => Ok(TransformChoice::given(Some(TargetTransform::Log))),
-        YeoJohnson if request.hyperparameters.is_some() => Err(ModelError::Usage(
+        YeoJohnson if request.start.hyperparameters().is_some() => Err(ModelError::Usage(
             "--target-transform yeo-johnson learns its exponent with the hyperparameters, which are given here: leave out one of the two flags".into(),
         )),
         YeoJohnson if rows.y.len() < LEAST_ROWS => Err(ModelError::Usage(format!(
@@ -185,7 +185,7 @@ fn choose_map(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<Transform
         YeoJohnson => best(request, rows, &[1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 1.75, 2.0], true),
         Auto => {
             let looks = !known_noise
-                && request.hyperparameters.is_none()
+                && request.start.hyperparameters().is_none()
                 && rows.y.len() >= LEAST_ROWS
                 && rows.least >= 0.0
                 && skewness(&rows.y) >= SKEWED;
@@ -301,7 +301,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(request: &'a FitRequest, rows: &'a ComparedRows<'a>) -> Result<Self, ModelError> {
-        let kernel = request.kernel.build(rows.names)?;
+        let kernel = request.prior.kernel.build(rows.names)?;
         let model = request.process(kernel, rows.names.len(), 1);
         Ok(Self { request, rows, model, begun: false, tried: Vec::new() })
     }
@@ -345,6 +345,7 @@ impl<'a> Search<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::{OutputRequest, Start};
     use rand_distr::{Distribution, StandardNormal};
 
     /// A smooth function of one input with noise, and what becomes of it.
@@ -362,7 +363,10 @@ mod tests {
     }
 
     fn asked(target_transform: TargetTransformName) -> FitRequest {
-        FitRequest { target_transform, ..FitRequest::default() }
+        FitRequest {
+            output: OutputRequest { target_transform, ..OutputRequest::default() },
+            ..FitRequest::default()
+        }
     }
 
     #[test]
@@ -440,13 +444,13 @@ mod tests {
         let names = ["x1".to_string()];
         let rows = rows(&names, f64::exp);
         let mut request = asked(TargetTransformName::Log);
-        request.selection.noise = Some("v".into());
+        request.columns.noise = Some("v".into());
         assert!(choose(&request, &rows).unwrap_err().to_string().contains("--noise"));
-        request.target_transform = TargetTransformName::Auto;
-        request.given_transform = Some(TargetTransform::Log);
+        request.output.target_transform = TargetTransformName::Auto;
+        request.start = Start::Given { hyperparameters: Vec::new(), transform: Some(TargetTransform::Log) };
         assert!(choose(&request, &rows).unwrap_err().to_string().contains("--noise"));
         let request =
-            FitRequest { hyperparameters: Some(Vec::new()), ..asked(TargetTransformName::YeoJohnson) };
+            FitRequest { start: Start::given(Vec::new()), ..asked(TargetTransformName::YeoJohnson) };
         assert!(choose(&request, &rows).unwrap_err().to_string().contains("exponent"));
         let few = ComparedRows { y: vec![1.0; 5], x: Mat::zeros(5, 1), ..rows };
         assert!(choose(&asked(TargetTransformName::YeoJohnson), &few).is_err());

@@ -232,10 +232,15 @@ impl FitCheck {
         let guarantee = Guarantee::unless([
             (self.on == CheckedOn::LeaveOneOut, Guarantee::LeaveOneOut),
             (chosen, Guarantee::Chosen),
-            (request.hyperparameters.is_some(), Guarantee::Given),
+            (request.start.hyperparameters().is_some(), Guarantee::Given),
             (self.training_duplicates > 0, Guarantee::TrainingDuplicates),
         ]);
-        CalibrationRequest { calibrate: request.calibrate, on: self.on, guarantee, weighted: false }
+        CalibrationRequest {
+            calibrate: request.validation.calibrate,
+            on: self.on,
+            guarantee,
+            weighted: false,
+        }
     }
 
     /// What is to be said of a coverage below 0.90 or above 0.99 that so few rows may have by chance; others are as they should be, or have a warning.
@@ -286,6 +291,7 @@ impl FitCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Start;
 
     fn check(rows: usize, coverage_95: f64, drift: Option<f64>) -> FitCheck {
         FitCheck::new(CheckedOn::HeldBack, rows, CheckScores { rmse: 0.3, nll: 0.1, coverage_95 }, drift)
@@ -349,7 +355,7 @@ mod tests {
         // What is beside the method that was asked for is no choice.
         assert_eq!(of(&asked(Dkl), &beside), Guarantee::Holds);
         assert_eq!(of(&asked(Auto), &beside), Guarantee::Chosen);
-        let given = FitRequest { hyperparameters: Some(Vec::new()), ..asked(Sgpr) };
+        let given = FitRequest { start: Start::given(Vec::new()), ..asked(Sgpr) };
         assert_eq!(of(&given, &base), Guarantee::Given);
         assert_eq!(
             of(&asked(Sgpr), &FitCheck { training_duplicates: 3, ..base.clone() }),

@@ -34,7 +34,7 @@ fn table(n: usize, from: usize) -> Arc<Table> {
 fn request(target: &str, method: Method) -> FitRequest {
     let features = Some(vec!["a".into(), "b".into()]);
     FitRequest {
-        selection: Selection { target: target.into(), features, ..Selection::default() },
+        columns: Selection { target: target.into(), features, ..Selection::default() },
         method,
         ..FitRequest::default()
     }
@@ -62,8 +62,8 @@ fn labels(table: &Table, target: &str, likelihood: LikelihoodName, asked: FitReq
 
 fn classes(table: &Table) -> Model {
     let mut asked = request("class", sgpr(24));
-    asked.labels.inference = InferenceName::Gaussianised;
-    asked.labels.pseudo_count = Some(crate::options::PseudoCount::Given(0.1));
+    asked.output.inference = InferenceName::Gaussianised;
+    asked.output.pseudo_count = Some(crate::options::PseudoCount::Given(0.1));
     labels(table, "class", LikelihoodName::Categorical, asked)
 }
 
@@ -186,7 +186,7 @@ fn other_likelihoods_are_learned_by_the_bound_of_a_batch() {
     options.inducing.inducing = Some(15);
     options.large.held_back = Some(0);
     let mut asked = request("count", Method::Svgp(options));
-    asked.labels.inference = InferenceName::Variational;
+    asked.output.inference = InferenceName::Variational;
     let model = labels(&first, "count", LikelihoodName::Poisson, asked);
     let before = model.process().unwrap().predictor().inducing()[0].clone();
     let start = StreamModel::start(Saved::from(model), 15).unwrap();

@@ -85,22 +85,22 @@ fn quoted_piece(text: &str) -> Option<(String, &str)> {
 /// [`ModelError::Usage`] where a target is a feature, too, and for noise that is known of one target.
 pub fn request_of(request: &FitRequest, names: &[String], target: &str) -> Result<FitRequest, ModelError> {
     if let Some(both) =
-        names.iter().find(|name| request.selection.features.iter().flatten().any(|f| f == *name))
+        names.iter().find(|name| request.columns.features.iter().flatten().any(|f| f == *name))
     {
         return Err(ModelError::Usage(format!(
             "`{both}` is a target, and no target is a feature: leave it out of --features, or fit the targets apart"
         )));
     }
-    if request.selection.noise.is_some() && !request.learns_heteroscedastic_noise() {
+    if request.columns.noise.is_some() && !request.learns_heteroscedastic_noise() {
         return Err(ModelError::Usage(
             "--noise is a column of variances of one target, and these are several: fit those apart whose noise is known"
                 .into(),
         ));
     }
     let mut own = request.clone();
-    own.selection.target = target.into();
-    let others = names.iter().filter(|name| *name != target && !request.selection.exclude.contains(name));
-    own.selection.exclude.extend(others.cloned());
+    own.columns.target = target.into();
+    let others = names.iter().filter(|name| *name != target && !request.columns.exclude.contains(name));
+    own.columns.exclude.extend(others.cloned());
     Ok(own)
 }
 
@@ -143,13 +143,13 @@ mod tests {
     fn no_target_is_a_feature_of_another() {
         let names: Vec<String> = vec!["a".into(), "b".into()];
         let mut request = FitRequest::default();
-        request.selection.exclude = vec!["z".into()];
-        let own = request_of(&request, &names, "b").unwrap().selection;
+        request.columns.exclude = vec!["z".into()];
+        let own = request_of(&request, &names, "b").unwrap().columns;
         assert_eq!((own.target.as_str(), own.exclude), ("b", vec!["z".to_string(), "a".into()]));
-        request.selection.features = Some(vec!["x".into(), "a".into()]);
+        request.columns.features = Some(vec!["x".into(), "a".into()]);
         assert!(request_of(&request, &names, "b").unwrap_err().to_string().contains("`a` is a target"));
-        request.selection.features = None;
-        request.selection.noise = Some("v".into());
+        request.columns.features = None;
+        request.columns.noise = Some("v".into());
         assert!(request_of(&request, &names, "b").unwrap_err().to_string().contains("--noise"));
     }
 }

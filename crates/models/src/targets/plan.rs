@@ -29,7 +29,7 @@ impl TargetPlan {
             None => None,
         };
         let peak = from_disk.map_or_else(|| Model::plan_fit(request, count, &names).1, |own| own.peak_bytes);
-        let budget = request.time_budget.unwrap_or(f64::INFINITY);
+        let budget = request.limits.time.unwrap_or(f64::INFINITY);
         let seconds = expected_seconds(request, &method, count, &names).map(|s| s.min(budget));
         // The factor is kept, and once more as a packed triangle as the file is written; of others what they learned from, samples, and a matrix of inducing points and its factors.
         let kept = match method.settings().leaves_one_out() {
@@ -54,7 +54,7 @@ impl TargetPlan {
     /// As [`Model::plan_observed`].
     pub fn of_labels(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
         let found = Model::plan_observed(observed, request)?;
-        let budget = request.time_budget.unwrap_or(f64::INFINITY);
+        let budget = request.limits.time.unwrap_or(f64::INFINITY);
         let seconds = found.seconds.map(|s| s.min(budget));
         Ok(Self { plan: found.plan, kept_bytes: found.plan.peak_bytes, seconds })
     }

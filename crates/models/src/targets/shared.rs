@@ -90,19 +90,19 @@ impl SharedRows {
                 "--share-kernel has one noise for all targets and places, and --noise heteroscedastic learns it: leave one out",
             );
         }
-        if first.labels.row_weights.is_some() {
+        if first.output.row_weights.is_some() {
             return usage("--share-kernel counts all rows alike, and --row-weights does not: leave one out");
         }
-        if first.hyperparameters.is_some() {
+        if first.start.hyperparameters().is_some() {
             return usage(
                 "--share-kernel learns hyperparameters, and --hyperparameters gives them: leave one out",
             );
         }
         let targets =
-            requests.iter().map(|own| table.column(&own.selection.target)).collect::<Result<Vec<_>, _>>()?;
+            requests.iter().map(|own| table.column(&own.columns.target)).collect::<Result<Vec<_>, _>>()?;
         let complete: Vec<usize> =
             rows.iter().copied().filter(|row| targets.iter().all(|t| !t.is_missing(*row))).collect();
-        if complete.is_empty() || (complete.len() < LEAST_TARGETS && !first.of_fold) {
+        if complete.is_empty() || (complete.len() < LEAST_TARGETS && !first.validation.of_fold) {
             return usage(&format!(
                 "{} rows have all targets, and a kernel that they share needs {LEAST_TARGETS}: leave --share-kernel out",
                 complete.len()
@@ -183,11 +183,11 @@ impl SharedRows {
     ) -> Result<SharedKernel, ModelError> {
         let started = Instant::now();
         let (names, targets) = (self.own[0].schema.feature_names(), self.own.len());
-        let model = request.process(request.kernel.build(&names)?, names.len(), targets);
+        let model = request.process(request.prior.kernel.build(&names)?, names.len(), targets);
         let mut options = options(request);
         options.hyperpriors = request.hyperpriors_of(&model, names.len());
         options.steps.time =
-            request.time_budget.map(|s| Duration::from_secs_f64((SEARCH_SHARE * s).clamp(0.0, 1e9)));
+            request.limits.time.map(|s| Duration::from_secs_f64((SEARCH_SHARE * s).clamp(0.0, 1e9)));
         let blocks = self.blocks(request)?;
         let (model, found) = fit_on_blocks(model, &self.joint, &blocks, &options, &mut |progress, _| {
             observer(progress, &FitStage::Search)
@@ -231,7 +231,7 @@ fn of_all_rows(
     // What only these rows hold is none of the categories that the search saw.
     let lenient = Schema { unseen: Unseen::Other, ..known.schema.clone() };
     let Extracted { x, y, rows, notes, .. } = lenient.extract(table, rows, true)?;
-    let counts = request.kernel.count_columns(&known.schema.feature_names());
+    let counts = request.prior.kernel.count_columns(&known.schema.feature_names());
     known.schema.check_counts(&table.source, &counts, x.as_ref(), &rows)?;
     let (standard, y) = (&known.standardisation, y.unwrap_or_default());
     if let Some((by, bad)) = standard.inadmissible(&y) {

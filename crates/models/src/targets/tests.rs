@@ -1,6 +1,7 @@
 //! What models of several targets say of themselves; fits and commands have tests of their own.
 
 use super::shared::SharedRows;
+use crate::options::{PriorSettings, Start};
 use crate::{FitRequest, Model, ModelData, ModelError, Question, Saved};
 use posterior_data::{Column, Table};
 use posterior_gp::exact::{ExactGp, log_evidence};
@@ -32,7 +33,10 @@ fn table(gaps: &[usize]) -> Table {
 
 fn requests(form: MeanForm) -> Vec<FitRequest> {
     let names = NAMES.map(String::from);
-    let request = FitRequest { mean: form, ..FitRequest::default() };
+    let request = FitRequest {
+        prior: PriorSettings { mean: form, ..PriorSettings::default() },
+        ..FitRequest::default()
+    };
     names.iter().map(|name| super::names::request_of(&request, &names, name).unwrap()).collect()
 }
 
@@ -54,7 +58,7 @@ fn a_shared_kernel_maximises_the_sum_of_the_evidences_of_its_targets() {
     for form in [MeanForm::Constant, MeanForm::Linear] {
         let (table, mut requests) = (table(&[]), requests(form));
         for own in &mut requests {
-            own.lengthscale_prior = crate::options::LengthscalePrior::None;
+            own.prior.lengthscale_prior = crate::options::LengthscalePrior::None;
         }
         let joint = SharedRows::from_table(&table, &rows(), &requests).unwrap();
         let shared = joint.search(&requests[0], &mut |_, _| Signal::Continue).unwrap();
@@ -62,7 +66,7 @@ fn a_shared_kernel_maximises_the_sum_of_the_evidences_of_its_targets() {
         // Conditioned under these hyperparameters, the evidences of the targets add up to it.
         let mut sum = 0.0;
         for (place, (prepared, own)) in joint.clone().into_own().into_iter().zip(&mut requests).enumerate() {
-            own.hyperparameters = Some(shared.of_target(place));
+            own.start = Start::given(shared.of_target(place));
             let model = Model::fit_prepared(prepared, own, &mut |_, _| Signal::Continue).unwrap();
             assert_eq!(model.process().unwrap().record().hyperparameters, shared.of_target(place));
             sum += model.process().unwrap().record().fit.gaussian().unwrap().log_evidence.unwrap();
@@ -73,7 +77,7 @@ fn a_shared_kernel_maximises_the_sum_of_the_evidences_of_its_targets() {
         let value = |moved: &[crate::Hyperparameter]| -> f64 {
             let moved = super::shared::SharedKernel { hyperparameters: moved.to_vec(), ..shared.clone() };
             let each = data.iter().enumerate().map(|(place, data)| {
-                let kernel = requests[0].kernel.build(&["x".into(), "z".into()]).unwrap();
+                let kernel = requests[0].prior.kernel.build(&["x".into(), "z".into()]).unwrap();
                 let mut model = ExactGp::new(kernel, form, Gaussian::new(0.1, 1e-4), 2, 1);
                 let values: Vec<f64> = moved.of_target(place).into_iter().flat_map(|h| h.values).collect();
                 model.set_values(&values);
@@ -131,7 +135,7 @@ fn what_cannot_be_shared_is_refused() {
     let (own, whole) = (requests(MeanForm::Constant), table(&[]));
     refused(&own[..1], &whole, "two numeric targets");
     let mut given = own.clone();
-    given[0].hyperparameters = Some(Vec::new());
+    given[0].start = Start::given(Vec::new());
     refused(&given, &whole, "--hyperparameters");
     let mut learned = own.clone();
     learned[0].method = crate::options::MethodName::Dkl.into();
@@ -258,8 +262,8 @@ fn models_that_would_share_a_column_are_refused() {
         let names = names.map(String::from);
         let fit = |name: &String| {
             let mut request = FitRequest::default();
-            request.selection.target = name.clone();
-            request.selection.exclude = names.iter().filter(|other| *other != name).cloned().collect();
+            request.columns.target = name.clone();
+            request.columns.exclude = names.iter().filter(|other| *other != name).cloned().collect();
             Model::fit(&own, &rows(), &request, &mut |_, _| Signal::Continue).unwrap()
         };
         names.iter().map(fit).collect::<Vec<_>>()

@@ -6,7 +6,7 @@ use posterior::data::{Column, Selection, Split, Table};
 use posterior::linalg::random::Streams;
 use posterior::models::{CheckedOn, FitStage, Hyperparameter, Prepared, ScalableSummary, TriedMethod};
 use posterior::optim::{Constraint, Signal};
-use posterior::options::{KernelPrecision, MethodName};
+use posterior::options::{KernelPrecision, Limits, MethodName, Start};
 use posterior::{FitRequest, Model, ModelError};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
@@ -26,10 +26,13 @@ fn table(rows: usize) -> Table {
 /// All defaults but sizes, which are those of a test.
 fn request(method: MethodName) -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
+        columns: Selection { target: "y".into(), ..Default::default() },
         method: method.into(),
-        // Bounds the fallback, too.
-        time_budget: Some(12.0),
+        limits: Limits {
+            // Bounds the fallback, too.
+            time: Some(12.0),
+            ..Limits::default()
+        },
         ..Default::default()
     };
     set(
@@ -129,7 +132,7 @@ fn check_whole_posterior(asked: &FitRequest, rows: usize) -> Model {
     assert!(descent[0].scores.is_none() && descent[0].outcome.contains("where it goes"), "{descent:?}");
     // It is the posterior of these hyperparameters: rows that were held back, predicted by a fit to the others.
     let own = FitRequest {
-        hyperparameters: Some(model.process().unwrap().record().hyperparameters.clone()),
+        start: Start::given(model.process().unwrap().record().hyperparameters.clone()),
         ..request(MethodName::Exact)
     };
     let kept = model.process().unwrap().predictor().exact().unwrap();
@@ -154,7 +157,10 @@ fn check_whole_posterior(asked: &FitRequest, rows: usize) -> Model {
 /// Mutation: `all <= EXACT_POSTERIOR_ROWS` to `all > EXACT_POSTERIOR_ROWS` in method/large/fit/automatic.rs.
 #[test]
 fn where_the_budget_has_room_for_all_rows_their_exact_posterior_is_made() {
-    let mut asked = FitRequest { time_budget: Some(20.0), ..request(MethodName::Auto) };
+    let mut asked = FitRequest {
+        limits: Limits { time: Some(20.0), ..request(MethodName::Auto).limits },
+        ..request(MethodName::Auto)
+    };
     // Steps are those of inducing points, should there be any.
     set(&mut asked, json!({"steps": 2, "iterations": 40}));
     check_whole_posterior(&asked, 2400);
@@ -164,7 +170,10 @@ fn where_the_budget_has_room_for_all_rows_their_exact_posterior_is_made() {
 #[ignore = "slow"]
 fn where_all_rows_fit_their_exact_posterior_is_made() {
     // As long as it takes.
-    let mut asked = FitRequest { time_budget: None, ..request(MethodName::Auto) };
+    let mut asked = FitRequest {
+        limits: Limits { time: None, ..request(MethodName::Auto).limits },
+        ..request(MethodName::Auto)
+    };
     // The larger block is as large as it would be by itself, so that the evidence of all rows follows.
     set(&mut asked, json!({"steps": 2, "refining-rows": 4000}));
     let model = check_whole_posterior(&asked, ROWS);
@@ -199,16 +208,18 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
     let noise = 0.003;
     let folder = tempfile::tempdir().unwrap();
     // Too little memory for the exact posterior of all rows, and as long as it takes.
-    let mut asked = FitRequest { time_budget: None, memory: 500 << 20, ..request(MethodName::Auto) };
+    let mut asked =
+        FitRequest { limits: Limits { time: None, memory: 500 << 20 }, ..request(MethodName::Auto) };
     let known = [
         ("matern32.lengthscale", vec![1.5, 1.5]),
         ("matern32.variance", vec![1.0]),
         ("mean.constant", vec![0.0]),
         ("noise_variance", vec![4.0 * noise * noise]),
     ];
-    asked.hyperparameters =
-        Some(known.into_iter().map(|(name, values)| Hyperparameter { name: name.into(), values }).collect());
-    asked.noise_floor = 1e-8;
+    asked.start = Start::given(
+        known.into_iter().map(|(name, values)| Hyperparameter { name: name.into(), values }).collect(),
+    );
+    asked.prior.noise_floor = 1e-8;
     // Which solver is taken has nothing to do with the number of samples.
     set(&mut asked, json!({"samples": 4, "checkpoint": folder.path().join("c"), "checkpoint-every": 1e-9}));
     let prepared = Prepared::from_table(&simulated(ROWS, noise), &Split::all(ROWS).train, &asked).unwrap();
@@ -245,7 +256,10 @@ fn the_solver_is_the_one_that_few_rows_promise_to_be_the_first_at_its_end() {
 /// Steps so long that hyperparameters run away, asked for by name: what blocks found stays, and the result says why.
 #[test]
 fn a_refined_search_that_was_asked_for_is_judged() {
-    let mut asked = FitRequest { time_budget: None, ..request(MethodName::Sap) };
+    let mut asked = FitRequest {
+        limits: Limits { time: None, ..request(MethodName::Sap).limits },
+        ..request(MethodName::Sap)
+    };
     set(
         &mut asked,
         json!({"hyperparameter-search": "refined", "blocks": 1, "block-size": 150, "refining-rows": 0, "steps": 6, "samples": 4, "probes": 4, "iterations": 12}),
@@ -273,7 +287,8 @@ fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
     let folder = tempfile::tempdir().unwrap();
     let rows = 8600;
     // Little memory, so that the larger block is small.
-    let mut asked = FitRequest { time_budget: None, memory: 160 << 20, ..request(MethodName::Sap) };
+    let mut asked =
+        FitRequest { limits: Limits { time: None, memory: 160 << 20 }, ..request(MethodName::Sap) };
     set(&mut asked, json!({"steps": 4, "samples": 8, "probes": 4, "iterations": 12, "refining-rows": 4000}));
     let table = table(rows);
     let prepared = Prepared::from_table(&table, &Split::all(rows).train, &asked).unwrap();
@@ -321,7 +336,10 @@ fn blocks_that_saw_less_than_half_of_the_rows_are_followed_by_all_of_them() {
 
 #[test]
 fn a_larger_block_that_is_told_is_the_last() {
-    let mut asked = FitRequest { time_budget: None, ..request(MethodName::Sap) };
+    let mut asked = FitRequest {
+        limits: Limits { time: None, ..request(MethodName::Sap).limits },
+        ..request(MethodName::Sap)
+    };
     set(&mut asked, json!({"steps": 4, "samples": 8, "iterations": 12, "refining-rows": 300}));
     let rows = 1000;
     let told =
@@ -347,7 +365,10 @@ fn a_solver_that_cannot_finish_is_not_called_finished() {
 
 #[test]
 fn one_budget_is_for_everything() {
-    let mut request = FitRequest { time_budget: Some(4.0), ..request(MethodName::Auto) };
+    let mut request = FitRequest {
+        limits: Limits { time: Some(4.0), ..request(MethodName::Auto).limits },
+        ..request(MethodName::Auto)
+    };
     set(&mut request, json!({"steps": 200}));
     let started = Instant::now();
     let mut stages = Vec::new();
@@ -376,7 +397,8 @@ fn interruptions_of_the_default_leave_nothing_half_done() {
     let folder = tempfile::tempdir().unwrap();
     // Earlier runs would use up a budget of time.
     // Too little memory for the exact posterior of all rows, which has no steps.
-    let mut request = FitRequest { time_budget: None, memory: 500 << 20, ..request(MethodName::Auto) };
+    let mut request =
+        FitRequest { limits: Limits { time: None, memory: 500 << 20 }, ..request(MethodName::Auto) };
     let path = folder.path().join("c");
     set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9, "iterations": 40, "samples": 4}));
     let table = table(ROWS);
@@ -415,8 +437,8 @@ fn noise_is_kept_where_an_iterative_solver_can_follow() {
     let y = a.iter().map(|a| 30.0 * (0.9 * a).sin()).collect();
     let table = Table::new("t", vec![Column::numeric("a", a), Column::numeric("y", y)]);
     let mut request = request(MethodName::Sdd);
-    request.kernel = "se".parse().unwrap();
-    (request.noise_floor, request.initial_noise) = (1e-9, Some(1e-3));
+    request.prior.kernel = "se".parse().unwrap();
+    (request.prior.noise_floor, request.prior.initial_noise) = (1e-9, Some(1e-3));
     set(&mut request, json!({"steps": 60, "iterations": 300}));
     let fitted = |request: &FitRequest| {
         let all = Split::all(rows).train;
@@ -469,8 +491,8 @@ fn of_a_smooth_function(method: MethodName) -> (f64, Option<ScalableSummary>) {
     let columns = [("a", a), ("b", b), ("c", c), ("y", y)];
     let table = Table::new("t", columns.into_iter().map(|(name, own)| Column::numeric(name, own)).collect());
     let (known, new): (Vec<usize>, Vec<usize>) = ((0..rows).collect(), (rows..rows + 200).collect());
-    let mut asked = FitRequest { time_budget: None, ..request(method) };
-    asked.kernel = "matern52(ard)".parse().unwrap();
+    let mut asked = FitRequest { limits: Limits { time: None, ..request(method).limits }, ..request(method) };
+    asked.prior.kernel = "matern52(ard)".parse().unwrap();
     let own = match method {
         MethodName::Exact => json!({"steps": 60}),
         _ => json!({"steps": 60, "blocks": 2, "block-size": 200, "refining-rows": 600}),
@@ -522,7 +544,7 @@ fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     assert_eq!((check.on, check.rows, check.converged), (CheckedOn::LeaveOneOut, rows, None));
     // Against fits to the others with the same hyperparameters.
     let mut given = exact.clone();
-    given.hyperparameters = Some(model.process().unwrap().record().hyperparameters.clone());
+    given.start = Start::given(model.process().unwrap().record().hyperparameters.clone());
     let whole = Model::fit(&source, &all, &given, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(
         whole.process().unwrap().record().hyperparameters,

@@ -6,7 +6,7 @@ use posterior::data::{Column, Selection, Split, Table, Values};
 use posterior::linalg::random::Streams;
 use posterior::metrics::{Classes, LabelSets, Temperature};
 use posterior::models::{Guarantee, ModelData, Predicted, Question, Scores, StreamModel};
-use posterior::options::{CalibrateName, InferenceName, MethodName, PseudoCount};
+use posterior::options::{CalibrateName, InferenceName, MethodName, PseudoCount, Validation};
 use posterior::{FitRequest, Model, ModelError, Saved};
 use rand::RngExt as _;
 use serde_json::{Value, json};
@@ -42,16 +42,16 @@ fn request(
     options: Value,
 ) -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection { target: "label".into(), ..Default::default() },
+        columns: Selection { target: "label".into(), ..Default::default() },
         method: method.into(),
-        calibrate,
+        validation: Validation { calibrate, ..Validation::default() },
         ..Default::default()
     };
-    request.labels.inference = match pseudo_count {
+    request.output.inference = match pseudo_count {
         Some(_) => InferenceName::Gaussianised,
         None => InferenceName::Laplace,
     };
-    request.labels.pseudo_count = pseudo_count.map(PseudoCount::Given);
+    request.output.pseudo_count = pseudo_count.map(PseudoCount::Given);
     set(&mut request, options);
     request
 }

@@ -73,7 +73,7 @@ fn scores_and_guarantees_stay_with_the_model_before() {
     let mut asked = request(MethodName::Cg);
     set(&mut asked, quick_blocks());
     set(&mut asked, json!({"held-back": 60}));
-    asked.calibrate = posterior::options::CalibrateName::Conformal;
+    asked.validation.calibrate = posterior::options::CalibrateName::Conformal;
     let model = fit(&asked);
     let own = model.process().unwrap().record().fit.gaussian().unwrap().recalibration.clone().unwrap();
     assert_ne!(own.guarantee, Guarantee::Compressed);

@@ -8,7 +8,7 @@ use posterior::gp::{Observations, Posterior};
 use posterior::linalg::random::Streams;
 use posterior::models::{ModelData, Question, VarianceMethod};
 use posterior::optim::Signal;
-use posterior::options::{CalibrateName, MethodName};
+use posterior::options::{CalibrateName, MethodName, Validation};
 use posterior::{FitRequest, Model, ModelError};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
@@ -34,13 +34,13 @@ fn rows(count: usize, stream: &str, error: f64) -> Table {
 
 fn asked(calibrate: CalibrateName) -> FitRequest {
     FitRequest {
-        selection: Selection {
+        columns: Selection {
             target: "y".into(),
             noise: Some("s".into()),
             missing: Missing::Mean,
             ..Selection::default()
         },
-        calibrate,
+        validation: Validation { calibrate, ..request(MethodName::Exact).validation },
         ..request(MethodName::Exact)
     }
 }
@@ -210,9 +210,9 @@ fn rows_like_those_that_were_there_are_not_warned_of() {
     for seed in 0..draws {
         let table = synthetic::friedman(160, Streams::new(seed));
         let request =
-            FitRequest { selection: asked(CalibrateName::Auto).selection, ..request(MethodName::Exact) };
-        let selection = Selection { noise: None, ..request.selection.clone() };
-        let model = fit(&table, &(0..100).collect::<Vec<_>>(), &FitRequest { selection, ..request });
+            FitRequest { columns: asked(CalibrateName::Auto).columns, ..request(MethodName::Exact) };
+        let selection = Selection { noise: None, ..request.columns.clone() };
+        let model = fit(&table, &(0..100).collect::<Vec<_>>(), &FitRequest { columns: selection, ..request });
         let new = model.process().unwrap().new_rows(&table, &(100..160).collect::<Vec<_>>()).unwrap();
         let told = model.continued(new, CalibrateName::Auto).unwrap().process().unwrap().record().continued
             [0]
@@ -229,8 +229,8 @@ fn rows_like_those_that_were_there_are_not_warned_of() {
 fn only_exact_processes_take_rows_and_predict_each_from_the_others() {
     let table = rows(60, "table", 0.3);
     let mut asked = asked(CalibrateName::None);
-    asked.selection.noise = None;
-    asked.selection.exclude = vec!["s".into()];
+    asked.columns.noise = None;
+    asked.columns.exclude = vec!["s".into()];
     asked.method = MethodName::Sgpr.into();
     let model = fit(&table, &Split::all(60).train, &asked);
     let refused = model.process().unwrap().check_continued().unwrap_err();
@@ -369,8 +369,8 @@ fn covariances_are_those_of_the_function() {
     assert_eq!(joint - plain, 8 * (3 * 12 * 60 + 4 * 12 * 12));
     assert!(!model.answers_parts(&question) && model.cut(&[], &question).is_err());
     // Of every method the diagonal is what predictions have.
-    asked.selection.noise = None;
-    asked.selection.exclude = vec!["s".into()];
+    asked.columns.noise = None;
+    asked.columns.exclude = vec!["s".into()];
     for method in [
         MethodName::Cg,
         MethodName::InducingSgd,

@@ -5,7 +5,7 @@ use crate::options::set;
 use posterior::data::{Column, Selection, Split, Table};
 use posterior::linalg::random::Streams;
 use posterior::models::{Guarantee, ModelData, Predicted, Question, StreamModel};
-use posterior::options::{CalibrateName, InferenceName, LikelihoodName, MethodName};
+use posterior::options::{CalibrateName, InferenceName, LikelihoodName, MethodName, Validation};
 use posterior::{FitRequest, Model, Saved};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, Gamma, Poisson, StudentT};
@@ -32,20 +32,16 @@ fn table(rows: usize, seed: u64) -> Table {
 
 fn request(target: &str, method: MethodName, calibrate: CalibrateName) -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection {
-            target: target.into(),
-            features: Some(vec!["x".into()]),
-            ..Default::default()
-        },
+        columns: Selection { target: target.into(), features: Some(vec!["x".into()]), ..Default::default() },
         method: method.into(),
-        calibrate,
+        validation: Validation { calibrate, ..Validation::default() },
         ..Default::default()
     };
     let (likelihood, inference) = match target {
         "count" => (LikelihoodName::Poisson, InferenceName::Gaussianised),
         _ => (LikelihoodName::StudentT, InferenceName::Variational),
     };
-    (request.labels.likelihood, request.labels.inference) = (likelihood, inference);
+    (request.output.likelihood, request.output.inference) = (likelihood, inference);
     request
 }
 

@@ -5,6 +5,7 @@ use faer::Mat;
 use faer::prelude::Solve;
 use posterior::data::{Column, Selection, Split, Table};
 use posterior::optim::Signal;
+use posterior::options::PriorSettings;
 use posterior::{FitRequest, Model, ModelError};
 use serde_json::json;
 
@@ -19,8 +20,8 @@ fn table(rows: usize, lowest: f64) -> Table {
 
 fn fit(table: &Table, kernel: &str) -> Result<Model, ModelError> {
     let mut request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
-        kernel: kernel.parse().unwrap(),
+        columns: Selection { target: "y".into(), ..Default::default() },
+        prior: PriorSettings { kernel: kernel.parse().unwrap(), ..PriorSettings::default() },
         ..Default::default()
     };
     set(&mut request, json!({"restarts": 1, "steps": 5}));

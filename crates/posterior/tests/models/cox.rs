@@ -55,7 +55,7 @@ fn request(window: &str, method: Value) -> FitRequest {
     options.as_object_mut().unwrap().extend(method.as_object().unwrap().clone());
     let mut request =
         FitRequest { method: serde_json::from_value(options).unwrap(), ..FitRequest::default() };
-    request.labels.window = Some(window.parse::<Window>().unwrap());
+    request.output.window = Some(window.parse::<Window>().unwrap());
     request
 }
 
@@ -245,28 +245,28 @@ fn what_is_no_process_of_events_is_refused_with_its_place() {
     };
     for (change, message) in [
         (
-            &(|r: &mut FitRequest| r.labels.window = None) as &dyn Fn(&mut FitRequest),
+            &(|r: &mut FitRequest| r.output.window = None) as &dyn Fn(&mut FitRequest),
             "--window COLUMN=LOW:HIGH",
         ),
-        (&|r| r.selection.target = "t".into(), "--target names what is predicted"),
-        (&|r| r.selection.features = Some(vec!["t".into()]), "in place of --features"),
-        (&|r| r.selection.exposure = Some("t".into()), "--exposure is of counts"),
-        (&|r| r.labels.row_weights = Some("t".into()), "--row-weights"),
-        (&|r| r.labels.inference = InferenceName::Laplace, "leave --inference out"),
+        (&|r| r.columns.target = "t".into(), "--target names what is predicted"),
+        (&|r| r.columns.features = Some(vec!["t".into()]), "in place of --features"),
+        (&|r| r.columns.exposure = Some("t".into()), "--exposure is of counts"),
+        (&|r| r.output.row_weights = Some("t".into()), "--row-weights"),
+        (&|r| r.output.inference = InferenceName::Laplace, "leave --inference out"),
         (&|r| r.method = posterior::options::MethodName::Svgp.into(), "svgp has no intensities"),
         (&|r| r.method = posterior::options::MethodName::Gvi.into(), "gvi has no intensities"),
         (&|r| r.method = posterior::options::MethodName::Auto.into(), "--method svdbk"),
-        (&|r| r.labels.window = Some("t=0:10,t=0:10".parse().unwrap()), "names the column `t` twice"),
-        (&|r| r.labels.window = Some("t=-1e308:1e308".parse().unwrap()), "volume"),
-        (&|r| r.initial_noise = Some(0.7), "--set prior.initial-noise"),
-        (&|r| r.memory = 1 << 20, "memory"),
+        (&|r| r.output.window = Some("t=0:10,t=0:10".parse().unwrap()), "names the column `t` twice"),
+        (&|r| r.output.window = Some("t=-1e308:1e308".parse().unwrap()), "volume"),
+        (&|r| r.prior.initial_noise = Some(0.7), "--set prior.initial-noise"),
+        (&|r| r.limits.memory = 1 << 20, "memory"),
     ] {
         let error = refused(change);
         assert!(error.contains(message), "{message}: {error}");
     }
     // A window says what the table is; beside a target it means nothing.
-    assert!(quick().labels.of_events());
+    assert!(quick().output.of_events());
     let mut other = quick();
-    other.labels.likelihood = LikelihoodName::Poisson;
-    assert!(!other.labels.of_events());
+    other.output.likelihood = LikelihoodName::Poisson;
+    assert!(!other.output.of_events());
 }

@@ -6,7 +6,7 @@ use posterior::gp::exact::EmbeddedPosterior;
 use posterior::linalg::random::Streams;
 use posterior::networks::{Architecture, Network, safetensors};
 use posterior::optim::Signal;
-use posterior::options::MethodName;
+use posterior::options::{MethodName, Start};
 use posterior::{FitRequest, Model};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -17,7 +17,7 @@ fn table(n: usize, seed: u64) -> Table {
 
 fn request(method: MethodName, change: Value) -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
+        columns: Selection { target: "y".into(), ..Default::default() },
         method: method.into(),
         ..Default::default()
     };
@@ -227,7 +227,7 @@ fn trained_networks_are_begun_from_or_kept_and_what_does_not_fit_is_refused() {
         assert!(error.contains(message), "{error}");
     }
     let mut strange = request(MethodName::Dbk, json!({}));
-    strange.kernel = "se".parse().unwrap();
+    strange.prior.kernel = "se".parse().unwrap();
     assert!(fit(&strange).unwrap_err().contains("--kernel says nothing to dbk"));
     let points = fit(&request(MethodName::Dkl, json!({"rank": 5000, "objective": "evidence"}))).unwrap_err();
     assert!(points.contains("5000 inducing points"), "{points}");
@@ -236,7 +236,7 @@ fn trained_networks_are_begun_from_or_kept_and_what_does_not_fit_is_refused() {
     set(&mut exact, json!({"objective": "predictive"}));
     assert!(fit(&exact).unwrap_err().contains("belong to deep kernels"));
     let mut given = request(MethodName::Dbk, json!({}));
-    given.hyperparameters = Some(Vec::new());
+    given.start = Start::given(Vec::new());
     assert!(fit(&given).unwrap_err().contains("learns its features"));
 }
 
@@ -307,7 +307,7 @@ fn noise_begins_above_its_floor_wherever_that_is_and_a_fit_that_ends_there_says_
         let mut all = json!({"held-back": 0, "iterations": 40});
         all.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         let mut request = request(MethodName::Dbk, all);
-        (request.noise_floor, request.initial_noise) = (floor, initial);
+        (request.prior.noise_floor, request.prior.initial_noise) = (floor, initial);
         fit(&request).unwrap()
     };
     let ways = |model: &Model| {
@@ -471,7 +471,7 @@ fn jumps_are_learned_better_than_by_the_kernel_alone() {
     let deep = of(&dense(json!({"iterations": 600, "held-back": 0})));
     let mut plain = dense(json!({}));
     plain.method = MethodName::Exact.into();
-    plain.kernel = "se".parse().unwrap();
+    plain.prior.kernel = "se".parse().unwrap();
     let plain = of(&plain);
     // Noise of deviation 0.1 has an entropy of -0.88 nats.
     assert!(deep < plain - 0.3, "{deep} {plain}");
@@ -544,7 +544,7 @@ fn the_process_itself_keeps_a_frozen_network_and_refuses_what_means_nothing_besi
     set(&mut batches, json!({"dense": true}));
     assert!(fit(&batches).unwrap_err().contains("svdkl steps on batches"));
     let mut little = dense(json!({}));
-    little.memory = 1 << 20;
+    little.limits.memory = 1 << 20;
     let error = fit(&little).unwrap_err();
     assert!(error.contains("above the limit of 1.0 MB") && error.contains("--method svdkl"), "{error}");
 }

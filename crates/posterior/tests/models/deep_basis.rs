@@ -33,7 +33,7 @@ fn table(seed: u64) -> Table {
 
 fn request(method: MethodName, change: Value) -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
+        columns: Selection { target: "y".into(), ..Default::default() },
         method: method.into(),
         ..Default::default()
     };
@@ -119,7 +119,7 @@ fn write(path: &Path, (network, architecture): &(Network<f32>, Architecture), co
 fn other_units(table: &Table) -> Preparation {
     let request = request(MethodName::Dbk, json!({}));
     let schema =
-        posterior::data::Schema::learn(table, &request.selection, &Split::all(table.rows()).train).unwrap();
+        posterior::data::Schema::learn(table, &request.columns, &Split::all(table.rows()).train).unwrap();
     let count = schema.features.len();
     let standardisation = Standardisation {
         feature_means: (0..count).map(|j| 0.3 + 0.05 * j as f64).collect(),
@@ -499,7 +499,7 @@ fn inducing_points_among_the_rows_are_the_published_approximations() {
     ] {
         let change = json!({"basis": "none", "rank": 12, "correction": correction});
         let mut request = request(MethodName::Dkl, change);
-        request.kernel = "matern52(ard)".parse().unwrap();
+        request.prior.kernel = "matern52(ard)".parse().unwrap();
         let model = fit(&request).unwrap();
         let summary = deep(&model);
         assert_eq!(summary.origin, "no network: inducing points among the rows");
@@ -616,7 +616,7 @@ fn without_a_network_nothing_that_is_said_of_one_is_taken() {
     // A kernel of one column by its name.
     let mut named = request(MethodName::Dkl, json!({"basis": "none", "rank": 8}));
     let columns = table(1).names();
-    named.kernel = format!("se({}) + matern32({})", columns[0], columns[1]).parse().unwrap();
+    named.prior.kernel = format!("se({}) + matern32({})", columns[0], columns[1]).parse().unwrap();
     loads_the_same(&fit(&named).unwrap(), folder.path());
 }
 
@@ -636,8 +636,8 @@ fn plans_know_how_many_outputs_a_network_has() {
     // Roots and factors of 2,048 features with their moments.
     assert!(plan(&many) > plan(&few) + 2048 * 2048 * 8 * 12, "{} {}", plan(&many), plan(&few));
     let mut small = request(MethodName::Dbk, json!({"basis": many}));
-    small.memory = plan(&many) - 1;
-    assert!(plan(&few) < small.memory);
+    small.limits.memory = plan(&many) - 1;
+    assert!(plan(&few) < small.limits.memory);
     assert!(fit(&small).unwrap_err().contains("memory"));
     // What the last layer reads is narrow again.
     let hidden = request(MethodName::Dbk, json!({"basis": many, "basis-layer": "last-hidden"}));

@@ -8,7 +8,7 @@ use posterior::likelihoods::{Likelihood, Poisson};
 use posterior::linalg::random::Streams;
 use posterior::models::{ModelData, Predicted, Question, Target};
 use posterior::optim::Signal;
-use posterior::options::{InferenceName, LikelihoodName};
+use posterior::options::{InferenceName, LikelihoodName, Start};
 use posterior::{FitRequest, Model, ModelError, Saved};
 use rand_distr::Distribution;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn request(target: &str, method: Value) -> FitRequest {
         json!({"iterations": 300, "rank": 16, "batch": 128, "step-size": 0.005, "held-back": 100});
     options.as_object_mut().unwrap().extend(method.as_object().unwrap().clone());
     FitRequest {
-        selection: Selection { target: target.into(), ..Selection::default() },
+        columns: Selection { target: target.into(), ..Selection::default() },
         method: serde_json::from_value(options).unwrap(),
         ..FitRequest::default()
     }
@@ -207,9 +207,9 @@ fn counts_whose_rate_jumps_are_learned_in_their_exposures() {
         let (table, rates) = steps(1300, exposures);
         let mut request = request("y", method);
         set(&mut request, json!({"held-back": 0, "iterations": 500, "step-size": 0.02}));
-        request.labels.likelihood = likelihood;
-        request.selection.features = Some(vec!["x".into()]);
-        request.selection.exposure = exposures.then(|| "hours".into());
+        request.output.likelihood = likelihood;
+        request.columns.features = Some(vec!["x".into()]);
+        request.columns.exposure = exposures.then(|| "hours".into());
         let (train, test): (Vec<usize>, Vec<usize>) = (0..1300).partition(|i| *i < 900);
         let model = fit(&table, &train, &request).unwrap();
         let (nll, baseline) = scores(&model, &table, &test);
@@ -242,7 +242,7 @@ fn outliers_do_not_pull_the_function() {
         "y",
         json!({"method": "svdbk", "objective": "evidence", "iterations": 600, "basis": network(1, 16), "held-back": 0}),
     );
-    request.labels.likelihood = LikelihoodName::StudentT;
+    request.output.likelihood = LikelihoodName::StudentT;
     let rows: Vec<usize> = (0..600).collect();
     let model = fit(&table, &rows, &request).unwrap();
     let data = ModelData::of_table(table.clone()).unwrap();
@@ -263,7 +263,7 @@ fn weighted_classes_are_predicted_as_those_of_a_weighted_population() {
             "class",
             json!({"method": "svdbk", "objective": "predictive", "basis": network(2, 16), "held-back": 0}),
         );
-        request.labels.class_weights = weights.parse().unwrap();
+        request.output.class_weights = weights.parse().unwrap();
         let model = fit(&table, &rows, &request).unwrap();
         let data = ModelData::of_table(table.clone()).unwrap();
         let Predicted::Classes(p) = model.predictive(&data, &question(false)).unwrap().predicted else {
@@ -341,31 +341,31 @@ fn what_means_nothing_is_refused_with_a_way_out() {
     for (method, change, message) in [
         (
             json!({"method": "svdbk"}),
-            &(|r: &mut FitRequest| r.labels.inference = InferenceName::Gaussianised)
+            &(|r: &mut FitRequest| r.output.inference = InferenceName::Gaussianised)
                 as &dyn Fn(&mut FitRequest),
             "leave --inference out",
         ),
         (
             json!({"method": "svdbk"}),
-            &|r: &mut FitRequest| r.labels.inference = InferenceName::Laplace,
+            &|r: &mut FitRequest| r.output.inference = InferenceName::Laplace,
             "leave --inference out",
         ),
         (
             json!({"method": "svdbk"}),
-            &|r: &mut FitRequest| r.initial_noise = Some(0.5),
+            &|r: &mut FitRequest| r.prior.initial_noise = Some(0.5),
             "--set prior.initial-noise",
         ),
         (
             json!({"method": "svdbk"}),
-            &|r: &mut FitRequest| r.kernel = "se".parse().unwrap(),
+            &|r: &mut FitRequest| r.prior.kernel = "se".parse().unwrap(),
             "--kernel says nothing to svdbk",
         ),
         (
             json!({"method": "svdbk"}),
-            &|r: &mut FitRequest| r.hyperparameters = Some(Vec::new()),
+            &|r: &mut FitRequest| r.start = Start::given(Vec::new()),
             "learns its features",
         ),
-        (json!({"method": "svdbk"}), &|r: &mut FitRequest| r.memory = 1 << 20, "memory"),
+        (json!({"method": "svdbk"}), &|r: &mut FitRequest| r.limits.memory = 1 << 20, "memory"),
         (
             json!({"method": "dbk", "objective": "evidence", "correction": "noise"}),
             &none,
@@ -393,7 +393,7 @@ fn what_means_nothing_is_refused_with_a_way_out() {
         Table::new("t.csv", vec![table.column("x1").unwrap().clone(), y])
     };
     let mut counts = request("y", json!({"method": "svdbk"}));
-    counts.labels.likelihood = LikelihoodName::Poisson;
+    counts.output.likelihood = LikelihoodName::Poisson;
     let error = fit(&below(-2.0), &rows, &counts).unwrap_err().to_string();
     assert!(error.contains("row 8") && error.contains("-2"), "{error}");
     let model = fit(&table, &rows, &request("class", json!({"method": "svdbk", "iterations": 20}))).unwrap();

@@ -5,7 +5,7 @@ use crate::options::set;
 use posterior::data::{Column, Missing, Selection, Table, Values};
 use posterior::models::{Dependence, Effects, ModelData, Place, PlaceUnit, Question, RowsOf};
 use posterior::optim::Signal;
-use posterior::options::{CalibrateName, InferenceName, MethodName};
+use posterior::options::{CalibrateName, InferenceName, MethodName, PriorSettings, Validation};
 use posterior::{FitRequest, Model};
 use serde_json::json;
 
@@ -42,14 +42,14 @@ fn flats(rows: usize) -> Table {
 
 fn request(method: MethodName) -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection {
+        columns: Selection {
             target: "price".into(),
             calendar: vec!["day".into()],
             missing: Missing::Indicator,
             ..Default::default()
         },
-        kernel: "matern32(ard)".parse().unwrap(),
         method: method.into(),
+        prior: PriorSettings { kernel: "matern32(ard)".parse().unwrap(), ..PriorSettings::default() },
         ..Default::default()
     };
     set(
@@ -258,9 +258,9 @@ fn few_rows_and_constants_say_why_there_is_nothing() {
         let x = y.iter().map(|y| slope * y).collect();
         let table = Table::new("t", vec![Column::numeric("x", x), Column::numeric("y", y)]);
         let mut request = FitRequest {
-            selection: Selection { target: "y".into(), ..Default::default() },
-            kernel: "se".parse().unwrap(),
+            columns: Selection { target: "y".into(), ..Default::default() },
             method: MethodName::Exact.into(),
+            prior: PriorSettings { kernel: "se".parse().unwrap(), ..PriorSettings::default() },
             ..Default::default()
         };
         set(&mut request, json!({"steps": 5, "restarts": 1}));
@@ -314,14 +314,14 @@ fn averages_of_classes_and_counts_are_those_of_what_is_predicted() {
     ] {
         let table = labels(ROWS, classes);
         let mut request = FitRequest {
-            selection: Selection { target: "label".into(), ..Default::default() },
-            kernel: "se(ard)".parse().unwrap(),
-            calibrate: CalibrateName::None,
+            columns: Selection { target: "label".into(), ..Default::default() },
+            prior: PriorSettings { kernel: "se(ard)".parse().unwrap(), ..PriorSettings::default() },
+            validation: Validation { calibrate: CalibrateName::None, ..Validation::default() },
             ..Default::default()
         };
-        request.labels.inference = inference;
+        request.output.inference = inference;
         if classes.is_none() {
-            request.labels.likelihood = posterior::options::LikelihoodName::Poisson;
+            request.output.likelihood = posterior::options::LikelihoodName::Poisson;
         }
         set(&mut request, json!({"steps": 10, "restarts": 1, "inducing": 15, "iterations": 60}));
         let rows: Vec<usize> = (0..ROWS).collect();

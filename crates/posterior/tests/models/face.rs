@@ -157,7 +157,7 @@ fn what_does_not_fit_is_refused() {
     let path = folder.path().join("t.csv");
     std::fs::write(&path, "a,colour,y\n1,red,1\n2,blue,2\n3,red,2.5\n4,blue,4\n").unwrap();
     let mut builder = Gp::builder().target("y");
-    builder.request_mut().selection.categories = vec!["colour".into()];
+    builder.request_mut().columns.categories = vec!["colour".into()];
     let process = builder.fit_file(&path).unwrap();
     assert_eq!(process.predict_file(&path).unwrap().len(), 4);
     assert!(matches!(process.predict(&[[1.0, 0.0, 1.0]]), Err(Error::ByTable { .. })));
@@ -216,7 +216,7 @@ fn networks_in_memory_and_in_files_get_the_same_error_bars() {
         path
     };
     let mut builder = Laplace::of(file.as_path()).gaussian();
-    builder.request_mut().data.selection.target = "y".into();
+    builder.request_mut().data.columns.target = "y".into();
     let from_files = builder.fit_files([write("t.csv", &x, &y)], []).unwrap();
     let path = write("new.csv", &new, &[0.0, 0.0]);
     assert_eq!(from_files.predict_file(&path).unwrap().mean().unwrap(), mean);

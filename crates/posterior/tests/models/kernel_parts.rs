@@ -4,7 +4,7 @@ use crate::options::set;
 use posterior::data::{Column, Missing, Selection, Split, Table, Values};
 use posterior::models::{Hyperparameter, SharePlaces};
 use posterior::optim::Signal;
-use posterior::options::MethodName;
+use posterior::options::{MethodName, PriorSettings, Start};
 use posterior::{FitRequest, Model};
 use serde_json::{Value, json};
 
@@ -59,22 +59,22 @@ fn known(r: usize) -> Option<String> {
     Some(TASKS[r / PLACES].to_string())
 }
 
-fn given(values: &[(&str, &[f64])]) -> Option<Vec<Hyperparameter>> {
+fn given(values: &[(&str, &[f64])]) -> Start {
     let one =
         |(name, values): &(&str, &[f64])| Hyperparameter { name: (*name).into(), values: values.to_vec() };
-    Some(values.iter().map(one).collect())
+    Start::given(values.iter().map(one).collect())
 }
 
 fn request(kernel: &str) -> FitRequest {
     FitRequest {
-        selection: Selection {
+        columns: Selection {
             target: "y".into(),
             categories: vec!["task".into()],
             missing: Missing::Mean,
             ..Default::default()
         },
-        kernel: kernel.parse().unwrap(),
         method: MethodName::Exact.into(),
+        prior: PriorSettings { kernel: kernel.parse().unwrap(), ..PriorSettings::default() },
         ..Default::default()
     }
 }
@@ -110,7 +110,7 @@ fn several_targets_are_the_model_of_coregionalisation() {
     let table = tasks(known);
     let mut request = request("matern32(ard) * categorical(task, rank=2)");
     let (variance, lengthscale, noise, level) = (1.4, 0.8, 0.05, 0.2);
-    request.hyperparameters = given(&[
+    request.start = given(&[
         ("matern32*categorical.variance", &[variance]),
         ("matern32.lengthscale", &[lengthscale]),
         ("categorical.loading", &LOADINGS),
@@ -186,7 +186,7 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     let path = folder.path().join("signed.posterior");
     signed.save(&path).unwrap();
     assert_eq!(Model::load(&path).unwrap().process().unwrap().parts(), signed.process().unwrap().parts());
-    loaded.hyperparameters = Some(signed.process().unwrap().record().hyperparameters.clone());
+    loaded.start = Start::given(signed.process().unwrap().record().hyperparameters.clone());
     let negative = |h: &Hyperparameter| h.name == "categorical.loading" && h.values.iter().any(|v| *v < 0.0);
     assert!(
         signed.process().unwrap().record().hyperparameters.iter().any(negative),
@@ -224,7 +224,7 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
         .collect();
     assert_eq!(believed, ["matern32.lengthscale"]);
     let mut other = exact.clone();
-    other.hyperparameters = Some(first.process().unwrap().record().hyperparameters.clone());
+    other.start = Start::given(first.process().unwrap().record().hyperparameters.clone());
     other.method = MethodName::Cg.into();
     set(
         &mut other,
@@ -266,9 +266,9 @@ fn shares_of_a_sum_are_those_of_its_components() {
     let n = 40;
     let table = rows(n);
     let mut request = request("additive(matern32, ard, order=2) + linear");
-    request.selection.categories = Vec::new();
+    request.columns.categories = Vec::new();
     let (variances, lengths, slope, noise) = ([0.6, 0.4], [0.5, 1.1, 2.0], 0.3, 0.04);
-    request.hyperparameters = given(&[
+    request.start = given(&[
         ("additive.variance", &variances),
         ("additive.lengthscale", &lengths),
         ("linear.variance", &[slope]),
@@ -396,7 +396,7 @@ fn shares_of_a_sum_are_those_of_its_components() {
 fn warps_and_mixtures_are_described() {
     let table = rows(40);
     let mut asked = request("warp(matern32(ard, x1, x3)) + spectral_mixture(x2, components=2)");
-    asked.selection.categories = Vec::new();
+    asked.columns.categories = Vec::new();
     set(&mut asked, json!({"restarts": 1, "steps": 8}));
     let model = fit(&table, &asked);
     let parts = model.process().unwrap().parts();
@@ -424,6 +424,9 @@ fn warps_and_mixtures_are_described() {
     }
     let report: Value = model.report().unwrap();
     assert_eq!(report["parts"]["warps"][0]["x"].as_array().unwrap().len(), 101);
-    let plain = fit(&table, &FitRequest { kernel: "se(ard)".parse().unwrap(), ..asked });
+    let plain = fit(
+        &table,
+        &FitRequest { prior: PriorSettings { kernel: "se(ard)".parse().unwrap(), ..asked.prior }, ..asked },
+    );
     assert!(plain.report().unwrap().get("parts").is_none());
 }

@@ -7,8 +7,8 @@ use posterior::{FitRequest, Model, ModelError};
 
 /// The given rows, as their target looks.
 pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {
-    let selection = &request.selection;
-    let chosen = choose_likelihood(table, &selection.target, rows, request.labels.likelihood, selection)?;
+    let selection = &request.columns;
+    let chosen = choose_likelihood(table, &selection.target, rows, request.output.likelihood, selection)?;
     Observed::from_table(table, rows, request, chosen)
 }
 

@@ -7,7 +7,7 @@ use posterior::models::{
     FitStage, PredictOptions, Predictions, Prepared, ScalablePlan, VarianceMethod, VarianceSolves, choose,
 };
 use posterior::optim::Signal;
-use posterior::options::{Method, MethodName};
+use posterior::options::{Limits, Method, MethodName, Start};
 use posterior::{FitRequest, Model, ModelError, StoreError};
 use serde_json::{Value, json};
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub(crate) fn table() -> Table {
 
 pub(crate) fn request(method: MethodName) -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
+        columns: Selection { target: "y".into(), ..Default::default() },
         method: method.into(),
         ..Default::default()
     };
@@ -114,7 +114,7 @@ fn agree_with_the_exact_method(methods: &[Agreement]) {
     let mut collapsed: Option<(Predictions, f64)> = None;
     for &(method, steps, tolerances) in methods {
         let mut request = request(method);
-        request.hyperparameters = Some(exact.process().unwrap().record().hyperparameters.clone());
+        request.start = Start::given(exact.process().unwrap().record().hyperparameters.clone());
         set(&mut request, json!({"iterations": steps, "batch": 64, "fixed-inducing": true}));
         if matches!(method, MethodName::Cg | MethodName::Sap) {
             set(&mut request, json!({"tolerance": 1e-8}));
@@ -357,7 +357,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         assert!(matches!(refused, Err(ModelError::Store(StoreError::OtherCheckpoint { .. }))), "{method:?}");
         let mut other = request.clone();
         set(&mut other, json!({"held-back": 1}));
-        other.initial_noise = Some(0.2);
+        other.prior.initial_noise = Some(0.2);
         let refused =
             Model::fit_prepared(prepared.clone(), &other, &mut |_, _| Signal::Continue).unwrap_err();
         let text = refused.to_string();
@@ -404,10 +404,10 @@ fn the_stochastic_bound_ends_with_the_best_inducing_values() {
     let learned = fit(&request);
     assert_eq!(summary(&learned).closed_form, Some(true));
     // With given hyperparameters and the same points, where they were chosen, the collapsed bound has the same posterior.
-    request.hyperparameters = Some(learned.process().unwrap().record().hyperparameters.clone());
+    request.start = Start::given(learned.process().unwrap().record().hyperparameters.clone());
     let closed = fit(&request);
     let mut collapsed = super::large_tables::request(MethodName::Sgpr);
-    collapsed.hyperparameters = request.hyperparameters.clone();
+    collapsed.start = request.start.clone();
     set(&mut collapsed, json!({"inducing": 20, "fixed-inducing": true}));
     let collapsed = fit(&collapsed);
     let (own, other) = (summary(&closed).bound.unwrap(), summary(&collapsed).bound.unwrap());
@@ -419,7 +419,7 @@ fn the_stochastic_bound_ends_with_the_best_inducing_values() {
         assert!((a - b).abs() < 1e-6, "{a} {b}");
     }
     // A budget without room for it leaves the values of the last batches, and says so.
-    let hasty = fit(&FitRequest { time_budget: Some(1e-9), ..request.clone() });
+    let hasty = fit(&FitRequest { limits: Limits { time: Some(1e-9), ..request.limits }, ..request.clone() });
     assert_eq!(summary(&hasty).closed_form, Some(false));
     // Ended in the pass, it goes on from the last step.
     let path = folder.path().join("c");
@@ -461,8 +461,8 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
         _ => Signal::Continue,
     });
     assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
-    request.time_budget = Some(1000.0);
-    request.memory *= 2;
+    request.limits.time = Some(1000.0);
+    request.limits.memory *= 2;
     let mut first = None;
     let resumed = Model::fit_prepared(prepared, &request, &mut |progress, stage| {
         if *stage == FitStage::Neighbourhoods {
@@ -508,11 +508,11 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     let evidence = |model: &Model| {
         let mut at = self::request(MethodName::Exact);
         set(&mut at, json!({"steps": 0}));
-        at.kernel = model.process().unwrap().record().kernel.clone();
+        at.prior.kernel = model.process().unwrap().record().kernel.clone();
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &at).unwrap();
-        let kernel = at.kernel.build::<f64>(&prepared.schema.feature_names()).unwrap();
-        let noise = posterior::likelihoods::Gaussian::new(0.1, at.noise_floor);
-        let mut process = posterior::gp::exact::ExactGp::new(kernel, at.mean, noise, 10, 1);
+        let kernel = at.prior.kernel.build::<f64>(&prepared.schema.feature_names()).unwrap();
+        let noise = posterior::likelihoods::Gaussian::new(0.1, at.prior.noise_floor);
+        let mut process = posterior::gp::exact::ExactGp::new(kernel, at.prior.mean, noise, 10, 1);
         let values: Vec<f64> =
             model.process().unwrap().record().hyperparameters.iter().flat_map(|h| h.values.clone()).collect();
         posterior::optim::Parameters::set_values(&mut process, &values);
@@ -591,7 +591,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     assert!(summary.search.as_ref().unwrap().handed_on, "{summary:?}");
     let alone = {
         let mut given = request.clone();
-        given.hyperparameters = Some(handed.process().unwrap().record().hyperparameters.clone());
+        given.start = Start::given(handed.process().unwrap().record().hyperparameters.clone());
         fit(&given).process().unwrap().record().fit.gaussian().unwrap().scalable.clone().unwrap()
     };
     assert!(summary.residual.unwrap() <= 1e-6 && alone.residual.unwrap() <= 1e-6);
@@ -687,7 +687,7 @@ fn features_and_choices_are_recorded() {
         ("paired", "quasi-random"),
     ] {
         let mut request = request(MethodName::Cg);
-        request.hyperparameters = Some(exact.process().unwrap().record().hyperparameters.clone());
+        request.start = Start::given(exact.process().unwrap().record().hyperparameters.clone());
         set(&mut request, json!({"feature-form": form, "feature-frequencies": frequencies, "samples": 8}));
         let model = fit(&request);
         model.save(&path).unwrap();
@@ -721,7 +721,7 @@ fn features_and_choices_are_recorded() {
     ] {
         for method in [MethodName::Sgpr, MethodName::InducingSgd] {
             let mut request = request(method);
-            request.hyperparameters = Some(exact.process().unwrap().record().hyperparameters.clone());
+            request.start = Start::given(exact.process().unwrap().record().hyperparameters.clone());
             set(&mut request, choice.clone());
             set(&mut request, json!({"inducing": 40, "iterations": 2}));
             let summary =
@@ -734,7 +734,7 @@ fn features_and_choices_are_recorded() {
     }
     // Among counts they stay: moved, they would become negative somewhere.
     let mut counts = request(MethodName::Svgp);
-    counts.kernel = "tanimoto".parse().unwrap();
+    counts.prior.kernel = "tanimoto".parse().unwrap();
     set(&mut counts, json!({"inducing": 10, "iterations": 3}));
     let source = synthetic::friedman(60, Streams::new(6));
     let rows: Vec<usize> = (0..60).collect();
@@ -762,7 +762,7 @@ fn given_hyperparameters_stay_and_inducing_points_move() {
     for method in [MethodName::Sgpr, MethodName::Svgp] {
         let mut request = request(method);
         set(&mut request, json!({"inducing": 15, "iterations": 30}));
-        request.hyperparameters = Some(exact.process().unwrap().record().hyperparameters.clone());
+        request.start = Start::given(exact.process().unwrap().record().hyperparameters.clone());
         let bound = |fixed| {
             let mut request = request.clone();
             set(&mut request, json!({"fixed-inducing": fixed}));
@@ -784,8 +784,8 @@ fn given_hyperparameters_stay_and_inducing_points_move() {
 fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let auto = |rows, kernel: &str, gigabytes: f64| {
         let mut request = request(MethodName::Auto);
-        request.kernel = kernel.parse().unwrap();
-        request.memory = (gigabytes * 1e9) as u64;
+        request.prior.kernel = kernel.parse().unwrap();
+        request.limits.memory = (gigabytes * 1e9) as u64;
         let chosen = choose(&request, rows, &["hour".to_string(), "b".to_string()]);
         (chosen.method.name(), chosen.why)
     };
@@ -802,7 +802,7 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let periodic = auto(100_000, "periodic(hour)", 8.0);
     assert!(periodic.0 == MethodName::Sgpr && periodic.1.contains("random features"), "{periodic:?}");
     let mut tiny = request(MethodName::Sdd);
-    tiny.memory = 1 << 20;
+    tiny.limits.memory = 1 << 20;
     let table = table();
     let error = Model::fit(&table, &Split::all(300).train, &tiny, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("above the limit"), "{error}");
@@ -820,7 +820,7 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
         let mut request = request(MethodName::Sdd);
         let mut values = exact.process().unwrap().record().hyperparameters.clone();
         change(&mut values);
-        request.hyperparameters = Some(values);
+        request.start = Start::given(values);
         Model::fit(&table, &Split::all(300).train, &request, &mut |_, _| Signal::Stop)
             .unwrap_err()
             .to_string()
@@ -834,7 +834,7 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     assert!(error.contains("0.000039") && error.contains("noise floor"), "{error}");
     // Hyperparameters of another kernel.
     let mut foreign = request(MethodName::Sdd);
-    foreign.hyperparameters = Some(vec![]);
+    foreign.start = Start::given(vec![]);
     let error =
         Model::fit(&table, &Split::all(300).train, &foreign, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("no hyperparameter `"), "{error}");

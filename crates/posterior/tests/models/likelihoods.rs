@@ -8,22 +8,24 @@ use posterior::data::{Selection, Split, Table};
 use posterior::likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior::linalg::random::Streams;
 use posterior::models::{IndependentFunctions, ModelData, Predicted, Question, Target};
-use posterior::options::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
+use posterior::options::{
+    ClassWeights, InferenceName, LikelihoodName, OutputRequest, PriorSettings, PseudoCount, Start,
+};
 use posterior::{FitRequest, Model, Saved};
 use serde_json::json;
 
-fn request(target: &str, labels: LikelihoodOptions, method: serde_json::Value) -> FitRequest {
+fn request(target: &str, labels: OutputRequest, method: serde_json::Value) -> FitRequest {
     FitRequest {
-        selection: Selection { target: target.into(), ..Selection::default() },
-        kernel: "se".parse().unwrap(),
+        columns: Selection { target: target.into(), ..Selection::default() },
         method: serde_json::from_value(method).unwrap(),
-        labels,
+        output: labels,
+        prior: PriorSettings { kernel: "se".parse().unwrap(), ..PriorSettings::default() },
         ..FitRequest::default()
     }
 }
 
-fn named(inference: InferenceName, likelihood: LikelihoodName) -> LikelihoodOptions {
-    LikelihoodOptions { inference, likelihood, ..LikelihoodOptions::default() }
+fn named(inference: InferenceName, likelihood: LikelihoodName) -> OutputRequest {
+    OutputRequest { inference, likelihood, ..OutputRequest::default() }
 }
 
 fn split(made: &SmoothTargets, train: usize) -> (Table, Split) {
@@ -37,16 +39,16 @@ fn gaussianised_processes_are_those_of_the_textbook() {
     // Three classes, hyperparameters and pseudo-count given: everything can be written down.
     let made = smooth_classes(40, 2, 3, (1.0, 2.0), Streams::new(3)).unwrap();
     let (table, split) = split(&made, 30);
-    let labels = LikelihoodOptions {
+    let labels = OutputRequest {
         inference: InferenceName::Gaussianised,
         matching: Some(Matching::Moment),
         pseudo_count: Some(PseudoCount::Given(0.2)),
         class_weights: "b=2".parse().unwrap(),
-        ..LikelihoodOptions::default()
+        ..OutputRequest::default()
     };
     let mut request = request("class", labels, json!({"method": "exact"}));
     let given = [("se.variance", 0.8), ("se.lengthscale", 1.3)];
-    request.hyperparameters = Some(
+    request.start = Start::given(
         given
             .map(|(name, v)| posterior::models::Hyperparameter { name: name.into(), values: vec![v] })
             .to_vec(),
@@ -182,7 +184,7 @@ fn what_nobody_chose_is_the_better_of_two_on_rows_left_out() {
         let made = smooth_classes(240, 2, 2, (1.5, amplitude), Streams::new(3)).unwrap();
         let (table, split) = split(&made, 160);
         let auto = json!({"method": "auto", "steps": 20});
-        let model = fit(&table, &split.train, &request("class", LikelihoodOptions::default(), auto)).unwrap();
+        let model = fit(&table, &split.train, &request("class", OutputRequest::default(), auto)).unwrap();
         let fit = model.process().unwrap().record().fit.likelihood().unwrap();
         let scores: Vec<f64> = fit.tried.iter().map(|t| t.scores.unwrap().nll).collect();
         let names: Vec<InferenceName> = fit.tried.iter().map(|t| t.inference).collect();
@@ -206,9 +208,9 @@ fn what_nobody_chose_is_the_better_of_two_on_rows_left_out() {
     assert!(model.process().unwrap().record().fit.likelihood().unwrap().tried.is_empty());
 }
 
-fn learned(likelihood: LikelihoodName) -> LikelihoodOptions {
+fn learned(likelihood: LikelihoodName) -> OutputRequest {
     let pseudo_count = Some(PseudoCount::Learned);
-    LikelihoodOptions { pseudo_count, ..named(InferenceName::Gaussianised, likelihood) }
+    OutputRequest { pseudo_count, ..named(InferenceName::Gaussianised, likelihood) }
 }
 
 #[test]
@@ -220,7 +222,7 @@ fn a_pseudo_count_that_is_learned_comes_near_the_truth_and_stands_in_the_file() 
         let (table, split) = split(&made, 200);
         let mut request =
             request("class", learned(LikelihoodName::Auto), json!({"method": "exact", "steps": 15}));
-        request.mean = posterior::gp::MeanForm::Constant;
+        request.prior.mean = posterior::gp::MeanForm::Constant;
         let model = fit(&table, &split.train, &request).unwrap();
         let (nll, baseline) = scores(&model, &table, &split.test);
         assert!(nll < made.least_nll() + 0.25 && nll < baseline - 0.1, "{classes}: {nll} {baseline}");
@@ -259,7 +261,7 @@ fn a_learned_pseudo_count_goes_with_counts_weights_and_given_kernels() {
     let kept: Vec<posterior::models::Hyperparameter> = [("se.variance", 0.7), ("se.lengthscale", 0.9)]
         .map(|(name, v)| posterior::models::Hyperparameter { name: name.into(), values: vec![v] })
         .to_vec();
-    request.hyperparameters = Some(kept.clone());
+    request.start = Start::given(kept.clone());
     let held = fit(&table, &split.train, &request).unwrap();
     for own in kept {
         let found =
@@ -286,7 +288,7 @@ fn a_learned_pseudo_count_goes_with_counts_weights_and_given_kernels() {
     let rows: Vec<usize> = (0..120).collect();
     let sum = |weights: &str| {
         let labels =
-            LikelihoodOptions { class_weights: weights.parse().unwrap(), ..learned(LikelihoodName::Auto) };
+            OutputRequest { class_weights: weights.parse().unwrap(), ..learned(LikelihoodName::Auto) };
         let model = fit(&table, &rows, &self::request("class", labels, exact())).unwrap();
         let data = ModelData::of_table(table.clone()).unwrap();
         let found = model.predictive(&data, &question(false)).unwrap();
@@ -381,11 +383,11 @@ fn what_does_not_go_together_is_refused_with_the_way_out() {
     let made = smooth_classes(60, 1, 3, (1.0, 2.0), Streams::new(1)).unwrap();
     let table = made.table();
     let rows: Vec<usize> = (0..60).collect();
-    let message = |labels: LikelihoodOptions, method: serde_json::Value| {
+    let message = |labels: OutputRequest, method: serde_json::Value| {
         fit(&table, &rows, &request("class", labels, method)).unwrap_err().to_string()
     };
     let auto = || json!({"method": "auto"});
-    let matched = LikelihoodOptions {
+    let matched = OutputRequest {
         matching: Some(Matching::Laplace),
         ..named(InferenceName::Laplace, LikelihoodName::Auto)
     };
@@ -399,37 +401,36 @@ fn what_does_not_go_together_is_refused_with_the_way_out() {
         blocks.contains("--pseudo-count learned factors") && blocks.contains("--method exact"),
         "{blocks}"
     );
-    let other = LikelihoodOptions { inference: InferenceName::Laplace, ..learned(LikelihoodName::Auto) };
+    let other = OutputRequest { inference: InferenceName::Laplace, ..learned(LikelihoodName::Auto) };
     assert!(message(other, auto()).contains("--pseudo-count is for gaussianised"));
     let bernoulli = named(InferenceName::Auto, LikelihoodName::Bernoulli);
     assert!(message(bernoulli, auto()).contains("3 different labels"));
-    let unknown = LikelihoodOptions {
+    let unknown = OutputRequest {
         class_weights: ClassWeights::Given(vec![("z".into(), 2.0)]),
-        ..LikelihoodOptions::default()
+        ..OutputRequest::default()
     };
     assert!(message(unknown, auto()).contains("`z`, which is no class; the classes are: a, b, c"));
-    let column = LikelihoodOptions { row_weights: Some("x1".into()), ..LikelihoodOptions::default() };
+    let column = OutputRequest { row_weights: Some("x1".into()), ..OutputRequest::default() };
     let error = message(column, auto());
     // The only column weighs rows, and nothing is left to predict from.
     assert!(error.contains("at least one feature"), "{error}");
     // Events have no Gaussian label approximation by moments of the positive variable.
     let two = smooth_classes(60, 1, 2, (1.0, 2.0), Streams::new(1)).unwrap().table();
-    let original =
-        LikelihoodOptions { matching: Some(Matching::MomentOriginal), ..LikelihoodOptions::default() };
+    let original = OutputRequest { matching: Some(Matching::MomentOriginal), ..OutputRequest::default() };
     let error = fit(&two, &rows, &request("class", original.clone(), auto())).unwrap_err().to_string();
     assert!(error.contains("--likelihood categorical takes two labels"), "{error}");
-    let categorical = LikelihoodOptions { likelihood: LikelihoodName::Categorical, ..original };
+    let categorical = OutputRequest { likelihood: LikelihoodName::Categorical, ..original };
     assert!(fit(&two, &rows, &request("class", categorical, json!({"method": "exact", "steps": 3}))).is_ok());
     // Memory is refused before anything is done.
     let mut small = request("class", laplace, auto());
-    small.memory = 1000;
+    small.limits.memory = 1000;
     let error = fit(&table, &rows, &small).unwrap_err().to_string();
     assert!(error.contains("above the limit"), "{error}");
     // A label that training did not have.
     let model = fit(
         &table,
         &rows,
-        &request("class", LikelihoodOptions::default(), json!({"method": "exact", "steps": 2})),
+        &request("class", OutputRequest::default(), json!({"method": "exact", "steps": 2})),
     )
     .unwrap();
     let mut later = table.clone();

@@ -28,14 +28,14 @@ fn table(inputs: usize, rows: usize) -> Table {
 
 fn fit(method: MethodName, change: Value, inputs: usize) -> Model {
     let mut request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
+        columns: Selection { target: "y".into(), ..Default::default() },
         method: method.into(),
         ..Default::default()
     };
     if matches!(method, MethodName::Dbk | MethodName::Svdbk) {
         set(&mut request, json!({"iterations": 30, "rank": 12, "batch": 64}));
     } else {
-        request.kernel = "se(ard)".parse().unwrap();
+        request.prior.kernel = "se(ard)".parse().unwrap();
     }
     set(&mut request, change);
     let table = table(inputs, 150);

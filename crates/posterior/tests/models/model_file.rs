@@ -4,6 +4,7 @@ use crate::options::set;
 use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::{Reason, Signal};
+use posterior::options::PriorSettings;
 use posterior::{FitRequest, Model, ModelError};
 use rand::RngExt;
 use serde_json::json;
@@ -13,10 +14,8 @@ fn table() -> Table {
 }
 
 fn request() -> FitRequest {
-    let mut request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
-        ..Default::default()
-    };
+    let mut request =
+        FitRequest { columns: Selection { target: "y".into(), ..Default::default() }, ..Default::default() };
     set(&mut request, json!({"steps": 15}));
     request
 }
@@ -32,7 +31,10 @@ fn a_round_trip_gives_bit_equal_predictions() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.posterior");
     for kernel in ["matern32(ard)", "se(ard, x1, x2) * periodic(x3) + linear + white"] {
-        let model = fitted(&FitRequest { kernel: kernel.parse().unwrap(), ..request() });
+        let model = fitted(&FitRequest {
+            prior: PriorSettings { kernel: kernel.parse().unwrap(), ..request().prior },
+            ..request()
+        });
         model.save(&path).unwrap();
         let loaded = Model::load(&path).unwrap();
         assert_eq!(loaded.process().unwrap().header(), model.process().unwrap().header());
@@ -66,7 +68,10 @@ fn the_same_seed_gives_the_same_model_bit_for_bit() {
 
 #[test]
 fn predictions_are_in_target_units_and_quantiles_are_normal() {
-    let model = fitted(&FitRequest { kernel: "se(ard)".parse().unwrap(), ..request() });
+    let model = fitted(&FitRequest {
+        prior: PriorSettings { kernel: "se(ard)".parse().unwrap(), ..request().prior },
+        ..request()
+    });
     let predictions = model.process().unwrap().predict_with_truth(&table(), None).unwrap();
     let scores = predictions.scores(model.process().unwrap().inputs().standardisation.target_scale).unwrap();
     assert!(scores.standardised.rmse < 0.6, "{scores:?}");
@@ -86,7 +91,7 @@ fn known_noise_widens_the_intervals() {
     let noise = (0..60).map(|i| if i % 2 == 0 { 0.01 } else { 25.0 }).collect();
     table.columns.push(posterior::data::Column::numeric("v", noise));
     let mut request = request();
-    request.selection.noise = Some("v".into());
+    request.columns.noise = Some("v".into());
     let rows: Vec<usize> = (0..60).collect();
     let model = Model::fit(&table, &rows, &request, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(model.process().unwrap().inputs().schema.features.len(), 10);
@@ -107,7 +112,10 @@ fn an_interrupted_fit_says_so() {
 fn settings_out_of_range_are_errors() {
     let table = table();
     for (noise_floor, initial_noise) in [(-1.0, 0.1), (0.2, 0.1), (f64::NAN, 0.1), (0.0, f64::INFINITY)] {
-        let request = FitRequest { noise_floor, initial_noise: Some(initial_noise), ..request() };
+        let request = FitRequest {
+            prior: PriorSettings { noise_floor, initial_noise: Some(initial_noise), ..request().prior },
+            ..request()
+        };
         assert!(matches!(
             Model::fit(&table, &[0, 1, 2], &request, &mut |_, _| Signal::Continue),
             Err(ModelError::Setting { .. })

@@ -76,7 +76,7 @@ fn columns_of_a_table_are_outputs_in_their_order() {
     let table = at.join("t.csv");
     std::fs::write(&table, text).unwrap();
     let mut of_table = request(at.join("net.safetensors"), &table, &[]);
-    of_table.data.selection.target = "early,late".into();
+    of_table.data.columns.target = "early,late".into();
     let model = fit(&of_table, &InMemory::default()).unwrap();
     assert_eq!(model.networks().unwrap().header().data.examples, 39);
     assert!(
@@ -128,17 +128,17 @@ fn columns_of_a_table_are_outputs_in_their_order() {
         change(&mut other);
         fit(&other, &InMemory::default()).err().unwrap()
     };
-    let one = refused(&|r| r.data.selection.target = "early".into());
+    let one = refused(&|r| r.data.columns.target = "early".into());
     assert!(one.contains('1') && one.contains('2'), "{one}");
     let classes = refused(&|r| {
         r.likelihood = LikelihoodKind::Categorical;
         r.initial_noise = None;
     });
     assert!(classes.contains("a classifier has one target"), "{classes}");
-    let twice = refused(&|r| r.data.selection.target = "early,early".into());
+    let twice = refused(&|r| r.data.columns.target = "early,early".into());
     assert!(twice.contains("twice"), "{twice}");
     let feature = refused(&|r| {
-        r.data.selection.features = Some(vec!["p".into(), "late".into()]);
+        r.data.columns.features = Some(vec!["p".into(), "late".into()]);
     });
     assert!(feature.contains("`late`"), "{feature}");
     let scaled = refused(&|r| r.data.preprocess = Preprocess::Standardise);

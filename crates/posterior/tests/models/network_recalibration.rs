@@ -76,7 +76,7 @@ fn numbers(network: &Network<f64>, rows: usize, noise: [f64; 2], seed: u64) -> (
 fn request(likelihood: LikelihoodKind, calibrate: CalibrateName) -> LaplaceRequest {
     let none: [&str; 0] = [];
     let mut request = LaplaceRequest::new("", none, none, likelihood);
-    request.calibrate = calibrate;
+    request.validation.calibrate = calibrate;
     request.options.approximation = Approximation::Full;
     request.options.weights = Weights::LastLayer;
     request

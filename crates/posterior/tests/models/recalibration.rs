@@ -5,15 +5,15 @@ use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::models::{Guarantee, Hyperparameter, Predictions};
 use posterior::optim::Signal;
-use posterior::options::{CalibrateName, MethodName};
+use posterior::options::{CalibrateName, MethodName, Start, Validation};
 use posterior::{FitRequest, Model, ModelError};
 use serde_json::{Value, json};
 
 fn request(method: MethodName, calibrate: CalibrateName, options: Value) -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
+        columns: Selection { target: "y".into(), ..Default::default() },
         method: method.into(),
-        calibrate,
+        validation: Validation { calibrate, ..Validation::default() },
         ..Default::default()
     };
     set(&mut request, options);
@@ -46,7 +46,7 @@ fn share(predictions: &Predictions, level: f64) -> f64 {
 fn models_that_are_too_sure_are_brought_to_what_they_say() {
     let table = synthetic::friedman(600, Streams::new(1));
     let fresh = synthetic::friedman(1500, Streams::new(2));
-    let hyperparameters = Some(too_sure(&table));
+    let hyperparameters = too_sure(&table);
     for (method, options) in [
         (MethodName::Exact, json!({})),
         // Rows that are held back tell it.
@@ -57,7 +57,7 @@ fn models_that_are_too_sure_are_brought_to_what_they_say() {
         ),
     ] {
         let asked = |calibrate| FitRequest {
-            hyperparameters: hyperparameters.clone(),
+            start: Start::given(hyperparameters.clone()),
             ..request(method, calibrate, options.clone())
         };
         let plain = fit(&table, &asked(CalibrateName::None)).unwrap();

@@ -5,7 +5,7 @@ use posterior::data::{Column, Selection, Table, TargetTransform};
 use posterior::linalg::random::Streams;
 use posterior::models::{Hyperparameter, ModelData, Question};
 use posterior::optim::Signal;
-use posterior::options::TargetTransformName;
+use posterior::options::{OutputRequest, PriorSettings, Start, TargetTransformName};
 use posterior::{FitRequest, Model, ModelError};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
@@ -25,7 +25,7 @@ fn prices(rows: usize) -> Table {
 
 fn request() -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection { target: "price".into(), ..Selection::default() },
+        columns: Selection { target: "price".into(), ..Selection::default() },
         ..FitRequest::default()
     };
     set(&mut request, json!({"steps": 25}));
@@ -58,8 +58,8 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
     let posterior::data::Values::Numeric(prices) = &y.values else { panic!("numbers") };
     logs.columns[1] = Column::numeric("price", prices.iter().map(|y| y.ln()).collect());
     let plain = FitRequest {
-        target_transform: TargetTransformName::None,
-        hyperparameters: Some(own.process().unwrap().record().hyperparameters.clone()),
+        start: Start::given(own.process().unwrap().record().hyperparameters.clone()),
+        output: OutputRequest { target_transform: TargetTransformName::None, ..request().output },
         ..request()
     };
     let by_hand = fitted(&logs, &even, &plain);
@@ -110,7 +110,10 @@ fn the_logarithm_of_a_price_is_learned_and_predictions_are_prices() {
 #[test]
 fn what_is_left_as_it_is_has_a_funnel_with_its_remedy() {
     let table = prices(300);
-    let plain = FitRequest { target_transform: TargetTransformName::None, ..request() };
+    let plain = FitRequest {
+        output: OutputRequest { target_transform: TargetTransformName::None, ..request().output },
+        ..request()
+    };
     let own = fitted(&table, &all(&table), &plain);
     let check = own.process().unwrap().record().fit.gaussian().unwrap().check.as_ref().unwrap();
     let funnel = check.warnings.iter().find(|w| w.contains("funnel")).unwrap();
@@ -144,11 +147,17 @@ fn a_target_without_a_logarithm_is_named() {
     if let posterior::data::Values::Numeric(prices) = &mut table.columns[1].values {
         prices[16] = 0.0;
     }
-    let log = FitRequest { target_transform: TargetTransformName::Log, ..request() };
+    let log = FitRequest {
+        output: OutputRequest { target_transform: TargetTransformName::Log, ..request().output },
+        ..request()
+    };
     let error = Model::fit(&table, &all(&table), &log, &mut |_, _| Signal::Continue).unwrap_err();
     let error = error.to_string();
     assert!(error.contains("row 17, column `price`: 0 has no log") && error.len() < 300, "{error}");
-    let power = FitRequest { target_transform: TargetTransformName::YeoJohnson, ..request() };
+    let power = FitRequest {
+        output: OutputRequest { target_transform: TargetTransformName::YeoJohnson, ..request().output },
+        ..request()
+    };
     let own = fitted(&table, &all(&table), &power);
     assert!(matches!(
         own.process().unwrap().inputs().standardisation.transform.as_ref().unwrap().by,
@@ -169,7 +178,7 @@ fn heteroscedastic_noise_is_learned_saved_and_predicted() {
     let y = x.iter().zip(&noise).map(|(x, e)| (1.5 * x).sin() + deviation(*x) * e).collect();
     let table = Table::new("places", vec![Column::numeric("x", x.clone()), Column::numeric("price", y)]);
     let mut places = request();
-    places.selection.noise = Some("heteroscedastic".into());
+    places.columns.noise = Some("heteroscedastic".into());
     let own = fitted(&table, &all(&table), &places);
     let plain = fitted(&table, &all(&table), &request());
     let predicted = own.process().unwrap().predict(&table, None).unwrap();
@@ -201,19 +210,19 @@ fn weights_of_rows_are_rows_that_repeat() {
     weighted.columns.push(Column::numeric("w", counts.clone()));
     let repeated: Vec<usize> = (0..40).flat_map(|i| vec![i; counts[i] as usize]).collect();
     let mut asked = FitRequest {
-        target_transform: TargetTransformName::None,
-        kernel: "matern32(ard)".parse().unwrap(),
+        output: OutputRequest { target_transform: TargetTransformName::None, ..request().output },
+        prior: PriorSettings { kernel: "matern32(ard)".parse().unwrap(), ..request().prior },
         ..request()
     };
     let given = |name: &str, values: Vec<f64>| Hyperparameter { name: name.into(), values };
-    asked.hyperparameters = Some(vec![
+    asked.start = Start::given(vec![
         given("matern32.variance", vec![1.1]),
         given("matern32.lengthscale", vec![0.8]),
         given("mean.constant", vec![0.1]),
         given("noise_variance", vec![0.2]),
     ]);
     let mut weighing = asked.clone();
-    weighing.labels.row_weights = Some("w".into());
+    weighing.output.row_weights = Some("w".into());
     let own = fitted(&weighted, &all(&weighted), &weighing);
     assert_eq!(own.process().unwrap().inputs().schema.feature_names(), ["x"]);
     // Standard units are those of the rows, which weights do not change: the same rows once each give them.
@@ -241,7 +250,7 @@ fn weights_of_rows_are_rows_that_repeat() {
 
     // Other methods refuse, and so does a weight that is none.
     let mut bound = FitRequest { method: posterior::options::MethodName::Sgpr.into(), ..request() };
-    bound.labels.row_weights = Some("w".into());
+    bound.output.row_weights = Some("w".into());
     let refused = Model::fit(&weighted, &all(&weighted), &bound, &mut |_, _| Signal::Continue);
     assert!(matches!(refused, Err(ModelError::Request(why)) if why.contains("--method exact")));
     weighted.columns[2] = Column::numeric("w", vec![0.0; 40]);

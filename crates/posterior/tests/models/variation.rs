@@ -13,7 +13,7 @@ use posterior::models::{FitStage, GviSummary, MeanKind, ModelData, Prepared};
 use posterior::networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
 use posterior::networks::{Architecture, Network};
 use posterior::optim::{Reason, Signal};
-use posterior::options::MethodName;
+use posterior::options::{MethodName, Start};
 use posterior::{FitRequest, Model, Saved};
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn table(seed: u64) -> Table {
 
 fn request(change: Value) -> FitRequest {
     let mut request = FitRequest {
-        selection: Selection { target: "y".into(), ..Default::default() },
+        columns: Selection { target: "y".into(), ..Default::default() },
         method: MethodName::Gvi.into(),
         ..Default::default()
     };
@@ -144,14 +144,14 @@ fn the_bound_on_the_evidence_is_the_collapsed_one_of_its_points() {
     let mut asked = request(
         json!({"objective": "elbo", "iterations": 1500, "batch": 1000, "tempering": "none", "patience": 1000}),
     );
-    asked.kernel = "se(lengthscale=2)".parse().unwrap();
-    asked.mean = posterior::gp::MeanForm::Zero;
-    asked.hyperparameters = serde_json::from_value(json!([
+    asked.prior.kernel = "se(lengthscale=2)".parse().unwrap();
+    asked.prior.mean = posterior::gp::MeanForm::Zero;
+    let hyperparameters = json!([
         {"name": "se.lengthscale", "values": [2.0]},
         {"name": "se.variance", "values": [1.0]},
         {"name": "noise_variance", "values": [0.1]},
-    ]))
-    .unwrap();
+    ]);
+    asked.start = Start::given(serde_json::from_value(hyperparameters).unwrap());
     let model = fit(&asked).unwrap();
     let posterior = model.process().unwrap().predictor().posterior::<GeneralisedGp>().unwrap();
     assert!(matches!(posterior.mean(), VariationalMean::Inducing(_)));
@@ -210,11 +210,11 @@ fn classes_counts_and_outliers() {
         let made = smooth_classes(400, 2, classes, (1.5, 2.5), Streams::new(7)).unwrap();
         let table = made.table();
         let mut asked = request(change.clone());
-        asked.selection.target = "class".into();
+        asked.columns.target = "class".into();
         if robust {
-            asked.labels.likelihood = posterior::options::LikelihoodName::RobustMax;
+            asked.output.likelihood = posterior::options::LikelihoodName::RobustMax;
             // The plain process beside it takes thousands of steps under this likelihood.
-            asked.time_budget = Some(5.0);
+            asked.limits.time = Some(5.0);
         }
         set(&mut asked, json!({"iterations": 200, "held-back": 50}));
         let rows: Vec<usize> = (0..350).collect();
@@ -248,7 +248,7 @@ fn classes_counts_and_outliers() {
     for likelihood in ["poisson", "negative-binomial", "student-t"] {
         let mut asked =
             request(json!({"objective": "pgvi", "variational-mean": "inducing", "held-back": 40}));
-        asked.labels.likelihood = serde_json::from_value(json!(likelihood)).unwrap();
+        asked.output.likelihood = serde_json::from_value(json!(likelihood)).unwrap();
         let rows = Split::all(400).train;
         let model = labelled::fit(&table, &rows, &asked).unwrap_or_else(|e| panic!("{likelihood}: {e}"));
         let check = model.process().unwrap().record().fit.likelihood().unwrap().check.as_ref().unwrap();
@@ -340,7 +340,7 @@ fn infinite_networks_are_priors_of_tables_and_survive_their_files() {
     let of = |text: &str, change: Value| {
         let mut asked = request(json!({"objective": "elbo", "prior-rows": 60}));
         set(&mut asked, change);
-        asked.kernel = text.parse().unwrap();
+        asked.prior.kernel = text.parse().unwrap();
         asked
     };
     for (place, text) in
@@ -392,7 +392,7 @@ fn kernels_act_behind_networks_and_survive_their_files() {
     {
         let mut asked = request(change.clone());
         set(&mut asked, json!({"regulariser-weight": 0.01, "iterations": 400}));
-        asked.kernel = "linear + constant".parse().unwrap();
+        asked.prior.kernel = "linear + constant".parse().unwrap();
         let model = fit(&asked).unwrap_or_else(|e| panic!("{change}: {e}"));
         let network = told(&model).prior.network.clone().unwrap();
         assert_eq!((network.outputs, network.kept), (outputs, change["freeze-basis"] == true), "{change}");
@@ -432,7 +432,7 @@ fn kernels_act_behind_networks_and_survive_their_files() {
     std::fs::write(&narrow, text.replace("inputs = 10", "inputs = 3")).unwrap();
     refused(json!({"basis": narrow}), "takes 3 inputs, the table has 10 columns");
     let mut named = request(json!({"basis": trained}));
-    named.kernel = "se(x1)".parse().unwrap();
+    named.prior.kernel = "se(x1)".parse().unwrap();
     assert!(fit(&named).err().unwrap().contains("embedding1"));
 }
 
@@ -463,7 +463,7 @@ fn what_means_nothing_is_refused_with_what_does() {
     refused(json!({"regulariser": "multinomial=2"}), "no classes");
     refused(json!({"regulariser-risk": "pointwise-predictive"}), "--set prior-rows=0");
     let mut believed = request(json!({"regulariser-risk": "pointwise-predictive", "prior-rows": 0}));
-    believed.hyperpriors = vec![posterior::gp::Hyperprior::weak_lengthscale("rbf.lengthscale", 10)];
+    believed.prior.hyperpriors = vec![posterior::gp::Hyperprior::weak_lengthscale("rbf.lengthscale", 10)];
     assert!(fit(&believed).err().unwrap().contains("no place for priors"));
     // Names that nobody has.
     let wrong =

@@ -13,7 +13,7 @@ use posterior_data::synthetic::{SmoothTargets, smooth_counts};
 use posterior_likelihoods::gaussianised::Matching;
 use posterior_likelihoods::{Likelihood, Poisson};
 use posterior_linalg::random::Streams;
-use posterior_models::options::{InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
+use posterior_models::options::{InferenceName, LikelihoodName, OutputRequest, PriorSettings, PseudoCount};
 use posterior_models::{
     FitRequest, Method, Model, ModelData, Observed, Predicted, Question, choose_likelihood,
 };
@@ -104,25 +104,25 @@ fn fit(
 ) -> Result<Found, ExperimentError> {
     let table = made.table();
     let rows: Vec<usize> = (0..settings.train).collect();
-    let labels = LikelihoodOptions {
+    let labels = OutputRequest {
         likelihood: LikelihoodName::Poisson,
         inference: method.inference,
         matching: method.matching,
         pseudo_count: method.pseudo_count,
-        ..LikelihoodOptions::default()
+        ..OutputRequest::default()
     };
     let kernel = settings.kernel.parse()?;
     let usual = FitRequest::default();
     let request = FitRequest {
-        selection: Selection { target: "count".into(), ..Selection::default() },
-        kernel,
+        columns: Selection { target: "count".into(), ..Selection::default() },
         method: method.method.clone().unwrap_or(usual.method.clone()),
-        labels,
+        output: labels,
         seed,
+        prior: PriorSettings { kernel, ..usual.prior },
         ..usual
     };
     let clock = Instant::now();
-    let chosen = choose_likelihood(&table, "count", &rows, request.labels.likelihood, &request.selection)?;
+    let chosen = choose_likelihood(&table, "count", &rows, request.output.likelihood, &request.columns)?;
     let observed = Observed::from_table(&table, &rows, &request, chosen)?;
     let model = Model::fit_observed(observed, &request, &mut |_, _| Signal::Continue)?;
     let seconds = clock.elapsed().as_secs_f64();

@@ -14,7 +14,7 @@ use posterior_data::{Column, Selection, Table};
 use posterior_kernels::KernelExpression;
 use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
-use posterior_models::options::TargetTransformName;
+use posterior_models::options::{OutputRequest, TargetTransformName};
 use posterior_models::{FitRequest, Prepared, Process};
 use posterior_report::{Item, Plane, PlaneKind, PlanePanel, SummaryRow};
 use rand::seq::SliceRandom;
@@ -192,9 +192,12 @@ fn fit(
     context: &mut Context<'_>,
 ) -> Result<Found, ExperimentError> {
     let request = FitRequest {
-        selection: Selection { target: "y".into(), ..Selection::default() },
-        // As published: targets as they are.
-        target_transform: TargetTransformName::None,
+        columns: Selection { target: "y".into(), ..Selection::default() },
+        output: OutputRequest {
+            // As published: targets as they are.
+            target_transform: TargetTransformName::None,
+            ..OutputRequest::default()
+        },
         ..FitRequest::default()
     };
     let rows: Vec<usize> = (0..places.train.rows()).collect();
@@ -202,7 +205,7 @@ fn fit(
     let asked = FitSettings {
         kernel: settings.kernel.as_ref(),
         seconds: settings.seconds,
-        memory: request.memory,
+        memory: request.limits.memory,
         seed: context.seed,
     };
     let model = method.learn(prepared, &asked, &method.name, context)?;

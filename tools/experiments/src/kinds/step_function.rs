@@ -13,7 +13,7 @@ use posterior_data::{Column, Selection, Table};
 use posterior_kernels::KernelExpression;
 use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
-use posterior_models::options::TargetTransformName;
+use posterior_models::options::{OutputRequest, TargetTransformName};
 use posterior_models::{FitRequest, Prepared};
 use posterior_report::{
     Item, Plane, PlanePanel, PosteriorPanel, PosteriorPanels, SummaryRow, TitledPosterior,
@@ -103,16 +103,19 @@ fn fit(
     context: &mut Context<'_>,
 ) -> Result<Found, ExperimentError> {
     let request = FitRequest {
-        selection: Selection { target: "y".into(), ..Selection::default() },
-        // As published: targets as they are.
-        target_transform: TargetTransformName::None,
+        columns: Selection { target: "y".into(), ..Selection::default() },
+        output: OutputRequest {
+            // As published: targets as they are.
+            target_transform: TargetTransformName::None,
+            ..OutputRequest::default()
+        },
         ..FitRequest::default()
     };
     let prepared = Prepared::from_table(train, &(0..train.rows()).collect::<Vec<_>>(), &request)?;
     let asked = FitSettings {
         kernel: settings.kernel.as_ref(),
         seconds: settings.seconds,
-        memory: request.memory,
+        memory: request.limits.memory,
         seed: context.seed,
     };
     let model = method.learn(prepared, &asked, &method.name, context)?;

@@ -25,7 +25,7 @@ use std::time::Instant;
 pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
     let started = Instant::now();
     let asked = &a.question;
-    set_threads(asked.threads)?;
+    set_threads(asked.threads.count)?;
     let (_, data) = asked.files();
     let files = [&data, &a.labels, &a.against, &a.ood];
     let inputs = files.into_iter().flatten().chain(a.split.file()).chain([&asked.model]);

@@ -21,7 +21,7 @@ const OF_NETWORKS: [&str; 6] = ["input", "labels", "tune", "predictive", "predic
 
 pub(super) fn run(cli: &Cli, arguments: &ContinueArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    set_threads(arguments.run.threads)?;
+    set_threads(arguments.run.threads.count)?;
     let (_, files) = arguments.inputs.files(&arguments.data);
     let inputs = files.iter().chain([&arguments.model]).chain(&arguments.run.config).chain(&arguments.labels);
     check_outputs(&[(Some(arguments.run.out.as_path()), OutputKind::Model)], inputs, arguments.run.force)?;
@@ -46,7 +46,7 @@ fn of_table(cli: &Cli, arguments: &ContinueArgs, model: Model, started: Instant)
         return Err(other(&arguments.model, "one of classes, counts or outliers", &way));
     }
     own.check_continued()?;
-    let memory = arguments.memory.unwrap_or(FitRequest::default().memory);
+    let memory = arguments.memory.unwrap_or(FitRequest::default().limits.memory);
     let table = read_files(&arguments.data, arguments.text, memory, remarks)?;
     let rows: Vec<usize> = (0..table.rows()).collect();
     let new = own.new_rows(&table, &rows)?;

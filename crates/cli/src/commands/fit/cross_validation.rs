@@ -5,6 +5,7 @@ use crate::args::SplitArgs;
 use crate::output::{Failure, Remarks, number, table};
 use posterior::FitRequest;
 use posterior::data::{Table, json};
+use posterior::options::Validation;
 use serde_json::{Map, Value};
 
 /// Scores of models of a target that did not see the fold that they are of.
@@ -50,7 +51,8 @@ pub(super) fn fit_and_score(
 /// The request of a fold: it has a checkpoint of its own, and its training rows may be few or have equal targets. Without a fold, the request of all rows.
 pub(super) fn for_fold(request: &FitRequest, fold: Option<i64>) -> FitRequest {
     let Some(fold) = fold else { return request.clone() };
-    let mut own = FitRequest { of_fold: true, ..request.clone() };
+    let mut own =
+        FitRequest { validation: Validation { of_fold: true, ..request.validation }, ..request.clone() };
     if let Some(place) = own.method.large_mut().and_then(|large| large.checkpoint.as_mut()) {
         place.as_mut_os_string().push(format!(".fold{fold}"));
     }

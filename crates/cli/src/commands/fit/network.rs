@@ -27,7 +27,7 @@ fn members_alone(mut request: LaplaceRequest) -> LaplaceRequest {
 
 pub(super) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    set_threads(arguments.run.threads)?;
+    set_threads(arguments.run.threads.count)?;
     let remarks = remarks(cli);
     let place = checkpoint(arguments);
     let kept = (arguments.checkpoint.is_some() || place.exists()).then_some(place.as_path());

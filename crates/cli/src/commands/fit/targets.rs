@@ -15,6 +15,7 @@ use posterior::data::{OutputKind, Split, Table};
 use posterior::gp::GpError;
 use posterior::models::{ChosenLikelihood, PreparedTable, choose_likelihood};
 use posterior::notes::fixes::{LIKELIHOOD_GAUSSIAN, SEVERAL_TARGETS, STREAM_FALSE};
+use posterior::options::{Limits, Start, Validation};
 use posterior::targets::shared::{SharedKernel, SharedRows};
 use posterior::targets::{TargetPlan, TargetsPlan, may_be_several, named, request_of};
 use std::collections::BTreeMap;
@@ -40,25 +41,25 @@ pub(super) fn requested_targets(
     request: &FitRequest,
     remarks: Remarks,
 ) -> Result<RequestedTargets, Failure> {
-    let text = &request.selection.target;
+    let text = &request.columns.target;
     let one = |name| match arguments.share_kernel {
         true => Err(Failure::usage(format!(
             "--share-kernel is for several targets: name them, {SEVERAL_TARGETS}"
         ))),
         false => Ok(RequestedTargets::One(name)),
     };
-    if request.labels.of_events() || !may_be_several(text) {
+    if request.output.of_events() || !may_be_several(text) {
         return one(None);
     }
     let files = &arguments.data[..];
     let first = match in_parts(streamed(arguments, request), files)? {
-        true => first_part(files, request)?,
+        true => first_part(arguments)?,
         false => None,
     };
     let (names, table) = match first {
         Some(part) => (named(text, &part)?, None),
         None => {
-            let table = read_files(files, request.text, request.memory, remarks)?;
+            let table = read_files(files, arguments.text, request.limits.memory, remarks)?;
             (named(text, &table)?, Some(table))
         }
     };
@@ -79,7 +80,7 @@ pub(super) fn fit(
     // From here on Ctrl-C ends whichever fit is under way, or is the next.
     Interrupt::listen();
     let work = Work::of(arguments, request, several, remarks)?;
-    let budget = request.time_budget.map(|s| (s - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE));
+    let budget = request.limits.time.map(|s| (s - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE));
     match &work.table {
         Some(table) if arguments.split.crosses() => {
             let from = (table, work.memory, remarks);
@@ -133,9 +134,9 @@ impl<'a> Work<'a> {
         match &table {
             Some(table) => {
                 let rows: Vec<usize> = (0..table.rows()).collect();
-                let asked = request.labels.likelihood;
+                let asked = request.output.likelihood;
                 for name in &names {
-                    looks.push(choose_likelihood(table, name, &rows, asked, &request.selection)?);
+                    looks.push(choose_likelihood(table, name, &rows, asked, &request.columns)?);
                 }
             }
             None => refuse_folds(arguments, "a table that is read part by part")?,
@@ -154,7 +155,7 @@ impl<'a> Work<'a> {
                 taken.collect::<Vec<_>>().join(", ")
             )));
         }
-        let memory = request.memory;
+        let memory = request.limits.memory;
         Ok(Self { arguments, memory, requests, table, looks, sharing, remarks })
     }
 
@@ -177,19 +178,19 @@ impl<'a> Work<'a> {
                     Some(rows) => TargetPlan::of_numbers(rows, &own),
                     None => planned(&self.rows(k, &own, held_out, silent)?.0, &own)?,
                 };
-                all.then(&planned, own.memory)?;
+                all.then(&planned, own.limits.memory)?;
             }
             self.remarks.say(format!("plan: {all}"));
         }
         let (mut plan, mut models, mut apart) = (beside, Vec::new(), Vec::new());
         for k in 0..count {
             let own = self.request((k, fold), shared.as_ref(), left(count - k), plan.left(self.memory)?);
-            self.remarks.say(format!("target {} ({} of {count})", own.selection.target, k + 1));
+            self.remarks.say(format!("target {} ({} of {count})", own.columns.target, k + 1));
             let (rows, left_out) = match ready.remove(&k) {
                 Some(rows) => (Rows::Gaussian(Box::new(rows)), self.left_out(k, held_out)?),
                 None => self.rows(k, &own, held_out, self.remarks)?,
             };
-            plan.then(&planned(&rows, &own)?, own.memory)?;
+            plan.then(&planned(&rows, &own)?, own.limits.memory)?;
             models.push(fitted(rows, &own, self.remarks, self.arguments)?);
             apart.push(left_out);
         }
@@ -206,9 +207,9 @@ impl<'a> Work<'a> {
         memory: u64,
     ) -> FitRequest {
         let mut own = for_fold(&self.requests[k], fold);
-        (own.time_budget, own.memory) = (time_budget, memory);
+        (own.limits.time, own.limits.memory) = (time_budget, memory);
         if let (Some(shared), Some(place)) = (shared, self.sharing.iter().position(|own| *own == k)) {
-            own.hyperparameters = Some(shared.of_target(place));
+            own.start = Start::given(shared.of_target(place));
         }
         own
     }
@@ -239,7 +240,7 @@ impl<'a> Work<'a> {
     /// The rows that train and those that do not: of classes each gives its share, so that every target is parted as it would be alone.
     fn split(&self, table: &Table, k: usize, held_out: &SplitArgs) -> Result<Split, Failure> {
         let own = &self.requests[k];
-        let strata = self.looks[k].strata(table, &own.selection.target)?;
+        let strata = self.looks[k].strata(table, &own.columns.target)?;
         held_out.split(Some(table), table.rows(), strata.as_deref(), draws_of(own))
     }
 
@@ -250,18 +251,20 @@ impl<'a> Work<'a> {
         };
         let alone: Vec<&str> = (0..self.requests.len())
             .filter(|k| !self.sharing.contains(k))
-            .map(|k| self.requests[k].selection.target.as_str())
+            .map(|k| self.requests[k].columns.target.as_str())
             .collect();
         if !alone.is_empty() {
             self.remarks.say(format!("no numbers, hence with kernels of their own: {}", alone.join(", ")));
         }
         let split = self.split(table, first, held_out)?;
-        let asked =
-            self.sharing.iter().map(|k| FitRequest { of_fold: fold.is_some(), ..self.requests[*k].clone() });
+        let asked = self.sharing.iter().map(|k| FitRequest {
+            validation: Validation { of_fold: fold.is_some(), ..self.requests[*k].validation },
+            ..self.requests[*k].clone()
+        });
         let asked = asked.collect::<Vec<_>>();
         let rows = SharedRows::from_table(table, &split.train, &asked)?;
         let memory = TargetsPlan::beside(table.memory()).left(self.memory)?;
-        let request = FitRequest { memory, time_budget: budget, ..asked[0].clone() };
+        let request = FitRequest { limits: Limits { memory, time: budget }, ..asked[0].clone() };
         let plan = rows.plan(&request)?;
         if plan.peak_bytes > memory {
             return Err(GpError::Memory { plan, limit: memory }.into());

@@ -12,7 +12,7 @@ use posterior::decisions::labelling::{Labelling, Pool};
 pub(super) fn export(cli: &Cli, arguments: &LabelExportArgs) -> Result<(), Failure> {
     let parquet = arguments.out.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
     cli.refuse(&["csv-safe"], parquet, "is for a table in CSV")?;
-    set_threads(arguments.pool.threads)?;
+    set_threads(arguments.pool.threads.count)?;
     let own = &arguments.pool;
     let labelling = Labelling::load(&own.state)?;
     let pool_at = own.pool.clone().unwrap_or_else(|| labelling.pool().path.clone());

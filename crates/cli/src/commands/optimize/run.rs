@@ -13,7 +13,7 @@ use posterior::decisions::{Campaign, SharedState};
 use std::time::Duration;
 
 pub(super) fn run(cli: &Cli, arguments: &RunArgs) -> Result<(), Failure> {
-    set_threads(arguments.threads)?;
+    set_threads(arguments.threads.count)?;
     let timeout = arguments.timeout.map(Duration::from_secs_f64);
     let remarks = remarks(cli);
     let names = names(&Campaign::load(&arguments.state)?);

@@ -13,7 +13,8 @@ use posterior::models::{
 };
 use posterior::notes::fixes::LAST_LINE;
 use posterior::options::{
-    CalibrateName, InferenceName, LikelihoodName, SgprOptions, SvgpOptions, TargetTransformName,
+    CalibrateName, InferenceName, LikelihoodName, Limits, OutputRequest, SgprOptions, SvgpOptions,
+    TargetTransformName, Validation,
 };
 use posterior::{FitRequest, Model, Saved};
 
@@ -138,7 +139,7 @@ fn fit(
     let target = arguments.target.clone().unwrap_or_default();
     let missing = arguments.missing.unwrap_or(Missing::Error);
     let mut request = FitRequest {
-        selection: Selection {
+        columns: Selection {
             target: target.clone(),
             features: arguments.features.clone(),
             categories: arguments.categories.clone(),
@@ -146,15 +147,21 @@ fn fit(
             ..Selection::default()
         },
         seed: arguments.seed,
-        memory: arguments.memory,
-        // Later rows may be such as no map has an image of.
-        target_transform: TargetTransformName::None,
-        // Of a model that the next rows change.
-        calibrate: CalibrateName::None,
+        limits: Limits { memory: arguments.memory, ..Limits::default() },
+        output: OutputRequest {
+            // Later rows may be such as no map has an image of.
+            target_transform: TargetTransformName::None,
+            ..OutputRequest::default()
+        },
+        validation: Validation {
+            // Of a model that the next rows change.
+            calibrate: CalibrateName::None,
+            ..Validation::default()
+        },
         ..FitRequest::default()
     };
     if let Some(kernel) = &arguments.kernel {
-        request.kernel = kernel.parse()?;
+        request.prior.kernel = kernel.parse()?;
     }
     if let Some(index) = table.index.as_ref().filter(|_| arguments.features.is_none()) {
         remarks.say(format!(
@@ -162,7 +169,7 @@ fn fit(
         ));
     }
     let asked = arguments.likelihood.unwrap_or_default();
-    let chosen = choose_likelihood(table, &target, &rows, asked, &request.selection)?;
+    let chosen = choose_likelihood(table, &target, &rows, asked, &request.columns)?;
     remarks.say(format!("target: {}", chosen.why));
     let gaussian_labels = matches!(
         chosen.name,
@@ -188,8 +195,8 @@ fn fit(
         return Ok(Saved::from(fitted));
     }
     // As it was asked: what is left open is compared.
-    request.labels.likelihood = asked;
-    request.labels.inference =
+    request.output.likelihood = asked;
+    request.output.inference =
         if gaussian_labels { InferenceName::Gaussianised } else { InferenceName::Variational };
     let observed = Observed::from_table(table, &rows, &request, chosen)?;
     remarks.say(format!("plan of the first fit: {}", Model::plan_observed(&observed, &request)?.describe()));

@@ -52,11 +52,11 @@ pub(crate) fn fit_dense(
         steps: setting.options.steps,
         // A run counts its own time from its beginning.
         time: seconds.map(|left| Duration::from_secs_f64((left + before).clamp(0.0, 1e9))),
-        kept_bytes: kept_bytes(request.memory),
+        kept_bytes: kept_bytes(request.limits.memory),
     };
     let embedding = basis.embedding()?;
     let width = embedding.width();
-    let kernel = embedding_kernel(&request.kernel, width)?;
+    let kernel = embedding_kernel(&request.prior.kernel, width)?;
     let model = ExactGp::new(kernel, MeanForm::Zero, noise(setting.noise, (request, options))?, width, 1);
     let embedding = Box::new(embedding);
     let fitted =

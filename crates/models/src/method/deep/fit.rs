@@ -121,7 +121,7 @@ impl Task<'_> {
         let basis = Basis::new((options, kind, embedding), *columns, request.seed)?;
         let aside_data = aside.low_rank();
         let rows = train.row_count();
-        let begun = |small| basis.features(small, &request.kernel, *train, request.seed);
+        let begun = |small| basis.features(small, &request.prior.kernel, *train, request.seed);
         let scatter = targets.scatter();
         let size = (rows, basis.rank);
         let settings = settings((options, kind), scatter, size, request);
@@ -162,7 +162,7 @@ impl Task<'_> {
                 let trains = if scatter == Scatter::Gaussian { 1.0 } else { TRAINING_SHARE };
                 told.time = share.map(|share| Duration::from_secs_f64(trains * share));
                 let deadline = share.map(|share| begun + Duration::from_secs_f64(share));
-                told.kept_bytes = kept_bytes(request.memory);
+                told.kept_bytes = kept_bytes(request.limits.memory);
                 let likelihood = targets.likelihood(setting, (request, options))?;
                 let running = state.running.take().or_else(|| state.runs.get(index)?.state.clone());
                 if let (Some(running), Some(time)) = (&running, &mut told.time) {
@@ -264,7 +264,7 @@ impl Task<'_> {
     /// Refuses what means nothing beside the rest.
     pub(crate) fn check(&self) -> Result<(), ModelError> {
         let Self { request, method, targets, .. } = self;
-        if request.hyperparameters.is_some() {
+        if request.start.hyperparameters().is_some() {
             return Err(ModelError::Request(format!(
                 "{} learns its features: leave --hyperparameters out; a network that exists is {BASIS}, with {FREEZE_BASIS} it stays as it is",
                 method.name()
@@ -299,12 +299,16 @@ fn taken(request: &FitRequest, method: &Method, kind: DeepKind) -> Result<(), Mo
         false => "its weights have the prior N(0, 1)",
     };
     let strangers = [
-        ("--kernel", !kind.inducing && request.kernel != usual.kernel, "its kernel is that of its features"),
-        ("--set prior.mean", request.mean != usual.mean, "features have their own level"),
-        ("--hyperprior", request.hyperpriors != usual.hyperpriors, hyperpriors),
+        (
+            "--kernel",
+            !kind.inducing && request.prior.kernel != usual.prior.kernel,
+            "its kernel is that of its features",
+        ),
+        ("--set prior.mean", request.prior.mean != usual.prior.mean, "features have their own level"),
+        ("--hyperprior", request.prior.hyperpriors != usual.prior.hyperpriors, hyperpriors),
         (
             "--set prior.lengthscale-prior",
-            request.lengthscale_prior != usual.lengthscale_prior,
+            request.prior.lengthscale_prior != usual.prior.lengthscale_prior,
             "it has no priors to be told",
         ),
     ];

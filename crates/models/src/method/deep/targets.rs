@@ -52,7 +52,7 @@ impl Scatter {
 
 /// The least noise variance that a request allows.
 pub(crate) fn floor(request: &FitRequest) -> f64 {
-    request.noise_floor.max(FLOOR)
+    request.prior.noise_floor.max(FLOOR)
 }
 
 /// The noise where it begins, above its floor, wherever that is; held or bounded as was asked for.
@@ -64,7 +64,7 @@ pub(crate) fn noise(
     (request, options): (&FitRequest, &DbkOptions),
 ) -> Result<Gaussian, ModelError> {
     let floor = floor(request);
-    let first = request.initial_noise.unwrap_or(first).max(2.0 * floor);
+    let first = request.prior.initial_noise.unwrap_or(first).max(2.0 * floor);
     Ok(Gaussian::new(first, floor).constrained(&options.constraints.all()).map_err(GpError::from)?)
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn settings(
     let kind = DeepKind { exact: kind.exact && gaussian, ..kind };
     let mut all = asked.settings(kind, rows, request.seed);
     // Where noise begins is no choice where there is none, a user said it or what it may be, or its floor is no lower.
-    let told = request.initial_noise.is_some()
+    let told = request.prior.initial_noise.is_some()
         || !options.constraints.all().is_empty()
         || 2.0 * floor(request) >= LOW_NOISE;
     if !gaussian || told {

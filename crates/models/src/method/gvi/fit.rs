@@ -25,7 +25,7 @@ pub(crate) fn fit(
     let columns = Columns { names: &names, standardisation: &prepared.standardisation };
     let first = Gaussian::new(request.first_noise().max(2.0 * floor(request)), floor(request));
     // The process's own noise is another than the prior's, under the same constraints.
-    let constraints = match request.hyperparameters {
+    let constraints = match request.start.hyperparameters() {
         Some(_) => Vec::new(),
         None => options.constraints.of("noise_variance"),
     };

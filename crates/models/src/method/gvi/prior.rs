@@ -55,7 +55,12 @@ pub(crate) struct PriorTask<'a> {
 impl PriorTask<'_> {
     /// The kernel before anything is learned.
     fn kernel(&self) -> Result<PriorKernel, ModelError> {
-        kernel::begin(&self.options.kernel_network, &self.request.kernel, self.columns, self.request.seed)
+        kernel::begin(
+            &self.options.kernel_network,
+            &self.request.prior.kernel,
+            self.columns,
+            self.request.seed,
+        )
     }
 
     /// The exact process before anything is learned.
@@ -65,7 +70,7 @@ impl PriorTask<'_> {
 
     /// What was asked of its hyperparameters: nothing where they are given.
     fn constraints(&self) -> Vec<Constraint> {
-        match self.request.hyperparameters {
+        match self.request.start.hyperparameters() {
             Some(_) => Vec::new(),
             None => self.options.constraints.all(),
         }
@@ -100,25 +105,28 @@ impl PriorTask<'_> {
         let mut model = self.model(kernel);
         // The pointwise risk knows no priors.
         let pointwise = options.regulariser_risk == RegulariserRisk::PointwisePredictive;
-        if pointwise && request.hyperparameters.is_none() && !request.hyperpriors.is_empty() {
+        if pointwise && request.start.hyperparameters().is_none() && !request.prior.hyperpriors.is_empty() {
             return Err(ModelError::Request(format!(
                 "--set regulariser-risk=pointwise-predictive has no place for priors on hyperparameters: leave hyperpriors out, or take {RISK_EVIDENCE}"
             )));
         }
-        let mut hyperpriors =
-            if pointwise { request.hyperpriors.clone() } else { request.hyperpriors_of(&model, columns) };
+        let mut hyperpriors = if pointwise {
+            request.prior.hyperpriors.clone()
+        } else {
+            request.hyperpriors_of(&model, columns)
+        };
         let mut evidence = FitOptions {
             hyperpriors: hyperpriors.clone(),
             constraints: self.constraints(),
             seed: request.seed,
-            memory_limit: request.memory,
+            memory_limit: request.limits.memory,
             ..FitOptions::default()
         };
         evidence.steps.time = time;
         let (mut steps, mut from) = (0, 0);
         let (mut interrupted, mut timed_out) = (false, false);
         let mut turns = options.alternations;
-        if let Some(given) = &request.hyperparameters {
+        if let Some(given) = request.start.hyperparameters() {
             set_hyperparameters(&mut model, given)?;
             (turns, hyperpriors) = (0, Vec::new());
         } else if options.prior_rows > 0 {

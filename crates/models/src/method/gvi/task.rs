@@ -214,7 +214,7 @@ impl Task<'_> {
             },
             time: None,
             seed: self.request.seed,
-            kept_bytes: self.request.memory / 8,
+            kept_bytes: self.request.limits.memory / 8,
         }
     }
 

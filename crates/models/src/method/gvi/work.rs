@@ -47,7 +47,7 @@ pub(crate) fn work(
     let passing = 8 * (passed as u64).saturating_mul(rows.min(4096) as u64);
     // Features of rows where they are kept; a batch on its way; the prior's own search.
     let row = 8 * (m as u64 + 2);
-    let kept = (rows as u64).saturating_mul(row).min(request.memory / 8);
+    let kept = (rows as u64).saturating_mul(row).min(request.limits.memory / 8);
     let batch = (b as u64).saturating_mul(4 * activations as u64 + 8 * (4 * m + 4 * functions) as u64);
     // Parameters with their moments, the best of them and their gradient.
     let fixed = numbers.saturating_mul(8 * 10) + 8 * 8 * (m as u64).pow(2);
@@ -59,7 +59,7 @@ pub(crate) fn work(
     let mapped = (rows as u64).saturating_mul(embedded).saturating_add(passing).saturating_add(weights);
     let training = kept.saturating_add(batch).saturating_add(fixed);
     let turns = if options.prior_rows > 0 { 1.0 } else { options.alternations as f64 };
-    let learning = if request.hyperparameters.is_some() { 0.0 } else { EVALUATIONS };
+    let learning = if request.start.hyperparameters().is_some() { 0.0 } else { EVALUATIONS };
     let greedy_flops = if greedy { rows as f64 * m64 * m64 } else { 0.0 };
     Work {
         bytes: training.max(chosen).max(search.peak_bytes).saturating_add(mapped),

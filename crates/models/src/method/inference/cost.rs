@@ -3,7 +3,7 @@
 use super::plan::{SEARCH_WORK, TRIAL_WORK};
 use crate::method::deep::Scatter;
 use crate::method::large;
-use crate::options::{InferenceName, PseudoCount, SvgpOptions};
+use crate::options::{InferenceName, PseudoCount, Start, SvgpOptions};
 use crate::{FitRequest, Method, ScalablePlan};
 use posterior_gp::exact::Plan;
 use posterior_gp::inducing;
@@ -101,7 +101,7 @@ impl Cost {
             ..evaluation
         };
         let conditioned = functions as f64 * (n as f64).powi(3) / 3.0;
-        match request.labels.pseudo_count {
+        match request.output.pseudo_count {
             Some(PseudoCount::Learned) => Self::learned(plan, conditioned, request, size),
             _ => Self::new(plan, searches(method, request, size) + conditioned),
         }
@@ -111,7 +111,7 @@ impl Cost {
     fn learned(regression: Plan, conditioned: f64, request: &FitRequest, size: Size) -> Self {
         let Size { rows: n, inputs: d, functions, .. } = size;
         let bound = Plan::gaussianised(n, d, functions);
-        let matchings = if request.labels.matching.is_some() || functions == 1 { 1.0 } else { 2.0 };
+        let matchings = if request.output.matching.is_some() || functions == 1 { 1.0 } else { 2.0 };
         // Of halves: an eighth of the work, and half of the evaluations; then rows left out, twice.
         let evaluations = EVALUATIONS * matchings;
         let whole = (evaluations + EVALUATIONS / 8.0) * bound.flops_per_evaluation;
@@ -153,7 +153,7 @@ impl Cost {
                 let solved = own.flops_per_step * own.steps as f64 * functions as f64;
                 let mut request = request.clone();
                 request.method = method.clone();
-                request.hyperparameters = Some(Vec::new());
+                request.start = Start::given(Vec::new());
                 let solver = Some((Box::new(request), solved));
                 Self { solver, ..Self::new(plan, searched + solved) }
             }
@@ -197,15 +197,15 @@ fn evaluation(method: &Method, size: Size) -> f64 {
 
 /// Operations of the searches for a pseudo-count and for hyperparameters.
 fn searches(method: &Method, request: &FitRequest, size: Size) -> f64 {
-    if request.hyperparameters.is_some() && request.labels.pseudo_count.is_some() {
+    if request.start.hyperparameters().is_some() && request.output.pseudo_count.is_some() {
         return 0.0;
     }
     let cubes = |rows: usize| size.functions as f64 * (rows as f64).powi(3);
-    let trials = match request.labels.pseudo_count {
+    let trials = match request.output.pseudo_count {
         Some(_) => 0.0,
         None => TRIALS * TRIAL_WORK.min(cubes(size.trial_rows)),
     };
-    let learned = match request.hyperparameters {
+    let learned = match request.start.hyperparameters() {
         Some(_) => 0.0,
         None => EVALUATIONS * evaluation(method, size),
     };

@@ -43,7 +43,7 @@ pub(crate) fn nodes_for(events: usize) -> usize {
 
 /// The events of some rows of a table, ready to be learned from.
 pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {
-    let Some(Window(sides)) = &request.labels.window else {
+    let Some(Window(sides)) = &request.output.window else {
         return Err(ModelError::Usage(format!(
             "--likelihood cox needs the box in which events would have been seen: {WINDOW} (the range of the events themselves would be too small, and the intensity at its ends too high)"
         )));
@@ -59,7 +59,7 @@ pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
         Ok(Feature::number(table.column(&side.column)?.name.clone(), side.centre()))
     };
     let features = sides.iter().map(feature).collect::<Result<Vec<_>, _>>()?;
-    let missing = request.selection.missing;
+    let missing = request.columns.missing;
     let schema = Schema { missing, ..Schema::of(NAME, features) };
     if let Some(name) = repeated(&schema.feature_names()) {
         return Err(ModelError::Usage(format!("--window names the column `{name}` twice")));
@@ -118,9 +118,9 @@ pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
 
 /// Refuses what means nothing to events.
 fn refused(request: &FitRequest) -> Result<(), ModelError> {
-    let Selection { target, features, exclude, index, noise, exposure, missing, .. } = &request.selection;
-    let Selection { categories, calendar, date_order, missing_target, unseen, .. } = &request.selection;
-    let labels = &request.labels;
+    let Selection { target, features, exclude, index, noise, exposure, missing, .. } = &request.columns;
+    let Selection { categories, calendar, date_order, missing_target, unseen, .. } = &request.columns;
+    let labels = &request.output;
     let strangers = [
         (!target.is_empty(), "--target names what is predicted, and every row here is an event"),
         (features.is_some(), "--window names the columns that say where events were, in place of --features"),

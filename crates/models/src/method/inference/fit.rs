@@ -9,7 +9,7 @@ use super::plan::InferencePlan;
 use crate::calibration::{Calibration, CalibrationRequest, Learned, NumbersBy};
 use crate::method::large::in_memory;
 use crate::method::training::PLAIN_ROWS;
-use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptions};
+use crate::options::{CalibrateName, ClassWeights, InferenceName, LargeTableOptions, Limits};
 use crate::output::{marginal, noise_square};
 use crate::prepare::some_of;
 use crate::record::NOT_COMPARED;
@@ -53,7 +53,7 @@ impl Model {
         train.likelihood = likelihood;
         let mut tried = Vec::new();
         let first = journal.spent();
-        if let Some(other) = plan.compared.filter(|_| request.time_budget.is_none_or(|b| 2.0 * first <= b)) {
+        if let Some(other) = plan.compared.filter(|_| request.limits.time.is_none_or(|b| 2.0 * first <= b)) {
             let found = infer(other, &mut train, request, &plan, (&mut *journal, &mut *observer))?;
             tried.push(best.scored(first));
             tried.push(found.scored(journal.spent() - first));
@@ -78,7 +78,7 @@ impl Model {
             let features = best.features.as_mut().map(|own| &mut own.plain);
             let place = features.or(best.variation.as_mut().map(|own| &mut own.plain));
             if let Some(place) = place {
-                let left = request.time_budget.map(|budget| budget - journal.spent());
+                let left = request.limits.time.map(|budget| budget - journal.spent());
                 let mine = (&*best.predictor, &best.likelihood);
                 match compared(mine, (observed, held), request, left, observer) {
                     Some((plain, warning)) => {
@@ -109,8 +109,8 @@ impl Model {
             method: method_of(inference).into(),
             solver: Some(plan.solver().as_str().into()),
             rows: observed.rows(),
-            kernel: request.kernel.clone(),
-            mean: request.mean,
+            kernel: request.prior.kernel.clone(),
+            mean: request.prior.mean,
             hyperparameters: told.hyperparameters,
             noise_floor: None,
             cholesky: None,
@@ -185,12 +185,13 @@ fn recalibrate(
 ) -> Result<Learned, ModelError> {
     let Some(Judged { check, rows }) = judged else { return Ok(Learned::default()) };
     let guarantee = Guarantee::unless([
-        (request.hyperparameters.is_some(), Guarantee::Given),
+        (request.start.hyperparameters().is_some(), Guarantee::Given),
         (!held_back, Guarantee::LeftOut),
         (check.training_duplicates > 0, Guarantee::TrainingDuplicates),
     ]);
     let weighted = observed.data.weights().is_some();
-    let asked = CalibrationRequest { calibrate: request.calibrate, on: check.on, guarantee, weighted };
+    let asked =
+        CalibrationRequest { calibrate: request.validation.calibrate, on: check.on, guarantee, weighted };
     let by = NumbersBy::Tails {
         counts: matches!(observed.target, Target::Counts { .. }),
         noise: noise_square(&observed.target, likelihood),
@@ -200,7 +201,7 @@ fn recalibrate(
         None => Learned::default(),
     };
     let none = out.classes.is_none() && out.tails.is_none();
-    if none && request.calibrate == CalibrateName::Conformal {
+    if none && request.validation.calibrate == CalibrateName::Conformal {
         check.warnings.push(
             "nothing could be recalibrated (--calibrate conformal): too few rows to judge by were left, or the target is events, which are no rows"
                 .into(),
@@ -235,7 +236,7 @@ fn split(
 /// What rows count, in words.
 fn weights(request: &FitRequest, observed: &Observed) -> Option<String> {
     observed.data.weights()?;
-    let asked = &request.labels;
+    let asked = &request.output;
     let classes =
         (asked.class_weights != ClassWeights::Equal).then(|| format!("classes: {}", asked.class_weights));
     let rows = asked.row_weights.as_ref().map(|column| format!("rows: `{column}`"));
@@ -262,9 +263,12 @@ fn compared(
     let rows = some_of(train.rows(), most, Streams::new(request.seed).child("model/plain", 0));
     let few = &mut train.select(&rows).ok()?;
     // Under what it would be without anything said.
-    let mut own =
-        FitRequest { memory: request.memory, seed: request.seed, time_budget: left, ..FitRequest::default() };
-    own.labels.likelihood = request.labels.likelihood;
+    let mut own = FitRequest {
+        seed: request.seed,
+        limits: Limits { memory: request.limits.memory, time: left },
+        ..FitRequest::default()
+    };
+    own.output.likelihood = request.output.likelihood;
     let plan = InferencePlan::of(few, &own).ok()?;
     let journal = &mut Journal::open(few, &own).ok()?;
     let found = infer(plan.inference, few, &own, &plan, (journal, observer)).ok()?;

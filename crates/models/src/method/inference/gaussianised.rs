@@ -17,7 +17,9 @@ use super::plan::{InferencePlan, SEARCH_WORK};
 use super::pseudo_count;
 use super::search::Searching;
 use crate::method::training::FoundSearch;
-use crate::options::{CalibrateName, InferenceName, LikelihoodOptions, PseudoCount};
+use crate::options::{
+    CalibrateName, InferenceName, OutputRequest, PriorSettings, PseudoCount, Start, Validation,
+};
 use crate::output::marginal;
 use crate::record::PSEUDO_COUNTS;
 use crate::rows::{Prints, without_duplicates};
@@ -43,7 +45,7 @@ const LEAST_OF_COUNTS: usize = 4;
 
 /// A process with this kernel for pseudo-targets: no mean (that is taken off) and no noise of its own.
 pub(crate) fn process(observed: &Observed, request: &FitRequest) -> Result<ExactGp, ModelError> {
-    let kernel = request.kernel.build(&observed.feature_names())?;
+    let kernel = request.prior.kernel.build(&observed.feature_names())?;
     let noise = Gaussian::new(NO_NOISE, 0.0);
     Ok(ExactGp::new(kernel, MeanForm::Zero, noise, observed.data.inputs().ncols(), 1))
 }
@@ -112,10 +114,10 @@ fn trial(
     model: &ExactGp,
     (request, searching): (&FitRequest, &mut Searching<'_, '_>),
 ) -> Result<Trial, ModelError> {
-    let gaussian_labels = GaussianLabels::of(observed, gaussianised, request.mean)?;
+    let gaussian_labels = GaussianLabels::of(observed, gaussianised, request.prior.mean)?;
     let data = gaussian_labels.on(observed, rows)?;
     let mut last = model.clone();
-    let learned = (request.hyperparameters.is_none(), request.seed);
+    let learned = (request.start.hyperparameters().is_none(), request.seed);
     let functions = gaussian_labels.count();
     let (matching, pseudo_count) = (gaussianised.matching().name(), gaussianised.pseudo_count());
     let tried = format!("{functions} functions, {matching} {pseudo_count}");
@@ -147,7 +149,7 @@ fn choose_pseudo_count(
     model: &ExactGp,
     searching: &mut Searching<'_, '_>,
 ) -> Result<Choice, ModelError> {
-    let asked = &request.labels;
+    let asked = &request.output;
     let named = asked.matching.map(|matching| [matching]);
     let matchings = |of: &Observed| match &named {
         Some(own) => own.to_vec(),
@@ -232,7 +234,7 @@ fn hyperparameters(
     model: ExactGp,
     searching: &mut Searching<'_, '_>,
 ) -> Result<(ExactGp, String), ModelError> {
-    if request.hyperparameters.is_some() {
+    if request.start.hyperparameters().is_some() {
         return Ok((model, "given".into()));
     }
     let (n, c) = (observed.rows(), gaussian_labels.count());
@@ -252,7 +254,7 @@ fn hyperparameters(
                 steps: searching.steps(),
                 hyperpriors: searching.hyperpriors(&model),
                 constraints: options.constraints.all(),
-                memory_limit: request.memory,
+                memory_limit: request.limits.memory,
             };
             let data = gaussian_labels.on(observed, &all)?;
             let parts: Vec<_> = (0..c).map(|k| data.function(k)).collect();
@@ -314,7 +316,7 @@ fn by_rows_left_out(
     let Choice { gaussianised, tried, best } =
         choose_pseudo_count(observed, (request, plan), &begun, searching)?;
     let (model, judged) = best.map_or((begun, None), |trial| (trial.model, Some(trial.judged)));
-    let gaussian_labels = GaussianLabels::of(observed, &gaussianised, request.mean)?;
+    let gaussian_labels = GaussianLabels::of(observed, &gaussianised, request.prior.mean)?;
     let (model, source) = hyperparameters(observed, (request, plan), &gaussian_labels, model, searching)?;
     Ok(Chosen { gaussianised, gaussian_labels, model, source, judged, tried, bounds: Vec::new() })
 }
@@ -332,7 +334,7 @@ pub(crate) fn fit(
         evidence.constraints = options.constraints.clone();
     }
     let searching = &mut Searching::new(request, &evidence, observed.data.inputs().ncols(), kept);
-    let chosen = match request.labels.pseudo_count {
+    let chosen = match request.output.pseudo_count {
         Some(PseudoCount::Learned) => pseudo_count::choose(observed, request, searching)?,
         _ => by_rows_left_out(observed, (request, plan), searching)?,
     };
@@ -340,13 +342,16 @@ pub(crate) fn fit(
     let hyperparameters = Hyperparameter::of(&model);
     // What every function's own process is told.
     let mut own = FitRequest {
-        hyperparameters: Some(hyperparameters.clone()),
-        mean: MeanForm::Zero,
-        noise_floor: 0.0,
-        initial_noise: None,
-        labels: LikelihoodOptions::default(),
-        calibrate: CalibrateName::None,
+        start: Start::given(hyperparameters.clone()),
+        output: OutputRequest::default(),
         method: plan.method.clone(),
+        prior: PriorSettings {
+            mean: MeanForm::Zero,
+            noise_floor: 0.0,
+            initial_noise: None,
+            ..request.prior.clone()
+        },
+        validation: Validation { calibrate: CalibrateName::None, ..request.validation },
         ..request.clone()
     };
     if let Some(large) = own.method.large_mut() {
@@ -355,7 +360,7 @@ pub(crate) fn fit(
     }
     let (mut members, mut predictors) = (Vec::new(), Vec::new());
     for k in 0..gaussian_labels.count() {
-        own.time_budget = searching.left();
+        own.limits.time = searching.left();
         let prepared = gaussian_labels.prepared(observed, k)?;
         let (journal, observer) = searching.kept();
         let fitted = journal.function(k, own.method.iterative().is_some(), |checkpoint| {

@@ -37,7 +37,7 @@ impl Journal {
         }
         let checkpoints = CheckpointWriter::of(&observed.schema, &observed.data, request, &request.method)?;
         let found = checkpoints.load()?.map_or_else(Found::default, |saved| saved.found().clone());
-        let allowance = Allowance::new(request.time_budget).after(found.seconds);
+        let allowance = Allowance::new(request.limits.time).after(found.seconds);
         Ok(Self { path, checkpoints, found, allowance })
     }
 
@@ -151,7 +151,7 @@ mod tests {
     use crate::method::inference::observed::Observed;
     use crate::method::inference::target::choose_likelihood;
     use crate::options::{
-        CgOptions, InferenceName, IterativeOptions, LargeTableOptions, LikelihoodName, LikelihoodOptions,
+        CgOptions, InferenceName, IterativeOptions, LargeTableOptions, LikelihoodName, OutputRequest,
         SvgpOptions,
     };
     use crate::{FitRequest, Method, Model, ModelData, ModelError, Question};
@@ -174,7 +174,7 @@ mod tests {
 
     fn fit(request: &FitRequest, steps: usize) -> (Result<Model, ModelError>, usize) {
         let (table, rows): (_, Vec<usize>) = (table(), (0..60).collect());
-        let chosen = choose_likelihood(&table, "y", &rows, LikelihoodName::Auto, &request.selection).unwrap();
+        let chosen = choose_likelihood(&table, "y", &rows, LikelihoodName::Auto, &request.columns).unwrap();
         let observed = Observed::from_table(&table, &rows, request, chosen).unwrap();
         let mut seen = 0;
         let fitted = Model::fit_observed(observed, request, &mut |_, _| {
@@ -214,9 +214,9 @@ mod tests {
             (InferenceName::Variational, Method::Svgp(svgp), 7),
         ] {
             let request = FitRequest {
-                selection: Selection { target: "y".into(), ..Selection::default() },
+                columns: Selection { target: "y".into(), ..Selection::default() },
                 method,
-                labels: LikelihoodOptions { inference, ..Default::default() },
+                output: OutputRequest { inference, ..Default::default() },
                 ..FitRequest::default()
             };
             let (undisturbed, all) = fit(&request, usize::MAX);

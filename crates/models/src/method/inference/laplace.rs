@@ -26,7 +26,7 @@ pub(crate) fn fit(
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Inferred, ModelError> {
     let mut model = begun(observed, request)?;
-    let learned = request.hyperparameters.is_none();
+    let learned = request.start.hyperparameters().is_none();
     give(request, &mut model)?;
     let options = request.search(&asked.evidence, &model, observed.data.inputs().ncols());
     let hyperpriors = options.hyperpriors.clone();
@@ -54,10 +54,10 @@ pub(crate) fn fit(
 
 /// The process of some rows before anything is learned of it.
 fn begun(observed: &Observed, request: &FitRequest) -> Result<LaplaceGp, ModelError> {
-    let mut kernel = request.kernel.build(&observed.feature_names())?;
+    let mut kernel = request.prior.kernel.build(&observed.feature_names())?;
     observed.begin(&mut *kernel);
     let inputs = observed.data.inputs().ncols();
-    Ok(LaplaceGp::new(kernel, request.mean, observed.likelihood.clone_box(), inputs))
+    Ok(LaplaceGp::new(kernel, request.prior.mean, observed.likelihood.clone_box(), inputs))
 }
 
 /// Hyperparameters of some rows, in an earlier run or now; the model has them afterwards.
@@ -94,7 +94,7 @@ fn left_out(
 ) -> Result<Judged, ModelError> {
     let truths = observed.targets();
     let rows: Vec<usize> = (0..observed.rows()).collect();
-    let learned = request.hyperparameters.is_none();
+    let learned = request.start.hyperparameters().is_none();
     // Events may come twice at one place, and rows with a weight or an offset of their own are alike in more than these prints.
     let plain = observed.data.weights().is_none() && observed.data.offsets().is_none();
     let multiplicities = match observed.target {

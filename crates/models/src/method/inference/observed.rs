@@ -63,25 +63,25 @@ impl Observed {
         let Some((likelihood, mut target)) = chosen.likelihood else {
             return Err(ModelError::Request("the target has Gaussian noise".into()));
         };
-        if request.selection.noise.is_some() {
+        if request.columns.noise.is_some() {
             let name = likelihood.name();
             return Err(ModelError::Request(format!(
                 "--noise is the variance of Gaussian noise; {name} targets have none of their own: leave it out, or take {LIKELIHOOD_GAUSSIAN}"
             )));
         }
-        if let Some(name) = request.target_transform.asked() {
+        if let Some(name) = request.output.target_transform.asked() {
             return Err(ModelError::Usage(format!(
                 "--target-transform {name} is for numbers with Gaussian noise, and the target is taken as {}: leave it out, or take {LIKELIHOOD_GAUSSIAN}",
                 chosen.why
             )));
         }
-        if request.labels.window.is_some() {
+        if request.output.window.is_some() {
             return Err(ModelError::Usage(format!(
                 "--window is for events (--likelihood cox), and the target is taken as {}",
                 chosen.why
             )));
         }
-        if request.selection.exposure.is_some() && !matches!(target, Target::Counts { .. }) {
+        if request.columns.exposure.is_some() && !matches!(target, Target::Counts { .. }) {
             return Err(ModelError::Usage(no_exposure(&chosen.why)));
         }
         let schema = Schema::learn(table, &request.roles(), rows)?;
@@ -93,7 +93,7 @@ impl Observed {
             Target::Classes { .. } | Target::Counts { .. } | Target::Events { .. } => Vec::new(),
         };
         request.require_targets(&table.source, &schema.target, targets.len(), scaled)?;
-        let counts = request.kernel.count_columns(&schema.feature_names());
+        let counts = request.prior.kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
         let unscaled = unscaled(&schema, request);
         let weights = weights(table, request, &target, &extracted.rows, &targets)?;
@@ -244,7 +244,7 @@ fn weights(
     rows: &[usize],
     targets: &[f64],
 ) -> Result<Option<Vec<f64>>, ModelError> {
-    let asked = &request.labels;
+    let asked = &request.output;
     let mut out = vec![1.0; rows.len()];
     match (&asked.class_weights, target) {
         (ClassWeights::Equal, _) => {}

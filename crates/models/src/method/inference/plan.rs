@@ -65,20 +65,20 @@ impl InferencePlan {
             _ => 0,
         };
         let events = matches!(observed.target, Target::Events { .. });
-        if request.calibrate == CalibrateName::Conformal && events {
+        if request.validation.calibrate == CalibrateName::Conformal && events {
             let problem = "--calibrate conformal is by rows, and events are none: leave it out";
             return Err(ModelError::Usage(problem.into()));
         }
         let mut out = Self::unchecked(observed, request)?;
-        if request.calibrate != CalibrateName::None && !events {
+        if request.validation.calibrate != CalibrateName::None && !events {
             let rows = out.judged_rows(observed.rows());
-            calibration::check(request.calibrate, rows, out.method.settings().leaves_one_out())?;
+            calibration::check(request.validation.calibrate, rows, out.method.settings().leaves_one_out())?;
             // Their probabilities (or moments, truths and scores) are kept until all else is done, and once more as they are changed.
             let kept = 16u64.saturating_mul(rows as u64).saturating_mul(classes.max(4));
             out.plan.peak_bytes = out.plan.peak_bytes.saturating_add(kept);
         }
-        if out.plan.peak_bytes > request.memory {
-            let (plan, limit) = (out.plan, request.memory);
+        if out.plan.peak_bytes > request.limits.memory {
+            let (plan, limit) = (out.plan, request.limits.memory);
             return Err(posterior_gp::GpError::Memory { plan, limit }.into());
         }
         Ok(out)
@@ -87,9 +87,10 @@ impl InferencePlan {
     fn unchecked(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
         let (n, d) = (observed.rows_to_learn(), observed.data.inputs().ncols());
         let likelihood = &observed.likelihood;
-        let asked = &request.labels;
-        let open =
-            asked.matching.is_none() && asked.pseudo_count.is_none() && request.hyperparameters.is_none();
+        let asked = &request.output;
+        let open = asked.matching.is_none()
+            && asked.pseudo_count.is_none()
+            && request.start.hyperparameters().is_none();
         let tries_two_classes = matches!(likelihood, OutputLikelihood::Bernoulli(_))
             && asked.likelihood == LikelihoodName::Auto
             && matches!(asked.inference, InferenceName::Auto | InferenceName::Gaussianised)
@@ -105,7 +106,7 @@ impl InferencePlan {
         );
         let work = |rows: usize| latents as f64 * (rows as f64).powi(3);
         let small = work(n) <= EXACT_WORK
-            && latents as u64 * Plan::evidence(n, d, 1).peak_bytes <= request.memory / 2;
+            && latents as u64 * Plan::evidence(n, d, 1).peak_bytes <= request.limits.memory / 2;
         let deep = request.method.sets_aside();
         let (likely, named) = (likelihood.name(), request.method.name());
         let (inference, mut why) = match (asked.inference, has_gaussian_labels) {
@@ -203,7 +204,7 @@ impl InferencePlan {
             && open
         {
             let other = Cost::of(InferenceName::Laplace, &method, request, size);
-            if other.flops <= COMPARED_WORK && other.plan.peak_bytes <= request.memory / 2 {
+            if other.flops <= COMPARED_WORK && other.plan.peak_bytes <= request.limits.memory / 2 {
                 compared = Some(InferenceName::Laplace);
                 why += "; few rows, hence laplace is tried as well";
                 // What was found first is kept beside the other.
@@ -272,8 +273,8 @@ impl InferencePlan {
 fn no_noise(request: &FitRequest) -> Result<(), ModelError> {
     let usual = FitRequest::default();
     let flags = [
-        (request.initial_noise != usual.initial_noise, "set prior.initial-noise"),
-        (request.noise_floor != usual.noise_floor, "set prior.noise-floor"),
+        (request.prior.initial_noise != usual.prior.initial_noise, "set prior.initial-noise"),
+        (request.prior.noise_floor != usual.prior.noise_floor, "set prior.noise-floor"),
     ];
     match flags.iter().find(|(given, _)| *given) {
         Some((_, flag)) => Err(ModelError::Usage(format!(

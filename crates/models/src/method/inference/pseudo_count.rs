@@ -35,10 +35,15 @@ fn learn(
     let inputs = observed.data.inputs().ncols();
     let kernel = begun.kernel().clone_box();
     let gaussian_labels = (matching, PSEUDO_COUNTS[FIRST]);
-    let mut model =
-        GaussianisedGp::new(kernel, request.mean, observed.likelihood.clone(), gaussian_labels, inputs)?
-            .with_scale(start.scale);
-    if request.mean == MeanForm::Constant {
+    let mut model = GaussianisedGp::new(
+        kernel,
+        request.prior.mean,
+        observed.likelihood.clone(),
+        gaussian_labels,
+        inputs,
+    )?
+    .with_scale(start.scale);
+    if request.prior.mean == MeanForm::Constant {
         model.mean_mut().set_values(&start.offsets);
     }
     let some = rows.map(|rows| observed.data.select(rows)).transpose()?;
@@ -46,7 +51,7 @@ fn learn(
     let part = rows.map_or("all rows".into(), |rows| format!("a part with row {}", rows[0] + 1));
     let name = format!("{} learned, {part}", matching.name());
     let (model, bound) = searching.bound(&name, model, data, rows.is_some())?;
-    let offsets = match request.mean {
+    let offsets = match request.prior.mean {
         MeanForm::Constant => model.mean().values(),
         _ => start.offsets.clone(),
     };
@@ -84,7 +89,7 @@ pub(crate) fn choose(
     searching: &mut Searching<'_, '_>,
 ) -> Result<Chosen, ModelError> {
     let begun = searching.begun(process(observed, request)?)?;
-    let named = request.labels.matching.map(|matching| [matching]);
+    let named = request.output.matching.map(|matching| [matching]);
     let matchings = named.as_ref().map_or_else(|| default_matchings(&observed.likelihood), |own| &own[..]);
     let mut bounds: Vec<BoundedPseudoCount> = Vec::new();
     let mut best: Option<(Matching, GaussianLabels, Learned)> = None;
@@ -92,8 +97,11 @@ pub(crate) fn choose(
         if best.is_some() && searching.is_spent() {
             break;
         }
-        let start =
-            GaussianLabels::of(observed, &Gaussianised::new(matching, PSEUDO_COUNTS[FIRST])?, request.mean)?;
+        let start = GaussianLabels::of(
+            observed,
+            &Gaussianised::new(matching, PSEUDO_COUNTS[FIRST])?,
+            request.prior.mean,
+        )?;
         let found = learn(observed, None, (request, matching), (&begun, &start), searching)?;
         let pseudo_count = found.gaussianised.pseudo_count();
         bounds.push(BoundedPseudoCount { matching, pseudo_count, bound: found.bound });
@@ -108,7 +116,7 @@ pub(crate) fn choose(
     let gaussian_labels = GaussianLabels::with(observed, &found.gaussianised, (found.offsets, start.scale))?;
     let mut model = begun;
     model.set_values(&[found.kernel, vec![NO_NOISE]].concat());
-    let source = match request.hyperparameters {
+    let source = match request.start.hyperparameters() {
         Some(_) => "given; prior means and pseudo-count by a bound on the evidence of the labels",
         None => "a bound on the evidence of the labels, together with prior means and pseudo-count",
     };

@@ -30,7 +30,7 @@ pub(crate) struct SearchRecord {
 /// # Errors
 /// [`ModelError::UnknownHyperparameter`].
 pub(crate) fn give(request: &FitRequest, model: &mut dyn Parameters) -> Result<(), ModelError> {
-    let Some(given) = &request.hyperparameters else { return Ok(()) };
+    let Some(given) = request.start.hyperparameters() else { return Ok(()) };
     let missing = Hyperparameter::give(given, model);
     let Some(name) = missing.into_iter().find(|name| name != "inducing_inputs") else { return Ok(()) };
     let known = Hyperparameter::without_inducing(model);
@@ -72,7 +72,7 @@ impl<'a, 'o> Searching<'a, 'o> {
 
     /// Whether half of the budget is used up: enough was compared.
     pub(crate) fn is_spent(&self) -> bool {
-        self.request.time_budget.is_some_and(|budget| 2.0 * self.journal.spent() > budget)
+        self.request.limits.time.is_some_and(|budget| 2.0 * self.journal.spent() > budget)
     }
 
     /// What was found before, and who is told of the rest.
@@ -107,7 +107,7 @@ impl<'a, 'o> Searching<'a, 'o> {
 
     /// The model with the hyperparameters that were given, if some were; those of the noise have no meaning here.
     pub(crate) fn begun(&self, mut model: ExactGp) -> Result<ExactGp, ModelError> {
-        let Some(given) = &self.request.hyperparameters else { return Ok(model) };
+        let Some(given) = self.request.start.hyperparameters() else { return Ok(model) };
         let noise = Hyperparameter::of(&model).into_iter().filter(|h| h.name == "noise_variance");
         let kernel = given.iter().filter(|h| h.name != "noise_variance" && !h.name.starts_with("mean."));
         training::set(&mut model, &kernel.cloned().chain(noise).collect::<Vec<_>>())?;
@@ -124,7 +124,7 @@ impl<'a, 'o> Searching<'a, 'o> {
         blocks: Option<&[Vec<usize>]>,
         rough: bool,
     ) -> Result<ExactGp, ModelError> {
-        if self.request.hyperparameters.is_some() {
+        if self.request.start.hyperparameters().is_some() {
             return Ok(model);
         }
         let whole = [(0..data.rows()).collect()];
@@ -154,7 +154,7 @@ impl<'a, 'o> Searching<'a, 'o> {
         rough: bool,
     ) -> Result<(GaussianisedGp, f64), ModelError> {
         let mut options = self.options(&model, rough);
-        if self.request.hyperparameters.is_some() {
+        if self.request.start.hyperparameters().is_some() {
             options.constraints = held(model.kernel().segments());
             options.hyperpriors.clear();
         }
@@ -200,7 +200,7 @@ impl<'a, 'o> Searching<'a, 'o> {
         hyperparameters: Vec<Hyperparameter>,
         model: &dyn Parameters,
     ) -> SearchRecord {
-        let learned = self.request.hyperparameters.is_none();
+        let learned = self.request.start.hyperparameters().is_none();
         SearchRecord {
             hyperparameters,
             hyperpriors: if learned { self.hyperpriors(model) } else { Vec::new() },

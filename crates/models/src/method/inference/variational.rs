@@ -19,21 +19,21 @@ pub(crate) fn fit(
     (request, asked): (&FitRequest, &SvgpOptions),
     (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Inferred, ModelError> {
-    let mut kernel = request.kernel.build(&observed.feature_names())?;
+    let mut kernel = request.prior.kernel.build(&observed.feature_names())?;
     observed.begin(&mut *kernel);
     let (own, inputs) = (&asked.inducing, observed.data.inputs());
     let chosen = own.choice().choose(&*kernel, inputs, own.points(), Streams::new(request.seed))?;
     let inducing = chosen.points.nrows();
     let likelihood = observed.likelihood.clone_box();
-    let mut model = StochasticGp::new(kernel, request.mean, likelihood, chosen.points)?;
-    let counts = request.kernel.count_columns(&observed.feature_names());
+    let mut model = StochasticGp::new(kernel, request.prior.mean, likelihood, chosen.points)?;
+    let counts = request.prior.kernel.count_columns(&observed.feature_names());
     model.learn_inducing = !asked.fixed_inducing && counts.is_empty();
-    let learned = request.hyperparameters.is_none();
+    let learned = request.start.hyperparameters().is_none();
     give(request, &mut model)?;
     model.learn_hyperparameters = learned;
     let hyperpriors = match learned {
         true => request.hyperpriors_of(&model, inputs.ncols()),
-        false => request.hyperpriors.clone(),
+        false => request.prior.hyperpriors.clone(),
     };
     let told = (request, asked, &hyperpriors[..]);
     let time = journal.left().map(Duration::from_secs_f64);

@@ -26,12 +26,12 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
     let Method::Auto(options) = &request.method else {
         return Chosen { method: request.method.clone(), why: "as asked".into() };
     };
-    let limit = request.memory;
+    let limit = request.limits.memory;
     let (exact, bounded) = (Method::Exact(options.exact()), Method::Svgp(options.stochastic_bound()));
     let descending = options.descending();
     let plan = saved_plan(rows, features.len());
     let exact_seconds = plan.flops_per_evaluation * EXACT_EVALUATIONS / EXACT_RATE;
-    let sampled = request.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
+    let sampled = request.prior.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
     let descent = || ScalablePlan::new(request, &descending, rows, features.len());
     let bound = || ScalablePlan::new(request, &bounded, rows, features.len());
     // Nothing is gained by a fallback that needs more than what does not fit.
@@ -44,8 +44,8 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
         format!("because {rows} rows are more than {EXACT_ROWS}, beyond which exact evidences take long")
     } else if plan.peak_bytes > limit {
         format!("because {plan} for the exact method, above the limit")
-    } else if request.hyperparameters.is_none()
-        && request.time_budget.is_some_and(|budget| budget < exact_seconds)
+    } else if request.start.hyperparameters().is_none()
+        && request.limits.time.is_some_and(|budget| budget < exact_seconds)
     {
         format!("because the exact method may take {exact_seconds:.0} s, above the time budget")
     } else {
@@ -128,7 +128,7 @@ fn solving(options: &AutoOptions) -> bool {
 mod tests {
     use super::*;
     use crate::Hyperparameter;
-    use crate::options::MethodName;
+    use crate::options::{MethodName, Start};
 
     fn chosen(rows: usize, change: impl FnOnce(&mut FitRequest)) -> Chosen {
         let mut request = FitRequest::default();
@@ -144,23 +144,23 @@ mod tests {
         let noted = chosen(500, |r| r.method.iterative_mut().unwrap().sampling.samples = 7);
         assert!(noted.method.name() == MethodName::Exact && noted.why.contains("not used"), "{}", noted.why);
         let given = |r: &mut FitRequest| {
-            r.hyperparameters = Some(vec![Hyperparameter { name: "n".into(), values: vec![1.0] }]);
+            r.start = Start::given(vec![Hyperparameter { name: "n".into(), values: vec![1.0] }]);
         };
         // Given hyperparameters are conditioned on, by the exact method as by others.
         assert_eq!(chosen(500, given).method.name(), MethodName::Exact);
         // 100 evaluations at 5,000 rows are 100 x 1.25e11 operations or more: minutes.
-        assert_eq!(chosen(5000, |r| r.time_budget = Some(10.0)).method.name(), MethodName::Sdd);
-        assert_eq!(chosen(5000, |r| r.time_budget = Some(1e5)).method.name(), MethodName::Exact);
+        assert_eq!(chosen(5000, |r| r.limits.time = Some(10.0)).method.name(), MethodName::Sdd);
+        assert_eq!(chosen(5000, |r| r.limits.time = Some(1e5)).method.name(), MethodName::Exact);
         assert_eq!(chosen(EXACT_ROWS + 1, |_| ()).method.name(), MethodName::Sdd);
         // Forty rows in fifty kilobytes: refused for what they need themselves, not for what a method for large tables would.
-        assert_eq!(chosen(40, |r| r.memory = 50_000).method.name(), MethodName::Exact);
+        assert_eq!(chosen(40, |r| r.limits.memory = 50_000).method.name(), MethodName::Exact);
         // A million rows with 1,001 columns of weights are tens of gigabytes; inducing points need one for their table.
         let large = chosen(1_000_000, |r| r.method.iterative_mut().unwrap().sampling.samples = 1000);
         assert_eq!(large.method.name(), MethodName::Svgp, "{}", large.why);
         assert!(large.why.contains("not used"), "{}", large.why);
         assert!(!chosen(500, |r| r.seed = 7).why.contains("not used"));
         let held = chosen(7000, |r| {
-            r.kernel = "periodic".parse().unwrap();
+            r.prior.kernel = "periodic".parse().unwrap();
             let noise =
                 posterior_optim::Constraint::Fixed { parameter: "noise_variance".into(), value: None };
             r.method.iterative_mut().unwrap().evidence.constraints.fix.push(noise);
@@ -168,12 +168,15 @@ mod tests {
         assert!(matches!(&held.method, Method::Sgpr(own) if own.constraints.fix.len() == 1), "{held:?}");
         assert!(!held.why.contains("not used"), "{}", held.why);
         let searched = chosen(7000, |r| {
-            r.kernel = "periodic".parse().unwrap();
+            r.prior.kernel = "periodic".parse().unwrap();
             r.method.iterative_mut().unwrap().evidence.learning_rate = Some(0.2);
         });
         assert!(searched.why.contains("not used"), "{}", searched.why);
-        let plain = chosen(7000, |r| r.kernel = "periodic".parse().unwrap());
+        let plain = chosen(7000, |r| r.prior.kernel = "periodic".parse().unwrap());
         assert!(!plain.why.contains("not used"), "{}", plain.why);
-        assert_eq!(chosen(7000, |r| r.kernel = "periodic".parse().unwrap()).method.name(), MethodName::Sgpr);
+        assert_eq!(
+            chosen(7000, |r| r.prior.kernel = "periodic".parse().unwrap()).method.name(),
+            MethodName::Sgpr
+        );
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! | file | what |
 //! |---|---|
-//! //! | `plan`, `sizes` | memory and work, before anything is done |
 //! | `fit` | hyperparameters, then weights, judged on rows that are held back |
 //! | `refinement` | which search on all rows goes on from where blocks led |
 //! | `choice` | which method, and why |
@@ -25,7 +24,7 @@ pub(crate) use fit::{
     Fitting, Outcome, by_solver, check_numbers, fit_from_disk, fit_scalable, refuse_settings,
 };
 pub use plan::ScalablePlan;
-pub(crate) use plan::{StepSize, stochastic_bound, whole_posterior};
+pub(crate) use plan::{StepSize, closing_flops, stochastic_bound, whole_posterior};
 pub use prepared_table::PreparedTable;
 pub(crate) use prepared_table::{in_memory, not_from_disk};
 pub(crate) use run_time::{expected, expected_seconds, in_words, rate};

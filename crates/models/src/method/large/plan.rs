@@ -76,8 +76,8 @@ impl ScalablePlan {
         };
         let mut search_passes = 0;
         let (peak_of_search, hyperparameter_flops) = match iterative {
-            Some(options) if request.hyperparameters.is_none() => {
-                let (peak, flops) = search(options, rows, inputs, request.memory);
+            Some(options) if request.start.hyperparameters().is_none() => {
+                let (peak, flops) = search(options, rows, inputs, request.limits.memory);
                 let blocks = Blocks { request, options, rows, inputs };
                 let [exactly, by_steps] = [blocks.exactly(), blocks.by_steps()];
                 search_passes = match options.search.hyperparameter_search.is_stochastic() {
@@ -89,7 +89,7 @@ impl ScalablePlan {
                 };
                 let bytes = [exactly, by_steps].into_iter().flatten().map(|own| own.bytes);
                 // Of a budget they take what that allows. Planned seconds are those of 60 in 100 evaluations, and these are all that there are.
-                let first = exactly.or(by_steps).filter(|_| request.time_budget.is_none());
+                let first = exactly.or(by_steps).filter(|_| request.limits.time.is_none());
                 let own = first.map_or(0.0, |own| EVALUATIONS / 60.0 * own.flops);
                 (bytes.fold(peak, u64::max), flops + own)
             }
@@ -113,7 +113,7 @@ impl ScalablePlan {
             .saturating_add(if iterative.is_some() { WORKING_BYTES } else { 0 });
         // What is tried by `auto` is kept until something is better: the factor of few rows, then the weights of descent beside the bound's work.
         let solver = if let Some(auto) = request.method.settings().compared_with(method) {
-            let most = few_rows_memory(request.memory);
+            let most = few_rows_memory(request.limits.memory);
             let search = &auto.descent.iterative.search;
             let m = InducingOptions::default().points().min(rows);
             let exact = |most_rows: usize| saved_plan(most_rows.min(rows), inputs).peak_bytes.min(most);
@@ -125,18 +125,18 @@ impl ScalablePlan {
             // Instead of descent, where that fits: what is tried last is left out where it does not fit beside it.
             let whole = whole_posterior(request, rows, inputs);
             let beside = whole.map(|_| product(n, n).saturating_mul(8).saturating_add(bound.peak_bytes));
-            let beside = beside.filter(|bytes| data.saturating_add(*bytes) <= request.memory);
+            let beside = beside.filter(|bytes| data.saturating_add(*bytes) <= request.limits.memory);
             // Solvers that may be taken instead of descent are those that fit.
             let others = auto.instead_of_descent().into_iter().map(|method| {
                 let own = Self::new(request, &method, rows, inputs).peak_bytes.saturating_add(few);
-                if own <= request.memory { own.saturating_sub(data) } else { 0 }
+                if own <= request.limits.memory { own.saturating_sub(data) } else { 0 }
             });
             let others = others.fold(0, u64::max);
             [
                 whole.map_or(0, |bytes| few.saturating_add(bytes)),
                 beside.unwrap_or_default(),
                 others,
-                few.saturating_add(trial_bytes(rows, inputs, request.memory)),
+                few.saturating_add(trial_bytes(rows, inputs, request.limits.memory)),
                 solver.saturating_add(few),
                 kept.max(few).saturating_add(few).saturating_add(more),
                 kept.max(few).max(more).saturating_add(bound.peak_bytes),
@@ -160,11 +160,6 @@ impl ScalablePlan {
         }
     }
 
-    /// Operations of the pass over all rows that ends the stochastic bound of Gaussian noise: of the collapsed bound's evaluation, which has two more for the gradient.
-    pub(crate) fn closing_flops(options: &SvgpOptions, rows: usize, inputs: usize) -> f64 {
-        BoundPlan::collapsed(rows, inputs, 1, options.inducing.points().min(rows)).flops_per_step / 3.0
-    }
-
     /// The plan of a method on rows that stand in a file, reading the table included: what grows with the rows are numbers of rows, fingerprints, and how repeated rows are found. None for methods that look at all rows at once.
     pub(crate) fn from_disk(
         request: &FitRequest,
@@ -180,7 +175,7 @@ impl ScalablePlan {
         let chosen = candidates.saturating_mul(8 * (4 * (inputs as u64 + 2) + factor));
         // The densest place of a plane is looked for among all rows.
         let each = DISK_ROW_BYTES + if inputs == 2 { 40 } else { 0 };
-        let part = (disk_part_bytes(request.memory) as u64)
+        let part = (disk_part_bytes(request.limits.memory) as u64)
             .min((rows as u64).saturating_mul(64 * (inputs as u64 + 2)));
         let bytes = [own, chosen, (rows as u64).saturating_mul(each), 4 * part];
         Some(Self {
@@ -266,6 +261,11 @@ impl<'a> StepSize<'a> {
     }
 }
 
+/// Operations of the pass over all rows that ends the stochastic bound of Gaussian noise: of the collapsed bound's evaluation, which has two more for the gradient.
+pub(crate) fn closing_flops(options: &SvgpOptions, rows: usize, inputs: usize) -> f64 {
+    BoundPlan::collapsed(rows, inputs, 1, options.inducing.points().min(rows)).flops_per_step / 3.0
+}
+
 /// The stochastic bound with the pass over all rows that ends it.
 pub(crate) fn stochastic_bound(rows: usize, inputs: usize, inducing: usize, batch: usize) -> BoundPlan {
     let plan = BoundPlan::stochastic(rows, inputs, 1, inducing, 1, 1, batch);
@@ -276,8 +276,8 @@ pub(crate) fn stochastic_bound(rows: usize, inputs: usize, inducing: usize, batc
 /// Bytes of the exact posterior of all rows, where `auto` makes it: not of too many, and within the memory beside the posterior of few.
 pub(crate) fn whole_posterior(request: &FitRequest, rows: usize, inputs: usize) -> Option<u64> {
     let bytes = saved_plan(rows, inputs).peak_bytes;
-    let beside = few_rows_memory(request.memory).saturating_add(table_bytes(rows, inputs, 8));
-    (rows <= EXACT_POSTERIOR_ROWS && bytes.saturating_add(beside) <= request.memory).then_some(bytes)
+    let beside = few_rows_memory(request.limits.memory).saturating_add(table_bytes(rows, inputs, 8));
+    (rows <= EXACT_POSTERIOR_ROWS && bytes.saturating_add(beside) <= request.limits.memory).then_some(bytes)
 }
 
 /// Evaluations of a search that are planned for.

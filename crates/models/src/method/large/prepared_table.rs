@@ -9,7 +9,7 @@ use crate::{FileRows, FitRequest, Method, Model, ModelError, Prepared, TrainingR
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
 use posterior_data::{
-    Feature, InputRanges, Missing, RowFile, Schema, Standardisation, row_bytes, row_fingerprint,
+    Feature, InputRanges, Missing, RowFile, Schema, Standardisation, TextOptions, row_bytes, row_fingerprint,
 };
 use posterior_gp::RowSource;
 use posterior_notes::fixes::{MEMORY, STREAM_FALSE};
@@ -32,28 +32,28 @@ impl PreparedTable {
     /// # Errors
     /// As [`Prepared::from_table`]; a fit that does not fit the memory limit, or the disk, is refused before the numbers are read.
     pub fn from_files(
-        files: &[PathBuf],
+        (files, text): (&[PathBuf], &TextOptions),
         rows: &[usize],
         request: &FitRequest,
         folder: &Path,
         say: &mut dyn FnMut(String),
     ) -> Result<Self, ModelError> {
-        if request.labels.row_weights.is_some() {
+        if request.output.row_weights.is_some() {
             return Err(ModelError::Usage(format!(
                 "--row-weights are for tables in memory: {STREAM_FALSE} reads this one whole"
             )));
         }
-        let usual = StreamOptions { text: request.text, ..StreamOptions::default() };
-        let part_bytes = usual.part_bytes.min(disk_part_bytes(request.memory));
+        let usual = StreamOptions { text: *text, ..StreamOptions::default() };
+        let part_bytes = usual.part_bytes.min(disk_part_bytes(request.limits.memory));
         let options = StreamOptions { part_bytes, ..usual };
         let schema = stream::learn_schema(files, &request.roles(), rows, &options)?;
         let names = schema.feature_names();
         let chosen = choose(request, rows.len(), &names);
         let asked = (request, &chosen.method);
         let plan = chosen.method.settings().plan(asked, rows.len(), names.len());
-        let limit = request.memory;
+        let limit = request.limits.memory;
         // How many rows are dropped is known only after reading.
-        let fits = plan.peak_bytes <= limit || request.selection.missing == Missing::Drop;
+        let fits = plan.peak_bytes <= limit || request.columns.missing == Missing::Drop;
         let Some(on_disk) = on_disk(request, &chosen.method, (rows.len(), names.len()), plan.peak_bytes)?
         else {
             if !fits {
@@ -63,11 +63,11 @@ impl PreparedTable {
             let source = stream::source_of(files);
             let prepared = Prepared::from_extracted(schema, extracted, request, &source);
             return prepared.map(Self::Memory).map_err(|error| match error {
-                ModelError::Data(error) => stream::locate(files, &request.text, error).into(),
+                ModelError::Data(error) => stream::locate(files, text, error).into(),
                 other => other,
             });
         };
-        if on_disk.peak_bytes > limit && request.selection.missing != Missing::Drop {
+        if on_disk.peak_bytes > limit && request.columns.missing != Missing::Drop {
             return Err(refused(request, on_disk.as_exact(), &chosen.method));
         }
         let width = names.len() + 1 + usize::from(schema.noise.is_some());
@@ -76,11 +76,11 @@ impl PreparedTable {
             row_bytes(rows.len(), width) as f64 / 1e6,
             if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.display()
         ));
-        Self::to_disk(files, schema, rows, request, folder)
+        Self::to_disk((files, text), schema, rows, request, folder)
     }
 
     fn to_disk(
-        files: &[PathBuf],
+        (files, text): (&[PathBuf], &TextOptions),
         schema: Schema,
         rows: &[usize],
         request: &FitRequest,
@@ -91,13 +91,13 @@ impl PreparedTable {
                 "--noise heteroscedastic is for tables in memory: allow more ({MEMORY}), or leave it out"
             )));
         }
-        let counts = request.kernel.count_columns(&schema.feature_names());
+        let counts = request.prior.kernel.count_columns(&schema.feature_names());
         // Columns of 0 and 1 are more numbers than cells.
         let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
-        let most = disk_part_bytes(request.memory);
+        let most = disk_part_bytes(request.limits.memory);
         let least = most.min(1 << 16);
         let part_bytes = (most * sources.len() / schema.features.len().max(1)).clamp(least, most);
-        let options = StreamOptions { part_bytes, text: request.text, ..StreamOptions::default() };
+        let options = StreamOptions { part_bytes, text: *text, ..StreamOptions::default() };
         let (file, notes) = stream::extract_to_file(files, (&schema, &counts), rows, &options, folder)?;
         let inputs = schema.features.len();
         let mut range = [f64::INFINITY, f64::NEG_INFINITY];
@@ -190,7 +190,7 @@ fn on_disk(
     Ok(match disk.from_disk {
         Some(true) => Some(plan().ok_or_else(|| not_from_disk(method))?),
         Some(false) => None,
-        None if in_memory > request.memory => plan().filter(|plan| plan.peak_bytes < in_memory),
+        None if in_memory > request.limits.memory => plan().filter(|plan| plan.peak_bytes < in_memory),
         None => None,
     })
 }
@@ -222,8 +222,8 @@ pub(crate) fn not_from_disk(method: &Method) -> ModelError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::SvgpOptions;
     use crate::options::groups::DiskOptions;
+    use crate::options::{Limits, SvgpOptions};
 
     #[test]
     fn rows_go_to_disk_where_they_do_not_fit_or_are_told_to() {
@@ -231,7 +231,11 @@ mod tests {
         let asked = |memory: u64, from_disk: Option<bool>| {
             let disk = DiskOptions { from_disk };
             let method = SvgpOptions { disk, ..SvgpOptions::default() }.into();
-            let request = FitRequest { memory, method, ..FitRequest::default() };
+            let request = FitRequest {
+                method,
+                limits: Limits { memory, ..Limits::default() },
+                ..FitRequest::default()
+            };
             let plan = request.method.settings().plan((&request, &request.method), rows, 9);
             on_disk(&request, &request.method, (rows, 9), plan.peak_bytes)
                 .unwrap()
@@ -243,9 +247,14 @@ mod tests {
         assert!(asked(8_000_000_000, None).is_none() && asked(2_000_000_000, Some(false)).is_none());
         assert!(asked(8_000_000_000, Some(true)).is_some());
         // Other methods have their rows in memory.
-        let request = FitRequest { memory: 1_000_000, ..FitRequest::default() };
-        let method =
-            choose(&FitRequest { memory: 64 << 30, ..request.clone() }, 100_000, &["a".into()]).method;
+        let request =
+            FitRequest { limits: Limits { memory: 1_000_000, ..Limits::default() }, ..FitRequest::default() };
+        let method = choose(
+            &FitRequest { limits: Limits { memory: 64 << 30, ..request.limits }, ..request.clone() },
+            100_000,
+            &["a".into()],
+        )
+        .method;
         assert!(on_disk(&request, &method, (100_000, 1), u64::MAX).unwrap().is_none());
     }
 }

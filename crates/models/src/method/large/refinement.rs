@@ -46,7 +46,7 @@ impl Blocks<'_> {
         let wanted = automatic && self.options.goes_on_to_all_rows() && self.rows <= EXACT_POSTERIOR_ROWS;
         let found =
             Following { bytes: plan.peak_bytes, flops: REFINING_EVALUATIONS * plan.flops_per_evaluation };
-        let fits = plan.peak_bytes <= refining_memory(self.request.memory);
+        let fits = plan.peak_bytes <= refining_memory(self.request.limits.memory);
         (wanted && fits && self.in_minutes(found.flops, EXACTLY)).then_some(found)
     }
 
@@ -61,17 +61,17 @@ impl Blocks<'_> {
             return None;
         }
         let own = options.following_blocks();
-        let search = own.stochastic_search(request.seed, rows, request.memory);
+        let search = own.stochastic_search(request.seed, rows, request.limits.memory);
         let plan = search.plan::<f64>(rows, inputs, 1);
         let bytes = plan.peak_bytes.saturating_add(own.saved_solutions(rows));
-        let fits =
-            table_bytes(rows, inputs, own.system.bytes_of_number()).saturating_add(bytes) <= request.memory;
+        let fits = table_bytes(rows, inputs, own.system.bytes_of_number()).saturating_add(bytes)
+            <= request.limits.memory;
         let flops = search.steps as f64 * plan.flops_per_evaluation;
         (fits && self.in_minutes(flops, BY_STEPS)).then_some(Following { bytes, flops: flops / OF_PRODUCTS })
     }
 
     fn in_minutes(&self, flops: f64, most: f64) -> bool {
-        self.request.time_budget.is_some() || flops <= most
+        self.request.limits.time.is_some() || flops <= most
     }
 }
 
@@ -85,10 +85,14 @@ impl Following {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{HyperparameterSearch, MethodName, ObjectiveName};
+    use crate::options::{HyperparameterSearch, Limits, MethodName, ObjectiveName};
 
     fn request(method: MethodName, memory: u64, time_budget: Option<f64>) -> FitRequest {
-        FitRequest { method: method.into(), memory, time_budget, ..FitRequest::default() }
+        FitRequest {
+            method: method.into(),
+            limits: Limits { memory, time: time_budget },
+            ..FitRequest::default()
+        }
     }
 
     fn of(request: &FitRequest, rows: usize) -> [Option<Following>; 2] {
@@ -124,7 +128,7 @@ mod tests {
             let options = own.method.iterative().unwrap().clone();
             let blocks = Blocks { request: &own, options: &options, rows, inputs: 5 };
             let found = blocks.by_steps().unwrap().bytes + table_bytes(rows, 5, 8);
-            own.memory = found - 1;
+            own.limits.memory = found - 1;
             // Less memory keeps no matrix, so that it is needed for less.
             of(&own, rows)[1].is_none_or(|less| less.bytes < found)
         };

@@ -63,7 +63,7 @@ fn budget_time(seconds: f64) -> String {
 /// [`expected`], as a plan says it behind the rest; nothing where nothing is known.
 pub(crate) fn in_words(request: &FitRequest, method: &Method, rows: usize, names: &[String]) -> String {
     expected(request, method, rows, names)
-        .map_or_else(String::new, |own| format!("; {}", own.describe(method.name(), request.time_budget)))
+        .map_or_else(String::new, |own| format!("; {}", own.describe(method.name(), request.limits.time)))
 }
 
 /// [`expected`], all of it.
@@ -86,7 +86,7 @@ pub(crate) fn expected(
     let inputs = names.len();
     let x = points(request, ROWS.max(rows.min(4096)), names);
     let rate = rate(request, names)?;
-    let given = request.hyperparameters.is_some();
+    let given = request.start.hyperparameters().is_some();
     let settings = method.settings();
     if settings.leaves_one_out() {
         let flops = Plan::evidence(rows, inputs, 1).flops_per_evaluation;
@@ -149,7 +149,7 @@ fn seconds_of_search<T: Real>(
     names: &[String],
     x: MatRef<'_, f64>,
 ) -> Option<f64> {
-    let search = options.stochastic_search(request.seed, rows, request.memory);
+    let search = options.stochastic_search(request.seed, rows, request.limits.memory);
     let columns = search.solves.samples + 1;
     let batch = search.method.rows_of_a_step(rows, columns);
     let own = match &search.method {
@@ -157,7 +157,7 @@ fn seconds_of_search<T: Real>(
         _ => 0.0,
     };
     let pair = seconds_of_pair::<T>(request, names, x, search.solves.samples, batch)?;
-    let kernel = request.kernel.build::<T>(names).ok()?;
+    let kernel = request.prior.kernel.build::<T>(names).ok()?;
     let m = x.nrows().min(PULLED_ROWS);
     let x = Mat::from_fn(m, x.ncols(), |i, d| T::from_f64(x[(i, d)]));
     let weights = Mat::<T>::from_fn(m, columns, |_, _| T::ONE);
@@ -176,10 +176,10 @@ fn seconds_of_search<T: Real>(
 /// Operations a second of an evidence with its gradient under the kernel that is asked for; none where it cannot be evaluated on such columns.
 pub(crate) fn rate(request: &FitRequest, names: &[String]) -> Option<f64> {
     // Counts are not normal.
-    if !request.kernel.count_columns(names).is_empty() {
+    if !request.prior.kernel.count_columns(names).is_empty() {
         return None;
     }
-    let kernel = request.kernel.build::<f64>(names).ok()?;
+    let kernel = request.prior.kernel.build::<f64>(names).ok()?;
     let data = Observations::new(points(request, ROWS, names), normal(ROWS, 1), None).ok()?;
     let model = ExactGp::new(kernel, MeanForm::Zero, Gaussian::new(0.1, 0.0), names.len(), 1);
     let flops = Plan::evidence(ROWS, names.len(), 1).flops_per_evaluation;
@@ -193,7 +193,7 @@ pub(crate) fn rate(request: &FitRequest, names: &[String]) -> Option<f64> {
 fn points(request: &FitRequest, rows: usize, names: &[String]) -> Mat<f64> {
     let mut x = normal(rows, names.len());
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for column in request.kernel.category_columns(names) {
+    for column in request.prior.kernel.category_columns(names) {
         let of = names[column].split_once('=').map_or("", |(of, _)| of);
         groups.entry(of).or_default().push(column);
     }
@@ -219,7 +219,7 @@ fn seconds_of_pair<T: Real>(
     samples: usize,
     batch: usize,
 ) -> Option<f64> {
-    let kernel = request.kernel.build::<T>(names).ok()?;
+    let kernel = request.prior.kernel.build::<T>(names).ok()?;
     let x = Mat::from_fn(x.nrows(), x.ncols(), |i, d| T::from_f64(x[(i, d)]));
     let columns = samples.saturating_add(1).min(1000);
     let batch = batch.min(x.nrows());
@@ -231,6 +231,7 @@ fn seconds_of_pair<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Start;
 
     #[test]
     fn budgets_are_short() {
@@ -250,7 +251,7 @@ mod tests {
         let few = of(&request, 10_000).solver.unwrap();
         request.method.large_mut().unwrap().iterations = Some(1_000_000);
         assert!(of(&request, 10_000).solver.unwrap() > 10.0 * few);
-        request.hyperparameters = Some(Vec::new());
+        request.start = Start::given(Vec::new());
         assert_eq!(of(&request, 10_000).search, 0.0);
         let text = Expected { search: 12.3, solver: Some(4000.0) }.describe(MethodName::Sdd, Some(60.0));
         assert_eq!(

@@ -93,7 +93,7 @@ pub(crate) fn learn(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(NoiseProcess, NoiseSummary, Observations), ModelError> {
     let n = data.rows();
-    let beside = if request.hyperparameters.is_some() {
+    let beside = if request.start.hyperparameters().is_some() {
         Some("--hyperparameters, under which nothing is learned")
     } else if data.weights().is_some() {
         Some("--row-weights, which it does not know")
@@ -162,13 +162,13 @@ struct NoiseAlternation<'a> {
 impl<'a> NoiseAlternation<'a> {
     fn new(request: &'a FitRequest, features: &[String], data: Observations) -> Result<Self, ModelError> {
         // Counts and categories of a kernel of their own have no distance.
-        let apart = request.kernel.unscaled_columns(features);
+        let apart = request.prior.kernel.unscaled_columns(features);
         let columns: Vec<usize> = (0..features.len()).filter(|j| !apart.contains(j)).collect();
         let kernel = own_kernel()?;
         let own = names(&columns, features);
         let process =
             LaplaceGp::new(kernel.build(&own)?, MeanForm::Constant, Box::new(ScaledChiSquared), own.len());
-        let function = request.process(request.kernel.build(features)?, features.len(), 1);
+        let function = request.process(request.prior.kernel.build(features)?, features.len(), 1);
         Ok(Self { request, data, columns, kernel, function, process, searched: [false; 2] })
     }
 
@@ -182,7 +182,7 @@ impl<'a> NoiseAlternation<'a> {
         // Half of a budget for all searches.
         let share = SEARCHES_SHARE / (2 * ROUNDS + 1) as f64;
         options.steps.time =
-            self.request.time_budget.map(|s| Duration::from_secs_f64((share * s).clamp(0.0, 1e9)));
+            self.request.limits.time.map(|s| Duration::from_secs_f64((share * s).clamp(0.0, 1e9)));
         let model: &dyn Parameters = if which == 0 { &self.function } else { &self.process };
         if which == 1 {
             // What is said of hyperparameters is said of the function's.
@@ -202,7 +202,7 @@ impl<'a> NoiseAlternation<'a> {
         noise: Option<Vec<f64>>,
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<(ExactPosterior, ByOthers), ModelError> {
-        let mut options = self.options(0, self.request.lengthscale_prior == LengthscalePrior::Weak);
+        let mut options = self.options(0, self.request.prior.lengthscale_prior == LengthscalePrior::Weak);
         if noise.is_some() {
             // All of it is that of the places.
             let parameter = "noise_variance".to_string();
@@ -212,7 +212,7 @@ impl<'a> NoiseAlternation<'a> {
                 }
             };
             options.constraints.retain(|c| !names_noise(c));
-            let value = Some(f64::max(2.0 * self.request.noise_floor, 1e-9));
+            let value = Some(f64::max(2.0 * self.request.prior.noise_floor, 1e-9));
             options.constraints.push(Constraint::Fixed { parameter, value });
         }
         let (inputs, targets) = (self.data.inputs().to_owned(), self.data.targets().to_owned());
@@ -245,7 +245,7 @@ impl<'a> NoiseAlternation<'a> {
             // What is left of all squares beyond what the function is unsure of.
             None => {
                 let left = squares.iter().zip(&left_out.latent).map(|(s, l)| s - l).sum::<f64>() / n as f64;
-                vec![left.max(self.request.noise_floor).max(LEAST_SQUARE).ln(); n]
+                vec![left.max(self.request.prior.noise_floor).max(LEAST_SQUARE).ln(); n]
             }
         };
         let offset = |(l, g): (&f64, &f64)| (l * (-g).exp()).ln_1p();

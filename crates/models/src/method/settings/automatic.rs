@@ -1,10 +1,23 @@
 //! The method that is ours to choose.
 
-use super::MethodSettings;
+use super::{MethodSettings, shares};
 use crate::Method;
-use crate::options::{AutoOptions, InferenceName, SgprOptions};
+use crate::options::{AutoOptions, BatchOptions, InferenceName, IterativeOptions, SgprOptions};
 
 impl MethodSettings for AutoOptions {
+    shares! {
+        iterative, iterative_mut: IterativeOptions = |own| own.descent.iterative;
+        batches: BatchOptions = |own| own.descent.batches;
+    }
+
+    fn restarts(&self) -> usize {
+        self.restarts
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.descent.tolerance
+    }
+
     fn is_automatic(&self) -> bool {
         true
     }

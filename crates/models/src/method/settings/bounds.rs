@@ -1,13 +1,28 @@
 //! Bounds of inducing points.
 
-use super::{MethodSettings, RequestedMethod};
+use super::{MethodSettings, RequestedMethod, shares};
 use crate::method::inference::{Cost, FitMonitor, Inference, Size, variational};
-use crate::method::large::{self, Fitting, Outcome, StepSize, refuse_settings, stochastic_bound};
-use crate::options::{InferenceName, SgprOptions, SvgpOptions, VariationalName};
-use crate::{FileRows, Method, ModelError, Observed, ScalablePlan};
+use crate::method::large::{
+    self, Fitting, Outcome, StepSize, closing_flops, refuse_settings, stochastic_bound,
+};
+use crate::options::{
+    BatchOptions, DiskOptions, InducingOptions, InferenceName, LargeTableOptions, SgprOptions, SvgpOptions,
+    VariationalName,
+};
+use crate::{FileRows, Method, ModelError, Observed};
 use posterior_gp::inducing::Plan as BoundPlan;
 
 impl MethodSettings for SgprOptions {
+    shares! {
+        large, large_mut: LargeTableOptions = |own| own.large;
+        disk: DiskOptions = |own| own.disk;
+        inducing: InducingOptions = |own| own.inducing;
+    }
+
+    fn steps(&self, _: usize) -> usize {
+        self.steps()
+    }
+
     fn bound(&self, size: &StepSize<'_>) -> Option<BoundPlan> {
         Some(BoundPlan::collapsed(size.rows, size.inputs, 1, size.points()))
     }
@@ -32,6 +47,17 @@ impl MethodSettings for SgprOptions {
 }
 
 impl MethodSettings for SvgpOptions {
+    shares! {
+        large, large_mut: LargeTableOptions = |own| own.large;
+        disk: DiskOptions = |own| own.disk;
+        inducing: InducingOptions = |own| own.inducing;
+        batches: BatchOptions = |own| own.batches;
+    }
+
+    fn steps(&self, _: usize) -> usize {
+        self.steps()
+    }
+
     fn check(&self, _: usize) -> Result<(), ModelError> {
         let length = Some(self.natural_length).filter(|_| self.variational == VariationalName::Natural);
         let length = length.filter(|v| !(*v > 0.0 && *v <= 1.0));
@@ -43,7 +69,7 @@ impl MethodSettings for SvgpOptions {
     }
 
     fn closing_flops(&self, rows: usize, inputs: usize) -> f64 {
-        ScalablePlan::closing_flops(self, rows, inputs)
+        closing_flops(self, rows, inputs)
     }
 
     fn solve(&self, fitting: &mut Fitting<'_, '_>, _: &Method) -> Outcome {
@@ -54,8 +80,8 @@ impl MethodSettings for SvgpOptions {
         large::stochastic(fitting, self, None)
     }
 
-    fn for_labels(&self, own: &Method, inference: InferenceName, _: bool) -> Option<Method> {
-        (inference == InferenceName::Variational).then(|| own.clone())
+    fn infers(&self) -> InferenceName {
+        InferenceName::Variational
     }
 
     fn cost_of_labels(&self, _: RequestedMethod<'_>, size: Size) -> Cost {

@@ -1,15 +1,23 @@
 //! The exact method.
 
-use super::{MethodSettings, RequestedMethod};
+use super::{MethodSettings, RequestedMethod, shares};
 use crate::method::inference::{Cost, FitMonitor, Inference, Size, laplace};
 use crate::method::regression::{Draft, Learned, fit_exact};
-use crate::options::{ExactOptions, InferenceName};
+use crate::options::{EvidenceOptions, ExactOptions, InferenceName};
 use crate::prepare::exact_plan;
 use crate::{FitStage, Method, Observed, Prepared};
 use posterior_gp::exact::Plan;
 use posterior_optim::Observer;
 
 impl MethodSettings for ExactOptions {
+    shares! {
+        evidence: EvidenceOptions = |own| own.evidence;
+    }
+
+    fn restarts(&self) -> usize {
+        self.restarts
+    }
+
     fn leaves_one_out(&self) -> bool {
         true
     }

@@ -1,12 +1,49 @@
 //! Iterative solvers.
 
-use super::MethodSettings;
+use super::{MethodSettings, shares};
 use crate::method::large::{StepSize, refuse_settings};
 use crate::method::training::EVIDENCE_PROBES;
-use crate::options::{CgOptions, InducingSgdOptions, PreconditionerName, SapOptions, SddOptions, SgdOptions};
-use crate::{Method, ModelError};
+use crate::options::{
+    BatchOptions, CgOptions, InducingOptions, InducingSgdOptions, IterativeOptions, KernelPrecision,
+    PreconditionerName, SapOptions, SddOptions, SgdOptions,
+};
+use crate::{Method, ModelError, Solver};
+use posterior_gp::iterative::{
+    DescentOptions, DualDescentOptions, InducingDescentOptions, Method as SolveMethod,
+    SketchAndProjectOptions,
+};
+
+/// Passes over the rows of a solve by sketch-and-project that nobody limits.
+const PASSES: usize = 100;
+
+/// Steps of descent on the primal that nobody limits.
+const STEPS_OF_SGD: usize = 20_000;
 
 impl MethodSettings for CgOptions {
+    shares! {
+        iterative, iterative_mut: IterativeOptions = |own| own.iterative;
+    }
+
+    fn solver(&self, _: usize, seed: u64) -> Option<Solver> {
+        Some(Solver::Rows(self.iterative.system.conjugate_gradients(seed)))
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.tolerance
+    }
+
+    fn ends_by_tolerance(&self) -> bool {
+        true
+    }
+
+    fn usual_steps(&self, _: usize) -> usize {
+        1000
+    }
+
+    fn open_precision(&mut self) -> Option<&mut Option<KernelPrecision>> {
+        Some(&mut self.iterative.system.precision)
+    }
+
     /// Solution, residual, direction, product, targets.
     fn step(&self, size: &StepSize<'_>) -> (u64, f64) {
         let (n, s, system) = (size.rows as u64, size.columns(), &self.iterative.system);
@@ -39,6 +76,28 @@ impl MethodSettings for CgOptions {
 }
 
 impl MethodSettings for SgdOptions {
+    shares! {
+        iterative, iterative_mut: IterativeOptions = |own| own.iterative;
+        batches: BatchOptions = |own| own.batches;
+    }
+
+    fn solver(&self, _: usize, seed: u64) -> Option<Solver> {
+        Some(Solver::Rows(SolveMethod::Descent(DescentOptions {
+            step_size: self.batches.step_size(),
+            batch: self.batches.solver_batch(),
+            seed,
+            ..DescentOptions::default()
+        })))
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.tolerance
+    }
+
+    fn usual_steps(&self, _: usize) -> usize {
+        STEPS_OF_SGD
+    }
+
     fn step(&self, size: &StepSize<'_>) -> (u64, f64) {
         descent(size, size.rows)
     }
@@ -49,6 +108,25 @@ impl MethodSettings for SgdOptions {
 }
 
 impl MethodSettings for InducingSgdOptions {
+    shares! {
+        iterative, iterative_mut: IterativeOptions = |own| own.iterative;
+        inducing: InducingOptions = |own| own.inducing;
+        batches: BatchOptions = |own| own.batches;
+    }
+
+    fn solver(&self, _: usize, seed: u64) -> Option<Solver> {
+        Some(Solver::Inducing(InducingDescentOptions {
+            step_size: self.batches.step_size(),
+            batch: self.batches.solver_batch(),
+            seed,
+            ..InducingDescentOptions::default()
+        }))
+    }
+
+    fn usual_steps(&self, _: usize) -> usize {
+        STEPS_OF_SGD
+    }
+
     fn step(&self, size: &StepSize<'_>) -> (u64, f64) {
         descent(size, size.points())
     }
@@ -74,6 +152,25 @@ fn products_of_descent(batch: usize, rows: usize) -> (usize, f64, Option<usize>)
 }
 
 impl MethodSettings for SddOptions {
+    shares! {
+        iterative, iterative_mut: IterativeOptions = |own| own.iterative;
+        batches: BatchOptions = |own| own.batches;
+    }
+
+    fn solver(&self, _: usize, seed: u64) -> Option<Solver> {
+        Some(Solver::Rows(SolveMethod::DualDescent(DualDescentOptions {
+            step_size: self.batches.step_size(),
+            batch: self.batches.solver_batch(),
+            momentum: self.momentum,
+            seed,
+            ..DualDescentOptions::default()
+        })))
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.tolerance
+    }
+
     fn check(&self, _: usize) -> Result<(), ModelError> {
         let momentum = Some(self.momentum).filter(|v| !(0.0..1.0).contains(v));
         refuse_settings([("the momentum", momentum, "at least 0 and below 1")])
@@ -81,6 +178,34 @@ impl MethodSettings for SddOptions {
 }
 
 impl MethodSettings for SapOptions {
+    shares! {
+        iterative, iterative_mut: IterativeOptions = |own| own.iterative;
+    }
+
+    fn settle(&mut self) {
+        let system = &mut self.iterative.system;
+        system.precision = system.precision.or(Self::default().iterative.system.precision);
+    }
+
+    /// With the block that it has, so that a result says which.
+    fn solver(&self, rows: usize, seed: u64) -> Option<Solver> {
+        let block = Some(self.block_of(rows));
+        let own = SketchAndProjectOptions { block, ..self.own(seed) };
+        Some(Solver::Rows(SolveMethod::SketchAndProject(own)))
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.tolerance
+    }
+
+    fn ends_by_tolerance(&self) -> bool {
+        true
+    }
+
+    fn usual_steps(&self, rows: usize) -> usize {
+        (PASSES * rows).div_ceil(self.block_of(rows).max(1)).max(1)
+    }
+
     fn check(&self, rows: usize) -> Result<(), ModelError> {
         let (what, rank) = ("the rank of a block's sketch", self.iterative.system.rank);
         let none = rank.filter(|rank| *rank == 0).map(|_| 0.0);

@@ -1,9 +1,10 @@
 //! **Settings of methods**: how each is planned, timed, checked and fitted, implemented for the options of each.
 //!
-//! [`Method::settings`] is the one place that lists them. Orchestration asks the trait and does not know which method it is; what a method has no answer of its own to stands here.
+//! Orchestration asks the trait, or [`Method`], and does not know which method it is; what a method has no answer of its own to stands here.
 //!
-//! | file | methods |
+//! | file | what, or methods |
 //! |---|---|
+//! | `method` | the same asked of a [`Method`] |
 //! | `automatic` | `auto` |
 //! | `exact` | `exact` |
 //! | `iterative` | `cg`, `sgd`, `sdd`, `sap`, `inducing-sgd` |
@@ -14,23 +15,137 @@ mod automatic;
 mod bounds;
 mod exact;
 mod iterative;
+mod method;
 mod trained;
 
 use super::regression::{Draft, Learned, fit_large};
 use crate::method::deep::{Scatter, Work};
 use crate::method::inference::{Cost, FitMonitor, Inference, Size};
 use crate::method::large::{Fitting, Outcome, StepSize, by_solver, not_from_disk};
-use crate::options::{AutoOptions, BatchOptions, InferenceName, SgprOptions};
-use crate::{FileRows, FitRequest, FitStage, Method, ModelError, Observed, Prepared, ScalablePlan};
-use posterior_gp::exact::Plan;
+use crate::options::{
+    AutoOptions, BatchOptions, DbkOptions, DeepKind, DiskOptions, EvidenceOptions, GviOptions,
+    InducingOptions, InferenceName, IterativeOptions, KernelPrecision, LargeTableOptions, MethodName,
+    SgprOptions,
+};
+use crate::{FileRows, FitRequest, FitStage, Method, ModelError, Observed, Prepared, ScalablePlan, Solver};
+use posterior_gp::exact::{FitOptions, Plan};
 use posterior_gp::inducing::Plan as BoundPlan;
 use posterior_optim::Observer;
 
 /// A request, and the method that is asked: the chosen one, of which the request may leave the choice open.
-type RequestedMethod<'a> = (&'a FitRequest, &'a Method);
+pub(crate) type RequestedMethod<'a> = (&'a FitRequest, &'a Method);
+
+/// Answers that are fields: shares of the settings, some of which are also asked for to be changed.
+macro_rules! shares {
+    ($($name:ident $(, $name_mut:ident)?: $kind:ident = |$own:ident| $place:expr;)+) => {
+        $(
+            fn $name(&self) -> Option<&$kind> {
+                let $own = self;
+                Some(&$place)
+            }
+
+            $(fn $name_mut(&mut self) -> Option<&mut $kind> {
+                let $own = self;
+                Some(&mut $place)
+            })?
+        )+
+    };
+}
+use shares;
+
+/// Deep settings: which features, and how wide the embedding is.
+pub(crate) type Deep<'a> = (&'a DbkOptions, DeepKind, Option<usize>);
 
 /// What orchestration asks of a method; `own` is the method with these settings.
 pub(crate) trait MethodSettings {
+    /// Takes on what it has otherwise than the methods that it shares a group of options with, where nothing is said of it.
+    fn settle(&mut self) {}
+
+    /// The search for hyperparameters by exact evidence, of methods that have one; bounds learn theirs.
+    fn evidence(&self) -> Option<&EvidenceOptions> {
+        self.iterative().map(|own| &own.evidence)
+    }
+
+    /// Starts of a search by exact evidence.
+    fn restarts(&self) -> usize {
+        FitOptions::default().restarts
+    }
+
+    /// What iterative solvers are told.
+    fn iterative(&self) -> Option<&IterativeOptions> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn iterative_mut(&mut self) -> Option<&mut IterativeOptions> {
+        None
+    }
+
+    /// Steps, rows to judge by and checkpoints of methods for large tables.
+    fn large(&self) -> Option<&LargeTableOptions> {
+        self.iterative().map(|own| &own.large)
+    }
+
+    /// The same, to be changed.
+    fn large_mut(&mut self) -> Option<&mut LargeTableOptions> {
+        self.iterative_mut().map(|own| &mut own.large)
+    }
+
+    /// Where prepared rows are kept, of methods that look at some of them at a time.
+    fn disk(&self) -> Option<&DiskOptions> {
+        None
+    }
+
+    /// What methods with learned features are told, by their names.
+    fn deep(&self, _name: MethodName) -> Option<Deep<'_>> {
+        None
+    }
+
+    /// What generalised variational inference is told.
+    fn gvi(&self) -> Option<&GviOptions> {
+        None
+    }
+
+    /// Inducing points of methods that have some.
+    fn inducing(&self) -> Option<&InducingOptions> {
+        None
+    }
+
+    /// Batches of methods that step on some.
+    fn batches(&self) -> Option<&BatchOptions> {
+        None
+    }
+
+    /// What finds the weights of an iterative method on so many rows, as it is kept in the model's file.
+    fn solver(&self, _rows: usize, _seed: u64) -> Option<Solver> {
+        None
+    }
+
+    /// The relative residual at which a solver was asked to stop.
+    fn tolerance(&self) -> Option<f64> {
+        None
+    }
+
+    /// Whether its solver goes on to a tolerance that nobody chose; others end where predictions do.
+    fn ends_by_tolerance(&self) -> bool {
+        false
+    }
+
+    /// Steps of the solver on so many rows that nobody limits.
+    fn usual_steps(&self, _rows: usize) -> usize {
+        10_000
+    }
+
+    /// Steps of the solver or bound on so many rows.
+    fn steps(&self, rows: usize) -> usize {
+        self.large().and_then(|own| own.iterations).unwrap_or_else(|| self.usual_steps(rows))
+    }
+
+    /// The precision of kernel products that is still to be decided by the system, of methods that leave it open.
+    fn open_precision(&mut self) -> Option<&mut Option<KernelPrecision>> {
+        None
+    }
+
     /// Whether the method is ours to choose.
     fn is_automatic(&self) -> bool {
         false
@@ -131,9 +246,14 @@ pub(crate) trait MethodSettings {
         Err(not_from_disk(own))
     }
 
+    /// The inference under another likelihood that it has.
+    fn infers(&self) -> InferenceName {
+        InferenceName::Gaussianised
+    }
+
     /// The method that an inference under another likelihood is by, where rows are few (`small`) or many; None where this one cannot infer so.
     fn for_labels(&self, own: &Method, inference: InferenceName, _small: bool) -> Option<Method> {
-        (inference == InferenceName::Gaussianised).then(|| own.clone())
+        (inference == self.infers()).then(|| own.clone())
     }
 
     /// The collapsed bound by which all functions of a Gaussian label approximation share hyperparameters and points.
@@ -149,25 +269,5 @@ pub(crate) trait MethodSettings {
     /// Fits under another likelihood itself, for methods that have a way ([`Self::for_labels`]).
     fn infer(&self, _: &Observed, (_, own): RequestedMethod<'_>, _: FitMonitor<'_, '_>) -> Inference {
         own.requires(None)
-    }
-}
-
-impl Method {
-    /// What is asked of it.
-    pub(crate) fn settings(&self) -> &dyn MethodSettings {
-        match self {
-            Self::Auto(own) => own,
-            Self::Exact(own) => own,
-            Self::Cg(own) => own,
-            Self::Sgd(own) => own,
-            Self::Sdd(own) => own,
-            Self::Sap(own) => own,
-            Self::InducingSgd(own) => own,
-            Self::Sgpr(own) => own,
-            Self::Svgp(own) => own,
-            Self::Dbk(own) | Self::Svdbk(own) => own,
-            Self::Dkl(own) | Self::Svdkl(own) => &own.deep,
-            Self::Gvi(own) => own,
-        }
     }
 }

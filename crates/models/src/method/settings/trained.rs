@@ -1,11 +1,14 @@
 //! What is trained until rows that are set aside say that it is enough: features, or a mean and a covariance.
 
-use super::{MethodSettings, RequestedMethod};
+use super::{Deep, MethodSettings, RequestedMethod, shares};
 use crate::method::deep::{self, Scatter, Work};
 use crate::method::gvi;
 use crate::method::inference::{self, FitMonitor, Inference};
 use crate::method::large::{self, Fitting, Outcome, StepSize};
-use crate::options::{DbkOptions, GviOptions, InferenceName};
+use crate::options::{
+    BatchOptions, DbkOptions, DeepKind, DiskOptions, DklOptions, GviOptions, InducingOptions, InferenceName,
+    LargeTableOptions, MethodName,
+};
 use crate::rows::MOST_SET_ASIDE;
 use crate::{FileRows, Method, Observed};
 use posterior_gp::Observations;
@@ -13,8 +16,56 @@ use posterior_gp::Observations;
 /// What is learned, in words.
 const FEATURES: &str = "these features";
 
-/// Of all methods with learned features; which features is what [`Method::deep`] says.
-impl MethodSettings for DbkOptions {
+/// Settings of learned features.
+trait Features {
+    fn told(&self, name: MethodName) -> Deep<'_>;
+    fn common(&mut self) -> &mut DbkOptions;
+}
+
+impl Features for DbkOptions {
+    fn told(&self, name: MethodName) -> Deep<'_> {
+        let kind = DeepKind { inducing: false, exact: name == MethodName::Dbk, dense: false };
+        (self, kind, None)
+    }
+
+    fn common(&mut self) -> &mut DbkOptions {
+        self
+    }
+}
+
+impl Features for DklOptions {
+    fn told(&self, name: MethodName) -> Deep<'_> {
+        let kind = DeepKind { inducing: true, exact: name == MethodName::Dkl, dense: self.dense };
+        (&self.deep, kind, self.embedding)
+    }
+
+    fn common(&mut self) -> &mut DbkOptions {
+        &mut self.deep
+    }
+}
+
+/// Of all methods with learned features.
+impl<F: Features> MethodSettings for F {
+    fn large(&self) -> Option<&LargeTableOptions> {
+        Some(&self.told(MethodName::Dbk).0.large)
+    }
+
+    fn large_mut(&mut self) -> Option<&mut LargeTableOptions> {
+        Some(&mut self.common().large)
+    }
+
+    fn disk(&self) -> Option<&DiskOptions> {
+        Some(&self.told(MethodName::Dbk).0.disk)
+    }
+
+    fn deep(&self, name: MethodName) -> Option<Deep<'_>> {
+        Some(self.told(name))
+    }
+
+    fn batches(&self) -> Option<&BatchOptions> {
+        Some(&self.told(MethodName::Dbk).0.batches)
+    }
+
     fn step_from_disk(&self, size: &StepSize<'_>) -> Option<(u64, f64, usize)> {
         if is_dense(size.method) {
             return None;
@@ -46,8 +97,8 @@ impl MethodSettings for DbkOptions {
         large::fit(fitting, own, FEATURES, deep::fit::<FileRows>)
     }
 
-    fn for_labels(&self, own: &Method, inference: InferenceName, _: bool) -> Option<Method> {
-        (inference == InferenceName::Variational).then(|| own.clone())
+    fn infers(&self) -> InferenceName {
+        InferenceName::Variational
     }
 
     fn infer(&self, observed: &Observed, asked: RequestedMethod<'_>, kept: FitMonitor<'_, '_>) -> Inference {
@@ -61,6 +112,20 @@ fn is_dense(own: &Method) -> bool {
 }
 
 impl MethodSettings for GviOptions {
+    shares! {
+        large, large_mut: LargeTableOptions = |own| own.large;
+        inducing: InducingOptions = |own| own.inducing;
+        batches: BatchOptions = |own| own.batches;
+    }
+
+    fn gvi(&self) -> Option<&GviOptions> {
+        Some(self)
+    }
+
+    fn steps(&self, _: usize) -> usize {
+        self.steps()
+    }
+
     fn training(
         &self,
         asked: RequestedMethod<'_>,
@@ -74,8 +139,8 @@ impl MethodSettings for GviOptions {
         large::fit(fitting, own, "this mean and covariance", gvi::fit)
     }
 
-    fn for_labels(&self, own: &Method, inference: InferenceName, _: bool) -> Option<Method> {
-        (inference == InferenceName::Variational).then(|| own.clone())
+    fn infers(&self) -> InferenceName {
+        InferenceName::Variational
     }
 
     fn infer(

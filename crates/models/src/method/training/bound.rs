@@ -35,11 +35,11 @@ pub(crate) fn train(
         time,
         variational: asked.optimizer(),
         hyperpriors: hyperpriors.to_vec(),
-        constraints: match request.hyperparameters {
+        constraints: match request.start.hyperparameters() {
             Some(_) => Vec::new(),
             None => asked.constraints.all(),
         },
-        memory_limit: request.memory,
+        memory_limit: request.limits.memory,
         batch: asked.batches.batch.unwrap_or(usual.batch),
         learning_rate: asked.batches.step_size.unwrap_or(usual.learning_rate),
         ..usual

@@ -51,7 +51,7 @@ pub(crate) fn may_search_again(request: &FitRequest, options: &IterativeOptions)
         let name = own.parameter();
         name.starts_with("noise_variance") || !name.contains("variance")
     };
-    request.hyperparameters.is_none()
+    request.start.hyperparameters().is_none()
         && options.search.hyperparameter_search == HyperparameterSearch::Blocks
         && options.evidence.steps != Some(0)
         && options.evidence.constraints.all().iter().all(free)

@@ -264,8 +264,9 @@ impl MethodSettings {
         let mut request = LaplaceRequest::new("", none, none, task.likelihood);
         request.numbers = task.numbers;
         // Methods are compared as they are.
-        request.calibrate = CalibrateName::None;
+        request.validation.calibrate = CalibrateName::None;
         request.options = self.fit_options(context.seed)?;
+        (request.seed, request.limits.memory) = (context.seed, request.options.memory);
         if !task.channels.0.is_empty() {
             let (mean, deviation) = task.channels.clone();
             request.data = DataSource { preprocess: Preprocess::Pixels, mean, deviation, ..request.data };

@@ -110,9 +110,9 @@ pub(crate) fn on_all_rows<T: SolverPrecision>(
     let Fitting { prepared, request, allowance, .. } = *fitting;
     let mut seconds = 0.0;
     let process = pathwise_model::<T>(prepared, request, &model)?;
-    let mut options = asked.stochastic_search(request.seed, prepared.data.rows(), request.memory);
+    let mut options = asked.stochastic_search(request.seed, prepared.data.rows(), request.limits.memory);
     options.hyperpriors = hyperpriors.to_vec();
-    options.memory_limit = request.memory;
+    options.memory_limit = request.limits.memory;
     // What is left up to half of the budget, and what earlier runs of this search had of it.
     options.time = Allowance::duration(
         allowance.until(STOCHASTIC_SHARE).map(|s| s + state.as_ref().map_or(0.0, |s| s.header.seconds())),

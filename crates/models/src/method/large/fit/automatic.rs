@@ -66,7 +66,7 @@ pub(crate) fn fit<T: SolverPrecision>(
         Ok(Some(ScalableFit { source, hyperpriors, largest_jitter, ..fit }))
     };
     let few = iterative.search.refining_rows.max(iterative.search.block_size);
-    let memory = few_rows_memory(request.memory);
+    let memory = few_rows_memory(request.limits.memory);
     let sure =
         |seconds: Option<f64>, share: f64| Means { memory, seconds: seconds.map(|s| share * s), rate: RATE };
     let simple = exactly((2, few), &sure(allowance.until(0.5), 0.2))?;
@@ -111,7 +111,7 @@ pub(crate) fn fit<T: SolverPrecision>(
         compared.skip(MethodName::Sdd, "not tried: the exact posterior of all rows is where it goes");
     } else {
         // As it was planned: the best so far is kept beside.
-        let kept = saved_plan(few.min(all), d).peak_bytes.min(few_rows_memory(request.memory));
+        let kept = saved_plan(few.min(all), d).peak_bytes.min(few_rows_memory(request.limits.memory));
         let worth = allowance.left().is_none_or(|left| left > FORECASTING);
         if !under_way {
             // By what double precision can follow; for single the noise is raised further.
@@ -158,7 +158,7 @@ pub(crate) fn fit<T: SolverPrecision>(
     let sound = compared.best.as_ref().is_some_and(|(score, fit)| {
         // Of all rows. Intervals of what no solver does better, and of a solver at its end, are recalibrated instead; where fewer rows were better, the model does not fit the table.
         let complete = if whole { fit.rows() == n } else { fit.method == solver };
-        let recalibrated = request.calibrate != CalibrateName::None;
+        let recalibrated = request.validation.calibrate != CalibrateName::None;
         let good = fit.check.as_ref().is_some_and(|check| check.is_sound(recalibrated));
         complete && good && to_beat.is_none_or(|goal| *score <= goal)
     });
@@ -178,7 +178,7 @@ pub(crate) fn fit<T: SolverPrecision>(
         }
     }
     let time = allowance.left();
-    let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.time_budget.unwrap_or_default());
+    let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.limits.time.unwrap_or_default());
     let rows_kept = |fit: &ScalableFit| if fit.rows() == n { all } else { fit.rows() } as u64;
     let kept = compared
         .best
@@ -188,7 +188,7 @@ pub(crate) fn fit<T: SolverPrecision>(
     let peak = |method: &Method| ScalablePlan::new(request, method, all, d).peak_bytes;
     let fits = |bound: &SvgpOptions, most: u64| peak(&bound.clone().into()).saturating_add(kept) <= most;
     // What was said before it began.
-    let stated = peak(&options.descending()).min(request.memory);
+    let stated = peak(&options.descending()).min(request.limits.memory);
     let seconds_of = |bound: &SvgpOptions| expected_seconds(request, &bound.clone().into(), all, &names);
     let bound = match time {
         Some(left) if !sound && worth => as_many_points(options.stochastic_bound(), |bound| {
@@ -197,7 +197,7 @@ pub(crate) fn fit<T: SolverPrecision>(
         }),
         _ => options.stochastic_bound(),
     };
-    if !sound && !fits(&bound, request.memory) {
+    if !sound && !fits(&bound, request.limits.memory) {
         compared.skip(MethodName::Svgp, "not tried: it does not fit the memory");
     } else if !sound && !worth {
         compared.skip(MethodName::Svgp, "not tried: the budget is nearly used up");
@@ -217,7 +217,7 @@ pub(crate) fn fit<T: SolverPrecision>(
     let Some((_, mut fit)) = compared.best else {
         let what = "the time";
         let expected = format!("enough for at least one method: give more ({TIME_BUDGET})");
-        return Err(ModelError::Setting { what, value: request.time_budget.unwrap_or(0.0), expected });
+        return Err(ModelError::Setting { what, value: request.limits.time.unwrap_or(0.0), expected });
     };
     if let Some(check) = &mut fit.check {
         check.tried = compared.tried;

@@ -3,7 +3,7 @@
 use super::Fitting;
 use super::hyperparameters::initial;
 use super::judge::HeldBack;
-use crate::method::large::plan::ScalablePlan;
+use crate::method::large::plan::closing_flops;
 use crate::method::large::run_time::rate;
 use crate::method::training::{Allowance, Found, ScalableFit, Stage, set, train};
 use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
@@ -47,7 +47,7 @@ fn beginning<D: RowSource>(
 ) -> Result<Beginning, ModelError> {
     let started = Instant::now();
     let mut model = initial(prepared, request)?;
-    if let Some(given) = request.hyperparameters.as_deref().or(start) {
+    if let Some(given) = request.start.hyperparameters().or(start) {
         set(&mut model, given)?;
     }
     let streams = Streams::new(request.seed);
@@ -60,9 +60,9 @@ fn beginning<D: RowSource>(
     };
     let chosen = inducing.choice().choose(model.kernel(), candidates.inputs(), inducing.points(), streams)?;
     // Counts that move become fractions and then negative, where the kernel is not defined.
-    let counts = request.kernel.count_columns(&prepared.schema.feature_names());
+    let counts = request.prior.kernel.count_columns(&prepared.schema.feature_names());
     let moves = !fixed && counts.is_empty();
-    let learns = request.hyperparameters.is_none();
+    let learns = request.start.hyperparameters().is_none();
     let inputs = prepared.data.widths()[0];
     let hyperpriors = if learns { request.hyperpriors_of(&model, inputs) } else { Vec::new() };
     Ok(Beginning { started, model, chosen, among, moves, learns, hyperpriors })
@@ -113,7 +113,7 @@ pub(crate) fn collapsed<D: RowSource>(
     let mut summary = own.summary(Solver::Collapsed);
     let (kernel, noise, z) =
         (own.model.kernel().clone_box(), own.model.noise().clone(), own.chosen.points.clone());
-    let mut process = CollapsedGp::new(kernel, request.mean, noise, z, 1)?;
+    let mut process = CollapsedGp::new(kernel, request.prior.mean, noise, z, 1)?;
     copy_mean(&own.model, &mut process);
     (process.learn_inducing, process.learn_hyperparameters) = (own.moves, own.learns);
     if !own.learns && !own.moves {
@@ -125,7 +125,7 @@ pub(crate) fn collapsed<D: RowSource>(
         steps: FitOptions::default().steps,
         hyperpriors: own.hyperpriors.clone(),
         constraints: if own.learns { asked.constraints.all() } else { Vec::new() },
-        memory_limit: request.memory,
+        memory_limit: request.limits.memory,
     };
     options.steps.steps = asked.steps();
     let mut found = Found::default();
@@ -156,7 +156,7 @@ pub(crate) fn stochastic<D: RowSource>(
     let own = beginning(prepared, request, inducing, start)?;
     let mut summary = own.summary(Solver::Stochastic { optimizer: asked.optimizer() });
     let (kernel, z) = (own.model.kernel().clone_box(), own.chosen.points.clone());
-    let mut process = StochasticGp::new(kernel, request.mean, Box::new(own.model.noise().clone()), z)?;
+    let mut process = StochasticGp::new(kernel, request.prior.mean, Box::new(own.model.noise().clone()), z)?;
     copy_mean(&own.model, &mut process);
     (process.learn_inducing, process.learn_hyperparameters) = (own.moves, own.learns);
     let closing = Closing::planned(prepared, (request, asked), allowance);
@@ -219,7 +219,7 @@ impl Closing {
     ) -> Self {
         let Some(left) = allowance.left() else { return Self { fits: true, left: None } };
         let (rows, [inputs, _]) = (prepared.data.rows(), prepared.data.widths());
-        let flops = ScalablePlan::closing_flops(asked, rows, inputs);
+        let flops = closing_flops(asked, rows, inputs);
         // Twice of what it should take: rates are measured on few rows, and by others beside it.
         let rate = rate(request, &prepared.schema.feature_names()).unwrap_or_else(dense_rate);
         let seconds = 2.0 * flops / rate;

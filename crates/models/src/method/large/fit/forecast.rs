@@ -41,7 +41,7 @@ pub(crate) fn candidates(
 ) -> Vec<Method> {
     let fits = |method: &Method| {
         let plan = ScalablePlan::new(request, method, rows, inputs);
-        plan.peak_bytes.saturating_add(kept) <= request.memory
+        plan.peak_bytes.saturating_add(kept) <= request.limits.memory
     };
     let others = options.instead_of_descent().into_iter().filter(fits);
     std::iter::once(options.descending()).chain(others).collect()
@@ -57,7 +57,7 @@ pub(crate) fn forecasts<T: SolverPrecision>(
     let Fitting { prepared, request, .. } = *fitting;
     let (n, d) = prepared.data.inputs().shape();
     let held = &held.first(PREDICTED);
-    let tables = trial_sizes(n, d, request.memory)
+    let tables = trial_sizes(n, d, request.limits.memory)
         .map(|size| SmallTable::draw(prepared, request, held, searched, size))
         .collect::<Result<Vec<_>, _>>()?;
     if tables.is_empty() {
@@ -256,7 +256,7 @@ fn seconds_of_step<T: SolverPrecision>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::MethodName;
+    use crate::options::{Limits, MethodName};
 
     #[test]
     fn the_cheapest_solver_is_the_first_and_one_without_an_end_the_last() {
@@ -279,8 +279,11 @@ mod tests {
         let names = |memory: u64, change: &dyn Fn(&mut AutoOptions)| {
             let mut options = AutoOptions::default();
             change(&mut options);
-            let request =
-                FitRequest { method: Method::Auto(options.clone()), memory, ..FitRequest::default() };
+            let request = FitRequest {
+                method: Method::Auto(options.clone()),
+                limits: Limits { memory, ..Limits::default() },
+                ..FitRequest::default()
+            };
             let all = candidates((&request, &options), (10_000, 2), 0);
             all.iter().map(Method::name).collect::<Vec<_>>()
         };

@@ -23,7 +23,7 @@ pub(crate) fn initial<D: RowSource>(
 ) -> Result<ExactGp, ModelError> {
     /// Rows that a kernel may look at, evenly spaced, to begin.
     const LOOKED_AT: usize = 4000;
-    let mut kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    let mut kernel = request.prior.kernel.build(&prepared.schema.feature_names())?;
     let n = prepared.data.rows();
     let count = n.min(LOOKED_AT);
     let some: Vec<usize> = (0..count).map(|i| (i as u128 * n as u128 / count as u128) as usize).collect();
@@ -108,7 +108,7 @@ pub(crate) fn pathwise_model<T: SolverPrecision>(
     request: &FitRequest,
     model: &ExactGp,
 ) -> Result<PathwiseModel<T>, ModelError> {
-    let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
+    let mut kernel = request.prior.kernel.build::<T>(&prepared.schema.feature_names())?;
     kernel.set_values(&model.kernel().values());
     Ok(PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() })
 }
@@ -127,7 +127,7 @@ pub(crate) fn hyperparameters<T: SolverPrecision>(
 ) -> Result<Searched<T>, ModelError> {
     let Fitting { prepared, request, held, allowance, .. } = *fitting;
     let mut model = initial(prepared, request)?;
-    if let Some(given) = &request.hyperparameters {
+    if let Some(given) = request.start.hyperparameters() {
         set(&mut model, given)?;
         // An earlier run may have chosen a solver.
         let forecasts = saved.map_or_else(Vec::new, |saved| saved.found().forecasts.clone());

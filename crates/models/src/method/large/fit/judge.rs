@@ -114,7 +114,7 @@ impl HeldBack {
         predictions: &HeldBackPredictions,
     ) -> Result<Option<f64>, ModelError> {
         let check = self.check(predictions, None)?;
-        if !check.scores.nll.is_finite() || !check.before().may_ask_for(request.calibrate) {
+        if !check.scores.nll.is_finite() || !check.before().may_ask_for(request.validation.calibrate) {
             return Ok(None);
         }
         let found =
@@ -254,6 +254,7 @@ fn mean_square(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Validation;
     use posterior_gp::Observations;
 
     fn at(mean: f64, variance: f64) -> HeldBackPredictions {
@@ -299,7 +300,10 @@ mod tests {
         // Of normal residuals with a deviation of 0.3, under a factor that 201 rows make a little larger than 3.
         let right = 0.5 * (2.0 * std::f64::consts::PI * 0.09).ln() + 0.5;
         assert!((right - 0.01..right + 0.02).contains(&after), "{after} {right}");
-        let asked = FitRequest { calibrate: crate::options::CalibrateName::None, ..request };
+        let asked = FitRequest {
+            validation: Validation { calibrate: crate::options::CalibrateName::None, ..request.validation },
+            ..request
+        };
         assert_eq!(held.recalibrated_nll(&asked, &narrow).unwrap(), None);
     }
 

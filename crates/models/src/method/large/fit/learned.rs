@@ -6,7 +6,7 @@ use super::Fitting;
 use super::hyperparameters::initial;
 use super::judge::HeldBack;
 use crate::method::training::{Allowance, Found, PLAIN_ROWS, ScalableFit, Watched};
-use crate::options::{EvidenceOptions, MethodName};
+use crate::options::{EvidenceOptions, Limits, MethodName, PriorSettings};
 use crate::record::NOT_COMPARED;
 use crate::rows::worse_by;
 use crate::{FitRequest, FitStage, Method, ModelError, Prepared, TriedMethod};
@@ -66,9 +66,9 @@ fn plain<D: RowSource>(fitting: &mut Fitting<'_, '_, D>, held: &HeldBack) -> Opt
         .uniform_rows(prepared.data.rows(), 0);
     // Under what it would be without anything said.
     let request = FitRequest {
-        noise_floor: request.noise_floor,
-        memory: request.memory,
         seed: request.seed,
+        prior: PriorSettings { noise_floor: request.prior.noise_floor, ..PriorSettings::default() },
+        limits: Limits { memory: request.limits.memory, ..Limits::default() },
         ..FitRequest::default()
     };
     let model = initial(prepared, &request).ok()?;

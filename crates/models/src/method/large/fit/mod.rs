@@ -96,12 +96,12 @@ fn judged<D: TableRows>(
     let data = &prepared.data;
     check(&prepared, request, method)?;
     large.check_held_back(data.rows())?;
-    if plan.peak_bytes > request.memory {
+    if plan.peak_bytes > request.limits.memory {
         return Err(refused(request, plan.as_exact(), method));
     }
     let checkpoints = &mut CheckpointWriter::of(&prepared.schema, data, request, method)?;
     let earlier = checkpoints.load()?.map_or(0.0, |saved| saved.seconds());
-    let allowance = &Allowance::new(request.time_budget).after(earlier);
+    let allowance = &Allowance::new(request.limits.time).after(earlier);
     let count = large.held_back_of(data.rows());
     let Prepared { data, .. } = prepared;
     let (train, held) = HeldBack::draw(data, count, request.seed)?;
@@ -111,7 +111,7 @@ fn judged<D: TableRows>(
     let mut residuals = Vec::new();
     if let (Some(mut check), Some(held)) = (fit.check.take(), held) {
         // Outliers leave more than 95 % of the rows inside.
-        if check.before().may_ask_for(request.calibrate) {
+        if check.before().may_ask_for(request.validation.calibrate) {
             residuals = held.residuals(&held.predictions(&*fit.predictor)?)?;
             check = check.with_outliers(&residuals);
         }
@@ -125,7 +125,7 @@ fn judged<D: TableRows>(
 
 /// What is told where a fit does not fit into the memory.
 pub(crate) fn refused(request: &FitRequest, plan: exact::Plan, method: &Method) -> ModelError {
-    let limit = request.memory;
+    let limit = request.limits.memory;
     let bound = Method::from(SvgpOptions::default());
     let bound = ScalablePlan::new(request, &bound, plan.rows, plan.inputs).peak_bytes;
     let error = GpError::Memory { plan, limit };
@@ -195,8 +195,8 @@ pub(crate) fn check_numbers(request: &FitRequest, method: &Method) -> Result<(),
     let none = |count: Option<usize>| count.filter(|count| *count == 0).map(|_| 0.0);
     refuse_settings([
         ("the step size", wrong(batches.and_then(|own| own.step_size)), POSITIVE),
-        ("the tolerance", wrong(method.tolerance()), POSITIVE),
-        ("the time", wrong(request.time_budget), POSITIVE),
+        ("the tolerance", wrong(method.settings().tolerance()), POSITIVE),
+        ("the time", wrong(request.limits.time), POSITIVE),
         ("the time between checkpoints", wrong(large.map(|own| own.checkpoint_every)), POSITIVE),
         ("the number of inducing points", none(method.inducing().map(|own| own.points())), NOT_NONE),
         ("the number of steps", none(large.and_then(|own| own.iterations)), NOT_NONE),
@@ -214,12 +214,12 @@ fn check<D: RowSource>(
     let (rows, [inputs, _]) = (prepared.data.rows(), prepared.data.widths());
     method.settings().check(rows)?;
     let Some(options) = method.iterative() else { return Ok(()) };
-    let kernel = request.kernel.build::<f64>(&prepared.schema.feature_names())?;
+    let kernel = request.prior.kernel.build::<f64>(&prepared.schema.feature_names())?;
     kernel.features().map_err(GpError::from)?;
     let IterativeOptions { evidence, search, sampling, .. } = options;
     let stochastic = search.hyperparameter_search.is_stochastic();
     let rate = evidence.learning_rate.filter(|rate| stochastic && !(*rate > 0.0 && rate.is_finite()));
-    let searches = request.hyperparameters.is_none();
+    let searches = request.start.hyperparameters().is_none();
     let no_steps = stochastic && evidence.steps == Some(0);
     let none = |count: usize, used: bool| (used && count == 0).then_some(0.0);
     let (blocks, around) =

@@ -103,7 +103,7 @@ fn fit<T: SolverPrecision>(
         (None, None) => Start::Zero,
     };
     let started = Instant::now();
-    let adaptive = options.large.iterations.is_none() && method.tolerance().is_none();
+    let adaptive = options.large.iterations.is_none() && method.settings().tolerance().is_none();
     let looking = Looking {
         request,
         process: process.clone(),

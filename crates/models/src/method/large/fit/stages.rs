@@ -5,7 +5,7 @@ use super::hyperparameters::{EXACT_SHARE, set_noise, solvable};
 use crate::method::large::refinement::{REFINING_EVALUATIONS, refining_memory};
 use crate::method::training::{Allowance, Found, Stage};
 use crate::options::IterativeOptions;
-use crate::{FitStage, ModelError, SolverPrecision};
+use crate::{FitRequest, FitStage, ModelError, SolverPrecision};
 use posterior_gp::Hyperprior;
 use posterior_gp::exact::{self, ExactGp, FitOptions};
 use posterior_gp::iterative::{BlockFit, Blocks, fit_on_blocks, fit_on_neighbourhoods};
@@ -15,6 +15,11 @@ use std::time::Instant;
 /// Shares of the budget by whose end the stages of a search on blocks are over.
 const FIRST_SHARE: f64 = 0.15;
 const SECOND_SHARE: f64 = 0.4;
+
+/// A search by exact evidence under these priors.
+fn believing(request: &FitRequest, asked: &IterativeOptions, hyperpriors: &[Hyperprior]) -> FitOptions {
+    FitOptions { hyperpriors: hyperpriors.to_vec(), ..request.fit_options(&asked.evidence) }
+}
 
 /// A search by exact evidences, one stage after the other.
 pub(crate) struct Stages<'s, 'f, 'o> {
@@ -35,7 +40,7 @@ impl Stages<'_, '_, '_> {
         let Fitting { prepared, request, allowance, .. } = *self.fitting;
         let first = asked.search.blocks(request.seed);
         let (n, d) = (prepared.data.rows(), prepared.data.inputs().ncols());
-        let base = FitOptions { hyperpriors: hyperpriors.to_vec(), ..request.fit_options(&asked.evidence) };
+        let base = believing(request, asked, hyperpriors);
         if found.blocks.is_empty() {
             let mut options = base.clone();
             options.steps.time = Allowance::duration(allowance.until(FIRST_SHARE));
@@ -52,7 +57,7 @@ impl Stages<'_, '_, '_> {
             let size = refining_size(
                 asked.search.refining_rows.min(n),
                 first.size,
-                refining_memory(request.memory),
+                refining_memory(request.limits.memory),
                 d,
                 |flops| seconds.is_none_or(|left| REFINING_EVALUATIONS * flops / rate <= left),
             );
@@ -83,8 +88,7 @@ impl Stages<'_, '_, '_> {
         if let Some(noise) = found.noise_raised_from.take() {
             set_noise(&mut model, noise);
         }
-        let hyperpriors = hyperpriors.to_vec();
-        let mut options = FitOptions { restarts: 1, hyperpriors, ..request.fit_options(&asked.evidence) };
+        let mut options = FitOptions { restarts: 1, ..believing(request, asked, hyperpriors) };
         options.steps.time = Allowance::duration(allowance.until(EXACT_SHARE));
         let rows = vec![(0..prepared.data.rows()).collect()];
         let mut model = self.stage::<T>(model, &rows, &options, found)?;
@@ -142,8 +146,7 @@ pub(crate) fn on_neighbourhoods<T: SolverPrecision>(
     let Fitting { prepared, request, .. } = *fitting;
     let started = Instant::now();
     let before = found.seconds;
-    let hyperpriors = hyperpriors.to_vec();
-    let options = FitOptions { restarts: 1, hyperpriors, ..request.fit_options(&asked.evidence) };
+    let options = FitOptions { restarts: 1, ..believing(request, asked, hyperpriors) };
     let earlier = found.neighbourhoods.clone();
     let mut failed = None;
     let (averaged, fits) = fit_on_neighbourhoods(
